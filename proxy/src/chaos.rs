@@ -172,7 +172,7 @@ impl Chaos {
     }
 
     /// What else stands for scopes.
-    pub(crate) fn aliases(&self) -> &Aliases {
+    pub fn aliases(&self) -> &Aliases {
         &self.aliases
     }
 

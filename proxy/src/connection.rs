@@ -38,7 +38,6 @@ use crate::exchange_log::ExchangeLog;
 use crate::h1::framing::Spelt;
 use crate::h1::guard::{RequestGuard, RequestState};
 use crate::h1::{FramingError, Limits};
-use crate::headers;
 use crate::listener::Door;
 use crate::live::Live;
 use crate::observed::Observed;
@@ -316,7 +315,7 @@ impl hyper::service::Service<Request<Incoming>> for Agent {
 fn changes_protocol(request: &Request<Incoming>) -> bool {
     request.method() == Method::CONNECT
         || (request.version() == Version::HTTP_11
-            && headers::has(request.headers(), &http::header::UPGRADE))
+            && request.headers().contains_key(http::header::UPGRADE))
 }
 
 impl Connection {

@@ -15,6 +15,7 @@ use crate::headers::{self, Passage};
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::route::Target;
+use crate::tls::Alpn;
 use crate::tunnel::Takeover;
 use crate::upstream::{Cause, Origin, Outgoing, Received, Scheme, ToAgent, UpstreamError};
 
@@ -77,7 +78,7 @@ async fn prepare(
     let Some(dialled) = tunnel.dialled.take() else {
         return Ok(());
     };
-    Box::pin(upstreams.learn_alpn(origin, Some(dialled), false)).await?;
+    Box::pin(upstreams.learn_alpn(origin, Some(dialled), Alpn::Http1)).await?;
     Ok(())
 }
 

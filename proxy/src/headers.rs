@@ -36,7 +36,7 @@ impl Passage {
 
 /// Removes what belongs to the connection the request came on.
 pub(crate) fn clean_request(headers: &mut HeaderMap, passage: Passage) {
-    let trailers = has(headers, &TE) && accepts_trailers(headers);
+    let trailers = headers.contains_key(TE) && accepts_trailers(headers);
     clean(headers, passage, |name| {
         *name == PROXY_AUTHORIZATION
             || *name == SCOPE
@@ -85,7 +85,7 @@ fn accepts_trailers(headers: &HeaderMap) -> bool {
 /// Most messages have none: then nothing is touched. A removal rebuilds the map, since
 /// [`HeaderMap::remove`] moves the last field into the gap and order would be lost.
 fn clean(headers: &mut HeaderMap, passage: Passage, also: impl Fn(&HeaderName) -> bool) {
-    let named = if has(headers, &CONNECTION) {
+    let named = if headers.contains_key(CONNECTION) {
         connection_options(headers)
     } else {
         Vec::new()
@@ -149,15 +149,9 @@ pub(crate) fn correct_host(headers: &mut HeaderMap, authority: &HeaderValue) {
     }
 }
 
-/// Whether there is a field of a standard name. Heads have few fields, and such names are told apart
-/// by a number: looking at each costs less than hashing the name.
-pub(crate) fn has(headers: &HeaderMap, name: &HeaderName) -> bool {
-    headers.keys().any(|other| other == name)
-}
-
 /// The protocol a request asks to upgrade to, if it does so properly.
 pub(crate) fn wants_upgrade(headers: &HeaderMap) -> bool {
-    has(headers, &UPGRADE)
+    headers.contains_key(UPGRADE)
         && headers.get_all(CONNECTION).iter().any(|value| {
             value.to_str().is_ok_and(|value| {
                 value.split(',').any(|option| option.trim().eq_ignore_ascii_case("upgrade"))

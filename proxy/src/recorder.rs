@@ -52,7 +52,7 @@ use self::collector::Collector;
 pub(crate) use self::mcp::McpTraffic;
 pub(crate) use self::meter::Meter;
 pub(crate) use self::model::ModelTraffic;
-pub(crate) use self::note::CanaryNote;
+pub use self::note::CanaryNote;
 pub use self::note::ExchangeNote;
 pub(crate) use self::note::spent;
 pub use self::traffic::Traffic;

@@ -22,11 +22,39 @@ use std::time::SystemTime;
 use rustls::crypto::CryptoProvider;
 
 pub use self::bundle::Bundle;
-pub use self::ca::{CaError, CertificateAuthority};
+pub use self::ca::{CaError, CertificateAuthority, Validity};
 pub use self::client_hello::{ClientHello, HelloReader};
 pub(crate) use self::intercept::HandshakeError;
 pub(crate) use self::intercept::{Started, accept};
-pub(crate) use self::leaf::{Alpn, Flaw, LeafCache};
+pub(crate) use self::leaf::{Flaw, LeafCache};
+
+/// A version of HTTP, as ALPN agrees on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Alpn {
+    /// HTTP/1.1, or nothing was agreed on.
+    Http1,
+    /// HTTP/2.
+    H2,
+}
+
+impl Alpn {
+    /// What is offered, or accepted, where this is the newest version: HTTP/1.1 always is.
+    pub(crate) fn and_older(self) -> Vec<Vec<u8>> {
+        let (http1, h2) = (b"http/1.1".to_vec(), b"h2".to_vec());
+        match self {
+            Self::Http1 => vec![http1],
+            Self::H2 => vec![h2, http1],
+        }
+    }
+
+    /// What a handshake agreed on.
+    pub(crate) fn agreed(protocol: Option<&[u8]>) -> Self {
+        match protocol {
+            Some(b"h2") => Self::H2,
+            _ => Self::Http1,
+        }
+    }
+}
 
 /// The crypto behind every TLS config of the proxy.
 pub fn provider() -> Arc<CryptoProvider> {

@@ -26,8 +26,8 @@ use crate::listener::Door;
 use crate::splice;
 use crate::stage::Stage;
 use crate::tape::Playing;
-use crate::tls::{self, ClientHello, Flaw, HandshakeError, Started};
-use crate::upstream::{Alpn, Dialled, Origin, Received, Scheme};
+use crate::tls::{self, Alpn, ClientHello, Flaw, HandshakeError, Started};
+use crate::upstream::{Dialled, Origin, Received, Scheme};
 use crate::wire::sniff::{Sniff, classify};
 use crate::wire::{Control, Rewind};
 use crate::worker::Worker;
@@ -198,31 +198,23 @@ impl Opening {
     /// What may be offered to the agent: never more than the upstream speaks. An agent that does
     /// not offer HTTP/2 leaves nothing to find out; the upstream's own handshake then waits for the
     /// first request.
-    async fn agree_on(
-        &mut self,
-        worker: &Worker,
-        origin: &Origin,
-        hello: &ClientHello,
-    ) -> tls::Alpn {
+    async fn agree_on(&mut self, worker: &Worker, origin: &Origin, hello: &ClientHello) -> Alpn {
         if !hello.offers_http2() {
-            return tls::Alpn::Http1;
+            return Alpn::Http1;
         }
         if let Some(tape) = &self.tape {
             return if tape.speaks_http2(&origin.authority()) {
-                tls::Alpn::Both
+                Alpn::H2
             } else {
-                tls::Alpn::Http1
+                Alpn::Http1
             };
         }
         let learned = worker
             .upstreams
-            .learn_alpn(origin, self.dialled.take(), true)
+            .learn_alpn(origin, self.dialled.take(), Alpn::H2)
             .await;
-        match learned {
-            Ok(Alpn::Http1) => tls::Alpn::Http1,
-            // On an error the agent gets its 502 as an answer to its request, in its own version.
-            Ok(Alpn::H2) | Err(_) => tls::Alpn::Both,
-        }
+        // On an error the agent gets its 502 as an answer to its request, in its own version.
+        learned.unwrap_or(Alpn::H2)
     }
 
     fn serve_intercepted(
@@ -233,7 +225,7 @@ impl Opening {
         control: Rc<Control>,
     ) -> Stage {
         self.log.forget();
-        let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        let alpn = Alpn::agreed(stream.get_ref().1.alpn_protocol());
         let entry = Entry::Tunnel(Rc::new(Tunnel {
             origin,
             authority: self.tunnel.authority.clone(),
@@ -241,10 +233,9 @@ impl Opening {
             decided_by: self.tunnel.decided_by.clone(),
             dialled: Cell::new(self.dialled.take()),
         }));
-        if is_h2 {
-            serve_h2(worker, Box::new(stream), control, entry)
-        } else {
-            serve_h1(worker, Box::new(stream), control, entry)
+        match alpn {
+            Alpn::H2 => serve_h2(worker, Box::new(stream), control, entry),
+            Alpn::Http1 => serve_h1(worker, Box::new(stream), control, entry),
         }
     }
 
@@ -370,9 +361,9 @@ async fn fail(worker: &Worker, started: Started<Rewind<Io>>, host: &str, failure
         }
     };
     let alpn = if started.hello().offers_http2() {
-        tls::Alpn::Both
+        Alpn::H2
     } else {
-        tls::Alpn::Http1
+        Alpn::Http1
     };
     match worker.engine.leaves.flawed(host, flaw, alpn) {
         // An agent that goes on all the same has nobody to talk to.

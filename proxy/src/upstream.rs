@@ -31,15 +31,14 @@ mod tls;
 mod transport;
 mod trust;
 
-use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use arc_swap::{ArcSwap, Cache};
+use arc_swap::ArcSwap;
 use futures_util::future::Either;
 use http::uri::Authority;
-use http::{HeaderValue, Request, Response, Version, uri};
+use http::{HeaderValue, Request, Response, Version};
 use tokio::time::Instant;
 
 pub(crate) use self::body::{BodyError, Outgoing, Received};
@@ -52,7 +51,6 @@ pub use self::origin::{Origin, Scheme};
 pub use self::patterns::{HostPatterns, PatternError};
 pub(crate) use self::resolve::Resolver;
 pub use self::settings::SettingsError;
-pub(crate) use self::tls::Alpn;
 pub use self::tls::check_roots;
 pub use self::transport::Counters;
 pub(crate) use self::transport::Dialled;
@@ -63,9 +61,9 @@ use self::pool::{Endpoint, Pool};
 use self::send::Exchange;
 use self::settings::Settings;
 use self::speaks::Speaks;
-use self::tls::Offer;
-use crate::config::{ProxyConfig, Route};
+use crate::config::ProxyConfig;
 use crate::h1::framing::Spelt;
+use crate::tls::Alpn;
 
 /// What all workers share: settings, the own listeners, what upstreams speak, counters.
 #[derive(Debug)]
@@ -88,22 +86,19 @@ impl Shared {
         config: &ProxyConfig,
         resolver: Resolver,
     ) -> Result<Arc<Self>, SettingsError> {
-        let shared = Arc::new(Self {
+        Ok(Arc::new(Self {
             settings: ArcSwap::from_pointee(Settings::new(config)?),
             own: ArcSwap::from_pointee(OwnListeners::new(config.own_listeners.iter().copied())),
             resolver,
             speaks: Speaks::default(),
             counters: Arc::default(),
-        });
-        shared.prepare_tls_for(config);
-        Ok(shared)
+        }))
     }
 
     /// Puts another configuration in force. Exchanges under way end as they began; connections
     /// made under the old one are not used again. On an error nothing changes.
     pub(crate) fn reload(self: &Arc<Self>, config: &ProxyConfig) -> Result<(), SettingsError> {
         self.settings.store(Arc::new(Settings::new(config)?));
-        self.prepare_tls_for(config);
         Ok(())
     }
 
@@ -138,43 +133,6 @@ impl Shared {
             .reached_by(address)
             .map_or(Ok(()), |own| Err(Cause::Loop(own)))
     }
-
-    /// What `endpoint`'s origin is believed to speak; a worker asks here once and remembers.
-    fn recall(&self, endpoint: &Endpoint) -> Option<Alpn> {
-        let now = std::time::Instant::now();
-        if let Some(alpn) = endpoint.speaks(now) {
-            return Some(alpn);
-        }
-        let (alpn, until) = self.speaks.recall(&endpoint.origin, now)?;
-        endpoint.note_speaks(alpn, until);
-        Some(alpn)
-    }
-
-    fn forget(&self, endpoint: &Endpoint) {
-        self.speaks.forget(&endpoint.origin);
-        endpoint.forget_speaks();
-    }
-
-    /// Reads the system's roots beside the start-up where a route needs them. Agents that come with
-    /// a CONNECT need them a dial later, and a daemon that never sees TLS does without.
-    fn prepare_tls_for(&self, config: &ProxyConfig) {
-        let is_tls = |route: &Route| route.upstream.scheme() == Some(&uri::Scheme::HTTPS);
-        if config.routes.iter().any(is_tls) {
-            prepare_tls(self.settings.load_full());
-        }
-    }
-}
-
-/// Reads the system's roots on a thread of its own, so that no exchange waits for that; once.
-fn prepare_tls(settings: Arc<Settings>) {
-    if settings.tls.is_to_prepare() {
-        let started = std::thread::Builder::new()
-            .name("squall-roots".to_owned())
-            .spawn(move || settings.tls.prepare());
-        if let Err(error) = started {
-            tracing::debug!(%error, "no thread to read the system's roots; the first use will");
-        }
-    }
 }
 
 /// One worker's way to upstreams. Cloning is cheap; clones share their connections.
@@ -183,17 +141,14 @@ fn prepare_tls(settings: Arc<Settings>) {
 #[derive(Clone)]
 pub(crate) struct Upstreams {
     shared: Arc<Shared>,
-    settings: Rc<RefCell<Cache<ByRef, Arc<Settings>>>>,
     pool: Rc<Pool>,
 }
 
 impl Upstreams {
     /// A worker's upstreams, without connections yet.
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        let settings = Rc::new(RefCell::new(Cache::new(ByRef(shared.clone()))));
         Self {
             shared,
-            settings,
             pool: Pool::new(),
         }
     }
@@ -239,9 +194,8 @@ impl Upstreams {
     /// `origin` as a run asks for it that nobody has approved, or as anybody else does: the same where nothing needs
     /// approval.
     pub(crate) fn origin_for(&self, origin: Origin, unapproved: bool) -> Origin {
-        let mut settings = self.settings.borrow_mut();
-        let has_approval = settings.load().destinations.has_approval();
-        origin.unapproved(unapproved && has_approval)
+        let has_approval = || self.shared.settings.load().destinations.has_approval();
+        origin.unapproved(unapproved && has_approval())
     }
 
     /// Judges what `Host` says at `origin`, where one server may answer for several: only `approval` counts.
@@ -265,7 +219,6 @@ impl Upstreams {
     /// does not matter.
     pub(crate) async fn connect_tcp(&self, origin: &Origin) -> Result<Dialled, UpstreamError> {
         let settings = self.settings();
-        prepare_tls(Arc::clone(&settings));
         let deadline = Instant::now() + settings.connect_timeout;
         dial(&self.shared, &settings, origin, Carries::Bytes, deadline)
             .await
@@ -279,18 +232,16 @@ impl Upstreams {
             .is_some_and(|endpoint| endpoint.has_idle() || endpoint.h2_with_room().is_some())
     }
 
-    /// Finds out what a TLS upstream speaks, and so what may be offered to an agent that itself
-    /// does, or does not, offer HTTP/2. Finishes the handshake on `dialled`, or on a connection of
+    /// Finds out what a TLS upstream speaks, and so what may be offered to an agent whose newest version is `newest`. Finishes the handshake on `dialled`, or on a connection of
     /// its own, and pools it; uses what is pooled already where it can.
     pub(crate) async fn learn_alpn(
         &self,
         origin: &Origin,
         dialled: Option<Dialled>,
-        offers_h2: bool,
+        newest: Alpn,
     ) -> Result<Alpn, UpstreamError> {
         let endpoint = self.endpoint(origin);
-        let offer = if offers_h2 { Offer::Both } else { Offer::Http1 };
-        learn_alpn(&self.shared, &endpoint, dialled, offer)
+        learn_alpn(&self.shared, &endpoint, dialled, newest)
             .await
             .map_err(|cause| UpstreamError::new(origin, cause))
     }
@@ -312,31 +263,11 @@ impl Upstreams {
     }
 
     fn endpoint(&self, origin: &Origin) -> Rc<Endpoint> {
-        self.pool
-            .endpoint(origin, self.settings.borrow_mut().load())
+        self.pool.endpoint(origin, &self.shared.settings.load())
     }
 
     fn settings(&self) -> Arc<Settings> {
-        self.settings.borrow_mut().load().clone()
-    }
-}
-
-impl std::fmt::Debug for Upstreams {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Upstreams")
-            .field("shared", &self.shared)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Lets [`Cache`] reach the settings through the shared part.
-struct ByRef(Arc<Shared>);
-
-impl std::ops::Deref for ByRef {
-    type Target = ArcSwap<Settings>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.0.settings
+        self.shared.settings.load_full()
     }
 }
 

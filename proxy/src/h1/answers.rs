@@ -219,7 +219,7 @@ fn reason(section: &Bytes, fields: &[Field]) -> Bytes {
 
 fn keeps_alive(headers: &HeaderMap, version: Version) -> bool {
     let says = |option: &str| {
-        crate::headers::has(headers, &CONNECTION)
+        headers.contains_key(CONNECTION)
             && headers.get_all(CONNECTION).iter().any(|value| {
                 value
                     .as_bytes()

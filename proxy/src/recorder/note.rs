@@ -96,7 +96,7 @@ pub struct ExchangeNote {
     /// recorder's does once the collector has read it.
     pub redactor: Redactor,
     /// Canaries planted in it, and canaries that left through it.
-    pub(crate) canaries: Vec<CanaryNote>,
+    pub canaries: Vec<CanaryNote>,
     /// The bytes of a model call and of what is recorded, for the collector to read; it leaves
     /// [`Self::llm`] and [`Self::recorded`].
     pub traffic: Option<Box<Traffic>>,
@@ -332,7 +332,7 @@ impl ExchangeNote {
 
 /// A canary that was planted in an exchange, or that left through it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CanaryNote {
+pub struct CanaryNote {
     /// Which.
     pub canary: Canary,
     /// Where it was planted.

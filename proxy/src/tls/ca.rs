@@ -43,7 +43,7 @@ pub struct CertificateAuthority {
 
 /// From when to when a certificate is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Validity {
+pub struct Validity {
     /// First moment.
     pub not_before: OffsetDateTime,
     /// Last moment.
@@ -217,7 +217,7 @@ impl CertificateAuthority {
     }
 
     /// When the certificate is valid.
-    pub(crate) fn validity(&self) -> Validity {
+    pub fn validity(&self) -> Validity {
         self.validity
     }
 

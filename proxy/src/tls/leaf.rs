@@ -21,7 +21,7 @@ use rustls::server::NoServerSessionStorage;
 use rustls::sign::{CertifiedKey, SigningKey, SingleCertAndKey};
 
 use super::ca::{BACK_DATE, CertificateAuthority, Validity, new_root};
-use super::{files, provider, wall_clock};
+use super::{Alpn, files, provider, wall_clock};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -40,30 +40,6 @@ const LONGEST_NAME: usize = 64;
 
 /// Where a leaf for the wrong host is valid: nowhere (RFC 2606).
 const WRONG_HOST: &str = "wrong-host.invalid";
-
-/// What the agent is offered by ALPN: never more than the upstream speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Alpn {
-    /// HTTP/1.1 alone.
-    Http1,
-    /// HTTP/2 alone.
-    Http2,
-    /// Both, HTTP/2 preferred.
-    Both,
-}
-
-impl Alpn {
-    const ALL: [Self; 3] = [Self::Http1, Self::Http2, Self::Both];
-
-    fn protocols(self) -> Vec<Vec<u8>> {
-        let (h1, h2) = (b"http/1.1".to_vec(), b"h2".to_vec());
-        match self {
-            Self::Http1 => vec![h1],
-            Self::Http2 => vec![h2],
-            Self::Both => vec![h2, h1],
-        }
-    }
-}
 
 /// What is wrong with a leaf that must not be accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,7 +123,7 @@ struct Leaf {
     resolver: Arc<SingleCertAndKey>,
     minted_at: SystemTime,
     replace_at: SystemTime,
-    configs: [OnceLock<Arc<ServerConfig>>; Alpn::ALL.len()],
+    configs: [OnceLock<Arc<ServerConfig>>; 2],
 }
 
 impl Leaf {
@@ -296,7 +272,7 @@ impl std::fmt::Debug for LeafCache {
 fn serving(base: &ServerConfig, resolver: Arc<SingleCertAndKey>, alpn: Alpn) -> ServerConfig {
     let mut config = base.clone();
     config.cert_resolver = resolver;
-    config.alpn_protocols = alpn.protocols();
+    config.alpn_protocols = alpn.and_older();
     config
 }
 

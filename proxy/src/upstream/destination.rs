@@ -67,7 +67,7 @@ impl Destinations {
         let mut allow = patterns("proxy.allow", &config.allow)?;
         allow.extend(config.routes.iter().filter_map(|route| {
             let host = route.upstream.host()?;
-            Some(Pattern::exactly(host, route.upstream.port_u16()))
+            Pattern::exactly(host, route.upstream.port_u16()).ok()
         }));
         Ok(Self {
             allow,

@@ -13,7 +13,7 @@ use crate::headers;
 
 /// Makes `request` one for an HTTP/1.1 upstream.
 pub(super) fn for_http1<B>(request: &mut Request<B>, origin: &Origin) {
-    if !headers::has(request.headers(), &HOST) {
+    if !request.headers().contains_key(HOST) {
         let host = asked_host(request.uri(), origin);
         request.headers_mut().insert(HOST, host);
     }
@@ -100,7 +100,7 @@ fn join_cookies<B>(request: &mut Request<B>) {
 /// `TE` is about one connection: HTTP/1.1 has it named in `Connection`, and HTTP/2 has no such field (RFC
 /// 9110 §10.1.4, RFC 9113 §8.2.2).
 fn name_te<B>(request: &mut Request<B>) {
-    if headers::has(request.headers(), &TE) {
+    if request.headers().contains_key(TE) {
         let option = HeaderValue::from_static("te");
         request.headers_mut().insert(CONNECTION, option);
     }

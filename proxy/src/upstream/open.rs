@@ -1,7 +1,6 @@
 //! Opening connections: dial, TLS, and finding out whether the upstream speaks HTTP/2.
 
 use std::rc::Rc;
-use std::time::Instant as Moment;
 
 use tokio::time::{Instant, timeout};
 
@@ -13,8 +12,8 @@ use super::http2::Http2;
 use super::origin::Scheme;
 use super::pool::{Endpoint, SharedH2};
 use super::speaks::{FirstFrame, PROBE_PATIENCE};
-use super::tls::{Alpn, Offer};
 use super::transport::{Dialled, Transport};
+use crate::tls::Alpn;
 
 /// What a connection for an HTTP/2 exchange turned out to be.
 pub(super) enum Opened {
@@ -42,11 +41,7 @@ pub(super) async fn finish_http1(
 ) -> Result<Http1, Cause> {
     let transport = match endpoint.origin.scheme() {
         Scheme::Http => Transport::clear(dialled),
-        Scheme::Https => {
-            handshake(endpoint, Offer::Http1, dialled, deadline)
-                .await?
-                .0
-        }
+        Scheme::Https => handshake(endpoint, Alpn::Http1, dialled, deadline).await?.0,
     };
     Ok(Http1::open(transport, &endpoint.settings, &endpoint.shapes))
 }
@@ -59,12 +54,12 @@ pub(super) async fn open_any(
 ) -> Result<Opened, Cause> {
     // Another proxy takes clear requests in absolute form, on HTTP/1.1.
     if endpoint.origin.scheme() == Scheme::Http && endpoint.settings.proxy.is_some() {
-        learn(shared, endpoint, Alpn::Http1);
+        shared.speaks.learn(&endpoint.origin, Alpn::Http1);
         return Ok(Opened::NotH2);
     }
     let dialled = dial_for(shared, endpoint, deadline).await?;
     match endpoint.origin.scheme() {
-        Scheme::Https => finish_tls(shared, endpoint, Offer::Both, dialled, deadline).await,
+        Scheme::Https => finish_tls(shared, endpoint, Alpn::H2, dialled, deadline).await,
         Scheme::Http => probe(shared, endpoint, dialled).await,
     }
 }
@@ -73,13 +68,13 @@ pub(super) async fn open_any(
 pub(super) async fn finish_tls(
     shared: &Shared,
     endpoint: &Endpoint,
-    offer: Offer,
+    newest: Alpn,
     dialled: Dialled,
     deadline: Instant,
 ) -> Result<Opened, Cause> {
-    let (transport, alpn) = handshake(endpoint, offer, dialled, deadline).await?;
-    if offer == Offer::Both {
-        learn(shared, endpoint, alpn);
+    let (transport, alpn) = handshake(endpoint, newest, dialled, deadline).await?;
+    if newest == Alpn::H2 {
+        shared.speaks.learn(&endpoint.origin, alpn);
     }
     match alpn {
         Alpn::H2 => {
@@ -99,15 +94,17 @@ pub(super) async fn learn_alpn(
     shared: &Shared,
     endpoint: &Rc<Endpoint>,
     dialled: Option<Dialled>,
-    offer: Offer,
+    newest: Alpn,
 ) -> Result<Alpn, Cause> {
-    match offer {
-        Offer::Both if endpoint.h2_with_room().is_some() => return Ok(Alpn::H2),
-        Offer::Both if endpoint.has_idle() && shared.recall(endpoint) == Some(Alpn::Http1) => {
+    match newest {
+        Alpn::H2 if endpoint.h2_with_room().is_some() => return Ok(Alpn::H2),
+        Alpn::H2
+            if endpoint.has_idle() && shared.speaks.of(&endpoint.origin) == Some(Alpn::Http1) =>
+        {
             return Ok(Alpn::Http1);
         }
-        Offer::Http1 if endpoint.has_idle() => return Ok(Alpn::Http1),
-        Offer::Both | Offer::Http1 => {}
+        Alpn::Http1 if endpoint.has_idle() => return Ok(Alpn::Http1),
+        Alpn::H2 | Alpn::Http1 => {}
     }
     let deadline = deadline(endpoint);
     let dialled = match dialled {
@@ -124,7 +121,7 @@ pub(super) async fn learn_alpn(
         }
         None => dial_for(shared, endpoint, deadline).await?,
     };
-    match finish_tls(shared, endpoint, offer, dialled, deadline).await? {
+    match finish_tls(shared, endpoint, newest, dialled, deadline).await? {
         Opened::Http1(connection) => {
             endpoint.push(connection);
             Ok(Alpn::Http1)
@@ -148,7 +145,7 @@ async fn probe(shared: &Shared, endpoint: &Endpoint, dialled: Dialled) -> Result
         // Other bytes, a close, or nothing at all.
         Ok(Ok(false) | Err(_)) | Err(_) => Alpn::Http1,
     };
-    learn(shared, endpoint, alpn);
+    shared.speaks.learn(&endpoint.origin, alpn);
     Ok(match alpn {
         Alpn::H2 => Opened::H2(endpoint.keep_h2(connection)),
         // Dropping the connection closes it.
@@ -158,7 +155,7 @@ async fn probe(shared: &Shared, endpoint: &Endpoint, dialled: Dialled) -> Result
 
 async fn handshake(
     endpoint: &Endpoint,
-    offer: Offer,
+    newest: Alpn,
     dialled: Dialled,
     deadline: Instant,
 ) -> Result<(Transport, Alpn), Cause> {
@@ -169,7 +166,7 @@ async fn handshake(
         ..
     } = dialled;
     let (name, settings) = (endpoint.origin.server_name(), &endpoint.settings);
-    let handshake = settings.tls.handshake(name, offer, socket);
+    let handshake = settings.tls.handshake(name, newest, socket);
     let (stream, alpn) = in_time(settings, deadline, &[address], handshake).await?;
     Ok((Transport::tls(stream, open), alpn))
 }
@@ -188,10 +185,4 @@ async fn dial_for(
         deadline,
     )
     .await
-}
-
-fn learn(shared: &Shared, endpoint: &Endpoint, alpn: Alpn) {
-    let now = Moment::now();
-    let until = shared.speaks.learn(&endpoint.origin, alpn, now);
-    endpoint.note_speaks(alpn, until);
 }

@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hyper::client::conn::http2;
 use tokio::sync::Notify;
@@ -20,7 +20,6 @@ use super::http1::Http1;
 use super::http2::Http2;
 use super::origin::Origin;
 use super::settings::Settings;
-use super::tls::Alpn;
 use super::transport::Counters;
 use crate::h1::Shapes;
 
@@ -75,7 +74,6 @@ impl Pool {
             tick: self.tick.clone(),
             idle: RefCell::default(),
             h2: RefCell::default(),
-            speaks: Cell::new(None),
             probing: Cell::new(false),
             probed: Notify::new(),
             retired: Cell::new(false),
@@ -143,8 +141,6 @@ pub(super) struct Endpoint {
     tick: Rc<Cell<u32>>,
     idle: RefCell<Vec<Idle>>,
     h2: RefCell<Vec<Rc<SharedH2>>>,
-    /// What it speaks and until when that is believed, so that the shared table is seldom asked.
-    speaks: Cell<Option<(Alpn, Instant)>>,
     probing: Cell<bool>,
     probed: Notify,
     /// Settings have changed: nothing is kept any more.
@@ -248,22 +244,6 @@ impl Endpoint {
             self.h2.borrow_mut().push(shared.clone());
         }
         shared
-    }
-
-    /// What it is believed to speak at `now`, as far as this worker remembers.
-    pub(super) fn speaks(&self, now: Instant) -> Option<Alpn> {
-        self.speaks
-            .get()
-            .filter(|(_, until)| now < *until)
-            .map(|(alpn, _)| alpn)
-    }
-
-    pub(super) fn note_speaks(&self, alpn: Alpn, until: Instant) {
-        self.speaks.set(Some((alpn, until)));
-    }
-
-    pub(super) fn forget_speaks(&self) {
-        self.speaks.set(None);
     }
 
     /// Waits for the dial that finds out what this origin speaks, or becomes that dial: then the

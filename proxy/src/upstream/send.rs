@@ -16,9 +16,9 @@ use super::http1::{Http1, NotSent, Upload};
 use super::open::{Opened, deadline, open_any, open_http1};
 use super::origin::Scheme;
 use super::pool::{Endpoint, SharedH2, Stream};
-use super::tls::Alpn;
 use crate::h1::framing::Spelt;
 use crate::headers;
+use crate::tls::Alpn;
 
 /// A request that waits for its answer's head.
 pub(super) struct Exchange<'a> {
@@ -196,7 +196,7 @@ impl<'a> Exchange<'a> {
             if let Some(connection) = endpoint.h2_with_room() {
                 return Ok(Best::Pooled(connection));
             }
-            if self.shared.recall(endpoint) == Some(Alpn::Http1) {
+            if self.shared.speaks.of(&endpoint.origin) == Some(Alpn::Http1) {
                 return Ok(Best::Http1(None));
             }
             // The first of those that come at once finds out; the others wait for that, once.
@@ -222,7 +222,7 @@ impl<'a> Exchange<'a> {
             cause,
             Cause::Framing(_) | Cause::H2(h2::Reason::HTTP_1_1_REQUIRED)
         ) {
-            self.shared.forget(&self.endpoint);
+            self.shared.speaks.forget(&self.endpoint.origin);
         }
         cause
     }

@@ -5,18 +5,18 @@
 //! when an agent first comes with HTTP/2 (RFC 9113 §3.3): one that answers with SETTINGS speaks
 //! it, any other answer, a close or a silence means HTTP/1.1.
 
-use std::collections::HashMap;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use quick_cache::sync::Cache;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::origin::Origin;
-use super::tls::Alpn;
+use crate::tls::Alpn;
 
 /// How long what was learned is believed.
 const BELIEVED_FOR: Duration = Duration::from_mins(10);
@@ -24,41 +24,34 @@ const BELIEVED_FOR: Duration = Duration::from_mins(10);
 /// How long an upstream may think about an HTTP/2 preface.
 pub(super) const PROBE_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Entries kept; past it, what is no longer believed is forgotten, then everything.
+/// Origins remembered.
 const REMEMBERED: usize = 10_000;
 
-/// What each origin speaks.
-#[derive(Debug, Default)]
-pub(super) struct Speaks(Mutex<HashMap<Origin, (Alpn, Instant)>>);
+/// What each origin speaks, and since when that is known.
+#[derive(Debug)]
+pub(super) struct Speaks(Cache<Origin, (Alpn, Instant)>);
+
+impl Default for Speaks {
+    fn default() -> Self {
+        Self(Cache::new(REMEMBERED))
+    }
+}
 
 impl Speaks {
-    /// What `origin` is believed to speak at `now`, and until when.
-    pub(super) fn recall(&self, origin: &Origin, now: Instant) -> Option<(Alpn, Instant)> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(origin).copied().filter(|(_, until)| now < *until)
+    /// What `origin` is believed to speak.
+    pub(super) fn of(&self, origin: &Origin) -> Option<Alpn> {
+        let (alpn, since) = self.0.get(origin)?;
+        (since.elapsed() < BELIEVED_FOR).then_some(alpn)
     }
 
-    /// Notes what `origin` spoke at `now`.
-    /// Gives until when that is believed.
-    pub(super) fn learn(&self, origin: &Origin, alpn: Alpn, now: Instant) -> Instant {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= REMEMBERED {
-            known.retain(|_, (_, until)| now < *until);
-        }
-        if known.len() >= REMEMBERED {
-            known.clear();
-        }
-        let until = now + BELIEVED_FOR;
-        known.insert(origin.clone(), (alpn, until));
-        until
+    /// Notes what `origin` speaks.
+    pub(super) fn learn(&self, origin: &Origin, alpn: Alpn) {
+        self.0.insert(origin.clone(), (alpn, Instant::now()));
     }
 
     /// Takes back what was learned of `origin`.
     pub(super) fn forget(&self, origin: &Origin) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(origin);
+        self.0.remove(origin);
     }
 }
 
@@ -183,18 +176,17 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_was_learned_is_believed_for_a_while() {
-        let (speaks, now) = (Speaks::default(), Instant::now());
+    #[tokio::test(start_paused = true)]
+    async fn what_was_learned_is_believed_for_a_while() {
+        let speaks = Speaks::default();
         let origin = Origin::new(Scheme::Https, "h", 443);
-        assert_eq!(speaks.recall(&origin, now), None);
-        speaks.learn(&origin, Alpn::H2, now);
-        assert_eq!(
-            speaks.recall(&origin, now),
-            Some((Alpn::H2, now + BELIEVED_FOR))
-        );
-        assert_eq!(speaks.recall(&origin, now + BELIEVED_FOR), None);
+        assert_eq!(speaks.of(&origin), None);
+        speaks.learn(&origin, Alpn::H2);
+        assert_eq!(speaks.of(&origin), Some(Alpn::H2));
+        tokio::time::advance(BELIEVED_FOR).await;
+        assert_eq!(speaks.of(&origin), None);
+        speaks.learn(&origin, Alpn::H2);
         speaks.forget(&origin);
-        assert_eq!(speaks.recall(&origin, now), None);
+        assert_eq!(speaks.of(&origin), None);
     }
 }

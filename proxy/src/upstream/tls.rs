@@ -4,7 +4,6 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use rustls::client::{Resumption, WebPkiServerVerifier};
@@ -20,51 +19,22 @@ use tokio_rustls::client::TlsStream;
 use super::error::Cause;
 use super::settings::SettingsError;
 use super::trust::{Flaw, Trust};
+use crate::tls::Alpn;
 use crate::user_file;
 
 /// TLS sessions remembered for resumption, over all upstreams.
 const SESSIONS: usize = 1024;
-
-/// The protocol an upstream speaks behind TLS.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Alpn {
-    /// HTTP/1.1, or nothing was agreed on.
-    Http1,
-    /// HTTP/2.
-    H2,
-}
-
-impl Alpn {
-    /// The protocol's name in a handshake (RFC 7301 §6).
-    pub(crate) fn id(self) -> &'static [u8] {
-        match self {
-            Self::Http1 => b"http/1.1",
-            Self::H2 => b"h2",
-        }
-    }
-}
-
-/// What is offered to an upstream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Offer {
-    /// `http/1.1` only.
-    Http1,
-    /// `h2`, then `http/1.1`.
-    Both,
-}
 
 /// Client configurations, made when first needed: reading the system's roots takes milliseconds
 /// that start-up does not have.
 pub(super) struct TlsClients {
     extra: Vec<CertificateDer<'static>>,
     made: OnceLock<Made>,
-    /// Somebody makes them.
-    preparing: AtomicBool,
 }
 
 struct Made {
     http1: Arc<ClientConfig>,
-    both: Arc<ClientConfig>,
+    h2: Arc<ClientConfig>,
     native_roots: usize,
 }
 
@@ -78,25 +48,14 @@ impl TlsClients {
         Ok(Self {
             extra,
             made: OnceLock::new(),
-            preparing: AtomicBool::new(false),
         })
-    }
-
-    /// Whether the caller is the first who wants them made beforehand.
-    pub(super) fn is_to_prepare(&self) -> bool {
-        !self.preparing.load(Ordering::Relaxed) && !self.preparing.swap(true, Ordering::Relaxed)
-    }
-
-    /// Makes the configurations now, on the caller's thread, unless they are there.
-    pub(super) fn prepare(&self) {
-        let _: &Made = self.made();
     }
 
     /// Does the handshake on a connected socket.
     pub(super) async fn handshake(
         &self,
         server_name: &str,
-        offer: Offer,
+        newest: Alpn,
         socket: TcpStream,
     ) -> Result<(TlsStream<TcpStream>, Alpn), Cause> {
         let made = self.made();
@@ -104,18 +63,15 @@ impl TlsClients {
             ServerName::try_from(server_name.trim_end_matches('.').to_owned()).map_err(|_| {
                 Cause::TlsHandshake(format!("`{server_name}` is not a name TLS can ask for"))
             })?;
-        let config = match offer {
-            Offer::Http1 => &made.http1,
-            Offer::Both => &made.both,
+        let config = match newest {
+            Alpn::Http1 => &made.http1,
+            Alpn::H2 => &made.h2,
         };
         let stream = TlsConnector::from(config.clone())
             .connect(name, socket)
             .await
             .map_err(|error| made.cause_of(&error))?;
-        let alpn = match stream.get_ref().1.alpn_protocol() {
-            Some(id) if id == Alpn::H2.id() => Alpn::H2,
-            _ => Alpn::Http1,
-        };
+        let alpn = Alpn::agreed(stream.get_ref().1.alpn_protocol());
         Ok((stream, alpn))
     }
 
@@ -147,14 +103,14 @@ impl Made {
             );
         }
         roots.add_parsable_certificates(extra.iter().cloned());
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let provider = crate::tls::provider();
         let trust = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
             .build()
             .map(|webpki| Arc::new(Trust::new(webpki, extra)));
-        let client = |alpn: &[Alpn]| client_config(&provider, trust.as_ref().ok(), alpn);
+        let client = |newest| client_config(&provider, trust.as_ref().ok(), newest);
         Self {
-            http1: Arc::new(client(&[Alpn::Http1])),
-            both: Arc::new(client(&[Alpn::H2, Alpn::Http1])),
+            http1: Arc::new(client(Alpn::Http1)),
+            h2: Arc::new(client(Alpn::H2)),
             native_roots,
         }
     }
@@ -173,7 +129,7 @@ impl Made {
 fn client_config(
     provider: &Arc<CryptoProvider>,
     trust: Option<&Arc<Trust>>,
-    alpn: &[Alpn],
+    newest: Alpn,
 ) -> ClientConfig {
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
@@ -186,7 +142,7 @@ fn client_config(
     }
     .with_no_client_auth();
     config.resumption = Resumption::in_memory_sessions(SESSIONS);
-    config.alpn_protocols = alpn.iter().map(|alpn| alpn.id().to_vec()).collect();
+    config.alpn_protocols = newest.and_older();
     config
 }
 

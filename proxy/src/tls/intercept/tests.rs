@@ -78,7 +78,7 @@ async fn the_agent_gets_a_leaf_for_the_host_it_means() {
             assert_eq!(hello.server_name.as_deref(), sni);
             assert_eq!(hello.alpn, [&b"h2"[..], b"http/1.1"]);
             assert!(hello.offers_http2());
-            cache.config(host, Alpn::Both).unwrap()
+            cache.config(host, Alpn::H2).unwrap()
         })
         .await;
         assert_eq!(
@@ -98,9 +98,9 @@ async fn what_is_offered_bounds_what_is_agreed_on() {
             Alpn::Http1,
             Some(&b"http/1.1"[..]),
         ),
-        (&[b"h2", b"http/1.1"], Alpn::Http2, Some(b"h2")),
-        (&[b"http/1.1"], Alpn::Both, Some(b"http/1.1")),
-        (&[], Alpn::Both, None),
+        (&[b"h2", b"http/1.1"], Alpn::H2, Some(b"h2")),
+        (&[b"http/1.1"], Alpn::H2, Some(b"http/1.1")),
+        (&[], Alpn::H2, None),
     ] {
         let config = Arc::new(client(&cache.authority, wanted));
         let choose = |_: &ClientHello| cache.config("h", offered).unwrap();
@@ -130,7 +130,7 @@ async fn a_second_connection_resumes_but_not_onto_a_flawed_leaf() {
     let mut kinds = Vec::new();
     for _ in 0..2 {
         let (client, server) =
-            handshake(&config, "h", |_| cache.config("h", Alpn::Both).unwrap()).await;
+            handshake(&config, "h", |_| cache.config("h", Alpn::H2).unwrap()).await;
         kinds.push(server.unwrap().get_ref().1.handshake_kind());
         client.unwrap();
     }
@@ -139,7 +139,7 @@ async fn a_second_connection_resumes_but_not_onto_a_flawed_leaf() {
         [Some(HandshakeKind::Full), Some(HandshakeKind::Resumed)]
     );
     let (client, _) = handshake(&config, "h", |_| {
-        cache.flawed("h", Flaw::Expired, Alpn::Both).unwrap()
+        cache.flawed("h", Flaw::Expired, Alpn::H2).unwrap()
     })
     .await;
     client.unwrap_err();
@@ -150,7 +150,7 @@ async fn every_flaw_is_what_the_agent_complains_about() {
     let cache = cache();
     let config = Arc::new(client(&cache.authority, &[]));
     for flaw in [Flaw::Expired, Flaw::WrongHost, Flaw::Untrusted] {
-        let choose = |_: &ClientHello| cache.flawed("h", flaw, Alpn::Both).unwrap();
+        let choose = |_: &ClientHello| cache.flawed("h", flaw, Alpn::H2).unwrap();
         let (client, server) = handshake(&config, "h", choose).await;
         let error = client.unwrap_err();
         let Some(rustls::Error::InvalidCertificate(complaint)) =
@@ -183,7 +183,7 @@ async fn every_flaw_is_what_the_agent_complains_about() {
 async fn an_agent_that_was_not_given_the_ca_is_recognised() {
     let (cache, other) = (cache(), cache());
     let config = Arc::new(client(&other.authority, &[]));
-    let (_, server) = handshake(&config, "h", |_| cache.config("h", Alpn::Both).unwrap()).await;
+    let (_, server) = handshake(&config, "h", |_| cache.config("h", Alpn::H2).unwrap()).await;
     insta::assert_snapshot!(server.unwrap_err(), @"the client refused our certificate (unknown_ca)");
 }
 

@@ -118,12 +118,12 @@ fn no_two_leaves_share_a_serial() {
 fn what_cannot_be_a_host_is_refused() {
     let cache = cache();
     for host in ["", "a b", "a..b", "*", "h\u{e9}", "[::1", &"x".repeat(300)] {
-        let error = cache.config(host, Alpn::Both).unwrap_err();
+        let error = cache.config(host, Alpn::H2).unwrap_err();
         assert!(matches!(error, LeafError::Host { .. }), "{host}: {error}");
     }
     // Longer than a common name may be, but a fine host.
     cache
-        .config(&format!("{}.example", "x".repeat(60)), Alpn::Both)
+        .config(&format!("{}.example", "x".repeat(60)), Alpn::H2)
         .unwrap();
 }
 
@@ -139,7 +139,7 @@ fn those_that_ask_at_once_get_one_leaf() {
     let cache = cache();
     let configs: Vec<_> = std::thread::scope(|scope| {
         let askers: Vec<_> = (0..8)
-            .map(|_| scope.spawn(|| cache.config("one.example", Alpn::Both)))
+            .map(|_| scope.spawn(|| cache.config("one.example", Alpn::H2)))
             .collect();
         askers
             .into_iter()
@@ -158,9 +158,9 @@ fn those_that_ask_at_once_get_one_leaf() {
 fn one_leaf_serves_every_way_to_write_and_to_offer() {
     let cache = cache();
     for host in ["h.example", "H.Example", "h.example."] {
-        for alpn in Alpn::ALL {
+        for alpn in [Alpn::Http1, Alpn::H2] {
             let config = cache.config(host, alpn).unwrap();
-            assert_eq!(config.alpn_protocols, alpn.protocols());
+            assert_eq!(config.alpn_protocols, alpn.and_older());
         }
     }
     assert_eq!(cache.minted(), 1);
@@ -183,16 +183,13 @@ fn a_leaf_is_replaced_before_it_ends() {
     static AHEAD: AtomicU64 = AtomicU64::new(0);
     let clock = || wall_clock() + Duration::from_secs(AHEAD.load(Ordering::Relaxed));
     let cache = LeafCache::with(authority(), HOSTS, clock);
-    let first = cache.config("h", Alpn::Both).unwrap();
+    let first = cache.config("h", Alpn::H2).unwrap();
     let minute = 60;
     let replacing = LIFE.as_secs().saturating_sub(SPARE.as_secs());
     AHEAD.store(replacing - minute, Ordering::Relaxed);
-    assert!(Arc::ptr_eq(&first, &cache.config("h", Alpn::Both).unwrap()));
+    assert!(Arc::ptr_eq(&first, &cache.config("h", Alpn::H2).unwrap()));
     AHEAD.store(replacing + minute, Ordering::Relaxed);
-    assert!(!Arc::ptr_eq(
-        &first,
-        &cache.config("h", Alpn::Both).unwrap()
-    ));
+    assert!(!Arc::ptr_eq(&first, &cache.config("h", Alpn::H2).unwrap()));
     assert_eq!(cache.minted(), 2);
 }
 
@@ -202,22 +199,22 @@ fn a_leaf_minted_while_the_clock_was_ahead_is_replaced() {
     static AHEAD: AtomicU64 = AtomicU64::new(7 * 24 * 60 * 60);
     let clock = || wall_clock() + Duration::from_secs(AHEAD.load(Ordering::Relaxed));
     let cache = LeafCache::with(authority(), HOSTS, clock);
-    let ahead = cache.config("h", Alpn::Both).unwrap();
-    assert!(Arc::ptr_eq(&ahead, &cache.config("h", Alpn::Both).unwrap()));
+    let ahead = cache.config("h", Alpn::H2).unwrap();
+    assert!(Arc::ptr_eq(&ahead, &cache.config("h", Alpn::H2).unwrap()));
     AHEAD.store(0, Ordering::Relaxed);
-    let now = cache.config("h", Alpn::Both).unwrap();
+    let now = cache.config("h", Alpn::H2).unwrap();
     assert!(!Arc::ptr_eq(&ahead, &now));
-    assert!(Arc::ptr_eq(&now, &cache.config("h", Alpn::Both).unwrap()));
+    assert!(Arc::ptr_eq(&now, &cache.config("h", Alpn::H2).unwrap()));
 }
 
 #[test]
 fn flawed_leaves_are_never_cached_nor_resumed() {
     let cache = cache();
     for flaw in [Flaw::Expired, Flaw::WrongHost, Flaw::Untrusted] {
-        let config = cache.flawed("h", flaw, Alpn::Both).unwrap();
+        let config = cache.flawed("h", flaw, Alpn::H2).unwrap();
         assert!(!config.ticketer.enabled());
         assert_eq!(config.send_tls13_tickets, 0);
     }
     assert!(cache.leaves.is_empty());
-    assert!(cache.config("h", Alpn::Both).unwrap().ticketer.enabled());
+    assert!(cache.config("h", Alpn::H2).unwrap().ticketer.enabled());
 }

@@ -9,7 +9,6 @@ use http_body::Body;
 
 use super::upload::announced_length;
 use crate::h1::framing::Spelt;
-use crate::headers;
 
 /// How the end of a request's body is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +22,7 @@ pub(super) enum Framing {
 impl Framing {
     /// As the head says; if it says nothing, as the body can be told.
     pub(super) fn of(headers: &HeaderMap, body: &impl Body) -> Self {
-        if headers::has(headers, &TRANSFER_ENCODING) {
+        if headers.contains_key(TRANSFER_ENCODING) {
             return Self::Chunked;
         }
         announced_length(headers)
@@ -46,7 +45,7 @@ pub(super) fn write_head(out: &mut BytesMut, head: &Parts, spelt: &Spelt, framin
     }
     out.put_slice(b" HTTP/1.1\r\n");
     write_spelt(out, &head.headers, spelt);
-    let told = |name| headers::has(&head.headers, name);
+    let told = |name| head.headers.contains_key(name);
     match framing {
         Framing::Length(length) if length > 0 && !told(&CONTENT_LENGTH) => {
             write_field(out, b"content-length", &length.into());

@@ -19,7 +19,6 @@ use super::super::body::Sent;
 use super::super::error::innermost;
 use super::head::{Framing, write_fields, write_head};
 use crate::h1::framing::Spelt;
-use crate::headers;
 
 /// How long `100 Continue` is waited for before the body is sent all the same, as an agent of
 /// its own would (RFC 9110 §10.1.1); curl's figure.
@@ -83,7 +82,7 @@ impl Upload {
         });
         if !body.is_end_stream() {
             upload.body = Some(body);
-            if headers::has(&head.headers, &EXPECT) {
+            if head.headers.contains_key(EXPECT) {
                 upload.hold = Hold::Waiting(Box::pin(tokio::time::sleep(CONTINUE_PATIENCE)));
             }
         } else if framing == Framing::Chunked {
@@ -294,7 +293,7 @@ impl Upload {
 
 /// Whether the head announces the body's length, and which.
 pub(super) fn announced_length(headers: &HeaderMap) -> Option<u64> {
-    if !headers::has(headers, &CONTENT_LENGTH) || headers::has(headers, &TRANSFER_ENCODING) {
+    if !headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING) {
         return None;
     }
     let value = headers.get(CONTENT_LENGTH)?.to_str().ok()?;

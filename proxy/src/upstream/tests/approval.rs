@@ -127,7 +127,7 @@ fn an_unapproved_run_takes_no_connection_that_another_scope_made() {
         assert_eq!(sent.await.unwrap_err().reason(), "denied");
 
         let dialled = upstreams.connect_tcp(&origin).await.unwrap();
-        let learned = upstreams.learn_alpn(&unapproved, Some(dialled), false);
+        let learned = upstreams.learn_alpn(&unapproved, Some(dialled), Alpn::Http1);
         assert_eq!(learned.await.unwrap_err().reason(), "denied");
 
         // Where nothing needs approval, all scopes share their connections.

@@ -47,7 +47,7 @@ impl Ca {
     }
 
     /// A server that has a certificate for `names` and speaks `alpn`.
-    fn server(&self, names: &[&str], alpn: &[Alpn], expired: bool) -> TlsAcceptor {
+    fn server(&self, names: &[&str], alpn: Option<Alpn>, expired: bool) -> TlsAcceptor {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let mut params = CertificateParams::new(names).unwrap();
         if expired {
@@ -61,11 +61,11 @@ impl Ca {
 
     /// The CA's certificate in a server's place, as `openssl req -x509` makes them.
     fn as_server(&self) -> TlsAcceptor {
-        serving(self.issuer.der().clone(), self.issuer.key(), &[])
+        serving(self.issuer.der().clone(), self.issuer.key(), None)
     }
 }
 
-fn serving(certificate: CertificateDer<'static>, key: &KeyPair, alpn: &[Alpn]) -> TlsAcceptor {
+fn serving(certificate: CertificateDer<'static>, key: &KeyPair, alpn: Option<Alpn>) -> TlsAcceptor {
     let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
@@ -74,7 +74,7 @@ fn serving(certificate: CertificateDer<'static>, key: &KeyPair, alpn: &[Alpn]) -
         .with_no_client_auth()
         .with_single_cert(vec![certificate], key)
         .unwrap();
-    config.alpn_protocols = alpn.iter().map(|alpn| alpn.id().to_vec()).collect();
+    config.alpn_protocols = alpn.map(Alpn::and_older).unwrap_or_default();
     TlsAcceptor::from(Arc::new(config))
 }
 
@@ -98,7 +98,7 @@ async fn accept(script: &Script, server: &TlsAcceptor) -> io::Result<TlsStream<T
 fn a_request_goes_through_tls_under_the_agents_own_name() {
     on_worker(async {
         let (ca, script) = (Ca::new(), Script::listen().await);
-        let server = ca.server(&["up.example", "sni.example"], &[Alpn::Http1], false);
+        let server = ca.server(&["up.example", "sni.example"], Some(Alpn::Http1), false);
         let (upstreams, origin) = trusting(&ca, &script);
         for (origin, name) in [
             (origin.clone(), "up.example"),
@@ -117,7 +117,7 @@ fn a_request_goes_through_tls_under_the_agents_own_name() {
 fn an_address_is_verified_as_such() {
     on_worker(async {
         let (ca, script) = (Ca::new(), Script::listen().await);
-        let server = ca.server(&["127.0.0.1"], &[], false);
+        let server = ca.server(&["127.0.0.1"], None, false);
         let (upstreams, _) = trusting(&ca, &script);
         let origin = script.origin().with_scheme(Scheme::Https);
         let sent = send(&upstreams, &origin, get(Version::HTTP_11));
@@ -167,22 +167,22 @@ fn a_bad_certificate_is_called_by_its_name() {
         let namesake = Ca::self_signed(&["up.example"]);
         for (server, reason, why) in [
             (
-                ca.server(&["up.example"], &[], true),
+                ca.server(&["up.example"], None, true),
                 "tls_expired",
                 "it expired on 2020-02-01",
             ),
             (
-                ca.server(&["other.example"], &[], false),
+                ca.server(&["other.example"], None, false),
                 "tls_wrong_host",
                 "it is for other.example",
             ),
             (
-                other.server(&["up.example"], &[], false),
+                other.server(&["up.example"], None, false),
                 "tls_unknown_issuer",
                 "its issuer",
             ),
             (
-                serving(alone.der().clone(), &key, &[]),
+                serving(alone.der().clone(), &key, None),
                 "tls_unknown_issuer",
                 "it is self-signed",
             ),
@@ -317,11 +317,11 @@ fn a_handshake_that_hangs_is_a_504() {
 #[test]
 fn what_is_offered_to_the_agent_is_what_the_upstream_speaks() {
     on_worker(async {
-        for (speaks, offers_h2, learned) in [
-            (&[Alpn::H2, Alpn::Http1][..], true, Alpn::H2),
-            (&[Alpn::H2, Alpn::Http1], false, Alpn::Http1),
-            (&[Alpn::Http1], true, Alpn::Http1),
-            (&[], true, Alpn::Http1),
+        for (speaks, newest, learned) in [
+            (Some(Alpn::H2), Alpn::H2, Alpn::H2),
+            (Some(Alpn::H2), Alpn::Http1, Alpn::Http1),
+            (Some(Alpn::Http1), Alpn::H2, Alpn::Http1),
+            (None, Alpn::H2, Alpn::Http1),
         ] {
             let (ca, script) = (Ca::new(), Script::listen().await);
             let server = ca.server(&["up.example"], speaks, false);
@@ -330,18 +330,15 @@ fn what_is_offered_to_the_agent_is_what_the_upstream_speaks() {
             let (asking, place) = (upstreams.clone(), origin.clone());
             let alpn = spawn_local(async move {
                 asking
-                    .learn_alpn(&place, Some(dialled), offers_h2)
+                    .learn_alpn(&place, Some(dialled), newest)
                     .await
                     .unwrap()
             });
             let _peer = accept(&script, &server).await.unwrap();
-            assert_eq!(alpn.await.unwrap(), learned, "{speaks:?} {offers_h2}");
+            assert_eq!(alpn.await.unwrap(), learned, "{speaks:?} {newest:?}");
             // The handshake was not for nothing: it is asked no more, and serves the first request.
             assert!(upstreams.has_live(&origin));
-            let again = upstreams
-                .learn_alpn(&origin, None, offers_h2)
-                .await
-                .unwrap();
+            let again = upstreams.learn_alpn(&origin, None, newest).await.unwrap();
             assert_eq!(again, learned);
             assert_eq!(upstreams.shared().counters().opened(), 1);
         }
@@ -352,7 +349,7 @@ fn what_is_offered_to_the_agent_is_what_the_upstream_speaks() {
 fn sessions_are_resumed() {
     on_worker(async {
         let (ca, script) = (Ca::new(), Script::listen().await);
-        let server = ca.server(&["up.example"], &[Alpn::Http1], false);
+        let server = ca.server(&["up.example"], Some(Alpn::Http1), false);
         let (upstreams, origin) = trusting(&ca, &script);
         let mut kinds = Vec::new();
         for _ in 0..2 {

@@ -205,11 +205,6 @@ impl OwnListeners {
         Self(bound.into_iter().collect())
     }
 
-    /// Adds one more.
-    pub fn push(&mut self, bound: SocketAddr) {
-        self.0.push(bound);
-    }
-
     /// The listener that is where `host`, as it is written, and `port` are, if any.
     pub(crate) fn reached_as(&self, host: &str, port: u16) -> Option<SocketAddr> {
         let reached = |ip| self.reached_by(SocketAddr::new(ip, port));

@@ -59,11 +59,11 @@ pub enum Wanted {
 }
 
 impl Wanted {
-    /// The profile's name, or [`INLINE`].
+    /// The profile's name, or [`INLINE`] where it has none.
     pub fn name(&self) -> &str {
         match self {
             Self::Profile(name) | Self::OfWorkspace { profile: name, .. } => name,
-            Self::Inline(_) => INLINE,
+            Self::Inline(profile) => profile.name.as_deref().unwrap_or(INLINE),
         }
     }
 }

@@ -274,7 +274,7 @@ fn a_demo_that_could_not_write_its_report_does_not_begin() {
         let ended = demo.output().unwrap();
         let said = String::from_utf8_lossy(&ended.stderr);
         assert_eq!(ended.status.code(), Some(2), "{output}: {said}");
-        assert!(said.contains("`--output FILE`"), "{output}: {said}");
+        assert!(said.contains("name another file"), "{output}: {said}");
         assert!(!said.contains("go through the proxy"), "{output}: {said}");
     }
     assert_eq!(std::fs::read_to_string(&there).unwrap(), "kept");

@@ -230,6 +230,9 @@ fn message(error: &Error, found: &str) -> String {
         Error::MultipleDocuments { .. } => {
             "a second document begins here; write one a file".to_owned()
         }
+        Error::RecursiveReferencesRequireWeakTypes { .. } => {
+            "an alias (`*name`) stands inside the value that its anchor (`&name`) names; write the value out".to_owned()
+        }
         other => {
             let text = other.to_string();
             // The place is told apart from the message.

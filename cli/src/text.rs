@@ -3,32 +3,14 @@
 use std::io;
 use std::path::Path;
 
-use serde_saphyr::Location;
+use squall_profiles::error::Position;
 use squall_proxy::user_file;
-
-/// A place in a file; lines and columns count from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Position {
-    /// Line, from 1.
-    pub(crate) line: u64,
-    /// Column in characters, from 1.
-    pub(crate) column: u64,
-}
-
-impl From<Location> for Position {
-    fn from(location: Location) -> Self {
-        Self {
-            line: location.line(),
-            column: location.column(),
-        }
-    }
-}
 
 /// Why a file could not be read as text.
 #[derive(Debug)]
 pub(crate) struct Unreadable {
     /// The first byte that is no text, if that is what is wrong.
-    pub(crate) at: Option<Position>,
+    at: Option<Position>,
     why: String,
 }
 
@@ -36,11 +18,6 @@ impl Unreadable {
     /// For a reason that is told.
     pub(crate) fn because(why: String) -> Self {
         Self { at: None, why }
-    }
-
-    /// What is wrong, without the place.
-    pub(crate) fn why(&self) -> &str {
-        &self.why
     }
 
     /// The whole sentence about `file`.
@@ -72,10 +49,11 @@ fn text_of(bytes: Vec<u8>) -> Result<String, Unreadable> {
         let (good, rest) = error.as_bytes().split_at(error.utf8_error().valid_up_to());
         let good = String::from_utf8_lossy(good);
         let line = good.rsplit('\n').next().unwrap_or_default();
+        let count = |before: usize| u32::try_from(before + 1).unwrap_or(u32::MAX);
         Unreadable {
             at: Some(Position {
-                line: 1 + good.matches('\n').count() as u64,
-                column: 1 + line.chars().count() as u64,
+                line: count(good.matches('\n').count()),
+                column: count(line.chars().count()),
             }),
             why: format!(
                 "the byte 0x{:02x} is not UTF-8; save the file as UTF-8 text",

@@ -20,7 +20,7 @@ mod machine;
 mod model;
 mod mutations;
 mod prompts;
-pub(crate) mod reader;
+pub mod reader;
 mod replays;
 mod schema;
 mod settings;

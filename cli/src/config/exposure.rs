@@ -2,7 +2,7 @@
 
 use squall_control_api::access::Access;
 
-use super::{Config, ConfigError, ConfigErrors, Token};
+use super::{Config, ConfigErrors, Token};
 
 /// Fewest characters of a token of the configuration where others reach the control API.
 const SHORTEST_TOKEN: usize = 16;
@@ -14,17 +14,17 @@ impl Config {
         let proxy = self.proxy.listen;
         let anywhere = self.proxy.allow.iter().find(|glob| is_everything(glob));
         if let (false, false, Some(glob)) = (self.open, proxy.ip().is_loopback(), anywhere) {
-            errors.push(ConfigError::anywhere(format!(
+            errors.push(format!(
                 "the proxy would listen on {proxy}, where others could reach any destination \
                  through it (`{glob}`); narrow `proxy.allow` to what agents need, or set \
                  `proxy.open: true`"
-            )));
+            ));
         }
         let api = self.api.listen;
         if proxy == api && proxy.port() != 0 {
-            errors.push(ConfigError::anywhere(format!(
+            errors.push(format!(
                 "proxy and control API cannot both listen on {proxy}"
-            )));
+            ));
         }
         if errors.is_empty() {
             Ok(())
@@ -41,22 +41,22 @@ impl Config {
             return Ok(());
         }
         if let Some(short) = self.shortest_token().filter(|token| is_short(token)) {
-            return Err(ConfigErrors(vec![ConfigError::anywhere(format!(
+            return Err(ConfigErrors::from(format!(
                 "the control API would listen on {api}, and the token of `{}` has {} characters; outside of \
                  loopback give it at least {SHORTEST_TOKEN}, such as those of `openssl rand -hex 24`, or take it \
                  out and make one with `squall token create NAME --role {}`",
                 short.name,
                 short.secret.len(),
                 short.role.as_str(),
-            ))]));
+            )));
         }
         if !self.api.tokens.is_empty() || access.has_stored() {
             return Ok(());
         }
-        Err(ConfigErrors(vec![ConfigError::anywhere(format!(
+        Err(ConfigErrors::from(format!(
             "the control API would listen on {api} without a token; add one under `api.tokens`, or listen \
              on 127.0.0.1 and make one there with `squall token create NAME --role admin`"
-        ))]))
+        )))
     }
 
     fn shortest_token(&self) -> Option<&Token> {

@@ -1,43 +1,39 @@
 //! The files that a configuration names, and where it names them: what is wrong with one of them is
 //! said of the value that led there.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use squall_profiles::error::Position;
 use squall_proxy::config::CaSource;
 use squall_proxy::tls::{CaError, CertificateAuthority};
 use squall_proxy::upstream::check_roots;
 
-use super::position::{Place, Scalar};
-use super::raw::RawConfig;
 use super::{Config, ConfigErrors};
 use crate::failure::Failure;
 
 /// Where each file is named.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Places {
+    /// The configuration's own file.
+    pub(super) file: PathBuf,
     /// `profiles`.
-    pub(crate) profiles: Option<Place>,
+    pub(super) profiles: Option<Position>,
     /// `proxy.upstream_ca`, entry by entry.
-    upstream_ca: Vec<Place>,
+    pub(super) upstream_ca: Vec<Position>,
     /// `proxy.ca.cert` and `proxy.ca.key`.
-    ca: Option<(Place, Place)>,
+    pub(super) ca: Option<(Position, Position)>,
 }
 
 impl Places {
-    /// Those of a file.
-    pub(super) fn of(file: &Path, raw: &RawConfig) -> Self {
-        let place = |scalar: &Scalar| Place {
-            file: file.to_owned(),
-            at: scalar.at,
-        };
-        let proxy = raw.proxy.as_ref();
-        let roots = proxy.and_then(|proxy| proxy.upstream_ca.as_ref());
-        let ca = proxy.and_then(|proxy| proxy.ca.as_ref());
-        Self {
-            profiles: raw.profiles.as_ref().map(place),
-            upstream_ca: roots.into_iter().flatten().map(place).collect(),
-            ca: ca.map(|ca| (place(&ca.cert), place(&ca.key))),
-        }
+    /// Where `profiles` is named, and the file that names it.
+    pub(crate) fn of_profiles(&self) -> Option<(String, String)> {
+        let place = self.at(self.profiles?);
+        Some((place, self.file.display().to_string()))
+    }
+
+    /// `squall.yaml:7:18`.
+    pub(super) fn at(&self, Position { line, column }: Position) -> String {
+        format!("{}:{line}:{column}", self.file.display())
     }
 }
 
@@ -46,12 +42,11 @@ impl Config {
     /// the configuration over; here their places are still known.
     pub(crate) fn check_roots(&self) -> Result<(), ConfigErrors> {
         let files = self.proxy.upstream_ca.iter().zip(&self.places.upstream_ca);
-        let errors: Vec<_> = files
-            .filter_map(|(path, place)| {
-                let error = check_roots(path).err()?;
-                Some(place.complain(error.to_string()))
-            })
-            .collect();
+        let wrong = |(path, at): (&PathBuf, &Position)| {
+            let error = check_roots(path).err()?;
+            Some(format!("{}: {error}", self.places.at(*at)))
+        };
+        let errors: Vec<_> = files.filter_map(wrong).collect();
         if errors.is_empty() {
             Ok(())
         } else {
@@ -66,14 +61,14 @@ impl Config {
             CaSource::Home(home) => return Ok(CertificateAuthority::load_or_create(home)?),
             CaSource::Files { cert, key } => (cert, key),
         };
-        CertificateAuthority::load(cert, key).map_err(|error| match &self.places.ca {
+        CertificateAuthority::load(cert, key).map_err(|error| match self.places.ca {
             Some((at_cert, at_key)) => {
                 let (at, message) = if is_about_key(&error, key) {
                     (at_key, said_of_key(&error))
                 } else {
                     (at_cert, format!("`proxy.ca.cert`: {error}"))
                 };
-                Failure::Config(at.complain(message).into())
+                Failure::Config(format!("{}: {message}", self.places.at(at)).into())
             }
             None => error.into(),
         })

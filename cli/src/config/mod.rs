@@ -1,23 +1,17 @@
 //! `squall.yaml`: from text to what the daemon runs with.
 //!
-//! Two steps, so that every complaint has a place: [`raw`] mirrors the file and keeps each
-//! scalar's line and column, [`typed`] expands variables and gives each scalar its type.
-//!
 //! ```text
-//! text ──read──▶ RawConfig ──typed──▶ Config ──flags──▶ Config ──check──▶ daemon
+//! text ──read──▶ Config ──flags──▶ Config ──check──▶ daemon
 //! ```
 
 mod exposure;
 mod files;
-mod position;
 mod private;
 pub(crate) mod quantity;
-mod raw;
 mod read;
-mod shapes;
-mod typed;
 mod words;
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -31,9 +25,7 @@ use squall_proxy::chaos::Halt;
 use squall_proxy::config::ProxyConfig;
 
 use self::files::Places;
-pub(crate) use self::position::{ConfigError, ConfigErrors, Place};
-pub(crate) use self::read::unknown;
-pub(crate) use self::words::{address, upstream_url};
+pub(crate) use self::words::{address, unknown, upstream_url};
 
 /// What variables in local files stand for: the process's environment.
 pub(crate) fn environment() -> Variables<'static> {
@@ -183,13 +175,8 @@ impl Config {
 
     /// The defaults with a file laid over them.
     pub(crate) fn from_file(home: PathBuf, file: &Path) -> Result<Self, ConfigErrors> {
-        let text = crate::text::read(file).map_err(|error| {
-            let told = match error.at {
-                Some(at) => ConfigError::at(at, error.why()),
-                None => ConfigError::anywhere(error.why()),
-            };
-            told.in_file(file)
-        })?;
+        let text =
+            crate::text::read(file).map_err(|error| ConfigErrors(vec![error.in_file(file)]))?;
         Self::from_text(home, file, &text, environment())
     }
 
@@ -199,25 +186,9 @@ impl Config {
         text: &str,
         variables: Variables<'_>,
     ) -> Result<Self, ConfigErrors> {
-        let raw = read::read(text).map_err(|error| error.in_file(file))?;
-        let base = file.parent().unwrap_or(Path::new(""));
         let mut config = Self::with_home(home);
-        typed::lay_over(&mut config, &raw, base, variables).map_err(|mut errors| {
-            errors.sort_by_key(|error| error.at);
-            ConfigErrors(
-                errors
-                    .into_iter()
-                    .map(|error| error.in_file(file))
-                    .collect(),
-            )
-        })?;
+        read::lay_over(&mut config, file, text, variables)?;
         config.digest = Some(squall_control_api::audit::digest(text));
-        config.places = Places::of(file, &raw);
-        let profile = raw.chaos.and_then(|chaos| chaos.profile);
-        config.chaos_place = profile.map(|scalar| {
-            let (file, at) = (file.to_owned(), scalar.at);
-            Place { file, at }.to_string()
-        });
         Ok(config)
     }
 
@@ -236,8 +207,24 @@ impl Config {
 }
 
 /// The JSON Schema of the file, for editors.
-pub(crate) fn schema() -> schemars::Schema {
-    schemars::schema_for!(raw::RawConfig)
+pub(crate) const SCHEMA: &str = include_str!("schema.json");
+
+/// Everything that is wrong with one configuration, a sentence each, in the order of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ConfigErrors(Vec<String>);
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("\n"))
+    }
+}
+
+impl std::error::Error for ConfigErrors {}
+
+impl From<String> for ConfigErrors {
+    fn from(error: String) -> Self {
+        Self(vec![error])
+    }
 }
 
 /// Accepts the name of a dialect, or of a variation, that this version speaks.

@@ -69,15 +69,6 @@ fn decimal(number: &str, factor: u64) -> Option<u64> {
     whole.checked_mul(factor)?.checked_add(part)
 }
 
-/// Reads `true` or `false`, and nothing that merely looks like them.
-pub(crate) fn boolean(text: &str) -> Result<bool, String> {
-    match text {
-        "true" => Ok(true),
-        "false" => Ok(false),
-        other => Err(format!("`{other}` is neither `true` nor `false`")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,6 @@
 //! What the file accepts, and every complaint a person may read.
 
+use std::collections::BTreeSet;
 use std::env::VarError;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,6 +8,8 @@ use std::time::Duration;
 use squall_control_api::access::Access;
 use squall_proxy::config::{CaSource, Credentials, Observe, RouteEntry};
 
+use serde_json::{Map, Value};
+use squall_profiles::document;
 use squall_profiles::variables::Variables;
 
 use super::{Config, ConfigErrors, Role};
@@ -118,7 +121,7 @@ fn complaints_say_where_what_and_what_instead() {
         "proxy:\n  limits: { connections: 0, header_timeout: 10, header_bytes: 8M }\n",
         "proxy:\n  upstream: { response_timeout: never }\n",
         "proxy:\n  upstream_proxy: socks5://user:hunter2@corp\n",
-        "proxy:\n  open: yes\n",
+        "proxy:\n  open: maybe\n",
         "proxy:\n  ca: { cert: a.pem }\n",
         "proxy:\n  listen: 127.0.0.1:${NOPE}\n",
         "proxy:\n  connect_to: { api.openai.com: 127.0.0.1:1 }\n",
@@ -135,7 +138,7 @@ fn complaints_say_where_what_and_what_instead() {
         "api:\n  env: [\"$KEY\", A-B]\n",
         "store:\n  url: mysql://u:hunter2@db.example/squall\n",
         "store:\n  exchanges: fault\n  retain: { exchanges: many, age: 7, runs: 0 }\n",
-        "safety: { ttl: forever, commands: yes, halt: { error_share: 90, faults: many } }\n",
+        "safety: { ttl: forever, commands: maybe, halt: { error_share: 90, faults: many } }\n",
         "redact: [\"acct_[0-9\"]\napproval: [\"\", \"a b\"]\n",
         "tools: { search: {} }\n",
         "tools: { search: { match_url: [] } }\n",
@@ -208,5 +211,53 @@ fn nothing_is_exposed_by_accident() {
 
 #[test]
 fn the_schema_describes_the_file() {
-    insta::assert_snapshot!(serde_json::to_string_pretty(&super::schema()).unwrap());
+    let schema: Value = serde_json::from_str(super::SCHEMA).unwrap();
+    let file = document::read("f", include_str!("every_field.yaml")).unwrap();
+    same_fields(&schema, &schema, &file.value.to_json(), "");
+}
+
+/// Every field of the file is in the schema, and every field of the schema is in the file.
+fn same_fields(root: &Value, schema: &Value, file: &Value, at: &str) {
+    let alternatives = schema["anyOf"].as_array().into_iter().flatten();
+    for schema in alternatives.chain([schema]) {
+        let named = schema["$ref"]
+            .as_str()
+            .and_then(|named| named.strip_prefix('#'));
+        if let Some(schema) = named.and_then(|named| root.pointer(named)) {
+            return same_fields(root, schema, file, at);
+        }
+    }
+    if let (Some(fields), Some(members)) = (schema["properties"].as_object(), file.as_object()) {
+        let names = |map: &Map<String, Value>| map.keys().cloned().collect::<BTreeSet<_>>();
+        assert_eq!(names(fields), names(members), "{at}");
+        for (name, field) in fields {
+            same_fields(root, field, &members[name], &format!("{at}/{name}"));
+        }
+    }
+    for (name, member) in file.as_object().into_iter().flatten() {
+        if schema["additionalProperties"].is_object() {
+            same_fields(
+                root,
+                &schema["additionalProperties"],
+                member,
+                &format!("{at}/{name}"),
+            );
+        }
+    }
+    // Items may lack some fields, but not all of them the same.
+    let items = file
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object);
+    let mut all = Map::new();
+    items.for_each(|item| all.extend(item.clone()));
+    if !all.is_empty() {
+        same_fields(
+            root,
+            &schema["items"],
+            &Value::Object(all),
+            &format!("{at}/0"),
+        );
+    }
 }

@@ -5,15 +5,18 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
-use squall_control_api::Kept;
-use squall_control_api::access::Role;
+use squall_profiles::error::allowed;
 use squall_profiles::tools::ToolNames;
 use squall_profiles::variables::is_one_variable;
-use squall_proxy::config::{Credentials, Observe};
 use squall_proxy::upstream::HostPatterns;
 
 use super::quantity;
-use super::read::unknown;
+
+/// "unknown `what` `found`, did you mean …? Allowed are …".
+pub(crate) fn unknown(what: &str, found: &str, names: &[&str]) -> String {
+    let rest = allowed(found, names.iter().copied());
+    format!("unknown {what} `{found}`{rest}")
+}
 
 /// Reads `host:port` with a literal address: a listener never waits for DNS.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
@@ -28,54 +31,6 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     SocketAddr::from_str(&literal).map_err(|_| {
         format!("`{text}` is not an address to listen on; write `127.0.0.1:7070` or `[::1]:7070`")
     })
-}
-
-pub(super) fn credentials(text: &str) -> Result<Credentials, String> {
-    match text {
-        "scope" => Ok(Credentials::Scope),
-        "required" => Ok(Credentials::Required),
-        "none" => Ok(Credentials::None),
-        other => Err(unknown(
-            "meaning of credentials",
-            other,
-            &["scope", "required", "none"],
-        )),
-    }
-}
-
-pub(super) fn observe(text: &str) -> Result<Observe, String> {
-    match text {
-        "headers" => Ok(Observe::Headers),
-        "model" => Ok(Observe::Model),
-        "bodies" => Ok(Observe::Bodies),
-        other => Err(unknown(
-            "value of `observe`",
-            other,
-            &["headers", "model", "bodies"],
-        )),
-    }
-}
-
-pub(super) fn kept(text: &str) -> Result<Kept, String> {
-    match text {
-        "all" => Ok(Kept::All),
-        "faulted" => Ok(Kept::Faulted),
-        "none" => Ok(Kept::None),
-        other => Err(unknown(
-            "choice of exchanges",
-            other,
-            &["all", "faulted", "none"],
-        )),
-    }
-}
-
-pub(super) fn role(text: &str) -> Result<Role, String> {
-    match text {
-        "viewer" => Ok(Role::Viewer),
-        "operator" => Ok(Role::Operator),
-        "admin" => Ok(Role::Admin),
-        other => Err(unknown("role", other, &["viewer", "operator", "admin"])),
-    }
 }
 
 pub(super) fn variable(text: &str) -> Result<String, String> {
@@ -94,27 +49,6 @@ pub(super) fn workspace(text: &str) -> Result<String, String> {
     Err(format!(
         "`{text}` cannot be a workspace; write 1 to 64 characters of a-z, A-Z, 0-9, `_` and `-`"
     ))
-}
-
-pub(super) fn whole_number<T: FromStr>(text: &str) -> Result<T, String> {
-    text.parse()
-        .map_err(|_| format!("`{text}` is not a whole number in range"))
-}
-
-pub(super) fn from_one(text: &str) -> Result<u64, String> {
-    match whole_number(text)? {
-        0 => Err("`0` would keep nothing; write at least `1`".to_owned()),
-        number => Ok(number),
-    }
-}
-
-pub(super) fn share(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
-        _ => Err(format!(
-            "`{text}` is not a share between 0 and 1; write `0.9` for nine in ten"
-        )),
-    }
 }
 
 /// A glob over names of suites and hosts.
@@ -141,14 +75,6 @@ pub(super) fn secret_pattern(text: &str) -> Result<String, String> {
                 .trim_start_matches("error: ");
             Err(format!("`{text}` is not a regular expression: {why}"))
         }
-    }
-}
-
-pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(0) => Err("`0` would let nothing through; write 1 or more".to_owned()),
-        Ok(number) => Ok(number),
-        Err(_) => Err(format!("`{text}` is not a whole number; write 1 or more")),
     }
 }
 

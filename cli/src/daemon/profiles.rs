@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use squall_control_api::Broken;
 use squall_profiles::library::Library;
 
-use crate::config::{Config, Place, environment};
+use crate::config::{Config, environment};
 use crate::text::{self, Unreadable};
 
 /// What profile files a configuration names.
@@ -14,8 +14,8 @@ use crate::text::{self, Unreadable};
 pub(crate) struct Sources {
     /// A directory of them.
     pub(crate) directory: Option<PathBuf>,
-    /// Where it is named.
-    place: Option<Place>,
+    /// Where it is named, and the file that names it.
+    place: Option<(String, String)>,
     /// One that is named by itself, wherever it is.
     pub(crate) file: Option<PathBuf>,
 }
@@ -25,7 +25,7 @@ impl Sources {
     pub(crate) fn of(config: &Config) -> Self {
         Self {
             directory: config.profiles.clone(),
-            place: config.places.profiles.clone(),
+            place: config.places.of_profiles(),
             file: config.profile_file.clone(),
         }
     }
@@ -35,11 +35,9 @@ impl Sources {
         let path = self.directory.as_deref().unwrap_or(Path::new(""));
         let path = path.display().to_string();
         match &self.place {
-            Some(place) => Broken {
-                file: place.file.display().to_string(),
-                error: place
-                    .complain(format!("`profiles`: {path}: {error}"))
-                    .to_string(),
+            Some((place, file)) => Broken {
+                file: file.clone(),
+                error: format!("{place}: `profiles`: {path}: {error}"),
             },
             None => Broken {
                 file: path,

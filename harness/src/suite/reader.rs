@@ -1,4 +1,4 @@
-//! From a tree to typed values, gathering every error on the way.
+//! From a tree to typed values, gathering every error on the way: of suites, and of the daemon's configuration.
 //!
 //! A map is read field by field; the names that were asked for are the ones it may have, so what it
 //! has beside them is an error with the nearest of them. Values that come from variables are never
@@ -19,17 +19,19 @@ use squall_profiles::limits::{Limited, Limits};
 use squall_profiles::pattern::PatternError;
 use squall_profiles::pointer::Pointer;
 
-pub(crate) use self::fields::Fields;
+pub use self::fields::Fields;
+use super::variables;
 use crate::pattern::Pattern;
 
 /// What is wrong, or only odd, with one suite so far.
 #[derive(Debug)]
-pub(crate) struct Reader<'a> {
+pub struct Reader<'a> {
     pub(crate) file: &'a str,
     /// The text as it was written.
     text: &'a str,
     pointer: Pointer,
-    pub(crate) errors: Vec<ProfileError>,
+    /// What is wrong so far.
+    pub errors: Vec<ProfileError>,
     /// What is allowed and changes nothing, or surely is not meant.
     pub(crate) notes: Vec<ProfileError>,
     /// Where scalars stand that have a variable in them, and what is written there.
@@ -41,6 +43,11 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    /// For a document that was read from this text.
+    pub fn over(file: &'a str, text: &'a str, tree: &At<Tree>) -> Self {
+        Self::new(file, text, variables::places(tree))
+    }
+
     pub(crate) fn new(file: &'a str, text: &'a str, variables: BTreeMap<Position, String>) -> Self {
         Self {
             file,
@@ -55,7 +62,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Notes an error about what is being read.
-    pub(crate) fn error(&mut self, position: Position, message: impl Into<String>) {
+    pub fn error(&mut self, position: Position, message: impl Into<String>) {
         if error::is_full(&self.errors) {
             return;
         }
@@ -137,7 +144,7 @@ impl<'a> Reader<'a> {
     }
 
     /// What is written in the scalar at a place, if a variable stands in it.
-    pub(crate) fn unexpanded(&self, position: Position) -> Option<&str> {
+    pub fn unexpanded(&self, position: Position) -> Option<&str> {
         self.variables.get(&position).map(String::as_str)
     }
 
@@ -159,7 +166,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A text; numbers and flags are taken for one.
-    pub(crate) fn text(&mut self, node: &At<Tree>) -> Option<At<String>> {
+    pub fn text(&mut self, node: &At<Tree>) -> Option<At<String>> {
         if let Tree::Scalar { text, .. } = &node.value {
             return Some(At {
                 value: text.clone(),

@@ -9,7 +9,7 @@ use super::{Reader, each};
 
 impl<'a> Reader<'a> {
     /// A map, field by field. What it has beside the fields that were asked for is an error.
-    pub(crate) fn fields<'t, T>(
+    pub fn fields<'t, T>(
         &mut self,
         node: &'t At<Tree>,
         what: &str,
@@ -33,8 +33,9 @@ impl<'a> Reader<'a> {
 
 /// A map that is being read.
 #[derive(Debug)]
-pub(crate) struct Fields<'r, 'a, 't> {
-    pub(crate) reader: &'r mut Reader<'a>,
+pub struct Fields<'r, 'a, 't> {
+    /// Where errors go.
+    pub reader: &'r mut Reader<'a>,
     /// Where the map begins.
     pub(crate) position: Position,
     members: &'t [(At<String>, At<Tree>)],
@@ -59,7 +60,7 @@ impl<'a, 't> Fields<'_, 'a, 't> {
     }
 
     /// Whether a field is there, which need not be one that was asked for.
-    pub(crate) fn has(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         self.members
             .iter()
             .any(|(found, node)| found.value == name && node.value != Tree::Null)
@@ -117,7 +118,7 @@ impl<'a, 't> Fields<'_, 'a, 't> {
     }
 
     /// Notes an error about one of the fields.
-    pub(crate) fn error(&mut self, name: &'static str, message: impl Into<String>) {
+    pub fn error(&mut self, name: &'static str, message: impl Into<String>) {
         let position = self
             .members
             .iter()
@@ -128,13 +129,13 @@ impl<'a, 't> Fields<'_, 'a, 't> {
     }
 
     /// Says that a field is missing.
-    pub(crate) fn missing(&mut self, name: &str, what: &str) {
+    pub fn missing(&mut self, name: &str, what: &str) {
         let message = format!("`{name}` is missing; write {what}");
         self.reader.error(self.position, message);
     }
 
     /// A field's node, read below its name.
-    pub(crate) fn read<T>(
+    pub fn read<T>(
         &mut self,
         name: &'static str,
         read: impl FnOnce(&mut Reader<'a>, &'t At<Tree>) -> Option<T>,
@@ -143,7 +144,8 @@ impl<'a, 't> Fields<'_, 'a, 't> {
         self.reader.below(name, |reader| read(reader, node))
     }
 
-    pub(crate) fn text(&mut self, name: &'static str) -> Option<At<String>> {
+    /// A text; numbers and flags are taken for one.
+    pub fn text(&mut self, name: &'static str) -> Option<At<String>> {
         self.read(name, Reader::text)
     }
 
@@ -158,7 +160,7 @@ impl<'a, 't> Fields<'_, 'a, 't> {
     }
 
     /// A list; each item is read below its number.
-    pub(crate) fn each<T>(
+    pub fn each<T>(
         &mut self,
         name: &'static str,
         what: &str,
@@ -170,7 +172,7 @@ impl<'a, 't> Fields<'_, 'a, 't> {
     }
 
     /// One text or a list of them, at least one.
-    pub(crate) fn texts(&mut self, name: &'static str, what: &str) -> Option<Vec<At<String>>> {
+    pub fn texts(&mut self, name: &'static str, what: &str) -> Option<Vec<At<String>>> {
         let node = self.node(name)?;
         let texts = self.reader.below(name, |reader| match &node.value {
             Tree::Scalar { .. } => reader.text(node).map(|text| vec![text]),
@@ -183,12 +185,13 @@ impl<'a, 't> Fields<'_, 'a, 't> {
         Some(texts)
     }
 
-    pub(crate) fn flag(&mut self, name: &'static str) -> Option<bool> {
+    /// `true` or `false`.
+    pub fn flag(&mut self, name: &'static str) -> Option<bool> {
         self.read(name, Reader::flag)
     }
 
     /// A whole number in a range; `unit` follows it in messages.
-    pub(crate) fn whole(
+    pub fn whole(
         &mut self,
         name: &'static str,
         range: RangeInclusive<u64>,
@@ -219,7 +222,7 @@ impl<'a, 't> Fields<'_, 'a, 't> {
     }
 
     /// A number in a range.
-    pub(crate) fn real(
+    pub fn real(
         &mut self,
         name: &'static str,
         range: RangeInclusive<f64>,
@@ -229,7 +232,7 @@ impl<'a, 't> Fields<'_, 'a, 't> {
     }
 
     /// One of a few words; case does not count.
-    pub(crate) fn word<T: Copy>(
+    pub fn word<T: Copy>(
         &mut self,
         name: &'static str,
         what: &str,
@@ -250,7 +253,7 @@ impl<'a, 't> Fields<'_, 'a, 't> {
     }
 
     /// A map whose keys are no fields: each member is read below its name.
-    pub(crate) fn pairs<T>(
+    pub fn pairs<T>(
         &mut self,
         name: &'static str,
         what: &str,

@@ -13,14 +13,13 @@ use crate::args::{Contract, SuiteFile, Trial};
 use crate::failure::Failure;
 use crate::judging::{self, Wish};
 use crate::known::Known;
-use crate::render::paint::Paint;
 use crate::render::{output, plural};
 use crate::suite::LocalSuite;
 
 pub(super) async fn run(action: Contract) -> Result<(), Failure> {
     match action {
-        Contract::Run(trial) => Box::pin(judging::run(&wish(&trial))).await,
-        Contract::Score(trial) => Box::pin(judging::score(&wish(&trial))).await,
+        Contract::Run(trial) => Box::pin(judging::run(wish(&trial))).await,
+        Contract::Score(trial) => Box::pin(judging::score(wish(&trial))).await,
         Contract::Validate { suite, json } => validate(&suite, json),
     }
 }
@@ -46,13 +45,7 @@ fn validate(suite: &SuiteFile, as_json: bool) -> Result<(), Failure> {
     if as_json {
         output::json(&document(&file, &errors, &warnings))?;
     } else {
-        let paint = Paint::stderr();
-        for error in &errors {
-            output::tell(&format!("{} {error}", paint.bad("error:")));
-        }
-        for warning in &warnings {
-            output::tell(&format!("{} {warning}", paint.notable("warning:")));
-        }
+        output::tell_findings(&errors, &warnings);
         if errors.is_empty() {
             output::line(&format!("{file}: valid, {told}"))?;
         }
@@ -186,6 +179,24 @@ mod tests {
         ] {
             assert_eq!(told(agent), expected, "{agent}");
         }
+    }
+
+    #[test]
+    fn a_profile_that_is_not_known_here_is_an_error_only_where_it_is_misspelt() {
+        let text = "agent: {endpoint: 'http://a.test/'}\ngolden_prompts: [x]\ninvariants: [{type: completes}]\n\
+                    chaos: {extends: [brownot, ours, api_outage]}\n";
+        let suite = squall_harness::suite::parse("s.yaml", text, Variables::Refused);
+        let found = unknown_profiles(&suite.expect("valid"), &Library::builtin());
+        let at = |place: &str, rest: &str| {
+            vec![format!(
+                "s.yaml:4:{place}: `extends` names an unknown profile {rest}"
+            )]
+        };
+        let misspelt = at("19", "`brownot`, did you mean `brownout`?");
+        assert_eq!(
+            found,
+            (misspelt, at("28", "`ours`; the daemon must have it"))
+        );
     }
 
     #[test]

@@ -53,6 +53,14 @@ const AGENTS: &[&str] = &[
 ];
 
 #[test]
+fn a_profile_that_only_the_daemon_has_is_no_doubt() {
+    let contract = "contract: {name: c, invariants: [{id: a, type: completes}], \
+                    chaos_matrix: [{name: b, extends: [ours]}]}\n";
+    let suite = parsed(&format!("{AGENT}{PROMPTS}{DEMANDS}{contract}")).expect("valid");
+    assert!(suite.notes.is_empty(), "{:?}", suite.notes);
+}
+
+#[test]
 fn a_header_that_says_how_many_is_no_secret() {
     let agent = "agent: {endpoint: 'http://a.test/', headers: {X-Token-Count: '5'}}\n";
     parsed(&format!("{agent}{PROMPTS}{DEMANDS}")).expect("valid");

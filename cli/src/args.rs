@@ -7,12 +7,12 @@ mod programs;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub(crate) use self::judging::{
-    Certificate, CertificateAction, Chaos, Ci, Contract, DEFAULT_SUITE, Init, Report, Site,
-    SuiteFile, Trial, Verify,
+    Certificate, CertificateAction, Chaos, Contract, DEFAULT_SUITE, Init, Report, Site, SuiteFile,
+    Trial, Verify,
 };
 pub(crate) use self::objects::{
-    Audit, Explain, Export, Off, OnMiss, PlayTape, Profile, Reading, RecordingFormat, Recordings,
-    Replay, Runs, SchemaOf, Tail, Tape, Token,
+    Audit, Explain, Export, Form, Off, OnMiss, PlayTape, Profile, Reading, Recordings, Replay,
+    Runs, SchemaOf, Tail, Tape, Token,
 };
 pub(crate) use self::programs::{
     Ca, Daemon, Demo, DemoAgent, Env, LogFormat, Record, Run, Serve, Shell,
@@ -62,6 +62,7 @@ fn after_help() -> String {
     let codes = EXIT_CODES.map(|(code, meaning)| format!("\n  {code:<10}{meaning}"));
     format!(
         "Start with `squall demo`; then `squall run --profile rate_limit_storm -- YOUR PROGRAM`.\n\n\
+         Every option has a variable: `SQUALL_LOG_LEVEL` is `--log-level`.\n\n\
          Exit codes:{}",
         codes.concat()
     )
@@ -134,7 +135,7 @@ pub(crate) enum Command {
         action: Contract,
     },
     /// Everything a suite configures: one score, reports, an exit code
-    Ci(Box<Ci>),
+    Ci(Box<Chaos>),
     /// Write the report of a run
     Report(Box<Report>),
     /// Write a signed statement of what a run came to, or check one
@@ -169,17 +170,11 @@ pub(crate) struct Remote {
     #[arg(
         long,
         value_name = "URL",
-        env = "SQUALL_SERVER",
         default_value = USUAL_SERVER
     )]
     pub(crate) server: String,
     /// Token, where the daemon asks for one
-    #[arg(
-        long,
-        value_name = "TOKEN",
-        env = "SQUALL_TOKEN",
-        hide_env_values = true
-    )]
+    #[arg(long, value_name = "TOKEN")]
     pub(crate) token: Option<String>,
     /// Print one JSON document on stdout
     #[arg(long)]

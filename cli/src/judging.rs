@@ -25,7 +25,7 @@ pub(crate) struct Wish<'w> {
     /// What it tries.
     pub(crate) kind: RunKind,
     /// The profile in the place of the suite's chaos: its name or its file.
-    pub(crate) profile: Option<&'w str>,
+    profile: Option<&'w str>,
     trial: &'w Trial,
 }
 
@@ -37,6 +37,11 @@ impl<'w> Wish<'w> {
             profile: None,
             trial,
         }
+    }
+
+    /// With another profile, if one is named.
+    pub(crate) fn under(self, profile: Option<&'w str>) -> Self {
+        Self { profile, ..self }
     }
 
     fn asked(&self) -> Result<Asked<'w>, Failure> {
@@ -81,7 +86,7 @@ pub(crate) struct Judged {
 }
 
 /// Has a run made, writes its reports, and tells what came of it.
-pub(crate) async fn run(wish: &Wish<'_>) -> Result<(), Failure> {
+pub(crate) async fn run(wish: Wish<'_>) -> Result<(), Failure> {
     let trial = wish.trial;
     let suite = LocalSuite::read(&trial.suite.file)?;
     let reports = Reports::of(wish.kind, trial, &suite.suite.output)?;
@@ -143,7 +148,7 @@ fn told_of(written: &Result<Vec<PathBuf>, Failure>) -> String {
 }
 
 /// Has a run made, and prints its score alone.
-pub(crate) async fn score(wish: &Wish<'_>) -> Result<(), Failure> {
+pub(crate) async fn score(wish: Wish<'_>) -> Result<(), Failure> {
     let suite = LocalSuite::read(&wish.trial.suite.file)?;
     let Judged {
         run,
@@ -168,10 +173,8 @@ pub(crate) async fn score(wish: &Wish<'_>) -> Result<(), Failure> {
 /// Has a run made. Ctrl-C ends its chaos first, then the command.
 pub(crate) async fn judge(asked: &Asked<'_>, suite: &LocalSuite) -> Result<Judged, Failure> {
     let mut signals = Signals::listen()?;
-    let paint = Paint::stderr();
-    for note in &suite.suite.notes {
-        output::tell(&format!("{} {note}", paint.notable("warning:")));
-    }
+    let notes: Vec<_> = suite.suite.notes.iter().map(ToString::to_string).collect();
+    output::tell_findings(&[], &notes);
     let opened = tokio::select! {
         opened = Host::open(asked.site, Some(&suite.suite)) => opened,
         () = told_to_stop(&mut signals) => Err(Failure::Interrupted),
@@ -223,7 +226,7 @@ async fn follow(
     signals: &mut Signals,
     progress: &mut Progress,
 ) -> Result<bool, Failure> {
-    let mut following = Following::begin(host.client(), id).await?;
+    let mut following = Following::run(host.client(), id).await?;
     let mut interrupted = false;
     loop {
         tokio::select! {

@@ -15,19 +15,20 @@ use crate::output_file;
 #[derive(Debug)]
 pub(crate) struct Reports {
     directory: PathBuf,
-    /// What was made of it.
-    made: Made,
     formats: Vec<Format>,
     /// Name of the files without their ending, with `{timestamp}`, `{date}`, `{time}` and `{format}`; `None`: the command's own.
     template: Option<String>,
 }
 
 impl Reports {
-    /// Those that a command of this kind writes. Its directory is made, so that a run is not in vain.
+    /// Those that a command of this kind writes. What could not be written is refused, so that a run is not
+    /// in vain.
     pub(crate) fn of(kind: RunKind, trial: &Trial, output: &Output) -> Result<Self, Failure> {
-        let mut reports = Self::wanted(kind, trial.output.as_deref(), output);
+        let reports = Self::wanted(kind, trial.output.as_deref(), output);
         if !reports.formats.is_empty() {
-            reports.made = Made::with_all_above(&reports.directory).map_err(|error| {
+            let is_there = |above: &&Path| !above.as_os_str().is_empty() && above.exists();
+            let above = reports.directory.ancestors().find(is_there);
+            tempfile::tempfile_in(above.unwrap_or(Path::new("."))).map_err(|error| {
                 let directory = reports.directory.display();
                 Failure::Usage(format!(
                     "{directory}: reports cannot be written there: {error}; say where with `--output`"
@@ -49,7 +50,6 @@ impl Reports {
         let directory = directory.map_or_else(|| PathBuf::from(&output.path), Path::to_owned);
         Self {
             directory,
-            made: Made::default(),
             formats,
             template: match kind {
                 RunKind::Ci => None,
@@ -65,6 +65,10 @@ impl Reports {
         run: &RunRecord,
     ) -> Result<Vec<PathBuf>, Failure> {
         let mut written = Vec::new();
+        if !self.formats.is_empty() {
+            std::fs::create_dir_all(&self.directory)
+                .map_err(|error| Failure::could_not(self.directory.display(), error))?;
+        }
         for format in &self.formats {
             let file = self.directory.join(self.name(run, *format));
             let text = fetch(client, &run.id, *format).await?;
@@ -93,31 +97,6 @@ impl Reports {
             }
             None if run.kind == RunKind::Ci => format!("squall-ci.{ending}"),
             None => format!("squall-{}-{}.{ending}", run.kind.as_str(), run.id),
-        }
-    }
-}
-
-/// Directories that were made for what is to come, the deepest first. Those that nothing came into go with it.
-#[derive(Debug, Default)]
-struct Made(Vec<PathBuf>);
-
-impl Made {
-    fn with_all_above(directory: &Path) -> std::io::Result<Self> {
-        let missing = directory.ancestors();
-        let missing = missing.take_while(|above| !above.as_os_str().is_empty() && !above.exists());
-        let made = Self(missing.map(Path::to_owned).collect());
-        std::fs::create_dir_all(directory)?;
-        Ok(made)
-    }
-}
-
-impl Drop for Made {
-    fn drop(&mut self) {
-        for directory in &self.0 {
-            // One that holds something is not removed, which is what is wanted.
-            if std::fs::remove_dir(directory).is_err() {
-                return;
-            }
         }
     }
 }
@@ -178,18 +157,6 @@ mod tests {
             "reason": null, "daemon": "", "documents": [],
         });
         serde_json::from_value(document).expect("a run")
-    }
-
-    #[test]
-    fn a_directory_that_nothing_came_into_goes() {
-        let there = tempfile::tempdir().expect("a directory");
-        let (outer, inner) = (there.path().join("out"), there.path().join("out/put"));
-        drop(Made::with_all_above(&inner).expect("made"));
-        assert!(!outer.exists() && there.path().exists());
-        let made = Made::with_all_above(&inner).expect("made");
-        std::fs::write(inner.join("report"), "x").expect("written");
-        drop(made);
-        assert!(inner.join("report").exists());
     }
 
     #[test]

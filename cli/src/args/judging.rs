@@ -20,7 +20,6 @@ pub(crate) struct SuiteFile {
         short = 'c',
         long = "suite",
         value_name = "FILE",
-        env = "SQUALL_SUITE",
         default_value = DEFAULT_SUITE
     )]
     pub(crate) file: PathBuf,
@@ -30,24 +29,19 @@ pub(crate) struct SuiteFile {
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Site {
     /// Control API of a running daemon [default: a private daemon is started]
-    #[arg(long, value_name = "URL", env = "SQUALL_SERVER")]
+    #[arg(long, value_name = "URL")]
     pub(crate) server: Option<String>,
     /// Token, where that daemon asks for one
-    #[arg(
-        long,
-        value_name = "TOKEN",
-        env = "SQUALL_TOKEN",
-        hide_env_values = true
-    )]
+    #[arg(long, value_name = "TOKEN")]
     pub(crate) token: Option<String>,
     /// Configuration of the private daemon [default: squall.yaml, if it is there]
-    #[arg(long, value_name = "FILE", env = "SQUALL_CONFIG")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Address of the private daemon's proxy [default: a free port of loopback]
-    #[arg(long, value_name = "ADDR", env = "SQUALL_PROXY", value_parser = address)]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) proxy: Option<SocketAddr>,
     /// Address of the private daemon's control API [default: a free port of loopback]
-    #[arg(long, value_name = "ADDR", env = "SQUALL_API", value_parser = address)]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) api: Option<SocketAddr>,
 }
 
@@ -60,7 +54,6 @@ pub(crate) struct Trial {
     #[arg(
         long,
         value_name = "N",
-        env = "SQUALL_SEED",
         value_parser = seed,
         allow_negative_numbers = true
     )]
@@ -112,7 +105,7 @@ impl FailOn {
 #[derive(Debug, Args)]
 pub(crate) struct Chaos {
     /// The profile in force, in the place of the suite's `chaos`: its name or its file
-    #[arg(long, value_name = "NAME|FILE", env = "SQUALL_PROFILE")]
+    #[arg(long, value_name = "NAME|FILE")]
     pub(crate) profile: Option<String>,
     #[command(flatten)]
     pub(crate) trial: Trial,
@@ -132,15 +125,6 @@ pub(crate) enum Contract {
     },
     /// The same as `run`, and print the score alone
     Score(Box<Trial>),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Ci {
-    /// The profile of the chaos part, in the place of the suite's `chaos`: its name or its file
-    #[arg(long, value_name = "NAME|FILE", env = "SQUALL_PROFILE")]
-    pub(crate) profile: Option<String>,
-    #[command(flatten)]
-    pub(crate) trial: Trial,
 }
 
 #[derive(Debug, Args)]

@@ -159,7 +159,7 @@ pub(crate) enum Recordings {
         output: Option<PathBuf>,
         /// Its form; default: what the file's name says, on stdout `replay`
         #[arg(long, value_name = "FORM")]
-        format: Option<RecordingFormat>,
+        format: Option<Form>,
         #[command(flatten)]
         remote: Remote,
     },
@@ -227,7 +227,7 @@ impl OnMiss {
 
 /// A form of recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RecordingFormat {
+pub(crate) enum Form {
     /// A replay session, YAML
     Replay,
     /// An HTTP archive, HAR 1.2
@@ -238,24 +238,17 @@ pub(crate) enum RecordingFormat {
 pub(crate) enum Replay {
     /// Record a program, or a running daemon until Ctrl-C
     Record(Box<Record>),
-    /// Write a recording of the daemon, or what failed in a run, as sessions
+    /// Write every invocation that failed in a run, a session each
     Export(Box<Export>),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Export {
-    /// Id of the recording, from `squall recordings list`
-    #[arg(
-        value_name = "RECORDING",
-        required_unless_present = "run",
-        conflicts_with = "run"
-    )]
-    pub(crate) recording: Option<String>,
-    /// Every invocation that failed in this run, a session each; where no daemon is named, of the store
+    /// Id of the run; where no daemon is named, of the store
     #[arg(long, value_name = "RUN")]
-    pub(crate) run: Option<String>,
-    /// Of a recording the file (FILE.har is an HTTP archive, any other a replay session), of a run the directory
-    #[arg(long, short, value_name = "PATH")]
+    pub(crate) run: String,
+    /// Directory of the sessions
+    #[arg(long, short, value_name = "DIR")]
     pub(crate) output: PathBuf,
     /// Print one JSON document on stdout
     #[arg(long)]

@@ -19,7 +19,6 @@ pub(crate) struct Demo {
     #[arg(
         long,
         value_name = "N",
-        env = "SQUALL_SEED",
         default_value_t = 40,
         value_parser = seed,
         allow_negative_numbers = true
@@ -35,15 +34,6 @@ pub(crate) struct Demo {
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoAgent {
-    /// Base URL of the model
-    #[arg(long, default_value = "http://model.test")]
-    pub(crate) model: String,
-    /// Base URL of the flight search
-    #[arg(long, default_value = "http://flights.test")]
-    pub(crate) search: String,
-    /// Base URL of the booking service
-    #[arg(long, default_value = "http://booking.test")]
-    pub(crate) booking: String,
     /// What to do; `-` reads it from stdin
     #[arg(default_value = crate::demo::TASK)]
     pub(crate) task: String,
@@ -54,26 +44,16 @@ pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) daemon: Daemon,
     /// Where state is kept: sqlite (in the home directory), sqlite:PATH or postgres://… [default: sqlite]
-    #[arg(long, value_name = "URL", env = "SQUALL_STORE", hide_env_values = true)]
+    #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
     /// Time that open exchanges get to finish after SIGTERM
-    #[arg(long, value_name = "TIME", env = "SQUALL_GRACE", default_value = "10s", value_parser = quantity::duration)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = quantity::duration)]
     pub(crate) grace: Duration,
     /// How much to log: error, warn, info, debug, trace, or per module as in `squall_proxy=debug`
-    #[arg(
-        long,
-        value_name = "LEVEL",
-        env = "SQUALL_LOG_LEVEL",
-        default_value = "info"
-    )]
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(crate) log_level: String,
     /// How to log
-    #[arg(
-        long,
-        value_name = "FORMAT",
-        env = "SQUALL_LOG_FORMAT",
-        default_value = "text"
-    )]
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
 }
 
@@ -81,28 +61,27 @@ pub(crate) struct Serve {
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Daemon {
     /// Configuration file [default: squall.yaml, if it is there]
-    #[arg(short, long, value_name = "FILE", env = "SQUALL_CONFIG")]
+    #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Address of the proxy; port 0 takes a free one
-    #[arg(long, value_name = "ADDR", env = "SQUALL_PROXY", value_parser = address)]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) proxy: Option<SocketAddr>,
     /// Address of the control API; port 0 takes a free one
-    #[arg(long, value_name = "ADDR", env = "SQUALL_API", value_parser = address)]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) api: Option<SocketAddr>,
     /// Profile in force from the start, for the default scope: its name or its file
-    #[arg(long, value_name = "NAME|FILE", env = "SQUALL_PROFILE")]
+    #[arg(long, value_name = "NAME|FILE")]
     pub(crate) profile: Option<String>,
     /// What every draw hangs on [default: 42]
     #[arg(
         long,
         value_name = "N",
-        env = "SQUALL_SEED",
         value_parser = seed,
         allow_negative_numbers = true
     )]
     pub(crate) seed: Option<u64>,
     /// Threads that carry traffic [default: one per core]
-    #[arg(long, value_name = "N", env = "SQUALL_WORKERS", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) workers: Option<u16>,
 }
 
@@ -122,7 +101,7 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) quiet: bool,
     /// Write what went through to a file: FILE.har is an HTTP archive, any other a replay session
-    #[arg(long, value_name = "FILE", env = "SQUALL_RECORD")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// Answer requests from this replay session; without `on_miss: passthrough` in it nothing goes upstream
     #[arg(long, value_name = "FILE")]

@@ -1,9 +1,11 @@
 //! Server-sent events, read as they come.
 
-use bytes::{Buf, BytesMut};
+use std::collections::VecDeque;
+
+use squall_dialects::stream::{Frame, Framing, Splitter};
 
 /// One event.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Event {
     /// `exchange`, `chaos`, …; `message` when the server names none.
     pub(crate) name: String,
@@ -15,77 +17,75 @@ pub(crate) struct Event {
 #[derive(Debug)]
 pub(crate) struct Events {
     response: reqwest::Response,
-    buffer: BytesMut,
-    event: Event,
-    last_id: Option<String>,
+    reading: Reading,
 }
 
 impl Events {
     pub(crate) fn new(response: reqwest::Response) -> Self {
         Self {
             response,
-            buffer: BytesMut::new(),
-            event: Event::default(),
-            last_id: None,
+            reading: Reading::default(),
         }
     }
 
     /// What to resume after. The server also moves it on between events.
     pub(crate) fn last_id(&self) -> Option<&str> {
-        self.last_id.as_deref()
+        self.reading.last_id.as_deref()
     }
 
     /// The next event; `None` when the stream ends.
     pub(crate) async fn next(&mut self) -> Result<Option<Event>, reqwest::Error> {
         loop {
-            while let Some(line) = take_line(&mut self.buffer) {
-                if let Some(event) = feed(&mut self.event, &mut self.last_id, &line) {
-                    return Ok(Some(event));
-                }
+            if let Some(event) = self.reading.next() {
+                return Ok(Some(event));
             }
             match self.response.chunk().await? {
-                Some(chunk) => self.buffer.extend_from_slice(&chunk),
+                Some(chunk) => self.reading.push(&chunk),
                 None => return Ok(None),
             }
         }
     }
 }
 
-/// A whole line without its end, once it is there. Our server ends lines with LF.
-fn take_line(buffer: &mut BytesMut) -> Option<String> {
-    let end = buffer.iter().position(|byte| *byte == b'\n')?;
-    let line = buffer.split_to(end);
-    buffer.advance(1);
-    Some(String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(&line)).into_owned())
+/// Events among the bytes of a stream.
+#[derive(Debug)]
+struct Reading {
+    splitter: Splitter,
+    frames: VecDeque<Frame>,
+    last_id: Option<String>,
 }
 
-/// Adds a line to the event under construction; an empty line completes it.
-fn feed(event: &mut Event, last_id: &mut Option<String>, line: &str) -> Option<Event> {
-    if line.is_empty() {
-        let mut whole = std::mem::take(event);
-        if whole.data.is_empty() {
-            return None;
+impl Default for Reading {
+    fn default() -> Self {
+        Self {
+            splitter: Splitter::new(Framing::Sse, usize::MAX),
+            frames: VecDeque::new(),
+            last_id: None,
         }
-        if whole.name.is_empty() {
-            "message".clone_into(&mut whole.name);
-        }
-        return Some(whole);
     }
-    let (field, value) = line.split_once(':').unwrap_or((line, ""));
-    let value = value.strip_prefix(' ').unwrap_or(value);
-    match field {
-        "event" => value.clone_into(&mut event.name),
-        "id" => *last_id = Some(value.to_owned()),
-        "data" => {
-            if !event.data.is_empty() {
-                event.data.push('\n');
+}
+
+impl Reading {
+    fn push(&mut self, chunk: &[u8]) {
+        self.frames.extend(self.splitter.push(chunk));
+    }
+
+    fn next(&mut self) -> Option<Event> {
+        while let Some(frame) = self.frames.pop_front() {
+            let text = String::from_utf8_lossy(frame.bytes());
+            let id = text.lines().find_map(|line| line.strip_prefix("id:"));
+            if let Some(id) = id {
+                self.last_id = Some(id.trim_start().to_owned());
             }
-            event.data.push_str(value);
+            if let Some(data) = frame.data() {
+                return Some(Event {
+                    name: frame.name().unwrap_or("message").to_owned(),
+                    data: String::from_utf8_lossy(&data).into_owned(),
+                });
+            }
         }
-        // Comments (an empty field name) keep the connection alive; `retry` is ours to choose.
-        _ => {}
+        None
     }
-    None
 }
 
 #[cfg(test)]
@@ -97,13 +97,11 @@ mod tests {
         let text = ": hello\nid: 7-0\n\nid: 7-1\nevent: exchange\ndata: {\ndata: }\n\ndata:x\r\n\r\n\
                     id: 7-9\n: alive\n\n";
         for size in 1..text.len() {
-            let (mut buffer, mut event, mut last_id) = (BytesMut::new(), Event::default(), None);
+            let mut reading = Reading::default();
             let mut events = Vec::new();
             for chunk in text.as_bytes().chunks(size) {
-                buffer.extend_from_slice(chunk);
-                while let Some(line) = take_line(&mut buffer) {
-                    events.extend(feed(&mut event, &mut last_id, &line));
-                }
+                reading.push(chunk);
+                events.extend(std::iter::from_fn(|| reading.next()));
             }
             let expected = [
                 Event {
@@ -116,7 +114,11 @@ mod tests {
                 },
             ];
             assert_eq!(events, expected, "in chunks of {size}");
-            assert_eq!(last_id.as_deref(), Some("7-9"), "in chunks of {size}");
+            assert_eq!(
+                reading.last_id.as_deref(),
+                Some("7-9"),
+                "in chunks of {size}"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A run, followed from its beginning to its end.
+//! Events, followed for as long as they come.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::render::output;
 /// Pause before the daemon is asked again after a stream ended.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Events of a run, however often the connection breaks.
+/// A stream of events, however often the connection breaks.
 #[derive(Debug)]
 pub(crate) struct Following {
     client: Client,
@@ -19,10 +19,13 @@ pub(crate) struct Following {
 }
 
 impl Following {
-    /// From the run's beginning. The first connection must succeed; a daemon that goes away later may come
-    /// back.
-    pub(crate) async fn begin(client: &Client, run: &str) -> Result<Self, Failure> {
-        let path = format!("/v1/runs/{}/events", segment(run));
+    /// A run's, from its beginning.
+    pub(crate) async fn run(client: &Client, run: &str) -> Result<Self, Failure> {
+        Self::begin(client, format!("/v1/runs/{}/events", segment(run))).await
+    }
+
+    /// Those at a path. The first connection must succeed; a daemon that goes away later may come back.
+    pub(crate) async fn begin(client: &Client, path: String) -> Result<Self, Failure> {
         let events = client.events(&path, None).await?;
         Ok(Self {
             client: client.clone(),
@@ -32,7 +35,7 @@ impl Following {
         })
     }
 
-    /// The next event. After `done` there is none.
+    /// The next event. After a run's `done` there is none.
     pub(crate) async fn next(&mut self) -> Result<Event, Failure> {
         loop {
             if let Ok(Some(event)) = self.events.next().await {

@@ -123,10 +123,7 @@ fn verify(file: &Path, as_json: bool) -> Result<(), Failure> {
         })?;
     }
     match verified {
-        Ok(genuine) if as_json => {
-            drop(genuine);
-            Ok(())
-        }
+        Ok(_) if as_json => Ok(()),
         Ok(genuine) => output::print(&told(file, &genuine, Paint::stdout())),
         // Also where there is no seal: it may be the seal's mark that was changed.
         Err(error) => {

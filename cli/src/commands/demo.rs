@@ -1,7 +1,7 @@
 //! `squall demo`: an agent held to a contract under five built-in profiles, and the report of it.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::json;
 use squall_harness::report::Format;
@@ -16,6 +16,7 @@ use crate::daemon::signals::Signals;
 use crate::daemon::{Daemon, log};
 use crate::demo::{TASK, World, contract};
 use crate::failure::Failure;
+use crate::home::home;
 use crate::output_file;
 use crate::render::paint::Paint;
 use crate::render::{output, run as render};
@@ -37,16 +38,23 @@ struct Stage {
     daemon: Daemon,
     token: String,
     _world: World,
-    _home: Home,
+    _home: TempDir,
 }
 
 /// Runs the contract, prints its result and writes its report.
 async fn show(demo: &Demo) -> Result<Stage, Failure> {
-    let home = Home::new(demo.keep)?;
+    let made = tempfile::Builder::new().prefix("squall-demo-").tempdir();
+    let temporary = made.map_err(|error| Failure::could_not("a temporary directory", error))?;
+    // What stays has the CA that stays.
+    let home = if demo.keep {
+        home()?
+    } else {
+        temporary.path().to_owned()
+    };
     let world = World::start()
         .await
         .map_err(|error| Failure::could_not("the demo's services", error))?;
-    let (daemon, token) = start(&world, home.path(), demo.keep).await?;
+    let (daemon, token) = start(&world, &home, demo.keep).await?;
     if !demo.json {
         introduce();
     }
@@ -72,7 +80,7 @@ async fn show(demo: &Demo) -> Result<Stage, Failure> {
         daemon,
         token,
         _world: world,
-        _home: home,
+        _home: temporary,
     })
 }
 
@@ -156,28 +164,4 @@ async fn keep(daemon: &Daemon, token: &str) -> Result<(), Failure> {
     ))?;
     Signals::listen()?.next().await;
     Ok(())
-}
-
-/// Where the demo's CA lives: a directory that goes with it, or the user's own if it stays.
-enum Home {
-    Own(PathBuf),
-    Temporary(TempDir),
-}
-
-impl Home {
-    fn new(keep: bool) -> Result<Self, Failure> {
-        if keep {
-            return crate::home::home().map(Self::Own);
-        }
-        let made = tempfile::Builder::new().prefix("squall-demo-").tempdir();
-        made.map(Self::Temporary)
-            .map_err(|error| Failure::could_not("a temporary directory", error))
-    }
-
-    fn path(&self) -> &Path {
-        match self {
-            Self::Own(path) => path,
-            Self::Temporary(directory) => directory.path(),
-        }
-    }
 }

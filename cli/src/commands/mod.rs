@@ -3,8 +3,6 @@
 mod audit;
 mod ca;
 mod certificate;
-mod chaos;
-mod ci;
 mod contract;
 mod demo;
 mod env;
@@ -25,11 +23,12 @@ mod tape;
 mod token;
 mod verify;
 
-pub(crate) use self::recordings::Form;
+use squall_journal::run::RunKind;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::Command;
 use crate::failure::Failure;
+use crate::judging::{self, Wish};
 
 /// Carries a command out.
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
@@ -50,13 +49,17 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Recordings { action } => on_runtime(recordings::run(action)),
         Command::Tape { action } => on_runtime(tape::run(action)),
         Command::Replay { action } => on_runtime(replay::run(action)),
-        Command::Chaos(chaos) => on_runtime(chaos::run(*chaos)),
+        Command::Chaos(chaos) => on_runtime(judging::run(
+            Wish::of(RunKind::Chaos, &chaos.trial).under(chaos.profile.as_deref()),
+        )),
         Command::Contract { action } => on_runtime(contract::run(action)),
         Command::Init(init) => init::run(&init),
         Command::Verify(verify) => on_runtime(verify::run(*verify)),
         Command::Certificate(certificate) => on_runtime(certificate::run(*certificate)),
         Command::Report(report) => on_runtime(report::run(*report)),
-        Command::Ci(ci) => on_runtime(ci::run(*ci)),
+        Command::Ci(ci) => on_runtime(judging::run(
+            Wish::of(RunKind::Ci, &ci.trial).under(ci.profile.as_deref()),
+        )),
         Command::Runs { action } => on_runtime(until_interrupted(runs::run(action))),
         Command::Token { action } => on_runtime(token::run(action)),
     }

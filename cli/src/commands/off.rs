@@ -13,21 +13,15 @@ pub(super) async fn run(off: Off) -> Result<(), Failure> {
     let client = Client::new(&off.remote)?;
     let Some(scope) = &off.scope else {
         client.delete("/v1/chaos?all=true").await?;
-        return if off.remote.json {
-            output::json(&json!({ "ended": "all" }))
-        } else {
-            output::line("all chaos is over")
-        };
+        let ended = json!({ "ended": "all" });
+        return output::done(off.remote.json, &ended, "all chaos is over");
     };
     let path = chaos_path(Some(scope));
     let before: ActivationRecord = client.get(&path).await?;
     client.delete(&path).await?;
     let after: ActivationRecord = client.get(&path).await?;
-    if off.remote.json {
-        output::json(&json!({ "ended": scope, "was_active": was_active(&before) }))
-    } else {
-        output::line(&said(&before, &after))
-    }
+    let ended = json!({ "ended": scope, "was_active": was_active(&before) });
+    output::done(off.remote.json, &ended, &said(&before, &after))
 }
 
 /// Whether the scope had chaos of its own, or was kept clean.

@@ -154,14 +154,8 @@ fn validate(files: &[PathBuf], config: Option<&Path>, as_json: bool) -> Result<(
             .collect();
         output::json(&documents)?;
     } else {
-        let paint = Paint::stderr();
         for (file, errors, warnings) in &reports {
-            for error in errors {
-                output::tell(&format!("{} {error}", paint.bad("error:")));
-            }
-            for warning in warnings {
-                output::tell(&format!("{} {warning}", paint.notable("warning:")));
-            }
+            output::tell_findings(errors, warnings);
             if errors.is_empty() {
                 output::line(&format!("{}: valid", file.display()))?;
             }
@@ -256,24 +250,16 @@ async fn put(file: &Path, name: Option<String>, remote: &Remote) -> Result<(), F
     Client::new(remote)?
         .put_text(&path, content_type, body)
         .await?;
-    if remote.json {
-        output::json(&json!({ "name": name }))
-    } else {
-        output::line(&format!(
-            "profile {name} is there; put it in force with `squall profile use {name}`"
-        ))
-    }
+    let told = format!("profile {name} is there; put it in force with `squall profile use {name}`");
+    output::done(remote.json, &json!({ "name": name }), &told)
 }
 
 async fn delete(name: &str, remote: &Remote) -> Result<(), Failure> {
     Client::new(remote)?
         .delete(&format!("/v1/profiles/{}", segment(name)))
         .await?;
-    if remote.json {
-        output::json(&json!({ "deleted": name }))
-    } else {
-        output::line(&format!("profile {name} is deleted"))
-    }
+    let told = format!("profile {name} is deleted");
+    output::done(remote.json, &json!({ "deleted": name }), &told)
 }
 
 #[cfg(test)]

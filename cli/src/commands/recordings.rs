@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::args::{RecordingFormat, Recordings, Remote};
+use crate::args::{Form, Recordings, Remote};
 use crate::client::{Client, segment};
 use crate::failure::Failure;
 use crate::output_file;
@@ -42,7 +42,7 @@ pub(super) async fn run(action: Recordings) -> Result<(), Failure> {
             format,
             remote,
         } => {
-            let form = format.map_or_else(|| Form::of(output.as_deref()), Form::from);
+            let form = format.unwrap_or_else(|| Form::of(output.as_deref()));
             export_as(&Client::new(&remote)?, &id, output.as_deref(), form).await
         }
     }
@@ -147,24 +147,6 @@ async fn export_as(
     match file {
         None => output::document(&text),
         Some(file) => output_file::write_private(file, &text),
-    }
-}
-
-/// In which form a recording is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// A replay session, YAML.
-    Replay,
-    /// An HTTP archive.
-    Har,
-}
-
-impl From<RecordingFormat> for Form {
-    fn from(format: RecordingFormat) -> Self {
-        match format {
-            RecordingFormat::Replay => Self::Replay,
-            RecordingFormat::Har => Self::Har,
-        }
     }
 }
 

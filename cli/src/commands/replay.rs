@@ -5,15 +5,15 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::args::{Export, Record, Replay, Run, USUAL_SERVER};
+use crate::args::{Export, Record, Replay, Run};
 use crate::client::{Client, segment};
-use crate::commands::recordings::{self, Form};
+use crate::commands::recordings;
 use crate::commands::run::run_in;
 use crate::daemon::signals::{Signals, Told};
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::output_file;
-use crate::render::output;
+use crate::render::{output, plural};
 
 pub(super) async fn run(action: Replay) -> Result<(), Failure> {
     match action {
@@ -25,10 +25,7 @@ pub(super) async fn run(action: Replay) -> Result<(), Failure> {
                 Box::pin(program(*record)).await
             }
         }
-        Replay::Export(export) => match &export.run {
-            Some(run) => incidents(&export, run).await,
-            None => recording(&export).await,
-        },
+        Replay::Export(export) => incidents(&export).await,
     }
 }
 
@@ -69,24 +66,6 @@ async fn here(record: &Record) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes a recording to a file.
-async fn recording(export: &Export) -> Result<(), Failure> {
-    let (id, file) = (export.recording.as_deref(), &export.output);
-    output_file::check(file)?;
-    let server = export.site.server.as_deref().unwrap_or(USUAL_SERVER);
-    let client = Client::to(server, export.site.token.clone())?;
-    recordings::export(&client, id.unwrap_or_default(), Some(file)).await?;
-    if export.json {
-        return output::json(&json!({ "id": id, "file": file }));
-    }
-    let what = match Form::of(Some(file)) {
-        Form::Replay => "a replay session",
-        Form::Har => "an HTTP archive",
-    };
-    output::tell_line(&format!("{} is {what}", file.display()));
-    Ok(())
-}
-
 /// An invocation that failed, as the API lists it.
 #[derive(Debug, Deserialize)]
 struct Incident {
@@ -98,7 +77,8 @@ struct Incident {
 }
 
 /// Writes what failed in a run, a session each.
-async fn incidents(export: &Export, run: &str) -> Result<(), Failure> {
+async fn incidents(export: &Export) -> Result<(), Failure> {
+    let run = &export.run;
     let host = Box::pin(Host::open(&export.site, None)).await?;
     let path = format!("/v1/runs/{}/incidents", segment(run));
     let found = host.client().list::<Incident>(&path).await;
@@ -153,8 +133,7 @@ fn name(id: &str) -> Result<&str, Failure> {
 fn tell(incident: &Incident, file: &Path) -> Result<(), Failure> {
     let missing = match incident.missing {
         0 => String::new(),
-        1 => "; 1 exchange is not in it".to_owned(),
-        many => format!("; {many} exchanges are not in it"),
+        missing => format!("; it lacks {}", plural(missing, "exchange")),
     };
     output::line(&format!(
         "{}: {} under {}{missing}",

@@ -5,9 +5,9 @@ use std::path::Path;
 use serde_json::json;
 use squall_control_api::store::StoredRecording;
 
-use crate::args::{LogFormat, Run};
+use crate::args::{Form, LogFormat, Run};
 use crate::base_urls;
-use crate::commands::recordings::{self, Form};
+use crate::commands::recordings;
 use crate::commands::tape;
 use crate::daemon::setup::Setup;
 use crate::daemon::{Daemon, child, log};

@@ -83,17 +83,14 @@ async fn show(run: &str, reading: &Reading) -> Result<(), Failure> {
 async fn ask(run: &str, what: &str, done: &str, remote: &Remote) -> Result<(), Failure> {
     let path = format!("{}/{what}", path(run));
     let document: Value = Client::new(remote)?.post(&path, &json!({})).await?;
-    if remote.json {
-        return output::json(&document);
-    }
-    output::line(&format!("run {run} {done}"))
+    output::done(remote.json, &document, &format!("run {run} {done}"))
 }
 
 /// Follows a run to its end, however often the connection breaks.
 async fn watch(run: &str, remote: &Remote) -> Result<(), Failure> {
     let client = Client::new(remote)?;
     let paint = Paint::stdout();
-    let mut following = Following::begin(&client, run).await?;
+    let mut following = Following::run(&client, run).await?;
     loop {
         let event = following.next().await?;
         tell(&event, remote.json, paint)?;

@@ -1,42 +1,20 @@
 //! `squall tail`: exchanges as they happen, resumed when the connection breaks.
 
-use std::time::Duration;
-
 use squall_journal::activation::{Change, ChaosEvent};
 use squall_journal::record::ExchangeRecord;
 
 use crate::args::Tail;
-use crate::client::{Client, Event, segment};
+use crate::client::{Client, Event, Following, segment};
 use crate::failure::Failure;
 use crate::render::paint::Paint;
 use crate::render::{exchange, output};
 
-/// Pause before the daemon is asked again after a stream ended.
-const PAUSE: Duration = Duration::from_secs(1);
-
 pub(super) async fn run(tail: Tail) -> Result<(), Failure> {
     let client = Client::new(&tail.remote)?;
-    let path = path(&tail);
     let paint = Paint::stdout();
-    // The first connection must succeed; a daemon that goes away later may come back.
-    let mut events = client.events(&path, None).await?;
+    let mut following = Following::begin(&client, path(&tail)).await?;
     loop {
-        while let Ok(Some(event)) = events.next().await {
-            show(&tail, &event, paint)?;
-        }
-        let last = events.last_id().map(str::to_owned);
-        output::tell_line(&format!(
-            "squall: the daemon at {} has gone; waiting for it",
-            client.server()
-        ));
-        events = loop {
-            tokio::time::sleep(PAUSE).await;
-            match client.events(&path, last.as_deref()).await {
-                Ok(events) => break events,
-                Err(Failure::Unreachable { .. }) => {}
-                Err(failure) => return Err(failure),
-            }
-        };
+        show(&tail, &following.next().await?, paint)?;
     }
 }
 

@@ -6,9 +6,8 @@ use serde_json::{Value, json};
 use squall_journal::tape::Session;
 use squall_proxy::chaos::DEFAULT_SCOPE;
 
-use crate::args::{OnMiss, PlayTape, Tape};
+use crate::args::{Form, OnMiss, PlayTape, Tape};
 use crate::client::{Client, segment};
-use crate::commands::Form;
 use crate::failure::Failure;
 use crate::render::{output, plural};
 use crate::text;
@@ -21,13 +20,8 @@ pub(super) async fn run(action: Tape) -> Result<(), Failure> {
             let (client, path) = (Client::new(&remote)?, path(scope));
             let tape: Value = client.get(&path).await?;
             client.delete(&path).await?;
-            if remote.json {
-                return output::json(&tape);
-            }
-            output::line(&format!(
-                "scope {scope} plays no tape any more: {}",
-                counts(&tape)
-            ))
+            let told = format!("scope {scope} plays no tape any more: {}", counts(&tape));
+            output::done(remote.json, &tape, &told)
         }
     }
 }

@@ -104,9 +104,6 @@ async fn revoke(name: &str, workspace: Option<&str>, remote: &Remote) -> Result<
         path = format!("{path}?workspace={}", segment(workspace));
     }
     Client::new(remote)?.delete(&path).await?;
-    if remote.json {
-        output::json(&json!({ "revoked": name }))
-    } else {
-        output::line(&format!("token {name} is revoked"))
-    }
+    let told = format!("token {name} is revoked");
+    output::done(remote.json, &json!({ "revoked": name }), &told)
 }

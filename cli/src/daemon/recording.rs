@@ -9,7 +9,7 @@ use squall_proxy::chaos::DEFAULT_SCOPE;
 use squall_proxy::tape::{Playing, PlayingOptions};
 
 use super::Daemon;
-use crate::commands::Form;
+use crate::args::Form;
 use crate::failure::Failure;
 
 impl Daemon {

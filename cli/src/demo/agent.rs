@@ -13,6 +13,7 @@ use std::time::Duration;
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 
+use super::{BOOKING, MODEL, SEARCH};
 use crate::args::DemoAgent;
 use crate::client::{client_builder, innermost};
 use crate::failure::Failure;
@@ -42,7 +43,7 @@ pub(crate) async fn run(arguments: DemoAgent) -> Result<(), Failure> {
             .map_err(|error| Failure::could_not("the task on stdin", error))?,
         task => task.to_owned(),
     };
-    let answer = Agent { http, arguments }
+    let answer = Agent { http }
         .work(&task)
         .await
         .map_err(Failure::CouldNotRun)?;
@@ -51,7 +52,6 @@ pub(crate) async fn run(arguments: DemoAgent) -> Result<(), Failure> {
 
 struct Agent {
     http: reqwest::Client,
-    arguments: DemoAgent,
 }
 
 impl Agent {
@@ -84,7 +84,7 @@ impl Agent {
         let stream = messages
             .last()
             .is_some_and(|message| message["name"] == "book_flight");
-        let url = format!("{}/v1/chat/completions", self.arguments.model);
+        let url = format!("http://{MODEL}/v1/chat/completions");
         let call = json!({
             "model": "squall-demo-1", "messages": messages, "tools": tools(), "stream": stream,
         });
@@ -110,8 +110,8 @@ impl Agent {
             "search_flights" => {
                 let text = |field: &str| arguments[field].as_str().unwrap_or_default().to_owned();
                 let url = format!(
-                    "{}/search?from={}&to={}&day={}",
-                    self.arguments.search,
+                    "http://{}/search?from={}&to={}&day={}",
+                    SEARCH.1,
                     text("from"),
                     text("to"),
                     text("day")
@@ -119,7 +119,7 @@ impl Agent {
                 self.send(Method::GET, &url, None).await
             }
             "book_flight" => {
-                let url = format!("{}/bookings", self.arguments.booking);
+                let url = format!("http://{}/bookings", BOOKING.1);
                 self.send(Method::POST, &url, Some(arguments)).await
             }
             other => Err(format!("there is no tool `{other}`")),

@@ -15,7 +15,7 @@ pub(crate) async fn run(client: &Client, suite: &Value, seed: u64) -> Result<Run
     let order = json!({ "kind": "contract", "suite": suite, "options": { "seed": seed } });
     let taken: Value = client.post("/v1/runs", &order).await?;
     let id = taken["id"].as_str().unwrap_or_default();
-    let mut following = Following::begin(client, id).await?;
+    let mut following = Following::run(client, id).await?;
     while following.next().await?.name != "done" {}
     client.get(&format!("/v1/runs/{}", segment(id))).await
 }

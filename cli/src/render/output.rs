@@ -5,6 +5,7 @@
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
+use serde_json::Value;
 use squall_harness::report::{escaped, shown};
 
 use super::paint;
@@ -34,6 +35,11 @@ pub(crate) fn json(document: &impl serde::Serialize) -> Result<(), Failure> {
     json_line(&text)
 }
 
+/// Writes what was done: a JSON document where that is wanted, else a line.
+pub(crate) fn done(as_json: bool, document: &Value, text: &str) -> Result<(), Failure> {
+    if as_json { json(document) } else { line(text) }
+}
+
 /// Writes JSON to stdout as it was written elsewhere, and ends the line.
 pub(crate) fn json_line(text: &str) -> Result<(), Failure> {
     written(&format!("{}\n", escaped(text)))
@@ -52,6 +58,17 @@ pub(crate) fn document(text: &str) -> Result<(), Failure> {
 #[expect(clippy::print_stderr, reason = "this is the one way there")]
 pub(crate) fn tell(text: &str) {
     eprintln!("{}", seen(text));
+}
+
+/// Writes what was found wrong or odd to stderr.
+pub(crate) fn tell_findings(errors: &[String], warnings: &[String]) {
+    let paint = paint::Paint::stderr();
+    for error in errors {
+        tell(&format!("{} {error}", paint.bad("error:")));
+    }
+    for warning in warnings {
+        tell(&format!("{} {warning}", paint.notable("warning:")));
+    }
 }
 
 /// Writes a line to stderr; what it is made of cannot end it.

@@ -721,7 +721,7 @@ fn recordings_are_begun_listed_ended_and_given_out_by_commands() {
     for name in ["out.har", "out.yml"] {
         let file = dir.path().join(name);
         let file = file.to_str().unwrap();
-        run(&["replay", "export", &id, "--output", file]);
+        run(&["recordings", "export", &id, "--output", file]);
         let text = std::fs::read_to_string(file).unwrap();
         let is_har = serde_json::from_str::<Value>(&text).is_ok();
         assert_eq!(is_har, name == "out.har", "{text}");

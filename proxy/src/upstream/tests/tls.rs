@@ -219,7 +219,7 @@ fn a_chain_with_a_short_key_is_called_by_that() {
         let upstreams = upstreams_where(&config, &[("up.example", &["127.0.0.1"])]);
         let leaf = include_str!("certificates/short-leaf.pem");
         let certificate = CertificateDer::from_pem_slice(leaf.as_bytes()).unwrap();
-        let server = serving(certificate, &KeyPair::from_pem(leaf).unwrap(), &[]);
+        let server = serving(certificate, &KeyPair::from_pem(leaf).unwrap(), None);
         let script = Script::listen().await;
         let origin = Origin::new(Scheme::Https, "up.example", script.address().port());
         let sent = send(&upstreams, &origin, get(Version::HTTP_11));
@@ -257,7 +257,7 @@ fn an_upstream_that_wants_a_certificate_of_its_client_is_said_to() {
                     PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
                 )
                 .unwrap();
-            config.alpn_protocols = vec![alpn.id().to_vec()];
+            config.alpn_protocols = alpn.and_older();
             let (upstreams, origin) = trusting(&ca, &script);
             let version = match alpn {
                 Alpn::Http1 => Version::HTTP_11,

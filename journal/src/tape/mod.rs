@@ -19,6 +19,7 @@ pub mod play;
 pub mod recorded;
 pub mod redact;
 pub mod session;
+mod yaml;
 
 pub use self::content::{Content, Data, Piece};
 pub use self::given::Given;

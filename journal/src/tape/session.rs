@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::content::{Content, Data, Piece};
+use super::yaml;
 
 /// A production incident: the prompt, the responses that the agent got, and the contract that it must meet.
 ///
@@ -155,12 +156,7 @@ impl Session {
 
     /// The session as YAML.
     pub fn to_yaml(&self) -> String {
-        let document = self.to_value();
-        // Quoted, so that line breaks, control characters and what looks like a number are read as they were.
-        let options = serde_saphyr::ser_options! { quote_all: true };
-        // JSON is YAML, too.
-        serde_saphyr::to_string_with_options(&document, options)
-            .unwrap_or_else(|_| document.to_string())
+        yaml::write(&self.to_value())
     }
 }
 

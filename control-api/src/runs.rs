@@ -20,7 +20,6 @@ pub(crate) mod demands;
 pub(crate) mod documents;
 pub(crate) mod incidents;
 mod kept;
-mod life;
 mod ongoing;
 pub(crate) mod order;
 mod reach;

@@ -106,6 +106,30 @@ impl RunState {
         Self::ALL.into_iter().find(|state| state.as_str() == name)
     }
 
+    /// Whether a run may go from this state to that one.
+    ///
+    /// ```text
+    /// queued ──▶ awaiting_approval ──▶ running ──▶ passed | failed | inconclusive
+    ///    └────────────────┴───────────────┴──────▶ errored | cancelled
+    /// ```
+    ///
+    /// A run that waits for nobody goes from `queued` to `running`.
+    pub fn may_become(self, next: Self) -> bool {
+        match self {
+            Self::Queued => matches!(
+                next,
+                Self::AwaitingApproval | Self::Running | Self::Errored | Self::Cancelled
+            ),
+            Self::AwaitingApproval => {
+                matches!(next, Self::Running | Self::Errored | Self::Cancelled)
+            }
+            Self::Running => next.is_over(),
+            Self::Passed | Self::Failed | Self::Inconclusive | Self::Errored | Self::Cancelled => {
+                false
+            }
+        }
+    }
+
     /// Whether nothing comes after it.
     pub fn is_over(self) -> bool {
         match self {

@@ -16,7 +16,6 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::kept::Kept;
-use super::life::{Life, Move, Queued};
 use super::runner::Order;
 use super::stop::{OVER, Stop};
 use crate::store::{RecordedRow, RunEventRow, RunStep, Store};
@@ -54,7 +53,7 @@ pub(super) struct Ongoing {
 
 /// How far it is written.
 struct Written {
-    life: Life,
+    state: RunState,
     /// Number of the last thing that happened.
     last: i64,
 }
@@ -77,8 +76,6 @@ pub(super) struct Parts {
     /// Told when something has happened.
     pub(super) changed: watch::Sender<()>,
     pub(super) record: RunRecord,
-    /// Where it is in its life.
-    pub(super) life: Life,
     /// Things that have happened in it.
     pub(super) happened: usize,
 }
@@ -103,11 +100,11 @@ impl Ongoing {
             changed: parts.changed,
             coverage: Mutex::default(),
             kept: Mutex::default(),
-            record: Mutex::new(parts.record),
             written: tokio::sync::Mutex::new(Written {
-                life: parts.life,
+                state: parts.record.state,
                 last: i64::try_from(parts.happened).unwrap_or(i64::MAX),
             }),
+            record: Mutex::new(parts.record),
         })
     }
 
@@ -151,24 +148,14 @@ impl Ongoing {
         self.stopped.get().cloned().or_else(of_chaos)
     }
 
-    /// Moves it on, if `change` can, and writes that down with what `record` makes of it. `false` when it is
-    /// somewhere else in its life.
-    pub(super) async fn move_on(
-        &self,
-        change: impl FnOnce(Life) -> Result<(Life, Move), Life>,
-        record: impl FnOnce(&mut RunRecord),
-    ) -> bool {
+    /// Moves it to a state, and writes that with what `record` makes of it. `false` when it may not become that.
+    pub(super) async fn move_on(&self, to: RunState, record: impl FnOnce(&mut RunRecord)) -> bool {
         let mut written = self.written.lock().await;
-        let life = std::mem::replace(&mut written.life, Life::Queued(Queued::new()));
-        let (next, moved) = match change(life) {
-            Ok(moved) => moved,
-            Err(life) => {
-                written.life = life;
-                return false;
-            }
-        };
+        if !written.state.may_become(to) {
+            return false;
+        }
         let mut after = self.record();
-        after.state = moved.to();
+        after.state = to;
         record(&mut after);
         let mut events = Vec::new();
         let mut happened = |name: &str, data: &Value| {
@@ -189,12 +176,12 @@ impl Ongoing {
             happened("done", &done(&after));
         }
         let step = RunStep {
-            from: moved.from(),
+            from: written.state,
             record: &after,
             events: &events,
         };
         let is_ours = self.write(News::Step(step)).await;
-        written.life = next;
+        written.state = to;
         if !is_ours {
             self.stop(Stop::Lease);
             return true;

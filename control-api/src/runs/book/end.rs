@@ -1,6 +1,7 @@
 //! How a run ends, by what came of carrying it out.
 
-use super::super::life::Ending;
+use squall_journal::run::RunState;
+
 use super::super::runner::{RunError, Verdict};
 use super::super::stop::Stop;
 
@@ -14,7 +15,7 @@ pub(super) enum Outcome {
 
 /// How a run ends, and what is said of it.
 pub(super) struct End {
-    pub(super) ending: Ending,
+    pub(super) state: RunState,
     pub(super) verdict: Option<Box<Verdict>>,
     pub(super) error: Option<String>,
     pub(super) reason: Option<String>,
@@ -23,7 +24,7 @@ pub(super) struct End {
 impl End {
     pub(super) fn of(outcome: Outcome, stopped: Option<&Stop>, lost: u64) -> Self {
         let errored = |error: String| Self {
-            ending: Ending::Errored,
+            state: RunState::Errored,
             verdict: None,
             error: Some(error),
             reason: None,
@@ -34,27 +35,27 @@ impl End {
                 errored("Squall failed in the middle of it; the log says how".to_owned())
             }
             Outcome::Stopped => Self {
-                ending: Ending::Cancelled,
+                state: RunState::Cancelled,
                 verdict: None,
                 error: None,
                 reason: stopped.map(|stopped| stopped.why().to_owned()),
             },
             Outcome::Judged(verdict) => {
-                let ending = match verdict.passed {
+                let state = match verdict.passed {
                     // What is missing may have told otherwise.
-                    _ if lost > 0 => Ending::Inconclusive,
-                    Some(false) => Ending::Failed,
-                    Some(true) => Ending::Passed,
-                    None => Ending::Inconclusive,
+                    _ if lost > 0 => RunState::Inconclusive,
+                    Some(false) => RunState::Failed,
+                    Some(true) => RunState::Passed,
+                    None => RunState::Inconclusive,
                 };
-                let reason = match ending {
-                    Ending::Passed => None,
+                let reason = match state {
+                    RunState::Passed => None,
                     // What speaks for it is no reason why it is inconclusive.
                     _ if verdict.passed == Some(true) => with_lost(None, lost),
                     _ => with_lost(verdict.reason.clone(), lost),
                 };
                 Self {
-                    ending,
+                    state,
                     error: None,
                     reason,
                     verdict: Some(verdict),
@@ -83,48 +84,48 @@ mod tests {
     #[test]
     fn a_run_that_lost_exchanges_is_inconclusive_and_names_how_many() {
         const LOST: &str = "3 of its exchanges did not get into the journal or the store";
-        for (passed, reason, lost, ending, told) in [
-            (Some(true), None, 0, Ending::Passed, None),
+        for (passed, reason, lost, state, told) in [
+            (Some(true), None, 0, RunState::Passed, None),
             (
                 Some(true),
                 None,
                 3,
-                Ending::Inconclusive,
+                RunState::Inconclusive,
                 Some(LOST.to_owned()),
             ),
             (
                 None,
                 Some("idle"),
                 0,
-                Ending::Inconclusive,
+                RunState::Inconclusive,
                 Some("idle".to_owned()),
             ),
             (
                 None,
                 Some("idle"),
                 3,
-                Ending::Inconclusive,
+                RunState::Inconclusive,
                 Some(format!("idle; {LOST}")),
             ),
             (
                 Some(false),
                 Some("bad"),
                 0,
-                Ending::Failed,
+                RunState::Failed,
                 Some("bad".to_owned()),
             ),
             (
                 Some(false),
                 None,
                 3,
-                Ending::Inconclusive,
+                RunState::Inconclusive,
                 Some(LOST.to_owned()),
             ),
             (
                 Some(false),
                 Some("bad"),
                 3,
-                Ending::Inconclusive,
+                RunState::Inconclusive,
                 Some(format!("bad; {LOST}")),
             ),
         ] {
@@ -135,7 +136,7 @@ mod tests {
             };
             let end = End::of(Outcome::Judged(Box::new(verdict)), None, lost);
             let what = format!("{passed:?}, {reason:?}, {lost} lost");
-            assert_eq!((end.ending, end.reason), (ending, told), "{what}");
+            assert_eq!((end.state, end.reason), (state, told), "{what}");
         }
     }
 }

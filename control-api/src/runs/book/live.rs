@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use squall_journal::run::RunRecord;
+use squall_journal::run::{RunRecord, RunState};
 use tokio::time::timeout;
 
-use super::super::life::{Ending, Life, Unbegun};
 use super::super::ongoing::Ongoing;
 use super::super::reach::workspace_scope;
 use super::super::runner::{Runner, Tools};
@@ -44,7 +43,7 @@ impl Runs {
             Some(Ok(_turns)) => {
                 let at = self.now();
                 let begun = run
-                    .move_on(Life::start, |record| record.started_at = Some(at))
+                    .move_on(RunState::Running, |record| record.started_at = Some(at))
                     .await;
                 if begun {
                     self.carry_out(&run, &*runner, &lane).await
@@ -105,7 +104,7 @@ impl Runs {
         let stopped = run.stopped();
         let lost = run.mark.lost();
         let End {
-            ending,
+            state,
             verdict,
             error,
             reason,
@@ -121,11 +120,8 @@ impl Runs {
             record.coverage = coverage;
             record.error = error.map(&redacted);
             record.reason = reason.map(&redacted);
-            record.passed = match ending {
-                Ending::Passed => Some(true),
-                Ending::Failed => Some(false),
-                Ending::Inconclusive | Ending::Errored | Ending::Cancelled => None,
-            };
+            let is_judged = matches!(state, RunState::Passed | RunState::Failed);
+            record.passed = is_judged.then_some(state == RunState::Passed);
             if let Some(verdict) = verdict {
                 record.score = verdict.score;
                 record.scores = verdict.scores;
@@ -142,16 +138,8 @@ impl Runs {
                 record.checks = verdict.checks;
             }
         };
-        let unbegun = match ending {
-            Ending::Errored => Unbegun::Errored,
-            _ => Unbegun::Cancelled,
-        };
-        let end = |life: Life| match life {
-            begun @ Life::Running(_) => begun.end(ending),
-            unbegun_life => unbegun_life.end_unbegun(unbegun),
-        };
         let before = run.record();
-        run.move_on(end, fill).await;
+        run.move_on(state, fill).await;
         let record = run.record();
         if record.state.is_over() {
             self.metrics

@@ -12,7 +12,6 @@ use squall_journal::run::{CoverageRecord, RunKind, RunRecord, RunState, ScoresRe
 
 use super::super::agent_name::agent_name;
 use super::super::approval;
-use super::super::life::{Life, Queued};
 use super::super::ongoing::{Ongoing, Parts, event_of};
 use super::super::order::{FailOn, Wish};
 use super::super::runner::{Order, Runner};
@@ -85,8 +84,9 @@ impl Runs {
     ) -> Result<RunRecord, NotAdded> {
         let waits = self.needs_approval(&order, &record.name).await;
         let mark = self.reach.open(&order.id, &workspace);
-        let (life, states) = beginning(waits);
-        let events: Vec<_> = states
+        // Written at once, so that no store can go away between them.
+        let states = [RunState::Queued, RunState::AwaitingApproval];
+        let events: Vec<_> = states[..=usize::from(waits)]
             .iter()
             .map(|state| RunRecord {
                 state: *state,
@@ -106,7 +106,6 @@ impl Runs {
             recorder: self.recorder.clone(),
             changed: self.changed.clone(),
             record: record.clone(),
-            life,
             happened: events.len(),
         });
         {
@@ -237,14 +236,4 @@ impl Runs {
         let approval = self.approval.load_full();
         approval::is_wanted(&approval, name, &order.suite).await
     }
-}
-
-/// How a run begins, and by which states: written at once, so that no store can go away between them.
-fn beginning(waits: bool) -> (Life, Vec<RunState>) {
-    let queued = Life::Queued(Queued::new());
-    if !waits {
-        return (queued, vec![RunState::Queued]);
-    }
-    let (held, moved) = queued.hold().expect("what is queued can be held");
-    (held, vec![moved.from(), moved.to()])
 }

@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
-use squall_journal::run::{RunKind, RunRecord, RunState};
+use squall_harness::run::{RunKind, RunRecord, RunState};
 
 use crate::args::{Site, Trial};
 use crate::baseline;
@@ -378,7 +378,7 @@ mod tests {
         serde_json::from_value(document).expect("a run")
     }
 
-    use squall_journal::run::{CoverageRecord, ScoresRecord};
+    use squall_harness::run::{CoverageRecord, ScoresRecord};
 
     #[test]
     fn g50_every_end_of_a_run_has_its_exit_code() {

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use squall_harness::report::{Format, Report};
+use squall_harness::run::{RunKind, RunRecord};
 use squall_harness::suite::{self, Output};
-use squall_journal::run::{RunKind, RunRecord};
 
 use crate::args::Trial;
 use crate::client::{Client, segment};
@@ -145,7 +145,7 @@ fn time_of_day(time: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use squall_journal::run::{CoverageRecord, ScoresRecord};
+    use squall_harness::run::{CoverageRecord, ScoresRecord};
 
     use super::*;
 

@@ -23,11 +23,10 @@ pub(crate) mod turn;
 
 use std::path::PathBuf;
 
-use squall_journal::reach::Pending;
-
 use self::pointing::ProxyVariables;
 use crate::answer::Answer;
 use crate::dial::Dialler;
+use crate::reach::Pending;
 use crate::suite::agent::Way;
 use crate::suite::{Agent, Prompt};
 

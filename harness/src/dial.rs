@@ -8,7 +8,8 @@ use std::time::Duration;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Url};
-use squall_journal::reach::Pending;
+
+use crate::reach::Pending;
 
 /// Where suites may lead.
 pub trait Destinations: Send + Sync {

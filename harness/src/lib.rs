@@ -5,7 +5,7 @@
 //! ([`answer::Answer`]) and on what went over the wire while it did ([`trace::Trace`]). What the
 //! judgements come to is in [`scores`]; [`runner`] does all of it, and [`report`] is what a person or
 //! a CI system reads of it. The proxy is reached through
-//! [`squall_journal::reach::Reach`] only: nothing here knows how chaos is made.
+//! [`reach::Reach`] only: nothing here knows how chaos is made.
 
 pub mod agents;
 pub mod answer;
@@ -14,7 +14,9 @@ pub mod invariants;
 pub mod model;
 pub mod outside;
 mod pattern;
+pub mod reach;
 pub mod report;
+pub mod run;
 pub mod runner;
 pub mod scores;
 pub mod session;

@@ -15,10 +15,10 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream;
-use squall_journal::reach::Pending;
 
 use crate::dial::Dialler;
 use crate::model::{ModelClient, ModelError, Wish};
+use crate::reach::Pending;
 use crate::suite::{Embeddings, Model, Suite};
 
 /// Questions that are asked at the same time.

@@ -28,12 +28,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use squall_journal::record::ExchangeRecord;
 use squall_journal::redact::Redactor;
-use squall_journal::run::{CellRecord, CellState, EvidenceRecord, RunRecord};
 
 pub use self::html::page_policy;
 pub use self::json::escaped;
 pub use self::next::next_step;
 pub use self::shown::shown;
+use crate::run::{CellRecord, CellState, EvidenceRecord, RunRecord};
 
 /// The version of the document that this code writes, and the newest that it reads.
 pub const VERSION: u32 = 1;

@@ -29,11 +29,6 @@ mod unwell;
 
 use std::sync::Arc;
 
-use squall_journal::reach::{Pending, Reach, ReachError};
-use squall_journal::run::{
-    CellRecord, CoverageRecord, DemandRecord, RecoveryRecord, StabilityRecord,
-};
-
 use self::ask::{Asked, Invoker};
 use self::jobs::Job;
 pub use self::plan::{Component, Part, Plan, Trial};
@@ -41,6 +36,8 @@ pub(crate) use self::pool::is_late;
 pub use self::probe::Scopes;
 use self::scenarios::Scenarios;
 use crate::agents::{AskError, Driver};
+use crate::reach::{Pending, Reach, ReachError};
+use crate::run::{CellRecord, CoverageRecord, DemandRecord, RecoveryRecord, StabilityRecord};
 use crate::scores::Matrix;
 
 /// Is told how a run goes.

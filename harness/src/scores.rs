@@ -19,8 +19,6 @@ mod stability;
 mod testing;
 mod wilson;
 
-use squall_journal::run::ScoresRecord;
-
 pub(crate) use self::cells::NO_FAULT;
 pub use self::cells::{Sample, cell};
 pub use self::comparison::comparison;
@@ -30,6 +28,7 @@ pub use self::recovery::recoveries;
 use self::share::mean;
 pub use self::share::{least_of, score_of, told_beside};
 pub use self::stability::stability;
+use crate::run::ScoresRecord;
 use crate::suite::Scoring;
 
 /// What each component comes to; `None` where it did not run, or there was nothing to judge.

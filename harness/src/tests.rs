@@ -83,7 +83,7 @@ fn g6_a_scenario_stands_alone_whatever_chaos_the_suite_has() {
         ..Active::default()
     };
     assert_eq!(active, [Active::default(), tool]);
-    assert_eq!(part.trials[0].rules, squall_journal::reach::Rules::Nothing);
+    assert_eq!(part.trials[0].rules, crate::reach::Rules::Nothing);
 }
 
 #[test]

@@ -15,7 +15,6 @@ pub(crate) mod testing;
 use std::borrow::Cow;
 
 use serde_json::Value;
-use squall_journal::reach::{Message, Seen, SeenExchange};
 use squall_journal::record::{CanaryEvent, Kind, RuleOutcome};
 
 pub(crate) use self::about::{About, path_and_query, words};
@@ -23,6 +22,7 @@ pub use self::attempt::{Attempt, Class, Failure};
 pub use self::calls::Call;
 pub(crate) use self::calls::gap;
 pub(crate) use self::talk::{ToolReport, Turn};
+use crate::reach::{Message, Seen, SeenExchange};
 
 /// The exchanges of one invocation.
 #[derive(Debug, Clone, Default, PartialEq)]

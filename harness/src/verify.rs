@@ -13,8 +13,6 @@ mod traffic;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use squall_journal::reach::{Observe, Reach, ReachError, Rules, Seen, Wanted};
-use squall_journal::run::{CheckRecord, CheckState};
 use squall_journal::trace_id::TraceId;
 
 use self::checks::Checks;
@@ -22,6 +20,8 @@ use crate::agents::{AskError, Driver, Invocation, Place, ResetError};
 use crate::answer::Answer;
 use crate::dial::Dialler;
 use crate::model::{ModelClient, ModelError, Wish};
+use crate::reach::{Observe, Reach, ReachError, Rules, Seen, Wanted};
+use crate::run::{CheckRecord, CheckState};
 use crate::suite::agent::{Reset, Way};
 use crate::suite::{Prompt, Suite};
 

@@ -1,5 +1,4 @@
-//! What was seen: exchange records, redaction, the ring they are kept in, the log of events; and the
-//! trait by which runs reach the proxy that sees it ([`reach::Reach`]).
+//! What was seen: exchange records, redaction, the ring they are kept in, the log of events.
 //!
 //! Nothing here does I/O or reads a clock: times come in with what is recorded, so every answer
 //! can be tested without a port.
@@ -15,11 +14,9 @@ pub mod id;
 mod patterns;
 pub mod personal;
 pub mod quota;
-pub mod reach;
 pub mod record;
 pub mod redact;
 pub mod ring;
-pub mod run;
 pub mod scopes;
 pub mod tape;
 pub mod timestamp;

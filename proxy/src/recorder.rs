@@ -42,7 +42,6 @@ use squall_journal::events::{self, Batch, EventId, EventLog};
 use squall_journal::id::ExchangeId;
 use squall_journal::redact::Redactor;
 use squall_journal::ring::{self, Filter, Page, Ring};
-use squall_journal::run::RunEvent;
 use tokio::sync::watch;
 
 pub(crate) use self::answering::Answering;
@@ -103,10 +102,10 @@ pub enum Event {
     Chaos(Arc<ChaosEvent>),
     /// A run has come further.
     Run {
-        /// Whose run it is.
-        workspace: Arc<str>,
-        /// How far it is.
-        event: Arc<RunEvent>,
+        /// The run's scope.
+        scope: Arc<str>,
+        /// How far it is, a JSON document.
+        document: Arc<str>,
     },
 }
 
@@ -255,15 +254,14 @@ impl Recorder {
         self.shared.changed.send_replace(());
     }
 
-    /// Tells those who stream events of a workspace that a run of it has come further.
-    pub fn publish_run(&self, workspace: &str, event: RunEvent) {
-        let size =
-            size_of::<RunEvent>() + event.name.len() + event.reason.as_ref().map_or(0, String::len);
+    /// Tells those who stream events of a scope that the run in it has come further.
+    pub fn publish_run(&self, scope: &str, document: &str) {
+        let size = scope.len() + document.len() + 64;
         let event = Event::Run {
-            workspace: workspace.into(),
-            event: Arc::new(event),
+            scope: scope.into(),
+            document: document.into(),
         };
-        self.shared.journal().events.push(event, size + 64);
+        self.shared.journal().events.push(event, size);
         self.shared.changed.send_replace(());
     }
 

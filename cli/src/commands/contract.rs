@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use squall_harness::run::RunKind;
 use squall_harness::suite::agent::{Reset, Way};
 use squall_harness::suite::{ContractPart, Isolation, Suite};
-use squall_journal::run::RunKind;
 use squall_profiles::error::did_you_mean;
 use squall_profiles::library::Library;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 use squall_harness::report::Format;
-use squall_journal::run::RunRecord;
+use squall_harness::run::RunRecord;
 use tempfile::TempDir;
 
 use super::until_interrupted;

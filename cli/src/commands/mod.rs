@@ -23,7 +23,7 @@ mod tape;
 mod token;
 mod verify;
 
-use squall_journal::run::RunKind;
+use squall_harness::run::RunKind;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::Command;

@@ -1,7 +1,7 @@
 //! `squall runs`: what agents were tried with, and what came of it.
 
 use serde_json::{Value, json};
-use squall_journal::run::{RunRecord, RunState};
+use squall_harness::run::{RunRecord, RunState};
 
 use crate::args::{Reading, Remote, Runs};
 use crate::client::{Client, Event, Following, Page, segment};

@@ -1,6 +1,6 @@
 //! `squall verify`: whether a run could be made at all, and what to change if not.
 
-use squall_journal::run::{CheckRecord, CheckState, RunKind, RunRecord};
+use squall_harness::run::{CheckRecord, CheckState, RunKind, RunRecord};
 
 use crate::args::Verify;
 use crate::failure::Failure;
@@ -81,7 +81,7 @@ fn told(run: &RunRecord, suite: &LocalSuite, paint: Paint) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use squall_journal::run::{CoverageRecord, ScoresRecord};
+    use squall_harness::run::{CoverageRecord, ScoresRecord};
     use squall_profiles::variables::Variables;
 
     use super::*;

@@ -9,7 +9,7 @@ use squall_control_api::store::{Place, Store};
 use squall_control_api::{DaemonId, Runner, SuiteRunner};
 use squall_harness::agents::pointing::ProxyVariables;
 use squall_harness::dial::{Destinations, Dialler};
-use squall_journal::reach::Pending;
+use squall_harness::reach::Pending;
 use squall_journal::redact::Redactor;
 use squall_profiles::activation::Observe;
 use squall_profiles::library::Library;

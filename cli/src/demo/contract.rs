@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use squall_journal::run::RunRecord;
+use squall_harness::run::RunRecord;
 
 use super::{BOOKING, SEARCH, TASK};
 use crate::client::{Client, Following, segment};

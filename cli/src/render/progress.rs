@@ -1,7 +1,7 @@
 //! How far a run is, on stderr: a bar on a terminal, plain lines elsewhere.
 
 use serde_json::Value;
-use squall_journal::run::{CellState, RunState};
+use squall_harness::run::{CellState, RunState};
 
 use super::output;
 use super::paint::Paint;

@@ -6,8 +6,8 @@ mod figures;
 mod matrix;
 
 use squall_harness::report::next_step;
+use squall_harness::run::{CellState, CheckRecord, DocumentVersion, RunRecord, RunState};
 use squall_harness::scores::told_beside;
-use squall_journal::run::{CellState, CheckRecord, DocumentVersion, RunRecord, RunState};
 
 use super::paint::Paint;
 use super::table::wrap;

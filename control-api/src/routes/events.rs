@@ -28,7 +28,6 @@ use crate::access::Caller;
 use crate::openapi::{Operation, ScopeName};
 use crate::problem::Problem;
 use crate::query::Params;
-use crate::runs;
 
 /// How often a silent stream says that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -127,14 +126,10 @@ struct Wanted {
 
 impl Wanted {
     fn holds(&self, event: &Event) -> bool {
-        let run;
         let scope = match event {
             Event::Exchange(note) => &note.scope,
             Event::Chaos(event) => event.now.scope.as_str(),
-            Event::Run { workspace, event } => {
-                run = runs::scope_of(workspace, &event.id);
-                &run
-            }
+            Event::Run { scope, .. } => scope,
         };
         let is_other = self.scope.as_ref().is_some_and(|wanted| wanted != scope);
         if is_other || !self.scopes.hold(scope) {
@@ -240,7 +235,7 @@ fn written(id: EventId, event: &Event) -> sse::Event {
     let (name, data) = match event {
         Event::Exchange(note) => ("exchange", text(&note.to_record())),
         Event::Chaos(event) => ("chaos", text(&**event)),
-        Event::Run { event, .. } => ("run", text(&**event)),
+        Event::Run { document, .. } => ("run", document.to_string()),
     };
     sse::Event::default()
         .id(id.to_string())

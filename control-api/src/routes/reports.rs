@@ -11,9 +11,9 @@ use http::header::{
     X_CONTENT_TYPE_OPTIONS,
 };
 use squall_harness::report::{Format, Report, page_policy, wanted};
+use squall_harness::run::{RunRecord, RunState};
 use squall_journal::id::ExchangeId;
 use squall_journal::record::ExchangeRecord;
-use squall_journal::run::{RunRecord, RunState};
 use squall_journal::timestamp;
 
 use super::path::RunName;

@@ -12,7 +12,7 @@ use axum::response::sse::{self, Sse};
 use futures_util::Stream;
 use http::HeaderMap;
 use schemars::JsonSchema;
-use squall_journal::run::RunRecord;
+use squall_harness::run::RunRecord;
 use tokio::sync::watch;
 use tokio::time::Interval;
 use tokio_util::sync::CancellationToken;

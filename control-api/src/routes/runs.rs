@@ -8,7 +8,7 @@ use axum::{Extension, Json};
 use http::header::LOCATION;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::{Value, json};
-use squall_journal::run::{DocumentVersion, RunKind, RunRecord, RunState};
+use squall_harness::run::{DocumentVersion, RunKind, RunRecord, RunState};
 
 use super::events::Sent;
 use super::path::RunName;

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use squall_harness::run::DocumentVersion;
 use squall_harness::suite::agent::{Agent, Way};
-use squall_journal::run::DocumentVersion;
 use squall_proxy::user_file;
 
 use crate::store::digest_of;
@@ -78,7 +78,9 @@ mod tests {
         ] {
             let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
             let files = of_command(&words, folder.path()).into_iter();
-            let found: Vec<_> = files.filter_map(|(_, path)| user_file::read(&path).ok()).collect();
+            let found: Vec<_> = files
+                .filter_map(|(_, path)| user_file::read(&path).ok())
+                .collect();
             assert_eq!(found, [b"one"], "{words:?}");
         }
     }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use squall_journal::run::RunRecord;
+use squall_harness::run::RunRecord;
 use squall_journal::timestamp;
 use squall_proxy::chaos::Chaos;
 use squall_proxy::metrics::Metrics;

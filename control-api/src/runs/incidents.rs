@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use squall_journal::run::{CellRecord, CellState, EvidenceRecord, RunRecord};
+use squall_harness::run::{CellRecord, CellState, EvidenceRecord, RunRecord};
 use squall_journal::tape::{Recorded, Session};
 
 use super::documents::ReplayDocument;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use squall_harness::run::{CellRecord, CellState};
 use squall_journal::id::ExchangeId;
-use squall_journal::run::{CellRecord, CellState};
 use squall_journal::tape::Recorded;
 
 /// Greatest sum of heads and bodies that a run keeps, bytes.

@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use squall_harness::reach::Pending;
+use squall_harness::run::{CellRecord, CoverageRecord, RunEvent, RunRecord, RunState};
 use squall_harness::runner::Tell;
-use squall_journal::reach::Pending;
 use squall_journal::redact::Redactor;
-use squall_journal::run::{CellRecord, CoverageRecord, RunEvent, RunRecord, RunState};
 use squall_journal::tape::{Recorded, redact};
 use squall_journal::timestamp;
 use squall_proxy::chaos::RunMark;
@@ -187,9 +187,9 @@ impl Ongoing {
             return true;
         }
         written.last += i64::try_from(events.len()).unwrap_or(0);
-        let event = self.event(&after);
+        let event = json!(self.event(&after)).to_string();
         *self.locked_record() = after;
-        self.recorder.publish_run(&self.workspace, event);
+        self.recorder.publish_run(&self.order.scope, &event);
         true
     }
 

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use squall_harness::run::{DocumentVersion, RunKind, RunRecord};
 use squall_harness::runner::Trial;
 use squall_harness::scores::least_of;
 use squall_harness::suite::Suite;
-use squall_journal::run::{DocumentVersion, RunKind, RunRecord};
 
 use super::documents;
 use crate::ApiState;

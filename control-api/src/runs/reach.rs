@@ -4,11 +4,11 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use squall_journal::activation::ActivationRecord;
-use squall_journal::reach::{
-    Body, Late, LateCall, Message, Observe, Pending, Reach, ReachError, Rules, Seen, SeenExchange,
-    Wanted,
+use squall_harness::reach::{
+    Body, Late, LateCall, Message, NearMiss, Observe, Pending, Reach, ReachError, Rules, Seen,
+    SeenExchange, Wanted,
 };
+use squall_journal::activation::ActivationRecord;
 use squall_journal::record::Outcome;
 use squall_journal::ring::Filter;
 use squall_journal::tape::Recorded;
@@ -446,7 +446,11 @@ fn seen_exchange(note: &ExchangeNote, since: Instant) -> SeenExchange {
         ended: (note.outcome != Outcome::Open).then(|| began + note.duration),
         request: recorded.map(sent),
         response: recorded.and_then(received),
-        nearest_miss: note.nearest_miss(),
+        nearest_miss: note.nearest_miss().map(|(closeness, miss)| NearMiss {
+            closeness,
+            rule: miss.rule,
+            why: miss.why,
+        }),
     }
 }
 

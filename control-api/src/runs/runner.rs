@@ -3,14 +3,14 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use squall_harness::runner::{Tell, Trial};
-use squall_harness::scores::Bar;
-use squall_harness::suite::Suite;
-use squall_journal::reach::{Pending, Reach};
-use squall_journal::run::{
+use squall_harness::reach::{Pending, Reach};
+use squall_harness::run::{
     CheckRecord, ComparisonRecord, DemandRecord, DocumentVersion, RecoveryRecord, RunKind,
     RunRecord, ScenarioRecord, ScoresRecord, StabilityRecord,
 };
+use squall_harness::runner::{Tell, Trial};
+use squall_harness::scores::Bar;
+use squall_harness::suite::Suite;
 
 use crate::problem::Detail;
 
@@ -112,7 +112,7 @@ pub struct Verdict {
 pub enum RunError {
     /// The proxy did not do what it was asked to.
     #[error(transparent)]
-    Reach(#[from] squall_journal::reach::ReachError),
+    Reach(#[from] squall_harness::reach::ReachError),
     /// The agent cannot be asked at all.
     #[error("{0}")]
     Agent(String),

@@ -12,14 +12,14 @@ use std::sync::Arc;
 use squall_harness::agents::pointing::ProxyVariables;
 use squall_harness::agents::{self, Driver, Place, Surroundings};
 use squall_harness::dial::Dialler;
+use squall_harness::reach::Pending;
+use squall_harness::run::{
+    ComparisonRecord, CoverageRecord, RunKind, ScenarioRecord, ScoresRecord,
+};
 use squall_harness::runner::{self, Component, Ran, RanPart, Scopes};
 use squall_harness::scores::{Bar, Column, Components, Outcome, comparison};
 use squall_harness::suite::Suite;
 use squall_harness::verify::{self, Verifying};
-use squall_journal::reach::Pending;
-use squall_journal::run::{
-    ComparisonRecord, CoverageRecord, RunKind, ScenarioRecord, ScoresRecord,
-};
 
 use super::agent_files::agent_files;
 use super::runner::{Order, RunError, Runner, Tools, Verdict};
@@ -343,9 +343,9 @@ fn scenario(column: &Column) -> ScenarioRecord {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use squall_harness::run::{CellRecord, CellState};
     use squall_harness::scores::Matrix;
     use squall_harness::suite;
-    use squall_journal::run::{CellRecord, CellState};
     use squall_profiles::variables::Variables;
 
     use super::*;
@@ -380,7 +380,7 @@ mod tests {
         order.kind = RunKind::Chaos;
         order.chaos = Some(squall_harness::runner::Trial {
             name: "down".into(),
-            rules: squall_journal::reach::Rules::Nothing,
+            rules: squall_harness::reach::Rules::Nothing,
             active: suite::Active::default(),
             told: Vec::new(),
         });

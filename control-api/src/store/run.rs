@@ -5,7 +5,7 @@
 //! marked the run as errored, it is over.
 
 use serde_json::json;
-use squall_journal::run::{RunKind, RunRecord, RunState};
+use squall_harness::run::{RunKind, RunRecord, RunState};
 
 /// A run that is written for the first time.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! Statements about runs.
 
 use sqlx::AnyConnection;
-use squall_journal::run::{RunRecord, RunState};
+use squall_harness::run::{RunRecord, RunState};
 use squall_journal::tape::Recorded;
 
 use super::document::signed;

@@ -4,7 +4,7 @@ use squall_control_api::store::{
     Abandoned, DEFAULT_WORKSPACE, Keeping, NewRun, RecordedRow, RunEventRow, RunFilter, RunStep,
     Store,
 };
-use squall_journal::run::{
+use squall_harness::run::{
     CellRecord, CellState, CoverageRecord, EvidenceRecord, RunKind, RunRecord, RunState,
     ScoresRecord,
 };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use squall_control_api::store::{DEFAULT_WORKSPACE, Place, RunStep, Store};
 use squall_control_api::{JournalOptions, Kept, Retain};
-use squall_journal::run::RunState;
+use squall_harness::run::RunState;
 use squall_profiles::plan::{Outcome, Verdict};
 use squall_proxy::recorder::ExchangeNote;
 use squall_tests::postgres::Postgres;

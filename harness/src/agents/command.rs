@@ -6,13 +6,12 @@
 
 use std::time::{Duration, Instant};
 
-use squall_journal::reach::Pending;
-
 use super::pointing::{ProxyVariables, Variable};
 use super::program::{self, NotEnded};
 use super::reset::Resetter;
 use super::{AskError, Driver, Invocation, Place, ResetError, Surroundings};
 use crate::answer::Answer;
+use crate::reach::Pending;
 use crate::suite::Agent;
 
 /// Asks an agent that is a program.

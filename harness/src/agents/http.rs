@@ -9,13 +9,13 @@ use std::time::Instant;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{RequestBuilder, Url};
 use serde_json::{Value, json};
-use squall_journal::reach::Pending;
 
 use super::reset::Resetter;
 use super::template::{self, Payload, Values};
 use super::turn::{Caller, of_a_later_turn};
 use super::{AskError, Driver, Invocation, Place, ResetError, Surroundings, extract};
 use crate::answer::Answer;
+use crate::reach::Pending;
 use crate::suite::Agent;
 use crate::suite::agent::{HttpAgent, Method};
 

@@ -5,12 +5,12 @@ use std::time::Instant;
 use reqwest::RequestBuilder;
 use reqwest::header::CONTENT_TYPE;
 use serde_json::{Value, json};
-use squall_journal::reach::Pending;
 
 use super::reset::Resetter;
 use super::turn::{Caller, of_a_later_turn};
 use super::{AskError, Driver, Invocation, Place, ResetError, Surroundings};
 use crate::answer::Answer;
+use crate::reach::Pending;
 use crate::suite::Agent;
 use crate::suite::agent::OpenAiAgent;
 

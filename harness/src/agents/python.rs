@@ -18,7 +18,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use squall_journal::reach::Pending;
 
 pub(super) use self::worker::{Failed, Spec};
 pub(super) use self::workers::Workers;
@@ -26,6 +25,7 @@ use super::group::without_secrets;
 use super::reset::Resetter;
 use super::{AskError, Driver, Invocation, Place, ResetError, Surroundings, extract};
 use crate::answer::Answer;
+use crate::reach::Pending;
 use crate::suite::Agent;
 
 /// Asks an agent that is a Python object.

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use reqwest::Client;
-use squall_journal::reach::Pending;
 use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -16,6 +15,7 @@ use super::pointing::ProxyVariables;
 use super::turn::why;
 use super::{AskError, Driver, Invocation, Place, ResetError, Surroundings};
 use crate::answer::Answer;
+use crate::reach::Pending;
 use crate::suite::agent::Start;
 
 /// How long it may take until it is ready.

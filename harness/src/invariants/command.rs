@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use squall_journal::reach::{Message, SeenExchange};
 
 use super::{Check, Kind, Subject, Verdict};
 use crate::answer::Answer;
 use crate::outside::Question;
+use crate::reach::{Message, SeenExchange};
 use crate::suite::reader::Reader;
 
 /// `command`: the program and its arguments; `timeout_ms` 100 to 300000, default 10000.

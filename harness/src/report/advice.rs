@@ -1,9 +1,9 @@
 //! What to do about a cell: said of what really happened on the wire, never of what a scenario is called.
 
 use squall_journal::record::{ExchangeRecord, RuleOutcome, RuleRecord};
-use squall_journal::run::{CellRecord, CellState};
 
 use super::story::{Injection, Story, Wire, applied};
+use crate::run::{CellRecord, CellState};
 use crate::scores::NO_FAULT;
 use crate::undrawn::why_undrawn;
 

@@ -21,13 +21,13 @@ use ring::digest::{SHA256, digest};
 use ring::signature::{ED25519, UnparsedPublicKey};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use squall_journal::run::{
-    CellState, CoverageRecord, DemandRecord, DocumentVersion, RunKind, RunRecord, RunState,
-    ScenarioRecord, ScoresRecord,
-};
 
 pub use self::key::{KeyError, SigningKey};
 use super::Report;
+use crate::run::{
+    CellState, CoverageRecord, DemandRecord, DocumentVersion, RunKind, RunRecord, RunState,
+    ScenarioRecord, ScoresRecord,
+};
 
 /// Stands before the seal, and nowhere else in a file.
 const BEGIN: &str = "SQUALL-CERTIFICATE-1:";

@@ -12,13 +12,13 @@
 use std::borrow::Cow;
 
 use maud::{Markup, PreEscaped, html};
-use squall_journal::run::{CellRecord, CellState, EvidenceRecord, RunRecord, RunState};
 use squall_journal::timestamp;
 
 use super::advice::advice;
 use super::shown::cut;
 use super::story::{Injection, Wire, got};
 use super::{Report, next_step, telling, words};
+use crate::run::{CellRecord, CellState, EvidenceRecord, RunRecord, RunState};
 
 /// Name of the suite that holds what is said of the run itself.
 const THE_RUN: &str = "run";

@@ -9,12 +9,11 @@
     reason = "a few kilobytes, once: what is written should be seen"
 )]
 
-use squall_journal::run::{CellRecord, CellState};
-
 use super::advice::advice;
 use super::shown::cut;
 use super::story::Wire;
 use super::{Report, axes, next_step, rank, telling, words};
+use crate::run::{CellRecord, CellState};
 
 /// Most characters of the text.
 pub(super) const MOST: usize = 65_000;

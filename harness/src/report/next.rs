@@ -1,7 +1,6 @@
 //! What to do next when a run proves nothing.
 
-use squall_journal::run::{CellRecord, CellState, RunKind, RunRecord, RunState};
-
+use crate::run::{CellRecord, CellState, RunKind, RunRecord, RunState};
 use crate::scores::NO_FAULT;
 
 /// What to do about a run that is inconclusive, in a sentence or two; `None` for any other, and where only

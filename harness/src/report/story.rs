@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use squall_journal::record::{ExchangeRecord, Kind, Outcome, RuleOutcome, RuleRecord};
-use squall_journal::run::{CellRecord, EvidenceRecord, RunRecord};
 use squall_journal::timestamp;
 
 use super::Report;
+use crate::run::{CellRecord, EvidenceRecord, RunRecord};
 
 /// The exchanges of a report by id.
 #[derive(Debug)]

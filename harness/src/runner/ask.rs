@@ -7,10 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use squall_journal::reach::{Observe, Reach, Rules, Seen, Wanted};
 use squall_journal::record::{ExchangeRecord, RuleOutcome, RuleRecord};
 use squall_journal::redact::Redactor;
-use squall_journal::run::EvidenceRecord;
 use squall_journal::trace_id::TraceId;
 use tokio::sync::mpsc;
 
@@ -21,6 +19,8 @@ use super::slot::Slot;
 use super::{RunError, Tell, Tried};
 use crate::agents::{AskError, Driver, Invocation, Place, ResetError, tried};
 use crate::answer::Answer;
+use crate::reach::{Observe, Reach, Rules, Seen, Wanted};
+use crate::run::EvidenceRecord;
 use crate::scores::PromptSample;
 use crate::suite::{Active, Prompt};
 use crate::trace::Trace;

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use squall_journal::reach::{NearMiss, Seen};
 use squall_journal::record::RuleOutcome;
 
+use crate::reach::{NearMiss, Seen};
 use crate::undrawn::why_undrawn;
 
 /// Why no planned fault was applied. The greatest of many is the nearest to a fault.

@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use squall_journal::run::{CellRecord, EvidenceRecord};
-
 use super::jobs::{InPart, Job};
 use super::plan::{Part, Plan, Trial};
 use super::pool::JUDGING;
 use super::{Asked, Tried};
 use crate::invariants::{Baseline, Invariant, Judgement, Subject, Verdict};
 use crate::outside::{Question, Told};
+use crate::run::{CellRecord, EvidenceRecord};
 use crate::scores::{Column, PromptSample, Sample, cell};
 use crate::suite::{Active, Prices, Prompt};
 

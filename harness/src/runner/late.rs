@@ -1,8 +1,7 @@
 //! Calls that came when the invocation they are of was over.
 
-use squall_journal::reach::Late;
-
 use super::Tried;
+use crate::reach::Late;
 
 /// A sentence about them; `None`: there was none.
 pub(super) fn calls_late<'r>(

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use squall_journal::reach::Rules;
-use squall_journal::run::DemandRecord;
 use squall_profiles::library::Library;
 use squall_profiles::profile::Profile;
 
 use super::jobs::{InPart, Job};
 use crate::invariants::{Invariant, When};
 use crate::outside::Outside;
+use crate::reach::Rules;
+use crate::run::DemandRecord;
 use crate::suite::{Active, Contract, Counters, Isolation, Prices, Prompt, Suite, Way, told_rules};
 
 /// What a run tries.

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use squall_journal::run::{CoverageRecord, RecoveryRecord, StabilityRecord};
 use tokio::sync::mpsc;
 
 use super::ask::Tally;
@@ -11,6 +10,7 @@ use super::jobs::InPart;
 use super::judge::{Judge, Judged, Repeated};
 use super::plan::{Component, Part, Plan, Trial};
 use super::{RanPart, Tell, Tried};
+use crate::run::{CoverageRecord, RecoveryRecord, StabilityRecord};
 use crate::scores::{Matrix, PromptSample, PromptState};
 use crate::scores::{chaos_resilience, prompt_state, recoveries, stability};
 

@@ -6,13 +6,13 @@ use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 
 use proptest::prelude::*;
-use squall_journal::reach::{Late, LateCall, Pending, Rules, Wanted};
-use squall_journal::run::CellState;
 use squall_profiles::variables::Variables;
 
 use self::world::{Death, World};
 use super::*;
 use crate::answer::Answer;
+use crate::reach::{Late, LateCall, Pending, Rules, Wanted};
+use crate::run::CellState;
 use crate::scores::{Bar, Outcome};
 use crate::suite::{self, ContractPart, Suite};
 

@@ -1,8 +1,7 @@
 //! One invariant in one scenario, over all its prompts.
 
-use squall_journal::run::{CellRecord, CellState, EvidenceRecord};
-
 use crate::invariants::{Invariant, Judgement, Verdict};
+use crate::run::{CellRecord, CellState, EvidenceRecord};
 
 /// What the reason of a cell begins with that is under chaos and met no fault.
 pub(crate) const NO_FAULT: &str = "no planned fault was applied";
@@ -121,7 +120,7 @@ pub fn cell(
 
 #[cfg(test)]
 mod tests {
-    use squall_journal::run::CellState::*;
+    use crate::run::CellState::*;
 
     use super::super::testing::sample;
     use super::*;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use squall_journal::run::{CellChange, CellRecord, CellState, ComparisonRecord, RunRecord};
+use crate::run::{CellChange, CellRecord, CellState, ComparisonRecord, RunRecord};
 
 /// Compares cells with those of an earlier run. Cells are the same where invariant, scenario and mutation are.
 pub fn comparison<'c>(
@@ -52,8 +52,8 @@ fn key(cell: &CellRecord) -> (&str, &str, Option<&str>) {
 
 #[cfg(test)]
 mod tests {
-    use squall_journal::run::CellState::*;
-    use squall_journal::run::{CoverageRecord, RunKind, RunState, ScoresRecord};
+    use crate::run::CellState::*;
+    use crate::run::{CoverageRecord, RunKind, RunState, ScoresRecord};
 
     use super::*;
 

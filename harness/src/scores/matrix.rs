@@ -1,8 +1,7 @@
 //! Invariants × scenarios: the score of a contract, its coverage, its verdict.
 
-use squall_journal::run::{CellRecord, CellState, CoverageRecord};
-
 use super::share::{score_of, told_beside};
+use crate::run::{CellRecord, CellState, CoverageRecord};
 
 /// A scenario of a matrix.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -209,8 +208,8 @@ fn weight(severity: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use crate::run::CellState::*;
     use proptest::prelude::*;
-    use squall_journal::run::CellState::*;
 
     use super::*;
     use crate::invariants::Severity;

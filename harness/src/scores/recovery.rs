@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use squall_journal::run::RecoveryRecord;
-
 use super::prompts::{PromptSample, PromptState, prompt_state};
 use super::share::score_of;
 use super::wilson::interval;
+use crate::run::RecoveryRecord;
 
 /// Of every family that was applied and judged, by name. A prompt on which several were applied counts
 /// for each of them.

@@ -1,8 +1,7 @@
 //! How far repeats of the same invocation agree.
 
-use squall_journal::run::StabilityRecord;
-
 use super::share::score_of;
+use crate::run::StabilityRecord;
 
 /// Of every invocation what each of its repeats came to; `None`: it could not be judged. What failed once never passes
 /// always, however the others went.

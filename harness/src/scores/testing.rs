@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use squall_journal::run::EvidenceRecord;
-
 use super::{PromptSample, Sample};
 use crate::invariants::{Judgement, Verdict};
+use crate::run::EvidenceRecord;
 
 pub(super) fn sample(verdict: &str, faults_applied: u64) -> Sample {
     let reason = verdict.to_owned();

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
-use squall_journal::reach::SeenExchange;
 use squall_journal::record::Kind;
 
 use super::attempt::{Attempt, json};
+use crate::reach::SeenExchange;
 
 /// The words of one request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -5,12 +5,12 @@ use std::time::Duration;
 use http::Method;
 use serde_json::Value;
 use squall_dialects::model::Finish;
-use squall_journal::reach::{Message, SeenExchange};
 use squall_journal::record::{ExchangeRecord, Kind, Outcome, RuleOutcome};
 use squall_journal::ring::host_and_port;
 use squall_profiles::fingerprint::Fingerprint;
 
 use super::retry_after::retry_after;
+use crate::reach::{Message, SeenExchange};
 
 /// One exchange.
 #[derive(Debug, Clone, PartialEq)]

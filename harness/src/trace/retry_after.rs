@@ -7,9 +7,10 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use squall_journal::reach::{Message, SeenExchange};
 use squall_journal::record::RuleOutcome;
 use squall_journal::timestamp;
+
+use crate::reach::{Message, SeenExchange};
 
 pub(super) fn retry_after(seen: &SeenExchange) -> Option<Duration> {
     match &seen.response {

@@ -8,10 +8,10 @@ use squall_dialects::json::Document;
 use squall_dialects::model::{DeltaKind, Message, Reading, Role};
 use squall_dialects::stream::Splitter;
 use squall_dialects::{AnswerForm, Dialect, Event, Target, by_name};
-use squall_journal::reach::SeenExchange;
 use squall_journal::record::Kind;
 
 use super::attempt::{Attempt, is_cut};
+use crate::reach::SeenExchange;
 
 /// A model call.
 #[derive(Debug)]

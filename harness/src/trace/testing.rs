@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use serde_json::json;
-use squall_journal::reach::{Body, Detected, Message, NearMiss, Seen, SeenExchange};
 use squall_journal::record::{
     CanaryEvent, CanaryRecord, ExchangeRecord, Kind, LlmRecord, Outcome, Place, RuleOutcome,
     RuleRecord,
 };
+use squall_journal::tape::Detected;
 
 use super::Trace;
+use crate::reach::{Body, Message, NearMiss, Seen, SeenExchange};
 
 /// An exchange in the making: an answer of 200 after 10 ms, unless more is said.
 #[derive(Debug, Clone)]

@@ -1,9 +1,9 @@
 //! The checks of a suite, with the places that they name.
 
-use squall_journal::run::{CheckRecord, CheckState};
 use squall_profiles::document::{self, At, Tree};
 use squall_profiles::error::Position;
 
+use crate::run::{CheckRecord, CheckState};
 use crate::suite::Suite;
 
 /// Checks, in the order in which they were made.

@@ -3,7 +3,6 @@ use std::fmt::Write as _;
 use std::sync::Mutex;
 
 use squall_journal::activation::ActivationRecord;
-use squall_journal::reach::{Late, Pending};
 use squall_journal::record::{Outcome, SpentRecord};
 use squall_profiles::variables::Variables;
 
@@ -11,6 +10,7 @@ use super::*;
 use crate::agents::ResetError;
 use crate::agents::testing::{Reply, Server, json};
 use crate::dial::Dialler;
+use crate::reach::{Late, Pending};
 use crate::suite;
 use crate::trace::testing::{Sent, exchange};
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use squall_journal::reach::SeenExchange;
 use squall_journal::record::{Kind, Outcome};
 use squall_journal::ring::host_and_port;
 use squall_profiles::profile::Profile;
@@ -10,6 +9,7 @@ use squall_profiles::rule::Family;
 
 use super::checks::Checks;
 use super::{Asked, Verifying};
+use crate::reach::SeenExchange;
 use crate::suite::agent::Way;
 use crate::suite::{ContractPart, Suite};
 

@@ -8,11 +8,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use squall_dialects::stream::Framing;
 
 use super::content::Content;
-use super::recorded::{Exposed, Recorded, Request};
+use super::recorded::{BY_NAME, Detected, Exposed, Recorded, Request};
 use super::redact;
 use super::session::header;
 use crate::personal;
-use crate::reach::{BY_NAME, Detected};
 use crate::record::Place;
 use crate::redact::{Redactor, Secret, decoded, is_form, is_secret_header};
 

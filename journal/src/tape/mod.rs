@@ -24,5 +24,5 @@ mod yaml;
 pub use self::content::{Content, Data, Piece};
 pub use self::given::Given;
 pub use self::play::{Found, Question, Tape};
-pub use self::recorded::{Exposed, Recorded};
+pub use self::recorded::{Detected, Exposed, Recorded};
 pub use self::session::{Answer, Exchange, Matching, Otherwise, Session, ToolResponse};

@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::content::{Content, Data};
 use super::session::{Answer, Exchange, Matching, Session};
-use crate::reach::Detected;
-use crate::record::{Kind, Outcome};
+use crate::record::{Kind, Outcome, Place};
 
 /// An exchange with its heads and bodies, as the agent saw them, redacted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -59,6 +58,27 @@ pub struct Request {
     pub bytes: u64,
     /// The body was longer than what is stored of one: it counts as unread.
     pub over_limit: bool,
+}
+
+/// A secret or a person's data that stood in a message. What it was is not told.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Detected {
+    /// Name of the detector.
+    pub detector: String,
+    /// Whether it is a person's data; otherwise it is a secret.
+    pub personal: bool,
+    /// Where it stood.
+    pub place: Place,
+}
+
+/// What the name of a detector begins with that found a header by its name.
+pub(crate) const BY_NAME: &str = "header ";
+
+impl Detected {
+    /// Whether it is a header by which a client shows who it is.
+    pub fn is_credential(&self) -> bool {
+        self.place == Place::Header && !self.personal && self.detector.starts_with(BY_NAME)
+    }
 }
 
 /// Secrets and personal data in both messages of an exchange.

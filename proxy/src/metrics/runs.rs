@@ -1,7 +1,6 @@
 //! What is counted of runs.
 
 use prometheus::{GaugeVec, IntCounterVec, Opts};
-use squall_journal::run::{RunKind, RunState};
 
 use super::Families;
 
@@ -35,18 +34,15 @@ impl Runs {
     }
 
     /// A run is over, with a score if it could be judged.
-    pub fn ended(&self, kind: RunKind, state: RunState, score: Option<f64>) {
-        let kind = kind.as_str();
-        self.ended.with_label_values(&[kind, state.as_str()]).inc();
+    pub fn ended(&self, kind: &str, state: &str, score: Option<f64>) {
+        self.ended.with_label_values(&[kind, state]).inc();
         if let Some(score) = score {
             self.scores.with_label_values(&[kind]).set(score);
         }
     }
 
     /// A run was ended before its end; `reason` is one of a fixed set of words (`cancel`, `halt`, …).
-    pub fn cut_short(&self, kind: RunKind, reason: &'static str) {
-        self.cut_short
-            .with_label_values(&[kind.as_str(), reason])
-            .inc();
+    pub fn cut_short(&self, kind: &str, reason: &str) {
+        self.cut_short.with_label_values(&[kind, reason]).inc();
     }
 }

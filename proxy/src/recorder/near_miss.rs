@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use http::HeaderMap;
-use squall_journal::reach;
 use squall_journal::record::NearMissRecord;
 use squall_profiles::activation::{Activation, ActivationSpec, Observe};
 use squall_profiles::explain::NearMiss;
@@ -18,18 +17,11 @@ impl ExchangeNote {
     ///
     /// Looks at every rule. What the journal does not keep (headers, body) counts as absent.
     pub fn near_misses(&self) -> Option<Vec<NearMissRecord>> {
-        let misses = self.misses()?.into_iter().map(|miss| NearMissRecord {
-            profile: miss.rule.profile.clone(),
-            rule: miss.rule.id.clone(),
-            family: miss.rule.family.as_str().to_owned(),
-            mode: miss.rule.mode.to_owned(),
-            why: miss.why,
-        });
-        Some(misses.collect())
+        Some(self.misses()?.into_iter().map(record).collect())
     }
 
-    /// The rule that was nearest to an exchange that none matched.
-    pub fn nearest_miss(&self) -> Option<reach::NearMiss> {
+    /// The rule that was nearest to an exchange that none matched, and how near it was, 0 to 1000.
+    pub fn nearest_miss(&self) -> Option<(u16, NearMissRecord)> {
         if !self.verdicts.is_empty() {
             return None;
         }
@@ -40,11 +32,7 @@ impl ExchangeNote {
             reason = "between 0 and 1000"
         )]
         let closeness = (1000.0 * (1.0 - miss.distance)) as u16;
-        Some(reach::NearMiss {
-            closeness,
-            rule: miss.rule.id.clone(),
-            why: miss.why,
-        })
+        Some((closeness, record(miss)))
     }
 
     fn misses(&self) -> Option<Vec<NearMiss>> {
@@ -92,5 +80,15 @@ impl ExchangeNote {
             self.redactor.text(&mut miss.why, usize::MAX);
         }
         Some(misses)
+    }
+}
+
+fn record(miss: NearMiss) -> NearMissRecord {
+    NearMissRecord {
+        profile: miss.rule.profile.clone(),
+        rule: miss.rule.id.clone(),
+        family: miss.rule.family.as_str().to_owned(),
+        mode: miss.rule.mode.to_owned(),
+        why: miss.why,
     }
 }

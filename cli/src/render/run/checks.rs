@@ -1,6 +1,6 @@
 //! What looking at a suite's parts before a run has found, for people.
 
-use squall_journal::run::{CheckRecord, CheckState};
+use squall_harness::run::{CheckRecord, CheckState};
 
 use super::super::clean;
 use super::super::paint::Paint;

@@ -1,7 +1,7 @@
 //! What went wrong in a run, the worst first.
 
 use squall_harness::report::exercised;
-use squall_journal::run::{CellRecord, CellState, EvidenceRecord, RunRecord};
+use squall_harness::run::{CellRecord, CellState, EvidenceRecord, RunRecord};
 
 use crate::render::clean;
 use crate::render::paint::Paint;

@@ -1,6 +1,6 @@
 //! A run in figures: scores with the coverage beside them, recoveries, repeats, what changed.
 
-use squall_journal::run::{
+use squall_harness::run::{
     CellChange, CellState, ComparisonRecord, RecoveryRecord, RunRecord, StabilityRecord,
 };
 

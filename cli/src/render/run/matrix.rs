@@ -1,6 +1,6 @@
 //! The matrix: what is demanded, under which chaos, and what became of it.
 
-use squall_journal::run::{CellRecord, CellState};
+use squall_harness::run::{CellRecord, CellState};
 
 use crate::render::clean;
 use crate::render::paint::Paint;

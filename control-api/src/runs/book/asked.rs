@@ -1,6 +1,6 @@
 //! What is asked of a run that is there: a yes, or its end.
 
-use squall_journal::run::{RunRecord, RunState};
+use squall_harness::run::{RunRecord, RunState};
 
 use super::super::stop::Stop;
 use super::{PATIENCE, Runs};

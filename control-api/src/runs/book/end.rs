@@ -1,6 +1,6 @@
 //! How a run ends, by what came of carrying it out.
 
-use squall_journal::run::RunState;
+use squall_harness::run::RunState;
 
 use super::super::runner::{RunError, Verdict};
 use super::super::stop::Stop;

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use squall_journal::run::RunRecord;
+use squall_harness::run::RunRecord;
 use tokio_util::sync::CancellationToken;
 
 use super::super::ongoing::{done, event_of};
+use super::super::scope_of;
 use super::super::stop::Stop;
 use super::Runs;
 use crate::store::{Abandoned, GivenUp, RunEventRow, StoreError};
@@ -82,8 +83,10 @@ impl Runs {
             tracing::warn!(run = after.id, "the run is errored: {why}");
             self.note(&workspace, "run errored", (&before, &after), why);
             let event = event_of(&after, at.clone());
-            self.recorder.publish_run(&workspace, event);
-            self.metrics.runs().ended(after.kind, after.state, None);
+            let scope = scope_of(&workspace, &after.id);
+            self.recorder.publish_run(&scope, &json!(event).to_string());
+            let (kind, state) = (after.kind.as_str(), after.state.as_str());
+            self.metrics.runs().ended(kind, state, None);
         }
         Ok(())
     }

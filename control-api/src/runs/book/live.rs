@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use squall_journal::run::{RunRecord, RunState};
+use squall_harness::run::{RunRecord, RunState};
 use tokio::time::timeout;
 
 use super::super::ongoing::Ongoing;
@@ -144,12 +144,12 @@ impl Runs {
         if record.state.is_over() {
             self.metrics
                 .runs()
-                .ended(record.kind, record.state, record.score);
+                .ended(record.kind.as_str(), record.state.as_str(), record.score);
         }
         if let Some(stopped) = stopped {
             self.metrics
                 .runs()
-                .cut_short(run.order.kind, stopped.label());
+                .cut_short(run.order.kind.as_str(), stopped.label());
             tracing::info!(run = run.id(), "the run was ended: {}", stopped.why());
             // Who calls to cancel one is in the audit log with the call.
             if stopped != Stop::Cancelled {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::json;
+use squall_harness::run::{CoverageRecord, RunKind, RunRecord, RunState, ScoresRecord};
 use squall_harness::scores::Bar;
 use squall_harness::suite::Suite;
 use squall_journal::quota::{OverQuota, Quota};
-use squall_journal::run::{CoverageRecord, RunKind, RunRecord, RunState, ScoresRecord};
 
 use super::super::agent_name::agent_name;
 use super::super::approval;
@@ -135,8 +135,8 @@ impl Runs {
             self.forget(&run);
             return Err(NotAdded::Store(error));
         }
-        for event in events {
-            self.recorder.publish_run(&run.workspace, event);
+        for row in &rows {
+            self.recorder.publish_run(&run.order.scope, &row.data);
         }
         if !waits {
             run.approved.cancel();

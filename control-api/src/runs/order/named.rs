@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
+use squall_harness::reach::Rules;
+use squall_harness::run::{DocumentVersion, RunRecord};
 use squall_harness::runner::Trial;
 use squall_harness::suite::{Active, ContractPart, Suite, told_rules};
-use squall_journal::reach::Rules;
-use squall_journal::run::{DocumentVersion, RunRecord};
 use squall_profiles::library::{Library, Source};
 use squall_profiles::profile::{self, Profile};
 use squall_profiles::tools::ToolNames;

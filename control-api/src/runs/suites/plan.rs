@@ -3,10 +3,10 @@
 use std::num::NonZeroUsize;
 
 use squall_harness::invariants::Invariant;
+use squall_harness::run::RunKind;
 use squall_harness::runner::{Part, Plan, Trial};
 use squall_harness::suite::agent::{Reset, Way};
 use squall_harness::suite::{Contract, ContractPart, Suite};
-use squall_journal::run::RunKind;
 use squall_profiles::limits::{Limited, Limits};
 
 use super::super::runner::Order;

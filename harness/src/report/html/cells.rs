@@ -1,12 +1,12 @@
 //! What became of single cells: those that failed, those in error, and those that prove nothing.
 
 use maud::{Markup, html};
-use squall_journal::run::{CellRecord, CellState, RunRecord};
 
 use super::{headings, invocations, left_out, prose, scrolled, soft, tag};
 use crate::report::advice::advice;
 use crate::report::story::{Story, Wire};
 use crate::report::{exercised, telling, words};
+use crate::run::{CellRecord, CellState, RunRecord};
 
 /// Most cells told in one part of the page.
 const MOST: usize = 100;

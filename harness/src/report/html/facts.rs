@@ -1,13 +1,13 @@
 //! What stands apart from single cells: recoveries, repeats, an earlier run, and where all this comes from.
 
 use maud::{Markup, html};
-use squall_journal::run::{
-    CellChange, CellState, ComparisonRecord, RecoveryRecord, RunRecord, StabilityRecord,
-};
 
 use super::{headings, left_out, rounded, scrolled, tag};
 use crate::report::shown::cut;
 use crate::report::{Report, words};
+use crate::run::{
+    CellChange, CellState, ComparisonRecord, RecoveryRecord, RunRecord, StabilityRecord,
+};
 
 /// Most changes listed of a kind, and most invariants, scenarios and rules of one.
 const MOST: usize = 100;

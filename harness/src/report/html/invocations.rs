@@ -2,13 +2,13 @@
 
 use maud::{Markup, html};
 use squall_journal::record::ExchangeRecord;
-use squall_journal::run::{CellRecord, EvidenceRecord};
 
 use super::{headings, prose, scrolled, soft, timeline};
 use crate::report::advice::deciding_first;
 use crate::report::shown::cut;
 use crate::report::story::{Story, got};
 use crate::report::words;
+use crate::run::{CellRecord, EvidenceRecord};
 
 /// Most invocations told of a cell.
 const MOST: usize = 5;

@@ -1,10 +1,10 @@
 //! Invariants × scenarios as a map: colour, word and mark say the same.
 
 use maud::{Markup, html};
-use squall_journal::run::{CellRecord, CellState, RunRecord};
 
 use super::{cells, scrolled};
 use crate::report::{axes, words};
+use crate::run::{CellRecord, CellState, RunRecord};
 
 /// Most scenarios side by side: more are too narrow for paper, and too wide for a screen.
 const MOST_COLUMNS: usize = 6;

@@ -1,10 +1,10 @@
 //! Verdict and coverage, side by side; the components of the score; warnings.
 
 use maud::{Markup, html};
-use squall_journal::run::RunRecord;
 
 use super::{prose, rounded, soft};
 use crate::report::words;
+use crate::run::RunRecord;
 
 pub(super) fn part(run: &RunRecord) -> Markup {
     let components = words::components(&run.scores);

@@ -346,7 +346,7 @@ fn the_worst_comes_first() {
 
 #[test]
 fn a_run_that_proves_nothing_is_no_green_case() {
-    use squall_journal::run::RunState;
+    use crate::run::RunState;
     let mut report = fixture();
     report.run.cells.clear();
     for (state, expected) in [

@@ -5,11 +5,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use squall_journal::activation::ActivationRecord;
-use squall_journal::reach::{Late, Pending, Reach, ReachError, Rules, Seen, Wanted};
 use squall_journal::record::SpentRecord;
 
 use crate::agents::{AskError, Driver, Invocation, Place, ResetError};
 use crate::answer::Answer;
+use crate::reach::{Late, Pending, Reach, ReachError, Rules, Seen, Wanted};
 use crate::trace::testing::{Sent, exchange};
 
 /// How long every answer takes.

@@ -15,9 +15,10 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use crate::activation::ActivationRecord;
-use crate::record::{ExchangeRecord, Place};
-use crate::trace_id::TraceId;
+use squall_journal::activation::ActivationRecord;
+use squall_journal::record::ExchangeRecord;
+use squall_journal::tape::Detected;
+use squall_journal::trace_id::TraceId;
 
 /// What is on its way; not begun before it is polled.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -263,27 +264,6 @@ pub struct Body {
     pub whole: bool,
 }
 
-/// A secret or a person's data that stood in a message. What it was is not told.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Detected {
-    /// Name of the detector.
-    pub detector: String,
-    /// Whether it is a person's data; otherwise it is a secret.
-    pub personal: bool,
-    /// Where it stood.
-    pub place: Place,
-}
-
-/// What the name of a detector begins with that found a header by its name.
-pub(crate) const BY_NAME: &str = "header ";
-
-impl Detected {
-    /// Whether it is a header by which a client shows who it is.
-    pub fn is_credential(&self) -> bool {
-        self.place == Place::Header && !self.personal && self.detector.starts_with(BY_NAME)
-    }
-}
-
 /// Why the proxy could not be reached, or did not do what it was asked to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReachError {
@@ -307,47 +287,6 @@ pub enum ReachError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Nobody;
-
-    impl Reach for Nobody {
-        fn begin<'a>(
-            &'a self,
-            _: &'a str,
-            chaos: Wanted,
-        ) -> Pending<'a, Result<ActivationRecord, ReachError>> {
-            let Rules::Profile(name) = chaos.rules else {
-                return Box::pin(async { Err(ReachError::Refused("stopping".into())) });
-            };
-            Box::pin(async { Err(ReachError::UnknownProfile(name)) })
-        }
-
-        fn end<'a>(&'a self, _: &'a str) -> Pending<'a, Result<bool, ReachError>> {
-            Box::pin(async { Ok(false) })
-        }
-
-        fn end_run<'a>(&'a self, _: &'a str) -> Pending<'a, Result<usize, ReachError>> {
-            Box::pin(async { Ok(0) })
-        }
-
-        fn close<'a>(&'a self, _: &'a str) -> Pending<'a, Result<(), ReachError>> {
-            Box::pin(async { Ok(()) })
-        }
-
-        fn seen<'a>(&'a self, _: &'a str, _: Duration) -> Pending<'a, Result<Seen, ReachError>> {
-            Box::pin(async { Ok(Seen::default()) })
-        }
-
-        fn late<'a>(&'a self, _: &'a str) -> Pending<'a, Result<Late, ReachError>> {
-            Box::pin(async { Ok(Late::default()) })
-        }
-    }
-
-    #[test]
-    fn it_can_be_held_as_an_object_by_several_threads() {
-        fn takes(_: std::sync::Arc<dyn Reach>) {}
-        takes(std::sync::Arc::new(Nobody));
-    }
 
     #[test]
     fn what_variables_stand_for_is_found_and_not_printed() {

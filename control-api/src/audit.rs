@@ -20,8 +20,3 @@ pub const RESERVED: [&str; 2] = ["squall", "-"];
 pub(crate) use self::call::{Call, Repeated};
 pub use self::log::{AuditLog, Digests};
 pub use crate::ledger::{Draft, Entry, Outcome, chain};
-
-/// How an entry tells of a text: its SHA-256, 64 hex digits.
-pub fn digest(text: &str) -> String {
-    crate::ledger::sha256(text.as_bytes())
-}

@@ -1,11 +1,12 @@
 //! What a credential is: the role that it gives, the digest that it is known by, and how a new one is made.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::hint::black_box;
 
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use schemars::JsonSchema;
+use squall_harness::digest::hex;
 
 /// What every secret begins with that Squall makes, so that scanners of secrets know it.
 const PREFIX: &str = "squall_";
@@ -87,27 +88,21 @@ impl fmt::Debug for Digest {
     }
 }
 
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+/// A new secret: 256 random bits.
+pub(crate) fn new_secret() -> Result<String, NoRandomness> {
+    Ok(format!("{PREFIX}{}", random_hex::<32>()?))
 }
 
-/// A new secret: 256 random bits. An error when the system has none.
-pub(crate) fn new_secret() -> Result<String, NoRandomness> {
-    let mut bytes = [0; 32];
-    SystemRandom::new()
-        .fill(&mut bytes)
-        .map_err(|_| NoRandomness)?;
-    Ok(format!("{PREFIX}{}", hex(&bytes)))
+/// So many random bytes as hex digits. An error when the system has none.
+pub(crate) fn random_hex<const BYTES: usize>() -> Result<String, NoRandomness> {
+    let mut bytes = [0; BYTES];
+    let random = SystemRandom::new().fill(&mut bytes);
+    random.map(|()| hex(&bytes)).map_err(|_| NoRandomness)
 }
 
 /// The system gives no random bits.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
-#[error("the system gives no random bits to make a token of; try again")]
+#[error("the system gives no random bits; try again")]
 pub struct NoRandomness;
 
 #[cfg(test)]

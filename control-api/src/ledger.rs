@@ -4,5 +4,4 @@
 pub mod chain;
 mod entry;
 
-pub(crate) use self::entry::sha256;
 pub use self::entry::{Draft, Entry, Outcome};

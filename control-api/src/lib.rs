@@ -16,6 +16,7 @@ mod claim;
 mod credential;
 mod dispatch;
 mod document;
+mod fields;
 mod idempotency;
 mod ledger;
 mod nearest;
@@ -33,15 +34,14 @@ mod stored_documents;
 mod stored_journal;
 mod stored_profiles;
 mod stored_tokens;
+mod tasks;
 mod trust;
 mod workspace;
 
 pub use self::document::{MOST as LONGEST_DOCUMENT, WITH_VARIABLES};
 pub use self::recordings::{NewRecording, NotBegun, NotStopped, RecordingBounds, Recordings};
 pub use self::routes::router;
-pub use self::runs::{
-    DaemonId, Order, RunError, Runner, Runs, RunsParts, SuiteRunner, Tools, Verdict,
-};
+pub use self::runs::{DaemonId, Runs, RunsParts};
 pub use self::serve::{ServeError, serve};
 pub use self::state::{ApiState, Broken, Listening, Readiness};
 pub use self::stored_documents::StoredDocuments;

@@ -1,5 +1,7 @@
 //! What somebody most likely meant.
 
+use squall_profiles::library::Library;
+
 /// The name most like the one given, if it is like it at all.
 pub(crate) fn nearest<'a>(
     given: &str,
@@ -10,4 +12,13 @@ pub(crate) fn nearest<'a>(
         .map(|name| (strsim::damerau_levenshtein(given, name), name));
     let (distance, name) = near.min_by_key(|(distance, _)| *distance)?;
     (distance <= 1.max(name.len() / 3)).then_some(name)
+}
+
+/// That there is no profile of this name, and the name that is most like it.
+pub(crate) fn no_profile(library: &Library, name: &str) -> String {
+    let listed = library.list();
+    let near = nearest(name, listed.iter().map(|profile| profile.name.as_str()));
+    let near = near.map(|near| format!(", did you mean `{near}`?"));
+    let shown: String = name.chars().take(64).collect();
+    format!("there is no profile `{shown}`{}", near.unwrap_or_default())
 }

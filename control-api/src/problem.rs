@@ -5,14 +5,13 @@ use std::time::Duration;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
-use ring::rand::{SecureRandom as _, SystemRandom};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 use squall_profiles::error::ProfileError;
 use squall_proxy::problem;
 
-use crate::credential::hex;
+use crate::credential::random_hex;
 use crate::store::StoreError;
 
 /// Why the API refused, as `application/problem+json`.
@@ -303,7 +302,8 @@ impl Problem {
     pub(crate) fn store(error: &StoreError) -> Self {
         let status = match error {
             StoreError::Refused { .. } => {
-                let id = failure_id();
+                // What the failure is found by in the log; nothing where the system has no random bits.
+                let id = random_hex::<8>().unwrap_or_default();
                 tracing::error!(id, "{error}");
                 return Self::internal(format!(
                     "the store refused what Squall asked of it; the daemon's log says why, with the id {id}"
@@ -351,14 +351,6 @@ impl Problem {
         }
         document
     }
-}
-
-/// What a failure is found by in the log: 64 random bits.
-fn failure_id() -> String {
-    let mut bytes = [0; 8];
-    // Where the system has no random bits it is zeros, which are in the log as well.
-    let _ = SystemRandom::new().fill(&mut bytes);
-    hex(&bytes)
 }
 
 impl IntoResponse for Problem {

@@ -28,6 +28,7 @@ pub use self::running::RecordingBounds;
 use self::running::{Held, Keeper, Running, lock};
 use crate::Broken;
 use crate::store::{RecordedRow, RecordingState, Store, StoreError, StoredRecording, Tally};
+use crate::tasks;
 
 /// Recordings that may run at a time in one daemon. While the store is away each holds up to 32 MiB.
 const RUNNING: Quota = Quota {
@@ -193,7 +194,7 @@ impl Recordings {
                 _ => Ok(stored),
             };
         };
-        self.settle().await;
+        tasks::flushed(&self.recorder).await;
         self.chaos.stop_recording(id);
         running.end(RecordingState::Stopped, self.now());
         self.write(&running).await?;
@@ -231,7 +232,7 @@ impl Recordings {
     /// What a recording holds by now, in the order in which it began.
     pub async fn recorded(&self, recording: &StoredRecording) -> Result<Vec<Recorded>, StoreError> {
         if let Some(running) = self.of(&recording.workspace, &recording.id) {
-            self.settle().await;
+            tasks::flushed(&self.recorder).await;
             self.write(&running).await?;
         }
         self.store.recorded(&recording.id).await
@@ -255,7 +256,7 @@ impl Recordings {
     pub async fn stop_all(&self) {
         let all: Vec<_> = self.running().values().cloned().collect();
         if !all.is_empty() {
-            self.settle().await;
+            tasks::flushed(&self.recorder).await;
         }
         for running in all {
             let id = running.held().recording.id.clone();
@@ -349,15 +350,6 @@ impl Recordings {
                 }
                 return Ok(());
             }
-        }
-    }
-
-    /// Waits until what has ended is with the recordings.
-    async fn settle(&self) {
-        let recorder = self.recorder.clone();
-        // The wait is for another thread: it has to block one that is not this runtime's.
-        if let Err(error) = tokio::task::spawn_blocking(move || recorder.flush()).await {
-            tracing::error!(%error, "the journal could not be waited for");
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::Serialize;
+use squall_profiles::library::Library;
 use squall_proxy::chaos::Chaos;
 use squall_proxy::metrics::Metrics;
 use squall_proxy::recorder::Recorder;
@@ -15,6 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
 use crate::audit::AuditLog;
+use crate::store::DEFAULT_WORKSPACE;
+use crate::tasks;
 use crate::{
     Recordings, Runs, StoredDocuments, StoredJournal, StoredProfiles, StoredTokens, Trust,
 };
@@ -99,13 +102,18 @@ pub struct Broken {
 }
 
 impl ApiState {
+    /// The profiles that a workspace knows.
+    pub(crate) fn library(&self, workspace: &str) -> Library {
+        let library = self.chaos.library();
+        match workspace {
+            DEFAULT_WORKSPACE => library,
+            workspace => library.of_workspace(workspace),
+        }
+    }
+
     /// Waits until everything that was written down before is in the journal, so that a client reads
     /// what it has just done.
     pub(crate) async fn settled(&self) {
-        let recorder = self.recorder.clone();
-        // The wait is for another thread: it has to block one that is not this runtime's.
-        if let Err(error) = tokio::task::spawn_blocking(move || recorder.flush()).await {
-            tracing::error!(%error, "the journal could not be waited for");
-        }
+        tasks::flushed(&self.recorder).await;
     }
 }

@@ -9,6 +9,7 @@ use crate::audit::{Call, Draft};
 use crate::store::{
     Change, Document, DocumentKind, Key, ListedDocument, Store, StoreError, WriteError,
 };
+use crate::tasks;
 
 /// How often a change that is overtaken is tried again.
 const TRIES: usize = 5;
@@ -106,7 +107,7 @@ impl StoredDocuments {
         call: Option<Arc<Call>>,
         guard: impl Fn(Option<&Document>) -> Result<(), E> + Send + Sync + 'static,
     ) -> Result<Edited, NotEdited<E>> {
-        let carried = tokio::spawn(async move {
+        tasks::spawned(async move {
             let change = match &body {
                 Some(body) => Change::Put {
                     body,
@@ -123,11 +124,8 @@ impl StoredDocuments {
                 call.set_written();
             }
             edited
-        });
-        match carried.await {
-            Ok(edited) => edited,
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        }
+        })
+        .await
     }
 
     async fn write_over<E>(

@@ -30,6 +30,7 @@ pub(crate) use self::key::ProfileKey;
 use self::reading::{Held, documents, lay};
 use crate::audit::{Call, Draft};
 use crate::store::{Change, DEFAULT_WORKSPACE, Document, Store, StoreError, WriteError};
+use crate::tasks;
 use crate::{Broken, StoredTokens, Trust};
 
 /// Profiles that may be stored. All are in memory, and read when the daemon starts.
@@ -299,7 +300,7 @@ impl StoredProfiles {
         call: Option<Arc<Call>>,
         guard: impl Fn(&Library) -> Result<(), E> + Send + Sync + 'static,
     ) -> Result<Edited, NotEdited<E>> {
-        let carried = tokio::spawn(async move {
+        tasks::spawned(async move {
             let _turn = self.turn.lock().await;
             let entry = call.as_ref().map(|call| call.done(at));
             let edited = self.carry_out(&chaos, &key, &edit, at, entry.as_ref(), guard);
@@ -308,11 +309,8 @@ impl StoredProfiles {
                 call.set_written();
             }
             edited
-        });
-        match carried.await {
-            Ok(edited) => edited,
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        }
+        })
+        .await
     }
 
     async fn carry_out<E>(

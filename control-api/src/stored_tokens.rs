@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::access::{Access, Caller, Token};
 use crate::credential::{Digest, NoRandomness, Role, new_secret};
 use crate::store::{DEFAULT_WORKSPACE, Store, StoreError, StoredToken};
+use crate::tasks;
 
 /// Most tokens of one store: each is compared with each request's.
 const MOST: usize = 1000;
@@ -112,7 +113,7 @@ impl StoredTokens {
         at: u64,
         caller: Caller,
     ) -> Result<Made, NotMade> {
-        to_its_end(async move {
+        tasks::spawned(async move {
             let _turn = self.turn.lock().await;
             self.carry_out_make(wish, at, &caller).await
         })
@@ -170,7 +171,7 @@ impl StoredTokens {
         at: u64,
         caller: Caller,
     ) -> Result<(), NotRevoked> {
-        to_its_end(async move {
+        tasks::spawned(async move {
             let _turn = self.turn.lock().await;
             self.carry_out_revoke(&workspace, name, at, &caller).await
         })
@@ -244,11 +245,4 @@ fn told(token: &StoredToken) -> String {
         ..
     } = token;
     format!("token {name}, {}, of workspace {workspace}", role.as_str())
-}
-
-async fn to_its_end<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
-    match tokio::spawn(work).await {
-        Ok(done) => done,
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
-    }
 }

@@ -9,6 +9,7 @@ mod command;
 mod extract;
 pub mod group;
 mod http;
+mod name;
 mod openai;
 pub mod pointing;
 pub(crate) mod program;
@@ -23,6 +24,7 @@ pub(crate) mod turn;
 
 use std::path::PathBuf;
 
+pub use self::name::agent_name;
 use self::pointing::ProxyVariables;
 use crate::answer::Answer;
 use crate::dial::Dialler;

@@ -10,6 +10,7 @@
 pub mod agents;
 pub mod answer;
 pub mod dial;
+pub mod digest;
 pub mod invariants;
 pub mod model;
 pub mod outside;

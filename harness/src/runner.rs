@@ -13,16 +13,19 @@
 //! on, so that two runs with one seed give the same cells at any concurrency.
 
 mod ask;
+mod execute;
 mod idle;
 mod jobs;
 mod judge;
 mod late;
 mod memory;
+mod outcome;
 mod plan;
 mod pool;
 mod probe;
 mod scenarios;
 mod slot;
+mod spec;
 #[cfg(test)]
 mod tests;
 mod unwell;
@@ -30,11 +33,17 @@ mod unwell;
 use std::sync::Arc;
 
 use self::ask::{Asked, Invoker};
+pub use self::execute::{Execute, Executor, RunContext};
 use self::jobs::Job;
-pub use self::plan::{Component, Part, Plan, Trial};
+pub use self::outcome::RunResult;
+#[cfg(test)]
+pub(crate) use self::plan::Part;
+pub use self::plan::Trial;
+use self::plan::{Component, Plan};
 pub(crate) use self::pool::is_late;
-pub use self::probe::Scopes;
+use self::probe::Scopes;
 use self::scenarios::Scenarios;
+pub use self::spec::{RunSpec, SpecError};
 use crate::agents::{AskError, Driver};
 use crate::reach::{Pending, Reach, ReachError};
 use crate::run::{CellRecord, CoverageRecord, DemandRecord, RecoveryRecord, StabilityRecord};
@@ -54,36 +63,36 @@ pub trait Tell: Send + Sync {
 
 /// What came of a run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ran {
+struct Ran {
     /// What came of its parts, in the plan's order.
-    pub parts: Vec<RanPart>,
+    parts: Vec<RanPart>,
     /// How the agent recovers from each family of faults.
-    pub recoveries: Vec<RecoveryRecord>,
+    recoveries: Vec<RecoveryRecord>,
     /// How far repeats agree; `None` when everything was done once.
-    pub stability: Option<StabilityRecord>,
+    stability: Option<StabilityRecord>,
     /// What was tried, the clean run included.
-    pub coverage: CoverageRecord,
+    coverage: CoverageRecord,
     /// Why a run that would have passed proves nothing: no call of an agent was seen of which something is
     /// demanded on the wire, the agent was gone, or exchanges were lost or still open. `None`: none of that.
-    pub proves_nothing: Option<String>,
+    proves_nothing: Option<String>,
     /// Why no invariant learnt what it had to ask the suite's model for, or of embeddings; `None`: some did, or
     /// none had to.
-    pub unreachable: Option<String>,
+    unreachable: Option<String>,
     /// What makes the run worth less than it looks.
-    pub warnings: Vec<String>,
+    warnings: Vec<String>,
 }
 
 /// What came of a part of a run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RanPart {
+struct RanPart {
     /// What it is called in the overall score.
-    pub component: Component,
+    component: Component,
     /// Every cell, scenario by scenario, and how each scenario went.
-    pub matrix: Matrix,
+    matrix: Matrix,
     /// What was demanded.
-    pub demands: Vec<DemandRecord>,
+    demands: Vec<DemandRecord>,
     /// Exercised prompts whose invariants all hold, by exercised prompts; `None`: nothing to judge.
-    pub chaos_resilience: Option<f64>,
+    chaos_resilience: Option<f64>,
 }
 
 /// Why a run came to no end.
@@ -98,11 +107,17 @@ pub enum RunError {
     /// Somebody takes connections, and answers nothing.
     #[error("the agent takes connections, and answers nothing: without chaos, {0}")]
     NeverAnswers(String),
+    /// It cannot be asked at all.
+    #[error("{0}")]
+    Agent(String),
+    /// Nothing could be learnt from the suite's model, or of embeddings.
+    #[error("nobody was there to judge: {0}")]
+    Model(String),
 }
 
 /// Carries a run out, in as many scopes at once as the agent's calls can be told apart in. All chaos that
 /// it began is ended when it is over, however that is.
-pub async fn run(
+async fn run(
     plan: &Plan<'_>,
     driver: &dyn Driver,
     reach: &dyn Reach,

@@ -188,7 +188,7 @@ impl Config {
     ) -> Result<Self, ConfigErrors> {
         let mut config = Self::with_home(home);
         read::lay_over(&mut config, file, text, variables)?;
-        config.digest = Some(squall_control_api::audit::digest(text));
+        config.digest = Some(squall_harness::digest::sha256(text));
         Ok(config)
     }
 

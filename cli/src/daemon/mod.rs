@@ -162,7 +162,8 @@ impl Daemon {
             metrics: Arc::clone(&metrics),
             audit: Arc::clone(&audit),
             daemon: id.as_str().to_owned(),
-            runners: parts::runners(&ca, &config, &proxy),
+            executor: Arc::new(parts::executor(&ca, &config, &proxy)),
+            modules: config.modules.clone(),
             approval: parts::approval(&config)?,
         });
         runs.recover().await?;

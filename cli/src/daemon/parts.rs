@@ -4,12 +4,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use squall_control_api::DaemonId;
 use squall_control_api::access::Token;
 use squall_control_api::store::{Place, Store};
-use squall_control_api::{DaemonId, Runner, SuiteRunner};
 use squall_harness::agents::pointing::ProxyVariables;
 use squall_harness::dial::{Destinations, Dialler};
 use squall_harness::reach::Pending;
+use squall_harness::runner::Executor;
 use squall_journal::redact::Redactor;
 use squall_profiles::activation::Observe;
 use squall_profiles::library::Library;
@@ -148,12 +149,8 @@ pub(super) async fn store(config: &Config) -> Result<Store, Failure> {
     Ok(opened?)
 }
 
-/// What carries runs out, one for each kind.
-pub(super) fn runners(
-    ca: &Arc<CertificateAuthority>,
-    config: &Config,
-    proxy: &Proxy,
-) -> Vec<Arc<dyn Runner>> {
+/// What carries runs out.
+pub(super) fn executor(ca: &Arc<CertificateAuthority>, config: &Config, proxy: &Proxy) -> Executor {
     let authority = reachable(proxy.address()).to_string();
     let (ca, home, bundle) = (Arc::clone(ca), config.home.clone(), OnceLock::new());
     // Most daemons never start an agent: the bundle is made when one does.
@@ -171,7 +168,11 @@ pub(super) fn runners(
         shared: proxy.upstreams(),
         unapproved: false,
     }));
-    SuiteRunner::all(&variables, &dialler, &config.modules)
+    Executor {
+        variables,
+        dialler,
+        folder: config.modules.clone(),
+    }
 }
 
 /// The proxy's destinations, as suites meet them.

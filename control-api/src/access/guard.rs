@@ -14,6 +14,7 @@ use super::{Access, Caller, Needs, Rule};
 use crate::audit::{AuditLog, Call, Repeated};
 use crate::problem::Problem;
 use crate::store;
+use crate::tasks;
 
 /// What the guard needs to know.
 #[derive(Debug, Clone)]
@@ -94,7 +95,7 @@ pub(crate) async fn guard(
         ..caller
     });
     // Whoever asks may go away; what was begun is carried to its end, with its entry.
-    let carried = tokio::spawn(async move {
+    Ok(tasks::spawned(async move {
         let response = next.run(request).await;
         if response.extensions().get::<Repeated>().is_some() {
             // Nothing was done, so there is nothing to write down.
@@ -109,9 +110,6 @@ pub(crate) async fn guard(
             .answered(&call, response.status(), patience)
             .await;
         response
-    });
-    match carried.await {
-        Ok(response) => Ok(response),
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
-    }
+    })
+    .await)
 }

@@ -5,9 +5,9 @@ use std::sync::{Mutex, PoisonError};
 
 use http::StatusCode;
 use serde::Serialize;
+use squall_harness::digest::sha256;
 
 use super::{Draft, Outcome};
-use crate::ledger::sha256;
 
 /// Marks an answer that was given before and is given again: nothing was done for it.
 #[derive(Debug, Clone, Copy)]
@@ -122,5 +122,5 @@ impl Call {
 /// SHA-256 of a document as JSON.
 pub(super) fn digest_of<T: Serialize>(document: &T) -> Option<String> {
     let text = serde_json::to_vec(document).ok()?;
-    Some(sha256(&text))
+    Some(sha256(text))
 }

@@ -53,7 +53,7 @@ struct Waiting {
     told: bool,
 }
 
-/// What was there before and is there after, as [`digest`](super::digest) says it.
+/// SHA-256 of what was there before and is there after.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Digests {
     /// `None` for nothing.

@@ -5,10 +5,10 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::request::Parts;
 use ring::digest::{Context, SHA256};
-use ring::rand::{SecureRandom as _, SystemRandom};
+use squall_harness::digest::hex;
 
 use crate::access::Caller;
-use crate::credential::{NoRandomness, hex};
+use crate::credential::random_hex;
 use crate::problem::{Detail, Problem};
 use crate::store::{DEFAULT_WORKSPACE, IdempotencyKey};
 
@@ -41,15 +41,12 @@ pub(super) fn of(head: &Parts, body: &Bytes) -> Result<IdempotencyKey, Problem> 
         .uri
         .path_and_query()
         .map_or("", |target| target.as_str());
-    let mut attempt = [0; 16];
-    SystemRandom::new()
-        .fill(&mut attempt)
-        .map_err(|_| Problem::not_ready(NoRandomness.to_string()))?;
+    let attempt = random_hex::<16>().map_err(|error| Problem::not_ready(error.to_string()))?;
     Ok(IdempotencyKey {
         id: digest([workspace, &who, head.method.as_str(), route, key].map(str::as_bytes)),
         workspace: workspace.to_owned(),
         request: digest([target.as_bytes(), form, body]),
-        attempt: hex(&attempt),
+        attempt,
     })
 }
 

@@ -169,7 +169,7 @@ mod tests {
         );
         assert_eq!(
             entries[0].hash,
-            super::super::sha256(entries[0].canonical().as_bytes())
+            squall_harness::digest::sha256(entries[0].canonical())
         );
     }
 

@@ -1,11 +1,9 @@
 //! One entry of the audit log.
 
-use std::fmt::Write as _;
-
-use ring::digest::{SHA256, digest};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
+use squall_harness::digest::sha256;
 
 /// Longest text of an entry, bytes; longer ones are cut.
 const LONGEST: usize = 512;
@@ -140,18 +138,8 @@ impl Entry {
 
     /// SHA-256 of [`Self::canonical`].
     pub fn hashed(&self) -> String {
-        sha256(self.canonical().as_bytes())
+        sha256(self.canonical())
     }
-}
-
-/// 64 hex digits.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
-    let mut hex = String::with_capacity(64);
-    for byte in digest(&SHA256, bytes).as_ref() {
-        // Writing to a string cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-    }
-    hex
 }
 
 /// A text as it is kept: bounded, and without the NUL that PostgreSQL does not take.

@@ -10,12 +10,11 @@ use squall_profiles::profile::NONE;
 use squall_proxy::chaos::{PutError, Wanted};
 
 use super::path::Scope;
-use super::profiles::library_of;
 use super::{chaos_request, versions};
 use crate::ApiState;
 use crate::access::Caller;
 use crate::document::Document;
-use crate::nearest::nearest;
+use crate::nearest::no_profile;
 use crate::openapi::Operation;
 use crate::page::{self, Page};
 use crate::problem::{Detail, Problem};
@@ -223,13 +222,7 @@ pub(super) async fn put(
             Ok(Json(InForce::of(&state, record)))
         }
         Err(PutError::UnknownProfile(name)) => {
-            let library = library_of(&state, &caller);
-            let listed = library.list();
-            let names = listed.iter().map(|profile| profile.name.as_str());
-            let mut detail = format!("there is no profile `{name}`");
-            if let Some(nearest) = nearest(&name, names) {
-                detail = format!("{detail}, did you mean `{nearest}`?");
-            }
+            let detail = no_profile(&state.library(caller.workspace()), &name);
             Err(Problem::invalid(vec![Detail::at("/profile", detail)]))
         }
         Err(PutError::Profile(error)) => {

@@ -1,6 +1,6 @@
 //! Suites and contracts: documents under a name, each of their versions kept.
 //!
-//! What they have in common. What makes sense as which is said by [`crate::runs::demands`].
+//! What they have in common. What makes sense as which is said by [`crate::runs::validation`].
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,6 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use squall_harness::digest::sha256;
 use squall_journal::timestamp;
 
 use super::{path, versions};
@@ -23,7 +24,7 @@ use crate::openapi::{Operation, YAML};
 use crate::page::{self, Page};
 use crate::problem::{Detail, Problem};
 use crate::query::Params;
-use crate::runs::demands;
+use crate::runs::validation;
 use crate::store::{self, DocumentKind, WriteError};
 use crate::stored_documents::{Collection, NotEdited};
 use crate::trust::Sent;
@@ -210,8 +211,8 @@ impl<'a> Documents<'a> {
         };
         // Bounded before it is read.
         let tree = document.tree()?;
-        let looked_at = demands::looked_at(kind, &name, &document.text, &sent, &self.state.trust);
-        let warnings = looked_at.map_err(Problem::invalid)?;
+        let checked = validation::check(kind, &name, &document.text, &sent, &self.state.trust);
+        let warnings = checked.map_err(Problem::invalid)?;
         path::check_called(kind, &name, tree.get("id").and_then(Value::as_str))?;
         if kind == DocumentKind::Replay {
             self.check_contract(&tree).await?;
@@ -278,7 +279,7 @@ impl<'a> Documents<'a> {
         let guard = move |held: Option<&store::Document>| {
             versions::check(&headers, held.map(etag).as_ref(), &guarded)
         };
-        let tag = tag_of(store::digest_of(body.as_deref().unwrap_or_default()));
+        let tag = tag_of(sha256(body.as_deref().unwrap_or_default()));
         let stored = Arc::clone(&self.state.documents);
         let edited = stored.edit(
             self.collection.clone(),

@@ -22,12 +22,12 @@ use super::versions;
 use crate::ApiState;
 use crate::access::Caller;
 use crate::document::{Document, WITH_VARIABLES, WithVariables};
-use crate::nearest::nearest;
+use crate::nearest::no_profile;
 use crate::openapi::{Operation, ProfileDocument, YAML};
 use crate::page::{self, Page};
 use crate::problem::{Detail, Problem};
 use crate::query::Params;
-use crate::store::{DEFAULT_WORKSPACE, DocumentKind, WriteError};
+use crate::store::{DocumentKind, WriteError};
 use crate::stored_profiles::{Edit, Edited, NotEdited, ProfileKey};
 
 /// A line of the list.
@@ -65,7 +65,8 @@ pub(super) async fn list(
     let limit = page::limit(&mut params);
     let after = page::after_name(&mut params);
     params.finish()?;
-    let mut listed: Vec<Listed> = library_of(&state, &caller)
+    let mut listed: Vec<Listed> = state
+        .library(caller.workspace())
         .list()
         .into_iter()
         .map(|profile| Listed {
@@ -108,9 +109,9 @@ pub(super) async fn show(
     if let Some(version) = version {
         return show_version(&state, &caller, &name, version).await;
     }
-    let library = library_of(&state, &caller);
+    let library = state.library(caller.workspace());
     let Some((source, profile)) = library.get(&name) else {
-        return Err(unknown(&library, &name));
+        return Err(Problem::not_found(no_profile(&library, &name)));
     };
     let tag = etag(profile);
     let wants_yaml = headers
@@ -311,7 +312,9 @@ async fn change(
     edited.await.map_err(|error| match error {
         NotEdited::Refused(problem) => problem,
         NotEdited::Profile(error) => Problem::profile(&[error]),
-        NotEdited::Remove(RemoveError::Unknown(_)) => unknown(&library_of(state, caller), name),
+        NotEdited::Remove(RemoveError::Unknown(_)) => {
+            Problem::not_found(no_profile(&state.library(caller.workspace()), name))
+        }
         NotEdited::Remove(error @ RemoveError::NotFromApi { .. }) => {
             Problem::conflict(error.to_string())
         }
@@ -327,15 +330,6 @@ async fn change(
         }
         NotEdited::Write(WriteError::Store(error)) => Problem::store(&error),
     })
-}
-
-/// The profiles that a caller knows.
-pub(super) fn library_of(state: &ApiState, caller: &Caller) -> Library {
-    let library = state.chaos.library();
-    match caller.workspace() {
-        DEFAULT_WORKSPACE => library,
-        workspace => library.of_workspace(workspace),
-    }
 }
 
 /// A profile that is put must have a name that files and commands can write.
@@ -372,14 +366,4 @@ fn etag(profile: &Profile) -> HeaderValue {
     half.copy_from_slice(&digest.finish().as_ref()[..16]);
     HeaderValue::from_str(&format!("\"{:032x}\"", u128::from_be_bytes(half)))
         .expect("hex digits in quotes are a header value")
-}
-
-fn unknown(library: &Library, name: &str) -> Problem {
-    let listed = library.list();
-    let shown: String = name.chars().take(64).collect();
-    let near = nearest(name, listed.iter().map(|profile| profile.name.as_str()));
-    Problem::not_found(match near {
-        Some(near) => format!("there is no profile `{shown}`, did you mean `{near}`?"),
-        None => format!("there is no profile `{shown}`"),
-    })
 }

@@ -1,5 +1,7 @@
 //! Runs: asked for, watched, approved, ended.
 
+mod order;
+
 use std::time::Duration;
 
 use axum::extract::State;
@@ -20,7 +22,7 @@ use crate::openapi::{ExchangeIdText, Operation};
 use crate::page::{self, Page};
 use crate::problem::Problem;
 use crate::query::Params;
-use crate::runs::{NotAdded, NotApproved, NotCancelled, order};
+use crate::runs::{NotAdded, NotChanged};
 use crate::store::RunFilter;
 
 /// When it is worth another try, while too many runs are not over.
@@ -83,8 +85,8 @@ pub(super) async fn create(
 ) -> Result<Response, Problem> {
     params.finish()?;
     let posted = document.tree()?;
-    let wish = order::read(&state, &caller, &posted).await?;
-    let added = state.runs.add(caller.workspace(), wish).await;
+    let spec = order::read(&state, &caller, &posted).await?;
+    let added = state.runs.add(caller.workspace(), spec).await;
     let run = added.map_err(|error| match error {
         NotAdded::Wrong(wrong) => Problem::invalid(wrong),
         NotAdded::Full(over) => Problem::too_many(over.to_string(), FULL),
@@ -147,18 +149,7 @@ pub(super) async fn approve(
         .runs
         .approve(caller.workspace(), &id, caller.token_name())
         .await;
-    let run = approved.map_err(|error| match error {
-        NotApproved::Unknown => unknown(&id),
-        NotApproved::NotAsked(state) => Problem::conflict(format!(
-            "the run is {}; only one that is awaiting_approval can be approved",
-            state.as_str()
-        )),
-        NotApproved::Already => {
-            Problem::conflict("the run is approved already; it starts when it is its turn")
-        }
-        NotApproved::Elsewhere(daemon) => elsewhere(&daemon),
-        NotApproved::Store(error) => Problem::store(&error),
-    })?;
+    let run = approved.map_err(|error| not_changed(error, &id))?;
     caller.changed(before.as_ref(), Some(&run), told(&run));
     Ok(Json(run))
 }
@@ -179,14 +170,7 @@ pub(super) async fn cancel(
 ) -> Result<Json<RunRecord>, Problem> {
     params.finish()?;
     let cancelled = state.runs.cancel(caller.workspace(), &id).await;
-    let (before, run) = cancelled.map_err(|error| match error {
-        NotCancelled::Unknown => unknown(&id),
-        NotCancelled::Over(state) => {
-            Problem::conflict(format!("the run is over: it is {}", state.as_str()))
-        }
-        NotCancelled::Elsewhere(daemon) => elsewhere(&daemon),
-        NotCancelled::Store(error) => Problem::store(&error),
-    })?;
+    let (before, run) = cancelled.map_err(|error| not_changed(error, &id))?;
     caller.changed(Some(&before), Some(&run), told(&run));
     Ok(Json(run))
 }
@@ -254,8 +238,10 @@ pub(super) fn unknown(id: &str) -> Problem {
     Problem::not_found(format!("there is no run `{shown}`"))
 }
 
-fn elsewhere(daemon: &str) -> Problem {
-    Problem::conflict(format!(
-        "the run is executed by the daemon {daemon}; ask that one"
-    ))
+fn not_changed(error: NotChanged, id: &str) -> Problem {
+    match error {
+        NotChanged::Unknown => unknown(id),
+        NotChanged::Conflict(why) => Problem::conflict(why),
+        NotChanged::Store(error) => Problem::store(&error),
+    }
 }

@@ -2,11 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use squall_harness::digest::sha256;
 use squall_harness::run::DocumentVersion;
 use squall_harness::suite::agent::{Agent, Way};
 use squall_proxy::user_file;
-
-use crate::store::digest_of;
 
 /// Most files of a command.
 const MOST: usize = 16;
@@ -24,7 +23,7 @@ pub(super) fn agent_files(agent: &Agent, folder: &Path) -> Vec<DocumentVersion> 
     let files = named.into_iter().filter_map(|(name, path)| {
         Some(DocumentVersion {
             kind: "agent".to_owned(),
-            digest: digest_of(user_file::read(&path).ok()?),
+            digest: sha256(user_file::read(&path).ok()?),
             name,
             version: None,
             own_version: None,

@@ -1,13 +1,11 @@
 //! What a daemon is called among those that share a store.
 
-use std::fmt::Write as _;
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::net::SocketAddr;
 use std::path::Path;
 
-use ring::rand::{SecureRandom as _, SystemRandom};
-
 use crate::claim::Claim;
+use crate::credential::random_hex;
 
 /// The file in a daemon's home: its id, and below where its API answers.
 const FILE: &str = "daemon-id";
@@ -93,15 +91,7 @@ fn known(file: &mut impl io::Read) -> io::Result<Option<String>> {
 }
 
 fn fresh() -> io::Result<String> {
-    let mut bytes = [0; 8];
-    let random = SystemRandom::new().fill(&mut bytes);
-    random.map_err(|_| io::Error::other("the system gives no random bits"))?;
-    let mut id = String::with_capacity(16);
-    for byte in bytes {
-        // Writing to a string cannot fail.
-        let _ = write!(id, "{byte:02x}");
-    }
-    Ok(id)
+    random_hex::<8>().map_err(io::Error::other)
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use squall_proxy::recorder::{ExchangeNote, Recorder};
 
 use super::stop::OVER;
 use crate::store::DEFAULT_WORKSPACE;
+use crate::tasks;
 
 /// Closed activations of one run, the newest, that can still be asked about, and in whose scopes what comes late is
 /// known.
@@ -244,7 +245,7 @@ impl OwnProxy {
         };
         let count = late.iter().map(|rest| rest.chaos.exchanges_begun()).sum();
         if count > 0 {
-            self.flush().await?;
+            tasks::flushed(&self.recorder).await;
         }
         let first = late.iter().find_map(|rest| {
             let activation = rest.chaos.id()?;
@@ -262,18 +263,12 @@ impl OwnProxy {
         })
     }
 
-    async fn flush(&self) -> Result<(), ReachError> {
-        let recorder = self.recorder.clone();
-        let flushed = tokio::task::spawn_blocking(move || recorder.flush()).await;
-        flushed.map_err(|error| ReachError::Unreadable(error.to_string()))
-    }
-
     async fn look(&self, activation: &str, patience: Duration) -> Result<Seen, ReachError> {
         let (Under { chaos, since }, workspace) = self.under(activation)?;
         let unnamed = workspace_scope(&workspace).to_owned();
         // What is open even then is told as open, or as lost while it is too young to be listed.
         let _ = tokio::time::timeout(patience, chaos.idle()).await;
-        self.flush().await?;
+        tasks::flushed(&self.recorder).await;
         let mut exchanges = self.exchanges_under(&chaos, since, activation);
         exchanges.reverse();
         let found = exchanges.len() as u64;

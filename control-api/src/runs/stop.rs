@@ -2,7 +2,7 @@
 
 /// Why a run ends before its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum StopReason {
     /// Somebody cancelled it.
     Cancelled,
     /// It took longer than `safety.ttl` lets chaos be in force.
@@ -31,7 +31,7 @@ pub(super) const OVER: &str = "the run is over";
 /// What the proxy says when the daemon stops.
 pub(crate) const STOPPING: &str = "the daemon is stopping";
 
-impl Stop {
+impl StopReason {
     /// By what the proxy says of the end of its chaos.
     pub(crate) fn of_chaos(why: &str) -> Self {
         match why {
@@ -81,7 +81,7 @@ mod tests {
             ("the daemon is stopping", "stopping"),
             ("all chaos was ended", "chaos"),
         ] {
-            assert_eq!(Stop::of_chaos(why).label(), label, "{why}");
+            assert_eq!(StopReason::of_chaos(why).label(), label, "{why}");
         }
     }
 }

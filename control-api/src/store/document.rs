@@ -1,6 +1,6 @@
 //! Documents that people write, the newest hundred of their versions kept.
 
-use ring::digest::{SHA256, digest};
+use squall_harness::digest::sha256;
 
 use super::statement::{Statement, sql};
 use super::{Store, StoreError, at_most, audit, can_be_there};
@@ -97,19 +97,8 @@ impl<'a> Change<'a> {
 
     /// SHA-256 of the text, 64 hex digits.
     fn digest(self) -> String {
-        digest_of(self.body())
+        sha256(self.body())
     }
-}
-
-/// What a text is known by: its SHA-256 as 64 hex digits.
-pub(crate) fn digest_of(text: impl AsRef<[u8]>) -> String {
-    use std::fmt::Write as _;
-    let mut hex = String::with_capacity(64);
-    for byte in digest(&SHA256, text.as_ref()).as_ref() {
-        // Writing to a string cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-    }
-    hex
 }
 
 /// One version of a document.

@@ -31,7 +31,6 @@ use sqlx::any::AnyRow;
 use sqlx::{Any, AnyConnection, AnyPool, FromRow, Transaction};
 
 pub use self::audit::AuditFilter;
-pub(crate) use self::document::digest_of;
 pub use self::document::{
     Change, DEFAULT_WORKSPACE, Document, DocumentKind, Key, ListedDocument, WriteError,
 };

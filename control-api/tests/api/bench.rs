@@ -1,6 +1,7 @@
 //! An API with nothing behind it but a recorder and chaos.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,10 +15,11 @@ use squall_control_api::access::{Access, Token};
 use squall_control_api::audit::AuditLog;
 use squall_control_api::store::Store;
 use squall_control_api::{
-    ApiState, JournalOptions, Listening, Readiness, RecordingBounds, Recordings, Runner, Runs,
-    RunsParts, StoredDocuments, StoredJournal, StoredProfiles, StoredTokens, Terms, Trust, prune,
-    router,
+    ApiState, JournalOptions, Listening, Readiness, RecordingBounds, Recordings, Runs, RunsParts,
+    StoredDocuments, StoredJournal, StoredProfiles, StoredTokens, Terms, Trust, prune, router,
 };
+use squall_harness::dial::Dialler;
+use squall_harness::runner::{Execute, Executor};
 use squall_journal::record::Outcome;
 use squall_profiles::facts::Kind;
 use squall_profiles::library::Library;
@@ -185,7 +187,8 @@ impl Api {
                 metrics: metrics.clone(),
                 audit: audit.clone(),
                 daemon: "test".to_owned(),
-                runners: Vec::new(),
+                executor: Arc::new(executor()),
+                modules: PathBuf::new(),
                 approval: HostPatterns::default(),
             }),
             documents: StoredDocuments::over(profiles.store().clone()),
@@ -214,11 +217,11 @@ impl Api {
         }
     }
 
-    /// Over a store, with runs that these carry out.
+    /// Over a store, with runs that this carries out.
     pub(crate) async fn with_runs(
         store: Store,
         defaults: Defaults,
-        runners: Vec<Arc<dyn Runner>>,
+        executor: Arc<dyn Execute>,
         approval: HostPatterns,
     ) -> Self {
         let stored = StoredProfiles::load(store.clone(), Library::builtin(), Arc::default()).await;
@@ -234,7 +237,8 @@ impl Api {
             metrics: state.metrics.clone(),
             audit: state.audit.clone(),
             daemon: "test".to_owned(),
-            runners,
+            executor,
+            modules: PathBuf::new(),
             approval,
         });
         api.router = router(api.state.clone());
@@ -329,6 +333,15 @@ impl Api {
             self.state.recorder.record(note);
         }
         self.state.recorder.flush();
+    }
+}
+
+/// Asks agents that are reached without a proxy.
+pub(crate) fn executor() -> Executor {
+    Executor {
+        variables: Arc::new(|_| Vec::new()),
+        dialler: Dialler::default(),
+        folder: PathBuf::new(),
     }
 }
 

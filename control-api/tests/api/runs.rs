@@ -13,15 +13,15 @@ use http::Request;
 use serde_json::{Value, json};
 use squall_control_api::access::{Role, Token};
 use squall_control_api::store::{DEFAULT_WORKSPACE, Place, RunEventRow, Store};
-use squall_control_api::{Order, RunError, Runner, Tools, Verdict, problem::Detail};
 use squall_harness::reach::{Observe, Pending, Rules, Wanted};
-use squall_harness::run::{CellRecord, CellState, CoverageRecord, RunKind};
+use squall_harness::run::{CellRecord, CellState, CoverageRecord};
+use squall_harness::runner::{Execute, RunContext, RunError, RunResult, RunSpec, SpecError};
 use squall_proxy::chaos::Defaults;
 use squall_proxy::upstream::HostPatterns;
 use squall_tests::postgres::Postgres;
 use tokio::sync::{Semaphore, mpsc};
 
-use crate::bench::{Api, eventually};
+use crate::bench::{Api, eventually, executor};
 use crate::store_runs::{add, run};
 
 /// A runner that puts chaos in force, tells of a cell, and ends as it is told to.
@@ -42,28 +42,21 @@ enum Word {
     Panic,
 }
 
-impl Runner for Puppet {
-    fn kind(&self) -> RunKind {
-        RunKind::Chaos
-    }
-
-    fn check(&self, order: &Order) -> Vec<Detail> {
-        match order.chaos {
-            Some(_) => Vec::new(),
-            None => vec![Detail::at("/options/profile", "say which chaos")],
-        }
+impl Execute for Puppet {
+    fn check(&self, spec: &RunSpec) -> Vec<SpecError> {
+        executor().check(spec)
     }
 
     fn run<'a>(
         &'a self,
-        order: &'a Order,
-        tools: Tools<'a>,
-    ) -> Pending<'a, Result<Verdict, RunError>> {
+        spec: &'a RunSpec,
+        context: RunContext<'a>,
+    ) -> Pending<'a, Result<RunResult, RunError>> {
         Box::pin(async move {
             let wanted = Wanted {
-                run: order.id.clone(),
-                rules: (order.chaos.as_ref()).map_or(Rules::Nothing, |trial| trial.rules.clone()),
-                seed: order.seed,
+                run: context.run.to_owned(),
+                rules: (spec.chaos.as_ref()).map_or(Rules::Nothing, |trial| trial.rules.clone()),
+                seed: spec.seed,
                 key: "prompt-1".to_owned(),
                 trace: None,
                 slot: None,
@@ -73,13 +66,13 @@ impl Runner for Puppet {
                 tools: Vec::new(),
                 ttl: None,
             };
-            tools.reach.begin(&order.scope, wanted).await?;
-            tools.tell.coverage(CoverageRecord {
+            context.reach.begin(context.scope, wanted).await?;
+            context.tell.coverage(CoverageRecord {
                 cells: 1,
                 ..CoverageRecord::default()
             });
-            tools.tell.progress(1, 2).await;
-            tools.tell.cell(cell()).await;
+            context.tell.progress(1, 2).await;
+            context.tell.cell(cell()).await;
             self.begun.add_permits(1);
             let word = self.words.lock().await.recv().await;
             let (passed, score) = match word.unwrap_or(Word::Nothing) {
@@ -90,10 +83,10 @@ impl Runner for Puppet {
                 Word::Leak(what) => return Err(RunError::Agent(format!("it said {what}"))),
                 Word::Panic => panic!("a puppet was told to"),
             };
-            Ok(Verdict {
+            Ok(RunResult {
                 passed,
                 score,
-                ..Verdict::default()
+                ..RunResult::default()
             })
         })
     }
@@ -134,8 +127,7 @@ impl Bench {
         };
         let approval: Vec<_> = approval.iter().map(|glob| (*glob).to_owned()).collect();
         let approval = HostPatterns::new(&approval).expect("patterns");
-        let runners: Vec<Arc<dyn Runner>> = vec![Arc::new(puppet)];
-        let api = Api::with_runs(store, defaults, runners, approval).await;
+        let api = Api::with_runs(store, defaults, Arc::new(puppet), approval).await;
         Self { api, words, begun }
     }
 

@@ -17,13 +17,13 @@ mod sheet;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ring::digest::{SHA256, digest};
 use ring::signature::{ED25519, UnparsedPublicKey};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 pub use self::key::{KeyError, SigningKey};
 use super::Report;
+use crate::digest::{hex, sha256};
 use crate::run::{
     CellState, CoverageRecord, DemandRecord, DocumentVersion, RunKind, RunRecord, RunState,
     ScenarioRecord, ScoresRecord,
@@ -344,7 +344,7 @@ fn around<'f>(file: &'f [u8], middle: &[u8]) -> (&'f [u8], &'f [u8]) {
 
 fn digest_of(before: &[u8], after: &[u8]) -> String {
     let whole = [before, after].concat();
-    hex(digest(&SHA256, &whole).as_ref())
+    sha256(whole)
 }
 
 fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
@@ -356,14 +356,6 @@ fn places<'t>(text: &'t [u8], wanted: &'t [u8]) -> impl Iterator<Item = usize> +
     windows
         .filter(move |(_, window)| *window == wanted)
         .map(|(at, _)| at)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect::<Vec<_>>()
-        .concat()
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {

@@ -14,52 +14,52 @@ use crate::suite::{Active, Contract, Counters, Isolation, Prices, Prompt, Suite,
 
 /// What a run tries.
 #[derive(Debug)]
-pub struct Plan<'a> {
+pub(super) struct Plan<'a> {
     /// Id of the run.
-    pub run: &'a str,
+    pub(super) run: &'a str,
     /// What the agent is asked.
-    pub prompts: &'a [Prompt],
+    pub(super) prompts: &'a [Prompt],
     /// What is made of that, one after the other.
-    pub parts: Vec<Part<'a>>,
+    pub(super) parts: Vec<Part<'a>>,
     /// Names for upstreams, and the URL globs they stand for.
-    pub tools: &'a [(String, Vec<String>)],
+    pub(super) tools: &'a [(String, Vec<String>)],
     /// What models' tokens cost.
-    pub prices: &'a Prices,
+    pub(super) prices: &'a Prices,
     /// Whom invariants may ask.
-    pub outside: Outside<'a>,
+    pub(super) outside: Outside<'a>,
     /// Seed of every draw.
-    pub seed: u64,
+    pub(super) seed: u64,
     /// When rules' counters begin at zero.
-    pub counters: Counters,
+    pub(super) counters: Counters,
     /// How often everything is done, at least 1.
-    pub repeat: u64,
+    pub(super) repeat: u64,
     /// How often an invocation is done again whose answer broke off before any fault was applied.
-    pub retries: u64,
+    pub(super) retries: u64,
     /// Whether the agent is reset before each invocation.
-    pub resets: bool,
+    pub(super) resets: bool,
     /// Whether the agent's CONNECTs are in the scope of its invocation: it is a program that is told of the proxy by
     /// variables, with the scope in them.
-    pub connects_in_scope: bool,
+    pub(super) connects_in_scope: bool,
 }
 
 /// Prompts under some chaos, and what must hold of them.
 #[derive(Debug)]
-pub struct Part<'a> {
+pub(crate) struct Part<'a> {
     /// What it is called in the overall score.
-    pub component: Component,
+    pub(super) component: Component,
     /// What must hold.
-    pub invariants: &'a [Invariant],
+    pub(super) invariants: &'a [Invariant],
     /// What must hold in another part: what has the name of one of these and is another has a name of its own.
-    pub others: &'a [Invariant],
+    pub(super) others: &'a [Invariant],
     /// Under which chaos.
-    pub trials: Vec<Trial>,
+    pub(crate) trials: Vec<Trial>,
     /// How often a prompt is sent.
-    pub isolation: Isolation,
+    pub(super) isolation: Isolation,
 }
 
 /// A component of the overall score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Component {
+pub(crate) enum Component {
     /// Golden prompts under chaos: chaos resilience.
     Chaos,
     /// Invariants × scenarios: contract compliance.
@@ -106,7 +106,7 @@ impl Trial {
 
 impl<'a> Plan<'a> {
     /// A suite's prompts in these parts, once.
-    pub fn new(suite: &'a Suite, run: &'a str, parts: Vec<Part<'a>>) -> Self {
+    pub(super) fn new(suite: &'a Suite, run: &'a str, parts: Vec<Part<'a>>) -> Self {
         Self {
             run,
             prompts: &suite.golden_prompts,
@@ -189,7 +189,7 @@ impl<'a> Part<'a> {
     }
 
     /// Golden prompts under one scenario, judged by these invariants.
-    pub fn chaos(invariants: &'a [Invariant], trial: Trial) -> Self {
+    pub(super) fn chaos(invariants: &'a [Invariant], trial: Trial) -> Self {
         Self {
             component: Component::Chaos,
             invariants,
@@ -200,7 +200,7 @@ impl<'a> Part<'a> {
     }
 
     /// Golden prompts under each scenario of a contract.
-    pub fn contract(contract: &'a Contract) -> Self {
+    pub(crate) fn contract(contract: &'a Contract) -> Self {
         let scenarios = contract.scenarios.iter();
         Self {
             component: Component::Contract,

@@ -17,16 +17,16 @@ use super::{RunError, Tried};
 
 /// The scopes that a run can work in.
 #[derive(Debug)]
-pub struct Scopes<'s> {
+pub(super) struct Scopes<'s> {
     /// Its own are called so, with `-1`, `-2` and so on; with `-slot-1` and so on what stands for one after the
     /// other.
-    pub own: &'s str,
+    pub(super) own: &'s str,
     /// How many invocations go on at once.
-    pub at_once: NonZeroUsize,
+    pub(super) at_once: NonZeroUsize,
     /// The scope of what names none. What others have in force there is suspended while it is this run's.
-    pub shared: &'s str,
+    pub(super) shared: &'s str,
     /// Held while the shared scope is this run's.
-    pub exclusive: &'s Mutex<()>,
+    pub(super) exclusive: &'s Mutex<()>,
 }
 
 impl Scopes<'_> {

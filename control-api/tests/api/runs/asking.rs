@@ -102,7 +102,8 @@ async fn what_makes_no_sense_is_refused_with_its_place() {
         (json!([]), ""),
         (json!({ "kind": "chaos" }), ""),
         (with("/kind", json!("chao")), "/kind"),
-        (with("/kind", json!("contract")), "/kind"),
+        (with("/kind", json!("mutation")), "/kind"),
+        (with("/kind", json!("contract")), "/suite/contract"),
         (with("/suit", json!(1)), "/suit"),
         (with("/suite_name", json!("s")), "/suite_name"),
         (with("/suite/agent", json!(1)), "/suite/agent"),
@@ -129,7 +130,8 @@ async fn what_makes_no_sense_is_refused_with_its_place() {
             "{posted}: {pointers:?}"
         );
     }
-    let refused = bench.api.post("/v1/runs", with("/kind", json!("ci"))).await;
+    let mutation = with("/kind", json!("mutation"));
+    let refused = bench.api.post("/v1/runs", mutation).await;
     let problem = refused.problem(422, "invalid");
     assert!(
         problem["detail"]

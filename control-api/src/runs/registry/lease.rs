@@ -7,11 +7,10 @@ use serde_json::json;
 use squall_harness::run::RunRecord;
 use tokio_util::sync::CancellationToken;
 
-use super::super::ongoing::{done, event_of};
-use super::super::scope_of;
-use super::super::stop::Stop;
+use super::super::active::{done, event_of, event_rows};
+use super::super::stop::StopReason;
 use super::Runs;
-use crate::store::{Abandoned, GivenUp, RunEventRow, StoreError};
+use crate::store::{Abandoned, GivenUp, StoreError};
 
 /// How long other daemons trust this one to be there.
 const LEASE: Duration = Duration::from_secs(10);
@@ -44,16 +43,16 @@ impl Runs {
 
     async fn renew(&self) -> Result<(), StoreError> {
         // Taken before: what is added meanwhile is not among those that are looked at.
-        let before: Vec<_> = self.ongoing().values().cloned().collect();
+        let before: Vec<_> = self.active().values().cloned().collect();
         if !before.is_empty() {
-            let held = self.store.renew_runs(&self.daemon, lease_ms()).await?;
+            let held = self.log.store.renew_runs(&self.daemon, lease_ms()).await?;
             let lost = before
                 .iter()
-                .filter(|run| !held.iter().any(|id| id == run.id()));
+                .filter(|run| !held.iter().any(|id| id == &run.id));
             for run in lost.filter(|run| !run.over.is_cancelled()) {
                 // It may have ended by itself between the two.
                 if !run.record().state.is_over() {
-                    self.stop(run, Stop::Lease);
+                    self.stop(run, StopReason::Lease);
                 }
             }
         }
@@ -63,17 +62,12 @@ impl Runs {
     }
 
     async fn give_up(&self, which: Abandoned<'_>, why: &str) -> Result<(), StoreError> {
-        let at = self.now();
+        let at = self.log.now();
         let events = |record: &RunRecord, last: i64| {
             let state = json!(event_of(record, at.clone()));
-            let row = |after: i64, name: &str, data: serde_json::Value| RunEventRow {
-                ordinal: last + after,
-                name: name.to_owned(),
-                data: data.to_string(),
-            };
-            vec![row(1, "state", state), row(2, "done", done(record))]
+            event_rows(last, &[("state", state), ("done", done(record))])
         };
-        let given_up = self.store.give_up_runs(which, why, &at, events).await?;
+        let given_up = self.log.store.give_up_runs(which, why, &at, events).await?;
         for run in given_up {
             let GivenUp {
                 workspace,
@@ -82,9 +76,7 @@ impl Runs {
             } = run;
             tracing::warn!(run = after.id, "the run is errored: {why}");
             self.note(&workspace, "run errored", (&before, &after), why);
-            let event = event_of(&after, at.clone());
-            let scope = scope_of(&workspace, &after.id);
-            self.recorder.publish_run(&scope, &json!(event).to_string());
+            self.log.publish(&workspace, &event_of(&after, at.clone()));
             let (kind, state) = (after.kind.as_str(), after.state.as_str());
             self.metrics.runs().ended(kind, state, None);
         }

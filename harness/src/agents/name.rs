@@ -1,11 +1,12 @@
 //! What a run calls its agent: enough to know it by, and nothing that might be a secret.
 
-use squall_harness::suite::agent::{Agent, Way};
 use squall_journal::redact::Redactor;
+
+use crate::suite::agent::{Agent, Way};
 
 /// The type and where the agent is or what it is: an origin without path and query, a command with its arguments, a
 /// Python target, a model. What arguments called like a key say is left out.
-pub(crate) fn agent_name(agent: &Agent) -> String {
+pub fn agent_name(agent: &Agent) -> String {
     let what = match &agent.way {
         Way::Http(http) => origin(&http.endpoint).to_owned(),
         Way::Command(words) => command(words),

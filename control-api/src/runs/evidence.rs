@@ -9,15 +9,15 @@ use squall_journal::tape::Recorded;
 /// Greatest sum of heads and bodies that a run keeps, bytes.
 const BYTES: usize = 32 << 20;
 
-/// Which exchanges are kept already, and how much they are.
+/// Which exchanges were looked at, and how many bytes of them are kept.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct EvidenceBudget {
     looked_at: BTreeSet<ExchangeId>,
     bytes: usize,
 }
 
-impl Kept {
-    /// The exchanges of a cell's failed invocations that nobody has asked for yet.
+impl EvidenceBudget {
+    /// The exchanges of a cell's failed invocations that were not looked at yet.
     pub(super) fn wanted(&mut self, cell: &CellRecord) -> Vec<ExchangeId> {
         let failed = cell.evidence.iter();
         let failed = failed.filter(|invocation| invocation.state == Some(CellState::Failed));

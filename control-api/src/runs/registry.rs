@@ -1,30 +1,30 @@
 //! The runs of one daemon: queued, under way, over; and those that others have given up.
 
-mod asked;
+mod add;
 mod end;
 mod lease;
-mod live;
-mod take;
+mod lifecycle;
+mod requests;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use squall_harness::run::RunRecord;
-use squall_journal::timestamp;
+use squall_harness::runner::Execute;
 use squall_proxy::chaos::Chaos;
 use squall_proxy::metrics::Metrics;
 use squall_proxy::recorder::Recorder;
 use squall_proxy::upstream::HostPatterns;
 use tokio::sync::{Semaphore, watch};
 
-pub(crate) use self::asked::{NotApproved, NotCancelled};
-pub(crate) use self::take::NotAdded;
-use super::ongoing::Ongoing;
+pub(crate) use self::add::NotAdded;
+pub(crate) use self::requests::NotChanged;
+use super::active::{ActiveRun, RunLog};
 use super::reach::OwnProxy;
-use super::runner::Runner;
-use super::stop::Stop;
+use super::stop::StopReason;
 use crate::StoredJournal;
 use crate::audit::{self, AuditLog, Digests};
 use crate::store::{RunEventRow, RunFilter, Store, StoreError};
@@ -57,28 +57,29 @@ pub struct RunsParts {
     pub audit: Arc<AuditLog>,
     /// Id of the daemon, the same after a restart.
     pub daemon: String,
-    /// What carries them out, one for each kind.
-    pub runners: Vec<Arc<dyn Runner>>,
+    /// What carries them out.
+    pub executor: Arc<dyn Execute>,
+    /// Where Python modules of agents are looked for.
+    pub modules: PathBuf,
     /// Suites and hosts that need approval.
     pub approval: HostPatterns,
 }
 
 /// The runs of one daemon.
 pub struct Runs {
-    store: Store,
+    log: RunLog,
     chaos: Arc<Chaos>,
-    recorder: Recorder,
     journal: Option<Arc<StoredJournal>>,
     metrics: Arc<Metrics>,
     audit: Arc<AuditLog>,
     daemon: String,
-    runners: Vec<Arc<dyn Runner>>,
+    executor: Arc<dyn Execute>,
+    modules: PathBuf,
     approval: ArcSwap<HostPatterns>,
     reach: Arc<OwnProxy>,
     lanes: Mutex<BTreeMap<String, Lane>>,
     turns: Semaphore,
-    ongoing: Mutex<BTreeMap<String, Arc<Ongoing>>>,
-    changed: watch::Sender<()>,
+    active: Mutex<BTreeMap<String, Arc<ActiveRun>>>,
 }
 
 /// What the runs of a workspace share: none waits for a run of another workspace here.
@@ -103,20 +104,23 @@ impl Runs {
     pub fn new(parts: RunsParts) -> Arc<Self> {
         let reach = OwnProxy::new(Arc::clone(&parts.chaos), parts.recorder.clone());
         Arc::new(Self {
-            store: parts.store,
+            log: RunLog {
+                store: parts.store,
+                recorder: parts.recorder,
+                changed: watch::Sender::new(()),
+            },
             chaos: parts.chaos,
-            recorder: parts.recorder,
             journal: parts.journal,
             metrics: parts.metrics,
             audit: parts.audit,
             daemon: parts.daemon,
-            runners: parts.runners,
+            executor: parts.executor,
+            modules: parts.modules,
             approval: ArcSwap::from_pointee(parts.approval),
             reach,
             lanes: Mutex::default(),
             turns: Semaphore::new(ALL_AT_ONCE),
-            ongoing: Mutex::default(),
-            changed: watch::Sender::new(()),
+            active: Mutex::default(),
         })
     }
 
@@ -146,7 +150,7 @@ impl Runs {
     }
 
     /// Ends a run before its end: chaos first.
-    fn stop(&self, run: &Ongoing, why: Stop) {
+    fn stop(&self, run: &ActiveRun, why: StopReason) {
         run.stop(why);
         self.chaos.end_for_run(None, &run.mark);
     }
@@ -158,7 +162,7 @@ impl Runs {
         filter: &RunFilter,
         limit: usize,
     ) -> Result<Vec<RunRecord>, StoreError> {
-        self.store.runs(workspace, filter, limit).await
+        self.log.store.runs(workspace, filter, limit).await
     }
 
     /// One run of a workspace, whichever daemon executes it. Of one that this daemon executes the cells and the
@@ -171,7 +175,7 @@ impl Runs {
         if let Some(run) = self.own(workspace, id) {
             return Ok(Some(run.shown()));
         }
-        self.store.run(workspace, id).await
+        self.log.store.run(workspace, id).await
     }
 
     /// At most `limit` things that happened in a run after number `after`. Who hears that it is done finds
@@ -182,9 +186,9 @@ impl Runs {
         after: i64,
         limit: usize,
     ) -> Result<Vec<RunEventRow>, StoreError> {
-        let events = self.store.run_events(run, after, limit).await?;
+        let events = self.log.store.run_events(run, after, limit).await?;
         if events.last().is_some_and(|last| last.name == "done") {
-            let ending = self.ongoing().get(run).cloned();
+            let ending = self.active().get(run).cloned();
             if let Some(ending) = ending {
                 ending.over.cancelled().await;
             }
@@ -194,7 +198,7 @@ impl Runs {
 
     /// Changes when something has happened in a run of this daemon.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
-        self.changed.subscribe()
+        self.log.changed.subscribe()
     }
 
     /// Id of the daemon, the same after a restart.
@@ -204,14 +208,14 @@ impl Runs {
 
     /// Whether other daemons' runs are in the same store.
     pub(crate) fn is_shared(&self) -> bool {
-        self.store.is_shared()
+        self.log.store.is_shared()
     }
 
     /// Ends every run, and waits until that is written, a bounded time.
     pub async fn stop_all(&self) {
-        let all: Vec<_> = self.ongoing().values().cloned().collect();
+        let all: Vec<_> = self.active().values().cloned().collect();
         for run in &all {
-            self.stop(run, Stop::Stopping);
+            self.stop(run, StopReason::Stopping);
         }
         let over = async {
             for run in &all {
@@ -223,9 +227,9 @@ impl Runs {
         }
     }
 
-    fn own(&self, workspace: &str, id: &str) -> Option<Arc<Ongoing>> {
-        let ongoing = self.ongoing();
-        let run = ongoing.get(id).filter(|run| run.workspace == workspace);
+    fn own(&self, workspace: &str, id: &str) -> Option<Arc<ActiveRun>> {
+        let active = self.active();
+        let run = active.get(id).filter(|run| run.workspace == workspace);
         run.cloned()
     }
 
@@ -235,19 +239,15 @@ impl Runs {
         lanes.entry(workspace.to_owned()).or_default().clone()
     }
 
-    fn forget(&self, run: &Ongoing) {
-        self.reach.close(run.id());
-        self.ongoing().remove(run.id());
+    fn forget(&self, run: &ActiveRun) {
+        self.reach.close(&run.id);
+        self.active().remove(&run.id);
         run.over.cancel();
     }
 
-    fn ongoing(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Ongoing>>> {
+    fn active(&self) -> MutexGuard<'_, BTreeMap<String, Arc<ActiveRun>>> {
         // Whole between any two statements.
-        self.ongoing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn now(&self) -> String {
-        timestamp::rfc3339(self.recorder.unix_ms(Instant::now()))
+        self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

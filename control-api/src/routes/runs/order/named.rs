@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+use squall_harness::digest::sha256;
 use squall_harness::reach::Rules;
 use squall_harness::run::{DocumentVersion, RunRecord};
 use squall_harness::runner::Trial;
@@ -11,12 +12,13 @@ use squall_profiles::library::{Library, Source};
 use squall_profiles::profile::{self, Profile};
 use squall_profiles::tools::ToolNames;
 
-use super::{Baseline, Options, Reading};
+use super::{Options, Reading};
 use crate::document;
-use crate::nearest::nearest;
+use crate::fields::Fields;
+use crate::nearest::no_profile;
 use crate::problem::Problem;
-use crate::runs::demands;
-use crate::store::{self, DEFAULT_WORKSPACE, DocumentKind};
+use crate::runs::validation;
+use crate::store::DocumentKind;
 use crate::stored_documents::Collection;
 use crate::trust::Sent;
 
@@ -36,13 +38,49 @@ fn title(suite: &Value) -> Option<String> {
 }
 
 impl Reading<'_> {
-    /// The suite as a document, and its name.
+    /// The suite as it is run, with the contract in it that it or the run names, and what it is called.
     pub(super) async fn suite(
         &mut self,
-        members: &Map<String, Value>,
+        fields: &mut Fields<'_>,
+        options: &Options<'_>,
+        sent: &Sent,
+    ) -> Result<Option<(String, Suite)>, Problem> {
+        let Some((name, mut suite)) = self.suite_document(fields).await? else {
+            return Ok(None);
+        };
+        let own = suite.get("contract").and_then(Value::as_str);
+        let named = match (options.contract, own) {
+            (Some(name), _) => Some((name.to_owned(), "/options/contract")),
+            (None, Some(name)) => Some((name.to_owned(), "/suite/contract")),
+            (None, None) => None,
+        };
+        if let Some((contract, at)) = &named
+            && let Some(members) = suite.as_object_mut()
+        {
+            // Where there is none, what else is wrong with the suite is told too.
+            let found = self.contract(contract, at).await?;
+            members.insert("contract".to_owned(), found.unwrap_or(json!(contract)));
+        }
+        match validation::suite(&name, &suite, sent, &self.state.trust) {
+            Ok(suite) => {
+                if let Some((contract, _)) = named {
+                    self.warnings.extend(notes_of(&contract, &suite));
+                }
+                Ok(Some((name, suite)))
+            }
+            Err(wrong) => {
+                self.wrong.extend(wrong);
+                Ok(None)
+            }
+        }
+    }
+
+    /// The suite as a document, and its name.
+    async fn suite_document(
+        &mut self,
+        fields: &mut Fields<'_>,
     ) -> Result<Option<(String, Value)>, Problem> {
-        let given = |name: &str| members.get(name).filter(|value| !value.is_null());
-        match (given("suite"), given("suite_name")) {
+        match (fields.given("suite"), fields.given("suite_name")) {
             (Some(suite), None) => {
                 let name = title(suite).unwrap_or_else(|| "inline".to_owned());
                 self.note("suite", &name, None, &suite.to_string());
@@ -55,55 +93,18 @@ impl Reading<'_> {
                     return Ok(Some((title, suite)));
                 }
                 let shown: String = name.chars().take(64).collect();
-                self.add("/suite_name", format!("there is no suite `{shown}`"));
+                fields.wrong("suite_name", format!("there is no suite `{shown}`"));
             }
-            (None, Some(_)) => self.add("/suite_name", "`suite_name` is the name of a suite"),
+            (None, Some(_)) => fields.wrong("suite_name", "`suite_name` is the name of a suite"),
             (Some(_), Some(_)) => {
-                self.add("/suite_name", "give `suite` or `suite_name`, not both");
+                fields.wrong("suite_name", "give `suite` or `suite_name`, not both");
             }
-            (None, None) => self.add(
+            (None, None) => fields.wrong(
                 "",
                 "give `suite`, the suite itself, or `suite_name`, the name of one that was put",
             ),
         }
         Ok(None)
-    }
-
-    /// The suite as it is run, with the contract in it that it or the order names.
-    pub(super) async fn read(
-        &mut self,
-        name: String,
-        mut suite: Value,
-        options: &Options,
-        sent: &Sent,
-    ) -> Result<Option<(String, Suite)>, Problem> {
-        let own = suite.get("contract").and_then(Value::as_str);
-        let named = match (&options.contract, own) {
-            (Some(name), _) => Some((name.clone(), "/options/contract")),
-            (None, Some(name)) => Some((name.to_owned(), "/suite/contract")),
-            (None, None) => None,
-        };
-        if let Some((contract, at)) = named.clone()
-            && let Some(members) = suite.as_object_mut()
-        {
-            match self.contract(&contract, at).await? {
-                Some(contract) => drop(members.insert("contract".to_owned(), contract)),
-                // What else is wrong with the suite is told too.
-                None => drop(members.insert("contract".to_owned(), Value::String(contract))),
-            }
-        }
-        match demands::suite(&name, &suite, sent, &self.state.trust) {
-            Ok(suite) => {
-                if let Some((contract, _)) = named {
-                    self.doubts.extend(doubts_of(&contract, &suite));
-                }
-                Ok(Some((name, suite)))
-            }
-            Err(wrong) => {
-                self.wrong.extend(wrong);
-                Ok(None)
-            }
-        }
     }
 
     /// A contract that was put, under the name it was put as unless it has one of its own.
@@ -128,32 +129,32 @@ impl Reading<'_> {
         Ok(Some(contract))
     }
 
-    /// The run to compare with.
+    /// The run to compare with: one that was sent, or the one with this id.
     pub(super) async fn baseline(
         &mut self,
-        options: &Options,
+        wanted: Option<Result<RunRecord, &str>>,
     ) -> Result<Option<Arc<RunRecord>>, Problem> {
-        let (id, found) = match &options.baseline {
+        let found = match wanted {
             None => return Ok(None),
-            Some(Baseline::Run(run)) => (&run.id, Some(RunRecord::clone(run))),
-            Some(Baseline::Id(id)) => {
+            Some(Ok(run)) => Some(run),
+            Some(Err(id)) => {
                 let found = self.state.runs.find(self.workspace, id).await;
-                (id, found.map_err(|error| Problem::store(&error))?)
+                let found = found.map_err(|error| Problem::store(&error))?;
+                if found.is_none() {
+                    let shown: String = id.chars().take(40).collect();
+                    self.add("/options/baseline", format!("there is no run `{shown}`"));
+                }
+                found
             }
         };
-        let shown: String = id.chars().take(40).collect();
-        match found {
-            Some(run) if run.state.is_over() => return Ok(Some(Arc::new(run))),
-            Some(run) => self.add(
-                "/options/baseline",
-                format!(
-                    "the run `{shown}` is {}; there is nothing to compare with yet",
-                    run.state.as_str()
-                ),
-            ),
-            None => self.add("/options/baseline", format!("there is no run `{shown}`")),
+        if let Some(run) = found.as_ref().filter(|run| !run.state.is_over()) {
+            let shown: String = run.id.chars().take(40).collect();
+            let state = run.state.as_str();
+            let detail =
+                format!("the run `{shown}` is {state}; there is nothing to compare with yet");
+            self.add("/options/baseline", detail);
         }
-        Ok(None)
+        Ok(found.map(Arc::new))
     }
 
     /// What the suite's chaos extends is there. A profile that is asked for stands in the place of `chaos`.
@@ -168,7 +169,7 @@ impl Reading<'_> {
         });
         let own = suite.chaos.iter().filter(|_| !names_profile);
         let own = own.map(|chaos| ("/suite/chaos".to_owned(), chaos));
-        let library = self.library();
+        let library = self.state.library(self.workspace);
         for (at, chaos) in scenarios.chain(own) {
             // Without its name: it may be called as what it extends.
             let mut nameless = Profile::clone(chaos);
@@ -183,27 +184,11 @@ impl Reading<'_> {
         }
     }
 
-    /// The profiles that there are for the caller.
-    fn library(&self) -> Library {
-        match self.workspace {
-            DEFAULT_WORKSPACE => self.state.chaos.library(),
-            workspace => self.state.chaos.library().of_workspace(workspace),
-        }
-    }
-
     /// The chaos of a profile, which is called as the profile in reports.
     pub(super) fn profile(&mut self, name: &str) -> Option<Trial> {
-        let library = self.library();
+        let library = self.state.library(self.workspace);
         let Some((source, profile)) = library.get(name) else {
-            let listed = library.list();
-            let names = listed.iter().map(|profile| profile.name.as_str());
-            let shown: String = name.chars().take(64).collect();
-            let near = nearest(name, names).map(|near| format!(", did you mean `{near}`?"));
-            let near = near.unwrap_or_default();
-            self.add(
-                "/options/profile",
-                format!("there is no profile `{shown}`{near}"),
-            );
+            self.add("/options/profile", no_profile(&library, name));
             return None;
         };
         self.note_profile(name, source, profile);
@@ -217,13 +202,9 @@ impl Reading<'_> {
     }
 
     /// The chaos of a profile that came with the order.
-    pub(super) fn sent_profile(
-        &mut self,
-        document: &Map<String, Value>,
-        sent: &Sent,
-    ) -> Option<Trial> {
-        let text = json!(document).to_string();
-        let library = self.library();
+    pub(super) fn sent_profile(&mut self, document: &Value, sent: &Sent) -> Option<Trial> {
+        let text = document.to_string();
+        let library = self.state.library(self.workspace);
         let read = self.state.trust.variables_and(sent, |variables| {
             let profile = profile::parse_file("profile", &text, variables)?;
             match library.rule_set_of(&profile, &ToolNames::default()) {
@@ -300,7 +281,7 @@ impl Reading<'_> {
             name: name.to_owned(),
             version,
             own_version: None,
-            digest: store::digest_of(text),
+            digest: sha256(text),
         });
     }
 
@@ -318,7 +299,7 @@ impl Reading<'_> {
 }
 
 /// What is noted of the suite's contract, which is called so: who asks for a run has not seen it.
-fn doubts_of(contract: &str, suite: &Suite) -> Vec<String> {
+fn notes_of(contract: &str, suite: &Suite) -> Vec<String> {
     let notes = suite.notes.iter();
     let of_contract = notes.filter(|note| note.pointer.starts_with("/contract"));
     of_contract
@@ -341,7 +322,7 @@ mod tests {
                     chaos_matrix: [{name: clean}]}\n";
         let suite = suite::parse("s", text, Variables::Refused).expect("valid");
         assert_eq!(
-            doubts_of("bookings", &suite),
+            notes_of("bookings", &suite),
             [
                 "contract `bookings`: invariant `a` is never judged: no scenario fits `when: any_chaos_active`",
                 "contract `bookings`: no scenario of contract `c` has any chaos in it; nothing will be shown about failures",

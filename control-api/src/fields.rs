@@ -1,0 +1,123 @@
+//! Reads documents that are maps of fields: all that is wrong with one is reported at once, each with its place.
+
+use serde_json::{Map, Value};
+
+use crate::nearest::nearest;
+use crate::problem::Detail;
+
+/// The fields of a document, or of a map in one, and what is wrong with them.
+pub(crate) struct Fields<'d> {
+    /// Pointer to the map; empty for the whole document.
+    at: &'static str,
+    members: Option<&'d Map<String, Value>>,
+    errors: Vec<Detail>,
+}
+
+impl<'d> Fields<'d> {
+    /// Of a document, which may have these fields; `example` is one that makes sense.
+    pub(crate) fn of(
+        document: &'d Value,
+        known: &[&str],
+        example: &str,
+    ) -> Result<Self, Vec<Detail>> {
+        let members = document.as_object().ok_or_else(|| {
+            let detail = format!("the document must be an object, like {example}");
+            vec![Detail::at("", detail)]
+        })?;
+        Ok(Self::at("", Some(members), known))
+    }
+
+    /// Of the map at this pointer, a field's name behind a slash; of none where that is not given.
+    pub(crate) fn within(&mut self, at: &'static str, known: &[&str]) -> Self {
+        let name = at.trim_start_matches('/');
+        Self::at(
+            at,
+            self.read(name, "a map of fields", Value::as_object),
+            known,
+        )
+    }
+
+    fn at(at: &'static str, members: Option<&'d Map<String, Value>>, known: &[&str]) -> Self {
+        let names = members.into_iter().flat_map(|members| members.keys());
+        let unknown = names.filter(|name| !known.contains(&name.as_str()));
+        let errors = unknown.map(|name| {
+            let shown: String = name.chars().take(40).collect();
+            let detail = match nearest(name, known.iter().copied()) {
+                Some(near) => format!("unknown field `{shown}`, did you mean `{near}`?"),
+                None => format!("unknown field `{shown}`; there are {}", known.join(", ")),
+            };
+            let escaped = name.replace('~', "~0").replace('/', "~1");
+            Detail::at(format!("{at}/{escaped}"), detail)
+        });
+        Self {
+            at,
+            members,
+            errors: errors.collect(),
+        }
+    }
+
+    /// A field that is given; `null` counts as absent.
+    pub(crate) fn given(&self, name: &str) -> Option<&'d Value> {
+        let value = self.members?.get(name);
+        value.filter(|value| !value.is_null())
+    }
+
+    /// A field as `read` understands it, which is `expected`; `None` where it is absent or wrong.
+    pub(crate) fn read<T>(
+        &mut self,
+        name: &str,
+        expected: &str,
+        read: impl FnOnce(&'d Value) -> Option<T>,
+    ) -> Option<T> {
+        let value = self.given(name)?;
+        let read = read(value);
+        if read.is_none() {
+            let shown: String = value.to_string().chars().take(40).collect();
+            self.wrong(name, format!("`{name}` is {shown}; it must be {expected}"));
+        }
+        read
+    }
+
+    /// The same of a field that must be there.
+    pub(crate) fn required<T>(
+        &mut self,
+        name: &str,
+        expected: &str,
+        read: impl FnOnce(&'d Value) -> Option<T>,
+    ) -> Option<T> {
+        if self.given(name).is_none() {
+            self.wrong(name, format!("`{name}` is missing; it must be {expected}"));
+        }
+        self.read(name, expected, read)
+    }
+
+    /// Says what is wrong with a field, or with the whole for an empty `name`.
+    pub(crate) fn wrong(&mut self, name: &str, detail: impl Into<String>) {
+        let slash = if name.is_empty() { "" } else { "/" };
+        let pointer = format!("{}{slash}{name}", self.at);
+        self.errors.push(Detail::at(pointer, detail));
+    }
+
+    /// Says what else is wrong.
+    pub(crate) fn add(&mut self, errors: impl IntoIterator<Item = Detail>) {
+        self.errors.extend(errors);
+    }
+
+    /// All that is wrong.
+    pub(crate) fn into_errors(self) -> Vec<Detail> {
+        self.errors
+    }
+
+    /// What was read of it, unless anything is wrong.
+    pub(crate) fn finish<T>(self, read: Option<T>) -> Result<T, Vec<Detail>> {
+        match read {
+            Some(read) if self.errors.is_empty() => Ok(read),
+            _ => Err(self.errors),
+        }
+    }
+}
+
+/// A text that is not empty.
+pub(crate) fn text(value: &Value) -> Option<&str> {
+    value.as_str().filter(|text| !text.is_empty())
+}

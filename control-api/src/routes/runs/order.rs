@@ -1,0 +1,265 @@
+//! What is posted to `/v1/runs`, as the spec of a run.
+
+mod named;
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use squall_harness::run::{DocumentVersion, RunKind, RunRecord};
+use squall_harness::runner::{RunSpec, Trial};
+use squall_harness::scores::{Bar, least_of};
+use squall_harness::suite::Suite;
+
+use crate::ApiState;
+use crate::access::Caller;
+use crate::fields::{Fields, text};
+use crate::problem::{Detail, Problem};
+use crate::runs::documents;
+use crate::trust::Sent;
+
+const MEMBERS: [&str; 5] = ["kind", "suite", "suite_name", "secrets", "options"];
+
+const OPTIONS: [&str; 9] = [
+    "seed",
+    "concurrency",
+    "strict",
+    "profile",
+    "min_score",
+    "repeat",
+    "baseline",
+    "fail_on",
+    "contract",
+];
+
+/// What a run is asked for with.
+#[derive(JsonSchema)]
+#[schemars(rename = "RunRequest", deny_unknown_fields)]
+#[expect(dead_code, reason = "says what a run is asked for with")]
+pub(crate) struct RunRequest {
+    /// What it tries; this version runs `chaos`, `contract`, `ci` and `verify`.
+    kind: RunKind,
+    /// The suite itself, or `suite_name`.
+    suite: Option<documents::SuiteDocument>,
+    /// The name of a suite that was put, or `suite`.
+    suite_name: Option<String>,
+    /// Variables that the suite may name as `${NAME}`, and what they stand for: never stored, logged or
+    /// returned.
+    secrets: Option<BTreeMap<String, String>>,
+    /// How it is tried.
+    options: Option<OptionsRequest>,
+}
+
+/// How a run is tried.
+#[derive(JsonSchema)]
+#[schemars(rename = "RunOptions", deny_unknown_fields)]
+#[expect(dead_code, reason = "says what a run is asked for with")]
+struct OptionsRequest {
+    /// Seed of every draw; the daemon's if absent.
+    seed: Option<u64>,
+    /// Invocations of the agent at once.
+    #[schemars(range(min = 1, max = 100))]
+    concurrency: Option<u64>,
+    /// Whether a single cell that proves nothing makes the run inconclusive.
+    strict: Option<bool>,
+    /// The profile, in the place of the suite's `chaos`: its name, or the profile itself.
+    profile: Option<ProfileWanted>,
+    /// The score to reach: 0 to 100, or a share up to 1.
+    #[schemars(range(min = 0, max = 100))]
+    min_score: Option<f64>,
+    /// How often everything is done.
+    #[schemars(range(min = 1, max = 100))]
+    repeat: Option<u64>,
+    /// The run to compare with: its id, or the run itself, as `GET /v1/runs/{id}` and reports have it.
+    baseline: Option<Baseline>,
+    /// What else fails the run: `regression`, where it is worse than `baseline`.
+    fail_on: Option<FailOn>,
+    /// The contract, in the place of the suite's own.
+    contract: Option<String>,
+}
+
+/// What fails a run, beside what is demanded of the agent.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+#[expect(dead_code, reason = "says what a run is asked for with")]
+enum FailOn {
+    /// A cell fails that did not in the baseline, or the score is lower.
+    Regression,
+}
+
+/// A profile.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "says what a run is asked for with")]
+enum ProfileWanted {
+    /// The name of one that the daemon has.
+    Named(String),
+    /// One that the daemon need not have.
+    Sent(BTreeMap<String, Value>),
+}
+
+/// The run to compare with.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "says what a run is asked for with")]
+enum Baseline {
+    /// The id of one that the store has.
+    Id(String),
+    /// One that another store had.
+    Run(Box<RunRecord>),
+}
+
+/// The options of a run, as they are written.
+struct Options<'d> {
+    seed: Option<u64>,
+    concurrency: Option<NonZeroUsize>,
+    strict: Option<bool>,
+    /// Its name, or the profile itself.
+    profile: Option<&'d Value>,
+    min_score: Option<f64>,
+    repeat: Option<u64>,
+    /// Its id, or the run itself.
+    baseline: Option<Result<RunRecord, &'d str>>,
+    fails_if_worse: bool,
+    contract: Option<&'d str>,
+}
+
+impl<'d> Options<'d> {
+    fn read(fields: &mut Fields<'d>) -> Self {
+        let few = |value: &Value| value.as_u64().filter(|few| (1..=100).contains(few));
+        let score = |value: &Value| {
+            let score = value.as_f64()?;
+            (0.0..=100.0).contains(&score).then(|| least_of(score))
+        };
+        let seed = "a whole number from 0 to 18446744073709551615";
+        let a_profile = "the name of a profile, or a profile";
+        let a_run = "the id of a run, or a run as the API and reports have it";
+        if fields.given("fail_on").is_some() && fields.given("baseline").is_none() {
+            let what = "`fail_on` says what fails beside a `baseline`, and none is given; give one, or leave it out";
+            fields.wrong("fail_on", what);
+        }
+        let regression = |value: &Value| (value == "regression").then_some(());
+        Self {
+            seed: fields.read("seed", seed, Value::as_u64),
+            concurrency: fields.read("concurrency", "a number from 1 to 100", |value| {
+                NonZeroUsize::new(usize::try_from(few(value)?).ok()?)
+            }),
+            strict: fields.read("strict", "true or false", Value::as_bool),
+            profile: fields.read("profile", a_profile, |value| {
+                (value.is_object() || text(value).is_some()).then_some(value)
+            }),
+            min_score: fields.read("min_score", "a number from 0 to 100", score),
+            repeat: fields.read("repeat", "a number from 1 to 100", few),
+            baseline: fields.read("baseline", a_run, |value| match value {
+                Value::Object(_) => RunRecord::deserialize(value).ok().map(Ok),
+                value => text(value).map(Err),
+            }),
+            fails_if_worse: fields.read("fail_on", "`regression`", regression).is_some(),
+            contract: fields.read("contract", "the name of a contract", text),
+        }
+    }
+}
+
+/// What the chaos of a suite is called in reports.
+const CHAOS: &str = "chaos";
+
+/// The profile of `ci` runs of suites with neither chaos nor a contract, as flakestorm's v1 suites are. It touches every
+/// exchange, and holds none up for long.
+const INSTEAD: &str = "flaky_network";
+
+/// Reads what was posted, and looks up the documents that it names.
+pub(crate) async fn read(
+    state: &ApiState,
+    caller: &Caller,
+    posted: &Value,
+) -> Result<RunSpec, Problem> {
+    let example = "{\"kind\": \"chaos\", \"suite_name\": \"checkout\"}";
+    let mut fields = Fields::of(posted, &MEMBERS, example).map_err(Problem::invalid)?;
+    let kinds = RunKind::ALL.map(RunKind::as_str).join(", ");
+    let kind = fields.required("kind", &format!("one of {kinds}"), |value| {
+        RunKind::parse(value.as_str()?)
+    });
+    let mut reading = Reading {
+        state,
+        workspace: caller.workspace(),
+        wrong: Vec::new(),
+        warnings: Vec::new(),
+        documents: Vec::new(),
+    };
+    let mut given = fields.within("/options", &OPTIONS);
+    let options = Options::read(&mut given);
+    fields.add(given.into_errors());
+    let sent = Sent::read(fields.given("secrets")).unwrap_or_else(|wrong| {
+        fields.wrong("secrets", wrong);
+        Sent::default()
+    });
+    let suite = reading.suite(&mut fields, &options, &sent).await?;
+    let baseline = reading.baseline(options.baseline).await?;
+    let chaos = match (&options.profile, &suite) {
+        (Some(Value::String(name)), _) => reading.profile(name),
+        (Some(profile), _) => reading.sent_profile(profile, &sent),
+        (None, Some((_, suite))) => match &suite.chaos {
+            Some(chaos) => Some(Trial::of(CHAOS, chaos)),
+            None if kind == Some(RunKind::Ci) && has_prompts_alone(suite) => {
+                reading.warnings.push(format!(
+                    "the suite has neither `chaos` nor `contract`: its prompts run under the profile `{INSTEAD}`; name \
+                     another one as the run's `profile`, or write `chaos`"
+                ));
+                reading.profile(INSTEAD)
+            }
+            None => None,
+        },
+        (None, None) => None,
+    };
+    if let Some((_, suite)) = &suite {
+        reading.extended(suite, options.profile.is_some());
+    }
+    let spec = kind.zip(suite).map(|(kind, (name, suite))| {
+        let advanced = &suite.advanced;
+        let concurrency = usize::try_from(advanced.concurrency).ok();
+        let concurrency = concurrency.and_then(NonZeroUsize::new);
+        RunSpec {
+            kind,
+            name,
+            chaos,
+            names_profile: options.profile.is_some(),
+            seed: (options.seed.or(advanced.seed)).unwrap_or_else(|| state.chaos.seed()),
+            concurrency: (options.concurrency.or(concurrency)).unwrap_or(NonZeroUsize::MIN),
+            bar: Bar {
+                least: options.min_score.or(advanced.min_score),
+                strict: options.strict.unwrap_or(advanced.strict),
+            },
+            repeat: options.repeat.unwrap_or(1),
+            baseline,
+            fails_if_worse: options.fails_if_worse,
+            suite: Arc::new(suite),
+            warnings: reading.warnings,
+            documents: reading.documents,
+        }
+    });
+    fields.add(reading.wrong);
+    fields.finish(spec).map_err(Problem::invalid)
+}
+
+fn has_prompts_alone(suite: &Suite) -> bool {
+    let prompts = !suite.golden_prompts.is_empty() && !suite.invariants.is_empty();
+    prompts && suite.chaos.is_none() && suite.contract.is_none()
+}
+
+/// What is found while the documents are looked up that are named.
+struct Reading<'a> {
+    state: &'a ApiState,
+    workspace: &'a str,
+    wrong: Vec<Detail>,
+    warnings: Vec<String>,
+    documents: Vec<DocumentVersion>,
+}
+
+impl Reading<'_> {
+    fn add(&mut self, pointer: impl Into<String>, detail: impl Into<String>) {
+        self.wrong.push(Detail::at(pointer, detail));
+    }
+}

@@ -1,0 +1,362 @@
+//! One run that is not over yet.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use squall_harness::reach::Pending;
+use squall_harness::run::{CellRecord, CoverageRecord, RunEvent, RunRecord, RunState};
+use squall_harness::runner::{RunSpec, Tell};
+use squall_journal::redact::Redactor;
+use squall_journal::tape::{Recorded, redact};
+use squall_journal::timestamp;
+use squall_proxy::chaos::RunMark;
+use squall_proxy::recorder::Recorder;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::evidence::EvidenceBudget;
+use super::scope_of;
+use super::stop::{OVER, StopReason};
+use crate::store::{RecordedRow, RunEventRow, RunStep, Store, StoreError};
+use crate::tasks;
+
+/// How long it waits to write again while the store is away.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// Most bytes of a text that is kept as evidence.
+const TEXT: usize = 64 << 10;
+
+/// Where what happens in runs is written, and reported to those who stream it.
+#[derive(Clone)]
+pub(super) struct RunLog {
+    pub(super) store: Store,
+    pub(super) recorder: Recorder,
+    /// Changes when something has happened in a run.
+    pub(super) changed: watch::Sender<()>,
+}
+
+impl RunLog {
+    pub(super) fn now(&self) -> String {
+        timestamp::rfc3339(self.recorder.unix_ms(Instant::now()))
+    }
+
+    /// Reports a state of a run to those who stream everything.
+    pub(super) fn publish(&self, workspace: &str, event: &RunEvent) {
+        let scope = scope_of(workspace, &event.id);
+        (self.recorder).publish_run(&scope, &json!(event).to_string());
+    }
+}
+
+/// One run that is not over yet.
+pub(super) struct ActiveRun {
+    pub(super) id: String,
+    pub(super) spec: RunSpec,
+    pub(super) workspace: String,
+    pub(super) mark: Arc<RunMark>,
+    /// Why it ends before its end; the first word counts.
+    stopped: OnceLock<StopReason>,
+    /// Cancelled once somebody has approved it.
+    pub(super) approved: CancellationToken,
+    /// Cancelled once it is over.
+    pub(super) over: CancellationToken,
+    log: RunLog,
+    coverage: Mutex<CoverageRecord>,
+    evidence: Mutex<EvidenceBudget>,
+    /// Knows what the suite's variables stand for, too.
+    redactor: Redactor,
+    /// As it is written so far. Looked at without waiting for what is being written.
+    record: Mutex<RunRecord>,
+    /// Held while something is written, for as long as the store is away.
+    written: tokio::sync::Mutex<Written>,
+}
+
+/// How far it is written.
+struct Written {
+    state: RunState,
+    /// Number of the last event.
+    last: i64,
+}
+
+impl ActiveRun {
+    /// A run that is being written, with its first events up to number `last`.
+    pub(super) fn new(
+        record: RunRecord,
+        last: i64,
+        spec: RunSpec,
+        workspace: String,
+        mark: Arc<RunMark>,
+        log: RunLog,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            id: record.id.clone(),
+            redactor: (log.recorder.redactor()).and(&spec.suite.expanded.redactor()),
+            spec,
+            workspace,
+            mark,
+            stopped: OnceLock::new(),
+            approved: CancellationToken::new(),
+            over: CancellationToken::new(),
+            log,
+            coverage: Mutex::default(),
+            evidence: Mutex::default(),
+            written: tokio::sync::Mutex::new(Written {
+                state: record.state,
+                last,
+            }),
+            record: Mutex::new(record),
+        })
+    }
+
+    /// The run as it is written; the cells so far.
+    pub(super) fn record(&self) -> RunRecord {
+        lock(&self.record).clone()
+    }
+
+    /// The run as it is shown to clients: with what was tried so far, and once it is stopped, with why.
+    pub(super) fn shown(&self) -> RunRecord {
+        let mut record = self.record();
+        if !record.state.is_over() {
+            record.coverage = self.coverage_so_far();
+            record.reason = self.stopped().map(|why| why.why().to_owned());
+        }
+        record
+    }
+
+    /// Ends it before its end: its chaos cannot be put in force any more.
+    pub(super) fn stop(&self, why: StopReason) {
+        let text = why.why().to_owned();
+        let _ = self.stopped.set(why);
+        self.mark.cut_short(&text);
+    }
+
+    /// Why it ends before its end; `None` while it does not.
+    pub(super) fn stopped(&self) -> Option<StopReason> {
+        let of_chaos = || {
+            let why = self.mark.why().filter(|why| *why != OVER);
+            why.map(StopReason::of_chaos)
+        };
+        self.stopped.get().cloned().or_else(of_chaos)
+    }
+
+    /// Moves it to a state, and writes that with what `record` makes of it. `false` when it may not become that.
+    pub(super) async fn move_on(&self, to: RunState, record: impl FnOnce(&mut RunRecord)) -> bool {
+        let mut written = self.written.lock().await;
+        if !written.state.may_become(to) {
+            return false;
+        }
+        let mut after = self.record();
+        after.state = to;
+        record(&mut after);
+        let event = event_of(&after, self.log.now());
+        let mut events = vec![("state", json!(event))];
+        if to.is_over() {
+            let score = json!({ "score": after.score, "scores": after.scores });
+            events.insert(0, ("score", score));
+            events.push(("done", done(&after)));
+        }
+        let events = event_rows(written.last, &events);
+        let step = RunStep {
+            from: written.state,
+            record: &after,
+            events: &events,
+        };
+        let is_ours = self.write_step(step).await;
+        written.state = to;
+        if is_ours {
+            written.last += i64::try_from(events.len()).unwrap_or(0);
+            *lock(&self.record) = after;
+            self.log.publish(&self.workspace, &event);
+        }
+        true
+    }
+
+    /// Somebody approves it. That is shown at once, and written as soon as the store takes it.
+    pub(super) async fn approve(&self, by: Option<&str>) {
+        {
+            let mut record = lock(&self.record);
+            record.approved_at = Some(self.log.now());
+            record.approved_by = by.map(str::to_owned);
+        }
+        self.mark.approve();
+        self.approved.cancel();
+        let _turn = self.written.lock().await;
+        let record = self.record();
+        // Once it has come further, that was written with it.
+        if record.state == RunState::AwaitingApproval {
+            let step = RunStep {
+                from: record.state,
+                record: &record,
+                events: &[],
+            };
+            self.write_step(step).await;
+        }
+    }
+
+    /// Writes that it has come further; `false`, and it is stopped, when it is not this daemon's any more.
+    async fn write_step(&self, step: RunStep<'_>) -> bool {
+        self.write(|| self.log.store.advance_run(step.clone()))
+            .await
+    }
+
+    /// Writes what happened, and which exchanges show why.
+    async fn write_event(&self, name: &str, data: Value, exchanges: &[RecordedRow]) {
+        let mut written = self.written.lock().await;
+        let events = event_rows(written.last, &[(name, data)]);
+        let daemon = lock(&self.record).daemon.clone();
+        let store = &self.log.store;
+        let write = || store.tell_of_run(&self.id, &daemon, &events, exchanges);
+        if self.write(write).await {
+            written.last += 1;
+        }
+    }
+
+    /// Writes until it is written, as soon as the store is back; `false`, and the run is stopped, when it is not
+    /// this daemon's any more.
+    async fn write<F: Future<Output = Result<bool, StoreError>>>(
+        &self,
+        write: impl Fn() -> F,
+    ) -> bool {
+        let mut away = false;
+        loop {
+            match write().await {
+                Ok(is_ours) => {
+                    self.log.changed.send_replace(());
+                    if !is_ours {
+                        self.stop(StopReason::Lease);
+                    }
+                    return is_ours;
+                }
+                Err(error) => {
+                    if !std::mem::replace(&mut away, true) {
+                        tracing::warn!(run = self.id, "the run waits for the store: {error}");
+                    }
+                    tokio::time::sleep(AGAIN).await;
+                }
+            }
+        }
+    }
+
+    /// What was tried so far.
+    pub(super) fn coverage_so_far(&self) -> CoverageRecord {
+        lock(&self.coverage).clone()
+    }
+
+    /// Takes secrets out of a text: what the suite's variables stand for, and what looks like one.
+    pub(super) fn redact(&self, text: &mut String) {
+        self.redactor.text(text, TEXT);
+    }
+
+    /// Heads and bodies of the exchanges that show why a cell has failed, as far as they were not kept yet.
+    fn shown_by(&self, cell: &CellRecord) -> Vec<RecordedRow> {
+        let wanted = lock(&self.evidence).wanted(cell);
+        let mut rows = Vec::new();
+        for note in (wanted.into_iter()).filter_map(|id| self.log.recorder.exchange(id)) {
+            let is_own = (note.run.as_ref()).is_some_and(|run| **run.id() == *self.id);
+            let Some(recorded) = note.recorded.as_deref().filter(|_| is_own) else {
+                continue;
+            };
+            if lock(&self.evidence).has_room_for(recorded) {
+                let mut recorded = Recorded::clone(recorded);
+                redact::recorded(&self.redactor, None, &mut recorded);
+                rows.push(RecordedRow::of(&recorded));
+            }
+        }
+        rows
+    }
+
+    /// Takes secrets out of what an agent was asked and has answered.
+    fn redact_cell(&self, cell: &mut CellRecord) {
+        let evidence = cell.evidence.iter_mut().flat_map(|one| {
+            let texts = one.answer.as_mut().into_iter().chain(&mut one.reason);
+            std::iter::once(&mut one.prompt).chain(texts)
+        });
+        for text in cell.reason.iter_mut().chain(evidence) {
+            self.redact(text);
+        }
+    }
+}
+
+/// Reports what happens in a run, as the harness sees it.
+pub(super) struct RunReporter(pub(super) Arc<ActiveRun>);
+
+impl RunReporter {
+    /// Carried to its end, even if the run is dropped in the middle: what is counted is what is written.
+    fn report(
+        &self,
+        name: &'static str,
+        data: Value,
+        exchanges: Vec<RecordedRow>,
+    ) -> Pending<'static, ()> {
+        let run = Arc::clone(&self.0);
+        Box::pin(tasks::spawned(async move {
+            run.write_event(name, data, &exchanges).await;
+        }))
+    }
+}
+
+impl Tell for RunReporter {
+    fn progress(&self, done: u64, of: u64) -> Pending<'_, ()> {
+        self.report("progress", json!({ "done": done, "of": of }), Vec::new())
+    }
+
+    fn cell(&self, mut cell: CellRecord) -> Pending<'_, ()> {
+        self.0.redact_cell(&mut cell);
+        Box::pin(async move {
+            let report = self.report("cell", json!(cell), self.0.shown_by(&cell));
+            lock(&self.0.record).cells.push(cell);
+            report.await;
+        })
+    }
+
+    fn coverage(&self, coverage: CoverageRecord) {
+        let mut so_far = lock(&self.0.coverage);
+        let before = std::mem::replace(&mut *so_far, coverage);
+        so_far.and_tried(before.agent_invocations, before.rules_applied);
+    }
+
+    fn tried(&self, invocations: u64, rules_applied: u64) {
+        lock(&self.0.coverage).and_tried(invocations, rules_applied);
+    }
+}
+
+/// Each holds a value that is whole between any two statements.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The rows of events behind number `last`.
+pub(super) fn event_rows(last: i64, events: &[(&str, Value)]) -> Vec<RunEventRow> {
+    let numbered = (last + 1..).zip(events);
+    let row = |(ordinal, (name, data)): (i64, &(&str, Value))| RunEventRow {
+        ordinal,
+        name: (*name).to_owned(),
+        data: data.to_string(),
+    };
+    numbered.map(row).collect()
+}
+
+/// How far a run is, for those who stream it.
+pub(super) fn event_of(record: &RunRecord, at: String) -> RunEvent {
+    RunEvent {
+        at,
+        id: record.id.clone(),
+        kind: record.kind,
+        name: record.name.clone(),
+        state: record.state,
+        score: record.score,
+        reason: record.error.clone().or_else(|| record.reason.clone()),
+    }
+}
+
+/// What is said when a run is over.
+pub(super) fn done(record: &RunRecord) -> Value {
+    json!({
+        "state": record.state,
+        "score": record.score,
+        "passed": record.passed,
+        "coverage": record.coverage,
+        "error": record.error,
+        "reason": record.reason,
+    })
+}

@@ -1,0 +1,158 @@
+//! A run's life, from the queue to its end.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use squall_harness::run::{RunRecord, RunState};
+use squall_harness::runner::{RunContext, RunResult};
+use tokio::time::timeout;
+
+use super::super::active::{ActiveRun, RunReporter};
+use super::super::agent_files::agent_files;
+use super::super::reach::workspace_scope;
+use super::super::scope_of;
+use super::super::stop::StopReason;
+use super::end::ending;
+use super::{Lane, Runs};
+
+use crate::tasks;
+
+/// How long a run waits for approval, and then for its turn.
+const LONGEST_WAIT: Duration = Duration::from_hours(24);
+
+/// Why a run ends that waited too long.
+const UNAPPROVED: &str = "it waited for approval for 24 hours, the longest time that a run waits";
+const NO_TURN: &str = "it waited for its turn for 24 hours, the longest time that a run waits";
+
+impl Runs {
+    /// A run's life, from the queue to its end.
+    pub(super) async fn live(self: Arc<Self>, run: Arc<ActiveRun>) {
+        let lane = self.lane(&run.workspace);
+        let turn = async {
+            let approved = run.approved.cancelled();
+            timeout(LONGEST_WAIT, approved)
+                .await
+                .map_err(|_| UNAPPROVED)?;
+            // A workspace whose own turns are taken stands in nobody's way.
+            let turn = async { (lane.turns.acquire().await, self.turns.acquire().await) };
+            timeout(LONGEST_WAIT, turn).await.map_err(|_| NO_TURN)
+        };
+        let turn = run.mark.cut().run_until_cancelled(turn).await;
+        if let Some(Err(why)) = turn {
+            self.stop(&run, StopReason::Waited(why));
+        }
+        let mut result = None;
+        if let Some(Ok(_turns)) = turn {
+            let start = |record: &mut RunRecord| record.started_at = Some(self.log.now());
+            if run.move_on(RunState::Running, start).await {
+                result = self.carry_out(&run, &lane).await;
+            }
+        }
+        self.reach.close(&run.id);
+        self.conclude(&run, result).await;
+        self.forget(&run);
+    }
+
+    /// What comes of it, or what went wrong; `None`: it was stopped.
+    async fn carry_out(
+        &self,
+        run: &Arc<ActiveRun>,
+        lane: &Lane,
+    ) -> Option<Result<RunResult, String>> {
+        let context = RunContext {
+            run: &run.id,
+            scope: &scope_of(&run.workspace, &run.id),
+            reach: Arc::clone(&self.reach) as _,
+            tell: &RunReporter(Arc::clone(run)),
+            shared_scope: workspace_scope(&run.workspace),
+            exclusive: &lane.exclusive,
+            approved: run.mark.is_approved(),
+        };
+        let working = AssertUnwindSafe(self.executor.run(&run.spec, context)).catch_unwind();
+        let in_time = async {
+            match self.chaos.longest() {
+                Some(longest) => tokio::time::sleep(longest).await,
+                None => std::future::pending().await,
+            }
+        };
+        let done = tokio::select! {
+            biased;
+            () = run.mark.cut().cancelled() => return None,
+            done = working => done,
+            () = in_time => {
+                let why = "safety.ttl: it took longer than chaos may be in force";
+                self.stop(run, StopReason::Ttl(why.to_owned()));
+                return None;
+            }
+        };
+        match done {
+            Ok(Ok(mut result)) => {
+                let (agent, modules) = (run.spec.suite.agent.clone(), self.modules.clone());
+                let files = tokio::task::spawn_blocking(move || agent_files(&agent, &modules));
+                result.documents = files.await.unwrap_or_default();
+                Some(Ok(result))
+            }
+            // Its chaos was taken from under it.
+            Ok(Err(_)) if run.mark.why().is_some() => None,
+            Ok(Err(error)) => Some(Err(error.to_string())),
+            Err(_) => Some(Err(
+                "Squall failed in the middle of it; the log says how".to_owned()
+            )),
+        }
+    }
+
+    async fn conclude(&self, run: &ActiveRun, result: Option<Result<RunResult, String>>) {
+        tasks::flushed(&self.log.recorder).await;
+        // What the store does not take counts too.
+        if let Some(journal) = &self.journal {
+            journal.settled().await;
+        }
+        let stopped = run.stopped();
+        let (state, reason) = match &result {
+            Some(Ok(result)) => ending(result, run.mark.lost()),
+            Some(Err(_)) => (RunState::Errored, None),
+            None => {
+                let why = stopped.as_ref().map(|stopped| stopped.why().to_owned());
+                (RunState::Cancelled, why)
+            }
+        };
+        let fill = |record: &mut RunRecord| {
+            record.finished_at = Some(self.log.now());
+            record.coverage = run.coverage_so_far();
+            record.reason = reason;
+            let is_judged = matches!(state, RunState::Passed | RunState::Failed);
+            record.passed = is_judged.then_some(state == RunState::Passed);
+            match result {
+                Some(Ok(result)) => result.write_into(record),
+                Some(Err(error)) => record.error = Some(error),
+                None => {}
+            }
+            let texts = record.warnings.iter_mut().chain(&mut record.reason);
+            for text in texts.chain(&mut record.error) {
+                run.redact(text);
+            }
+            for text in record.made_of() {
+                run.redact(text);
+            }
+        };
+        let before = run.record();
+        run.move_on(state, fill).await;
+        let record = run.record();
+        let kind = record.kind.as_str();
+        if record.state.is_over() {
+            let state = record.state.as_str();
+            self.metrics.runs().ended(kind, state, record.score);
+        }
+        if let Some(stopped) = stopped {
+            self.metrics.runs().cut_short(kind, stopped.label());
+            tracing::info!(run = run.id, "the run was ended: {}", stopped.why());
+            // Who calls to cancel one is in the audit log with the call.
+            if stopped != StopReason::Cancelled {
+                let change = (&before, &record);
+                self.note(&run.workspace, "run ended", change, stopped.why());
+            }
+        }
+    }
+}

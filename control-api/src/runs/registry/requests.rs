@@ -1,0 +1,109 @@
+//! What is asked of a run that is there: to approve it, or to end it.
+
+use std::sync::Arc;
+
+use squall_harness::run::{RunRecord, RunState};
+
+use super::super::active::ActiveRun;
+use super::super::stop::StopReason;
+use super::{PATIENCE, Runs};
+use crate::store::StoreError;
+
+/// Why a run was not approved or cancelled.
+#[derive(Debug)]
+pub(crate) enum NotChanged {
+    /// There is none of that id.
+    Unknown,
+    /// Its state stands against it, or another daemon executes it.
+    Conflict(String),
+    /// The store cannot be asked.
+    Store(StoreError),
+}
+
+impl Runs {
+    /// Approves a run that waits for it: it then runs, unless as many as may are under way.
+    pub(crate) async fn approve(
+        &self,
+        workspace: &str,
+        id: &str,
+        by: Option<&str>,
+    ) -> Result<RunRecord, NotChanged> {
+        let run = self.executed_here(workspace, id, not_asked).await?;
+        let record = run.record();
+        if record.state != RunState::AwaitingApproval {
+            return Err(NotChanged::Conflict(not_asked(record.state)));
+        }
+        if run.approved.is_cancelled() {
+            let why = "the run is approved already; it starts when it is its turn";
+            return Err(NotChanged::Conflict(why.to_owned()));
+        }
+        let turns = [&self.turns, &*self.lane(workspace).turns];
+        let has_a_turn = turns.iter().all(|turns| turns.available_permits() > 0);
+        let mut changes = self.changes();
+        let begun = async {
+            run.approve(by).await;
+            while has_a_turn
+                && run.record().state == RunState::AwaitingApproval
+                && changes.changed().await.is_ok()
+            {}
+        };
+        // A store that is away keeps that from being written.
+        let _ = tokio::time::timeout(PATIENCE, begun).await;
+        Ok(run.record())
+    }
+
+    /// Ends a run, its chaos first, and waits for its end: what it was before, and is now.
+    pub(crate) async fn cancel(
+        &self,
+        workspace: &str,
+        id: &str,
+    ) -> Result<(RunRecord, RunRecord), NotChanged> {
+        let run = self.executed_here(workspace, id, is_over).await?;
+        let before = run.shown();
+        self.stop(&run, StopReason::Cancelled);
+        // A store that is away keeps its end from being written; its chaos has ended all the same, and it says
+        // why in the state it is written in.
+        let _ = tokio::time::timeout(PATIENCE, run.over.cancelled()).await;
+        let record = run.shown();
+        match record.state {
+            // It was just about to end otherwise.
+            over if over.is_over() && over != RunState::Cancelled => {
+                Err(NotChanged::Conflict(is_over(over)))
+            }
+            _ => Ok((before, record)),
+        }
+    }
+
+    /// A run that this daemon executes; of one that is over, `why_not` says that it cannot be changed.
+    async fn executed_here(
+        &self,
+        workspace: &str,
+        id: &str,
+        why_not: fn(RunState) -> String,
+    ) -> Result<Arc<ActiveRun>, NotChanged> {
+        if let Some(run) = self.own(workspace, id) {
+            return Ok(run);
+        }
+        let found = self.find(workspace, id).await.map_err(NotChanged::Store)?;
+        let run = found.ok_or(NotChanged::Unknown)?;
+        Err(NotChanged::Conflict(if run.state.is_over() {
+            why_not(run.state)
+        } else {
+            format!(
+                "the run is executed by the daemon {}; ask that one",
+                run.daemon
+            )
+        }))
+    }
+}
+
+fn not_asked(state: RunState) -> String {
+    format!(
+        "the run is {}; only one that is awaiting_approval can be approved",
+        state.as_str()
+    )
+}
+
+fn is_over(state: RunState) -> String {
+    format!("the run is over: it is {}", state.as_str())
+}

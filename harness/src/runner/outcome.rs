@@ -1,0 +1,285 @@
+//! The verdict on a run: what its parts come to, against the pass criteria and an earlier run.
+
+use super::spec::RunSpec;
+use super::{Component, Ran, RanPart};
+use crate::run::{
+    CheckRecord, ComparisonRecord, DemandRecord, DocumentVersion, RecoveryRecord, RunKind,
+    RunRecord, ScenarioRecord, ScoresRecord, StabilityRecord,
+};
+use crate::scores::{Bar, Column, Components, Outcome, comparison};
+
+/// How a run has gone. Its cells were reported before.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunResult {
+    /// Whether the agent did what is demanded; `None`: inconclusive.
+    pub passed: Option<bool>,
+    /// 0 to 100; `None`: there was nothing to judge.
+    pub score: Option<f64>,
+    /// Scores of its parts.
+    pub scores: ScoresRecord,
+    /// Why.
+    pub reason: Option<String>,
+    /// How each scenario went.
+    pub scenarios: Vec<ScenarioRecord>,
+    /// What was demanded.
+    pub demands: Vec<DemandRecord>,
+    /// Files that the agent is started with.
+    pub documents: Vec<DocumentVersion>,
+    /// How the agent recovers from each family of faults.
+    pub recoveries: Vec<RecoveryRecord>,
+    /// How far repeats agree; `None` when everything was done once.
+    pub stability: Option<StabilityRecord>,
+    /// What became better and worse since another run; `None` when none was named.
+    pub comparison: Option<ComparisonRecord>,
+    /// Warnings.
+    pub warnings: Vec<String>,
+    /// What a run of kind `verify` has looked at.
+    pub checks: Vec<CheckRecord>,
+}
+
+impl RunResult {
+    /// Writes it into the run's record, all but whether it passed and why.
+    pub fn write_into(self, record: &mut RunRecord) {
+        record.score = self.score;
+        record.scores = self.scores;
+        record.scenarios = self.scenarios;
+        record.demands = self.demands;
+        record.documents.extend(self.documents);
+        record.recoveries = self.recoveries;
+        record.stability = self.stability;
+        record.comparison = self.comparison;
+        record.warnings = self.warnings;
+        record.checks = self.checks;
+    }
+}
+
+/// What a run that was carried out comes to.
+pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
+    let of = |component| ran.parts.iter().find(|part| part.component == component);
+    let components = Components {
+        chaos: of(Component::Chaos).and_then(|part| part.chaos_resilience),
+        contract: of(Component::Contract).and_then(|part| part.matrix.score()),
+    };
+    let scores = components.record(&spec.suite.scoring);
+    // With one part this is its own score.
+    let score = scores.overall;
+    let cells = || ran.parts.iter().flat_map(|part| &part.matrix.cells);
+    let compared = spec.baseline.as_ref();
+    let compared = compared.map(|baseline| comparison(baseline, cells()));
+    let worse = compared
+        .as_ref()
+        .and_then(|compared| worse(compared, score));
+    let (passed, reason) = match (outcome(spec, &ran, score), worse) {
+        (Outcome::Failed(reason), _) => (Some(false), reason),
+        (_, Some(worse)) if spec.fails_if_worse => (Some(false), worse),
+        (Outcome::Passed(_), _) if let Some(why) = &ran.proves_nothing => (None, why.clone()),
+        (Outcome::Passed(reason), _) => (Some(true), reason),
+        (Outcome::Inconclusive(reason), _) => (None, reason),
+    };
+    // What holds without chaos alone is no score of resilience.
+    let has_score = passed.is_some() || ran.coverage.exercised > 0;
+    let columns = ran.parts.iter().flat_map(|part| &part.matrix.columns);
+    let demands = ran.parts.iter().flat_map(|part| &part.demands);
+    let mut warnings = ran.warnings;
+    warnings.extend(spec.left_out());
+    warnings.extend(spec.warnings.iter().cloned());
+    warnings.extend(spec.one_at_a_time());
+    warnings.extend(spec.of_another_suite());
+    RunResult {
+        passed,
+        score: score.filter(|_| has_score),
+        scores: if has_score {
+            scores
+        } else {
+            ScoresRecord::default()
+        },
+        reason: Some(reason),
+        scenarios: columns.map(scenario).collect(),
+        demands: demands.cloned().collect(),
+        documents: Vec::new(),
+        recoveries: ran.recoveries,
+        stability: ran.stability,
+        comparison: compared,
+        warnings,
+        checks: Vec::new(),
+    }
+}
+
+/// What is worse than in the baseline, in words.
+fn worse(compared: &ComparisonRecord, score: Option<f64>) -> Option<String> {
+    if !compared.is_regression(score) {
+        return None;
+    }
+    let cells = match compared.broken() {
+        0 => None,
+        1 => Some("1 cell fails that did not".to_owned()),
+        more => Some(format!("{more} cells fail that did not")),
+    };
+    let fallen = compared.score_before.zip(score);
+    let fallen = fallen.filter(|(before, now)| now < before);
+    let fallen = fallen.map(|(before, now)| format!("the score fell from {before:.1} to {now:.1}"));
+    let what: Vec<_> = cells.into_iter().chain(fallen).collect();
+    Some(format!(
+        "worse than run {}: {}",
+        compared.baseline,
+        what.join(", ")
+    ))
+}
+
+/// The worst that any part comes to, and what the overall score does where there are several.
+fn outcome(spec: &RunSpec, ran: &Ran, score: Option<f64>) -> Outcome {
+    if let [only] = &ran.parts[..] {
+        return outcome_of(spec.kind, only, spec.bar);
+    }
+    let apart = Bar {
+        least: None,
+        strict: spec.bar.strict,
+    };
+    let mut outcomes: Vec<_> = (ran.parts.iter())
+        .map(|part| match part.component {
+            Component::Contract => part.matrix.outcome(apart),
+            Component::Chaos => part.matrix.outcome_of(part.chaos_resilience, apart),
+        })
+        .collect();
+    outcomes.push(match score {
+        Some(score) => {
+            let missed = spec.bar.missed(score);
+            missed
+                .or_else(|| spec.bar.missed_by_nothing(score))
+                .unwrap_or_else(|| Outcome::Passed(format!("the score is {score:.1}")))
+        }
+        None => Outcome::Inconclusive("nothing was left to judge".to_owned()),
+    });
+    let worst = outcomes.into_iter().max_by_key(|outcome| match outcome {
+        Outcome::Failed(_) => 2,
+        Outcome::Inconclusive(_) => 1,
+        Outcome::Passed(_) => 0,
+    });
+    worst.unwrap_or_else(|| Outcome::Inconclusive("nothing was tried".to_owned()))
+}
+
+fn outcome_of(kind: RunKind, part: &RanPart, bar: Bar) -> Outcome {
+    match part.component {
+        Component::Contract if kind == RunKind::Contract => part.matrix.outcome(bar),
+        Component::Contract => part.matrix.outcome_in_ci(bar),
+        Component::Chaos => part.matrix.outcome_unless_zero(part.chaos_resilience, bar),
+    }
+}
+
+fn scenario(column: &Column) -> ScenarioRecord {
+    ScenarioRecord {
+        name: column.name.clone(),
+        under_chaos: column.under_chaos,
+        rules_applied: column.rules_applied,
+        invocations: column.invocations,
+        rules: column.rules.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::super::spec::tests::spec;
+    use super::*;
+    use crate::run::{CellRecord, CellState, CoverageRecord};
+    use crate::scores::Matrix;
+
+    /// A part in which one cell was judged, under chaos.
+    fn part(component: Component, severity: &str, state: CellState) -> RanPart {
+        let cell = CellRecord {
+            invariant: "i".into(),
+            scenario: "down".into(),
+            severity: severity.into(),
+            state,
+            reason: None,
+            faults_applied: 1,
+            mutation: None,
+            baseline_failed: false,
+            evidence: Vec::new(),
+        };
+        let column = Column {
+            name: "down".into(),
+            under_chaos: true,
+            rules_applied: 1,
+            invocations: 1,
+            idle: None,
+            rules: Vec::new(),
+        };
+        RanPart {
+            component,
+            matrix: Matrix {
+                columns: vec![column],
+                cells: vec![cell],
+            },
+            demands: Vec::new(),
+            chaos_resilience: Some(40.0).filter(|_| component == Component::Chaos),
+        }
+    }
+
+    fn ran(parts: Vec<RanPart>) -> Ran {
+        Ran {
+            parts,
+            recoveries: Vec::new(),
+            stability: None,
+            coverage: CoverageRecord::default(),
+            proves_nothing: None,
+            unreachable: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_contract_alone_of_which_nothing_holds_fails_in_ci_only() {
+        for (kind, passed) in [(RunKind::Ci, Some(false)), (RunKind::Contract, Some(true))] {
+            let spec = RunSpec { kind, ..spec("") };
+            let nothing = part(Component::Contract, "high", CellState::Failed);
+            let result = result(&spec, ran(vec![nothing]));
+            assert_eq!(result.passed, passed, "{kind:?}: {result:?}");
+        }
+    }
+
+    #[test]
+    fn a_baseline_of_another_suite_is_told_of() {
+        let mut spec = spec("");
+        assert_eq!(spec.of_another_suite(), None);
+        for (name, told) in [("shop", false), ("desk", true)] {
+            let run = json!({
+                "id": "0194", "kind": "ci", "name": name, "state": "passed", "score": null, "passed": null,
+                "coverage": CoverageRecord::default(), "scores": ScoresRecord::default(), "seed": 1,
+                "created_at": "", "started_at": null, "finished_at": null, "error": null, "reason": null,
+                "daemon": "", "documents": [],
+            });
+            spec.baseline = Some(Arc::new(serde_json::from_value(run).expect("a run")));
+            let warning = spec.of_another_suite().unwrap_or_default();
+            assert_eq!(warning.contains("`desk`"), told, "{name}: {warning}");
+        }
+    }
+
+    #[test]
+    fn g51_the_overall_score_alone_is_held_to_the_bar_and_one_verdict_is_told() {
+        // Chaos comes to 40, the contract to 100 or to nothing, and both weigh the same.
+        for (least, severity, state, score, passed) in [
+            (Some(60.0), "high", CellState::Passed, 70.0, true),
+            (Some(80.0), "high", CellState::Passed, 70.0, false),
+            (None, "high", CellState::Failed, 20.0, true),
+            (None, "critical", CellState::Failed, 20.0, false),
+        ] {
+            let mut spec = spec("");
+            spec.bar.least = least;
+            let result = result(
+                &spec,
+                ran(vec![
+                    part(Component::Chaos, "medium", CellState::Failed),
+                    part(Component::Contract, severity, state),
+                ]),
+            );
+            let told = format!("{least:?} {severity} {state:?}: {result:?}");
+            assert_eq!(result.passed, Some(passed), "{told}");
+            let overall = result.score.expect("a score");
+            assert!((overall - score).abs() < 1e-9, "{told}");
+        }
+    }
+}

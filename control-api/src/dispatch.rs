@@ -2,7 +2,6 @@
 //!
 //! The thread that accepts connections also keeps times to live and signals, so it does nothing that may take
 //! long: it answers `/healthz` and whatever ends chaos, and hands every other request to the runtime that works.
-//! A handler that panics is a problem to its client and a line of the log.
 
 use std::sync::Arc;
 
@@ -14,6 +13,7 @@ use futures_util::StreamExt as _;
 use squall_proxy::descriptors;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tracing::Instrument as _;
 
 use crate::access::{Needs, Rule};
 use crate::problem::Problem;
@@ -71,10 +71,10 @@ async fn answered<T: Send + 'static>(
     next: Next,
     held: T,
 ) -> Result<(Response, T), Problem> {
-    let path = request.uri().path().to_owned();
-    let answering = runtime.spawn(async move { (next.run(request).await, held) });
+    let answer = async move { (next.run(request).await, held) };
+    let answering = runtime.spawn(answer.in_current_span());
     answering.await.map_err(|error| {
-        tracing::error!(path, "a request was not answered: {error}");
+        tracing::error!("a request was not answered: {error}");
         Problem::internal("Squall failed while it answered this request; its log says where")
     })
 }

@@ -9,7 +9,6 @@ use axum::response::IntoResponse;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
-use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use squall_profiles::document::over_budget;
@@ -17,9 +16,9 @@ use squall_profiles::limits::{Limited, Limits};
 use squall_profiles::profile::{self, Profile};
 use squall_profiles::variables::Variables;
 
-use crate::Trust;
 use crate::problem::{Detail, Problem};
 use crate::trust::Sent;
+use crate::trust::Trust;
 
 /// Longest document, bytes; that of a run is what it is asked for with.
 pub const MOST: usize = 1 << 20;
@@ -55,10 +54,9 @@ pub const WITH_VARIABLES: &str = "application/vnd.squall.profile+json";
 pub(crate) const SUITE_WITH_VARIABLES: &str = "application/vnd.squall.suite+json";
 
 /// A profile or a suite, and what the variables in it stand for.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "DocumentWithVariables")]
-pub(crate) struct WithVariables {
+struct WithVariables {
     /// Its text, YAML or JSON.
     document: String,
     /// Names and values.
@@ -85,29 +83,10 @@ impl Form {
 /// Longest document that holds what was recorded, bytes.
 pub(crate) const LONG: usize = 16 << 20;
 
-/// A document that holds what was recorded; its route lets [`LONG`] ones pass.
-#[derive(Debug)]
-pub(crate) struct LongDocument(pub(crate) Document);
-
-impl<S: Send + Sync> FromRequest<S> for LongDocument {
-    type Rejection = Problem;
-
-    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
-        Document::read(request, LONG).await.map(Self)
-    }
-}
-
 impl<S: Send + Sync> FromRequest<S> for Document {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
-        Self::read(request, MOST).await
-    }
-}
-
-impl Document {
-    /// Reads a document that may be so long, as its route says too.
-    async fn read(request: Request, most: usize) -> Result<Self, Problem> {
         let content_type = match request.headers().get(CONTENT_TYPE) {
             Some(value) => value.to_str().unwrap_or("\u{fffd}").to_owned(),
             None => String::new(),
@@ -117,15 +96,15 @@ impl Document {
                 "`{content_type}` is not read here; send application/json or application/yaml"
             ))
         })?;
-        let body = body(request, most).await?;
+        let body = body(request).await?;
         let text = String::from_utf8(body.into())
             .map_err(|error| Problem::malformed(format!("the document is not UTF-8: {error}")))?;
         Ok(Self { text, form })
     }
 }
 
-/// The body of a request, which may be so long, as its route says too.
-pub(crate) async fn body(request: Request, most: usize) -> Result<Bytes, Problem> {
+/// The body of a request, as long as its route allows.
+pub(crate) async fn body(request: Request) -> Result<Bytes, Problem> {
     let body = tokio::time::timeout(SLOWEST, Bytes::from_request(request, &())).await;
     let body = body.map_err(|_| {
         let seconds = SLOWEST.as_secs();
@@ -134,9 +113,9 @@ pub(crate) async fn body(request: Request, most: usize) -> Result<Bytes, Problem
     body.map_err(|rejection| {
         let detail = rejection.body_text();
         match rejection.into_response().status() {
-            StatusCode::PAYLOAD_TOO_LARGE => {
-                Problem::too_large(format!("a document may have {most} bytes here"))
-            }
+            StatusCode::PAYLOAD_TOO_LARGE => Problem::too_large(format!(
+                "a document may have {MOST} bytes, a replay session and a tape {LONG}"
+            )),
             _ => Problem::malformed(format!("the body cannot be read: {detail}")),
         }
     })
@@ -361,7 +340,7 @@ mod tests {
     async fn a_body_that_does_not_come_is_not_waited_for_without_end() {
         let never = stream::pending::<Result<Bytes, std::convert::Infallible>>();
         let request = Request::new(Body::from_stream(never));
-        let problem = body(request, MOST).await.expect_err("nothing came");
+        let problem = body(request).await.expect_err("nothing came");
         assert_eq!(problem.status(), StatusCode::BAD_REQUEST);
     }
 }

@@ -34,6 +34,7 @@ use crate::audit::Repeated;
 use crate::document;
 use crate::problem::{Detail, Problem};
 use crate::store::{Begun, IdempotencyKey, KeptAnswer, Store, StoreError};
+use crate::tasks;
 
 /// How long an answer is given again.
 const KEPT: Duration = Duration::from_hours(24);
@@ -106,7 +107,7 @@ pub(crate) async fn once(
         return Ok(next.run(request).await);
     }
     let (head, body) = request.into_parts();
-    let body = document::body(Request::from_parts(head.clone(), body), document::MOST).await?;
+    let body = document::body(Request::from_parts(head.clone(), body)).await?;
     let key = key::of(&head, &body)?;
     let attempt = match keys.claim(&key).await? {
         Claim::Repeat(kept) => {
@@ -117,24 +118,12 @@ pub(crate) async fn once(
         Claim::Act(attempt) => attempt,
     };
     let request = Request::from_parts(head, Body::from(body));
-    // Of its own, so that it goes on when whoever asked is gone.
-    let acted_on = key.clone();
-    let acting = tokio::spawn(async move {
-        let answer = attempt.keys.act(&acted_on, next.run(request)).await;
+    tasks::spawned(async move {
+        let answer = attempt.keys.act(&key, next.run(request)).await;
         drop(attempt);
-        answer
-    });
-    match acting.await {
-        Ok(answer) => Ok(answer),
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => {
-                complain(keys.store.free_key(&key).await);
-                std::panic::resume_unwind(panic)
-            }
-            // The daemon ends in the middle of it.
-            Err(_) => Err(abandoned()),
-        },
-    }
+        Ok(answer)
+    })
+    .await
 }
 
 impl Keys {
@@ -179,7 +168,7 @@ impl Keys {
         }
         let now = (self.clock)();
         let begun = self.store.begin_key(key, now + millis(LEASE), now).await;
-        match begun.map_err(|error| Problem::store(&error))? {
+        match begun? {
             Begun::Yours => {
                 let (sender, over) = watch::channel(());
                 let attempt = Attempt {

@@ -22,3 +22,15 @@ pub(crate) fn no_profile(library: &Library, name: &str) -> String {
     let shown: String = name.chars().take(64).collect();
     format!("there is no profile `{shown}`{}", near.unwrap_or_default())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn the_nearest_name_is_one_that_is_like_it() {
+        for (given, expected) in [("api_outag", Some("api_outage")), ("zzz", None)] {
+            assert_eq!(nearest(given, ["brownout", "api_outage"]), expected);
+        }
+    }
+}

@@ -1,9 +1,7 @@
 //! Lists in pages: `{"items": […], "next_cursor": "…" | null}`.
 
-use std::borrow::Cow;
-
 use axum::Json;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::Serialize;
 use squall_journal::id::ExchangeId;
 
@@ -24,23 +22,6 @@ pub(crate) struct Page<T> {
     pub(crate) next_cursor: Option<String>,
 }
 
-/// What the parameter `limit` may be.
-pub(crate) struct Limit;
-
-impl JsonSchema for Limit {
-    fn schema_name() -> Cow<'static, str> {
-        "Limit".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "integer", "minimum": 1, "maximum": MOST, "default": USUAL })
-    }
-}
-
 /// The parameter `limit`: 1 to 1000, 100 when it is not given.
 pub(crate) fn limit(params: &mut Params) -> usize {
     let read = |text: &str| text.parse().ok().filter(|limit| (1..=MOST).contains(limit));
@@ -58,6 +39,21 @@ pub(crate) fn cursor<T>(params: &mut Params, read: impl FnOnce(&str) -> Option<T
 /// one form.
 pub(crate) fn before_id(params: &mut Params) -> Option<ExchangeId> {
     cursor(params, |text| text.parse().ok())
+}
+
+/// The page of a list by id, newest first, of which one more than `limit` was looked for.
+pub(crate) fn newest<T>(
+    mut found: Vec<T>,
+    limit: usize,
+    id: impl Fn(&T) -> String,
+) -> Json<Page<T>> {
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let next_cursor = found.last().filter(|_| more).map(id);
+    Json(Page {
+        items: found,
+        next_cursor,
+    })
 }
 
 /// What cursors of lists by name begin with, before the last name of the page before: it tells them from

@@ -46,72 +46,6 @@ pub struct Detail {
     pub header: Option<String>,
 }
 
-/// A problem as it is written down; some have further members.
-#[derive(JsonSchema)]
-#[schemars(rename = "Problem")]
-#[expect(dead_code, reason = "says what `Problem::document` writes")]
-pub(crate) struct ProblemDocument {
-    /// `urn:squall:problem:` and one word.
-    #[schemars(rename = "type", regex(pattern = "^urn:squall:problem:[a-z-]+$"))]
-    kind: String,
-    /// What kind of problem it is.
-    title: String,
-    /// The answer's status.
-    #[schemars(range(min = 400, max = 599))]
-    status: u16,
-    /// What is wrong here, and what to do instead.
-    detail: String,
-    /// Each thing that is wrong.
-    #[schemars(skip_serializing_if = "Vec::is_empty")]
-    errors: Vec<Detail>,
-}
-
-/// A status that problems have.
-pub(crate) struct Status {
-    pub(crate) code: u16,
-    /// When.
-    pub(crate) when: &'static str,
-    /// A header that comes with it, and what it says.
-    pub(crate) header: Option<(&'static str, &'static str)>,
-}
-
-/// Every status that a problem has, for the API's description.
-pub(crate) const STATUSES: [Status; 12] = [
-    Status::of(
-        400,
-        "The document, the query, or a name in the path cannot be read",
-    ),
-    Status::of(401, "No token, or one that nobody has").with("WWW-Authenticate", "`Bearer`"),
-    Status::of(403, "Not from here, or not with this role"),
-    Status::of(404, "There is no such thing"),
-    Status::of(405, "Not with this method").with("Allow", "The methods that there are"),
-    Status::of(409, "What is there stands against it"),
-    Status::of(412, "`If-Match` or `If-None-Match` does not hold"),
-    Status::of(413, "More than is read"),
-    Status::of(415, "A form that nobody reads here").with("Accept", "What is read instead"),
-    Status::of(422, "It can be read and makes no sense"),
-    Status::of(429, "Faster than a token may")
-        .with("Retry-After", "Seconds until there is room again"),
-    Status::of(503, "The store, or Squall itself, is not ready"),
-];
-
-impl Status {
-    const fn of(code: u16, when: &'static str) -> Self {
-        Self {
-            code,
-            when,
-            header: None,
-        }
-    }
-
-    const fn with(self, name: &'static str, about: &'static str) -> Self {
-        Self {
-            header: Some((name, about)),
-            ..self
-        }
-    }
-}
-
 impl Detail {
     /// Something wrong with a text that was sent, and where in it.
     pub(crate) fn located(error: &ProfileError) -> Self {
@@ -177,83 +111,14 @@ impl Problem {
         }
     }
 
-    /// 400: the request cannot be read.
-    pub(crate) fn malformed(detail: impl Into<String>) -> Self {
-        Self::new(
-            StatusCode::BAD_REQUEST,
-            "malformed",
-            "Malformed request",
-            detail,
-        )
-    }
-
-    /// 401: no token, or one nobody knows.
-    pub(crate) fn unauthenticated(detail: impl Into<String>) -> Self {
-        let status = StatusCode::UNAUTHORIZED;
-        Self::new(status, "unauthenticated", "Token required", detail)
-    }
-
-    /// 403: not from here, or not by this token.
-    pub(crate) fn forbidden(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::FORBIDDEN, "forbidden", "Not allowed", detail)
-    }
-
-    /// 404: there is no such thing.
-    pub(crate) fn not_found(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not-found", "Not found", detail)
-    }
-
-    /// 405: the thing is there, the method is not.
-    pub(crate) fn method_not_allowed(detail: impl Into<String>) -> Self {
-        let status = StatusCode::METHOD_NOT_ALLOWED;
-        Self::new(status, "method-not-allowed", "Method not allowed", detail)
-    }
-
-    /// 409: what is there stands against it.
-    pub(crate) fn conflict(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::CONFLICT, "conflict", "Conflict", detail)
-    }
-
-    /// 412: it is not the version that was named.
-    pub(crate) fn precondition_failed(detail: impl Into<String>) -> Self {
-        let status = StatusCode::PRECONDITION_FAILED;
-        Self::new(status, "precondition-failed", "It has changed", detail)
-    }
-
-    /// 413: more than is read.
-    pub(crate) fn too_large(detail: impl Into<String>) -> Self {
-        Self::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "too-large",
-            "Document too large",
-            detail,
-        )
-    }
-
-    /// 415: a form nobody reads here.
-    pub(crate) fn unsupported_type(detail: impl Into<String>) -> Self {
-        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-        Self::new(
-            status,
-            "unsupported-type",
-            "Unsupported content type",
-            detail,
-        )
-    }
-
     /// 422: it can be read and makes no sense; `errors` says where.
     pub(crate) fn invalid(errors: Vec<Detail>) -> Self {
         let detail = match errors.as_slice() {
             [only] => only.detail.clone(),
             several => format!("{} things are wrong with the document", several.len()),
         };
-        Self::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "invalid",
-            "Invalid document",
-            detail,
-        )
-        .with_errors(errors)
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        Self::new(status, "invalid", "Invalid document", detail).with_errors(errors)
     }
 
     /// 422: a profile that makes no sense. Errors without a pointer say that the text could not be
@@ -265,58 +130,11 @@ impl Problem {
     /// 429: too fast; `wait` is how long it takes until there is room.
     pub(crate) fn too_many(detail: impl Into<String>, wait: Duration) -> Self {
         let whole = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-        let problem = Self::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            "rate-limited",
-            "Too many requests",
-            detail,
-        );
+        let status = StatusCode::TOO_MANY_REQUESTS;
         Self {
             retry_after: Some(whole.max(1)),
-            ..problem
+            ..Self::new(status, "rate-limited", "Too many requests", detail)
         }
-    }
-
-    /// 500: our fault.
-    pub(crate) fn internal(detail: impl Into<String>) -> Self {
-        Self::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "internal",
-            "Squall failed",
-            detail,
-        )
-    }
-
-    /// 503: not now.
-    pub(crate) fn not_ready(detail: impl Into<String>) -> Self {
-        Self::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "not-ready",
-            "Not ready",
-            detail,
-        )
-    }
-
-    /// 503: the store cannot be asked; 500 when it can be and refuses. What it refused with is for the log:
-    /// whoever asks can do nothing about it, and need not know where the store is.
-    pub(crate) fn store(error: &StoreError) -> Self {
-        let status = match error {
-            StoreError::Refused { .. } => {
-                // What the failure is found by in the log; nothing where the system has no random bits.
-                let id = random_hex::<8>().unwrap_or_default();
-                tracing::error!(id, "{error}");
-                return Self::internal(format!(
-                    "the store refused what Squall asked of it; the daemon's log says why, with the id {id}"
-                ));
-            }
-            _ => StatusCode::SERVICE_UNAVAILABLE,
-        };
-        Self::new(
-            status,
-            "store-unavailable",
-            "Store unavailable",
-            error.to_string(),
-        )
     }
 
     /// The status it is answered with.
@@ -350,6 +168,61 @@ impl Problem {
             }
         }
         document
+    }
+}
+
+/// Problems by what went wrong: status, last part of the `type`, and title.
+macro_rules! problems {
+    ($($(#[$about:meta])* $name:ident: $status:ident, $slug:literal, $title:literal;)*) => {
+        impl Problem { $(
+            $(#[$about])*
+            pub(crate) fn $name(detail: impl Into<String>) -> Self {
+                Self::new(StatusCode::$status, $slug, $title, detail)
+            }
+        )* }
+    };
+}
+
+problems! {
+    /// The request cannot be read.
+    malformed: BAD_REQUEST, "malformed", "Malformed request";
+    /// No token, or one nobody has.
+    unauthenticated: UNAUTHORIZED, "unauthenticated", "Token required";
+    /// Not from here, or not by this token.
+    forbidden: FORBIDDEN, "forbidden", "Not allowed";
+    /// There is no such thing.
+    not_found: NOT_FOUND, "not-found", "Not found";
+    /// The thing is there, the method is not.
+    method_not_allowed: METHOD_NOT_ALLOWED, "method-not-allowed", "Method not allowed";
+    /// What is there stands against it.
+    conflict: CONFLICT, "conflict", "Conflict";
+    /// It is not the version that was named.
+    precondition_failed: PRECONDITION_FAILED, "precondition-failed", "It has changed";
+    /// More than is read.
+    too_large: PAYLOAD_TOO_LARGE, "too-large", "Document too large";
+    /// A form that is not read here.
+    unsupported_type: UNSUPPORTED_MEDIA_TYPE, "unsupported-type", "Unsupported content type";
+    /// A failure of Squall.
+    internal: INTERNAL_SERVER_ERROR, "internal", "Squall failed";
+    /// Not now.
+    not_ready: SERVICE_UNAVAILABLE, "not-ready", "Not ready";
+}
+
+/// 503: the store cannot be asked; 500 when it can be and refuses. What it refused with is for the log:
+/// whoever asks can do nothing about it, and need not know where the store is.
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        if let StoreError::Refused { .. } = error {
+            // What the failure is found by in the log; nothing where the system has no random bits.
+            let id = random_hex::<8>().unwrap_or_default();
+            tracing::error!(id, "{error}");
+            return Self::internal(format!(
+                "the store refused what Squall asked of it; the daemon's log says why, with the id {id}"
+            ));
+        }
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        let detail = error.to_string();
+        Self::new(status, "store-unavailable", "Store unavailable", detail)
     }
 }
 

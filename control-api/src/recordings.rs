@@ -26,7 +26,7 @@ use tokio::task::JoinHandle;
 
 pub use self::running::RecordingBounds;
 use self::running::{Held, Keeper, Running, lock};
-use crate::Broken;
+use crate::readiness::Broken;
 use crate::store::{RecordedRow, RecordingState, Store, StoreError, StoredRecording, Tally};
 use crate::tasks;
 

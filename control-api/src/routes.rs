@@ -3,7 +3,6 @@
 mod audit;
 mod chaos;
 mod chaos_request;
-mod contracts;
 mod daemon;
 mod docs;
 mod documents;
@@ -14,39 +13,43 @@ mod openapi;
 mod path;
 mod profiles;
 mod recordings;
-mod replays;
 mod reports;
 mod run_events;
 mod runs;
-mod suites;
 mod tapes;
 mod tokens;
 mod versions;
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request};
 use axum::handler::Handler;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Router, middleware};
 use http::header::ALLOW;
-use http::{Method, StatusCode, Uri};
+use http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetRequestIdLayer};
+use tower_http::set_header::SetResponseHeaderLayer;
+use tower_http::trace::TraceLayer;
+use tracing::Span;
 
 use crate::access::{Guard, Needs, Role, Rule};
 use crate::dispatch::{self, Dispatch};
 use crate::idempotency::Keys;
-use crate::openapi::Operation;
 use crate::problem::Problem;
-use crate::{ApiState, access, document, idempotency};
+use crate::state::ApiState;
+use crate::{access, document, idempotency};
 
-/// A method of a path: what it asks of whoever calls it, what answers, and how it is described.
+/// A method of a path: what it asks of whoever calls it, what answers, and where it is described.
 struct Route {
     rule: Rule,
     answers: MethodRouter<ApiState>,
-    /// Says how it is called.
-    operation: fn() -> Operation,
+    /// Its id in `routes/openapi.yaml`.
+    operation: &'static str,
 }
 
 impl Route {
@@ -68,59 +71,59 @@ fn table() -> Vec<Route> {
     let admin = Needs::Role(Role::Admin);
     let brake = Needs::Brake;
     vec![
-        get("/healthz", nothing, daemon::healthz, daemon::healthz_operation),
-        get("/readyz", nothing, daemon::readyz, daemon::readyz_operation),
-        get("/metrics", nothing, daemon::metrics, daemon::metrics_operation),
-        get("/ca.pem", nothing, daemon::ca_pem, daemon::ca_pem_operation),
-        get("/openapi.json", nothing, openapi::show, openapi::show_operation),
-        get("/docs", nothing, docs::show, docs::show_operation),
-        get("/proxy.pac", nothing, daemon::proxy_pac, daemon::proxy_pac_operation),
-        get("/v1/profiles", viewer, profiles::list, profiles::list_operation),
-        get("/v1/profiles/{name}", viewer, profiles::show, profiles::show_operation),
-        put("/v1/profiles/{name}", operator, profiles::put, profiles::put_operation),
-        delete("/v1/profiles/{name}", operator, profiles::delete, profiles::delete_operation),
-        get("/v1/chaos", viewer, chaos::show_default, chaos::show_default_operation),
-        put("/v1/chaos", operator, chaos::put_default, chaos::put_default_operation),
-        delete("/v1/chaos", brake, chaos::end_default, chaos::end_default_operation),
-        get("/v1/scopes", viewer, chaos::list, chaos::list_operation),
-        get("/v1/scopes/{scope}/chaos", viewer, chaos::show, chaos::show_operation),
-        put("/v1/scopes/{scope}/chaos", operator, chaos::put, chaos::put_operation),
-        delete("/v1/scopes/{scope}/chaos", brake, chaos::end, chaos::end_operation),
-        get("/v1/scopes/{scope}/tape", viewer, tapes::show, tapes::show_operation),
-        put("/v1/scopes/{scope}/tape", operator, tapes::put, tapes::put_operation).long(),
-        delete("/v1/scopes/{scope}/tape", brake, tapes::delete, tapes::delete_operation),
-        get("/v1/exchanges", viewer, exchanges::list, exchanges::list_operation),
-        get("/v1/exchanges/{id}", viewer, exchanges::show, exchanges::show_operation),
-        get("/v1/events", viewer, events::stream, events::stream_operation),
-        get("/v1/suites", viewer, suites::list, suites::list_operation),
-        get("/v1/suites/{name}", viewer, suites::show, suites::show_operation),
-        put("/v1/suites/{name}", operator, suites::put, suites::put_operation),
-        delete("/v1/suites/{name}", operator, suites::delete, suites::delete_operation),
-        get("/v1/contracts", viewer, contracts::list, contracts::list_operation),
-        get("/v1/contracts/{name}", viewer, contracts::show, contracts::show_operation),
-        put("/v1/contracts/{name}", operator, contracts::put, contracts::put_operation),
-        delete("/v1/contracts/{name}", operator, contracts::delete, contracts::delete_operation),
-        get("/v1/runs", viewer, runs::list, runs::list_operation),
-        post("/v1/runs", operator, runs::create, runs::create_operation),
-        get("/v1/runs/{id}", viewer, runs::show, runs::show_operation),
-        post("/v1/runs/{id}/approve", operator, runs::approve, runs::approve_operation),
-        post("/v1/runs/{id}/cancel", brake, runs::cancel, runs::cancel_operation),
-        get("/v1/runs/{id}/events", viewer, runs::events, runs::events_operation),
-        get("/v1/runs/{id}/report", viewer, reports::show, reports::show_operation),
-        get("/v1/runs/{id}/incidents", viewer, incidents::list, incidents::list_operation),
-        get("/v1/replays", viewer, replays::list, replays::list_operation),
-        get("/v1/replays/{id}", viewer, replays::show, replays::show_operation),
-        put("/v1/replays/{id}", operator, replays::put, replays::put_operation).long(),
-        delete("/v1/replays/{id}", operator, replays::delete, replays::delete_operation),
-        get("/v1/recordings", viewer, recordings::list, recordings::list_operation),
-        post("/v1/recordings", operator, recordings::begin, recordings::begin_operation),
-        get("/v1/recordings/{id}", viewer, recordings::show, recordings::show_operation),
-        post("/v1/recordings/{id}/stop", operator, recordings::stop, recordings::stop_operation),
-        get("/v1/tokens", admin, tokens::list, tokens::list_operation),
-        post("/v1/tokens", admin, tokens::create, tokens::create_operation),
-        delete("/v1/tokens/{name}", admin, tokens::revoke, tokens::revoke_operation),
-        get("/v1/audit", admin, audit::list, audit::list_operation),
-        get("/v1/audit/verify", admin, audit::verify, audit::verify_operation),
+        get("/healthz", nothing, daemon::healthz, "healthz"),
+        get("/readyz", nothing, daemon::readyz, "readyz"),
+        get("/metrics", nothing, daemon::metrics, "metrics"),
+        get("/ca.pem", nothing, daemon::ca_pem, "ca_pem"),
+        get("/openapi.json", nothing, openapi::show, "openapi"),
+        get("/docs", nothing, docs::show, "docs"),
+        get("/proxy.pac", nothing, daemon::proxy_pac, "proxy_pac"),
+        get("/v1/profiles", viewer, profiles::list, "list_profiles"),
+        get("/v1/profiles/{name}", viewer, profiles::show, "show_profile"),
+        put("/v1/profiles/{name}", operator, profiles::put, "put_profile"),
+        delete("/v1/profiles/{name}", operator, profiles::delete, "delete_profile"),
+        get("/v1/chaos", viewer, chaos::show, "show_chaos"),
+        put("/v1/chaos", operator, chaos::put, "put_chaos"),
+        delete("/v1/chaos", brake, chaos::end_default, "end_chaos"),
+        get("/v1/scopes", viewer, chaos::list, "list_scopes"),
+        get("/v1/scopes/{scope}/chaos", viewer, chaos::show, "show_scope_chaos"),
+        put("/v1/scopes/{scope}/chaos", operator, chaos::put, "put_scope_chaos"),
+        delete("/v1/scopes/{scope}/chaos", brake, chaos::end, "end_scope_chaos"),
+        get("/v1/scopes/{scope}/tape", viewer, tapes::show, "show_tape"),
+        put("/v1/scopes/{scope}/tape", operator, tapes::put, "put_tape").long(),
+        delete("/v1/scopes/{scope}/tape", brake, tapes::delete, "delete_tape"),
+        get("/v1/exchanges", viewer, exchanges::list, "list_exchanges"),
+        get("/v1/exchanges/{id}", viewer, exchanges::show, "show_exchange"),
+        get("/v1/events", viewer, events::stream, "stream_events"),
+        get("/v1/suites", viewer, documents::list, "list_suites"),
+        get("/v1/suites/{name}", viewer, documents::show, "show_suite"),
+        put("/v1/suites/{name}", operator, documents::put, "put_suite"),
+        delete("/v1/suites/{name}", operator, documents::delete, "delete_suite"),
+        get("/v1/contracts", viewer, documents::list, "list_contracts"),
+        get("/v1/contracts/{name}", viewer, documents::show, "show_contract"),
+        put("/v1/contracts/{name}", operator, documents::put, "put_contract"),
+        delete("/v1/contracts/{name}", operator, documents::delete, "delete_contract"),
+        get("/v1/runs", viewer, runs::list, "list_runs"),
+        post("/v1/runs", operator, runs::create, "create_run"),
+        get("/v1/runs/{id}", viewer, runs::show, "show_run"),
+        post("/v1/runs/{id}/approve", operator, runs::approve, "approve_run"),
+        post("/v1/runs/{id}/cancel", brake, runs::cancel, "cancel_run"),
+        get("/v1/runs/{id}/events", viewer, runs::events, "stream_run_events"),
+        get("/v1/runs/{id}/report", viewer, reports::show, "show_run_report"),
+        get("/v1/runs/{id}/incidents", viewer, incidents::list, "list_run_incidents"),
+        get("/v1/replays", viewer, documents::list, "list_replays"),
+        get("/v1/replays/{id}", viewer, documents::show, "show_replay"),
+        put("/v1/replays/{id}", operator, documents::put, "put_replay").long(),
+        delete("/v1/replays/{id}", operator, documents::delete, "delete_replay"),
+        get("/v1/recordings", viewer, recordings::list, "list_recordings"),
+        post("/v1/recordings", operator, recordings::begin, "begin_recording"),
+        get("/v1/recordings/{id}", viewer, recordings::show, "show_recording"),
+        post("/v1/recordings/{id}/stop", operator, recordings::stop, "stop_recording"),
+        get("/v1/tokens", admin, tokens::list, "list_tokens"),
+        post("/v1/tokens", admin, tokens::create, "create_token"),
+        delete("/v1/tokens/{name}", admin, tokens::revoke, "revoke_token"),
+        get("/v1/audit", admin, audit::list, "list_audit"),
+        get("/v1/audit/verify", admin, audit::verify, "verify_audit"),
     ]
 }
 
@@ -131,7 +134,7 @@ macro_rules! methods {
             path: &'static str,
             needs: Needs,
             handler: H,
-            operation: fn() -> Operation,
+            operation: &'static str,
         ) -> Route {
             Route {
                 rule: Rule {
@@ -178,17 +181,44 @@ pub fn router(state: ApiState) -> Router {
     for route in table {
         router = router.route(route.rule.path, route.answers);
     }
+    let header = |name: &'static str, value: &'static str| {
+        let (name, value) = (
+            HeaderName::from_static(name),
+            HeaderValue::from_static(value),
+        );
+        SetResponseHeaderLayer::if_not_present(name, value)
+    };
     let known = router
         .fallback(nothing_here)
         .method_not_allowed_fallback(not_this_method)
+        .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn_with_state(keys, idempotency::once))
         .layer(DefaultBodyLimit::max(document::MOST))
         .layer(middleware::from_fn_with_state(guard, access::guard))
+        .layer(header("x-content-type-options", "nosniff"))
+        .layer(header("referrer-policy", "no-referrer"))
         .layer(middleware::from_fn_with_state(dispatch, dispatch::dispatch))
+        .layer(PropagateRequestIdLayer::x_request_id())
+        .layer(TraceLayer::new_for_http().make_span_with(span))
+        .layer(SetRequestIdLayer::x_request_id(MakeRequestUuid))
         .with_state(state);
     // Around the routes: they say `Allow` with whatever answers for a method that they have not.
     let allows = middleware::map_response(allow_with_405);
     Router::new().fallback_service(known).layer(allows)
+}
+
+/// What log lines of a request carry. Its query is not among it: people paste.
+fn span(request: &Request) -> Span {
+    let id = request.headers().get("x-request-id");
+    let id = id.and_then(|id| id.to_str().ok()).unwrap_or_default();
+    let route = request.extensions().get::<MatchedPath>();
+    let route = route.map_or("", MatchedPath::as_str);
+    tracing::debug_span!("request", id, method = %request.method(), route)
+}
+
+fn panicked(_: Box<dyn Any + Send>) -> Response {
+    Problem::internal("Squall failed while it answered this request; its log says where")
+        .into_response()
 }
 
 /// `Allow` belongs to 405 (RFC 9110 §10.2.1), not to what says that there is nothing.

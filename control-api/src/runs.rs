@@ -15,7 +15,6 @@ mod active;
 mod agent_files;
 mod approval;
 mod daemon_id;
-pub(crate) mod documents;
 mod evidence;
 pub(crate) mod incidents;
 mod reach;

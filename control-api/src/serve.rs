@@ -13,7 +13,8 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use self::connections::Connections;
-use crate::{ApiState, router};
+use crate::router;
+use crate::state::ApiState;
 
 /// Descriptors that are held, to be given up for connections when there are no others.
 const SPARE: usize = 8;

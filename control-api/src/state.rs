@@ -5,8 +5,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use schemars::JsonSchema;
-use serde::Serialize;
 use squall_profiles::library::Library;
 use squall_proxy::chaos::Chaos;
 use squall_proxy::metrics::Metrics;
@@ -16,11 +14,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
 use crate::audit::AuditLog;
+use crate::readiness::Readiness;
+use crate::recordings::Recordings;
+use crate::runs::Runs;
 use crate::store::DEFAULT_WORKSPACE;
+use crate::stored_documents::StoredDocuments;
+use crate::stored_journal::StoredJournal;
+use crate::stored_profiles::StoredProfiles;
+use crate::stored_tokens::StoredTokens;
 use crate::tasks;
-use crate::{
-    Recordings, Runs, StoredDocuments, StoredJournal, StoredProfiles, StoredTokens, Trust,
-};
+use crate::trust::Trust;
 
 /// What the routes share; clones share it too.
 #[derive(Clone)]
@@ -67,38 +70,6 @@ impl fmt::Debug for ApiState {
             .field("proxy", &self.proxy)
             .finish_non_exhaustive()
     }
-}
-
-/// How the daemon does.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Readiness {
-    /// Whether traffic can come in.
-    #[serde(skip)]
-    pub ready: bool,
-    /// What listens where.
-    pub listeners: Vec<Listening>,
-    /// Files that cannot be read; the last good version of each is in force. They make nobody
-    /// unready.
-    pub broken: Vec<Broken>,
-}
-
-/// A listener.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Listening {
-    /// `proxy`, `api`, or a route's name.
-    pub name: String,
-    /// Its address with the port it really has.
-    #[schemars(with = "String")]
-    pub address: SocketAddr,
-}
-
-/// A file that cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Broken {
-    /// The file.
-    pub file: String,
-    /// What is wrong, with line and column.
-    pub error: String,
 }
 
 impl ApiState {

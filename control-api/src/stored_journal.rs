@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant as Later;
 use tokio_util::sync::CancellationToken;
 
-use crate::Broken;
+use crate::readiness::Broken;
 use crate::store::{ExchangeRow, Keeping, Store, StoreError};
 
 /// Most exchanges of one transaction.

@@ -29,9 +29,12 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::key::ProfileKey;
 use self::reading::{Held, documents, lay};
 use crate::audit::{Call, Draft};
+use crate::readiness::Broken;
 use crate::store::{Change, DEFAULT_WORKSPACE, Document, Store, StoreError, WriteError};
+use crate::stored_documents::Edited;
+use crate::stored_tokens::StoredTokens;
 use crate::tasks;
-use crate::{Broken, StoredTokens, Trust};
+use crate::trust::Trust;
 
 /// Profiles that may be stored. All are in memory, and read when the daemon starts.
 const STORED: Quota = Quota {
@@ -70,15 +73,6 @@ pub(crate) enum Edit {
     },
     /// It is deleted.
     Delete,
-}
-
-/// What has become of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Edited {
-    /// Whether the API had none of that name before.
-    pub(crate) created: bool,
-    /// The version that was written.
-    pub(crate) version: i64,
 }
 
 /// Why a profile was not changed.

@@ -1,12 +1,21 @@
 //! Work on other tasks and threads.
 
 use squall_proxy::recorder::Recorder;
+use tracing::Instrument as _;
 
 /// The result of work that is carried to its end, even if whoever asked for it has gone.
 pub(crate) async fn spawned<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> T {
-    match tokio::spawn(work).await {
+    match tokio::spawn(work.in_current_span()).await {
+        Ok(done) => done,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
+/// The result of work that takes a while, on a thread where nobody waits for it.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
@@ -16,7 +25,5 @@ pub(crate) async fn spawned<T: Send + 'static>(
 pub(crate) async fn flushed(recorder: &Recorder) {
     let recorder = recorder.clone();
     // The wait is for another thread: it has to block one that is not this runtime's.
-    if let Err(error) = tokio::task::spawn_blocking(move || recorder.flush()).await {
-        tracing::error!(%error, "the journal could not be waited for");
-    }
+    blocking(move || recorder.flush()).await;
 }

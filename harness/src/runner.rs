@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! clean     every prompt once without chaos ──▶ what chaos is not to blame for, what to compare with
+//!           (a scenario without chaos is this, and is not asked again)
 //! scenarios × prompts ── reset, begin, ask, see ──▶ judged by every invariant ──▶ cells ──▶ matrix
 //! ```
 //!
@@ -138,8 +139,10 @@ async fn carried_out(
     scopes: &Scopes<'_>,
     tell: &dyn Tell,
 ) -> Result<Ran, RunError> {
-    let clean_jobs = jobs::clean(plan);
-    let jobs = jobs::under_chaos(plan);
+    let mut jobs = jobs::under_chaos(plan);
+    let expected = jobs::by_scenario(&jobs);
+    let (done, tried) = ask::done(&jobs);
+    let clean_jobs = jobs::clean(plan, &mut jobs);
     let invocations = (clean_jobs.len() + jobs.iter().map(Vec::len).sum::<usize>()) as u64;
     let invoker = Invoker::new(plan, driver, reach, tell, invocations);
     let probed = probe::probe(&invoker, clean_jobs, scopes).await?;
@@ -153,11 +156,14 @@ async fn carried_out(
         return Err(RunError::NeverAnswers(why));
     }
     let mut scenarios = Scenarios::new(plan, &probed.clean, invoker.tally());
-    let invocations = jobs::by_scenario(&jobs);
-    let (done, tried) = ask::done(&jobs);
+    let of_scenarios = probed.clean.iter().filter(|(job, _)| job.trial.is_some());
+    for one in of_scenarios {
+        // There is room for all.
+        let _ = done.try_send(one.clone());
+    }
     // Scenarios are judged while later ones are tried. When those cannot go on, nothing is judged any more.
     let judging = async {
-        scenarios.judge(&invocations, tried, tell).await;
+        scenarios.judge(&expected, tried, tell).await;
         Ok(())
     };
     let (beside, jobs) = jobs.into_iter().partition(|unit: &Vec<Job<'_>>| {
@@ -171,7 +177,8 @@ async fn carried_out(
         }
     };
     tokio::try_join!(working, judging)?;
-    let all = || probed.clean.iter().chain(scenarios.tried());
+    let baseline_alone = || probed.clean.iter().filter(|(job, _)| job.trial.is_none());
+    let all = || baseline_alone().chain(scenarios.tried());
     let mut warnings: Vec<_> = unwell::fails_without_chaos(&probed.clean)
         .into_iter()
         .collect();

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use axum::extract::FromRequestParts;
+use http::request::Parts;
 use serde::Serialize;
 use squall_journal::scopes::{Scopes, Workspaces};
 use squall_proxy::chaos::DEFAULT_SCOPE;
@@ -9,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Token;
 use crate::audit::Call;
+use crate::problem::Problem;
 use crate::store::DEFAULT_WORKSPACE;
 
 /// Who calls.
@@ -22,6 +25,15 @@ pub(crate) struct Caller {
     pub(super) ended: CancellationToken,
     /// What it is about to change; `None` for a request that changes nothing.
     pub(super) call: Option<Arc<Call>>,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let caller = parts.extensions.get::<Self>().cloned();
+        caller.ok_or_else(|| Problem::internal("nobody has checked who calls"))
+    }
 }
 
 impl Caller {

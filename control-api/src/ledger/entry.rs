@@ -1,9 +1,10 @@
 //! One entry of the audit log.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::json;
 use squall_harness::digest::sha256;
+use squall_journal::timestamp;
 
 /// Longest text of an entry, bytes; longer ones are cut.
 const LONGEST: usize = 512;
@@ -65,34 +66,42 @@ pub struct Draft {
 }
 
 /// An entry in its place.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "AuditEntry")]
 pub struct Entry {
-    /// Its place, from 1.
+    /// Its place, from 1 without holes.
     pub number: i64,
-    /// When, milliseconds since 1970.
+    /// When, RFC 3339.
+    #[serde(serialize_with = "as_date")]
+    #[schemars(with = "String")]
     pub at: i64,
     /// Of whose things.
     pub workspace: String,
-    /// Who.
+    /// Name of the token; `-` where none was asked for, `squall` for what happened by itself.
     pub actor: String,
-    /// From where.
+    /// Address that the call came from; `-` for none.
     pub source: String,
-    /// What.
+    /// Method and route, or a word for what happened by itself.
     pub action: String,
-    /// To what.
+    /// The path, or what it happened to.
     pub target: String,
-    /// Digest of what was there before.
+    /// SHA-256 of what was there before; `null` for nothing.
     pub before: Option<String>,
-    /// Digest of what is there after.
+    /// SHA-256 of what is there after; `null` for nothing.
     pub after: Option<String>,
-    /// How it came out, as it is written.
+    /// `done`, `refused` or `failed`.
     pub outcome: String,
-    /// More about it.
+    /// More about it, for people.
     pub detail: String,
     /// Hash of the entry before.
     pub previous: String,
-    /// Its own.
+    /// Its own hash.
     pub hash: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+fn as_date<S: Serializer>(at: &i64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&timestamp::rfc3339(at.unsigned_abs()))
 }
 
 impl Entry {

@@ -1,75 +1,22 @@
 //! Who changed what: the audit log, and whether it is whole.
 
+use axum::Json;
 use axum::extract::State;
-use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Serialize;
 use squall_journal::timestamp;
 
-use crate::ApiState;
 use crate::access::Caller;
 use crate::audit::chain::{Broken, Follower, Head};
 use crate::audit::{Entry, Outcome};
-use crate::openapi::{Moment, Operation, RowNumber, Sha256Text};
 use crate::page::{self, Page};
 use crate::problem::Problem;
 use crate::query::Params;
+use crate::state::ApiState;
 use crate::store::{AuditFilter, DEFAULT_WORKSPACE, Store, StoreError};
 
 /// Entries that are verified at a time.
 const AT_ONCE: usize = 500;
-
-/// An entry of the audit log.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "AuditEntry")]
-pub(super) struct Listed {
-    /// Its place, from 1 without holes.
-    number: i64,
-    /// When, RFC 3339.
-    at: String,
-    /// Of whose things.
-    workspace: String,
-    /// Name of the token; `-` where none was asked for, `squall` for what happened by itself.
-    actor: String,
-    /// Address that the call came from; `-` for none.
-    source: String,
-    /// Method and route, or a word for what happened by itself.
-    action: String,
-    /// The path, or what it happened to.
-    target: String,
-    /// SHA-256 of what was there before; `null` for nothing.
-    before: Option<String>,
-    /// SHA-256 of what is there after; `null` for nothing.
-    after: Option<String>,
-    /// `done`, `refused` or `failed`.
-    outcome: String,
-    /// More about it, for people.
-    detail: String,
-    /// Hash of the entry before.
-    previous: String,
-    /// Its own hash.
-    hash: String,
-}
-
-impl From<Entry> for Listed {
-    fn from(entry: Entry) -> Self {
-        Self {
-            number: entry.number,
-            at: timestamp::rfc3339(u64::try_from(entry.at).unwrap_or_default()),
-            workspace: entry.workspace,
-            actor: entry.actor,
-            source: entry.source,
-            action: entry.action,
-            target: entry.target,
-            before: entry.before,
-            after: entry.after,
-            outcome: entry.outcome,
-            detail: entry.detail,
-            previous: entry.previous,
-            hash: entry.hash,
-        }
-    }
-}
 
 /// Whether the audit log is what was written.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -99,9 +46,9 @@ pub(super) struct Wrong {
 /// Entries, newest first: those of the caller's workspace, to the default one's all.
 pub(super) async fn list(
     State(state): State<ApiState>,
-    Extension(caller): Extension<Caller>,
+    caller: Caller,
     mut params: Params,
-) -> Result<Json<Page<Listed>>, Problem> {
+) -> Result<Json<Page<Entry>>, Problem> {
     let asked = params.take("workspace");
     let filter = AuditFilter {
         workspace: match caller.workspace() {
@@ -127,34 +74,15 @@ pub(super) async fn list(
     let entries = if is_foreign {
         Vec::new()
     } else {
-        let found = state.audit.store().audit_page(&filter, before, limit + 1);
-        found.await.map_err(|error| Problem::store(&error))?
+        (state.audit.store().audit_page(&filter, before, limit + 1)).await?
     };
-    let more = entries.len() > limit;
-    let items: Vec<Listed> = entries.into_iter().take(limit).map(Listed::from).collect();
-    let next_cursor = items
-        .last()
-        .filter(|_| more)
-        .map(|last| last.number.to_string());
-    Ok(Json(Page { items, next_cursor }))
-}
-
-pub(super) fn list_operation() -> Operation {
-    Operation::new("list_audit", "Who changed what, newest first")
-        .query::<String>("workspace", "Of this workspace's things")
-        .query::<String>("actor", "By the token of this name, or `squall`")
-        .query::<String>("action", "This method and route, as in `PUT /v1/chaos`")
-        .query::<String>("target", "This path")
-        .query::<Outcome>("outcome", "That came out so")
-        .query::<Moment>("since", "At or after this time, RFC 3339")
-        .pages_by::<RowNumber, Listed>("Entries")
-        .asks_store()
+    Ok(page::newest(entries, limit, |last| last.number.to_string()))
 }
 
 /// Follows the chain from its beginning.
 pub(super) async fn verify(
     State(state): State<ApiState>,
-    Extension(caller): Extension<Caller>,
+    caller: Caller,
     mut params: Params,
 ) -> Result<Json<Verdict>, Problem> {
     let known = params.read("head", "a hash of 64 hex digits", |text| {
@@ -167,9 +95,7 @@ pub(super) async fn verify(
             "the chain has the entries of every workspace; an admin of the default one verifies it",
         ));
     }
-    let (follower, verdict) = follow(state.audit.store(), known.as_deref())
-        .await
-        .map_err(|error| Problem::store(&error))?;
+    let (follower, verdict) = follow(state.audit.store(), known.as_deref()).await?;
     let Head { number, hash } = follower.came_to().clone();
     Ok(Json(Verdict {
         valid: verdict.is_ok(),
@@ -180,19 +106,6 @@ pub(super) async fn verify(
             what: broken.what.to_owned(),
         }),
     }))
-}
-
-pub(super) fn verify_operation() -> Operation {
-    Operation::new(
-        "verify_audit",
-        "Whether the audit log is what was written: nothing edited, taken out, put in or moved",
-    )
-    .query::<Sha256Text>(
-        "head",
-        "A hash that was the head's once: also whether it is still in the chain",
-    )
-    .answers::<Verdict>(200, "The verdict")
-    .asks_store()
 }
 
 /// Follows the chain to where it ends or breaks. `known` must be one of its hashes.

@@ -1,7 +1,7 @@
 //! What is in force.
 
+use axum::Json;
 use axum::extract::State;
-use axum::{Extension, Json};
 use http::{HeaderMap, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,14 +11,13 @@ use squall_proxy::chaos::{PutError, Wanted};
 
 use super::path::Scope;
 use super::{chaos_request, versions};
-use crate::ApiState;
 use crate::access::Caller;
 use crate::document::Document;
 use crate::nearest::no_profile;
-use crate::openapi::Operation;
 use crate::page::{self, Page};
 use crate::problem::{Detail, Problem};
 use crate::query::Params;
+use crate::state::ApiState;
 use crate::store::DEFAULT_WORKSPACE;
 
 /// What is in force for a scope, and where: each daemon has its own.
@@ -38,51 +37,11 @@ impl InForce {
     }
 }
 
-/// What is in force for everything that is in no named scope; for a workspace's token, in its scope.
-pub(super) async fn show_default(
-    state: State<ApiState>,
-    Extension(caller): Extension<Caller>,
-    params: Params,
-) -> Result<Json<InForce>, Problem> {
-    let scope = Scope(caller.default_scope().to_owned());
-    show(state, Extension(caller), scope, params).await
-}
-
-pub(super) fn show_default_operation() -> Operation {
-    Operation::new(
-        "show_chaos",
-        "What is in force for everything that is in no named scope",
-    )
-    .answers::<InForce>(200, "What is in force")
-}
-
-/// Puts chaos in force for everything that is in no named scope; for a workspace's token, in its scope.
-pub(super) async fn put_default(
-    state: State<ApiState>,
-    Extension(caller): Extension<Caller>,
-    params: Params,
-    headers: HeaderMap,
-    document: Document,
-) -> Result<Json<InForce>, Problem> {
-    let scope = Scope(caller.default_scope().to_owned());
-    put(state, Extension(caller), scope, params, headers, document).await
-}
-
-pub(super) fn put_default_operation() -> Operation {
-    Operation::new(
-        "put_chaos",
-        "Puts chaos in force for everything that is in no named scope",
-    )
-    .takes::<chaos_request::ChaosRequest>()
-    .answers::<InForce>(200, "What is in force from now on")
-    .problems([409, 412])
-}
-
 /// Ends the default scope's chaos; with `all=true` every scope's, in one swap. A workspace's token ends
 /// its workspace's.
 pub(super) async fn end_default(
     State(state): State<ApiState>,
-    Extension(caller): Extension<Caller>,
+    caller: Caller,
     mut params: Params,
 ) -> Result<StatusCode, Problem> {
     let all = params.switch("all");
@@ -122,19 +81,10 @@ fn in_force(state: &ApiState, caller: &Caller) -> Vec<ActivationRecord> {
     listed
 }
 
-pub(super) fn end_default_operation() -> Operation {
-    Operation::new(
-        "end_chaos",
-        "Ends the default scope's chaos, or every scope's",
-    )
-    .query::<bool>("all", "Ends every scope's, in one swap")
-    .empty(204, "There is none any more, or there was none")
-}
-
 /// Scopes that are known: those with chaos of their own and those seen under the default one.
 pub(super) async fn list(
     State(state): State<ApiState>,
-    Extension(caller): Extension<Caller>,
+    caller: Caller,
     mut params: Params,
 ) -> Result<Json<Page<InForce>>, Problem> {
     let limit = page::limit(&mut params);
@@ -157,57 +107,26 @@ pub(super) async fn list(
     ))
 }
 
-pub(super) fn list_operation() -> Operation {
-    Operation::new("list_scopes", "Scopes that are known, by name")
-        .pages::<InForce>("What is in force for each")
-}
-
-/// A scope of another workspace is not there.
-pub(super) fn check_seen(caller: &Caller, scope: &str) -> Result<(), Problem> {
-    if caller.scopes().hold(scope) {
-        return Ok(());
-    }
-    let detail = match caller.workspace() {
-        DEFAULT_WORKSPACE => format!("there is no scope `{scope}`"),
-        workspace => format!(
-            "there is no scope `{scope}`; those of the workspace are `{workspace}` and `{workspace}.NAME`"
-        ),
-    };
-    Err(Problem::not_found(detail))
-}
-
 /// What is in force for one scope, its own or what is above it.
 pub(super) async fn show(
     State(state): State<ApiState>,
-    Extension(caller): Extension<Caller>,
     Scope(scope): Scope,
     params: Params,
 ) -> Result<Json<InForce>, Problem> {
     params.finish()?;
-    check_seen(&caller, &scope)?;
     Ok(Json(InForce::of(&state, state.chaos.look(&scope))))
-}
-
-pub(super) fn show_operation() -> Operation {
-    Operation::new(
-        "show_scope_chaos",
-        "What is in force for one scope, its own or the default one's",
-    )
-    .answers::<InForce>(200, "What is in force")
-    .problems([404])
 }
 
 /// Puts chaos in force for one scope, in place of what was there.
 pub(super) async fn put(
     State(state): State<ApiState>,
-    Extension(caller): Extension<Caller>,
+    caller: Caller,
     Scope(scope): Scope,
     params: Params,
     headers: HeaderMap,
     document: Document,
 ) -> Result<Json<InForce>, Problem> {
     params.finish()?;
-    check_seen(&caller, &scope)?;
     versions::check_unversioned(&headers, "what is in force")?;
     let sent = document.value()?;
     let mut request = chaos_request::read(&sent, &state.trust).map_err(Problem::invalid)?;
@@ -235,16 +154,6 @@ pub(super) async fn put(
         }
         Err(PutError::Quota(over)) => Err(Problem::conflict(over.to_string())),
     }
-}
-
-pub(super) fn put_operation() -> Operation {
-    Operation::new(
-        "put_scope_chaos",
-        "Puts chaos in force for one scope, in place of what was there",
-    )
-    .takes::<chaos_request::ChaosRequest>()
-    .answers::<InForce>(200, "What is in force from now on")
-    .problems([404, 409, 412])
 }
 
 fn end_one(state: &ApiState, caller: &Caller, scope: &str) {
@@ -286,21 +195,11 @@ fn check_extends(caller: &Caller, rules: &Wanted) -> Result<(), Problem> {
 /// Ends one scope's own chaos: it is under what is above it again.
 pub(super) async fn end(
     State(state): State<ApiState>,
-    Extension(caller): Extension<Caller>,
+    caller: Caller,
     Scope(scope): Scope,
     params: Params,
 ) -> Result<StatusCode, Problem> {
     params.finish()?;
-    check_seen(&caller, &scope)?;
     end_one(&state, &caller, &scope);
     Ok(StatusCode::NO_CONTENT)
-}
-
-pub(super) fn end_operation() -> Operation {
-    Operation::new(
-        "end_scope_chaos",
-        "Ends one scope's own chaos: it is under the default one again",
-    )
-    .empty(204, "It has none of its own any more, or had none")
-    .problems([404])
 }

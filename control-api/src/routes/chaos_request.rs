@@ -1,21 +1,16 @@
 //! What is asked to be put in force: `{profile | chaos, seed, ttl, key, observe}`.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use squall_profiles::activation::Observe;
-use squall_profiles::error::ProfileError;
-use squall_profiles::profile::Profile;
 use squall_profiles::tools::ToolNames;
 use squall_profiles::variables::Variables;
 use squall_profiles::{duration, profile};
 use squall_proxy::chaos::{INLINE, Request, Wanted};
 
-use crate::nearest::nearest;
-use crate::openapi::{ChaosRules, ProfileDocument};
+use crate::fields::Fields;
 use crate::problem::Detail;
 use crate::trust::{Sent, Trust};
 
@@ -26,216 +21,76 @@ const MEMBERS: [&str; 7] = [
 /// Longest `key`, bytes.
 const KEY: usize = 256;
 
-/// What to put in force: `profile` or `chaos`, one of the two.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields, extend("oneOf" = [
-    { "required": ["profile"], "properties": { "profile": { "type": ["string", "object"] } } },
-    { "required": ["chaos"], "properties": { "chaos": { "type": "object" } } },
-]))]
-#[expect(dead_code, reason = "says what `read` takes")]
-pub(super) struct ChaosRequest {
-    /// The name of a profile, `none` for no chaos, or a profile itself.
-    profile: Option<ProfileWanted>,
-    /// What a profile has under `chaos:`.
-    chaos: Option<ChaosRules>,
-    /// What variables in `chaos` or in a profile stand for, beside those that the config's `api.env` lists: used, and never
-    /// stored, logged or returned.
-    #[schemars(schema_with = "values", default)]
-    secrets: Option<BTreeMap<String, String>>,
-    /// Of every draw; the config's, else 42.
-    seed: Option<u64>,
-    /// How long it holds: a duration like `1h30m`, or a number of seconds.
-    ttl: Option<TimeToLive>,
-    /// Stands for the scope in the draws; the scope's name.
-    #[schemars(length(min = 1, max = 256))]
-    key: Option<String>,
-    /// What the journal reads: `model` if absent.
-    observe: Option<Observed>,
-}
-
-fn values(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": ["object", "null"],
-        "maxProperties": Sent::MOST,
-        "propertyNames": { "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" },
-        "additionalProperties": { "type": "string" },
-    })
-}
-
-/// What variables in inline chaos stand for.
-fn secrets(members: &Map<String, Value>) -> Result<Sent, String> {
-    let sent = Sent::read(members.get("secrets"))?;
-    let is_inline = given(members, "chaos").is_some()
-        || given(members, "profile").is_some_and(Value::is_object);
-    if given(members, "secrets").is_some() && !is_inline {
-        return Err("`secrets` are for `chaos`; a profile is put with its own".to_owned());
-    }
-    Ok(sent)
-}
-
-#[derive(JsonSchema)]
-#[schemars(untagged, inline)]
-#[expect(dead_code, reason = "says what `profile` takes")]
-enum ProfileWanted {
-    Named(String),
-    Sent(ProfileDocument),
-}
-
-#[derive(JsonSchema)]
-#[schemars(untagged, inline)]
-#[expect(dead_code, reason = "says what `ttl` takes")]
-enum TimeToLive {
-    Text(#[schemars(regex(pattern = DURATION))] String),
-    Seconds(#[schemars(range(min = 0.001, max = 1e15))] f64),
-}
-
-const DURATION: &str = r"^([1-9][0-9]{0,5}(ms|s|m|h))$";
-
-#[derive(JsonSchema)]
-#[schemars(inline, rename_all = "snake_case")]
-#[expect(dead_code, reason = "says what `observe` takes")]
-enum Observed {
-    Headers,
-    Model,
-    Bodies,
-}
-
-/// Reads the document; everything that is wrong with it is said at once. What `trust` lists, and what is
-/// sent with it, expands in inline chaos.
+/// Reads the document. What `trust` lists, and what is sent with it, expands in inline chaos.
 pub(super) fn read(document: &Value, trust: &Trust) -> Result<Request, Vec<Detail>> {
-    let Value::Object(members) = document else {
-        return Err(vec![Detail::at(
-            "",
-            "the document must be an object, like {\"profile\": \"api_outage\"}",
-        )]);
-    };
-    let mut errors = Vec::new();
-    let secrets = secrets(members).unwrap_or_else(|error| {
-        errors.push(Detail::at("/secrets", error));
+    let mut fields = Fields::of(document, &MEMBERS, "{\"profile\": \"api_outage\"}")?;
+    let secrets = Sent::read(fields.given("secrets")).unwrap_or_else(|error| {
+        fields.wrong("secrets", error);
         Sent::default()
     });
-    let rules = trust.variables_and(&secrets, |variables| rules(members, variables, &mut errors));
-    let member = |name, expected| Member { name, expected };
-    let seed = member("seed", "a whole number from 0 to 18446744073709551615").read(
-        members,
-        &mut errors,
-        Value::as_u64,
-    );
-    let ttl = member(
-        "ttl",
-        "a duration of at least 1ms, like \"90s\" or \"1h30m\"",
-    )
-    .read(members, &mut errors, ttl);
-    let key = member("key", "a text of 1 to 256 bytes").read(members, &mut errors, |value| {
-        value
-            .as_str()
-            .filter(|key| (1..=KEY).contains(&key.len()))
-            .map(str::to_owned)
+    let is_inline = fields.given("chaos").or(fields.given("profile"));
+    let is_inline = is_inline.is_some_and(Value::is_object);
+    if fields.given("secrets").is_some() && !is_inline {
+        let detail = "`secrets` are for `chaos`; a profile is put with its own";
+        fields.wrong("secrets", detail);
+    }
+    let rules = trust.variables_and(&secrets, |variables| rules(&mut fields, variables));
+    let seeds = "a whole number from 0 to 18446744073709551615";
+    let seed = fields.read("seed", seeds, Value::as_u64);
+    let ttls = "a duration of at least 1ms, like \"90s\" or \"1h30m\"";
+    let ttl = fields.read("ttl", ttls, ttl);
+    let key = fields.read("key", "a text of 1 to 256 bytes", |value| {
+        let key = value.as_str()?;
+        (1..=KEY).contains(&key.len()).then(|| key.to_owned())
     });
-    let observe = member("observe", "headers, model or bodies").read(
-        members,
-        &mut errors,
-        |value| match value.as_str()? {
+    let observe = fields.read("observe", "headers, model or bodies", |value| {
+        match value.as_str()? {
             "headers" => Some(Observe::Headers),
             "model" => Some(Observe::Model),
             "bodies" => Some(Observe::Bodies),
             _ => None,
-        },
-    );
-    for name in members
-        .keys()
-        .filter(|name| !MEMBERS.contains(&name.as_str()))
-    {
-        errors.push(unknown(name));
-    }
-    match rules {
-        Some(rules) if errors.is_empty() => Ok(Request {
-            rules,
-            seed,
-            ttl,
-            key,
-            observe,
-            tools: ToolNames::default(),
-        }),
-        _ => Err(errors),
-    }
+        }
+    });
+    fields.finish(rules.map(|rules| Request {
+        rules,
+        seed,
+        ttl,
+        key,
+        observe,
+        tools: ToolNames::default(),
+    }))
 }
 
-fn rules(
-    members: &Map<String, Value>,
-    variables: Variables<'_>,
-    errors: &mut Vec<Detail>,
-) -> Option<Wanted> {
-    match (given(members, "profile"), given(members, "chaos")) {
-        (Some(Value::String(name)), None) => Some(Wanted::Profile(name.clone())),
+fn rules(fields: &mut Fields<'_>, variables: Variables<'_>) -> Option<Wanted> {
+    let read = match (fields.given("profile"), fields.given("chaos")) {
         (Some(profile @ Value::Object(_)), None) => {
             let read = profile::parse_file(INLINE, &profile.to_string(), variables);
-            inline("/profile", read, errors)
+            read.map_err(|wrong| ("/profile", wrong))
         }
         (Some(_), None) => {
-            errors.push(Detail::at(
-                "/profile",
-                "`profile` must be the name of a profile, or a profile",
-            ));
-            None
+            let expected = "the name of a profile, or a profile";
+            let name = fields.read("profile", expected, Value::as_str)?;
+            return Some(Wanted::Profile(name.to_owned()));
         }
         (None, Some(chaos)) => {
             let read = profile::parse_chaos_with("chaos", INLINE, &chaos.to_string(), variables);
-            inline("/chaos", read, errors)
+            read.map_err(|wrong| ("/chaos", wrong))
         }
         (Some(_), Some(_)) => {
-            errors.push(Detail::at("/chaos", "give `profile` or `chaos`, not both"));
-            None
+            fields.wrong("chaos", "give `profile` or `chaos`, not both");
+            return None;
         }
         (None, None) => {
             let detail = "give `profile`, the name of a profile, or `chaos`, the rules themselves";
-            errors.push(Detail::at("", detail));
-            None
+            fields.wrong("", detail);
+            return None;
         }
-    }
-}
-
-fn inline(
-    pointer: &str,
-    read: Result<Profile, Vec<ProfileError>>,
-    errors: &mut Vec<Detail>,
-) -> Option<Wanted> {
-    let detail =
-        |error: ProfileError| Detail::at(format!("{pointer}{}", error.pointer), error.message);
-    let read = read.map_err(|found| errors.extend(found.into_iter().map(detail)));
+    };
+    let read = read.map_err(|(at, wrong)| {
+        let wrong = wrong.into_iter();
+        fields.add(wrong.map(|error| Detail::at(format!("{at}{}", error.pointer), error.message)));
+    });
     Some(Wanted::Inline(Arc::new(read.ok()?)))
-}
-
-/// A member that may be left out.
-struct Member {
-    name: &'static str,
-    expected: &'static str,
-}
-
-impl Member {
-    fn read<T>(
-        self,
-        members: &Map<String, Value>,
-        errors: &mut Vec<Detail>,
-        read: impl FnOnce(&Value) -> Option<T>,
-    ) -> Option<T> {
-        let value = given(members, self.name)?;
-        let read = read(value);
-        if read.is_none() {
-            let shown: String = value.to_string().chars().take(40).collect();
-            let Self { name, expected } = self;
-            errors.push(Detail::at(
-                format!("/{name}"),
-                format!("`{name}` is {shown}; it must be {expected}"),
-            ));
-        }
-        read
-    }
-}
-
-/// A member that is there; `null` is as good as absent.
-fn given<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
-    members.get(name).filter(|value| !value.is_null())
 }
 
 /// `"90s"`, or a number of seconds.
@@ -246,16 +101,6 @@ fn ttl(value: &Value) -> Option<Duration> {
         _ => return None,
     };
     (ttl >= Duration::from_millis(1)).then_some(ttl)
-}
-
-fn unknown(name: &str) -> Detail {
-    let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
-    let name: String = name.chars().take(40).collect();
-    let mut detail = format!("unknown field `{name}`; there are {}", MEMBERS.join(", "));
-    if let Some(nearest) = nearest(&name, MEMBERS) {
-        detail = format!("unknown field `{name}`, did you mean `{nearest}`?");
-    }
-    Detail::at(pointer, detail)
 }
 
 #[cfg(test)]
@@ -306,7 +151,7 @@ mod tests {
                 json!({ "profile": "x", "observe": "all" }),
                 vec!["/observe"],
             ),
-            (json!({ "profil": "x" }), vec!["", "/profil"]),
+            (json!({ "profil": "x" }), vec!["/profil", ""]),
             (json!({ "profile": "x", "a/b~": 1 }), vec!["/a~1b~0"]),
             (
                 json!({ "profile": "x", "seed": [], "ttl": [] }),
@@ -329,10 +174,5 @@ mod tests {
             errors[0].detail,
             "unknown field `sede`, did you mean `seed`?"
         );
-        assert_eq!(
-            nearest("api_outag", ["brownout", "api_outage"]),
-            Some("api_outage")
-        );
-        assert_eq!(nearest("zzz", ["brownout", "api_outage"]), None);
     }
 }

@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::openapi::Operation;
 use crate::problem::Problem;
-use crate::{ApiState, Readiness};
+use crate::readiness::Readiness;
+use crate::state::ApiState;
 
 /// How it does.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -35,10 +35,6 @@ pub(super) async fn healthz() -> Json<Health> {
     Json(Health { status: "ok" })
 }
 
-pub(super) fn healthz_operation() -> Operation {
-    Operation::new("healthz", "Whether the process answers").answers::<Health>(200, "It does")
-}
-
 /// Traffic can come in; files that are broken are named either way.
 pub(super) async fn readyz(State(state): State<ApiState>) -> Result<Json<Ready>, Problem> {
     let readiness = (state.readiness)();
@@ -50,12 +46,6 @@ pub(super) async fn readyz(State(state): State<ApiState>) -> Result<Json<Ready>,
         readiness,
         status: "ready",
     }))
-}
-
-pub(super) fn readyz_operation() -> Operation {
-    Operation::new("readyz", "Whether traffic can come in, and what is broken")
-        .answers::<Ready>(200, "It can")
-        .problems([503])
 }
 
 /// Prometheus' text format.
@@ -70,25 +60,12 @@ pub(super) async fn metrics(State(state): State<ApiState>) -> Result<Response, P
 
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-pub(super) fn metrics_operation() -> Operation {
-    Operation::new("metrics", "What is counted, for Prometheus").answers_as::<String>(
-        200,
-        "text/plain",
-        "Its text format",
-    )
-}
-
 /// The interception CA's certificate.
 pub(super) async fn ca_pem(State(state): State<ApiState>) -> Response {
     typed(PEM, (state.ca_pem)())
 }
 
 const PEM: &str = "application/x-pem-file";
-
-pub(super) fn ca_pem_operation() -> Operation {
-    Operation::new("ca_pem", "The interception CA's certificate")
-        .answers_as::<String>(200, PEM, "PEM")
-}
 
 /// What browsers and operating systems are pointed at: everything goes through the proxy.
 pub(super) async fn proxy_pac(State(state): State<ApiState>, headers: HeaderMap) -> Response {
@@ -115,11 +92,6 @@ pub(super) async fn proxy_pac(State(state): State<ApiState>, headers: HeaderMap)
 }
 
 const PAC: &str = "application/x-ns-proxy-autoconfig";
-
-pub(super) fn proxy_pac_operation() -> Operation {
-    Operation::new("proxy_pac", "What sends browsers through the proxy")
-        .answers_as::<String>(200, PAC, "A script")
-}
 
 fn typed(content_type: &'static str, body: impl IntoResponse) -> Response {
     let mut response = body.into_response();

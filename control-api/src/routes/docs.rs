@@ -9,30 +9,15 @@ use axum::response::{Html, IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
-use http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
+use http::header::CONTENT_SECURITY_POLICY;
 use ring::digest::{SHA256, digest};
-
-use crate::openapi::Operation;
 
 const PAGE: &str = include_str!("docs.html");
 
 /// The page.
 pub(super) async fn show() -> Response {
     static POLICY: LazyLock<HeaderValue> = LazyLock::new(policy);
-    let headers = [
-        (CONTENT_SECURITY_POLICY, POLICY.clone()),
-        (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
-        (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
-    ];
-    (headers, Html(PAGE)).into_response()
-}
-
-pub(super) fn show_operation() -> Operation {
-    Operation::new("docs", "This description as a page, to read and to try").answers_as::<String>(
-        200,
-        "text/html",
-        "A page that needs nothing from elsewhere",
-    )
+    ([(CONTENT_SECURITY_POLICY, POLICY.clone())], Html(PAGE)).into_response()
 }
 
 fn policy() -> HeaderValue {

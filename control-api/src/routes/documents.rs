@@ -1,13 +1,16 @@
-//! Suites and contracts: documents under a name, each of their versions kept.
+//! Suites, contracts and replay sessions: documents under a name, each of their versions kept.
 //!
-//! What they have in common. What makes sense as which is said by [`crate::runs::validation`].
+//! Which of them a request is about, its path says. What makes sense as which is said by
+//! [`crate::runs::validation`].
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Json;
+use axum::extract::{FromRequestParts, MatchedPath};
 use axum::response::{IntoResponse, Response};
-use http::header::{ACCEPT, CONTENT_TYPE, ETAG};
+use http::header::ETAG;
+use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,18 +18,18 @@ use serde_json::Value;
 use squall_harness::digest::sha256;
 use squall_journal::timestamp;
 
-use super::{path, versions};
-use crate::ApiState;
+use super::path::{self, Name};
+use super::versions;
 use crate::access::Caller;
 use crate::audit::Call;
 use crate::document::{self, Document};
-use crate::openapi::{Operation, YAML};
 use crate::page::{self, Page};
 use crate::problem::{Detail, Problem};
 use crate::query::Params;
 use crate::runs::validation;
-use crate::store::{self, DocumentKind, WriteError};
-use crate::stored_documents::{Collection, NotEdited};
+use crate::state::ApiState;
+use crate::store::{self, DocumentKind};
+use crate::stored_documents::{Collection, Edited, NotEdited};
 use crate::trust::Sent;
 
 /// Which version is shown, or was written.
@@ -63,177 +66,151 @@ pub(super) struct PutAnswer {
     warnings: Option<Vec<Detail>>,
 }
 
-/// What the parameter `version` may be.
-#[derive(JsonSchema)]
-#[schemars(inline)]
-#[expect(dead_code, reason = "says what `version` takes")]
-struct Version(#[schemars(range(min = 1, max = i64::MAX))] i64);
-
-/// What is said alike of showing suites and contracts.
-pub(super) fn shown<T: JsonSchema>(operation: Operation) -> Operation {
-    operation
-        .about("With `Accept: application/yaml`, or of an older version, its own text, comments and all.")
-        .query::<Version>("version", "This version, also if it was replaced since")
-        .header::<String>("If-None-Match", "304 if this is its `ETag`")
-        .answers::<T>(200, "The document")
-        .or_as::<Value>(YAML)
-        .with("ETag", TAG)
-        .with("squall-document-version", WHICH)
-        .empty(304, "It is the version that `If-None-Match` names")
-        .problems([404])
-        .asks_store()
-}
-
-/// What is said alike of putting them.
-pub(super) fn taken<T: JsonSchema>(operation: Operation) -> Operation {
-    operation
-        .guarded()
-        .takes::<T>()
-        .answers::<PutAnswer>(200, "It is the newest version")
-        .with("ETag", TAG)
-        .with("squall-document-version", WHICH)
-        .answers::<PutAnswer>(201, "There was none of that name")
-        .with("ETag", TAG)
-        .with("squall-document-version", WHICH)
-        .problems([409])
-        .asks_store()
-}
-
-/// What is said alike of deleting them.
-pub(super) fn deleted(operation: Operation) -> Operation {
-    operation
-        .guarded()
-        .empty(204, "It is deleted; its versions stay")
-        .problems([404, 409])
-        .asks_store()
-}
-
-const TAG: &str = "Its version, for `If-Match`";
-const WHICH: &str = "Which version it is";
-
-/// Documents of one kind, of the caller's workspace.
-pub(super) struct Documents<'a> {
-    state: &'a ApiState,
+/// Documents of the kind that the path names, of the caller's workspace.
+pub(super) struct Documents {
+    state: ApiState,
     collection: Collection,
     call: Option<Arc<Call>>,
 }
 
-impl<'a> Documents<'a> {
-    pub(super) fn of(state: &'a ApiState, caller: &Caller, kind: DocumentKind) -> Self {
-        let workspace = caller.workspace().to_owned();
-        Self {
-            state,
-            collection: Collection { workspace, kind },
+impl FromRequestParts<ApiState> for Documents {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
+        let caller = Caller::from_request_parts(parts, state).await?;
+        let path = parts.extensions.get::<MatchedPath>();
+        let kind = path.and_then(|path| match path.as_str().split('/').nth(2)? {
+            "suites" => Some(DocumentKind::Suite),
+            "contracts" => Some(DocumentKind::Contract),
+            "replays" => Some(DocumentKind::Replay),
+            _ => None,
+        });
+        let kind = kind.ok_or_else(|| Problem::internal("the path names no kind of document"))?;
+        Ok(Self {
+            state: state.clone(),
+            collection: Collection {
+                workspace: caller.workspace().to_owned(),
+                kind,
+            },
             call: caller.call().cloned(),
+        })
+    }
+}
+
+/// By name.
+pub(super) async fn list(
+    documents: Documents,
+    mut params: Params,
+) -> Result<Json<Page<Listed>>, Problem> {
+    let limit = page::limit(&mut params);
+    let after = page::after_name(&mut params);
+    params.finish()?;
+    let stored = &documents.state.documents;
+    let first = after.as_deref().unwrap_or_default();
+    let listed = stored.list(&documents.collection, first, limit + 1).await?;
+    let listed = listed.into_iter().map(|one| Listed {
+        id: documents.id(&one.name),
+        name: one.name,
+        version: one.version,
+        updated_at: timestamp::rfc3339(one.created_at),
+    });
+    let listed = listed.collect();
+    Ok(page::by_name(
+        listed,
+        |one| &one.name,
+        after.as_deref(),
+        limit,
+    ))
+}
+
+/// One of them: JSON, or with `Accept: application/yaml` its own text, comments and all; an old
+/// version as its own text.
+pub(super) async fn show(
+    documents: Documents,
+    Name(name): Name,
+    mut params: Params,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let version = versions::asked_for(&mut params);
+    params.finish()?;
+    let Documents {
+        state, collection, ..
+    } = &documents;
+    let found = match version {
+        Some(version) => (state.documents.at_version(collection, &name, version)).await?,
+        None => state.documents.newest(collection, &name).await?,
+    };
+    let found = found.ok_or_else(|| match version {
+        Some(version) => versions::missing(collection.kind, &name, version),
+        None => documents.unknown(&name),
+    })?;
+    let tag = versions::tag(&found.digest);
+    let version_header = HeaderValue::from(found.version);
+    let shown = if versions::is_known(&headers, &tag) {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else if versions::wants_text(&headers) || version.is_some() {
+        versions::text(found.body)
+    } else {
+        let tree = document::tree(&found.body).map_err(|error| {
+            Problem::internal(format!("the stored document cannot be read: {error}"))
+        })?;
+        Json(tree).into_response()
+    };
+    Ok(([(ETAG, tag), (VERSION, version_header)], shown).into_response())
+}
+
+/// Puts one, if it makes sense and is written over the version that `headers` name. Runs that are under way keep
+/// the version they began with.
+pub(super) async fn put(
+    documents: Documents,
+    Name(name): Name,
+    params: Params,
+    headers: HeaderMap,
+    document: Document,
+) -> Result<Response, Problem> {
+    params.finish()?;
+    let kind = documents.collection.kind;
+    path::check_name(kind.as_str(), &name)?;
+    let (document, sent) = match kind {
+        DocumentKind::Suite => document.opened()?,
+        DocumentKind::Profile | DocumentKind::Contract | DocumentKind::Replay => {
+            (document, Sent::default())
         }
+    };
+    // Bounded before it is read.
+    let tree = document.tree()?;
+    let trust = &documents.state.trust;
+    let warnings = validation::check(kind, &name, &document.text, &sent, trust);
+    let warnings = warnings.map_err(Problem::invalid)?;
+    path::check_called(kind, &name, tree.get("id").and_then(Value::as_str))?;
+    if kind == DocumentKind::Replay {
+        documents.check_contract(&tree).await?;
     }
+    let tag = versions::tag(&sha256(&document.text));
+    let edited = documents.edit(&name, Some(document.text), headers).await?;
+    let body = Json(PutAnswer {
+        id: documents.id(&name),
+        name,
+        version: edited.version,
+        warnings: (!warnings.is_empty()).then_some(warnings),
+    });
+    let headers = [(ETAG, tag), (VERSION, HeaderValue::from(edited.version))];
+    Ok((versions::status(edited.created), headers, body).into_response())
+}
 
-    /// By name.
-    pub(super) async fn list(&self, mut params: Params) -> Result<Json<Page<Listed>>, Problem> {
-        let limit = page::limit(&mut params);
-        let after = page::after_name(&mut params);
-        params.finish()?;
-        let stored = &self.state.documents;
-        let first = after.as_deref().unwrap_or_default();
-        let found = stored.list(&self.collection, first, limit + 1).await;
-        let listed = found.map_err(|error| Problem::store(&error))?;
-        let listed = listed.into_iter().map(|one| Listed {
-            id: self.id(&one.name),
-            name: one.name,
-            version: one.version,
-            updated_at: timestamp::rfc3339(one.created_at),
-        });
-        Ok(page::by_name(
-            listed.collect(),
-            |one| &one.name,
-            after.as_deref(),
-            limit,
-        ))
-    }
+/// Deletes one; its versions stay.
+pub(super) async fn delete(
+    documents: Documents,
+    Name(name): Name,
+    params: Params,
+    headers: HeaderMap,
+) -> Result<StatusCode, Problem> {
+    params.finish()?;
+    documents.edit(&name, None, headers).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
 
-    /// One of them: JSON, or with `Accept: application/yaml` its own text, comments and all; an old
-    /// version as its own text.
-    pub(super) async fn show(
-        &self,
-        name: &str,
-        mut params: Params,
-        headers: &HeaderMap,
-    ) -> Result<Response, Problem> {
-        let version = params.read("version", "a whole number from 1", |text| {
-            text.parse().ok().filter(|version: &i64| *version > 0)
-        });
-        params.finish()?;
-        let stored = &self.state.documents;
-        let found = match version {
-            Some(version) => stored.at_version(&self.collection, name, version).await,
-            None => stored.newest(&self.collection, name).await,
-        };
-        let found = found.map_err(|error| Problem::store(&error))?;
-        let found = found.ok_or_else(|| self.unknown(name, version))?;
-        let tag = etag(&found);
-        let accepted = headers.get_all(ACCEPT);
-        let wants_yaml = accepted
-            .iter()
-            .any(|accept| accept.to_str().is_ok_and(|accept| accept.contains("yaml")));
-        let mut response = if versions::is_known(headers, &tag) {
-            StatusCode::NOT_MODIFIED.into_response()
-        } else if wants_yaml || version.is_some() {
-            let content_type = HeaderValue::from_static("application/yaml");
-            ([(CONTENT_TYPE, content_type)], found.body).into_response()
-        } else {
-            let tree = document::tree(&found.body).map_err(|error| {
-                Problem::internal(format!("the stored document cannot be read: {error}"))
-            })?;
-            Json(tree).into_response()
-        };
-        let version = HeaderValue::from(found.version);
-        response.headers_mut().insert(ETAG, tag);
-        response.headers_mut().insert(VERSION, version);
-        Ok(response)
-    }
-
-    /// Puts one, if it makes sense and is written over the version that `headers` name.
-    pub(super) async fn put(
-        &self,
-        name: String,
-        params: Params,
-        headers: HeaderMap,
-        document: Document,
-    ) -> Result<Response, Problem> {
-        params.finish()?;
-        path::check_name(self.collection.kind.as_str(), &name)?;
-        let kind = self.collection.kind;
-        let (document, sent) = match kind {
-            DocumentKind::Suite => document.opened()?,
-            DocumentKind::Profile | DocumentKind::Contract | DocumentKind::Replay => {
-                (document, Sent::default())
-            }
-        };
-        // Bounded before it is read.
-        let tree = document.tree()?;
-        let checked = validation::check(kind, &name, &document.text, &sent, &self.state.trust);
-        let warnings = checked.map_err(Problem::invalid)?;
-        path::check_called(kind, &name, tree.get("id").and_then(Value::as_str))?;
-        if kind == DocumentKind::Replay {
-            self.check_contract(&tree).await?;
-        }
-        let edited = self.edit(name.clone(), Some(document.text), headers).await;
-        let edited = edited?;
-        let status = if edited.created {
-            StatusCode::CREATED
-        } else {
-            StatusCode::OK
-        };
-        let body = Json(PutAnswer {
-            id: self.id(&name),
-            name,
-            version: edited.version,
-            warnings: (!warnings.is_empty()).then_some(warnings),
-        });
-        let version = HeaderValue::from(edited.version);
-        Ok((status, [(ETAG, edited.tag), (VERSION, version)], body).into_response())
-    }
-
+impl Documents {
     /// The contract that a replay session names must be there.
     async fn check_contract(&self, session: &Value) -> Result<(), Problem> {
         let Some(contract) = session.get("contract").and_then(Value::as_str) else {
@@ -243,9 +220,8 @@ impl<'a> Documents<'a> {
             kind: DocumentKind::Contract,
             ..self.collection.clone()
         };
-        let stored = &self.state.documents;
-        let found = stored.newest(&contracts, contract).await;
-        if found.map_err(|error| Problem::store(&error))?.is_some() {
+        let found = self.state.documents.newest(&contracts, contract).await?;
+        if found.is_some() {
             return Ok(());
         }
         let contract: String = contract.chars().take(64).collect();
@@ -255,55 +231,27 @@ impl<'a> Documents<'a> {
         Err(Problem::invalid(vec![Detail::at("/contract", detail)]))
     }
 
-    /// Deletes one; its versions stay.
-    pub(super) async fn delete(
-        &self,
-        name: String,
-        params: Params,
-        headers: HeaderMap,
-    ) -> Result<StatusCode, Problem> {
-        params.finish()?;
-        self.edit(name, None, headers).await?;
-        Ok(StatusCode::NO_CONTENT)
-    }
-
+    /// Writes a new version, or with no `body` the deletion.
     async fn edit(
         &self,
-        name: String,
+        name: &str,
         body: Option<String>,
         headers: HeaderMap,
-    ) -> Result<Put, Problem> {
+    ) -> Result<Edited, Problem> {
         let at = self.state.recorder.unix_ms(Instant::now());
         let what = format!("{} `{name}`", self.collection.kind.as_str());
         let guarded = what.clone();
         let guard = move |held: Option<&store::Document>| {
-            versions::check(&headers, held.map(etag).as_ref(), &guarded)
+            let tag = held.map(|held| versions::tag(&held.digest));
+            versions::check(&headers, tag.as_ref(), &guarded)
         };
-        let tag = tag_of(sha256(body.as_deref().unwrap_or_default()));
+        let (collection, call) = (self.collection.clone(), self.call.clone());
         let stored = Arc::clone(&self.state.documents);
-        let edited = stored.edit(
-            self.collection.clone(),
-            name.clone(),
-            body,
-            at,
-            self.call.clone(),
-            guard,
-        );
-        let edited = edited.await.map_err(|error| match error {
+        let edited = stored.edit(collection, name.to_owned(), body, at, call, guard);
+        edited.await.map_err(|error| match error {
             NotEdited::Refused(problem) => problem,
-            NotEdited::Unknown => self.unknown(&name, None),
-            NotEdited::Write(WriteError::Stale) => Problem::conflict(format!(
-                "{what} is being changed by others all the time; try again"
-            )),
-            NotEdited::Write(error @ WriteError::Nul) => {
-                Problem::invalid(vec![Detail::at("", error.to_string())])
-            }
-            NotEdited::Write(WriteError::Store(error)) => Problem::store(&error),
-        })?;
-        Ok(Put {
-            created: edited.created,
-            version: edited.version,
-            tag,
+            NotEdited::Unknown => self.unknown(name),
+            NotEdited::Write(error) => versions::not_written(error, &what),
         })
     }
 
@@ -312,31 +260,11 @@ impl<'a> Documents<'a> {
         (self.collection.kind == DocumentKind::Replay).then(|| name.to_owned())
     }
 
-    fn unknown(&self, name: &str, version: Option<i64>) -> Problem {
-        let kind = self.collection.kind.as_str();
+    fn unknown(&self, name: &str) -> Problem {
         let name: String = name.chars().take(64).collect();
-        Problem::not_found(match version {
-            Some(version) => {
-                format!("{kind} `{name}` has no version {version}, or none that is still kept")
-            }
-            None => format!("there is no {kind} `{name}`"),
-        })
+        Problem::not_found(format!(
+            "there is no {} `{name}`",
+            self.collection.kind.as_str()
+        ))
     }
-}
-
-struct Put {
-    created: bool,
-    version: i64,
-    tag: HeaderValue,
-}
-
-/// Half of the digest of its text, in quotes.
-fn etag(document: &store::Document) -> HeaderValue {
-    tag_of(document.digest.clone())
-}
-
-fn tag_of(mut digest: String) -> HeaderValue {
-    digest.truncate(32);
-    HeaderValue::from_str(&format!("\"{digest}\""))
-        .expect("hex digits in quotes are a header value")
 }

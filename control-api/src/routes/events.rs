@@ -7,12 +7,10 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::Extension;
 use axum::extract::State;
 use axum::response::sse::{self, Sse};
 use futures_util::Stream;
 use http::HeaderMap;
-use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 use squall_journal::events::EventId;
@@ -23,11 +21,10 @@ use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-use crate::ApiState;
 use crate::access::Caller;
-use crate::openapi::{Operation, ScopeName};
 use crate::problem::Problem;
 use crate::query::Params;
+use crate::state::ApiState;
 
 /// How often a silent stream says that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -41,7 +38,7 @@ const AT_ONCE: usize = 64;
 /// Events from now on, or after `Last-Event-ID`.
 pub(super) async fn stream(
     State(state): State<ApiState>,
-    Extension(caller): Extension<Caller>,
+    caller: Caller,
     mut params: Params,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<sse::Event, Infallible>>>, Problem> {
@@ -64,45 +61,6 @@ pub(super) async fn stream(
         Some((Ok(event), reader))
     });
     Ok(Sse::new(events))
-}
-
-pub(super) fn stream_operation() -> Operation {
-    Operation::new("stream_events", "What happens, as it happens, as server-sent events")
-        .about(
-            "`exchange`: an exchange that has ended, as in the list. `chaos`: what is in force for a scope \
-             from now on, and why. `run`: a run has come to another state. `gap`: how many events are no longer held. The stream does not end by \
-             itself.",
-        )
-        .query::<ScopeName>("scope", "Only this scope's")
-        .query::<bool>("faults", "Of exchanges only those to which a rule was applied")
-        .header::<String>("Last-Event-ID", "Goes on after this event; from now on if absent")
-        .answers_as::<Sent<Name>>(200, "text/event-stream", "Events, and a comment at least every 15 seconds")
-}
-
-/// The fields of each event.
-#[derive(JsonSchema)]
-#[schemars(inline)]
-#[expect(dead_code, reason = "says what is sent")]
-pub(super) struct Sent<Name> {
-    /// For `Last-Event-ID`; a gap has none.
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
-    /// What `data` is.
-    event: Name,
-    /// A JSON document in one line.
-    #[schemars(extend("contentMediaType" = "application/json"))]
-    data: String,
-}
-
-/// What an event is.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "snake_case", inline)]
-#[expect(dead_code, reason = "says what is sent")]
-enum Name {
-    Exchange,
-    Chaos,
-    Run,
-    Gap,
 }
 
 /// Ticks while a stream is silent, from a heartbeat after now on.

@@ -1,24 +1,23 @@
 //! What went through.
 
+use axum::Json;
 use axum::extract::State;
-use axum::{Extension, Json};
 use squall_journal::id::ExchangeId;
 use squall_journal::record::{ExchangeRecord, ExplainedRecord, Kind};
 use squall_journal::ring::{Filter, StatusFilter};
 use squall_journal::timestamp;
 
-use super::path::ExchangeName;
-use crate::ApiState;
+use super::path::Name;
 use crate::access::Caller;
-use crate::openapi::{ExchangeIdText, Moment, Operation, ScopeName, StatusText};
 use crate::page::{self, Page};
 use crate::problem::Problem;
 use crate::query::Params;
+use crate::state::ApiState;
 
 /// Exchanges, newest first. A cursor stays where it is whatever comes in.
 pub(super) async fn list(
     State(state): State<ApiState>,
-    Extension(caller): Extension<Caller>,
+    caller: Caller,
     mut params: Params,
 ) -> Result<Json<Page<ExchangeRecord>>, Problem> {
     let filter = Filter {
@@ -43,7 +42,7 @@ pub(super) async fn list(
     state.settled().await;
     if let Some(journal) = &state.journal {
         let page = journal.page(&filter, after, limit).await;
-        let page = page.map_err(|error| Problem::store(&error))?;
+        let page = page?;
         return Ok(Json(Page {
             items: page.items,
             next_cursor: page.next.map(|id| id.to_string()),
@@ -56,32 +55,11 @@ pub(super) async fn list(
     }))
 }
 
-pub(super) fn list_operation() -> Operation {
-    Operation::new("list_exchanges", "What went through, newest first")
-        .query::<ScopeName>("scope", "Only of this scope")
-        .query::<Kind>("kind", "Only of this kind")
-        .query::<String>("host", "Only to this host, with or without its port")
-        .query::<String>("tool", "Only calls of this tool")
-        .query::<String>(
-            "fault",
-            "Only those to which a rule of this id or mode was applied; `*` for any",
-        )
-        .query::<StatusText>(
-            "status",
-            "What the agent got: `503`, `5xx`, or `none` for no answer",
-        )
-        .query::<Moment>("since", "Begun at or after this time, RFC 3339")
-        .pages_by::<ExchangeIdText, ExchangeRecord>(
-            "Exchanges; a cursor stays where it is whatever comes in",
-        )
-        .asks_store()
-}
-
 /// One exchange, with why each rule did or did not fire.
 pub(super) async fn show(
     State(state): State<ApiState>,
-    Extension(caller): Extension<Caller>,
-    ExchangeName(id): ExchangeName,
+    caller: Caller,
+    Name(id): Name,
     params: Params,
 ) -> Result<Json<ExplainedRecord>, Problem> {
     params.finish()?;
@@ -105,8 +83,7 @@ pub(super) async fn show(
         Some(journal) => journal.exchange(id).await,
         None => Ok(None),
     };
-    let exchange = stored
-        .map_err(|error| Problem::store(&error))?
+    let exchange = stored?
         .filter(|exchange| seen.hold(&exchange.scope))
         .ok_or_else(missing)?;
     // The rules that were in force are another daemon's, or not any more.
@@ -114,14 +91,4 @@ pub(super) async fn show(
         exchange,
         nearest_misses: None,
     }))
-}
-
-pub(super) fn show_operation() -> Operation {
-    Operation::new(
-        "show_exchange",
-        "One exchange, with why each rule did or did not fire",
-    )
-    .answers::<ExplainedRecord>(200, "The exchange")
-    .problems([404])
-    .asks_store()
 }

@@ -1,45 +1,44 @@
-//! Names in paths, checked at the door.
+//! Names in paths, checked when they are read.
 
-use axum::extract::{FromRequestParts, Path};
+use axum::extract::{FromRequestParts, MatchedPath, Path};
 use http::request::Parts;
 
+use crate::access::Caller;
 use crate::problem::{Detail, Problem};
+use crate::state::ApiState;
 use crate::store::DocumentKind;
 
-/// A scope in a path: 1 to 128 characters of `a-z A-Z 0-9 . _ -`, as the proxy takes them.
+/// The scope in a path, 1 to 128 characters of `a-z A-Z 0-9 . _ -`, as the proxy takes them; the caller's default
+/// one in a path without any. One of another workspace is not there.
 #[derive(Debug)]
 pub(super) struct Scope(pub(super) String);
 
-/// A profile in a path: any non-empty text; the library knows which names there are.
+/// The name or the id of anything else: any text that is not empty. What is put is [checked](check_name).
 #[derive(Debug)]
-pub(super) struct ProfileName(pub(super) String);
+pub(super) struct Name(pub(super) String);
 
-/// A suite or a contract in a path: any non-empty text; one that is put is [checked](check_name).
-#[derive(Debug)]
-pub(super) struct DocumentName(pub(super) String);
-
-/// A run in a path.
-#[derive(Debug)]
-pub(super) struct RunName(pub(super) String);
-
-/// A token in a path, by its name.
-#[derive(Debug)]
-pub(super) struct TokenName(pub(super) String);
-
-/// A recording in a path, by its id.
-#[derive(Debug)]
-pub(super) struct RecordingName(pub(super) String);
-
-/// An exchange in a path.
-#[derive(Debug)]
-pub(super) struct ExchangeName(pub(super) String);
-
-impl<S: Send + Sync> FromRequestParts<S> for Scope {
+impl<S: Send + Sync> FromRequestParts<S> for Name {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let name = segment(parts, state).await?;
+        let path = Path::from_request_parts(parts, state).await;
+        let Path(name) = path.map_err(|rejection| Problem::malformed(rejection.body_text()))?;
+        Ok(Self(name))
+    }
+}
+
+impl FromRequestParts<ApiState> for Scope {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
+        let caller = Caller::from_request_parts(parts, state).await?;
+        let path = parts.extensions.get::<MatchedPath>();
+        if !path.is_some_and(|path| path.as_str().contains("{scope}")) {
+            return Ok(Self(caller.default_scope().to_owned()));
+        }
+        let Name(name) = Name::from_request_parts(parts, state).await?;
         if squall_proxy::is_scope_name(&name) {
+            check_seen(&caller, &name)?;
             return Ok(Self(name));
         }
         let name: String = name.chars().take(40).collect();
@@ -50,52 +49,18 @@ impl<S: Send + Sync> FromRequestParts<S> for Scope {
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for ProfileName {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        segment(parts, state).await.map(Self)
+/// A scope of another workspace is not there.
+pub(super) fn check_seen(caller: &Caller, scope: &str) -> Result<(), Problem> {
+    if caller.scopes().hold(scope) {
+        return Ok(());
     }
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for DocumentName {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        segment(parts, state).await.map(Self)
-    }
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for RunName {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        segment(parts, state).await.map(Self)
-    }
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for TokenName {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        segment(parts, state).await.map(Self)
-    }
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for RecordingName {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        segment(parts, state).await.map(Self)
-    }
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for ExchangeName {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        segment(parts, state).await.map(Self)
-    }
+    let workspace = caller.workspace();
+    let others = format!("; those of the workspace are `{workspace}` and `{workspace}.NAME`");
+    let others = Some(others).filter(|_| !caller.is_of_default_workspace());
+    let others = others.unwrap_or_default();
+    Err(Problem::not_found(format!(
+        "there is no scope `{scope}`{others}"
+    )))
 }
 
 /// What is put must have a name that files and commands can write. `what` is `profile`, `suite`, ….
@@ -139,11 +104,4 @@ pub(super) fn check_called(
         format!("/{member}"),
         detail,
     )]))
-}
-
-async fn segment<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<String, Problem> {
-    let Path(segment) = Path::from_request_parts(parts, state)
-        .await
-        .map_err(|rejection| Problem::malformed(rejection.body_text()))?;
-    Ok(segment)
 }

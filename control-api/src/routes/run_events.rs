@@ -11,16 +11,15 @@ use std::time::Duration;
 use axum::response::sse::{self, Sse};
 use futures_util::Stream;
 use http::HeaderMap;
-use schemars::JsonSchema;
 use squall_harness::run::RunRecord;
 use tokio::sync::watch;
 use tokio::time::Interval;
 use tokio_util::sync::CancellationToken;
 
 use super::events::{RETRY, heartbeat};
-use crate::ApiState;
 use crate::access::Caller;
 use crate::runs::Runs;
+use crate::state::ApiState;
 use crate::store::RunEventRow;
 
 /// Events taken from the store at a time.
@@ -54,18 +53,6 @@ pub(super) fn stream(
         let event = reader.next().await?;
         Some((Ok(event), reader))
     }))
-}
-
-/// What an event is.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "snake_case", inline)]
-#[expect(dead_code, reason = "says what is sent")]
-pub(super) enum Name {
-    State,
-    Progress,
-    Cell,
-    Score,
-    Done,
 }
 
 /// One stream.

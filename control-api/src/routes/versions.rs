@@ -1,9 +1,64 @@
-//! Versions of documents, as conditional requests name them: RFC 9110 §13.1.
+//! Versions of documents: how requests name them (RFC 9110 §13.1), and how they are answered with.
 
-use http::header::{IF_MATCH, IF_NONE_MATCH};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use http::header::{ACCEPT, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
-use crate::problem::Problem;
+use crate::problem::{Detail, Problem};
+use crate::query::Params;
+use crate::store::{DocumentKind, WriteError};
+
+/// The parameter `version`.
+pub(super) fn asked_for(params: &mut Params) -> Option<i64> {
+    params.read("version", "a whole number from 1", |text| {
+        text.parse().ok().filter(|version| *version > 0)
+    })
+}
+
+/// Whether a document is asked for as its own text.
+pub(super) fn wants_text(headers: &HeaderMap) -> bool {
+    let mut accepted = headers.get_all(ACCEPT).iter();
+    accepted.any(|accept| accept.to_str().is_ok_and(|accept| accept.contains("yaml")))
+}
+
+/// A document as its own text.
+pub(super) fn text(text: String) -> Response {
+    ([(CONTENT_TYPE, "application/yaml")], text).into_response()
+}
+
+/// The entity tag of what has this digest: the half of it.
+pub(super) fn tag(digest: &str) -> HeaderValue {
+    HeaderValue::from_str(&format!("\"{}\"", &digest[..32]))
+        .expect("hex digits in quotes are a header value")
+}
+
+/// The status of a PUT.
+pub(super) fn status(created: bool) -> StatusCode {
+    if created {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    }
+}
+
+/// There is no such version.
+pub(super) fn missing(kind: DocumentKind, name: &str, version: i64) -> Problem {
+    let (kind, name) = (kind.as_str(), name.chars().take(64).collect::<String>());
+    Problem::not_found(format!(
+        "{kind} `{name}` has no version {version}, or none that is still kept"
+    ))
+}
+
+/// Why `what` was not written.
+pub(super) fn not_written(error: WriteError, what: &str) -> Problem {
+    match error {
+        WriteError::Stale => Problem::conflict(format!(
+            "{what} is being changed by others all the time; try again"
+        )),
+        WriteError::Nul => Problem::invalid(vec![Detail::at("", error.to_string())]),
+        WriteError::Store(error) => error.into(),
+    }
+}
 
 /// Whether the client of a GET holds the document already that `tag` stands for.
 pub(super) fn is_known(headers: &HeaderMap, tag: &HeaderValue) -> bool {

@@ -9,8 +9,6 @@ use serde_json::Value;
 use squall_harness::run::{CellRecord, CellState, EvidenceRecord, RunRecord};
 use squall_journal::tape::{Recorded, Session};
 
-use super::documents::ReplayDocument;
-
 /// An invocation that failed, to be played again.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Incident {
@@ -24,7 +22,7 @@ pub(crate) struct Incident {
     /// and answer.
     missing: u64,
     /// The replay session.
-    #[schemars(with = "ReplayDocument")]
+    #[schemars(extend("$ref" = "#/components/schemas/Replay"))]
     session: Value,
 }
 

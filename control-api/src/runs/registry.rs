@@ -25,9 +25,9 @@ pub(crate) use self::requests::NotChanged;
 use super::active::{ActiveRun, RunLog};
 use super::reach::OwnProxy;
 use super::stop::StopReason;
-use crate::StoredJournal;
 use crate::audit::{self, AuditLog, Digests};
 use crate::store::{RunEventRow, RunFilter, Store, StoreError};
+use crate::stored_journal::StoredJournal;
 
 /// Runs of one workspace that are under way at once.
 const AT_ONCE: usize = 4;

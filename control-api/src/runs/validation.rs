@@ -7,10 +7,10 @@ use serde_json::Value;
 use squall_harness::session;
 use squall_harness::suite::{self, Suite, SuiteError, Touched};
 
-use crate::Trust;
 use crate::problem::Detail;
 use crate::store::DocumentKind;
 use crate::trust::Sent;
+use crate::trust::Trust;
 
 /// What of a document that is put under a name changes nothing or surely is not meant; or all that is wrong with it.
 /// Variables of a suite may be `sent` with it: they are not kept, and whoever runs it sends them again.

@@ -1,6 +1,7 @@
 //! The audit log as rows.
 
-use sqlx::AnyConnection;
+use sqlx::any::AnyRow;
+use sqlx::{AnyConnection, FromRow, Row as _};
 
 use super::document::signed;
 use super::error::Cause;
@@ -26,60 +27,27 @@ pub struct AuditFilter {
     pub since_ms: Option<u64>,
 }
 
-/// A row of `audit`.
-type Row = (
-    i64,
-    i64,
-    String,
-    String,
-    String,
-    String,
-    String,
-    Option<String>,
-    Option<String>,
-    String,
-    String,
-    String,
-    String,
-);
-
-/// The columns of [`Row`].
+/// The columns of an [`Entry`].
 const COLUMNS: &str = "number, at, workspace, actor, source, action, target, before, after, outcome, \
                        detail, previous, hash";
 
-impl From<Row> for Entry {
-    fn from(
-        (
-            number,
-            at,
-            workspace,
-            actor,
-            source,
-            action,
-            target,
-            before,
-            after,
-            outcome,
-            detail,
-            previous,
-            hash,
-        ): Row,
-    ) -> Self {
-        Self {
-            number,
-            at,
-            workspace,
-            actor,
-            source,
-            action,
-            target,
-            before,
-            after,
-            outcome,
-            detail,
-            previous,
-            hash,
-        }
+impl FromRow<'_, AnyRow> for Entry {
+    fn from_row(row: &AnyRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            number: row.try_get(0)?,
+            at: row.try_get(1)?,
+            workspace: row.try_get(2)?,
+            actor: row.try_get(3)?,
+            source: row.try_get(4)?,
+            action: row.try_get(5)?,
+            target: row.try_get(6)?,
+            before: row.try_get(7)?,
+            after: row.try_get(8)?,
+            outcome: row.try_get(9)?,
+            detail: row.try_get(10)?,
+            previous: row.try_get(11)?,
+            hash: row.try_get(12)?,
+        })
     }
 }
 
@@ -124,8 +92,7 @@ impl Store {
         }
         page.push(" ORDER BY number DESC LIMIT ")
             .push_bind(at_most(limit));
-        let rows: Vec<Row> = self.read(page).await?;
-        Ok(rows.into_iter().map(Entry::from).collect())
+        self.read(page).await
     }
 
     /// At most `limit` entries of the audit log with a number greater than `number`, oldest first.
@@ -133,10 +100,7 @@ impl Store {
         let following = sql(format!(
             "SELECT {COLUMNS} FROM audit WHERE number > $1 ORDER BY number LIMIT $2"
         ));
-        let rows: Vec<Row> = self
-            .read(following.bind(number).bind(at_most(limit)))
-            .await?;
-        Ok(rows.into_iter().map(Entry::from).collect())
+        (self.read(following.bind(number).bind(at_most(limit)))).await
     }
 
     /// The end of the audit log's chain, as it is kept apart; `None` when somebody has taken it away.

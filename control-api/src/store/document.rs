@@ -1,5 +1,7 @@
 //! Documents that people write, the newest hundred of their versions kept.
 
+use sqlx::any::AnyRow;
+use sqlx::{FromRow, Row as _};
 use squall_harness::digest::sha256;
 
 use super::statement::{Statement, sql};
@@ -120,25 +122,23 @@ pub struct Document {
     pub deleted: bool,
 }
 
-/// The columns of [`Row`].
+/// The columns of a [`Document`].
 const COLUMNS: &str =
     "name, version, body, variables, digest, created_at, CAST(deleted AS INTEGER)";
 
-/// A row of `documents`.
-type Row = (String, i64, String, Option<String>, String, i64, i64);
-
-impl From<Row> for Document {
-    fn from((name, version, body, variables, digest, created_at, deleted): Row) -> Self {
-        Self {
-            name,
-            version,
-            body,
+impl FromRow<'_, AnyRow> for Document {
+    fn from_row(row: &AnyRow) -> Result<Self, sqlx::Error> {
+        let variables: Option<String> = row.try_get(3)?;
+        Ok(Self {
+            name: row.try_get(0)?,
+            version: row.try_get(1)?,
+            body: row.try_get(2)?,
             // Only this module writes the column.
             variables: variables.map(|names| serde_json::from_str(&names).unwrap_or_default()),
-            digest,
-            created_at: u64::try_from(created_at).unwrap_or_default(),
-            deleted: deleted != 0,
-        }
+            digest: row.try_get(4)?,
+            created_at: u64::try_from(row.try_get::<i64, _>(5)?).unwrap_or_default(),
+            deleted: row.try_get::<i64, _>(6)? != 0,
+        })
     }
 }
 
@@ -149,20 +149,17 @@ pub struct ListedDocument {
     pub name: String,
     /// Which version, from 1.
     pub version: i64,
-    /// SHA-256 of the text, 64 hex digits.
-    pub digest: String,
     /// When it was written, milliseconds since 1970.
     pub created_at: u64,
 }
 
-impl From<(String, i64, String, i64)> for ListedDocument {
-    fn from((name, version, digest, created_at): (String, i64, String, i64)) -> Self {
-        Self {
-            name,
-            version,
-            digest,
-            created_at: u64::try_from(created_at).unwrap_or_default(),
-        }
+impl FromRow<'_, AnyRow> for ListedDocument {
+    fn from_row(row: &AnyRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            name: row.try_get(0)?,
+            version: row.try_get(1)?,
+            created_at: u64::try_from(row.try_get::<i64, _>(2)?).unwrap_or_default(),
+        })
     }
 }
 
@@ -191,10 +188,7 @@ impl Store {
              (SELECT MAX(version) FROM documents WHERE workspace = $1 AND kind = $2 AND name = newest.name) \
              ORDER BY name"
         ));
-        let rows: Vec<Row> = self
-            .read(newest.bind(workspace).bind(kind.as_str()))
-            .await?;
-        Ok(rows.into_iter().map(Document::from).collect())
+        (self.read(newest.bind(workspace).bind(kind.as_str()))).await
     }
 
     /// At most `limit` documents of a kind in a workspace that are not deleted, by name, those whose name
@@ -207,7 +201,7 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<ListedDocument>, StoreError> {
         let listed = sql(
-            "SELECT name, version, digest, created_at FROM documents AS newest \
+            "SELECT name, version, created_at FROM documents AS newest \
              WHERE workspace = $1 AND kind = $2 AND name > $3 AND NOT deleted AND version = \
              (SELECT MAX(version) FROM documents WHERE workspace = $1 AND kind = $2 AND name = newest.name) \
              ORDER BY name LIMIT $4",
@@ -216,8 +210,7 @@ impl Store {
         .bind(kind.as_str())
         .bind(after)
         .bind(at_most(limit));
-        let rows: Vec<(String, i64, String, i64)> = self.read(listed).await?;
-        Ok(rows.into_iter().map(ListedDocument::from).collect())
+        self.read(listed).await
     }
 
     /// The newest version of a document, which may be its deletion; `None` when it was never put.
@@ -225,8 +218,7 @@ impl Store {
         if !can_be_there(key.name) {
             return Ok(None);
         }
-        let rows: Vec<Row> = self.read(newest(key)).await?;
-        Ok(rows.into_iter().next().map(Document::from))
+        Ok(self.read(newest(key)).await?.into_iter().next())
     }
 
     /// The workspaces that have, or once had, a document of a kind, by name.
@@ -251,8 +243,7 @@ impl Store {
             format!("SELECT {COLUMNS} FROM documents"),
             " AND version = $4",
         );
-        let rows: Vec<Row> = self.read(one.bind(version)).await?;
-        Ok(rows.into_iter().next().map(Document::from))
+        Ok(self.read(one.bind(version)).await?.into_iter().next())
     }
 
     /// Writes a new version of a document over version `over` (0: there is none), and gives its
@@ -283,8 +274,8 @@ impl Store {
         }
         let written = self.bounded(async {
             let mut transaction = self.begin().await?;
-            let rows: Vec<Row> = newest(key).rows(&mut *transaction).await?;
-            let newest = rows.into_iter().next().map(Document::from);
+            let newest: Vec<Document> = newest(key).rows(&mut *transaction).await?;
+            let newest = newest.into_iter().next();
             if newest.as_ref().map_or(0, |newest| newest.version) != over {
                 return Ok(None);
             }

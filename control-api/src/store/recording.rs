@@ -1,14 +1,18 @@
 //! Recordings as rows: what each is, and its exchanges as JSON.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+use sqlx::any::AnyRow;
+use sqlx::{FromRow, Row as _};
 use squall_journal::tape::Recorded;
+use squall_journal::timestamp;
 
 use super::document::signed;
 use super::statement::{Statement, sql};
 use super::{Store, StoreError, at_most, can_be_there};
 
 /// How a recording is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordingState {
     /// It runs.
@@ -40,39 +44,55 @@ impl RecordingState {
 }
 
 /// What a recording holds so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Tally {
-    /// Exchanges that are in it.
+    /// Exchanges in it.
     pub exchanges: u64,
     /// Bytes that they take, about.
     pub bytes: u64,
-    /// Exchanges that found no room in it.
+    /// Exchanges that found no room; one that is full soon looks at no more of them.
     pub left_out: u64,
 }
 
-/// A recording, without its exchanges.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A recording, without its exchanges. Times are milliseconds since 1970, and shown as RFC 3339.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "Recording")]
 pub struct StoredRecording {
     /// Its id; later ones sort behind earlier ones of the same daemon.
     pub id: String,
     /// Whose.
+    #[serde(skip)]
     pub workspace: String,
-    /// A title.
+    /// Its title.
     pub name: Option<String>,
-    /// Which scope; `None`: every one of the workspace.
+    /// Which scope; `null`: every one of the workspace.
     pub scope: Option<String>,
     /// How it is doing.
     pub state: RecordingState,
-    /// The daemon that records.
+    /// The daemon that records, as `GET /v1/chaos` has it.
     pub daemon: String,
-    /// When it began, milliseconds since 1970.
+    /// When it began, RFC 3339.
+    #[serde(serialize_with = "as_date")]
+    #[schemars(with = "String")]
     pub started_at: u64,
-    /// When its daemon last said that it runs, milliseconds since 1970.
+    /// When its daemon last said that it runs.
+    #[serde(skip)]
     pub seen_at: u64,
-    /// When it ended, milliseconds since 1970.
+    /// When it ended, RFC 3339; `null` while it runs.
+    #[serde(serialize_with = "as_date")]
+    #[schemars(with = "Option<String>")]
     pub ended_at: Option<u64>,
     /// What it holds.
+    #[serde(flatten)]
     pub tally: Tally,
+}
+
+fn as_date<S: Serializer>(
+    at: &(impl Copy + Into<Option<u64>>),
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let at: Option<u64> = (*at).into();
+    at.map(timestamp::rfc3339).serialize(serializer)
 }
 
 impl Store {
@@ -147,8 +167,7 @@ impl Store {
              ORDER BY id DESC LIMIT $3"
         ));
         let page = page.bind(workspace).bind(before).bind(at_most(limit));
-        let rows = self.read(page).await?.into_iter();
-        Ok(rows.filter_map(StoredRecording::read).collect())
+        self.read(page).await
     }
 
     /// One recording of a workspace.
@@ -163,8 +182,8 @@ impl Store {
         let one = sql(format!(
             "SELECT {COLUMNS} FROM recordings WHERE workspace = $1 AND id = $2"
         ));
-        let rows = self.read(one.bind(workspace).bind(id)).await?;
-        Ok(rows.into_iter().find_map(StoredRecording::read))
+        let found = self.read(one.bind(workspace).bind(id)).await?;
+        Ok(found.into_iter().next())
     }
 
     /// The exchanges of a recording, in the order in which they began.
@@ -221,25 +240,9 @@ fn progress(statement: Statement, recording: &StoredRecording) -> Statement {
         .bind(signed(tally.left_out))
 }
 
-/// The columns of [`Row`].
+/// The columns of a [`StoredRecording`].
 const COLUMNS: &str = "id, workspace, name, scope, state, daemon, started_at, seen_at, ended_at, \
                        exchanges, bytes, left_out";
-
-/// A row of `recordings`.
-type Row = (
-    String,
-    String,
-    Option<String>,
-    Option<String>,
-    String,
-    String,
-    i64,
-    i64,
-    Option<i64>,
-    i64,
-    i64,
-    i64,
-);
 
 /// An exchange of a recording on its way into the store.
 #[derive(Debug, Clone)]
@@ -271,38 +274,26 @@ impl RecordedRow {
     }
 }
 
-impl StoredRecording {
-    /// Reads a row; `None` for one that this version cannot read.
-    fn read(row: Row) -> Option<Self> {
-        let (
-            id,
-            workspace,
-            name,
-            scope,
-            state,
-            daemon,
-            started,
-            seen,
-            ended,
-            exchanges,
-            bytes,
-            left_out,
-        ) = row;
+impl FromRow<'_, AnyRow> for StoredRecording {
+    fn from_row(row: &AnyRow) -> Result<Self, sqlx::Error> {
         let number = |value: i64| u64::try_from(value).unwrap_or_default();
-        Some(Self {
-            id,
-            workspace,
-            name,
-            scope,
-            state: RecordingState::parse(&state)?,
-            daemon,
-            started_at: number(started),
-            seen_at: number(seen),
-            ended_at: ended.map(number),
+        let count = |column| row.try_get(column).map(number);
+        let state: String = row.try_get(4)?;
+        let state = RecordingState::parse(&state);
+        Ok(Self {
+            id: row.try_get(0)?,
+            workspace: row.try_get(1)?,
+            name: row.try_get(2)?,
+            scope: row.try_get(3)?,
+            state: state.ok_or_else(|| sqlx::Error::Decode("an unknown state".into()))?,
+            daemon: row.try_get(5)?,
+            started_at: count(6)?,
+            seen_at: count(7)?,
+            ended_at: row.try_get::<Option<i64>, _>(8)?.map(number),
             tally: Tally {
-                exchanges: number(exchanges),
-                bytes: number(bytes),
-                left_out: number(left_out),
+                exchanges: count(9)?,
+                bytes: count(10)?,
+                left_out: count(11)?,
             },
         })
     }

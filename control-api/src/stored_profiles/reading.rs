@@ -9,8 +9,8 @@ use squall_profiles::profile::{self, Profile};
 use squall_profiles::variables::Variables;
 
 use super::ProfileKey;
-use crate::Trust;
 use crate::store::{Document, DocumentKind, Store, StoreError};
+use crate::trust::Trust;
 
 /// What this daemon knows of a stored profile.
 #[derive(Debug, Clone)]

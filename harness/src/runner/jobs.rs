@@ -61,8 +61,9 @@ impl<'p> Job<'p> {
     }
 }
 
-/// Every prompt and probe once, without chaos.
-pub(super) fn clean<'p>(plan: &Plan<'p>) -> Vec<Job<'p>> {
+/// The clean baseline: every prompt and probe once without chaos. What a scenario without chaos asks anyway is
+/// taken out of `units`; the rest is asked for the baseline alone.
+pub(super) fn clean<'p>(plan: &Plan<'p>, units: &mut Vec<Vec<Job<'p>>>) -> Vec<Job<'p>> {
     let (mut prompts, mut known) = (Vec::new(), BTreeSet::new());
     for part in &plan.parts {
         let probes = part.invariants.iter().flat_map(|one| &one.probes);
@@ -72,8 +73,15 @@ pub(super) fn clean<'p>(plan: &Plan<'p>) -> Vec<Job<'p>> {
             }
         }
     }
+    let mut taken_out = |prompt: &Prompt| {
+        units.iter_mut().find_map(|unit| {
+            let mut jobs = unit.iter();
+            let at = jobs.position(|job| job.prompt == prompt && plan.is_clean(job))?;
+            Some(unit.remove(at))
+        })
+    };
     let jobs = prompts.into_iter().enumerate();
-    jobs.map(|(number, prompt)| Job::clean(number, prompt))
+    jobs.map(|(number, prompt)| taken_out(prompt).unwrap_or_else(|| Job::clean(number, prompt)))
         .collect()
 }
 

@@ -2,11 +2,9 @@
 
 mod named;
 
-use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use squall_harness::run::{DocumentVersion, RunKind, RunRecord};
@@ -14,11 +12,10 @@ use squall_harness::runner::{RunSpec, Trial};
 use squall_harness::scores::{Bar, least_of};
 use squall_harness::suite::Suite;
 
-use crate::ApiState;
 use crate::access::Caller;
 use crate::fields::{Fields, text};
 use crate::problem::{Detail, Problem};
-use crate::runs::documents;
+use crate::state::ApiState;
 use crate::trust::Sent;
 
 const MEMBERS: [&str; 5] = ["kind", "suite", "suite_name", "secrets", "options"];
@@ -34,83 +31,6 @@ const OPTIONS: [&str; 9] = [
     "fail_on",
     "contract",
 ];
-
-/// What a run is asked for with.
-#[derive(JsonSchema)]
-#[schemars(rename = "RunRequest", deny_unknown_fields)]
-#[expect(dead_code, reason = "says what a run is asked for with")]
-pub(crate) struct RunRequest {
-    /// What it tries; this version runs `chaos`, `contract`, `ci` and `verify`.
-    kind: RunKind,
-    /// The suite itself, or `suite_name`.
-    suite: Option<documents::SuiteDocument>,
-    /// The name of a suite that was put, or `suite`.
-    suite_name: Option<String>,
-    /// Variables that the suite may name as `${NAME}`, and what they stand for: never stored, logged or
-    /// returned.
-    secrets: Option<BTreeMap<String, String>>,
-    /// How it is tried.
-    options: Option<OptionsRequest>,
-}
-
-/// How a run is tried.
-#[derive(JsonSchema)]
-#[schemars(rename = "RunOptions", deny_unknown_fields)]
-#[expect(dead_code, reason = "says what a run is asked for with")]
-struct OptionsRequest {
-    /// Seed of every draw; the daemon's if absent.
-    seed: Option<u64>,
-    /// Invocations of the agent at once.
-    #[schemars(range(min = 1, max = 100))]
-    concurrency: Option<u64>,
-    /// Whether a single cell that proves nothing makes the run inconclusive.
-    strict: Option<bool>,
-    /// The profile, in the place of the suite's `chaos`: its name, or the profile itself.
-    profile: Option<ProfileWanted>,
-    /// The score to reach: 0 to 100, or a share up to 1.
-    #[schemars(range(min = 0, max = 100))]
-    min_score: Option<f64>,
-    /// How often everything is done.
-    #[schemars(range(min = 1, max = 100))]
-    repeat: Option<u64>,
-    /// The run to compare with: its id, or the run itself, as `GET /v1/runs/{id}` and reports have it.
-    baseline: Option<Baseline>,
-    /// What else fails the run: `regression`, where it is worse than `baseline`.
-    fail_on: Option<FailOn>,
-    /// The contract, in the place of the suite's own.
-    contract: Option<String>,
-}
-
-/// What fails a run, beside what is demanded of the agent.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "snake_case")]
-#[expect(dead_code, reason = "says what a run is asked for with")]
-enum FailOn {
-    /// A cell fails that did not in the baseline, or the score is lower.
-    Regression,
-}
-
-/// A profile.
-#[derive(JsonSchema)]
-#[schemars(untagged)]
-#[expect(dead_code, reason = "says what a run is asked for with")]
-enum ProfileWanted {
-    /// The name of one that the daemon has.
-    Named(String),
-    /// One that the daemon need not have.
-    Sent(BTreeMap<String, Value>),
-}
-
-/// The run to compare with.
-#[derive(JsonSchema)]
-#[schemars(untagged)]
-#[expect(dead_code, reason = "says what a run is asked for with")]
-enum Baseline {
-    /// The id of one that the store has.
-    Id(String),
-    /// One that another store had.
-    Run(Box<RunRecord>),
-}
 
 /// The options of a run, as they are written.
 struct Options<'d> {

@@ -139,7 +139,7 @@ impl Reading<'_> {
             Some(Ok(run)) => Some(run),
             Some(Err(id)) => {
                 let found = self.state.runs.find(self.workspace, id).await;
-                let found = found.map_err(|error| Problem::store(&error))?;
+                let found = found?;
                 if found.is_none() {
                     let shown: String = id.chars().take(40).collect();
                     self.add("/options/baseline", format!("there is no run `{shown}`"));
@@ -234,7 +234,7 @@ impl Reading<'_> {
             kind,
         };
         let found = self.state.documents.newest(&collection, name).await;
-        let Some(found) = found.map_err(|error| Problem::store(&error))? else {
+        let Some(found) = found? else {
             return Ok(None);
         };
         let tree = document::tree(&found.body).map_err(|error| {

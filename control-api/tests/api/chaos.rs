@@ -197,7 +197,7 @@ async fn what_makes_no_sense_is_refused_with_its_place_and_changes_nothing() {
         (json!({ "profile": "api_outag" }), vec!["/profile"]),
         (
             json!({ "profile": "none", "seed": "x", "extra": 1 }),
-            vec!["/seed", "/extra"],
+            vec!["/extra", "/seed"],
         ),
         (json!({ "profile": "none", "chaos": {} }), vec!["/chaos"]),
     ] {

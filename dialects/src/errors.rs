@@ -50,7 +50,7 @@
 //! | `reset LIMIT LEFT` | the same; `wait` where nothing is left |
 //! | `seconds`, `millis`, `ceil`, `go`, `protobuf`, `date` | a wait: in whole seconds or milliseconds, rounded up; rounded up to milliseconds; as Go and as protocol buffers write it; as the time when it is over (RFC 3339) |
 
-mod figures;
+mod functions;
 mod rendering;
 #[cfg(test)]
 mod tests;

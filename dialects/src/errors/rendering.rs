@@ -9,7 +9,7 @@ use serde::Serialize as _;
 use serde_json::Value as Json;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 
-use super::figures::{
+use super::functions::{
     date, go_duration, irregular, letters, masked, protobuf_duration, refill, thousands, uuid,
     whole_millis, whole_seconds,
 };

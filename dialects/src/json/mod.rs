@@ -14,8 +14,9 @@ mod parse;
 mod tests;
 mod text;
 
-pub use document::{Document, Kind, NodeId, Value};
+pub use document::{Document, NodeId, Value};
 pub use edit::Edits;
+pub use parse::Kind;
 pub(crate) use text::close_string;
 pub use text::{quote, raw_length};
 

@@ -1,9 +1,58 @@
 //! The reader behind [`Document`]: one pass, a stack on the heap, no recursion.
 
+use std::ops::Range;
+
 use memchr::memchr2;
 
-use super::document::{Kind, Node};
 use super::{MAX_DEPTH, MAX_VALUES, NotJson, TOO_LARGE};
+
+/// What a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// `{…}`
+    Object,
+    /// `[…]`
+    Array,
+    /// `"…"`
+    String,
+    /// A number of any size.
+    Number,
+    /// `true`
+    True,
+    /// `false`
+    False,
+    /// `null`
+    Null,
+}
+
+/// One value: its span, its key's span, and its place among the others.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Node {
+    pub(super) kind: Kind,
+    /// Span of the key, quotes included; empty for a value that is no object member.
+    pub(super) key_start: u32,
+    pub(super) key_end: u32,
+    pub(super) start: u32,
+    pub(super) end: u32,
+    /// Index of the first node that is not inside this one.
+    pub(super) next: u32,
+    /// Index of the container that it is in; of the outermost value its own.
+    pub(super) parent: u32,
+}
+
+impl Node {
+    pub(super) fn is_member(&self) -> bool {
+        self.key_end > 0
+    }
+
+    pub(super) fn key_span(&self) -> Range<usize> {
+        self.key_start as usize..self.key_end as usize
+    }
+
+    pub(super) fn span(&self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
 
 /// Reads one JSON text into nodes in the order of the text.
 pub(super) struct Parser<'a> {

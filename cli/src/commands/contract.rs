@@ -66,7 +66,7 @@ fn unknown_profiles(suite: &Suite, library: &Library) -> (Vec<String>, Vec<Strin
     let names: Vec<_> = library.list().into_iter().map(|one| one.name).collect();
     let (mut misspelt, mut unknown) = (Vec::new(), Vec::new());
     let scenarios = scenarios.iter().map(|scenario| &scenario.chaos);
-    for chaos in scenarios.chain(&suite.chaos) {
+    for chaos in scenarios {
         for extended in &chaos.extends {
             let (name, place) = (&extended.name, extended.position);
             if library.get(name).is_some() {
@@ -183,19 +183,20 @@ mod tests {
 
     #[test]
     fn a_profile_that_is_not_known_here_is_an_error_only_where_it_is_misspelt() {
-        let text = "agent: {endpoint: 'http://a.test/'}\ngolden_prompts: [x]\ninvariants: [{type: completes}]\n\
-                    chaos: {extends: [brownot, ours, api_outage]}\n";
+        let text = "agent: {endpoint: 'http://a.test/'}\ngolden_prompts: [x]\ncontract:\n  name: c\n  \
+                    invariants: [{id: a, type: completes}]\n  chaos_matrix:\n    \
+                    - {name: s, extends: [brownot, ours, api_outage]}\n";
         let suite = squall_harness::suite::parse("s.yaml", text, Variables::Refused);
         let found = unknown_profiles(&suite.expect("valid"), &Library::builtin());
         let at = |place: &str, rest: &str| {
             vec![format!(
-                "s.yaml:4:{place}: `extends` names an unknown profile {rest}"
+                "s.yaml:7:{place}: `extends` names an unknown profile {rest}"
             )]
         };
-        let misspelt = at("19", "`brownot`, did you mean `brownout`?");
+        let misspelt = at("27", "`brownot`, did you mean `brownout`?");
         assert_eq!(
             found,
-            (misspelt, at("28", "`ours`; the daemon must have it"))
+            (misspelt, at("36", "`ours`; the daemon must have it"))
         );
     }
 

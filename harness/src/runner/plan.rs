@@ -158,7 +158,7 @@ impl<'a> Plan<'a> {
 
 impl<'a> Part<'a> {
     /// How often an invariant judges an invocation in one repeat.
-    pub fn verdicts(&self, prompts: usize) -> usize {
+    pub(super) fn verdicts(&self, prompts: usize) -> usize {
         let judged = |one: &Invariant| match one.probes.len() {
             0 => prompts,
             probes => probes,

@@ -19,7 +19,7 @@ try {
     redirect: 'manual'
   })
   const body = Buffer.from(await answer.arrayBuffer())
-  say({
+  await say({
     ok: true,
     status: answer.status,
     headers: [...answer.headers],
@@ -28,7 +28,7 @@ try {
     text: body.subarray(0, 2000).toString()
   })
 } catch (error) {
-  say({
+  await say({
     ok: false,
     error: error.message,
     cause: error.cause?.code ?? error.cause?.name ?? null,

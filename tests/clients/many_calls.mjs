@@ -253,5 +253,5 @@ async function make (call) {
   }
 }
 
-say(Object.fromEntries(await Promise.all(calls.map(make))))
+await say(Object.fromEntries(await Promise.all(calls.map(make))))
 process.exit(0)

@@ -35,13 +35,13 @@ try {
       heard += event.choices[0]?.delta?.content ?? ''
       finish = event.choices[0]?.finish_reason ?? finish
     }
-    say({ ok: true, text: heard, finish, events })
+    await say({ ok: true, text: heard, finish, events })
   } else {
     const answer = await client.chat.completions.create(request)
-    say({ ok: true, text: answer.choices[0].message.content, finish: answer.choices[0].finish_reason })
+    await say({ ok: true, text: answer.choices[0].message.content, finish: answer.choices[0].finish_reason })
   }
 } catch (error) {
-  say({
+  await say({
     ok: false,
     error: error.constructor.name,
     status: error.status ?? null,

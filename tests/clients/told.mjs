@@ -46,8 +46,9 @@ export async function throughProxy () {
   }))
 }
 
+// Resolves once all of it is written: what a pipe has not taken yet is lost when the process exits.
 export function say (facts) {
-  console.log(JSON.stringify(facts))
+  return new Promise(resolve => process.stdout.write(JSON.stringify(facts) + '\n', resolve))
 }
 
 // Calls `ask` with what it is to fill in as it goes. That is told, with the error that ended it
@@ -56,9 +57,9 @@ export async function run (ask, facts) {
   await throughProxy()
   try {
     await ask(facts)
-    say({ ok: true, ...facts })
+    await say({ ok: true, ...facts })
   } catch (error) {
-    say({
+    await say({
       ok: false,
       error: error.constructor.name,
       status: error.status ?? error.statusCode ?? error.status_code ?? error.$metadata?.httpStatusCode ?? null,

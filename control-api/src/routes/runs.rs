@@ -9,7 +9,6 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::LOCATION;
 use http::{HeaderMap, HeaderValue, StatusCode};
-use serde_json::Value;
 use squall_harness::run::{DocumentVersion, RunKind, RunRecord, RunState};
 
 use super::path::Name;
@@ -36,7 +35,7 @@ pub(super) async fn list(
     State(state): State<ApiState>,
     caller: Caller,
     mut params: Params,
-) -> Result<Json<Page<Value>>, Problem> {
+) -> Result<Json<Page<RunRecord>>, Problem> {
     let limit = page::limit(&mut params);
     let filter = RunFilter {
         state: params.read("state", STATES, RunState::parse),
@@ -53,12 +52,8 @@ pub(super) async fn list(
 }
 
 /// A list would be as long as all evidence together.
-fn without_cells(mut run: RunRecord) -> Value {
+fn without_cells(mut run: RunRecord) -> RunRecord {
     run.cells.clear();
-    let mut run = serde_json::json!(run);
-    if let Some(members) = run.as_object_mut() {
-        members.shift_remove("cells");
-    }
     run
 }
 

@@ -52,12 +52,12 @@ fn a_call_for_an_asking_that_is_over_is_still_that_askings_at_any_concurrency() 
             let warning = run["warnings"][0].as_str().unwrap_or_default();
             assert!(
                 warning.starts_with(
-                    "6 calls came when the invocation was over, GET http://tool.test/json?q=LATE-OF-"
+                    "3 calls came when the invocation was over, GET http://tool.test/json?q=LATE-OF-"
                 ),
                 "{told}: {run:#}"
             );
             let late = late(&stage.daemon);
-            assert_eq!(late.len(), 6, "{told}: {late:#?}");
+            assert_eq!(late.len(), 3, "{told}: {late:#?}");
             let scopes: BTreeSet<_> = late.iter().map(|one| one["scope"].as_str()).collect();
             assert_eq!(
                 scopes.len(),
@@ -123,7 +123,7 @@ fn a_call_of_a_warm_worker_between_two_askings_is_told_of_and_judged_as_neithers
     let mut suite = suite(&json!({ "type": "python", "endpoint": "clients.late_python:ask" }));
     suite["golden_prompts"] = json!(["Paris", "Rome"]);
     suite["contract"]["chaos_matrix"] = json!([{ "name": "calm" }]);
-    let wish = json!({ "kind": "contract", "suite": suite, "options": { "concurrency": 1 } });
+    let wish = json!({ "kind": "contract", "suite": suite, "options": { "concurrency": 1, "repeat": 2 } });
     let answer = daemon.api.call("POST", "/v1/runs", Some(&wish));
     assert_eq!(answer.status, 201, "{}", answer.text());
     // Two clean askings, and three calls of the third.

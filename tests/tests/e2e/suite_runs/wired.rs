@@ -108,10 +108,10 @@ fn invocations_are_under_way_at_once_where_a_reset_concerns_one_only() {
         let run = run(&stage.daemon, "contract", &suite, &options);
         assert_eq!(run["state"], "passed", "{reset}: {run:#}");
         let (begun, _, most) = *meeting.state.lock().unwrap();
-        assert_eq!((begun, most > 1), (6, meets), "{reset}: {most}");
+        assert_eq!((begun, most > 1), (3, meets), "{reset}: {most}");
         let resets = agent.requests().into_iter();
         let resets = resets.filter(|request| request.target == "/reset").count();
-        assert_eq!(resets, 6, "{reset}");
+        assert_eq!(resets, 3, "{reset}");
         let warnings = run["warnings"].as_array().unwrap().iter();
         let warnings: Vec<_> = warnings.map(|one| one.as_str().unwrap()).collect();
         match (&warnings[..], warned) {

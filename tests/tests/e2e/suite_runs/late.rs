@@ -123,7 +123,8 @@ fn a_call_of_a_warm_worker_between_two_askings_is_told_of_and_judged_as_neithers
     let mut suite = suite(&json!({ "type": "python", "endpoint": "clients.late_python:ask" }));
     suite["golden_prompts"] = json!(["Paris", "Rome"]);
     suite["contract"]["chaos_matrix"] = json!([{ "name": "calm" }]);
-    let wish = json!({ "kind": "contract", "suite": suite, "options": { "concurrency": 1, "repeat": 2 } });
+    let wish =
+        json!({ "kind": "contract", "suite": suite, "options": { "concurrency": 1, "repeat": 2 } });
     let answer = daemon.api.call("POST", "/v1/runs", Some(&wish));
     assert_eq!(answer.status, 201, "{}", answer.text());
     // Two clean askings, and three calls of the third.

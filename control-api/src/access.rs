@@ -39,7 +39,7 @@ pub use crate::credential::{Digest, NoRandomness, Role};
 use crate::problem::Problem;
 use crate::store::{DEFAULT_WORKSPACE, StoredToken};
 
-/// What a route asks of whoever calls it.
+/// What a route requires of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Needs {
     /// Nothing: it tells no secret and changes nothing.

@@ -1,8 +1,8 @@
-//! `Idempotency-Key`: whoever asks twice gets the first answer, and nothing is done twice.
+//! `Idempotency-Key`: a repeated request gets the first response, and nothing is done twice.
 //!
 //! One layer for every POST. Whoever comes first writes the key down in the store and acts; those that come
 //! with the same key meanwhile wait, in whichever daemon, and are given that answer. What was begun is done
-//! to its end even if whoever asked has gone. Failures of ours (5xx) are no answers: the key is free again.
+//! to its end even if the client has gone. Failures of ours (5xx) are no answers: the key is free again.
 //! When a daemon dies in the middle nobody knows whether it was done, so it is not done again under that key.
 //!
 //! ```text

@@ -209,7 +209,7 @@ problems! {
 }
 
 /// 503: the store cannot be asked; 500 when it can be and refuses. What it refused with is for the log:
-/// whoever asks can do nothing about it, and need not know where the store is.
+/// a client can do nothing about it, and need not know where the store is.
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         if let StoreError::Refused { .. } = error {

@@ -44,7 +44,7 @@ use crate::problem::Problem;
 use crate::state::ApiState;
 use crate::{access, document, idempotency};
 
-/// A method of a path: what it asks of whoever calls it, what answers, and where it is described.
+/// A method of a path: the role that it requires, its handler, and its description.
 struct Route {
     rule: Rule,
     answers: MethodRouter<ApiState>,

@@ -96,7 +96,7 @@ impl StoredDocuments {
     }
 
     /// Puts a document, or with no `body` deletes it, if `guard` lets the version pass that it is
-    /// written over, and `call`'s entry with it. It is carried to its end, even if whoever asked for it has gone. `at` is
+    /// written over, and `call`'s entry with it. It is carried to its end, even if the client has gone. `at` is
     /// milliseconds since 1970.
     pub(crate) async fn edit<E: Send + 'static>(
         self: Arc<Self>,

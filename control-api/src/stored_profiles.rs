@@ -284,7 +284,7 @@ impl StoredProfiles {
     }
 
     /// Changes a profile, with the entry of `call` in the audit log, if `guard` lets the library that it is changed in pass. It is carried to its
-    /// end, even if whoever asked for it has gone.
+    /// end, even if the client has gone.
     pub(crate) async fn edit<E: Send + 'static>(
         self: Arc<Self>,
         chaos: Arc<Chaos>,

@@ -163,7 +163,7 @@ impl StoredTokens {
     }
 
     /// Revokes a token, at `at` (milliseconds since 1970). What is still open with it ends. It is carried
-    /// to its end, even if whoever asked for it has gone.
+    /// to its end, even if the client has gone.
     pub(crate) async fn revoke(
         self: Arc<Self>,
         workspace: String,

@@ -3,7 +3,7 @@
 use squall_proxy::recorder::Recorder;
 use tracing::Instrument as _;
 
-/// The result of work that is carried to its end, even if whoever asked for it has gone.
+/// The result of work that is carried to its end, even if the client has gone.
 pub(crate) async fn spawned<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> T {

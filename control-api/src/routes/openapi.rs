@@ -190,7 +190,7 @@ impl Description {
         }
         if rule.method == Method::POST {
             let about =
-                "Makes asking again safe: the same key and request get the first answer, for a day";
+                "Makes a retry safe: the same key and request get the first response, for a day";
             add(
                 "header",
                 "Idempotency-Key",

@@ -35,7 +35,7 @@ const AT_ONCE: usize = 4;
 /// Runs of all workspaces that are under way at once.
 const ALL_AT_ONCE: usize = 16;
 
-/// How long whoever approves or cancels a run waits until that is written.
+/// How long a request that approves or cancels a run waits until that is written.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long a daemon that stops waits for its runs' ends.

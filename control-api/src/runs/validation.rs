@@ -13,7 +13,7 @@ use crate::trust::Sent;
 use crate::trust::Trust;
 
 /// What of a document that is put under a name changes nothing or surely is not meant; or all that is wrong with it.
-/// Variables of a suite may be `sent` with it: they are not kept, and whoever runs it sends them again.
+/// Variables of a suite may be `sent` with it: they are not kept, and each run sends them again.
 pub(crate) fn check(
     kind: DocumentKind,
     name: &str,

@@ -1,4 +1,4 @@
-//! Answers that are given again to whoever asks again with the same `Idempotency-Key`.
+//! Responses that are repeated for the same `Idempotency-Key`.
 //!
 //! A row is written before anything is done, by one of those who ask at once, in whichever daemon. Its
 //! daemon promises for a while at a time that it is at it. One that dies in the middle leaves a promise that

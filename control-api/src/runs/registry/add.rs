@@ -37,7 +37,7 @@ pub(crate) enum NotAdded {
 }
 
 impl Runs {
-    /// Takes a run: it is written and queued, even if whoever asked for it has gone.
+    /// Takes a run: it is written and queued, even if the client has gone.
     pub(crate) async fn add(
         self: &Arc<Self>,
         workspace: &str,

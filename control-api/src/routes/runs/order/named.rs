@@ -57,7 +57,7 @@ impl Reading<'_> {
         if let Some((contract, at)) = &named
             && let Some(members) = suite.as_object_mut()
         {
-            // Where there is none, what else is wrong with the suite is told too.
+            // Without one, the other errors of the suite are reported too.
             let found = self.contract(contract, at).await?;
             members.insert("contract".to_owned(), found.unwrap_or(json!(contract)));
         }

@@ -175,6 +175,15 @@ impl Upstream {
             .clone()
     }
 
+    /// The last request with `target`. A daemon of another test may still call a port that was
+    /// released to this upstream, so the last request of all can be a stranger's.
+    pub fn request_to(&self, target: &str) -> Request {
+        let mut requests = self.requests();
+        let found = requests.iter().rposition(|one| one.target == target);
+        let found = found.unwrap_or_else(|| panic!("no request to {target} in {requests:#?}"));
+        requests.swap_remove(found)
+    }
+
     /// Connections accepted so far.
     pub fn opened(&self) -> usize {
         self.seen.opened.load(Ordering::SeqCst)

@@ -66,9 +66,9 @@ fn a_program_s_own_headers_are_what_the_upstream_sees() {
             "fetch.mjs",
         ] {
             stage.way(Path::Direct, "/seen").ask(stack, &[]);
-            let straight = stage.plain.requests().pop().unwrap();
+            let straight = stage.plain.request_to("/seen");
             stage.way(path, "/seen").ask(stack, &[]);
-            let through = stage.upstream(path).requests().pop().unwrap();
+            let through = stage.upstream(path).request_to("/seen");
             // The first three belong to the hop; undici accepts one more coding over TLS.
             let other = ["host", "connection", "proxy-connection", "accept-encoding"];
             let names = |request: &squall_tests::upstream::Request| -> Vec<(String, String)> {

@@ -163,8 +163,8 @@ fn an_http_1_upstream_is_told_that_trailers_are_taken_on_its_connection() {
         let answer = sender.send_request(request).await.unwrap();
         assert_eq!(answer.status(), 200);
     });
-    let seen = stage.plain.requests().pop().unwrap();
-    assert_eq!(seen.header("te"), Some("trailers"));
+    let seen = stage.plain.request_to("/trailers");
+    assert_eq!(seen.header("te"), Some("trailers"), "{seen:?}");
     assert_eq!(seen.header("connection"), Some("te"));
 }
 

@@ -188,7 +188,7 @@ fn a_scope_is_named_by_header_prefix_or_credentials_and_never_reaches_the_upstre
     ];
     wire.request("GET", "/json", &marks, b"");
     assert_eq!(wire.response().status, 200);
-    let seen = stage.plain.requests().pop().unwrap();
+    let seen = stage.plain.request_to("/json");
     assert_eq!(seen.header("x-squall-scope"), None, "{seen:?}");
     assert_eq!(seen.header("proxy-authorization"), None, "{seen:?}");
 }

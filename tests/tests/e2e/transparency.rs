@@ -93,7 +93,7 @@ fn bodies_of_requests_are_the_same_bytes_chunked_or_fixed() {
         let mut wire = stage.open(path);
         wire.request("POST", "/fixed", &[], &body);
         assert_eq!(wire.response().status, 200, "{path:?}");
-        let seen = stage.upstream(path).requests().pop().unwrap();
+        let seen = stage.upstream(path).request_to("/fixed");
         assert!(seen.body == body, "{path:?}: {} bytes", seen.body.len());
         assert_eq!(seen.header("content-length"), Some("300000"), "{path:?}");
 
@@ -106,7 +106,7 @@ fn bodies_of_requests_are_the_same_bytes_chunked_or_fixed() {
         }
         wire.send("0\r\n\r\n");
         assert_eq!(wire.response().status, 200, "{path:?}");
-        let seen = stage.upstream(path).requests().pop().unwrap();
+        let seen = stage.upstream(path).request_to("/chunked");
         assert_eq!(seen.method, "PUT");
         assert!(seen.body == body, "{path:?}: {} bytes", seen.body.len());
         assert_eq!(
@@ -124,11 +124,11 @@ fn a_body_of_no_bytes_is_announced_as_the_agent_announced_it() {
         let mut wire = stage.open(path);
         wire.request("POST", "/with", &[("Content-Length", "0")], b"");
         assert_eq!(wire.response().status, 200, "{path:?}");
-        let seen = stage.upstream(path).requests().pop().unwrap();
+        let seen = stage.upstream(path).request_to("/with");
         assert_eq!(seen.header("content-length"), Some("0"), "{path:?}");
         wire.request("GET", "/without", &[], b"");
         assert_eq!(wire.response().status, 200, "{path:?}");
-        let seen = stage.upstream(path).requests().pop().unwrap();
+        let seen = stage.upstream(path).request_to("/without");
         assert_eq!(seen.header("content-length"), None, "{path:?}");
         assert_eq!(seen.header("transfer-encoding"), None, "{path:?}");
     }
@@ -210,7 +210,7 @@ fn framing_and_routing_in_trailers_are_removed() {
          3\r\nabc\r\n0\r\nContent-Length: 9\r\nX-Sum: 7\r\nHost: other\r\n\r\n"
     ));
     assert_eq!(wire.response().status, 200);
-    let seen = stage.plain.requests().pop().unwrap();
+    let seen = stage.plain.request_to("/next");
     let body = String::from_utf8_lossy(&seen.raw_body).into_owned();
     assert!(body.ends_with("0\r\nx-sum: 7\r\n\r\n"), "{body:?}");
 }
@@ -258,7 +258,7 @@ fn a_body_is_sent_only_after_the_upstream_s_own_100() {
         wire.receive_until("HTTP/1.1 100 Continue\r\n\r\n");
         wire.send("hello");
         assert_eq!(wire.response().status, 200, "{path:?}");
-        let seen = stage.upstream(path).requests().pop().unwrap();
+        let seen = stage.upstream(path).request_to("/wait");
         assert_eq!(seen.body, b"hello", "{path:?}");
 
         let mut wire = stage.open(path);
@@ -346,7 +346,7 @@ fn hop_by_hop_headers_end_at_the_proxy() {
     ];
     wire.request("GET", "/json", &headers, b"");
     assert_eq!(wire.response().status, 200);
-    let seen = stage.plain.requests().pop().unwrap();
+    let seen = stage.plain.request_to("/json");
     for gone in ["proxy-connection", "x-private"] {
         assert_eq!(seen.header(gone), None, "{seen:?}");
     }

@@ -19,9 +19,8 @@ use squall_journal::record::ExchangeRecord;
 use squall_journal::ring::{Entry as _, Filter, Page};
 use squall_proxy::metrics::{Metrics, Sink};
 use squall_proxy::recorder::{ExchangeNote, Keep, Recorder};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
-use tokio::time::Instant as Later;
 use tokio_util::sync::CancellationToken;
 
 use crate::readiness::Broken;
@@ -30,8 +29,8 @@ use crate::store::{ExchangeRow, Keeping, Store, StoreError};
 /// Most exchanges of one transaction.
 const BATCH: usize = 1_024;
 
-/// How long the first exchange of a batch waits for others.
-const GATHER: Duration = Duration::from_millis(100);
+/// How long the first exchange of a batch waits for others, unless somebody reads.
+const GATHER: Duration = Duration::from_secs(1);
 
 /// Exchanges without a fault that are kept within a second, by [`Kept::Faulted`].
 const SHARE: u32 = 1_000;
@@ -109,6 +108,7 @@ pub struct StoredJournal {
     store: Store,
     recorder: Recorder,
     queue: mpsc::Sender<Message>,
+    due: Arc<Notify>,
     away: Arc<Mutex<Option<StoreError>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -136,9 +136,10 @@ impl StoredJournal {
             Kept::None => return None,
         };
         let (queue, messages) = mpsc::channel(options.queue.max(1));
-        let away = Arc::new(Mutex::new(None));
+        let (away, due) = (Arc::new(Mutex::new(None)), Arc::new(Notify::new()));
         recorder.keep(Box::new(Keeper {
             queue: queue.clone(),
+            due: Arc::clone(&due),
             share,
             metrics: Arc::clone(metrics),
         }));
@@ -146,12 +147,14 @@ impl StoredJournal {
             store: store.clone(),
             metrics: Arc::clone(metrics),
             away: Arc::clone(&away),
+            due: Arc::clone(&due),
             messages,
         };
         Some(Arc::new(Self {
             store: store.clone(),
             recorder: recorder.clone(),
             queue,
+            due,
             away,
             writer: Mutex::new(Some(tokio::spawn(writer.run()))),
         }))
@@ -240,6 +243,7 @@ impl StoredJournal {
         let (done, settled) = oneshot::channel();
         let asked = async {
             if self.queue.send(Message::Settle(done)).await.is_ok() {
+                self.due.notify_one();
                 // Nobody answers once the writer has ended.
                 let _ = settled.await;
             }
@@ -268,6 +272,7 @@ impl StoredJournal {
         };
         let ended = async {
             let _ = self.queue.send(Message::Stop).await;
+            self.due.notify_one();
             let _ = (&mut writer).await;
         };
         if tokio::time::timeout(FAREWELL, ended).await.is_err() {
@@ -305,6 +310,7 @@ pub async fn prune(store: Store, retain: Retain, recorder: Recorder, stopping: C
 /// Chooses what is kept, on the collector's thread.
 struct Keeper {
     queue: mpsc::Sender<Message>,
+    due: Arc<Notify>,
     /// Of exchanges without a fault; `None` when all are kept. Only the collector takes the lock.
     share: Option<Mutex<Share>>,
     metrics: Arc<Metrics>,
@@ -327,6 +333,10 @@ impl Keep for Keeper {
             if let Some(run) = &note.run {
                 run.lose_one();
             }
+        }
+        let most = self.queue.max_capacity();
+        if most - self.queue.capacity() >= BATCH.min(most) {
+            self.due.notify_one();
         }
     }
 }
@@ -365,6 +375,8 @@ struct Writer {
     store: Store,
     metrics: Arc<Metrics>,
     away: Arc<Mutex<Option<StoreError>>>,
+    /// Ends the wait for a batch: it is full, or somebody waits.
+    due: Arc<Notify>,
     messages: mpsc::Receiver<Message>,
 }
 
@@ -391,17 +403,26 @@ impl Writer {
         }
     }
 
-    /// Takes what comes within a moment, or at once when somebody waits.
+    /// Takes what comes within a second, or at once when a batch is full or somebody waits. Single exchanges do not
+    /// wake it.
     async fn gather(&mut self, first: Message) -> Gathered {
-        let until = Later::now() + GATHER;
         let mut gathered = Gathered::default();
         gathered.add(first);
-        while !gathered.is_due()
-            && let Ok(Some(next)) = tokio::time::timeout_at(until, self.messages.recv()).await
+        self.drain(&mut gathered);
+        if !gathered.is_due() {
+            let _due = tokio::time::timeout(GATHER, self.due.notified()).await;
+            self.drain(&mut gathered);
+        }
+        gathered
+    }
+
+    /// Takes what is there, a batch at most.
+    fn drain(&mut self, gathered: &mut Gathered) {
+        while !gathered.is_full()
+            && let Ok(next) = self.messages.try_recv()
         {
             gathered.add(next);
         }
-        gathered
     }
 
     /// Writes a batch, however long the store is away.
@@ -458,8 +479,12 @@ impl Gathered {
         }
     }
 
+    fn is_full(&self) -> bool {
+        self.last || self.notes.len() >= BATCH
+    }
+
     fn is_due(&self) -> bool {
-        self.last || !self.waiting.is_empty() || self.notes.len() >= BATCH
+        self.is_full() || !self.waiting.is_empty()
     }
 }
 

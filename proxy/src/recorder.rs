@@ -14,8 +14,8 @@
 //! Bytes of calls that wait to be read are bounded: the record of a call that there is no room for lacks
 //! what only they say (model, tokens, tools), and the call is counted as dropped.
 //!
-//! The collector looks every `BATCH` while notes keep coming and every `IDLE` when none do, so a
-//! worker makes no system call. Who reads the journal flushes first and never waits for that.
+//! The collector looks at the queue every `PERIOD`, and before that only when a batch is full or bytes that wait to be
+//! read take half of their room. So a worker seldom makes a system call.
 
 mod answering;
 mod calls;
@@ -57,12 +57,13 @@ pub(crate) use self::note::spent;
 pub use self::traffic::Traffic;
 use crate::metrics::{Metrics, Sink};
 
-/// How long notes gather while they keep coming.
-const BATCH: Duration = Duration::from_millis(5);
+/// How long a note may wait to be collected: a wake-up by the worker that wrote it would cost its exchange more than
+/// anything else the journal does.
+const PERIOD: Duration = Duration::from_millis(20);
 
-/// How long the first note after a pause may wait: a wake-up by the worker that wrote it would cost
-/// its exchange more than anything else the journal does.
-const IDLE: Duration = Duration::from_millis(20);
+/// Notes of one batch: put into the journal under one lock, so that readers are never kept out for long. So many in
+/// the queue wake the collector before its time.
+const BATCH: usize = 512;
 
 /// Bounds of what is kept.
 #[derive(Debug, Clone)]
@@ -241,6 +242,9 @@ impl Recorder {
                 Arc::make_mut(&mut note).leave_unread();
             }
             self.shared.queue.push(note);
+            if self.shared.queue.len() == BATCH {
+                self.shared.wake();
+            }
         }
     }
 
@@ -367,7 +371,11 @@ impl Shared {
         // Workers that look at the same moment may go over the bound by one call each.
         let has_room = self.unread.load(Ordering::Relaxed) + bytes <= self.most_unread;
         if has_room {
-            self.unread.fetch_add(bytes, Ordering::Relaxed);
+            let before = self.unread.fetch_add(bytes, Ordering::Relaxed);
+            let half = self.most_unread / 2;
+            if before < half && before + bytes >= half {
+                self.wake();
+            }
         }
         has_room
     }

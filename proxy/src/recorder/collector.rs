@@ -10,11 +10,8 @@ use squall_journal::ring::Entry;
 use squall_profiles::facts::Kind;
 use squall_profiles::plan::Outcome as Verdicted;
 
-use super::{BATCH, Event, ExchangeNote, IDLE, Shared, lock};
+use super::{BATCH, Event, ExchangeNote, PERIOD, Shared, lock};
 use crate::metrics::Direction;
-
-/// Most notes put into the journal under one lock, so that readers are never kept out for long.
-const AT_ONCE: usize = 512;
 
 /// Longest URL and error kept, bytes.
 const TEXT: usize = 4096;
@@ -34,7 +31,7 @@ impl Collector {
         Self {
             shared,
             exchanges: Vec::new(),
-            taken: Vec::with_capacity(AT_ONCE),
+            taken: Vec::with_capacity(BATCH),
         }
     }
 
@@ -44,15 +41,15 @@ impl Collector {
             // Read before the queue is: what was pushed before someone asked is taken in by then.
             let asked = self.shared.flush.asked.load(Ordering::SeqCst);
             let stopping = self.shared.stopping.load(Ordering::SeqCst);
-            let was_busy = self.take_all();
+            self.take_all();
             self.answer_flush(asked);
             if stopping {
                 // Whoever flushes from now on must not wait for ever.
                 self.answer_flush(u64::MAX);
                 return;
             }
-            // Whoever flushes or stops ends the wait at once; workers never spend a wake-up on it.
-            std::thread::park_timeout(if was_busy { BATCH } else { IDLE });
+            // A full batch, a flush and the end cut the wait short.
+            std::thread::park_timeout(PERIOD);
         }
     }
 
@@ -64,19 +61,17 @@ impl Collector {
         }
     }
 
-    /// Empties the queue; whether there was anything.
-    fn take_all(&mut self) -> bool {
-        let mut any = false;
+    /// Empties the queue.
+    fn take_all(&mut self) {
         loop {
-            while self.taken.len() < AT_ONCE
+            while self.taken.len() < BATCH
                 && let Some(note) = self.shared.queue.pop()
             {
                 self.taken.push(note);
             }
             if self.taken.is_empty() {
-                return any;
+                return;
             }
-            any = true;
             self.take_in();
         }
     }

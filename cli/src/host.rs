@@ -184,7 +184,7 @@ fn taken(error: &str) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use squall_profiles::variables::Variables;
+    use squall_documents::Variables;
 
     use super::*;
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use squall_profiles::document;
 use squall_profiles::profile::{Profile, parse_file};
 
 use crate::config::environment;
@@ -38,7 +37,8 @@ pub(crate) fn read(file: &Path) -> Result<ProfileFile, Failure> {
         let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
         usage(&lines)
     })?;
-    let tree = document::read(&shown, &text).map_err(|error| usage(&[error.to_string()]))?;
+    let tree =
+        squall_documents::parse(&shown, &text).map_err(|error| usage(&[error.to_string()]))?;
     let (_, expanded) = profile.version();
     let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
     let variables = expanded.iter().map(own).collect();

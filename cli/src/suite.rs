@@ -9,9 +9,9 @@ use std::env::VarError;
 use std::path::Path;
 
 use serde_json::Value;
+use squall_documents::variables::{Variables, expand};
+use squall_documents::{At, Tree};
 use squall_harness::suite::{self, Suite, SuiteError};
-use squall_profiles::document::{self, At, Tree};
-use squall_profiles::variables::{Variables, expand};
 
 use crate::args::DEFAULT_SUITE;
 use crate::config::environment;
@@ -62,7 +62,7 @@ impl LocalSuite {
         };
         let (suite, mut document) =
             suite::read_local(file, text, variables, &open).map_err(told)?;
-        let tree = document::read(file, text).map_err(|error| told(vec![error]))?;
+        let tree = squall_documents::parse(file, text).map_err(|error| told(vec![error]))?;
         name(&mut document, file);
         let length = document.to_string().len();
         if length > LONGEST {

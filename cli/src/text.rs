@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use squall_profiles::error::Position;
+use squall_documents::Position;
 use squall_proxy::user_file;
 
 /// Why a file could not be read as text.

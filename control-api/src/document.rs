@@ -11,10 +11,8 @@ use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use squall_profiles::document::over_budget;
-use squall_profiles::limits::{Limited, Limits};
+use squall_documents::{Limited, Limits, Variables, over_budget};
 use squall_profiles::profile::{self, Profile};
-use squall_profiles::variables::Variables;
 
 use crate::problem::{Detail, Problem};
 use crate::trust::Sent;

@@ -8,7 +8,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, W
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
-use squall_profiles::error::ProfileError;
+use squall_documents::DocumentError;
 use squall_proxy::problem;
 
 use crate::credential::random_hex;
@@ -48,7 +48,7 @@ pub struct Detail {
 
 impl Detail {
     /// Something wrong with a text that was sent, and where in it.
-    pub(crate) fn located(error: &ProfileError) -> Self {
+    pub(crate) fn located(error: &DocumentError) -> Self {
         let place = error.position;
         let detail = if place.line == 0 {
             error.message.clone()
@@ -123,7 +123,7 @@ impl Problem {
 
     /// 422: a profile that makes no sense. Errors without a pointer say that the text could not be
     /// read at all.
-    pub(crate) fn profile(errors: &[ProfileError]) -> Self {
+    pub(crate) fn profile(errors: &[DocumentError]) -> Self {
         Self::invalid(errors.iter().map(Detail::located).collect())
     }
 

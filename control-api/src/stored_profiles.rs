@@ -19,8 +19,8 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use squall_documents::DocumentError;
 use squall_journal::quota::{OverQuota, Quota};
-use squall_profiles::error::ProfileError;
 use squall_profiles::library::{Library, RemoveError, Source};
 use squall_profiles::profile::Profile;
 use squall_proxy::chaos::{Chaos, EditError};
@@ -81,13 +81,13 @@ pub(crate) enum NotEdited<E> {
     /// The caller's guard, or the change itself.
     Refused(E),
     /// What is put makes no sense among the others.
-    Profile(ProfileError),
+    Profile(DocumentError),
     /// There is nothing to delete.
     Remove(RemoveError),
     /// It is in force, and would not be valid any more.
     InForce {
         profile: String,
-        source: ProfileError,
+        source: DocumentError,
     },
     /// There are too many.
     Quota(OverQuota),

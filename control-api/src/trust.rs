@@ -9,7 +9,7 @@ use std::fmt;
 
 use arc_swap::ArcSwap;
 use serde_json::Value;
-use squall_profiles::variables::{Variables, is_variable_name};
+use squall_documents::variables::{Variables, is_variable_name};
 
 /// What documents that arrive by API may do; a reload changes it for the next document.
 ///
@@ -111,7 +111,7 @@ impl Terms {
 
 #[cfg(test)]
 mod tests {
-    use squall_profiles::variables::expand;
+    use squall_documents::variables::expand;
 
     use super::*;
 

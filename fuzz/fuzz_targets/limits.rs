@@ -6,7 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use squall_profiles::glob::Glob;
 use squall_profiles::json_path;
-use squall_profiles::limits::{Limited, Limits};
+use squall_documents::{Limited, Limits};
 use squall_profiles::pattern::{self, Searched};
 
 fuzz_target!(|text: &str| {

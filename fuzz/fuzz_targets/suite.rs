@@ -9,7 +9,7 @@ use squall_harness::invariants::Subject;
 use squall_harness::outside::Told;
 use squall_harness::suite::{self, Active, Prompt, Suite};
 use squall_harness::trace::Trace;
-use squall_profiles::variables::Variables;
+use squall_documents::Variables;
 
 fuzz_target!(|text: &str| {
     match suite::parse("fuzz.yaml", text, Variables::Refused) {

@@ -34,15 +34,12 @@ pub(crate) mod without_effect;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use squall_profiles::error::{Position, ProfileError};
+use squall_documents::{DocumentError, Fields, Position};
 
 pub use self::judge::{Baseline, Judgement, Subject, Verdict};
-pub(crate) use self::model_judge::JUDGES;
-pub(crate) use self::reading::{SEVERITIES, parameters, read};
-pub(crate) use self::wire::METHODS;
+pub(crate) use self::reading::read;
 use crate::outside::Question;
 use crate::pattern::Pattern;
-use crate::suite::reader::Fields;
 use crate::suite::{Active, Prompt, Touched};
 
 /// One demand.
@@ -90,9 +87,7 @@ impl Invariant {
 /// Where an invariant stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvariantPlace {
-    /// The file.
-    pub file: String,
-    /// The place in it.
+    /// The position in its suite, whose files count on.
     pub position: Position,
     /// JSON pointer to it.
     pub pointer: String,
@@ -100,9 +95,9 @@ pub struct InvariantPlace {
 
 impl InvariantPlace {
     /// Something said of the invariant.
-    pub fn error(&self, message: impl Into<String>) -> ProfileError {
-        ProfileError {
-            file: self.file.clone(),
+    pub fn error(&self, message: impl Into<String>) -> DocumentError {
+        DocumentError {
+            file: String::new(),
             position: self.position,
             pointer: self.pointer.clone(),
             message: message.into(),
@@ -264,7 +259,7 @@ pub(crate) struct Kind {
     /// What it looks at.
     pub(crate) looks_at: LooksAt,
     /// Reads its parameters; `None` after an error.
-    pub(crate) read: fn(&mut Fields<'_, '_, '_>) -> Option<Box<dyn Check>>,
+    pub(crate) read: fn(&mut Fields<'_, '_>) -> Option<Box<dyn Check>>,
 }
 
 /// What a kind of invariant looks at.
@@ -279,7 +274,7 @@ pub(crate) enum LooksAt {
 impl Kind {
     const fn answer(
         name: &'static str,
-        read: fn(&mut Fields<'_, '_, '_>) -> Option<Box<dyn Check>>,
+        read: fn(&mut Fields<'_, '_>) -> Option<Box<dyn Check>>,
     ) -> Self {
         Self {
             name,

@@ -254,7 +254,7 @@ async fn ask_model(model: Option<&ModelClient>, question: Question) -> Vec<Asked
 
 #[cfg(test)]
 mod tests {
-    use squall_profiles::variables::Variables;
+    use squall_documents::Variables;
 
     use super::*;
     use crate::agents::testing::{Reply as Sent, Server};

@@ -5,7 +5,7 @@
 
 use fancy_regex::Expr;
 use regex_automata::meta::{BuildError, Regex};
-use squall_profiles::limits::{Limited, Limits};
+use squall_documents::{Limited, Limits, ValueReader};
 use squall_profiles::pattern::{self, PatternError, Searched};
 
 use crate::runner::is_late;
@@ -69,6 +69,23 @@ impl Pattern {
             written: written.to_owned(),
             engine,
         })
+    }
+
+    /// Reads an expression, `flags` in front of it.
+    pub(crate) fn read(value: &mut ValueReader<'_, '_>, flags: &str) -> Option<Self> {
+        let text = value.text()?;
+        Self::new(flags, &text.value, &value.reader.limits)
+            .map_err(|error| {
+                let found = value.reader.shown(text.position);
+                value.error(match error {
+                    PatternError::Syntax(why) => {
+                        let why = why.rsplit_once(": ").map_or(&*why, |(_, why)| why);
+                        format!("`{found}` is not a regular expression: {why}")
+                    }
+                    over => format!("`{found}` is not taken: {over}"),
+                });
+            })
+            .ok()
     }
 
     /// As it was written.

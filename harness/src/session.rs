@@ -4,14 +4,14 @@
 
 mod read;
 
+use squall_documents::DocumentError;
+use squall_documents::{self as documents, Reader, Source};
 use squall_journal::tape::Session;
-use squall_profiles::document;
-use squall_profiles::error::ProfileError;
 
-pub(crate) use self::read::{Read, session as of_tree};
+pub(crate) use self::read::{read, read_whole};
 
 /// One thing wrong with a session: `file:line:column: message`.
-pub type SessionError = ProfileError;
+pub type SessionError = DocumentError;
 
 /// Reads a session from YAML or JSON, or says all that is wrong with it.
 pub fn parse(file: &str, text: &str) -> Result<Session, Vec<SessionError>> {
@@ -23,23 +23,10 @@ pub fn parse_noting(
     file: &str,
     text: &str,
 ) -> Result<(Session, Vec<SessionError>), Vec<SessionError>> {
-    let tree = document::read(file, text).map_err(|error| vec![error])?;
-    let read = of_tree(&tree);
-    let told = |told: Vec<read::Wrong>| {
-        let told = told.into_iter();
-        told.map(|(position, pointer, message)| SessionError {
-            file: file.to_owned(),
-            position,
-            pointer,
-            message,
-        })
-        .collect()
-    };
-    if read.wrong.is_empty() {
-        Ok((read.session, told(read.notes)))
-    } else {
-        Err(told(read.wrong))
-    }
+    let tree = documents::parse(file, text).map_err(|error| vec![error])?;
+    let mut reader = Reader::new(Source::new(file, text));
+    let session = reader.read(&tree, read_whole);
+    reader.finish(session)
 }
 
 #[cfg(test)]

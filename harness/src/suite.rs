@@ -20,9 +20,7 @@ mod machine;
 mod model;
 mod mutations;
 mod prompts;
-pub mod reader;
 mod replays;
-mod schema;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -32,12 +30,14 @@ mod variables;
 use std::sync::Arc;
 
 use serde_json::Value;
-use squall_profiles::document::{self, At, Tree};
-use squall_profiles::error::ProfileError;
+use squall_documents::{
+    self as documents, DocumentError, Fields, Reader, Source, Tree, ValueReader, Variables,
+    describe,
+};
+use squall_journal::redact::Redactor;
 use squall_profiles::library::Library;
 use squall_profiles::profile::Profile;
 use squall_profiles::tools::ToolNames;
-use squall_profiles::variables::{Expanded, Variables};
 
 pub use self::agent::{Agent, Way};
 pub use self::contract::{Active, Contract, ContractPart, Isolation, Scenario};
@@ -49,18 +49,18 @@ pub use self::model::{Model, Provider};
 pub use self::mutations::{MutationType, Mutations};
 pub use self::prompts::Prompt;
 pub(crate) use self::prompts::read as read_prompts;
-use self::reader::{Fields, Reader};
-pub use self::replays::{Filter, FilterStatus, ReplaySession, Replays, Session, Source};
-pub use self::schema::{replay_schema, suite_schema};
+pub use self::replays::{Filter, FilterStatus, IncidentSource, ReplaySession, Replays, Session};
+pub(crate) use self::settings::glob;
 pub use self::settings::{
     Advanced, Certificate, Counters, Format, Output, Price, Prices, Scoring, Tools,
 };
 pub(crate) use self::told::told_members;
 pub use self::told::told_rules;
 use crate::invariants::{self, Invariant};
+use crate::session;
 
 /// One thing wrong with a suite, or only odd: `file:line:column: message`.
-pub type SuiteError = ProfileError;
+pub type SuiteError = DocumentError;
 
 /// An agent and what is demanded of it.
 #[derive(Debug)]
@@ -109,14 +109,13 @@ pub struct Suite {
     pub prices: Prices,
     /// What is allowed and changes nothing, or surely is not meant, each with its place.
     pub notes: Vec<SuiteError>,
-    /// What variables stood for: never to be shown.
-    pub expanded: Expanded,
+    /// Takes out what variables stood for.
+    pub redactor: Redactor,
 }
 
 /// Reads a suite, YAML or JSON. `file` is named in errors; `variables` says what `${VAR}` stands for.
 pub fn parse(file: &str, text: &str, variables: Variables<'_>) -> Result<Suite, Vec<SuiteError>> {
-    let (laid, written) = files::read(file, text, variables, None)?;
-    parse_tree(file, &laid, &written, variables)
+    of_files(file, &files::read(file, text, variables, None)?, variables)
 }
 
 /// The same with the files that it names, and the whole as the one document that the API takes: files in
@@ -127,10 +126,10 @@ pub fn read_local(
     variables: Variables<'_>,
     open: Open<'_>,
 ) -> Result<(Suite, Value), Vec<SuiteError>> {
-    let (laid, mut written) = files::read(file, text, variables, Some(open))?;
-    let suite = parse_tree(file, &laid, &written, variables)?;
-    variables::spell_out(&mut written, variables);
-    Ok((suite, written.value.to_json()))
+    let mut laid = files::read(file, text, variables, Some(open))?;
+    variables::spell_out(&mut laid.tree, variables);
+    let written = laid.tree.value.to_json();
+    Ok((of_files(file, &laid, variables)?, written))
 }
 
 /// Reads a contract that stands by itself, YAML or JSON: a suite's `contract:` block, whose `name` and
@@ -141,150 +140,141 @@ pub fn parse_contract(
     text: &str,
     variables: Variables<'_>,
 ) -> Result<(Contract, Vec<SuiteError>), Vec<SuiteError>> {
-    let library = Library::builtin();
-    let tools = ToolNames::default();
-    let written = document::read(name, text).map_err(|error| vec![error])?;
-    let what = "a contract: a map with `invariants` and `chaos_matrix`";
-    let read = read((name, text), &written, variables, what, |fields| {
-        let context = chaos::Context {
-            variables,
-            library: &library,
-            tools: &tools,
-            written: &written,
-            laid: &Laid::alone(name, text),
-        };
-        contract::alone(fields, context, name)
-    })?;
-    let mut notes = read.notes;
-    notes.extend(check::doubts_of_contract(&read.value));
+    let mut tree = documents::parse(name, text).map_err(|error| vec![error])?;
+    let mut reader = Reader::new(Source::new(name, text));
+    reader.expand(&mut tree, variables);
+    let contract = reader.read(&tree, |value| contract_alone(value, name));
+    let (contract, mut notes) = reader.finish(contract)?;
+    notes.extend(check::doubts_of_contract(&contract));
     notes.sort_by_key(|note| note.position);
-    Ok((read.value, notes))
+    Ok((contract, notes))
 }
 
-fn parse_tree(
-    file: &str,
-    laid: &Laid,
-    written: &At<Tree>,
-    variables: Variables<'_>,
-) -> Result<Suite, Vec<SuiteError>> {
-    let library = Library::builtin();
-    let what = "a map with `agent`, `golden_prompts` and `invariants`";
-    let read = read((file, &laid.text), written, variables, what, |fields| {
-        root(fields, written, laid, &library, variables)
-    });
-    let read = match read {
-        Ok(read) if !laid.lacks_files() => read,
-        Ok(_) => return Err(laid.all_led_back(Vec::new())),
-        Err(errors) => return Err(laid.all_led_back(errors)),
+fn contract_alone(value: &mut ValueReader<'_, '_>, name: &str) -> Option<Contract> {
+    let (library, tools) = (Library::builtin(), ToolNames::default());
+    let context = chaos::Context {
+        library: &library,
+        tools: &tools,
     };
-    let mut notes = read.notes;
-    notes.extend(check::doubts(&read.value));
-    notes.sort_by_key(|note| note.position);
-    Ok(Suite {
-        file: file.into(),
-        text: laid.text.as_str().into(),
-        notes: notes.into_iter().map(|note| laid.led_back(note)).collect(),
-        expanded: read.expanded,
-        ..read.value
+    let what = "a contract: a map with `invariants` and `chaos_matrix`";
+    value.fields(what, |fields| contract::alone(fields, context, name))
+}
+
+/// The JSON Schema (draft 2020-12) of a suite.
+pub fn suite_schema() -> Value {
+    describe("Suite", "An agent and what is demanded of it.", root)
+}
+
+/// The JSON Schema of a contract that stands by itself.
+pub fn contract_schema() -> Value {
+    describe("Contract", "Invariants × scenarios.", |value| {
+        contract_alone(value, "")
     })
 }
 
-/// What was read, and what was noticed.
-struct Read<T> {
-    value: T,
-    notes: Vec<SuiteError>,
-    expanded: Expanded,
+/// The JSON Schema of a replay session.
+pub fn replay_schema() -> Value {
+    describe(
+        "Replay session",
+        "A production incident.",
+        session::read_whole,
+    )
 }
 
-fn read<T>(
-    (file, text): (&str, &str),
-    written: &At<Tree>,
-    variables: Variables<'_>,
-    what: &str,
-    root: impl FnOnce(&mut Fields<'_, '_, '_>) -> Option<T>,
-) -> Result<Read<T>, Vec<SuiteError>> {
-    let mut reader = Reader::new(file, text, variables::places(written));
-    let mut tree = written.clone();
-    let expanded = variables::expand(&mut reader, &mut tree, variables);
-    reader.redactor = expanded.redactor();
-    let value = reader.fields(&tree, what, root);
-    let mut errors = std::mem::take(&mut reader.errors);
-    errors.sort_by_key(|error| error.position);
-    errors.dedup();
-    match value.flatten() {
-        Some(value) if errors.is_empty() => Ok(Read {
-            value,
-            notes: reader.notes,
-            expanded,
-        }),
-        _ => Err(errors),
-    }
+fn of_files(file: &str, laid: &Laid, variables: Variables<'_>) -> Result<Suite, Vec<SuiteError>> {
+    let mut tree = laid.tree.clone();
+    variables::spell_out(&mut tree, variables);
+    let mut reader = Reader::new(laid.source.clone());
+    reader.expand(&mut tree, variables);
+    let suite = reader.read(&tree, root);
+    let secret = reader.expanded();
+    let (suite, mut notes) = match reader.finish(suite) {
+        Ok(read) if !laid.lacks_files() => read,
+        Ok(_) => return Err(laid.and_unread(Vec::new())),
+        Err(errors) => return Err(laid.and_unread(errors)),
+    };
+    let doubts = check::doubts(&suite).into_iter();
+    notes.extend(doubts.map(|doubt| laid.source.placed(doubt)));
+    notes.sort_by_key(|note| note.position);
+    Ok(Suite {
+        file: file.into(),
+        text: laid.source.text().into(),
+        notes,
+        redactor: Redactor::with_values(secret.values().map(str::to_owned)),
+        ..suite
+    })
 }
 
-fn root(
-    fields: &mut Fields<'_, '_, '_>,
-    written: &At<Tree>,
-    laid: &Laid,
-    library: &Library,
-    variables: Variables<'_>,
-) -> Option<Suite> {
-    let version = fields.text("version").map(|text| text.value);
-    let name = fields.name("name").map(|name| name.value);
-    let description = fields.text("description").map(|text| text.value);
+fn root(value: &mut ValueReader<'_, '_>) -> Option<Suite> {
+    let what = "a map with `agent`, `golden_prompts` and `invariants`";
+    value.fields(what, read)
+}
+
+fn read(fields: &mut Fields<'_, '_>) -> Option<Suite> {
+    let library = Library::builtin();
+    let about = "Of the file's own; nothing depends on it.";
+    let version = fields.text("version", about);
+    let name = fields.name("name", "Name of its runs; default: the file's name.");
+    let description = fields.text("description", "What the suite is for.");
     let tools = settings::tools(fields);
     let context = chaos::Context {
-        variables,
-        library,
+        library: &library,
         tools: &tools.names,
-        written,
-        laid,
     };
-    if !fields.has("agent") {
-        fields.missing(
-            "agent",
-            "how the agent is reached: `agent: {endpoint: http://localhost:8000/invoke}`",
-        );
-    }
-    let agent = fields.read("agent", |reader, node| {
-        reader.fields(node, "a map with `endpoint`", agent::read)?
-    });
-    let model = model(fields);
-    let embeddings = fields.read("embeddings", |reader, node| {
-        reader.fields(node, "a map with `name` and `base_url`", embeddings::read)?
-    });
-    let mutations = fields.read("mutations", |reader, node| {
-        reader.fields(node, "a map of settings", mutations::read)
-    });
-    let golden_prompts = prompts::read(fields, "golden_prompts");
-    let invariants = invariants::read(fields, false);
-    let chaos = fields.read("chaos", |reader, node| chaos::read(reader, node, context));
-    let matrix = fields.read("chaos_matrix", |reader, node| {
-        contract::scenarios(reader, node, context)
-    });
-    let contract = fields.read("contract", |reader, node| {
-        contract::read(reader, node, context, matrix.as_ref())
-    });
-    let replays = fields.read("replays", |reader, node| {
-        reader.fields(node, "a map with `sessions` or `sources`", replays::read)
-    });
-    let scoring = fields.read("scoring", settings::scoring);
-    let output = fields.read("output", |reader, node| {
-        reader.fields(node, "a map of settings", settings::output)
-    });
-    let mut output = output.unwrap_or_default();
-    let advanced = fields.read("advanced", |reader, node| {
-        reader.fields(node, "a map of settings", |fields| {
-            settings::advanced(fields, &mut output)
+    fields.require(
+        "agent",
+        "how the agent is reached: `agent: {endpoint: http://localhost:8000/invoke}`",
+    );
+    let agent = fields.field("agent", "The agent under test.", |value| {
+        value.named("Agent", |value| {
+            value.fields("a map with `endpoint`", agent::read)
         })
     });
-    let certificate = settings::certificate(fields);
+    let model = model(fields);
+    let what = "a map with `name` and `base_url`";
+    let about = "An endpoint of embeddings, by which texts are compared.";
+    let embeddings = fields.block("embeddings", about, what, embeddings::read);
+    let settings = "a map of settings";
+    let about = "How golden prompts are changed.";
+    let mutations = fields.block("mutations", about, settings, |fields| {
+        Some(mutations::read(fields))
+    });
+    let golden_prompts = prompts::read(fields, "golden_prompts", "What the agent is asked.");
+    let invariants = invariants::read(fields, "What must hold.", false);
+    let chaos = fields.field("chaos", "Chaos of `squall chaos`.", |value| {
+        chaos::read(value, context)
+    });
+    let matrix = fields.field("chaos_matrix", "A contract's scenarios.", |value| {
+        contract::scenarios(value, context)
+    });
+    let about = "Invariants × scenarios, or the name or file of them.";
+    let contract = fields.field("contract", about, |value| {
+        contract::read(value, context, matrix)
+    });
+    let about = "Incidents that must not happen again.";
+    let what = "a map with `sessions` or `sources`";
+    let replays = fields.block("replays", about, what, |fields| Some(replays::read(fields)));
+    let about = "Weights of the parts of the overall score; together 1.";
+    let scoring = fields.field("scoring", about, settings::scoring);
+    let output = fields.block("output", "Where reports go.", settings, |fields| {
+        Some(settings::output(fields))
+    });
+    let mut output = output.unwrap_or_default();
+    let advanced = fields.block("advanced", "How runs are made.", settings, |fields| {
+        Some(settings::advanced(fields, &mut output))
+    });
+    let what = "a map with `tester_name`, `pass_threshold` and `output_format`";
+    let about = "What certificates of runs say.";
+    let certificate = fields.block("certificate", about, what, |fields| {
+        Some(settings::certificate(fields))
+    });
     let prices = settings::prices(fields);
-    demanded(fields, has_replays(written));
+    demanded(fields);
     if let (Some(agent), Some(prompts)) = (&agent, &golden_prompts) {
-        check::template(fields, written, agent, prompts);
+        check::template(fields, agent, prompts);
     }
     if let Some(replays) = &replays {
-        check::contracts_of_sessions(fields, written, contract.as_ref(), replays);
+        check::contracts_of_sessions(fields, contract.as_ref(), replays);
     }
     let of_contract = match &contract {
         Some(ContractPart::Written(contract)) => &contract.invariants[..],
@@ -294,9 +284,9 @@ fn root(
     Some(Suite {
         file: "".into(),
         text: "".into(),
-        version: version.unwrap_or_else(|| "1.0".to_owned()),
-        name,
-        description,
+        version: version.map_or_else(|| "1.0".to_owned(), |version| version.value),
+        name: name.map(|name| name.value),
+        description: description.map(|text| text.value),
         agent: agent?,
         model,
         embeddings,
@@ -310,22 +300,25 @@ fn root(
         scoring: scoring.unwrap_or_default(),
         output,
         advanced: advanced.unwrap_or_default(),
-        certificate,
+        certificate: certificate.unwrap_or_default(),
         tools,
         prices,
         notes: Vec::new(),
-        expanded: Expanded::default(),
+        redactor: Redactor::default(),
     })
 }
 
 /// `model:`, which some of flakestorm's documents call `llm:`.
-fn model(fields: &mut Fields<'_, '_, '_>) -> Option<Model> {
-    let mut read = |name| {
-        fields.read(name, |reader, node| {
-            reader.fields(node, "a map with `provider` and `name`", model::read)?
+fn model(fields: &mut Fields<'_, '_>) -> Option<Model> {
+    let mut read = |name, about| {
+        fields.field(name, about, |value| {
+            value.named("Model", |value| {
+                value.fields("a map with `provider` and `name`", model::read)
+            })
         })
     };
-    let (model, other) = (read("model"), read("llm"));
+    let model = read("model", "The model that writes mutations and judges.");
+    let other = read("llm", "The same as `model`.");
     if fields.has("model") && fields.has("llm") {
         fields.error(
             "llm",
@@ -349,7 +342,7 @@ impl Suite {
 
 /// What a model judges needs one.
 fn judged_by_a_model<'i>(
-    fields: &mut Fields<'_, '_, '_>,
+    fields: &mut Fields<'_, '_>,
     invariants: impl Iterator<Item = &'i Invariant>,
 ) {
     if fields.has("model") || fields.has("llm") {
@@ -361,20 +354,20 @@ fn judged_by_a_model<'i>(
              name: gpt-4o-mini, api_key: ${{OPENAI_API_KEY}}}}`",
             invariant.id
         );
-        let error = invariant.place.error(message);
-        fields.reader.errors.push(error);
+        let place = &invariant.place;
+        let error = |reader: &mut Reader| reader.error(place.position, message);
+        fields.reader.below_pointer(&place.pointer, error);
     }
 }
 
-/// Whether incidents, or where more come from, are written, whatever may be wrong with them.
-fn has_replays(written: &At<Tree>) -> bool {
-    let lists = ["/replays/sessions", "/replays/sources"];
-    let mut lists = lists.iter().map(|list| written.nearest(list));
-    lists.any(|list| matches!(&list.value, Tree::List(items) if !items.is_empty()))
-}
-
 /// A suite asks something and demands something.
-fn demanded(fields: &mut Fields<'_, '_, '_>, replays: bool) {
+fn demanded(fields: &mut Fields<'_, '_>) {
+    // Incidents, or where more come from, whatever may be wrong with them.
+    let replays = fields.node("replays").is_some_and(|replays| {
+        let lists = ["/sessions", "/sources"];
+        let mut lists = lists.iter().map(|list| &replays.nearest(list).value);
+        lists.any(|list| matches!(list, Tree::List(items) if !items.is_empty()))
+    });
     if !fields.has("golden_prompts") && !replays {
         fields.missing("golden_prompts", "what the agent is asked, a list of texts");
     }

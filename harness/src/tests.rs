@@ -5,7 +5,7 @@
 //! incidents and importing them, which no run does; 41 is about recording; 56, 58 and 59
 //! about figures, code and tests that Squall has no twin of.
 
-use squall_profiles::variables::Variables;
+use squall_documents::Variables;
 
 use crate::answer::Answer;
 use crate::invariants::testing::{

@@ -3,8 +3,8 @@
 use std::env::VarError;
 use std::path::Path;
 
+use squall_documents::Variables;
 use squall_harness::suite::{self, ContractPart, Suite};
-use squall_profiles::variables::Variables;
 
 fn environment(name: &str) -> Result<String, VarError> {
     match name {

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use squall_documents::Variables;
 use squall_harness::{session, suite};
-use squall_profiles::variables::Variables;
 
 fn page(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");

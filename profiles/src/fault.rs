@@ -6,6 +6,7 @@ mod stream;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use squall_documents::Fields;
 
 pub use self::stream::{
     CallError, Instead, ResponseDrift, Rewrite, Severity, StreamFault, TextDrift, WrongCall,
@@ -20,10 +21,7 @@ use crate::faults::network::NetworkFault;
 use crate::faults::tool::ToolFault;
 use crate::glob::Glob;
 use crate::plan::{Amount, Plan, RequestEdit, VerdictIndex};
-use crate::profile::conditions::in_model_input;
-use crate::profile::modes::Mode;
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
+use crate::profile::modes::{MODEL_INPUT, Mode};
 
 /// One way to fail.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,13 +53,16 @@ macro_rules! ask {
 
 impl Fault {
     /// Reads the parameters of a mode; what is wrong with them is noted.
-    pub(crate) fn read(mode: &Mode, raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        mode.wants(raw, reader);
-        match (mode.read)(raw, reader)? {
-            Self::Tool(fault) if in_model_input(raw) => {
-                let told = Self::Told(Tools::read(raw, reader), fault);
-                mode.can_be_told.then_some(told)
-            }
+    pub(crate) fn read(mode: &Mode, fields: &mut Fields<'_, '_>, tools: &Tools) -> Option<Self> {
+        mode.wants(fields);
+        let about = "`model_input` for tools that run inside the agent: what the model is told of their results \
+                     changes.";
+        let is_told = mode.can_be_told
+            && fields
+                .word("at", about, "place", &[(MODEL_INPUT, ())])
+                .is_some();
+        match (mode.read)(fields, tools)? {
+            Self::Tool(fault) if is_told => Some(Self::Told(tools.clone(), fault)),
             fault => Some(fault),
         }
     }
@@ -196,12 +197,6 @@ pub enum TlsFailure {
 pub struct Tools(pub(crate) Option<Glob>);
 
 impl Tools {
-    /// Those that a rule's `tool` names, whose conditions were read before.
-    pub(crate) fn read(raw: &RawRule, reader: &Reader) -> Self {
-        let named = raw.tool.as_ref();
-        Self(named.and_then(|tool| reader.globs.get(&tool.value).cloned()))
-    }
-
     /// Whether a tool of this name is one of them; `None` stands for one that goes without.
     pub fn has(&self, name: Option<&str>) -> bool {
         let tools = self.0.as_ref();

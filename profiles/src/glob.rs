@@ -10,7 +10,7 @@ use std::sync::Arc;
 use memchr::memmem;
 
 use crate::facts::CanonicalUrl;
-use crate::limits::{Limited, Limits, OverLimit};
+use squall_documents::{Limited, Limits, OverLimit};
 
 /// Longest glob as it is written, bytes.
 const LONGEST: usize = 100_000;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use serde_json_path::{JsonPath, NodeList};
 
-use crate::limits::{Limited, Limits, OverLimit};
+use squall_documents::{Limited, Limits, OverLimit};
 
 /// Longest path, bytes.
 const LONGEST: usize = 1_000;

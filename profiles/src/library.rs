@@ -5,12 +5,12 @@ mod builtin;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
-use crate::error::{ProfileError, did_you_mean};
 use crate::profile::{self, Extends, NONE, Profile, is_profile_name, stem};
 use crate::rule::Rule;
 use crate::ruleset::RuleSet;
 use crate::tools::ToolNames;
-use crate::variables::Variables;
+use squall_documents::Variables;
+use squall_documents::{DocumentError, did_you_mean};
 
 /// Profiles by name: API over file over built-in. Changing it gives a new library; clones share
 /// their profiles.
@@ -96,7 +96,7 @@ impl Library {
         file: &str,
         text: &str,
         variables: Variables<'_>,
-    ) -> Result<Self, Vec<ProfileError>> {
+    ) -> Result<Self, Vec<DocumentError>> {
         let profile = profile::parse_file(file, text, variables)?;
         let name = profile
             .name
@@ -106,7 +106,7 @@ impl Library {
         if let Some(other) = self.file_of(&name).filter(|other| *other != file) {
             let message =
                 format!("{other} has a profile called `{name}` too; give one of them another name");
-            return Err(vec![ProfileError::whole(file, message)]);
+            return Err(vec![DocumentError::whole(file, message)]);
         }
         Ok(self.with(name, Source::File, profile))
     }
@@ -135,7 +135,7 @@ impl Library {
         workspace: &str,
         name: &str,
         profile: Profile,
-    ) -> Result<Self, ProfileError> {
+    ) -> Result<Self, DocumentError> {
         let view = self.of_workspace(workspace).with_api(name, profile)?;
         let mut library = self.clone();
         if let Some((Source::Api, profile)) = view.get(name) {
@@ -159,11 +159,11 @@ impl Library {
     }
 
     /// This library with a profile put by the API under `name`. What it extends must be there.
-    pub fn with_api(&self, name: &str, profile: Profile) -> Result<Self, ProfileError> {
+    pub fn with_api(&self, name: &str, profile: Profile) -> Result<Self, DocumentError> {
         check_name(name, &profile.file)?;
         if let Some(own) = profile.name.as_ref().filter(|own| *own != name) {
             let message = format!("it is put as `{name}` and names itself `{own}`; make them one");
-            return Err(ProfileError::whole(&profile.file, message));
+            return Err(DocumentError::whole(&profile.file, message));
         }
         let library = self.with(name.to_owned(), Source::Api, profile);
         library.rules_of(name)?;
@@ -240,7 +240,7 @@ impl Library {
     }
 
     /// The rules of a profile and of all it extends, compiled. `none` is the empty set.
-    pub fn rule_set(&self, name: &str, tools: &ToolNames) -> Result<RuleSet, ProfileError> {
+    pub fn rule_set(&self, name: &str, tools: &ToolNames) -> Result<RuleSet, DocumentError> {
         if name == NONE {
             return Ok(RuleSet::default());
         }
@@ -253,20 +253,20 @@ impl Library {
         &self,
         profile: &Profile,
         tools: &ToolNames,
-    ) -> Result<RuleSet, ProfileError> {
+    ) -> Result<RuleSet, DocumentError> {
         RuleSet::compile(self.flatten(profile.name.as_deref(), profile)?, tools)
     }
 
     /// What is wrong between profiles: names that are extended and not there, and cycles.
-    pub fn check(&self) -> Vec<ProfileError> {
+    pub fn check(&self) -> Vec<DocumentError> {
         let broken = self.names().filter_map(|name| self.rules_of(name).err());
         broken.collect()
     }
 
-    fn rules_of(&self, name: &str) -> Result<Vec<Arc<Rule>>, ProfileError> {
+    fn rules_of(&self, name: &str) -> Result<Vec<Arc<Rule>>, DocumentError> {
         let Some((_, profile)) = self.get(name) else {
             let hint = did_you_mean(name, self.names());
-            return Err(ProfileError::whole(
+            return Err(DocumentError::whole(
                 "profiles",
                 format!("unknown profile `{name}`{hint}"),
             ));
@@ -280,7 +280,7 @@ impl Library {
         &self,
         name: Option<&str>,
         profile: &Profile,
-    ) -> Result<Vec<Arc<Rule>>, ProfileError> {
+    ) -> Result<Vec<Arc<Rule>>, DocumentError> {
         let mut walk = Walk::new(self);
         walk.path.extend(name.map(str::to_owned));
         walk.enter(profile)?;
@@ -333,7 +333,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn enter(&mut self, profile: &Profile) -> Result<(), ProfileError> {
+    fn enter(&mut self, profile: &Profile) -> Result<(), DocumentError> {
         for rule in &profile.rules {
             if self.ids.insert(rule.id.clone()) {
                 self.rules.push(rule.clone());
@@ -350,9 +350,9 @@ impl<'a> Walk<'a> {
         profile: &Profile,
         index: usize,
         extends: &Extends,
-    ) -> Result<(), ProfileError> {
+    ) -> Result<(), DocumentError> {
         let name = &extends.name;
-        let error = |message: String| ProfileError {
+        let error = |message: String| DocumentError {
             file: profile.file.to_string(),
             position: extends.position,
             pointer: format!("/extends/{index}"),
@@ -380,7 +380,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn check_name(name: &str, file: &str) -> Result<(), ProfileError> {
+fn check_name(name: &str, file: &str) -> Result<(), DocumentError> {
     if is_profile_name(name) {
         return Ok(());
     }
@@ -389,5 +389,5 @@ fn check_name(name: &str, file: &str) -> Result<(), ProfileError> {
     } else {
         format!("`{name}` is no profile's name; allowed are 1 to 64 of a-z, 0-9, `_` and `-`")
     };
-    Err(ProfileError::whole(file, message))
+    Err(DocumentError::whole(file, message))
 }

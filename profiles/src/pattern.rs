@@ -4,7 +4,7 @@ use regex_automata::meta::{BuildError, Config, Regex};
 use regex_automata::nfa::thompson::WhichCaptures;
 use regex_automata::util::syntax;
 
-use crate::limits::{Limited, Limits, OverLimit};
+use squall_documents::{Limited, Limits, OverLimit};
 
 /// Longest expression, bytes.
 const LONGEST: usize = 20_000;

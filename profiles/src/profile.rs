@@ -1,45 +1,26 @@
 //! A profile: a named set of rules, read from a file or an API document.
 //!
-//! Reading has two steps. First the text becomes flat raw structs that mirror it and keep every
-//! position; then those become typed rules, and everything they say that makes no sense is reported
-//! at once, with file, line, column, what was found, what is allowed, and the nearest valid word.
+//! Everything that makes no sense is reported at once, with file, line, column, what was found, what is allowed, and
+//! the nearest valid word.
 
-mod attacks;
-pub(crate) mod conditions;
-mod expansion;
+pub(crate) mod amounts;
+mod conditions;
 mod ids;
-pub(crate) mod located;
-mod misshapen;
 pub(crate) mod modes;
-mod part;
-pub(crate) mod places;
-pub(crate) mod raw;
-pub(crate) mod reader;
 mod rules;
-pub(crate) mod scalar;
-pub(crate) mod shape;
 mod triggers;
 
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
 use serde_json::Value;
-
-use self::expansion::Strings;
-pub(crate) use self::ids::unknown_rule;
-use self::located::{At, OneOrMany, Tree};
-use self::misshapen::Shape;
-use self::part::Part;
-use self::places::Places;
-use self::raw::{RawChaos, RawProfile, RawRule};
-use self::reader::Reader;
-use self::rules::Written;
-use self::shape::Read;
-use crate::error::{self, Position, ProfileError};
-use crate::limits::Limits;
-use crate::rule::{Family, Rule};
-use crate::variables::{Expanded, Variables};
+use squall_documents::{
+    At, DocumentError, Expanded, Fields, Kind, Position, Reader, Source, Tree, ValueReader,
+    Variables, parse as parse_tree,
+};
 use squall_journal::redact::Redactor;
+
+pub(crate) use self::ids::unknown_rule;
+use crate::rule::{Family, Rule};
 
 /// A named set of rules, checked and typed, with the profiles it extends not yet looked up.
 #[derive(Debug, Clone)]
@@ -90,7 +71,7 @@ fn is_word(name: &str) -> bool {
 
 /// Reads a profile that somebody sent, from YAML or JSON; a variable in it is an error. `file` is named
 /// in errors, and its stem stands for the name of a profile that has none.
-pub fn parse(file: &str, text: &str) -> Result<Profile, Vec<ProfileError>> {
+pub fn parse(file: &str, text: &str) -> Result<Profile, Vec<DocumentError>> {
     parse_file(file, text, Variables::Refused)
 }
 
@@ -99,83 +80,13 @@ pub fn parse_file(
     file: &str,
     text: &str,
     variables: Variables<'_>,
-) -> Result<Profile, Vec<ProfileError>> {
-    let source = Source {
-        file,
-        text,
-        variables,
-        places: &Places::default(),
-        is_part: false,
-        limits: &Limits::default(),
-    };
-    read_all(source, &profile_of)
-}
-
-/// Reads a profile that is a part of another document, of which `tree` has the places, and `limits` what
-/// is left of them: [`parse_file`].
-pub fn parse_tree(
-    file: &str,
-    tree: &At<Tree>,
-    variables: Variables<'_>,
-    limits: &Limits,
-) -> Result<Profile, Vec<ProfileError>> {
-    let text = tree.value.to_line();
-    let source = Source {
-        file,
-        text: &text,
-        variables,
-        places: &places_of(&text, tree),
-        is_part: false,
-        limits,
-    };
-    read_all(source, &profile_of)
-}
-
-fn profile_of(read: Read<RawProfile>, source: Source<'_>) -> Result<Profile, Vec<ProfileError>> {
-    let Read {
-        raw,
-        redactor,
-        expanded,
-    } = read;
-    let Source { file, text, .. } = source;
-    let mut reader = Reader::new(file, redactor.clone(), source.places.clone(), source.limits);
-    let name = raw.name.as_ref().map(|at| read_name(at, &mut reader));
-    let extends = raw.extends.as_ref().map(|at| &at.value);
-    let extends = extends.map_or_else(Vec::new, |names| read_extends(names, &mut reader));
-    let owner = name.clone().unwrap_or_else(|| stem(file).to_owned());
-    let beside = RawChaos {
-        network_faults: raw.network_faults,
-        tool_faults: raw.tool_faults,
-        llm_faults: raw.llm_faults,
-        context_attacks: raw.context_attacks,
-    };
-    let rules = if let Some(chaos) = &raw.chaos {
-        refuse_beside_chaos(&beside, &mut reader);
-        reader.below("chaos", |reader| read_chaos(&owner, &chaos.value, reader))
-    } else {
-        read_chaos(&owner, &beside, &mut reader)
-    };
-    if extends.is_empty() {
-        ids::check_references(&rules, &mut reader);
-    }
-    finish(
-        reader,
-        Profile {
-            name,
-            description: raw.description.map(|at| at.value),
-            extends,
-            rules,
-            file: file.into(),
-            text: text.into(),
-            expanded: Arc::new(expanded),
-            redactor,
-        },
-    )
+) -> Result<Profile, Vec<DocumentError>> {
+    read_text(file, text, variables, read)
 }
 
 /// Reads inline chaos: what a profile has under `chaos:`, alone. `name` stands for the profile's
 /// name in verdicts.
-pub fn parse_chaos(file: &str, name: &str, text: &str) -> Result<Profile, Vec<ProfileError>> {
+pub fn parse_chaos(file: &str, name: &str, text: &str) -> Result<Profile, Vec<DocumentError>> {
     parse_chaos_with(file, name, text, Variables::Refused)
 }
 
@@ -185,114 +96,138 @@ pub fn parse_chaos_with(
     name: &str,
     text: &str,
     variables: Variables<'_>,
-) -> Result<Profile, Vec<ProfileError>> {
-    let source = Source {
-        file,
-        text,
-        variables,
-        places: &Places::default(),
-        is_part: false,
-        limits: &Limits::default(),
-    };
-    read_all(source, &|read, source| chaos_of(name, read, source))
+) -> Result<Profile, Vec<DocumentError>> {
+    read_text(file, text, variables, |value| {
+        value.fields("a map of families of rules", |fields| {
+            Some(read_part(fields, name, false))
+        })
+    })
 }
 
-fn chaos_of(
-    name: &str,
-    read: Read<RawChaos>,
-    source: Source<'_>,
-) -> Result<Profile, Vec<ProfileError>> {
-    let Read {
-        raw,
-        redactor,
-        expanded,
-    } = read;
-    let Source { file, text, .. } = source;
-    let mut reader = Reader::new(file, redactor.clone(), source.places.clone(), source.limits);
-    let rules = read_chaos(name, &raw, &mut reader);
-    ids::check_references(&rules, &mut reader);
-    finish(
-        reader,
-        Profile {
-            name: Some(name.to_owned()),
-            description: None,
-            extends: Vec::new(),
-            rules,
-            file: file.into(),
-            text: text.into(),
-            expanded: Arc::new(expanded),
-            redactor,
-        },
-    )
+fn read_text(
+    file: &str,
+    text: &str,
+    variables: Variables<'_>,
+    read: impl FnOnce(&mut ValueReader<'_, '_>) -> Option<Profile>,
+) -> Result<Profile, Vec<DocumentError>> {
+    let mut tree = parse_tree(file, text).map_err(|error| vec![error])?;
+    let mut reader = Reader::new(Source::new(file, text));
+    reader.expand(&mut tree, variables);
+    let mut profile = reader.read(&tree, read);
+    if let Some(profile) = &mut profile {
+        profile.text = text.into();
+        profile.expands(&reader, &tree);
+    }
+    reader.finish(profile).map(|(profile, _)| profile)
 }
 
-/// A text that is read.
-#[derive(Clone, Copy)]
-struct Source<'s> {
-    file: &'s str,
-    text: &'s str,
-    variables: Variables<'s>,
-    /// Where what it says stands.
-    places: &'s Places,
-    /// Whether it is what is left of one that was not whole.
-    is_part: bool,
-    /// What it may make of itself.
-    limits: &'s Limits,
+pub(crate) fn read(value: &mut ValueReader<'_, '_>) -> Option<Profile> {
+    let file = value.reader.source().place(value.position()).0.clone();
+    value.fields("a map of fields", |fields| {
+        let about =
+            "`[a-z0-9_-]`, at most 64 characters; default: the file's name without extension.";
+        let name = fields.parsed("name", about, name);
+        let owner = name.as_deref().unwrap_or(stem(&file));
+        let mut profile = read_beside(fields, owner);
+        profile.name = name;
+        Some(profile)
+    })
 }
 
-/// What makes a profile of a text that was read.
-type Build<'b, T> = &'b dyn Fn(Read<T>, Source<'_>) -> Result<Profile, Vec<ProfileError>>;
+fn name(name: &str) -> Result<String, String> {
+    if name == NONE {
+        return Err(
+            "`name: none`: `none` stands for no chaos at all; choose another name".to_owned(),
+        );
+    }
+    if is_word(name) {
+        return Ok(name.to_owned());
+    }
+    Err(format!(
+        "`name: {name}`: allowed are 1 to {LONGEST_NAME} of a-z, 0-9, `_` and `-`"
+    ))
+}
 
-/// Reads a text, and if parts of it cannot be read, what is left without them: so that all is told that is
-/// wrong with it.
-fn read_all<T: DeserializeOwned + Strings + Shape>(
-    source: Source<'_>,
-    build: Build<'_, T>,
-) -> Result<Profile, Vec<ProfileError>> {
-    let unread = match shape::read::<T>(source.file, source.text, source.variables) {
-        Ok(read) => return build(read, source),
-        Err(unread) => unread,
-    };
-    let part = unread
-        .tree
-        .as_ref()
-        .filter(|_| !error::is_full(&unread.errors));
-    let part = part.and_then(|tree| Part::of(tree, &unread.errors));
-    let more = part.map_or_else(Vec::new, |part| {
-        let text = part.tree.value.to_line();
-        let source = Source {
-            text: &text,
-            places: &places_of(&text, &part.tree).and_then(source.places),
-            is_part: true,
-            // What was read of it before has gone.
-            limits: &Limits::default(),
-            ..source
-        };
-        part.led_back(read_all(source, build).err().unwrap_or_default())
+/// What a profile has beside its name: the families stand under `chaos`, or beside it.
+fn read_beside(fields: &mut Fields<'_, '_>, owner: &str) -> Profile {
+    let mut profile = Profile::begun(fields, owner);
+    profile.description = description(fields);
+    profile.extends = read_extends(fields);
+    let is_whole = profile.extends.is_empty();
+    let within = fields.field("chaos", "The rules, by family.", |value| {
+        value.named("Chaos", |value| {
+            value.fields("a map of families of rules", |fields| {
+                Some(rules::read(fields, owner, 0, is_whole))
+            })
+        })
     });
-    let mut errors = match unread.tree {
-        // What is left over of a document is told of, and not the text that was made of it.
-        None if source.is_part => Vec::new(),
-        Some(_) | None => unread.errors,
-    };
-    for error in &mut errors {
-        error.position = source.places.of(error.position);
+    profile.rules = rules::read(fields, owner, 0, is_whole);
+    if let Some(rules) = within {
+        // One of both was surely forgotten.
+        for family in Family::ALL.map(Family::as_str) {
+            if fields.has(family) {
+                fields.error(
+                    family,
+                    format!("`{family}` stands beside `chaos`; move it in"),
+                );
+            }
+        }
+        profile.rules = rules;
     }
-    for error in more {
-        error::note(&mut errors, error);
-    }
-    errors.sort_by_key(|error| error.position);
-    Err(errors)
+    profile
 }
 
-/// From places in a text to those in the tree that it was made from.
-fn places_of(text: &str, tree: &At<Tree>) -> Places {
-    // A text that cannot be read has no places to tell of.
-    let read = shape::from_str::<At<Tree>>(text);
-    read.map_or_else(|_| Places::default(), |read| Places::between(&read, tree))
+fn description(fields: &mut Fields<'_, '_>) -> Option<String> {
+    let description = fields.text("description", "What it is for, in a sentence.");
+    description.map(|text| text.value)
+}
+
+/// Reads a profile that is a part of another document, the map that is read: its families of rules, and with
+/// `may_extend` what it extends and a description. [`Profile::is_written_in`] gives it its text.
+pub fn read_part(fields: &mut Fields<'_, '_>, name: &str, may_extend: bool) -> Profile {
+    let mut profile = Profile::begun(fields, name);
+    if may_extend {
+        profile.description = description(fields);
+        profile.extends = read_extends(fields);
+    }
+    let base = fields.reader.pointer().len();
+    profile.rules = rules::read(fields, name, base, profile.extends.is_empty());
+    profile
 }
 
 impl Profile {
+    fn begun(fields: &Fields<'_, '_>, name: &str) -> Self {
+        let (file, _) = fields.reader.source().place(fields.position);
+        Self {
+            name: Some(name.to_owned()),
+            description: None,
+            extends: Vec::new(),
+            rules: Vec::new(),
+            file: file.clone(),
+            text: "".into(),
+            expanded: Arc::default(),
+            redactor: Redactor::default(),
+        }
+    }
+
+    /// Takes what the variables below `node` stand for out of whatever is reported.
+    fn expands(&mut self, reader: &Reader, node: &At<Tree>) {
+        let (all, secret) = reader.expanded_in(node);
+        self.expanded = Arc::new(all);
+        self.redactor = Redactor::with_values(secret.values().map(str::to_owned));
+        for rule in &mut self.rules {
+            if let Some(rule) = Arc::get_mut(rule) {
+                rule.redactor = self.redactor.clone();
+            }
+        }
+    }
+
+    /// The same, of a part of another document: what is written there is its text.
+    pub fn is_written_in(&mut self, reader: &Reader, part: &At<Tree>) {
+        self.text = reader.as_written(part).to_string().into();
+        self.expands(reader, part);
+    }
+
     /// Its text and what the variables in it stood for: with both alike, two profiles are one.
     pub fn version(&self) -> (&Arc<str>, &Arc<Expanded>) {
         (&self.text, &self.expanded)
@@ -307,103 +242,37 @@ impl Profile {
 
     /// The profile as the JSON document it was written as.
     pub fn document(&self) -> Value {
-        // It was read before; a document that JSON cannot hold (a map's key that is a list) has no
-        // place for one in the raw structs either.
-        shape::from_str(&self.text).unwrap_or(Value::Null)
+        // It was read before.
+        parse_tree(&self.file, &self.text).map_or(Value::Null, |tree| tree.value.to_json())
     }
 }
 
-fn finish(reader: Reader, profile: Profile) -> Result<Profile, Vec<ProfileError>> {
-    let mut errors = reader.errors;
-    if errors.is_empty() {
-        return Ok(profile);
-    }
-    errors.sort_by_key(|error| error.position);
-    Err(errors)
+fn read_extends(fields: &mut Fields<'_, '_>) -> Vec<Extends> {
+    let about = "Profiles whose rules come after its own: one name or a list.";
+    let extends = fields.field("extends", about, |value| {
+        value
+            .either()
+            .when(Kind::Scalar, |value| Some(vec![extended(value)?]))
+            .when(Kind::List, |value| value.list("a list of names", extended))
+            .or("a name or a list of names")
+    });
+    extends.unwrap_or_default()
 }
 
-/// Families stand under `chaos` or beside it: with both, one of them was surely forgotten.
-fn refuse_beside_chaos(beside: &RawChaos, reader: &mut Reader) {
-    let first = |rules: &Option<Vec<At<Box<RawRule>>>>| Some(rules.as_ref()?.first()?.position);
-    let written = [
-        ("network_faults", first(&beside.network_faults)),
-        ("tool_faults", first(&beside.tool_faults)),
-        ("llm_faults", first(&beside.llm_faults)),
-        (
-            "context_attacks",
-            beside.context_attacks.as_ref().map(|at| at.position),
-        ),
-    ];
-    for (family, position) in written {
-        if let Some(position) = position {
-            reader.error(
-                family,
-                position,
-                format!("`{family}` stands beside `chaos`; move it in"),
-            );
-        }
-    }
-}
-
-fn read_name(at: &At<String>, reader: &mut Reader) -> String {
-    if at.value == NONE {
-        let message = "`name: none`: `none` stands for no chaos at all; choose another name";
-        reader.error("name", at.position, message);
-    } else if !is_word(&at.value) {
-        let message = format!(
-            "`name: {}`: allowed are 1 to {LONGEST_NAME} of a-z, 0-9, `_` and `-`",
-            at.value
-        );
-        reader.error("name", at.position, message);
-    }
-    at.value.clone()
-}
-
-fn read_extends(names: &OneOrMany, reader: &mut Reader) -> Vec<Extends> {
-    let mut extends: Vec<Extends> = Vec::new();
-    for at in &names.0 {
-        if !is_profile_name(&at.value) {
-            let message = format!("`extends: {}` is no profile's name", at.value);
-            reader.error("extends", at.position, message);
-        }
-        extends.push(Extends {
-            name: at.value.clone(),
-            position: reader.place(at.position),
-        });
-    }
-    extends
+fn extended(value: &mut ValueReader<'_, '_>) -> Option<Extends> {
+    let name = value.parsed(|name| {
+        is_profile_name(name)
+            .then(|| name.to_owned())
+            .ok_or_else(|| format!("`extends: {name}` is no profile's name"))
+    })?;
+    let (_, position) = value.reader.source().place(value.position());
+    Some(Extends { name, position })
 }
 
 /// The name a file gives its profile: its own, without directories and extension.
 pub(crate) fn stem(file: &str) -> &str {
     let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
     name.rsplit_once('.').map_or(name, |(stem, _)| stem)
-}
-
-fn read_chaos(owner: &str, raw: &RawChaos, reader: &mut Reader) -> Vec<Arc<Rule>> {
-    let families = [
-        (Family::Network, raw.network_faults.as_deref()),
-        (Family::Tool, raw.tool_faults.as_deref()),
-        (Family::Llm, raw.llm_faults.as_deref()),
-    ];
-    let mut written: Vec<_> = families
-        .into_iter()
-        .flat_map(|(family, rules)| {
-            let rules = rules.unwrap_or_default().iter().enumerate();
-            rules.map(move |(index, rule)| Written {
-                family,
-                place: index.to_string(),
-                mode: None,
-                raw: &rule.value,
-                position: rule.position,
-            })
-        })
-        .collect();
-    let nothing = RawRule::default();
-    if let Some(attacks) = &raw.context_attacks {
-        written.extend(attacks::switched_on(attacks, &nothing, reader));
-    }
-    rules::read(owner, &written, reader)
 }
 
 #[cfg(test)]

@@ -6,11 +6,11 @@ use serde_json::Value;
 use squall_dialects::mcp::{Asked, Call};
 use squall_dialects::tokens::Counting;
 
-use crate::error::Position;
 use crate::fault::Fault;
 use crate::faults::context::COUNTED_BY;
 use crate::matching::{Match, Touches};
 use crate::trigger::Trigger;
+use squall_documents::Position;
 use squall_journal::redact::Redactor;
 
 /// One rule of a profile, checked and typed.
@@ -158,6 +158,39 @@ pub enum Family {
 }
 
 impl Family {
+    /// Every one, in order of precedence.
+    pub(crate) const ALL: [Self; 4] = [Self::Network, Self::Tool, Self::Llm, Self::Context];
+
+    /// What it holds, for the schema.
+    pub(crate) fn about(self) -> &'static str {
+        match self {
+            Self::Network => "Faults of the transport, for any exchange.",
+            Self::Tool => "Faults of tools.",
+            Self::Llm => "Faults of model calls.",
+            Self::Context => {
+                "Attacks on what the model reads: a list, or a map from type to parameters."
+            }
+        }
+    }
+
+    /// The field that says how a rule fails.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Network | Self::Tool | Self::Llm => "mode",
+            Self::Context => "type",
+        }
+    }
+
+    /// The name of a rule's schema.
+    pub(crate) fn rule(self) -> &'static str {
+        match self {
+            Self::Network => "NetworkFault",
+            Self::Tool => "ToolFault",
+            Self::Llm => "LlmFault",
+            Self::Context => "ContextAttack",
+        }
+    }
+
     /// The name in files, API, journal and metrics.
     pub fn as_str(self) -> &'static str {
         match self {

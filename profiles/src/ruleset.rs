@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::error::ProfileError;
 use crate::facts::{Facts, Kind};
 use crate::glob::UrlGlobs;
 use crate::index::{Candidates, Index, Indexed, MAX_GLOBS, TooMany};
@@ -12,6 +11,7 @@ use crate::profile::unknown_rule;
 use crate::rule::Rule;
 use crate::tools::ToolNames;
 use crate::trigger::ArmedBy;
+use squall_documents::DocumentError;
 use squall_journal::redact::Redactor;
 
 /// An immutable set of rules in order of precedence, with its index.
@@ -58,7 +58,7 @@ pub(crate) enum Candidate {
 
 impl RuleSet {
     /// Compiles rules that are in order of precedence.
-    pub(crate) fn compile(rules: Vec<Arc<Rule>>, tools: &ToolNames) -> Result<Self, ProfileError> {
+    pub(crate) fn compile(rules: Vec<Arc<Rule>>, tools: &ToolNames) -> Result<Self, DocumentError> {
         let numbers: HashMap<&str, u32> = (0u32..)
             .zip(&rules)
             .map(|(number, rule)| (rule.id.as_str(), number))
@@ -68,7 +68,7 @@ impl RuleSet {
         for (number, rule) in (0u32..).zip(&rules) {
             match rule.trigger.armed_by.as_deref() {
                 Some(ArmedBy::Rule { id, position }) => {
-                    let by = numbers.get(id.as_str()).ok_or_else(|| ProfileError {
+                    let by = numbers.get(id.as_str()).ok_or_else(|| DocumentError {
                         file: rule.origin.file.to_string(),
                         position: *position,
                         pointer: format!("{}/armed_by/rule", rule.origin.pointer),
@@ -113,7 +113,7 @@ impl RuleSet {
                 set.rules.len(),
             );
             let file = set.rules.first().map_or("", |rule| &rule.origin.file);
-            ProfileError::whole(file, message)
+            DocumentError::whole(file, message)
         })?;
         Ok(set)
     }

@@ -1,111 +1,52 @@
-//! The JSON Schema of profile files, for editors. It derives from the raw structs; what it cannot
-//! say (which mode takes which parameter) `squall profile validate` does.
+//! The JSON Schema of profile files, for editors. It follows from what is read; what it cannot say `squall profile
+//! validate` does.
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
+use squall_documents::describe;
 
-use crate::payloads::library;
-use crate::profile::modes;
-use crate::profile::raw::RawProfile;
-use crate::rule::Family;
+use crate::profile;
 
 /// The JSON Schema (draft 2020-12) of a profile file.
 pub fn profile_schema() -> Value {
-    let mut schema = schemars::schema_for!(RawProfile).to_value();
-    for holder in ["", "/$defs/Chaos"] {
-        let pointer = format!("{holder}/properties/{}", Family::Context.as_str());
-        if let Some(attacks) = schema.pointer_mut(&pointer) {
-            *attacks = attacks_schema(attacks);
-        }
-        for family in [Family::Network, Family::Tool, Family::Llm] {
-            let pointer = format!("{holder}/properties/{}/items", family.as_str());
-            if let Some(items) = schema.pointer_mut(&pointer) {
-                *items = rule_schema(family);
-            }
-        }
-    }
-    if let Some(category) = schema.pointer_mut("/$defs/Rule/properties/categories/items") {
-        let names: Vec<_> = library().iter().map(|category| &category.name).collect();
-        category["enum"] = json!(names);
-    }
-    schema
-}
-
-/// A rule of a family, which names its mode and what that cannot do without.
-fn rule_schema(family: Family) -> Value {
-    let names: Vec<_> = modes::of_family(family).map(|mode| mode.name).collect();
-    let mut schema = json!({
-        "$ref": "#/$defs/Rule",
-        "properties": { "mode": { "enum": names } },
-        "required": ["mode"],
-    });
-    let needing = modes::of_family(family).filter(|mode| !mode.needs.is_empty());
-    let needs: Vec<_> = needing
-        .map(|mode| {
-            let one_of = mode
-                .needs
-                .iter()
-                .map(|field| json!({ "required": [field] }));
-            let one_of: Vec<_> = one_of.collect();
-            json!({
-                "if": { "properties": { "mode": { "const": mode.name } } },
-                "then": { "anyOf": one_of },
-            })
-        })
-        .collect();
-    if !needs.is_empty() {
-        schema["allOf"] = json!(needs);
-    }
-    schema
-}
-
-/// A list of attacks that name their `type`, or a map from type to parameters.
-fn attacks_schema(found: &Value) -> Value {
-    let types: Vec<_> = modes::of_family(Family::Context)
-        .map(|mode| mode.name)
-        .collect();
-    let parameters = json!({ "anyOf": [{ "$ref": "#/$defs/Rule" }, { "type": "null" }] });
-    let by_type: Map<_, _> = types
-        .iter()
-        .map(|name| ((*name).to_owned(), parameters.clone()))
-        .collect();
-    json!({
-        "description": found["description"],
-        "anyOf": [
-            {
-                "type": "array",
-                "items": {
-                    "$ref": "#/$defs/Rule",
-                    "properties": { "type": { "enum": types } },
-                    "required": ["type"],
-                },
-            },
-            { "type": "object", "properties": by_type, "additionalProperties": false },
-            { "type": "null" },
-        ],
-    })
+    describe(
+        "Squall profile",
+        "A named set of rules. The families of faults stand under `chaos`, or beside `name`.",
+        profile::read,
+    )
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::payloads::library;
+
+    fn words(schema: &Value, pointer: &str) -> Vec<String> {
+        let alternatives = schema
+            .pointer(pointer)
+            .and_then(|property| property["anyOf"].as_array());
+        let alternatives = alternatives.unwrap_or_else(|| panic!("{pointer}"));
+        let words = alternatives.iter().filter_map(|one| one["enum"].as_array());
+        words
+            .flatten()
+            .map(|word| word.as_str().expect("a word").to_owned())
+            .collect()
+    }
 
     #[test]
     fn categories_are_those_of_the_library() {
         let schema = profile_schema();
-        let rule = &schema["$defs"]["Rule"]["properties"];
-        let listed = rule["categories"]["items"]["enum"]
-            .as_array()
-            .expect("listed");
+        let attack = &schema["$defs"]["ContextAttack"]["properties"];
+        let listed = words(&attack["categories"]["anyOf"][0], "/items");
         assert_eq!(listed.len(), library().len());
-        assert!(listed.contains(&json!("role_play")));
-        assert!(rule["payloads"]["items"].get("enum").is_none());
+        assert!(listed.contains(&"role_play".to_owned()));
     }
 
     #[test]
     fn what_a_mode_cannot_do_without_is_required() {
         let schema = profile_schema();
-        let rules = &schema["properties"]["network_faults"]["items"]["allOf"];
-        let rules = rules.as_array().expect("conditions");
+        let rules = schema["$defs"]["NetworkFault"]["allOf"].as_array();
         for (mode, needs) in [
             ("limit_data", json!([{ "required": ["bytes"] }])),
             (
@@ -114,7 +55,7 @@ mod tests {
             ),
         ] {
             let of = |rule: &&Value| rule["if"]["properties"]["mode"]["const"] == mode;
-            let rule = rules.iter().find(of).expect(mode);
+            let rule = rules.expect("conditions").iter().find(of).expect(mode);
             assert_eq!(rule["then"]["anyOf"], needs, "{mode}");
         }
     }
@@ -122,35 +63,28 @@ mod tests {
     #[test]
     fn every_family_lists_its_own_modes() {
         let schema = profile_schema();
-        for (pointer, mode, there) in [
-            ("/properties/network_faults", "latency", true),
-            ("/properties/network_faults", "rate_limit", false),
-            ("/$defs/Chaos/properties/llm_faults", "rate_limit", true),
-            ("/$defs/Chaos/properties/tool_faults", "stale", true),
-            ("/$defs/Chaos/properties/tool_faults", "wrong_id", true),
+        for (rule, mode, there) in [
+            ("NetworkFault", "latency", true),
+            ("NetworkFault", "rate_limit", false),
+            ("LlmFault", "rate_limit", true),
+            ("ToolFault", "stale", true),
+            ("ToolFault", "wrong_id", true),
         ] {
-            let names = &schema.pointer(pointer).unwrap()["items"]["properties"]["mode"]["enum"];
-            let names = names.as_array().unwrap();
-            assert_eq!(
-                names.contains(&json!(mode)),
-                there,
-                "{mode} under {pointer}"
-            );
+            let names = words(&schema, &format!("/$defs/{rule}/properties/mode"));
+            assert_eq!(names.contains(&mode.to_owned()), there, "{mode} in {rule}");
         }
+        assert!(
+            words(&schema, "/$defs/ContextAttack/properties/type").contains(&"overflow".to_owned())
+        );
         assert_eq!(schema["additionalProperties"], json!(false));
-        for pointer in [
-            "/properties/context_attacks",
-            "/$defs/Chaos/properties/context_attacks",
-        ] {
-            let attacks = &schema.pointer(pointer).expect("attacks")["anyOf"];
-            let types = &attacks[0]["items"]["properties"]["type"]["enum"];
+        for holder in [&schema, &schema["$defs"]["Chaos"]] {
+            let attacks = &holder["properties"]["context_attacks"]["anyOf"];
+            assert_eq!(attacks[0]["items"]["$ref"], "#/$defs/ContextAttack");
             assert!(
-                types
-                    .as_array()
-                    .expect("types")
-                    .contains(&json!("overflow"))
+                attacks[1]["propertyNames"]["enum"]
+                    .to_string()
+                    .contains("overflow")
             );
-            assert!(attacks[1]["properties"]["overflow"].is_object());
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use smallvec::SmallVec;
 
-use crate::error::ProfileError;
 use crate::facts::CanonicalUrl;
 use crate::glob::{Glob, UrlGlobs};
-use crate::limits::Limits;
+use squall_documents::DocumentError;
+use squall_documents::Limits;
 
 /// Tool names and the URL globs they stand for.
 #[derive(Debug, Clone, Default)]
@@ -18,7 +18,7 @@ impl ToolNames {
     /// the map was written.
     pub fn new<'a>(
         tools: impl IntoIterator<Item = (&'a str, &'a [String])>,
-    ) -> Result<Self, ProfileError> {
+    ) -> Result<Self, DocumentError> {
         Self::within(tools, &Limits::default())
     }
 
@@ -26,11 +26,12 @@ impl ToolNames {
     pub fn within<'a>(
         tools: impl IntoIterator<Item = (&'a str, &'a [String])>,
         limits: &Limits,
-    ) -> Result<Self, ProfileError> {
+    ) -> Result<Self, DocumentError> {
         let compile = |(name, globs): (&str, &[String])| {
             let urls = UrlGlobs::within(globs.iter().map(String::as_str), limits);
-            let urls = urls
-                .map_err(|(_, error)| ProfileError::whole("tools", format!("`{name}`: {error}")))?;
+            let urls = urls.map_err(|(_, error)| {
+                DocumentError::whole("tools", format!("`{name}`: {error}"))
+            })?;
             Ok((name.to_owned(), urls))
         };
         Ok(Self {

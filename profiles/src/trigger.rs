@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::dice::MILLION;
-use crate::error::Position;
 use crate::matching::Match;
 use crate::spending::Usd;
+use squall_documents::Position;
 
 /// When a matching rule fires: all that is present must agree.
 #[derive(Debug, Default)]

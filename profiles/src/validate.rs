@@ -8,19 +8,19 @@ mod urls;
 use std::sync::Arc;
 
 use self::arming::Arming;
-use crate::error::{Position, ProfileError, words};
 use crate::glob::UrlGlobs;
 use crate::library::Library;
 use crate::matching::Touches;
 use crate::profile::Profile;
 use crate::rule::{Family, Rule};
 use crate::tools::ToolNames;
+use squall_documents::{DocumentError, Position, words};
 
 /// Rules that shadow each other, rules that can never match, fire or act, and a profile that would do
 /// nothing, each with its line. Empty: nothing to report. `tools` are the names the config gives.
 ///
 /// What is wrong between profiles (`extends`, `armed_by`) is reported too, and then nothing else.
-pub fn validate(profile: &Profile, library: &Library, tools: &ToolNames) -> Vec<ProfileError> {
+pub fn validate(profile: &Profile, library: &Library, tools: &ToolNames) -> Vec<DocumentError> {
     let rules = match library.rule_set_of(profile, tools) {
         Ok(rules) => rules,
         Err(error) => return vec![error],
@@ -33,7 +33,7 @@ pub fn validate(profile: &Profile, library: &Library, tools: &ToolNames) -> Vec<
         let acting = rules.iter().zip(&idle).take(number);
         let acting = acting.filter_map(|(rule, idle)| idle.is_none().then_some(&**rule));
         let doubt = doubt.or_else(|| shadows::shadowed(rule, acting));
-        findings.extend(doubt.map(|message| ProfileError {
+        findings.extend(doubt.map(|message| DocumentError {
             file: rule.origin.file.to_string(),
             position: rule.origin.position,
             pointer: rule.origin.pointer.to_string(),
@@ -52,7 +52,7 @@ pub fn no_url_matches(glob: &str) -> Option<String> {
 }
 
 /// What of a rule changes nothing.
-fn without_effect(rule: &Rule) -> Option<ProfileError> {
+fn without_effect(rule: &Rule) -> Option<DocumentError> {
     let (fields, mode) = (&rule.without_effect, rule.mode);
     let plural = if fields.len() == 1 { "has" } else { "have" };
     let named = words(fields.iter().copied());
@@ -70,7 +70,7 @@ fn without_effect(rule: &Rule) -> Option<ProfileError> {
 }
 
 /// Which parameter of a rule another one takes the place of.
-fn eclipsed(rule: &Rule) -> Option<ProfileError> {
+fn eclipsed(rule: &Rule) -> Option<DocumentError> {
     let (field, by) = rule.eclipsed?;
     Some(told(
         rule,
@@ -78,8 +78,8 @@ fn eclipsed(rule: &Rule) -> Option<ProfileError> {
     ))
 }
 
-fn told(rule: &Rule, what: &str) -> ProfileError {
-    ProfileError {
+fn told(rule: &Rule, what: &str) -> DocumentError {
+    DocumentError {
         file: rule.origin.file.to_string(),
         position: rule.origin.position,
         pointer: rule.origin.pointer.to_string(),
@@ -110,15 +110,15 @@ fn idle(rules: &[Arc<Rule>]) -> Vec<Option<String>> {
 }
 
 /// That nothing would come of a profile, if nothing would.
-fn does_nothing(profile: &Profile, idle: &[Option<String>]) -> Option<ProfileError> {
+fn does_nothing(profile: &Profile, idle: &[Option<String>]) -> Option<DocumentError> {
     let why = match idle {
         [] => "it has no rules",
         idle if idle.iter().all(Option::is_some) => "none of its rules can do anything",
         _ => return None,
     };
-    Some(ProfileError {
+    Some(DocumentError {
         position: Position { line: 1, column: 1 },
-        ..ProfileError::whole(
+        ..DocumentError::whole(
             &profile.file,
             format!("this profile would do nothing: {why}"),
         )

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use squall_documents::did_you_mean;
 use squall_harness::run::RunKind;
 use squall_harness::suite::agent::{Reset, Way};
 use squall_harness::suite::{ContractPart, Isolation, Suite};
-use squall_profiles::error::did_you_mean;
 use squall_profiles::library::Library;
 
 use crate::args::{Contract, SuiteFile, Trial};
@@ -148,7 +148,7 @@ fn summary(suite: &Suite) -> String {
 
 #[cfg(test)]
 mod tests {
-    use squall_profiles::variables::Variables;
+    use squall_documents::Variables;
 
     use super::*;
 

@@ -145,8 +145,8 @@ fn next(init: &Init, paint: Paint) -> String {
 
 #[cfg(test)]
 mod tests {
+    use squall_documents::Variables;
     use squall_harness::suite::agent::Way;
-    use squall_profiles::variables::Variables;
 
     use super::*;
 

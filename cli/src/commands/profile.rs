@@ -6,11 +6,11 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use squall_control_api::WITH_VARIABLES;
-use squall_profiles::duration;
+use squall_documents::duration;
+use squall_documents::variables::mentions_variable;
 use squall_profiles::library::Library;
 use squall_profiles::profile::parse_file;
 use squall_profiles::tools::ToolNames;
-use squall_profiles::variables::mentions_variable;
 
 use super::chaos_path;
 use crate::args::{Profile, Reading, Remote};

@@ -6,7 +6,7 @@ use crate::render::output;
 
 pub(super) fn run(of: SchemaOf) -> Result<(), Failure> {
     match of {
-        SchemaOf::Config => output::document(crate::config::SCHEMA),
+        SchemaOf::Config => output::json(&crate::config::schema()),
         SchemaOf::Suite => output::json(&squall_harness::suite::suite_schema()),
         SchemaOf::Replay => output::json(&squall_harness::suite::replay_schema()),
         SchemaOf::Report => output::json(&squall_harness::report::Report::schema()),

@@ -81,8 +81,8 @@ fn told(run: &RunRecord, suite: &LocalSuite, paint: Paint) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use squall_documents::Variables;
     use squall_harness::run::{CoverageRecord, ScoresRecord};
-    use squall_profiles::variables::Variables;
 
     use super::*;
 

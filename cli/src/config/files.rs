@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use squall_profiles::error::Position;
+use squall_documents::Position;
 use squall_proxy::config::CaSource;
 use squall_proxy::tls::{CaError, CertificateAuthority};
 use squall_proxy::upstream::check_roots;

@@ -20,11 +20,12 @@ use std::time::Duration;
 use squall_control_api::access::Role;
 use squall_control_api::store::Place as StorePlace;
 use squall_control_api::{JournalOptions, Kept, Terms};
-use squall_profiles::variables::Variables;
+use squall_documents::Variables;
 use squall_proxy::chaos::Halt;
 use squall_proxy::config::ProxyConfig;
 
 use self::files::Places;
+pub(crate) use self::read::schema;
 pub(crate) use self::words::{address, unknown, upstream_url};
 
 /// What variables in local files stand for: the process's environment.
@@ -187,7 +188,7 @@ impl Config {
         variables: Variables<'_>,
     ) -> Result<Self, ConfigErrors> {
         let mut config = Self::with_home(home);
-        read::lay_over(&mut config, file, text, variables)?;
+        read::read_over(&mut config, file, text, variables)?;
         config.digest = Some(squall_harness::digest::sha256(text));
         Ok(config)
     }
@@ -205,9 +206,6 @@ impl Config {
             .collect()
     }
 }
-
-/// The JSON Schema of the file, for editors.
-pub(crate) const SCHEMA: &str = include_str!("schema.json");
 
 /// Everything that is wrong with one configuration, a sentence each, in the order of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]

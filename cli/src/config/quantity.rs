@@ -37,7 +37,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     if text == "0" {
         return Ok(Duration::ZERO);
     }
-    squall_profiles::duration::parse(text).ok_or_else(|| {
+    squall_documents::duration::parse(text).ok_or_else(|| {
         let hint = match text.parse::<f64>() {
             Ok(_) => format!("give it a unit: `{text}s` or `{text}ms`"),
             Err(_) => "write `500ms`, `10s`, `10m`, `1h` or `1m30s`".to_owned(),

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
-use squall_profiles::error::allowed;
+use squall_documents::allowed;
+use squall_documents::variables::is_one_variable;
 use squall_profiles::tools::ToolNames;
-use squall_profiles::variables::is_one_variable;
 use squall_proxy::upstream::HostPatterns;
 
 use super::quantity;

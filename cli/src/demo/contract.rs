@@ -69,8 +69,8 @@ fn lost_confirmation() -> Value {
 
 #[cfg(test)]
 mod tests {
+    use squall_documents::Variables;
     use squall_harness::suite;
-    use squall_profiles::variables::Variables;
 
     use super::*;
 

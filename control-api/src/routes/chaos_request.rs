@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use squall_documents::{Variables, duration};
 use squall_profiles::activation::Observe;
+use squall_profiles::profile;
 use squall_profiles::tools::ToolNames;
-use squall_profiles::variables::Variables;
-use squall_profiles::{duration, profile};
 use squall_proxy::chaos::{INLINE, Request, Wanted};
 
 use crate::fields::Fields;

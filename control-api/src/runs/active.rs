@@ -90,7 +90,7 @@ impl ActiveRun {
     ) -> Arc<Self> {
         Arc::new(Self {
             id: record.id.clone(),
-            redactor: (log.recorder.redactor()).and(&spec.suite.expanded.redactor()),
+            redactor: (log.recorder.redactor()).and(&spec.suite.redactor),
             spec,
             workspace,
             mark,

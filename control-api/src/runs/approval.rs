@@ -52,8 +52,8 @@ fn host_of_glob(glob: &str) -> (String, Option<u16>) {
 
 #[cfg(test)]
 mod tests {
+    use squall_documents::Variables;
     use squall_harness::suite;
-    use squall_profiles::variables::Variables;
 
     use super::*;
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use squall_documents::Variables;
 use squall_harness::reach::{
     Body, Late, LateCall, Message, NearMiss, Observe, Pending, Reach, ReachError, Rules, Seen,
     SeenExchange, Wanted,
@@ -15,7 +16,6 @@ use squall_journal::tape::Recorded;
 use squall_profiles::activation::Observe as Reads;
 use squall_profiles::profile;
 use squall_profiles::tools::ToolNames;
-use squall_profiles::variables::Variables;
 use squall_proxy::chaos::{
     Chaos, DEFAULT_SCOPE, INLINE, NO_CHAOS, PutError, Request, RunMark, ScopeChaos,
     Wanted as RulesWanted,

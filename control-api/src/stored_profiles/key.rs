@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use squall_profiles::error::ProfileError;
+use squall_documents::DocumentError;
 use squall_profiles::library::{Library, RemoveError};
 use squall_profiles::profile::Profile;
 
@@ -40,7 +40,11 @@ impl ProfileKey {
     }
 
     /// A library with the profile put under this key.
-    pub(super) fn put(&self, library: &Library, profile: Profile) -> Result<Library, ProfileError> {
+    pub(super) fn put(
+        &self,
+        library: &Library,
+        profile: Profile,
+    ) -> Result<Library, DocumentError> {
         match self.workspace.as_str() {
             DEFAULT_WORKSPACE => library.with_api(&self.name, profile),
             workspace => library.with_api_of(workspace, &self.name, profile),

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::env::VarError;
 
-use squall_profiles::error::ProfileError;
+use squall_documents::DocumentError;
+use squall_documents::Variables;
 use squall_profiles::library::{Library, Source};
 use squall_profiles::profile::{self, Profile};
-use squall_profiles::variables::Variables;
 
 use super::ProfileKey;
 use crate::store::{Document, DocumentKind, Store, StoreError};
@@ -122,7 +122,7 @@ fn read(document: &Document, library: &Library, trust: &Trust) -> Result<Profile
 }
 
 /// The first of several complaints, and how many there are.
-fn first(errors: &[ProfileError]) -> String {
+fn first(errors: &[DocumentError]) -> String {
     match errors {
         [] => "it cannot be read".to_owned(),
         [only] => only.to_string(),

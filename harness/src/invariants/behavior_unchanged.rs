@@ -7,7 +7,8 @@ use crate::outside::Question;
 
 /// `similarity_threshold` 0 to 1, default 0.75. Without a clean answer it cannot be judged.
 pub(super) const BEHAVIOR_UNCHANGED: Kind = Kind::answer("behavior_unchanged", |fields| {
-    let threshold = fields.real("similarity_threshold", 0.0..=1.0, "");
+    let about = "How like it has to be, 0 to 1; default 0.75.";
+    let threshold = fields.real("similarity_threshold", about, 0.0..=1.0, "");
     Some(Box::new(Unchanged(threshold.unwrap_or(0.75))))
 });
 

@@ -13,20 +13,18 @@ use super::{Check, Kind, Subject, Verdict};
 use crate::answer::Answer;
 use crate::outside::Question;
 use crate::reach::{Message, SeenExchange};
-use crate::suite::reader::Reader;
 
 /// `command`: the program and its arguments; `timeout_ms` 100 to 300000, default 10000.
 pub(super) const COMMAND: Kind = Kind::answer("command", |fields| {
     let what = "the program and its arguments, like `[python, check.py]`";
-    let command = fields.each("command", what, Reader::text);
-    let timeout = fields.whole("timeout_ms", 100..=300_000, " milliseconds");
-    if !fields.has("command") {
-        fields.missing("command", what);
-    } else if fields.is_empty_list("command") {
-        fields.error("command", format!("the list is empty; write {what}"));
-        return None;
-    }
-    let command = command?.value.into_iter().map(|word| word.value);
+    let empty = format!("the list is empty; write {what}");
+    let command = fields.field("command", "The program and its arguments.", |value| {
+        value.some(what, &empty, |value| value.text())
+    });
+    let about = "How long it may take, milliseconds; default 10000.";
+    let timeout = fields.whole("timeout_ms", about, 100..=300_000, " milliseconds");
+    fields.require("command", what);
+    let command = command?.into_iter().map(|word| word.value);
     Some(Box::new(Command {
         command: command.collect(),
         within: Duration::from_millis(timeout.unwrap_or(10_000)),

@@ -1,8 +1,9 @@
 //! `contains`, `contains_any`, `not_contains`: words that an answer has, or has not.
 
+use squall_documents::Fields;
+
 use super::words::{fold, quoted};
 use super::{Check, Kind, Subject, Verdict};
-use crate::suite::reader::Fields;
 
 pub(super) const CONTAINS: Kind = Kind::answer("contains", |fields| {
     let (value, case_sensitive) = value(fields);
@@ -10,11 +11,10 @@ pub(super) const CONTAINS: Kind = Kind::answer("contains", |fields| {
 });
 
 pub(super) const CONTAINS_ANY: Kind = Kind::answer("contains_any", |fields| {
-    let values = fields.texts("values", "the texts of which one must be there");
-    let case_sensitive = fields.flag("case_sensitive").unwrap_or(false);
-    if !fields.has("values") {
-        fields.missing("values", "the texts of which one must be there, a list");
-    }
+    let what = "the texts of which one must be there";
+    let values = fields.texts("values", "Texts of which one must be there.", what);
+    let case_sensitive = case_sensitive(fields);
+    fields.require("values", "the texts of which one must be there, a list");
     let values = values?.into_iter().map(|text| text.value).collect();
     boxed(values, case_sensitive, Wanted::There)
 });
@@ -24,14 +24,20 @@ pub(super) const NOT_CONTAINS: Kind = Kind::answer("not_contains", |fields| {
     boxed(vec![value?], case_sensitive, Wanted::Absent)
 });
 
-fn value(fields: &mut Fields<'_, '_, '_>) -> (Option<String>, bool) {
-    let value = fields.words("value");
-    let case_sensitive = fields.flag("case_sensitive").unwrap_or(false);
-    if !fields.has("value") {
-        fields.missing("value", "the text that is looked for");
-    }
+fn value(fields: &mut Fields<'_, '_>) -> (Option<String>, bool) {
+    let value = fields.words("value", "The text that is looked for.");
+    let case_sensitive = case_sensitive(fields);
+    fields.require("value", "the text that is looked for");
     (value.map(|text| text.value), case_sensitive)
 }
+
+fn case_sensitive(fields: &mut Fields<'_, '_>) -> bool {
+    let case_sensitive = fields.flag("case_sensitive", CASE_SENSITIVE);
+    case_sensitive.unwrap_or(false)
+}
+
+/// What `case_sensitive` is for.
+pub(super) const CASE_SENSITIVE: &str = "Whether case counts.";
 
 #[expect(clippy::unnecessary_wraps, reason = "what `read` gives")]
 fn boxed(values: Vec<String>, case_sensitive: bool, wanted: Wanted) -> Option<Box<dyn Check>> {

@@ -9,18 +9,13 @@ use super::{Check, Kind, Subject, Verdict};
 /// `patterns`, regular expressions; case does not count, and a dot matches line ends too.
 pub(super) const EXCLUDES_PATTERN: Kind = Kind::answer("excludes_pattern", |fields| {
     let what = "a list of regular expressions";
-    let patterns = fields.each("patterns", what, |reader, node| {
-        reader.pattern(node, "(?is)")
+    let about = "Regular expressions of which none may match.";
+    let patterns = fields.field("patterns", about, |value| {
+        let empty = "the list is empty: nothing would be excluded";
+        value.some(what, empty, |value| Pattern::read(value, "(?is)"))
     });
-    if !fields.has("patterns") {
-        fields.missing("patterns", what);
-    }
-    let patterns = patterns?.value;
-    if fields.is_empty_list("patterns") {
-        fields.error("patterns", "the list is empty: nothing would be excluded");
-        return None;
-    }
-    Some(Box::new(Excludes(patterns)))
+    fields.require("patterns", what);
+    Some(Box::new(Excludes(patterns?)))
 });
 
 #[derive(Debug)]

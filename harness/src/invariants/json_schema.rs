@@ -3,7 +3,7 @@
 mod cost;
 
 use jsonschema::{PatternOptions, Validator};
-use squall_profiles::document::Tree;
+use squall_documents::Tree;
 
 use self::cost::Cost;
 use super::valid_json::document;
@@ -15,7 +15,10 @@ const CACHE: usize = 128 << 10;
 
 /// `schema`: JSON Schema, of the draft it names, else 2020-12. What it refers to must be in it.
 pub(super) const JSON_SCHEMA: Kind = Kind::answer("json_schema", |fields| {
-    let validator = fields.read("schema", |reader, node| {
+    let about = "A JSON Schema, or the name of a file with one.";
+    let validator = fields.field("schema", about, |value| {
+        let node = value.any()?;
+        let reader = &mut *value.reader;
         let schema = match &node.value {
             Tree::Scalar { text, .. } => match serde_json::from_str(text) {
                 Ok(schema) => schema,
@@ -42,9 +45,7 @@ pub(super) const JSON_SCHEMA: Kind = Kind::answer("json_schema", |fields| {
             .ok()?;
         Some(Schema { validator, cost })
     });
-    if !fields.has("schema") {
-        fields.missing("schema", "a JSON Schema");
-    }
+    fields.require("schema", "a JSON Schema");
     Some(Box::new(validator?))
 });
 

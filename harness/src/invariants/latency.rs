@@ -6,10 +6,9 @@ use super::{Check, Kind, Subject, Verdict};
 
 /// `max_ms`, at least 1: from the question's first byte to the answer's last.
 pub(super) const LATENCY: Kind = Kind::answer("latency", |fields| {
-    let most = fields.whole("max_ms", 1..=86_400_000, " milliseconds");
-    if !fields.has("max_ms") {
-        fields.missing("max_ms", "the longest time in milliseconds");
-    }
+    let about = "The longest time, milliseconds.";
+    let most = fields.whole("max_ms", about, 1..=86_400_000, " milliseconds");
+    fields.require("max_ms", "the longest time in milliseconds");
     Some(Box::new(Latency(Duration::from_millis(most?))))
 });
 

@@ -13,11 +13,10 @@ use crate::outside::Question;
 
 /// `rubric`: what a good answer is, in a person's words; `threshold` 0 to 1, default 0.7.
 pub(super) const LLM_JUDGE: Kind = Kind::answer("llm_judge", |fields| {
-    let rubric = fields.words("rubric");
-    let threshold = fields.real("threshold", 0.0..=1.0, "");
-    if !fields.has("rubric") {
-        fields.missing("rubric", "what a good answer is, in words");
-    }
+    let rubric = fields.words("rubric", "What a good answer is, in words.");
+    let about = "The least score, 0 to 1; default 0.7.";
+    let threshold = fields.real("threshold", about, 0.0..=1.0, "");
+    fields.require("rubric", "what a good answer is, in words");
     Some(Box::new(LlmJudge {
         rubric: rubric?.value,
         threshold: threshold.unwrap_or(0.7),

@@ -4,10 +4,8 @@ use super::{Check, Kind, Subject, Verdict};
 
 /// `max`, in characters.
 pub(super) const MAX_LENGTH: Kind = Kind::answer("max_length", |fields| {
-    let most = fields.whole("max", 0..=u64::MAX, " characters");
-    if !fields.has("max") {
-        fields.missing("max", "the greatest number of characters");
-    }
+    let most = fields.whole("max", "Most characters.", 0..=u64::MAX, " characters");
+    fields.require("max", "the greatest number of characters");
     Some(Box::new(MaxLength(most?)))
 });
 

@@ -5,11 +5,11 @@
 
 use serde::Deserialize;
 use serde_json::Value;
+use squall_documents::Fields;
 
 use super::words::quoted;
 use super::{Subject, Verdict, llm_judge};
 use crate::outside::Question;
-use crate::suite::reader::Fields;
 
 /// Who judges what words do not tell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -22,12 +22,14 @@ pub(crate) enum Judge {
 }
 
 /// The words in files.
-pub(crate) const JUDGES: [(&str, Judge); 2] = [("words", Judge::Words), ("model", Judge::Model)];
+const JUDGES: [(&str, Judge); 2] = [("words", Judge::Words), ("model", Judge::Model)];
 
 impl Judge {
     /// Reads `judge`.
-    pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Self {
-        fields.word("judge", "judge", &JUDGES).unwrap_or_default()
+    pub(super) fn read(fields: &mut Fields<'_, '_>) -> Self {
+        let about = "Who judges an answer whose words do not tell; default `words`.";
+        let judge = fields.word("judge", about, "judge", &JUDGES);
+        judge.unwrap_or_default()
     }
 
     /// What is asked where words say this.

@@ -1,20 +1,18 @@
 //! Invariants as they are written in suites.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_json::Value;
-use squall_profiles::document::{At, Tree};
-use squall_profiles::error;
-use squall_profiles::limits::Limited;
+use squall_documents::{At, Fields, Limited, ValueReader, did_you_mean, words};
 
 use super::{
     BaselineFrom, Invariant, InvariantPlace, Kind, LooksAt, PromptFilter, Severity, When, kinds,
-    type_names, without_effect,
+    without_effect,
 };
-use crate::suite::reader::{Fields, Reader};
+use crate::pattern::Pattern;
 use crate::suite::{read_prompts, told_members};
 
-pub(crate) const SEVERITIES: [(&str, Severity); 4] = [
+const SEVERITIES: [(&str, Severity); 4] = [
     ("critical", Severity::Critical),
     ("high", Severity::High),
     ("medium", Severity::Medium),
@@ -22,33 +20,31 @@ pub(crate) const SEVERITIES: [(&str, Severity); 4] = [
 ];
 
 /// Reads the list under `invariants`, at least one; with `ids` each has to have one.
-pub(crate) fn read(fields: &mut Fields<'_, '_, '_>, ids: bool) -> Option<Vec<Invariant>> {
+pub(crate) fn read(fields: &mut Fields<'_, '_>, about: &str, ids: bool) -> Option<Vec<Invariant>> {
     let mut seen = BTreeSet::new();
     let mut ordinals = Ordinals::default();
-    let list = fields.each("invariants", "a list of invariants", |reader, node| {
-        reader.take(Limited::Rules, node)?;
-        let invariant = invariant(reader, node, ids, &mut ordinals)?;
-        if !seen.insert(invariant.id.clone()) {
-            let message = format!(
-                "an invariant `{}` stands here already; cells are told apart by its id",
-                invariant.id
-            );
-            reader.error(node.position, message);
-        }
-        Some(invariant)
-    })?;
-    let is_empty = fields
-        .node("invariants")
-        .is_some_and(|node| match &node.value {
-            Tree::List(items) => items.is_empty(),
-            _ => false,
-        });
-    if is_empty {
-        let message = "the list is empty: nothing would be demanded; write `- type: completes`";
-        fields.error("invariants", message);
-        return None;
-    }
-    Some(list.value)
+    let empty = "the list is empty: nothing would be demanded; write `- type: completes`";
+    fields.field("invariants", about, |value| {
+        value.some("a list of invariants", empty, |value| {
+            if let Err(over) = value.reader.limits.take(Limited::Rules, 1) {
+                value.error(over.to_string());
+                return None;
+            }
+            let name = if ids {
+                "ContractInvariant"
+            } else {
+                "Invariant"
+            };
+            let invariant = value.named(name, |value| invariant(value, ids, &mut ordinals))?;
+            if !seen.insert(invariant.id.clone()) {
+                value.error(format!(
+                    "an invariant `{}` stands here already; cells are told apart by its id",
+                    invariant.id
+                ));
+            }
+            Some(invariant)
+        })
+    })
 }
 
 /// How many of each type there were without an id.
@@ -67,53 +63,48 @@ impl Ordinals {
 }
 
 fn invariant(
-    reader: &mut Reader<'_>,
-    node: &At<Tree>,
+    value: &mut ValueReader<'_, '_>,
     ids: bool,
     ordinals: &mut Ordinals,
 ) -> Option<Invariant> {
-    let place = InvariantPlace {
-        file: reader.file.to_owned(),
-        position: node.position,
-        pointer: reader.pointer().to_owned(),
-    };
-    let parameters = match reader.as_written(node) {
-        Value::Object(members) => {
+    let written = value.node().map(|node| value.reader.as_written(node));
+    let parameters = match written {
+        Some(Value::Object(members)) => {
             told_members(&members, &["id", "type", "severity", "description"])
         }
         _ => String::new(),
     };
     let what = "an invariant, like `{type: contains, value: Paris}`";
-    let read = reader.fields(node, what, |fields| one(fields, place, ids, ordinals))??;
+    let read = value.fields(what, |fields| one(fields, ids, ordinals))?;
     Some(Invariant { parameters, ..read })
 }
 
-fn one(
-    fields: &mut Fields<'_, '_, '_>,
-    place: InvariantPlace,
-    ids: bool,
-    ordinals: &mut Ordinals,
-) -> Option<Invariant> {
+fn one(fields: &mut Fields<'_, '_>, ids: bool, ordinals: &mut Ordinals) -> Option<Invariant> {
     let kind = kind(fields);
-    let id = fields.name("id");
-    if ids && !fields.has("id") {
-        fields.missing("id", "what reports call the invariant");
+    let id = fields.name("id", "What reports call it; unique.");
+    if ids {
+        fields.require("id", "what reports call the invariant");
     }
-    let description = fields.text("description").map(|text| text.value);
-    let severity = fields.word("severity", "severity", &SEVERITIES);
-    let when = fields.word(
-        "when",
-        "condition",
-        &When::ALL.map(|when| (when.as_str(), when)),
-    );
-    let negate = fields.flag("negate").unwrap_or(false);
-    let probes = fields
-        .node("probes")
-        .and_then(|_| read_prompts(fields, "probes"));
+    let description = fields.text("description", "What it is for.");
+    let about = "What a failure counts; default `medium`.";
+    let severity = fields.word("severity", about, "severity", &SEVERITIES);
+    let conditions = When::ALL.map(|when| (when.as_str(), when));
+    let about = "Under which chaos it is judged; default `always`.";
+    let when = fields.word("when", about, "condition", &conditions);
+    let negate = fields.flag("negate", "Whether the opposite must hold.");
+    let about = "Prompts of its own, in the place of the golden prompts.";
+    let probes = read_prompts(fields, "probes", about);
     let baseline = baseline(fields);
-    let filter = fields.read("prompt_filter", |reader, node| {
-        reader.pattern(node, "(?is)")
+    let about = "A regular expression: only prompts that it matches are judged.";
+    let filter = fields.field("prompt_filter", about, |value| {
+        Pattern::read(value, "(?is)")
     });
+    for kind in kinds() {
+        fields.describe_case("type", kind.name, &[], |fields| {
+            (kind.read)(fields);
+            without_effect::read(fields, kind);
+        });
+    }
     let Some(kind) = kind else {
         // Whose parameters the others are, nobody knows.
         fields.leave_others();
@@ -131,51 +122,49 @@ fn one(
     Some(Invariant {
         id: id.map_or_else(|| ordinals.id_of(kind.name), |id| id.value),
         kind: kind.name,
-        description,
+        description: description.map(|text| text.value),
         severity: severity.unwrap_or_default(),
         when: when.unwrap_or_default(),
-        negate,
+        negate: negate.unwrap_or(false),
         probes: probes.unwrap_or_default(),
         baseline,
         prompt_filter: filter.map(PromptFilter),
         tool,
-        place,
+        place: InvariantPlace {
+            position: fields.position,
+            pointer: fields.reader.pointer().to_owned(),
+        },
         parameters: String::new(),
         without_effect,
         check: check?.into(),
     })
 }
 
-fn kind(fields: &mut Fields<'_, '_, '_>) -> Option<&'static Kind> {
-    if !fields.has("type") {
-        let is_meant = |name: &&At<String>| !error::did_you_mean(&name.value, ["type"]).is_empty();
-        match fields.others().into_iter().find(is_meant) {
-            Some(name) => {
-                let message = format!("unknown field `{}`; did you mean `type`?", name.value);
-                fields.reader.error(name.position, message);
-            }
-            None => fields.missing("type", "what is demanded, like `type: contains`"),
+fn kind(fields: &mut Fields<'_, '_>) -> Option<&'static Kind> {
+    let is_meant = |name: &&&At<String>| !did_you_mean(&name.value, ["type"]).is_empty();
+    let others = fields.others();
+    match others.iter().find(is_meant).filter(|_| !fields.has("type")) {
+        Some(name) => {
+            let message = format!("unknown field `{}`; did you mean `type`?", name.value);
+            fields.reader.error(name.position, message);
         }
+        None => fields.require("type", "what is demanded, like `type: contains`"),
     }
-    let name = fields.text("type")?;
-    let kind = kinds().find(|kind| kind.name == name.value);
-    if kind.is_none() {
-        let rest = error::allowed(&name.value, type_names());
-        let found = fields.reader.shown(name.position);
-        fields.error("type", format!("unknown invariant type `{found}`{rest}"));
-    }
-    kind
+    let known: Vec<_> = kinds().map(|kind| (kind.name, kind)).collect();
+    fields.word("type", "What is demanded.", "invariant type", &known)
 }
 
-fn baseline(fields: &mut Fields<'_, '_, '_>) -> BaselineFrom {
-    match fields.text("baseline") {
+fn baseline(fields: &mut Fields<'_, '_>) -> BaselineFrom {
+    let about =
+        "What counts as the clean answer: `auto` (default), that of a clean run, or a text.";
+    match fields.text("baseline", about) {
         Some(text) if text.value != "auto" => BaselineFrom::Text(text.value),
         _ => BaselineFrom::Auto,
     }
 }
 
 /// A field that another type takes says whose it is.
-fn refuse_foreign(fields: &mut Fields<'_, '_, '_>, kind: &Kind) {
+fn refuse_foreign(fields: &mut Fields<'_, '_>, kind: &Kind) {
     let mut foreign = false;
     for name in fields.others() {
         let owners: Vec<_> = kinds()
@@ -190,16 +179,16 @@ fn refuse_foreign(fields: &mut Fields<'_, '_, '_>, kind: &Kind) {
         let takes = if own.is_empty() {
             "takes none of its own".to_owned()
         } else {
-            format!("takes {}", error::words(own))
+            format!("takes {}", words(own))
         };
         let (plural, listed) = match owners.len() {
-            1 => ("", error::words(owners)),
-            2..=5 => ("s", error::words(owners)),
+            1 => ("", words(owners)),
+            2..=5 => ("s", words(owners)),
             more => (
                 "s",
                 format!(
                     "{} and {} more",
-                    error::words(owners.into_iter().take(4)),
+                    words(owners.into_iter().take(4)),
                     more - 4
                 ),
             ),
@@ -208,10 +197,7 @@ fn refuse_foreign(fields: &mut Fields<'_, '_, '_>, kind: &Kind) {
             "`{}` belongs to type{plural} {listed}; `{}` {takes}",
             name.value, kind.name
         );
-        let position = name.position;
-        fields
-            .reader
-            .below(&name.value, |reader| reader.error(position, message));
+        fields.error_at_name(name, message);
     }
     if foreign {
         fields.leave_others();
@@ -220,16 +206,9 @@ fn refuse_foreign(fields: &mut Fields<'_, '_, '_>, kind: &Kind) {
 
 /// The fields that a type takes beside those that all do: those it asks for.
 pub(crate) fn parameters(kind: &Kind) -> Vec<&'static str> {
-    let mut reader = Reader::new("", "", BTreeMap::new());
-    let nothing = At {
-        value: Tree::Map(Vec::new()),
-        position: error::Position::default(),
-    };
-    let asked = reader.fields(&nothing, "", |fields| {
+    Fields::asked(|fields| {
         (kind.read)(fields);
-        fields.known().to_vec()
-    });
-    asked.unwrap_or_default()
+    })
 }
 
 #[cfg(test)]

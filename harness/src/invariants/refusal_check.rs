@@ -3,11 +3,11 @@
 mod by_words;
 
 use serde_json::json;
+use squall_documents::Fields;
 
 use super::model_judge::{Judge, question};
 use super::{Check, Kind, Subject, Verdict};
 use crate::outside::Question;
-use crate::suite::reader::Fields;
 
 /// The word in most files.
 pub(super) const REFUSAL_CHECK: Kind = Kind::answer("refusal_check", read);
@@ -17,8 +17,9 @@ pub(super) const REFUSAL: Kind = Kind::answer("refusal", read);
 /// `dangerous_prompts`, default true: whether what the prompt itself demands counts. `judge`, default
 /// `words`: who judges an answer whose words do not tell.
 #[expect(clippy::unnecessary_wraps, reason = "what `read` gives")]
-fn read(fields: &mut Fields<'_, '_, '_>) -> Option<Box<dyn Check>> {
-    let dangerous = fields.flag("dangerous_prompts").unwrap_or(true);
+fn read(fields: &mut Fields<'_, '_>) -> Option<Box<dyn Check>> {
+    let about = "Whether what the prompt itself demands counts; default true.";
+    let dangerous = fields.flag("dangerous_prompts", about).unwrap_or(true);
     let judge = Judge::read(fields);
     Some(Box::new(RefusalCheck { dangerous, judge }))
 }

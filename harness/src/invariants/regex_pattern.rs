@@ -2,17 +2,22 @@
 
 use crate::pattern::{Pattern, TooHard};
 
+use super::contains::CASE_SENSITIVE;
 use super::words::quoted;
 use super::{Check, Kind, Subject, Verdict};
 
 /// `pattern`; a dot matches line ends too, and case counts unless `case_sensitive` is false.
 pub(super) const REGEX: Kind = Kind::answer("regex", |fields| {
-    let case_sensitive = fields.flag("case_sensitive").unwrap_or(true);
-    let flags = if case_sensitive { "(?s)" } else { "(?is)" };
-    let pattern = fields.read("pattern", |reader, node| reader.pattern(node, flags));
-    if !fields.has("pattern") {
-        fields.missing("pattern", "a regular expression");
-    }
+    let case_sensitive = fields.flag("case_sensitive", CASE_SENSITIVE);
+    let flags = if case_sensitive.unwrap_or(true) {
+        "(?s)"
+    } else {
+        "(?is)"
+    };
+    let pattern = fields.field("pattern", "A regular expression.", |value| {
+        Pattern::read(value, flags)
+    });
+    fields.require("pattern", "a regular expression");
     Some(Box::new(Matches(pattern?)))
 });
 

@@ -7,8 +7,10 @@ use crate::outside::{Question, Told};
 
 /// `expected`, or without it the clean answer of the same prompt; `threshold` 0 to 1, default 0.8.
 pub(super) const SIMILARITY: Kind = Kind::answer("similarity", |fields| {
-    let expected = fields.words("expected").map(|text| text.value);
-    let threshold = fields.real("threshold", 0.0..=1.0, "");
+    let about = "The answer that is expected; without it the clean answer.";
+    let expected = fields.words("expected", about).map(|text| text.value);
+    let about = "How like it has to be, 0 to 1; default 0.8.";
+    let threshold = fields.real("threshold", about, 0.0..=1.0, "");
     if !fields.has("expected") && !fields.has("baseline") {
         fields.missing(
             "expected",

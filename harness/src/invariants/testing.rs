@@ -5,7 +5,7 @@ use crate::invariants::{Baseline, Invariant, Judgement, Subject, Verdict};
 use crate::outside::{Outside, Told};
 use crate::suite::{self, Active, Prices, Prompt, Suite};
 use crate::trace::Trace;
-use squall_profiles::variables::Variables;
+use squall_documents::Variables;
 
 /// A verdict without its reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -27,12 +27,11 @@ mod wishes;
 
 use std::net::Ipv6Addr;
 
-pub(crate) use self::no_duplicate_side_effects::METHODS;
-use squall_profiles::document::At;
+use squall_documents::{At, Fields};
 use squall_profiles::glob::Glob;
 
 use super::{Check, Kind, LooksAt, Verdict};
-use crate::suite::reader::Fields;
+use crate::suite::glob;
 use crate::trace::{Attempt, Call, Class, Trace};
 
 pub(super) static KINDS: [Kind; 20] = [
@@ -58,10 +57,7 @@ pub(super) static KINDS: [Kind; 20] = [
     max_cost::MAX_COST,
 ];
 
-const fn wire(
-    name: &'static str,
-    read: fn(&mut Fields<'_, '_, '_>) -> Option<Box<dyn Check>>,
-) -> Kind {
+const fn wire(name: &'static str, read: fn(&mut Fields<'_, '_>) -> Option<Box<dyn Check>>) -> Kind {
     Kind {
         name,
         looks_at: LooksAt::Wire,
@@ -83,19 +79,23 @@ struct Narrow {
 
 impl Narrow {
     /// Reads `tool`, `host` and `hosts`.
-    fn read(fields: &mut Fields<'_, '_, '_>) -> Option<Self> {
+    fn read(fields: &mut Fields<'_, '_>) -> Option<Self> {
         let narrow = Self::without_hosts(fields);
-        let more = hosts(fields, "hosts");
+        let more = hosts(fields, "hosts", "The same as `host`.");
         let mut narrow = narrow?;
         narrow.hosts.extend(more?);
         Some(narrow)
     }
 
     /// Reads `tool` and `host`, for kinds to which `hosts` means something else.
-    fn without_hosts(fields: &mut Fields<'_, '_, '_>) -> Option<Self> {
-        let tool = fields.words("tool");
-        let tool = tool.map(|name| glob(fields, &name));
-        let hosts = hosts(fields, "host");
+    fn without_hosts(fields: &mut Fields<'_, '_>) -> Option<Self> {
+        let tool = fields.words("tool", "Only calls of this tool; a glob.");
+        let tool = tool.map(|name| glob(fields.reader, &name));
+        let hosts = hosts(
+            fields,
+            "host",
+            "Only exchanges with this host; a glob, or several.",
+        );
         Some(Self {
             tool: match tool {
                 Some(tool) => Some(tool?),
@@ -149,8 +149,8 @@ fn is_host(attempt: &Attempt, hosts: &[Glob]) -> bool {
 
 /// One glob over hosts or a list of them, as hosts stand in [`Attempt::host`]; empty without the field, `None` after
 /// an error.
-fn hosts(fields: &mut Fields<'_, '_, '_>, name: &'static str) -> Option<Vec<Glob>> {
-    let texts = fields.texts(name, "a glob over hosts");
+fn hosts(fields: &mut Fields<'_, '_>, name: &'static str, about: &str) -> Option<Vec<Glob>> {
+    let texts = fields.texts(name, about, "a glob over hosts");
     if !fields.has(name) {
         return Some(Vec::new());
     }
@@ -169,22 +169,26 @@ fn hosts(fields: &mut Fields<'_, '_, '_>, name: &'static str) -> Option<Vec<Glob
             Ok(address) => format!("[{address}]"),
             Err(_) => host,
         };
-        globs.push(glob(fields, &At { value, ..text })?);
+        globs.push(glob(fields.reader, &At { value, ..text })?);
     }
     Some(globs)
 }
 
-fn glob(fields: &mut Fields<'_, '_, '_>, written: &At<String>) -> Option<Glob> {
-    fields.reader.glob(written)
-}
-
 /// One glob or a list of them; empty without the field, `None` after an error.
-fn globs(fields: &mut Fields<'_, '_, '_>, name: &'static str, what: &str) -> Option<Vec<Glob>> {
-    let texts = fields.texts(name, what);
+fn globs(
+    fields: &mut Fields<'_, '_>,
+    name: &'static str,
+    about: &str,
+    what: &str,
+) -> Option<Vec<Glob>> {
+    let texts = fields.texts(name, about, what);
     if !fields.has(name) {
         return Some(Vec::new());
     }
-    texts?.iter().map(|text| glob(fields, text)).collect()
+    texts?
+        .iter()
+        .map(|text| glob(fields.reader, text))
+        .collect()
 }
 
 /// Nothing wrong was found; where something is missing, that proves nothing.

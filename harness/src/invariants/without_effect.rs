@@ -5,11 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use squall_profiles::error::ProfileError;
+use squall_documents::{DocumentError, Fields};
 
 use super::reading::parameters;
 use super::{Invariant, Kind};
-use crate::suite::reader::Fields;
 
 /// What stands in a field; of those that have one, flakestorm's default.
 #[derive(Clone, Copy)]
@@ -33,13 +32,8 @@ const OF_FLAKESTORM: [(&str, Shape); 9] = [
     ("similarity_threshold", Shape::Share(0.75)),
 ];
 
-/// Their names.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    OF_FLAKESTORM.into_iter().map(|(name, _)| name)
-}
-
 /// Reads those that the type does not take. Given back are the ones that say something.
-pub(super) fn read(fields: &mut Fields<'_, '_, '_>, kind: &Kind) -> Vec<&'static str> {
+pub(super) fn read(fields: &mut Fields<'_, '_>, kind: &Kind) -> Vec<&'static str> {
     let own = parameters(kind);
     let others = OF_FLAKESTORM.iter().filter(|(name, _)| !own.contains(name));
     let telling = others.filter(|(name, shape)| says_something(fields, name, *shape));
@@ -47,22 +41,28 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>, kind: &Kind) -> Vec<&'static
 }
 
 #[expect(clippy::float_cmp, reason = "a default is written as it is")]
-fn says_something(fields: &mut Fields<'_, '_, '_>, name: &'static str, shape: Shape) -> bool {
+fn says_something(fields: &mut Fields<'_, '_>, name: &'static str, shape: Shape) -> bool {
+    let about = "";
     match shape {
-        Shape::Text => fields.text(name).is_some(),
-        Shape::Texts => fields.texts(name, "a list of texts").is_some(),
-        Shape::Milliseconds => fields.whole(name, 0..=u64::MAX, " milliseconds").is_some(),
+        Shape::Text => fields.text(name, about).is_some(),
+        Shape::Texts => fields.texts(name, about, "a list of texts").is_some(),
+        Shape::Milliseconds => {
+            let read = fields.whole(name, about, 0..=u64::MAX, " milliseconds");
+            read.is_some()
+        }
         Shape::Share(default) => fields
-            .real(name, 0.0..=1.0, "")
+            .real(name, about, 0.0..=1.0, "")
             .is_some_and(|found| found != default),
-        Shape::Flag(default) => fields.flag(name).is_some_and(|found| found != default),
+        Shape::Flag(default) => fields
+            .flag(name, about)
+            .is_some_and(|found| found != default),
     }
 }
 
 /// What of `invariants` has no effect, in one sentence where the first of them stands.
 pub(crate) fn told<'i>(
     invariants: impl Iterator<Item = &'i Invariant> + Clone,
-) -> Option<ProfileError> {
+) -> Option<DocumentError> {
     let mut places: BTreeMap<_, Vec<&str>> = BTreeMap::new();
     for invariant in invariants.clone() {
         for field in &invariant.without_effect {
@@ -103,7 +103,7 @@ fn listed(pointers: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use squall_profiles::variables::Variables;
+    use squall_documents::Variables;
 
     use crate::invariants::testing::errors_of;
     use crate::suite;

@@ -272,38 +272,27 @@ mod tests {
     use super::*;
     use crate::report::testing::fixture;
 
-    /// Modes of a family as the schema of profiles lists them.
-    fn modes(family: &str) -> BTreeSet<String> {
-        fn search(value: &Value, found: &mut BTreeSet<String>) {
-            match value {
-                Value::Object(members) => {
-                    for (name, value) in members {
-                        if name == "mode" || name == "type" {
-                            let words = value["enum"].as_array().into_iter().flatten();
-                            found.extend(words.filter_map(|word| Some(word.as_str()?.to_owned())));
-                        }
-                        search(value, found);
-                    }
-                }
-                Value::Array(items) => items.iter().for_each(|item| search(item, found)),
-                _ => {}
-            }
-        }
-        let schema = squall_profiles::schema::profile_schema();
-        let mut found = BTreeSet::new();
-        search(&schema["properties"][family], &mut found);
-        found
+    /// The words that a schema lists.
+    fn modes(word: &Value) -> BTreeSet<String> {
+        let alternatives = word["anyOf"].as_array().into_iter().flatten();
+        let words = alternatives
+            .filter_map(|one| one["enum"].as_array())
+            .flatten();
+        words
+            .filter_map(|word| Some(word.as_str()?.to_owned()))
+            .collect()
     }
 
     #[test]
     fn every_mode_has_a_remedy_of_its_own() {
-        for family in [
-            "network_faults",
-            "tool_faults",
-            "llm_faults",
-            "context_attacks",
+        let schema = squall_profiles::schema::profile_schema();
+        for (family, rule, word) in [
+            ("network_faults", "NetworkFault", "mode"),
+            ("tool_faults", "ToolFault", "mode"),
+            ("llm_faults", "LlmFault", "mode"),
+            ("context_attacks", "ContextAttack", "type"),
         ] {
-            let modes = modes(family);
+            let modes = modes(&schema["$defs"][rule]["properties"][word]);
             assert!(modes.len() > 3, "{family}: {modes:?}");
             for mode in modes {
                 assert!(of_mode(family, &mode).is_some(), "{family} {mode}");

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use squall_profiles::limits::{Limited, Limits};
+use squall_documents::{Limited, Limits};
 
 use super::plan::{Part, Plan, Trial};
 use crate::invariants::Invariant;
@@ -276,7 +276,7 @@ fn contract(suite: &Suite) -> Option<&Contract> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use squall_profiles::variables::Variables;
+    use squall_documents::Variables;
 
     use super::*;
     use crate::suite;

@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 
 use proptest::prelude::*;
-use squall_profiles::variables::Variables;
+use squall_documents::Variables;
 
 use self::world::{Death, World};
 use super::*;

@@ -4,12 +4,10 @@ mod reset;
 
 use std::time::Duration;
 
-use squall_profiles::document::At;
-use squall_profiles::error::Position;
+use squall_documents::{At, Fields, ValueReader};
 use squall_profiles::json_path;
 
 use super::headers;
-use super::reader::{Fields, Reader};
 
 /// The agent under test.
 #[derive(Debug, Clone, PartialEq)]
@@ -183,22 +181,27 @@ const ONLY_HTTP: [&str; 5] = [
     "parse_structured_input",
 ];
 
-pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<Agent> {
-    let kind = match fields.node("type") {
-        Some(_) => fields.word("type", "agent type", &TYPES),
-        None => Some(Type::Http),
-    };
-    let timeout = fields.whole("timeout", 1000..=300_000, " milliseconds");
-    let endpoint = fields.words("endpoint");
-    let command = command(fields, "command");
-    let model = fields.words("model");
+pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Agent> {
+    let about = "How it is reached; default `http`.";
+    let kind = fields.word("type", about, "agent type", &TYPES);
+    let about = "How long one invocation may take, milliseconds; default 30000.";
+    let timeout = fields.whole("timeout", about, 1000..=300_000, " milliseconds");
+    let about = "Its URL; of type `python` and `langchain`: `module:attribute`.";
+    let endpoint = fields.words("endpoint", about);
+    let about = "Of type `command`: the program; prompt on stdin, answer on stdout.";
+    let command = command(fields, "command", about);
+    let model = fields.words("model", "Of type `openai`: the model to ask for.");
     let http = http_fields(fields);
     let reset = reset::read(fields);
     let reset_isolated = reset::isolated(fields);
-    let start = fields.read("start", |reader, node| {
-        reader.fields(node, "a map with `command` and `ready_url`", read_start)?
-    });
-    let kind = kind?;
+    let about = "How an agent with an endpoint is started.";
+    let what = "a map with `command` and `ready_url`";
+    let start = fields.block("start", about, what, read_start);
+    let kind = match kind {
+        None if fields.has("type") || fields.reader.is_describing() => return None,
+        None => Type::Http,
+        Some(kind) => kind,
+    };
     belongs(fields, kind);
     let way = match kind {
         Type::Http => {
@@ -207,7 +210,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<Agent> {
         }
         Type::Command => Way::Command(command?),
         Type::Python | Type::LangChain => Way::Python {
-            target: module_and_attribute(fields, &endpoint?)?,
+            target: named_attribute(fields, "endpoint", &endpoint?.value)?,
             langchain: kind == Type::LangChain,
         },
         Type::OpenAi => Way::OpenAi(OpenAiAgent {
@@ -226,7 +229,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<Agent> {
 }
 
 /// Says which fields do not go with the type, and which are missing.
-fn belongs(fields: &mut Fields<'_, '_, '_>, kind: Type) {
+fn belongs(fields: &mut Fields<'_, '_>, kind: Type) {
     let name = TYPES
         .iter()
         .find(|(_, of)| *of == kind)
@@ -282,91 +285,99 @@ fn belongs(fields: &mut Fields<'_, '_, '_>, kind: Type) {
     }
 }
 
-fn idle(fields: &mut Fields<'_, '_, '_>, field: &str, kind: &str) {
+fn idle(fields: &mut Fields<'_, '_>, field: &str, kind: &str) {
     let message = format!("`{field}` does nothing for an agent of type `{kind}`");
-    note(fields, field, message);
+    fields.note(field, message);
 }
 
-fn without_effect(fields: &mut Fields<'_, '_, '_>, field: &str, beside: &str) {
-    note(fields, field, format!("`{field}` has no effect {beside}"));
-}
-
-fn note(fields: &mut Fields<'_, '_, '_>, field: &str, message: String) {
-    let place = fields.place_of(field);
-    fields
-        .reader
-        .below(field, |reader| reader.note(place, message));
+fn without_effect(fields: &mut Fields<'_, '_>, field: &str, beside: &str) {
+    fields.note(field, format!("`{field}` has no effect {beside}"));
 }
 
 /// What is said of an http agent, but for its endpoint.
-fn http_fields(fields: &mut Fields<'_, '_, '_>) -> HttpAgent {
-    let method = fields.word("method", "method", &METHODS);
-    let request_template = fields.text("request_template").map(|text| text.value);
-    let response_path = response_path(fields);
-    let query_params = fields.pairs(
-        "query_params",
-        "a map from name to value",
-        |reader, _, node| {
-            let value = reader.text(node)?;
-            let written = reader.unexpanded(value.position).map(str::to_owned);
-            headers::unset(reader, written.as_deref().unwrap_or_default(), &value);
-            Some(value.value)
-        },
+fn http_fields(fields: &mut Fields<'_, '_>) -> HttpAgent {
+    let method = fields.word(
+        "method",
+        "Request method; default POST.",
+        "method",
+        &METHODS,
     );
-    let headers = fields.pairs(
-        "headers",
-        "a map from name to value",
-        |reader, name, node| {
-            let value = reader.text(node)?;
-            headers::check(reader, name, &value);
-            Some(value.value)
-        },
-    );
+    let template = fields.text("request_template", "What is sent, with `{prompt}` in it.");
+    let about = "Where the answer is: a dot path, or a JSONPath that begins with `$`.";
+    let response_path = fields.field("response_path", about, response_path);
+    let query_params = fields.field("query_params", "Parameters added to the URL.", |value| {
+        value.pairs("a map from name to value", |_, value| {
+            let text = value.text()?;
+            let written = value
+                .reader
+                .unexpanded(text.position)
+                .unwrap_or(&text.value);
+            let written = written.to_owned();
+            headers::unset(value.reader, &written, &text);
+            Some(text.value)
+        })
+    });
+    let about = "Headers added to the request; secrets as `${VAR}`.";
+    let headers = fields.field("headers", about, |value| {
+        value.pairs("a map from name to value", |name, value| {
+            let text = value.text()?;
+            headers::check(value.reader, name, &text);
+            Some(text.value)
+        })
+    });
+    let about = "Whether lines like `name: value` give names for the template; default true.";
+    let parse = fields.flag("parse_structured_input", about);
     HttpAgent {
         endpoint: String::new(),
         method: method.unwrap_or(Method::Post),
-        request_template,
+        request_template: template.map(|text| text.value),
         response_path,
         query_params: owned(query_params),
         headers: owned(headers),
-        parse_structured_input: fields.flag("parse_structured_input").unwrap_or(true),
+        parse_structured_input: parse.unwrap_or(true),
     }
 }
 
-fn owned(pairs: Option<Vec<(At<String>, String)>>) -> Pairs {
+fn owned(pairs: Option<Vec<(&At<String>, String)>>) -> Pairs {
     let pairs = pairs.unwrap_or_default().into_iter();
-    Pairs(pairs.map(|(name, value)| (name.value, value)).collect())
+    Pairs(
+        pairs
+            .map(|(name, value)| (name.value.clone(), value))
+            .collect(),
+    )
 }
 
 /// A dot path, or a `JSONPath` by its first character.
-fn response_path(fields: &mut Fields<'_, '_, '_>) -> Option<String> {
-    let path = fields.words("response_path")?;
-    let (path, position) = (path.value, path.position);
+fn response_path(value: &mut ValueReader<'_, '_>) -> Option<String> {
+    let At {
+        value: path,
+        position,
+    } = value.words()?;
     if path.starts_with('$')
-        && let Err(error) = json_path::parse(&path, &fields.reader.limits)
+        && let Err(error) = json_path::parse(&path, &value.reader.limits)
     {
-        let found = fields.reader.shown(position);
-        let message = format!(
+        let found = value.reader.shown(position);
+        value.error(format!(
             "`{found}` {error}; write `$.choices[0].message.content`, or the dot \
              path `choices.0.message.content`"
-        );
-        fields.error("response_path", message);
+        ));
         return None;
     }
     Some(path)
 }
 
-fn read_start(fields: &mut Fields<'_, '_, '_>) -> Option<Start> {
-    let command = command(fields, "command");
-    let ready_url = fields.words("ready_url");
-    if !fields.has("command") {
-        fields.missing("command", "the program, like `[python, server.py]`");
-    }
-    if !fields.has("ready_url") {
-        let example = "the URL that answers when the agent is ready, like \
-                       `http://127.0.0.1:8000/health`";
-        fields.missing("ready_url", example);
-    }
+fn read_start(fields: &mut Fields<'_, '_>) -> Option<Start> {
+    let command = command(
+        fields,
+        "command",
+        "The program; it gets the proxy variables.",
+    );
+    let about = "GET to this URL answers 2xx when the agent is ready.";
+    let ready_url = fields.words("ready_url", about);
+    fields.require("command", "the program, like `[python, server.py]`");
+    let example = "the URL that answers when the agent is ready, like \
+                   `http://127.0.0.1:8000/health`";
+    fields.require("ready_url", example);
     Some(Start {
         command: command?,
         ready_url: absolute(fields, "ready_url", &ready_url?)?,
@@ -374,17 +385,20 @@ fn read_start(fields: &mut Fields<'_, '_, '_>) -> Option<Start> {
 }
 
 /// A list of words, or one text that is split at blanks.
-pub(super) fn command(fields: &mut Fields<'_, '_, '_>, name: &'static str) -> Option<Vec<String>> {
+pub(super) fn command(
+    fields: &mut Fields<'_, '_>,
+    name: &'static str,
+    about: &str,
+) -> Option<Vec<String>> {
     let what = "a program with its arguments, like `[python, agent.py]`";
-    let texts = fields.texts(name, what)?;
+    let texts = fields.texts(name, about, what)?;
     let words: Vec<String> = match &texts[..] {
         [one] if !one.value.contains(['"', '\'', '\\']) => {
             one.value.split_whitespace().map(str::to_owned).collect()
         }
         [one] => {
             let message = format!("quotes are not taken apart here; write {what}");
-            let position = one.position;
-            fields.reader.error(position, message);
+            fields.reader.error(one.position, message);
             return None;
         }
         several => several.iter().map(|word| word.value.clone()).collect(),
@@ -399,15 +413,11 @@ pub(super) fn command(fields: &mut Fields<'_, '_, '_>, name: &'static str) -> Op
     Some(words)
 }
 
-fn url(fields: &mut Fields<'_, '_, '_>, endpoint: &At<String>) -> Option<String> {
+fn url(fields: &mut Fields<'_, '_>, endpoint: &At<String>) -> Option<String> {
     absolute(fields, "endpoint", endpoint)
 }
 
-fn absolute(
-    fields: &mut Fields<'_, '_, '_>,
-    name: &'static str,
-    written: &At<String>,
-) -> Option<String> {
+fn absolute(fields: &mut Fields<'_, '_>, name: &str, written: &At<String>) -> Option<String> {
     let parsed: Option<http::Uri> = written.value.trim().parse().ok();
     let fits = parsed.is_some_and(|uri| {
         matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some()
@@ -415,28 +425,16 @@ fn absolute(
     if fits {
         return Some(written.value.trim().to_owned());
     }
-    let found = shown(fields.reader, written.position);
+    let found = match fields.reader.shown(written.position) {
+        found if found.is_empty() => "this".to_owned(),
+        found => format!("`{found}`"),
+    };
     let message = format!("{found} is no absolute URL; write `http://localhost:8000/invoke`");
     fields.error(name, message);
     None
 }
 
-fn shown(reader: &Reader<'_>, position: Position) -> String {
-    match reader.shown(position) {
-        found if found.is_empty() => "this".to_owned(),
-        found => format!("`{found}`"),
-    }
-}
-
-fn module_and_attribute(fields: &mut Fields<'_, '_, '_>, written: &At<String>) -> Option<String> {
-    named_attribute(fields, "endpoint", &written.value)
-}
-
-fn named_attribute(
-    fields: &mut Fields<'_, '_, '_>,
-    name: &'static str,
-    written: &str,
-) -> Option<String> {
+fn named_attribute(fields: &mut Fields<'_, '_>, name: &str, written: &str) -> Option<String> {
     let is_path = |path: &str| {
         !path.is_empty()
             && path.split('.').all(|part| {

@@ -1,35 +1,24 @@
-//! Chaos that stands in a suite: its own `chaos:`, and the scenarios of a contract.
-//!
-//! The rules are read by `squall-profiles`, from the node as the profile it is, at their places in the file
-//! that they stand in; what is wrong with them comes back as JSON pointers, which lead to the places in the
-//! suite.
+//! Chaos in a suite: its own `chaos:`, and the scenarios of a contract.
 
 use std::sync::Arc;
 
-use squall_profiles::document::{At, Tree};
+use squall_documents::{At, Fields, Tree, ValueReader};
 use squall_profiles::library::Library;
 use squall_profiles::profile::{self, Profile};
 use squall_profiles::tools::ToolNames;
 use squall_profiles::validate::validate;
-use squall_profiles::variables::Variables;
-
-use super::files::Laid;
-use super::reader::Reader;
 
 /// What a suite's chaos is read with.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'c> {
-    pub(super) variables: Variables<'c>,
     pub(super) library: &'c Library,
     pub(super) tools: &'c ToolNames,
-    /// The suite before its variables were expanded: a profile keeps what stood for them secret.
-    pub(super) written: &'c At<Tree>,
-    /// The files it was laid together from.
-    pub(super) laid: &'c Laid,
 }
 
-/// The fields of a profile that hold rules.
-pub(super) const FAMILIES: [&str; 4] = [
+/// The fields of a profile that a suite's chaos has, and a scenario.
+const FIELDS: [&str; 6] = [
+    "description",
+    "extends",
     "network_faults",
     "tool_faults",
     "llm_faults",
@@ -37,76 +26,52 @@ pub(super) const FAMILIES: [&str; 4] = [
 ];
 
 /// A suite's own chaos: a map of families of rules.
-pub(super) fn read(
-    reader: &mut Reader<'_>,
-    node: &At<Tree>,
-    context: Context<'_>,
-) -> Option<Arc<Profile>> {
-    reader.fields(node, "a map of families of faults", |fields| {
-        for family in FAMILIES {
-            fields.node(family);
-        }
-    })?;
-    read_scenario(reader, context, "suite", &FAMILIES)
+pub(super) fn read(value: &mut ValueReader<'_, '_>, context: Context<'_>) -> Option<Arc<Profile>> {
+    value.fields("a map of families of faults", |fields| {
+        Some(read_profile(fields, context, "suite", false))
+    })
 }
 
-/// Reads the chaos that the map at the reader's place holds. Members that are not `ours` are left
-/// out.
-pub(super) fn read_scenario(
-    reader: &mut Reader<'_>,
+/// Reads the chaos in the map that is read.
+pub(super) fn read_profile(
+    fields: &mut Fields<'_, '_>,
     context: Context<'_>,
     name: &str,
-    ours: &[&str],
-) -> Option<Arc<Profile>> {
-    let node = context.written.nearest(reader.pointer());
-    let Tree::Map(members) = &node.value else {
-        return None;
-    };
-    let kept = members
-        .iter()
-        .filter(|(name, member)| ours.contains(&name.value.as_str()) && member.value != Tree::Null);
-    let tree = At {
-        value: Tree::Map(kept.cloned().collect()),
-        position: node.position,
-    };
-    let (file, tree) = context.laid.in_its_file(tree);
-    let limits = reader.limits.clone();
-    let read = profile::parse_tree(file, &tree, context.variables, &limits).map_err(|errors| {
-        for error in errors {
-            let position = node.nearest(&error.pointer).position;
-            reader.below_pointer(&error.pointer, |reader| {
-                reader.error(position, error.message);
-            });
-        }
-    });
-    let mut profile = read.ok()?;
-    if profile.rules.is_empty() && profile.extends.is_empty() {
-        // A clean scenario does nothing on purpose.
-        profile.name = Some(name.to_owned());
-        return Some(Arc::new(profile));
+    may_extend: bool,
+) -> Arc<Profile> {
+    let mut profile = profile::read_part(fields, name, may_extend);
+    let part = fields.part(&FIELDS);
+    profile.is_written_in(fields.reader, &part);
+    // A clean scenario does nothing on purpose.
+    let is_clean = profile.rules.is_empty() && profile.extends.is_empty();
+    // The daemon that runs the suite may have more profiles than this library.
+    let mut extended = profile.extends.iter();
+    let are_known = extended.all(|extended| context.library.get(&extended.name).is_some());
+    if !is_clean && are_known && !fields.reader.has_errors() {
+        note_doubts(fields, &profile, context, &part);
     }
-    let is_known = |name: &str| context.library.get(name).is_some();
-    if !profile
-        .extends
-        .iter()
-        .all(|extended| is_known(&extended.name))
-    {
-        // Whoever carries it out has other profiles.
-        profile.name = Some(name.to_owned());
-        return Some(Arc::new(profile));
-    }
+    Arc::new(profile)
+}
+
+fn note_doubts(
+    fields: &mut Fields<'_, '_>,
+    profile: &Profile,
+    context: Context<'_>,
+    part: &At<Tree>,
+) {
     // Without its name: a scenario may be called as the profile that it extends.
-    for doubt in validate(&profile, context.library, context.tools) {
-        let own = doubt.file == file;
+    let mut nameless = profile.clone();
+    nameless.name = None;
+    for doubt in validate(&nameless, context.library, context.tools) {
+        let own = doubt.file == *profile.file;
         let pointer = if own { &*doubt.pointer } else { "/extends" };
         let message = if own {
             doubt.message
         } else {
             format!("of what is extended here, {doubt}")
         };
-        let place = node.nearest(pointer).position;
-        reader.below_pointer(pointer, |reader| reader.note(place, message));
+        let place = part.nearest(pointer).position;
+        let note = |reader: &mut squall_documents::Reader| reader.note(place, message);
+        fields.reader.below_pointer(pointer, note);
     }
-    profile.name = Some(name.to_owned());
-    Some(Arc::new(profile))
 }

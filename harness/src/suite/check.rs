@@ -1,16 +1,14 @@
 //! What is allowed in a suite and still surely not meant.
 
-use squall_profiles::document::{At, Tree};
-use squall_profiles::error::{self, ProfileError};
+use squall_documents::{DocumentError, Fields, nearest};
 
 use super::agent::Way;
-use super::reader::Fields;
 use super::{Active, Agent, Contract, ContractPart, Prompt, Replays, Session, Suite};
 use crate::agents::template;
 use crate::invariants::{Invariant, When, without_effect};
 
 /// Of a contract that stands by itself, each with its place. Prompts, tools and maybe the scenarios are a suite's.
-pub(super) fn doubts_of_contract(contract: &Contract) -> Vec<ProfileError> {
+pub(super) fn doubts_of_contract(contract: &Contract) -> Vec<DocumentError> {
     let mut doubts = Vec::new();
     if !contract.scenarios.is_empty() {
         doubts.extend(of_scenarios(contract));
@@ -20,7 +18,7 @@ pub(super) fn doubts_of_contract(contract: &Contract) -> Vec<ProfileError> {
 }
 
 /// Whether the scenarios are such that what must hold is ever looked at.
-fn of_scenarios(contract: &Contract) -> Vec<ProfileError> {
+fn of_scenarios(contract: &Contract) -> Vec<DocumentError> {
     let scenarios: Vec<_> = contract.scenarios.iter().map(|one| one.active).collect();
     let never = |invariant| never_applies(invariant, &scenarios);
     let mut doubts: Vec<_> = contract.invariants.iter().filter_map(never).collect();
@@ -29,7 +27,7 @@ fn of_scenarios(contract: &Contract) -> Vec<ProfileError> {
 }
 
 /// Each with its place.
-pub(super) fn doubts(suite: &Suite) -> Vec<ProfileError> {
+pub(super) fn doubts(suite: &Suite) -> Vec<DocumentError> {
     let mut doubts = Vec::new();
     let mut left = MOST_COMPARED;
     if let Some(ContractPart::Written(contract)) = &suite.contract {
@@ -66,7 +64,11 @@ fn take(left: &mut usize, cost: usize) -> Option<()> {
     Some(())
 }
 
-fn of_an_invariant(invariant: &Invariant, suite: &Suite, left: &mut usize) -> Option<ProfileError> {
+fn of_an_invariant(
+    invariant: &Invariant,
+    suite: &Suite,
+    left: &mut usize,
+) -> Option<DocumentError> {
     of_no_prompt(invariant, &suite.golden_prompts, left)
         .or_else(|| of_a_tool_misspelt(invariant, suite, left))
         .or_else(|| of_no_tool(invariant, suite))
@@ -77,7 +79,7 @@ fn of_no_prompt(
     invariant: &Invariant,
     prompts: &[Prompt],
     left: &mut usize,
-) -> Option<ProfileError> {
+) -> Option<DocumentError> {
     let filter = invariant.prompt_filter.as_ref()?;
     let turns = prompts.iter().flat_map(Prompt::turns);
     take(left, filter.0.cost(turns.map(String::len).sum()))?;
@@ -105,7 +107,7 @@ const OF_CALLS: [&str; 7] = [
 ];
 
 /// Nothing in the suite says which calls are those of the tool.
-fn of_no_tool(invariant: &Invariant, suite: &Suite) -> Option<ProfileError> {
+fn of_no_tool(invariant: &Invariant, suite: &Suite) -> Option<DocumentError> {
     let tool = invariant.tool.as_deref()?;
     if is_glob(tool) || !OF_CALLS.contains(&invariant.kind) {
         return None;
@@ -125,7 +127,7 @@ fn of_a_tool_misspelt(
     invariant: &Invariant,
     suite: &Suite,
     left: &mut usize,
-) -> Option<ProfileError> {
+) -> Option<DocumentError> {
     let more = invariant.check.tools();
     let named = invariant.tool.as_deref().into_iter().chain(more);
     let told = named.filter(|tool| !is_glob(tool)).find_map(|tool| {
@@ -134,7 +136,7 @@ fn of_a_tool_misspelt(
         }
         let letters: usize = tools(suite).map(str::len).sum();
         take(left, letters * tool.len() * LETTERS)?;
-        let meant = *error::nearest(tool, tools(suite)).first()?;
+        let meant = *nearest(tool, tools(suite)).first()?;
         Some((tool, meant))
     });
     let (tool, meant) = told?;
@@ -162,7 +164,7 @@ fn is_glob(tool: &str) -> bool {
 }
 
 /// No scenario has what the invariant's `when` asks for.
-fn never_applies(invariant: &Invariant, scenarios: &[Active]) -> Option<ProfileError> {
+fn never_applies(invariant: &Invariant, scenarios: &[Active]) -> Option<DocumentError> {
     let applies = scenarios.iter().any(|one| invariant.when.applies(*one));
     let doubtful = !applies && invariant.when != When::Always;
     doubtful.then(|| {
@@ -176,10 +178,10 @@ fn never_applies(invariant: &Invariant, scenarios: &[Active]) -> Option<ProfileE
 }
 
 /// Every scenario is a clean one.
-fn only_clean(contract: &Contract) -> Option<ProfileError> {
+fn only_clean(contract: &Contract) -> Option<DocumentError> {
     let clean = contract.scenarios.iter().all(|one| !one.active.any());
     let first = contract.scenarios.first().filter(|_| clean)?;
-    Some(ProfileError {
+    Some(DocumentError {
         file: first.chaos.file.to_string(),
         position: first.position,
         pointer: first.pointer.clone(),
@@ -195,8 +197,7 @@ const NO_CONTRACT: &str = "default";
 
 /// Sessions whose contract is not the suite's: whether there is one called so only a daemon knows.
 pub(super) fn contracts_of_sessions(
-    fields: &mut Fields<'_, '_, '_>,
-    written: &At<Tree>,
+    fields: &mut Fields<'_, '_>,
     contract: Option<&ContractPart>,
     replays: &Replays,
 ) {
@@ -205,6 +206,9 @@ pub(super) fn contracts_of_sessions(
         Some(ContractPart::Named(name)) => Some(name),
         None => None,
     };
+    let Some(written) = fields.node("replays") else {
+        return;
+    };
     for (number, session) in replays.sessions.iter().enumerate() {
         let Session::Inline(session) = session else {
             continue;
@@ -212,41 +216,30 @@ pub(super) fn contracts_of_sessions(
         let named = session.contract.as_ref();
         let foreign = named.filter(|name| Some(*name) != own && *name != NO_CONTRACT);
         let Some(name) = foreign else { continue };
-        let pointer = format!("/replays/sessions/{number}/contract");
+        let pointer = format!("/sessions/{number}/contract");
         let place = written.nearest(&pointer).position;
-        let name = if fields.reader.has_variable(place) {
-            fields.reader.shown(place)
-        } else {
-            name.clone()
-        };
         let message = format!(
             "session `{}` names the contract `{name}`, which is not the suite's; whether a daemon has one called so is \
              not looked up here",
             session.id
         );
-        fields
-            .reader
-            .below_pointer(&pointer, |reader| reader.note(place, message));
+        fields.reader.below("replays", |reader| {
+            reader.below_pointer(&pointer, |reader| reader.note(place, message));
+        });
     }
 }
 
-/// Where the template of an http agent stands.
-const TEMPLATE: &str = "/agent/request_template";
-
 /// A template can be filled with the golden prompts, and is what it looks like.
-pub(super) fn template(
-    fields: &mut Fields<'_, '_, '_>,
-    written: &At<Tree>,
-    agent: &Agent,
-    prompts: &[Prompt],
-) {
+pub(super) fn template(fields: &mut Fields<'_, '_>, agent: &Agent, prompts: &[Prompt]) {
     let Way::Http(http) = &agent.way else {
         return;
     };
     let Some(template) = &http.request_template else {
         return;
     };
-    let place = written.nearest(TEMPLATE).position;
+    let written = fields.node("agent");
+    let place = written.map(|agent| agent.nearest("/request_template").position);
+    let place = place.unwrap_or_default();
     let turns: Vec<_> = prompts.iter().flat_map(Prompt::turns).collect();
     let places = template::places(template);
     let left: Vec<_> = turns
@@ -257,7 +250,7 @@ pub(super) fn template(
         })
         .collect();
     let fits_none = left.len() == turns.len();
-    fields.reader.below_pointer(TEMPLATE, |reader| {
+    fields.reader.below_pointer("/agent/request_template", |reader| {
         if let Some((_, name)) = left.first().filter(|_| fits_none) {
             let message = format!(
                 "the template has a placeholder `{{{name}}}`, and no golden prompt has a line `{name}: …`; the \

@@ -3,17 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use squall_documents::{Fields, Kind, Limited, Position, ValueReader};
 use squall_journal::record::RuleRecord;
-use squall_profiles::document::{At, Tree};
-use squall_profiles::error::Position;
 use squall_profiles::library::Library;
-use squall_profiles::limits::Limited;
 use squall_profiles::profile::Profile;
 use squall_profiles::rule::{Family, Rule};
 use squall_profiles::tools::ToolNames;
 
-use super::chaos::{self, Context, FAMILIES};
-use super::reader::{Fields, Reader, each};
+use super::chaos::{self, Context};
 use crate::invariants::{self, Invariant};
 
 /// What must hold, and under which chaos.
@@ -156,33 +153,32 @@ pub enum ContractPart {
 
 /// `outside`: scenarios that stand at the suite's root, for a contract that has none.
 pub(super) fn read(
-    reader: &mut Reader<'_>,
-    node: &At<Tree>,
+    value: &mut ValueReader<'_, '_>,
     context: Context<'_>,
-    outside: Option<&At<Vec<Scenario>>>,
+    outside: Option<Vec<Scenario>>,
 ) -> Option<ContractPart> {
-    if let Tree::Scalar { .. } = &node.value {
-        return reader
-            .words(node)
-            .map(|name| ContractPart::Named(name.value));
-    }
-    reader
-        .fields(node, "a contract, or the name of one", |fields| {
-            written(fields, context, outside)
+    value
+        .either()
+        .when(Kind::Scalar, |value| {
+            Some(ContractPart::Named(value.words()?.value))
         })
-        .flatten()
-        .map(|contract| ContractPart::Written(Box::new(contract)))
+        .when(Kind::Map, |value| {
+            value.named("Contract", |value| {
+                let what = "a contract, or the name of one";
+                let contract = value.fields(what, |fields| written(fields, context, outside))?;
+                Some(ContractPart::Written(Box::new(contract)))
+            })
+        })
+        .or("a contract, or the name of one")
 }
 
 fn written(
-    fields: &mut Fields<'_, '_, '_>,
+    fields: &mut Fields<'_, '_>,
     context: Context<'_>,
-    outside: Option<&At<Vec<Scenario>>>,
+    outside: Option<Vec<Scenario>>,
 ) -> Option<Contract> {
     let parts = parts(fields, context);
-    if !fields.has("name") {
-        fields.missing("name", "what reports call the contract");
-    }
+    fields.require("name", "what reports call the contract");
     if fields.has("chaos_matrix") {
         if outside.is_some() {
             let message = "the contract has a `chaos_matrix` of its own; the one beside it is not \
@@ -195,58 +191,55 @@ fn written(
             "the scenarios, a list: `- name: clean` is one without chaos",
         );
     }
-    let scenarios = parts.scenarios.or_else(|| outside.cloned());
     Some(Contract {
-        name: parts.name?.value,
+        name: parts.name?,
         description: parts.description,
         isolation: parts.isolation,
         invariants: parts.invariants?,
-        scenarios: scenarios?.value,
+        scenarios: parts.scenarios.or(outside)?,
     })
 }
 
 /// A contract that stands by itself is called as whoever keeps it calls it, and may leave the scenarios
 /// to the suites that name it.
 pub(super) fn alone(
-    fields: &mut Fields<'_, '_, '_>,
+    fields: &mut Fields<'_, '_>,
     context: Context<'_>,
     name: &str,
 ) -> Option<Contract> {
     let parts = parts(fields, context);
     Some(Contract {
-        name: parts
-            .name
-            .map_or_else(|| name.to_owned(), |name| name.value),
+        name: parts.name.unwrap_or_else(|| name.to_owned()),
         description: parts.description,
         isolation: parts.isolation,
         invariants: parts.invariants?,
-        scenarios: parts.scenarios.map(|found| found.value).unwrap_or_default(),
+        scenarios: parts.scenarios.unwrap_or_default(),
     })
 }
 
 /// What a contract may have.
 struct Parts {
-    name: Option<At<String>>,
+    name: Option<String>,
     description: Option<String>,
     isolation: Isolation,
     invariants: Option<Vec<Invariant>>,
-    scenarios: Option<At<Vec<Scenario>>>,
+    scenarios: Option<Vec<Scenario>>,
 }
 
-fn parts(fields: &mut Fields<'_, '_, '_>, context: Context<'_>) -> Parts {
-    let name = fields.name("name");
-    let description = fields.text("description").map(|text| text.value);
-    let isolation = fields.word("isolation", "isolation", &ISOLATIONS);
-    let invariants = invariants::read(fields, true);
-    let scenarios = fields.read("chaos_matrix", |reader, node| {
-        scenarios(reader, node, context)
+fn parts(fields: &mut Fields<'_, '_>, context: Context<'_>) -> Parts {
+    let name = fields.name("name", "What reports call it.");
+    let description = fields.text("description", "What it is for.");
+    let about = "How often a prompt is sent: once in a scenario (default), or once for each cell.";
+    let isolation = fields.word("isolation", about, "isolation", &ISOLATIONS);
+    let about = "What must hold; each has an `id`.";
+    let invariants = invariants::read(fields, about, true);
+    let scenarios = fields.field("chaos_matrix", "The scenarios.", |value| {
+        scenarios(value, context)
     });
-    if !fields.has("invariants") {
-        fields.missing("invariants", "what must hold, a list");
-    }
+    fields.require("invariants", "what must hold, a list");
     Parts {
-        name,
-        description,
+        name: name.map(|name| name.value),
+        description: description.map(|text| text.value),
         isolation: isolation.unwrap_or_default(),
         invariants,
         scenarios,
@@ -255,55 +248,48 @@ fn parts(fields: &mut Fields<'_, '_, '_>, context: Context<'_>) -> Parts {
 
 /// The columns of a matrix.
 pub(super) fn scenarios(
-    reader: &mut Reader<'_>,
-    node: &At<Tree>,
+    value: &mut ValueReader<'_, '_>,
     context: Context<'_>,
-) -> Option<At<Vec<Scenario>>> {
+) -> Option<Vec<Scenario>> {
     let mut names = BTreeSet::new();
-    let scenarios = each(reader, node, "a list of scenarios", |reader, node| {
-        let scenario = scenario(reader, node, context)?;
+    let empty = "the matrix is empty: nothing would be tried; write `- name: clean` for a \
+                 scenario without chaos";
+    value.some("a list of scenarios", empty, |value| {
+        if let Err(over) = value.reader.limits.take(Limited::Rules, 1) {
+            value.error(over.to_string());
+            return None;
+        }
+        let scenario = value.named("Scenario", |value| scenario(value, context))?;
         if !names.insert(scenario.name.clone()) {
             let message = format!(
                 "a scenario `{}` stands here already; cells are told apart by its name",
                 scenario.name
             );
-            reader.below("name", |reader| reader.error(node.position, message));
+            let position = value.position();
+            value
+                .reader
+                .below("name", |reader| reader.error(position, message));
         }
         Some(scenario)
-    })?;
-    let Tree::List(items) = &node.value else {
-        return None;
-    };
-    if items.is_empty() {
-        let message = "the matrix is empty: nothing would be tried; write `- name: clean` for a \
-                       scenario without chaos";
-        reader.error(node.position, message);
-        return None;
-    }
-    Some(scenarios)
+    })
 }
 
-fn scenario(reader: &mut Reader<'_>, node: &At<Tree>, context: Context<'_>) -> Option<Scenario> {
-    reader.take(Limited::Rules, node)?;
-    let name = reader.fields(node, "a scenario, like `- name: clean`", |fields| {
-        if !fields.has("name") {
-            fields.missing("name", "what reports call the scenario");
-        }
-        // Read as the profile that they make up.
-        for family in FAMILIES {
-            fields.node(family);
-        }
-        fields.node("extends");
-        fields.text("description");
-        fields.name("name")
-    })??;
-    let ours = [&FAMILIES[..], &["extends", "description"]].concat();
-    let chaos = chaos::read_scenario(reader, context, &name.value, &ours)?;
-    Some(Scenario {
-        name: name.value,
-        active: Active::of_extended(&chaos, context.library, context.tools),
-        chaos,
-        position: node.position,
-        pointer: reader.pointer().to_owned(),
+fn scenario(value: &mut ValueReader<'_, '_>, context: Context<'_>) -> Option<Scenario> {
+    let position = value.position();
+    value.fields("a scenario, like `- name: clean`", |fields| {
+        fields.require("name", "what reports call the scenario");
+        let name = fields
+            .name("name", "What reports call it.")
+            .map(|name| name.value);
+        let called = name.as_deref().unwrap_or_default();
+        let chaos = chaos::read_profile(fields, context, called, true);
+        let name = name?;
+        Some(Scenario {
+            name,
+            active: Active::of_extended(&chaos, context.library, context.tools),
+            chaos,
+            position,
+            pointer: fields.reader.pointer().to_owned(),
+        })
     })
 }

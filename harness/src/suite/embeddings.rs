@@ -1,7 +1,8 @@
 //! `embeddings:`: by what `similarity` and `behavior_unchanged` compare texts; without it by their words.
 
+use squall_documents::Fields;
+
 use super::model::from_one_variable;
-use super::reader::Fields;
 
 /// An endpoint that gives embeddings, as `OpenAI`'s does, by which texts are compared.
 #[derive(Clone, PartialEq, Eq)]
@@ -24,19 +25,15 @@ impl std::fmt::Debug for Embeddings {
     }
 }
 
-pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<Embeddings> {
-    let name = fields.words("name");
-    let base_url = fields.words("base_url");
-    let api_key = fields.words("api_key");
-    if !fields.has("name") {
-        fields.missing("name", "the model's name, like `text-embedding-3-small`");
-    }
-    if !fields.has("base_url") {
-        fields.missing(
-            "base_url",
-            "where it is served, like `https://api.openai.com/v1`",
-        );
-    }
+pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Embeddings> {
+    let name = fields.words("name", "Name of the model.");
+    let base_url = fields.words("base_url", "The API that serves it.");
+    let api_key = fields.words("api_key", "Key of the provider: `${VAR}`.");
+    fields.require("name", "the model's name, like `text-embedding-3-small`");
+    fields.require(
+        "base_url",
+        "where it is served, like `https://api.openai.com/v1`",
+    );
     from_one_variable(fields, "OPENAI_API_KEY");
     Some(Embeddings {
         name: name?.value,

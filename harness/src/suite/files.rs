@@ -9,23 +9,21 @@
 //! contract.yaml ─▶ 41 .. 60
 //! ```
 
-use squall_profiles::document::{self, At, Tree};
-use squall_profiles::error::{Position, ProfileError};
-use squall_profiles::variables::{Variables, expand};
+use squall_documents::variables::expand;
+use squall_documents::{At, DocumentError, Position, Source, Tree, Variables, parse};
 
 /// Gives a file that another one names: what it is called in errors, and its text. The error is a sentence
 /// without the place.
 pub type Open<'f> = &'f dyn Fn(&str, &str) -> Result<(String, String), String>;
 
-/// Texts laid one behind the other.
+/// A suite with the files that it names in their places.
 #[derive(Debug)]
 pub(super) struct Laid {
-    /// All of them.
-    pub(super) text: String,
-    /// The first line of each, and what it is called.
-    files: Vec<(u32, String)>,
+    /// All texts.
+    pub(super) source: Source,
+    pub(super) tree: At<Tree>,
     /// Files that cannot be had, or are no documents: where their names stand, and what is wrong.
-    unread: Vec<(Position, ProfileError)>,
+    unread: Vec<(Position, DocumentError)>,
 }
 
 /// Reads a suite, and puts the files that it names in their places.
@@ -34,94 +32,46 @@ pub(super) fn read(
     text: &str,
     variables: Variables<'_>,
     open: Option<Open<'_>>,
-) -> Result<(Laid, At<Tree>), Vec<ProfileError>> {
-    let mut laid = Laid::alone(file, text);
-    let mut tree = document::read(file, text).map_err(|error| vec![error])?;
+) -> Result<Laid, Vec<DocumentError>> {
+    let mut tree = parse(file, text).map_err(|error| vec![error])?;
+    let (mut source, mut unread) = (Source::new(file, text), Vec::new());
     if let Some(open) = open {
         let mut laying = Laying {
-            laid: &mut laid,
+            source: &mut source,
+            unread: &mut unread,
             variables,
             open,
         };
         laying.suite(&mut tree);
     }
-    Ok((laid, tree))
+    Ok(Laid {
+        source,
+        tree,
+        unread,
+    })
 }
 
 impl Laid {
-    /// A text with no others behind it.
-    pub(super) fn alone(file: &str, text: &str) -> Self {
-        Self {
-            text: text.to_owned(),
-            files: vec![(1, file.to_owned())],
-            unread: Vec::new(),
-        }
-    }
-
-    /// The file and the line of it that a line of the whole is.
-    fn place(&self, position: Position) -> (&str, Position) {
-        let before = self
-            .files
-            .iter()
-            .rev()
-            .find(|(first, _)| *first <= position.line);
-        let (first, file) = before.unwrap_or(&self.files[0]);
-        let line = position.line.saturating_sub(first.saturating_sub(1));
-        (file, Position { line, ..position })
-    }
-
-    /// The same, said of the file it stands in.
-    pub(super) fn led_back(&self, error: ProfileError) -> ProfileError {
-        let (file, position) = self.place(error.position);
-        ProfileError {
-            file: file.to_owned(),
-            position,
-            ..error
-        }
-    }
-
-    /// What is wrong with the whole, said of the files it stands in: those that were not read, and the
-    /// `errors` that are not about their names.
-    pub(super) fn all_led_back(&self, errors: Vec<ProfileError>) -> Vec<ProfileError> {
-        let unread = |error: &ProfileError| {
-            let mut unread = self.unread.iter();
-            unread.any(|(position, _)| *position == error.position)
+    /// What is wrong with the whole: files that were not read, and the `errors` that are not about their names.
+    pub(super) fn and_unread(&self, errors: Vec<DocumentError>) -> Vec<DocumentError> {
+        let is_of_a_name = |error: &DocumentError| {
+            let mut names = self.unread.iter().map(|(name, _)| self.source.place(*name));
+            names.any(|(file, position)| **file == error.file && position == error.position)
         };
-        let others = errors.into_iter().filter(|error| !unread(error));
-        let mut all: Vec<_> = self.unread.iter().map(|(_, error)| error.clone()).collect();
-        all.extend(others.map(|error| self.led_back(error)));
-        all
+        let unread = self.unread.iter().map(|(_, error)| error.clone());
+        let others = errors.into_iter().filter(|error| !is_of_a_name(error));
+        unread.chain(others).collect()
     }
 
     /// Whether a file that was named could not be read.
     pub(super) fn lacks_files(&self) -> bool {
         !self.unread.is_empty()
     }
-
-    /// A part of the whole as it stands in its file, and that file.
-    pub(super) fn in_its_file(&self, mut part: At<Tree>) -> (&str, At<Tree>) {
-        let (file, _) = self.place(part.position);
-        each_position(&mut part, &mut |position| {
-            *position = self.place(*position).1;
-        });
-        (file, part)
-    }
-
-    /// Lays a text behind the others; gives how many lines there were before.
-    fn add(&mut self, file: String, text: &str) -> u32 {
-        if !self.text.ends_with('\n') {
-            self.text.push('\n');
-        }
-        let before = self.text.bytes().filter(|byte| *byte == b'\n').count();
-        let before = u32::try_from(before).unwrap_or(u32::MAX);
-        self.files.push((before.saturating_add(1), file));
-        self.text.push_str(text);
-        before
-    }
 }
 
 struct Laying<'l> {
-    laid: &'l mut Laid,
+    source: &'l mut Source,
+    unread: &'l mut Vec<(Position, DocumentError)>,
     /// What they stand for in names of files.
     variables: Variables<'l>,
     open: Open<'l>,
@@ -130,21 +80,22 @@ struct Laying<'l> {
 impl Laying<'_> {
     fn suite(&mut self, tree: &mut At<Tree>) {
         self.invariants(tree);
-        if let Some(contract) = member(tree, "contract") {
+        if let Some(contract) = tree.member_mut("contract") {
             if let Some(path) = self.path(contract) {
                 self.lay(contract, &path);
                 // A whole suite is as good as its contract alone.
-                if let Some(inner) = member(contract, "contract") {
+                if let Some(inner) = contract.member_mut("contract") {
                     *contract = inner.clone();
                     self.refuse_another(contract);
                 }
             }
             self.invariants(contract);
         }
-        let sessions = member(tree, "replays").and_then(|replays| member(replays, "sessions"));
-        for session in sessions.into_iter().flat_map(items) {
-            let file = member(session, "file").and_then(|file| self.written(file));
-            if let Some(file) = file {
+        let sessions = tree.member_mut("replays");
+        let sessions = sessions.and_then(|replays| replays.member_mut("sessions"));
+        for session in sessions.into_iter().flat_map(At::items_mut) {
+            let file = session.member_mut("file");
+            if let Some(file) = file.and_then(|file| self.written(file)) {
                 let over = beside_file(session);
                 self.lay(session, &file);
                 set_over(session, over);
@@ -154,9 +105,9 @@ impl Laying<'_> {
 
     /// The schemas that they name.
     fn invariants(&mut self, tree: &mut At<Tree>) {
-        let invariants = member(tree, "invariants");
-        for invariant in invariants.into_iter().flat_map(items) {
-            if let Some(schema) = member(invariant, "schema")
+        let invariants = tree.member_mut("invariants");
+        for invariant in invariants.into_iter().flat_map(At::items_mut) {
+            if let Some(schema) = invariant.member_mut("schema")
                 && let Some(path) = self.path(schema)
             {
                 self.lay(schema, &path);
@@ -166,25 +117,28 @@ impl Laying<'_> {
 
     /// A file that is named for its contract has one, and does not name the file of another.
     fn refuse_another(&mut self, contract: &At<Tree>) {
-        let Some(other) = self.path(contract) else {
-            return;
-        };
-        let (file, position) = self.laid.place(contract.position);
-        let error = ProfileError {
-            file: file.to_owned(),
-            position,
-            pointer: String::new(),
-            message: format!(
+        if let Some(other) = self.path(contract) {
+            let message = format!(
                 "`{other}` is not opened: a file that a suite names as its contract has the contract itself; name \
                  in the suite the file that does"
-            ),
+            );
+            self.not_read(contract.position, message);
+        }
+    }
+
+    fn not_read(&mut self, name: Position, message: String) {
+        let error = DocumentError {
+            position: name,
+            ..DocumentError::whole("", message)
         };
-        self.laid.unread.push((contract.position, error));
+        self.unread.push((name, self.source.placed(error)));
     }
 
     /// A text with its variables expanded. What is wrong with them is said where all are.
     fn written(&self, node: &At<Tree>) -> Option<String> {
-        let text = text(node)?;
+        let Tree::Scalar { text, .. } = &node.value else {
+            return None;
+        };
         expand(text, self.variables).ok()
     }
 
@@ -202,29 +156,20 @@ impl Laying<'_> {
     /// Puts a file in the place of its name.
     fn lay(&mut self, node: &mut At<Tree>, path: &str) {
         let named = node.position;
-        let (from, position) = self.laid.place(named);
-        let wrong = |message: String| ProfileError {
-            file: from.to_owned(),
-            position,
-            pointer: String::new(),
-            message,
-        };
+        let (from, _) = self.source.place(named);
         let (file, text) = match (self.open)(path, from) {
             Ok(opened) => opened,
-            Err(message) => {
-                let error = wrong(message);
-                return self.laid.unread.push((named, error));
-            }
+            Err(message) => return self.not_read(named, message),
         };
-        match document::read(&file, &text) {
+        match parse(&file, &text) {
             Ok(mut tree) => {
-                let lines = self.laid.add(file, &text);
-                each_position(&mut tree, &mut |position| {
+                let lines = self.source.add(&file, &text);
+                tree.each_position(&mut |position| {
                     position.line = position.line.saturating_add(lines);
                 });
                 *node = tree;
             }
-            Err(error) => self.laid.unread.push((named, error)),
+            Err(error) => self.unread.push((named, error)),
         }
     }
 }
@@ -250,51 +195,9 @@ fn set_over(node: &mut At<Tree>, over: Vec<(At<String>, At<Tree>)>) {
     }
 }
 
-fn member<'t>(node: &'t mut At<Tree>, name: &str) -> Option<&'t mut At<Tree>> {
-    match &mut node.value {
-        Tree::Map(members) => {
-            let found = members.iter_mut().find(|(found, _)| found.value == name);
-            found.map(|(_, member)| member)
-        }
-        Tree::Null | Tree::Scalar { .. } | Tree::List(_) => None,
-    }
-}
-
-fn items(node: &mut At<Tree>) -> &mut [At<Tree>] {
-    match &mut node.value {
-        Tree::List(items) => items,
-        Tree::Null | Tree::Scalar { .. } | Tree::Map(_) => &mut [],
-    }
-}
-
-fn text(node: &At<Tree>) -> Option<&str> {
-    match &node.value {
-        Tree::Scalar { text, .. } => Some(text),
-        Tree::Null | Tree::List(_) | Tree::Map(_) => None,
-    }
-}
-
-fn each_position(node: &mut At<Tree>, change: &mut impl FnMut(&mut Position)) {
-    change(&mut node.position);
-    match &mut node.value {
-        Tree::Null | Tree::Scalar { .. } => {}
-        Tree::List(items) => {
-            for item in items {
-                each_position(item, change);
-            }
-        }
-        Tree::Map(members) => {
-            for (name, member) in members {
-                change(&mut name.position);
-                each_position(member, change);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use squall_profiles::variables::Variables;
+    use squall_documents::Variables;
 
     use super::super::{ContractPart, Session, read_local};
     use super::Open;

@@ -111,7 +111,7 @@ fn file(pointer: &str) -> Touched {
 
 #[cfg(test)]
 mod tests {
-    use squall_profiles::variables::Variables;
+    use squall_documents::Variables;
 
     use super::*;
     use crate::suite::parse;

@@ -1,9 +1,7 @@
 //! `model:`: the model that writes mutations and judges for `llm_judge`. It is not the agent's.
 
-use squall_profiles::document::At;
-use squall_profiles::variables::is_one_variable;
-
-use super::reader::Fields;
+use squall_documents::variables::is_one_variable;
+use squall_documents::{At, Fields};
 
 /// A model that Squall asks for help.
 #[derive(Clone, PartialEq)]
@@ -68,16 +66,18 @@ pub(super) const PROVIDERS: [(&str, Provider); 4] = [
 /// Where Ollama listens unless it is told otherwise.
 const OLLAMA: &str = "http://localhost:11434";
 
-pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<Model> {
-    let provider = match fields.node("provider") {
-        Some(_) => fields.word("provider", "provider", &PROVIDERS),
-        None => Some(Provider::Ollama),
+pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Model> {
+    let about = "Who serves it; default `ollama`.";
+    let provider = fields.word("provider", about, "provider", &PROVIDERS);
+    let name = either_word(fields, "name", "Its name there.", "model");
+    let api_key = fields.words("api_key", "Key of the provider: `${VAR}`.");
+    let base_url = either_word(fields, "base_url", "Where the provider is.", "host");
+    let temperature = fields.real("temperature", "Default 0.8.", 0.0..=2.0, "");
+    let provider = match provider {
+        None if fields.has("provider") => return None,
+        None => Provider::Ollama,
+        Some(provider) => provider,
     };
-    let name = either_word(fields, "name", "model");
-    let api_key = fields.words("api_key");
-    let base_url = either_word(fields, "base_url", "host");
-    let temperature = fields.real("temperature", 0.0..=2.0, "");
-    let provider = provider?;
     if provider != Provider::Ollama || api_key.is_some() {
         keyed(fields, provider);
     }
@@ -97,11 +97,13 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<Model> {
 
 /// A field that some of flakestorm's documents call otherwise.
 fn either_word(
-    fields: &mut Fields<'_, '_, '_>,
+    fields: &mut Fields<'_, '_>,
     name: &'static str,
+    about: &str,
     other: &'static str,
 ) -> Option<At<String>> {
-    let (named, otherwise) = (fields.words(name), fields.words(other));
+    let named = fields.words(name, about);
+    let otherwise = fields.words(other, &format!("The same as `{name}`."));
     if fields.has(name) && fields.has(other) {
         let message =
             format!("`{other}` is another word for `{name}`, which stands here too; keep one");
@@ -111,26 +113,25 @@ fn either_word(
 }
 
 /// A key comes from one variable and nothing else.
-fn keyed(fields: &mut Fields<'_, '_, '_>, provider: Provider) {
+fn keyed(fields: &mut Fields<'_, '_>, provider: Provider) {
     let variable = match provider {
         Provider::Ollama | Provider::OpenAi => "OPENAI_API_KEY",
         Provider::Anthropic => "ANTHROPIC_API_KEY",
         Provider::Google => "GOOGLE_API_KEY",
     };
-    if fields.node("api_key").is_none() {
+    if !fields.has("api_key") {
         fields.missing("api_key", &format!("`api_key: ${{{variable}}}`"));
-        return;
     }
     from_one_variable(fields, variable);
 }
 
 /// A key that is there stands in a variable; `like` is one for the message.
-pub(super) fn from_one_variable(fields: &mut Fields<'_, '_, '_>, like: &str) {
+pub(super) fn from_one_variable(fields: &mut Fields<'_, '_>, like: &str) {
     let Some(node) = fields.node("api_key") else {
         return;
     };
-    let written = fields.reader.shown(node.position);
-    if !is_one_variable(written.trim_matches(['"', '\''])) {
+    let written = fields.reader.unexpanded(node.position);
+    if !written.is_some_and(is_one_variable) {
         // What stands there is not repeated: it is a secret.
         let message =
             format!("a key never stands in a suite; write `api_key: ${{{like}}}` and set it");

@@ -1,9 +1,6 @@
 //! `mutations:`: what becomes of golden prompts before the agent is asked.
 
-use squall_profiles::document::At;
-use squall_profiles::error;
-
-use super::reader::{Fields, Reader};
+use squall_documents::Fields;
 
 /// How golden prompts are changed.
 #[derive(Debug, Clone, PartialEq)]
@@ -111,57 +108,44 @@ types! {
     TimeoutManipulation "timeout_manipulation" 1.3,
 }
 
-fn words() -> impl Iterator<Item = &'static str> + Clone {
-    MutationType::ALL.into_iter().map(MutationType::as_str)
+fn words() -> [(&'static str, MutationType); 24] {
+    MutationType::ALL.map(|kind| (kind.as_str(), kind))
 }
 
-fn named(name: &str) -> Option<MutationType> {
-    let mut all = MutationType::ALL.into_iter();
-    all.find(|kind| kind.as_str() == name)
-}
-
-pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Mutations {
+pub(super) fn read(fields: &mut Fields<'_, '_>) -> Mutations {
     let mut mutations = Mutations::default();
-    if let Some(count) = fields.whole("count", 1..=50, " per golden prompt") {
+    let about = "How many per golden prompt; default 10.";
+    if let Some(count) = fields.whole("count", about, 1..=50, " per golden prompt") {
         mutations.count = count;
     }
-    let types = fields.each("types", "a list of mutation types", |reader, node| {
-        let text = reader.text(node)?;
-        let kind = named(&text.value);
-        if kind.is_none() {
-            unknown(reader, &text);
-        }
-        kind
+    let types = fields.field("types", "Which kinds.", |value| {
+        let empty = "the list is empty; leave it out for the default types";
+        value.some("a list of mutation types", empty, |value| {
+            value.word("mutation type", &words())
+        })
     });
     if let Some(types) = types {
-        if fields.is_empty_list("types") {
-            fields.error(
-                "types",
-                "the list is empty; leave it out for the default types",
-            );
-        }
-        mutations.types = types.value;
+        mutations.types = types;
     }
-    let weights = fields.pairs(
-        "weights",
-        "a map from mutation type to weight",
-        |reader, name, node| {
-            let Some(kind) = named(&name.value) else {
-                unknown(reader, name);
-                return None;
-            };
-            let weight = reader.real(node, 0.0..=1000.0)?;
-            Some((kind, weight))
-        },
-    );
-    for (_, (kind, weight)) in weights.unwrap_or_default() {
+    let weights = fields.field("weights", "Weight of a kind in the score.", |value| {
+        let what = "a map from mutation type to weight";
+        value.pairs_of(what, "mutation type", &words(), |kind, value| {
+            Some((kind, value.real(0.0..=1000.0, "")?))
+        })
+    });
+    for (kind, weight) in weights.unwrap_or_default() {
         if let Some(place) = MutationType::ALL.iter().position(|one| *one == kind) {
             mutations.weights[place] = weight;
         }
     }
-    for name in ["custom_templates", "templates"] {
-        mutations.templates.extend(templates(fields, name));
-    }
+    let about = "Templates of the suite's own, with `{prompt}` in them.";
+    mutations
+        .templates
+        .extend(templates(fields, "custom_templates", about));
+    let about = "The same as `custom_templates`.";
+    mutations
+        .templates
+        .extend(templates(fields, "templates", about));
     if mutations.types.contains(&MutationType::Custom) && mutations.templates.is_empty() {
         let message = "type `custom` needs `custom_templates`, a map from name to text with \
                        `{prompt}` in it";
@@ -170,26 +154,24 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Mutations {
     mutations
 }
 
-fn templates(fields: &mut Fields<'_, '_, '_>, name: &'static str) -> Vec<(String, String)> {
-    let what = "a map from name to text with `{prompt}` in it";
-    let pairs = fields.pairs(name, what, |reader, _, node| {
-        let text = reader.words(node)?;
-        if !text.value.contains("{prompt}") {
-            let message = "the template has no `{prompt}` in it; the agent would be asked the same \
-                           whatever the golden prompt";
-            reader.error(text.position, message);
-        }
-        Some(text.value)
+fn templates(
+    fields: &mut Fields<'_, '_>,
+    name: &'static str,
+    about: &str,
+) -> Vec<(String, String)> {
+    let templates = fields.field(name, about, |value| {
+        value.pairs("a map from name to text with `{prompt}` in it", |_, value| {
+            let text = value.words()?.value;
+            if !text.contains("{prompt}") {
+                let message = "the template has no `{prompt}` in it; the agent would be asked the same \
+                               whatever the golden prompt";
+                value.error(message);
+            }
+            Some(text)
+        })
     });
-    let pairs = pairs.unwrap_or_default().into_iter();
-    pairs.map(|(name, text)| (name.value, text)).collect()
-}
-
-fn unknown(reader: &mut Reader<'_>, found: &At<String>) {
-    let rest = error::allowed(&found.value, words());
-    let shown = reader.shown(found.position);
-    reader.error(
-        found.position,
-        format!("unknown mutation type `{shown}`{rest}"),
-    );
+    let templates = templates.unwrap_or_default().into_iter();
+    templates
+        .map(|(name, text)| (name.value.clone(), text))
+        .collect()
 }

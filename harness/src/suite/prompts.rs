@@ -1,8 +1,6 @@
 //! Golden prompts and probes: what an agent is asked.
 
-use squall_profiles::document::{At, Tree};
-
-use super::reader::{Fields, Reader, each};
+use squall_documents::{Fields, Kind, ValueReader};
 
 /// Characters of a prompt that stand in a sentence about it.
 const BEGINNING: usize = 60;
@@ -55,46 +53,39 @@ fn is_of_a_word(character: char) -> bool {
 }
 
 /// A list of prompts, each a text, a list of turns, or a map with `turns`.
-pub(crate) fn read(fields: &mut Fields<'_, '_, '_>, name: &'static str) -> Option<Vec<Prompt>> {
-    let prompts = fields.each(name, "a list of prompts", prompt)?;
-    if fields.is_empty_list(name) {
-        fields.error(name, "the list is empty; write what the agent is asked");
-        return None;
-    }
-    Some(prompts.value)
+pub(crate) fn read(
+    fields: &mut Fields<'_, '_>,
+    name: &'static str,
+    about: &str,
+) -> Option<Vec<Prompt>> {
+    fields.field(name, about, |value| {
+        let empty = "the list is empty; write what the agent is asked";
+        value.some("a list of prompts", empty, |value| {
+            value.named("Prompt", prompt)
+        })
+    })
 }
 
-fn prompt(reader: &mut Reader<'_>, node: &At<Tree>) -> Option<Prompt> {
-    match &node.value {
-        Tree::Scalar { .. } => reader.words(node).map(|text| Prompt::single(text.value)),
-        Tree::List(_) => turns(reader, node),
-        Tree::Map(_) => {
-            let read = |fields: &mut Fields<'_, '_, '_>| {
-                if !fields.has("turns") {
-                    fields.missing("turns", "what is said in turn, a list of texts");
-                }
-                fields.read("turns", turns)
-            };
-            reader.fields(node, "a prompt", read).flatten()
-        }
-        Tree::Null => {
-            reader.misplaced(node.position, "a prompt, or a list of turns");
-            None
-        }
-    }
+fn prompt(value: &mut ValueReader<'_, '_>) -> Option<Prompt> {
+    value
+        .either()
+        .when(Kind::Scalar, |value| {
+            Some(Prompt::single(value.words()?.value))
+        })
+        .when(Kind::List, turns)
+        .when(Kind::Map, |value| {
+            value.fields("a prompt", |fields| {
+                fields.require("turns", "what is said in turn, a list of texts");
+                fields.field("turns", "The turns of one conversation.", turns)
+            })
+        })
+        .or("a prompt, or a list of turns")
 }
 
-fn turns(reader: &mut Reader<'_>, node: &At<Tree>) -> Option<Prompt> {
-    let turns = each(reader, node, "a list of turns, each a text", Reader::words)?;
-    if matches!(&node.value, Tree::List(items) if items.is_empty()) {
-        reader.error(
-            node.position,
-            "the list of turns is empty; write what is said",
-        );
-        return None;
-    }
-    let turns = turns.value.into_iter().map(|turn| turn.value);
-    Prompt::conversation(turns.collect())
+fn turns(value: &mut ValueReader<'_, '_>) -> Option<Prompt> {
+    let empty = "the list of turns is empty; write what is said";
+    let turns = value.some("a list of turns, each a text", empty, |value| value.words())?;
+    Prompt::conversation(turns.into_iter().map(|turn| turn.value).collect())
 }
 
 #[cfg(test)]

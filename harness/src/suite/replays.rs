@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-pub use squall_journal::tape::Session as ReplaySession;
-use squall_profiles::document::{At, Tree};
-use squall_profiles::error::Position;
+use serde_json::{Map, json};
 
-use super::reader::{Fields, Reader};
+use squall_documents::{Fields, Position, ValueReader};
+pub use squall_journal::tape::Session as ReplaySession;
+
 use crate::session;
 
 /// Incidents and where they come from.
@@ -15,7 +15,7 @@ pub struct Replays {
     /// Sessions, those in files included.
     pub sessions: Vec<Session>,
     /// Where more are fetched from.
-    pub sources: Vec<Source>,
+    pub sources: Vec<IncidentSource>,
 }
 
 /// One session of `replays.sessions`.
@@ -34,7 +34,7 @@ pub enum Session {
 
 /// Where sessions are fetched from.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Source {
+pub enum IncidentSource {
     /// Runs of a `LangSmith` project.
     LangSmith {
         /// The project.
@@ -91,146 +91,85 @@ pub(super) const SOURCES: [(&str, SourceType); 2] = [
     ("langsmith_run", SourceType::Run),
 ];
 
-pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Replays {
+pub(super) fn read(fields: &mut Fields<'_, '_>) -> Replays {
     let mut ids = BTreeSet::new();
-    let sessions = fields.each("sessions", "a list of replay sessions", |reader, node| {
-        let session = session(reader, node)?;
-        if let Session::Inline(inline) = &session
-            && !ids.insert(inline.id.clone())
-        {
-            let message = format!("a session `{}` stands here already", inline.id);
-            reader.error(node.position, message);
-        }
-        Some(session)
-    });
-    let sources = fields.each("sources", "a list of sources", |reader, node| {
-        reader.fields(node, "a source of sessions", source)?
-    });
-    Replays {
-        sessions: sessions.map(|list| list.value).unwrap_or_default(),
-        sources: sources.map(|list| list.value).unwrap_or_default(),
-    }
-}
-
-/// What a session may say beside the file that it stands in.
-pub(super) const BESIDE_FILE: [&str; 9] = [
-    "id",
-    "name",
-    "input",
-    "source",
-    "captured_at",
-    "context",
-    "tool_responses",
-    "expected_failure",
-    "contract",
-];
-
-fn session(reader: &mut Reader<'_>, node: &At<Tree>) -> Option<Session> {
-    let is_there = |name: &str, member: &(At<String>, At<Tree>)| {
-        member.0.value == name && member.1.value != Tree::Null
-    };
-    let has = |name: &str| match &node.value {
-        Tree::Map(members) => members.iter().any(|member| is_there(name, member)),
-        Tree::List(_) | Tree::Scalar { .. } | Tree::Null => false,
-    };
-    if has("file") {
-        return reader.fields(node, "a replay session", |fields| {
-            // Set over what the file says, once it is opened.
-            for name in BESIDE_FILE {
-                fields.node(name);
+    let sessions = fields.field("sessions", "Incidents.", |value| {
+        value.list("a list of replay sessions", |value| {
+            let session = value.named("ReplaySession", session)?;
+            if let Session::Inline(inline) = &session
+                && !ids.insert(inline.id.clone())
+            {
+                value.error(format!("a session `{}` stands here already", inline.id));
             }
-            let file = fields.words("file")?;
-            Some(Session::File {
-                path: file.value,
-                position: file.position,
-            })
-        })?;
-    }
-    if !has("id") || !has("input") {
-        let message = "a session has `file`, or `id` and `input`";
-        reader.error(node.position, message);
-        inline(reader, node, false);
-        return None;
-    }
-    inline(reader, node, true).map(|session| Session::Inline(Box::new(session)))
-}
-
-/// A session without a `file` that is `null`, as good as absent.
-fn without_file(node: &At<Tree>) -> At<Tree> {
-    let mut node = node.clone();
-    if let Tree::Map(members) = &mut node.value {
-        members.retain(|(name, member)| name.value != "file" || member.value != Tree::Null);
-    }
-    node
-}
-
-/// `is_named`: whether it has an id and an input; that it has none was said already.
-fn inline(reader: &mut Reader<'_>, node: &At<Tree>, is_named: bool) -> Option<ReplaySession> {
-    let session::Read {
-        session,
-        mut wrong,
-        notes,
-    } = session::of_tree(&without_file(node));
-    for (position, pointer, message) in notes {
-        reader.below_pointer(&pointer, |reader| reader.note(position, message));
-    }
-    wrong.retain(|(_, pointer, _)| is_named || pointer != "/id");
-    let is_fine = wrong.is_empty();
-    for (position, pointer, message) in wrong {
-        // What a variable stands for is not repeated.
-        let message = if reader.has_variable(position) {
-            let shown = reader.shown(position);
-            format!("`{shown}` does not stand for what is allowed here")
-        } else {
-            message
-        };
-        reader.below_pointer(&pointer, |reader| reader.error(position, message));
-    }
-    let is_blank = session
-        .input
-        .as_deref()
-        .is_none_or(|input| input.trim().is_empty());
-    if is_fine && is_blank && is_named {
-        let message = "`input` is empty; write what the agent is asked";
-        reader.below("input", |reader| reader.error(node.position, message));
-        return None;
-    }
-    is_fine.then_some(session)
-}
-
-fn source(fields: &mut Fields<'_, '_, '_>) -> Option<Source> {
-    if !fields.has("type") {
-        fields.missing("type", "`langsmith` or `langsmith_run`");
-    }
-    let kind = fields.word("type", "source", &SOURCES);
-    let project = fields.words("project");
-    let run_id = fields.words("run_id");
-    let filter = fields.read("filter", |reader, node| {
-        reader.fields(node, "a filter", |fields| Filter {
-            status: fields
-                .word("status", "status", &STATUSES)
-                .unwrap_or_default(),
-            date_range: fields.words("date_range").map(|text| text.value),
-            min_latency_ms: fields.whole("min_latency_ms", 0..=86_400_000, " milliseconds"),
+            Some(session)
         })
     });
-    let auto_import = fields.flag("auto_import").unwrap_or(false);
+    let sources = fields.field("sources", "Where more are fetched from.", |value| {
+        value.list("a list of sources", |value| {
+            value.fields("a source of sessions", source)
+        })
+    });
+    Replays {
+        sessions: sessions.unwrap_or_default(),
+        sources: sources.unwrap_or_default(),
+    }
+}
+
+fn session(value: &mut ValueReader<'_, '_>) -> Option<Session> {
+    value.fields("a replay session", |fields| {
+        let about =
+            "A file with the session; what is written beside it replaces what the file says.";
+        let file = fields.words("file", about);
+        let session = session::read(fields);
+        fields.add_to_schema(|| {
+            let either = json!([{ "required": ["file"] }, { "required": ["id", "input"] }]);
+            Map::from_iter([("anyOf".to_owned(), either)])
+        });
+        if let Some(file) = file {
+            return Some(Session::File {
+                path: file.value,
+                position: file.position,
+            });
+        }
+        if !fields.has("id") || !fields.has("input") {
+            let message = "a session has `file`, or `id` and `input`";
+            fields.reader.error(fields.position, message);
+        }
+        Some(Session::Inline(Box::new(session)))
+    })
+}
+
+fn source(fields: &mut Fields<'_, '_>) -> Option<IncidentSource> {
+    fields.require("type", "`langsmith` or `langsmith_run`");
+    let kind = fields.word("type", "What it is.", "source", &SOURCES);
+    let project = fields.words("project", "Of `langsmith`: the project.");
+    let run_id = fields.words("run_id", "Of `langsmith_run`: the run's id.");
+    let filter = fields.block("filter", "Which of its runs.", "a filter", |fields| {
+        let about = "How they ended; default `error`.";
+        let status = fields.word("status", about, "status", &STATUSES);
+        let date_range = fields.words("date_range", "As `last_7_days`.");
+        let about = "Runs that took at least so many milliseconds.";
+        let least = fields.whole("min_latency_ms", about, 0..=86_400_000, " milliseconds");
+        Some(Filter {
+            status: status.unwrap_or_default(),
+            date_range: date_range.map(|text| text.value),
+            min_latency_ms: least,
+        })
+    });
+    let about = "Whether every run fetches them; default false.";
+    let auto_import = fields.flag("auto_import", about).unwrap_or(false);
     match kind? {
         SourceType::Project => {
-            if !fields.has("project") {
-                fields.missing("project", "the project's name");
-            }
-            Some(Source::LangSmith {
+            fields.require("project", "the project's name");
+            Some(IncidentSource::LangSmith {
                 project: project?.value,
                 filter: filter.unwrap_or_default(),
                 auto_import,
             })
         }
         SourceType::Run => {
-            if !fields.has("run_id") {
-                fields.missing("run_id", "the run's id");
-            }
-            Some(Source::LangSmithRun {
+            fields.require("run_id", "the run's id");
+            Some(IncidentSource::LangSmithRun {
                 run_id: run_id?.value,
             })
         }
@@ -239,7 +178,7 @@ fn source(fields: &mut Fields<'_, '_, '_>) -> Option<Source> {
 
 #[cfg(test)]
 mod tests {
-    use squall_profiles::variables::Variables;
+    use squall_documents::Variables;
 
     use super::*;
     use crate::suite::{self, Suite, SuiteError};

@@ -1,12 +1,11 @@
 //! The small blocks of a suite: scoring, output, advanced, tools, prices.
 
-use squall_profiles::document::{At, Tree};
-use squall_profiles::error;
+use serde_json::json;
+use squall_documents::{At, Fields, Reader, ValueReader, allowed};
 use squall_profiles::glob::Glob;
 use squall_profiles::tools::ToolNames;
 use squall_profiles::validate::no_url_matches;
 
-use super::reader::{Fields, Reader};
 use crate::scores::least_of;
 
 /// What the components of the overall score count; together 1.
@@ -36,26 +35,23 @@ impl Default for Scoring {
 /// How far from 1 the weights may be.
 const ROUNDING: f64 = 0.001;
 
-pub(super) fn scoring(reader: &mut Reader<'_>, node: &At<Tree>) -> Option<Scoring> {
-    let (mut scoring, mut nested) = (Scoring::default(), false);
-    reader.fields(node, "a map of weights", |fields| {
-        nested = fields.has("weights");
-        if let Some(inner) = fields.read("weights", |reader, node| {
-            reader.fields(node, "a map of weights", weights)
-        }) {
-            scoring = inner;
-        }
-        let beside = ["mutation", "chaos", "contract", "replay"];
-        let both = beside.into_iter().find(|name| nested && fields.has(name));
+pub(super) fn scoring(value: &mut ValueReader<'_, '_>) -> Option<Scoring> {
+    let scoring = value.fields("a map of weights", |fields| {
+        let about = "The same, one level deeper.";
+        let nested = fields.block("weights", about, "a map of weights", |fields| {
+            Some(weights(fields))
+        });
         let direct = weights(fields);
-        if let Some(name) = both {
+        let beside = ["mutation", "chaos", "contract", "replay"];
+        if fields.has("weights")
+            && let Some(name) = beside.into_iter().find(|name| fields.has(name))
+        {
             fields.error(
                 name,
                 format!("`{name}` stands beside `weights`; move it in"),
             );
-        } else if !nested {
-            scoring = direct;
         }
+        Some(nested.unwrap_or(direct))
     })?;
     let sum = scoring.mutation + scoring.chaos + scoring.contract + scoring.replay;
     if (sum - 1.0).abs() > ROUNDING {
@@ -64,14 +60,17 @@ pub(super) fn scoring(reader: &mut Reader<'_>, node: &At<Tree>) -> Option<Scorin
              {}, replay {} (what is not written has its default)",
             scoring.mutation, scoring.chaos, scoring.contract, scoring.replay
         );
-        reader.error(node.position, message);
+        value.error(message);
     }
     Some(scoring)
 }
 
-fn weights(fields: &mut Fields<'_, '_, '_>) -> Scoring {
+fn weights(fields: &mut Fields<'_, '_>) -> Scoring {
     let default = Scoring::default();
-    let mut weight = |name, default| fields.real(name, 0.0..=1.0, "").unwrap_or(default);
+    let mut weight = |name, default: f64| {
+        let about = format!("Default {default}.");
+        fields.real(name, &about, 0.0..=1.0, "").unwrap_or(default)
+    };
     Scoring {
         mutation: weight("mutation", default.mutation),
         chaos: weight("chaos", default.chaos),
@@ -128,20 +127,18 @@ pub(super) const FORMATS: [(&str, Format); 5] = [
 /// and the form's ending.
 pub(super) const PLACEHOLDERS: [&str; 4] = ["timestamp", "date", "time", "format"];
 
-/// Tells of placeholders that nothing is put in the place of.
-fn known_placeholders(fields: &mut Fields<'_, '_, '_>, template: &At<String>) {
+/// Notes placeholders that nothing is put in the place of.
+fn known_placeholders(fields: &mut Fields<'_, '_>, template: &At<String>) {
     let mut rest = template.value.as_str();
     while let Some((_, from)) = rest.split_once('{') {
         let Some((name, behind)) = from.split_once('}') else {
             return;
         };
         if !PLACEHOLDERS.contains(&name) {
-            let allowed = error::allowed(name, PLACEHOLDERS.into_iter());
+            let allowed = allowed(name, PLACEHOLDERS.into_iter());
             let message = format!("nothing is put in the place of `{{{name}}}`{allowed}");
-            let position = template.position;
-            fields.reader.below("filename_template", |reader| {
-                reader.note(position, message);
-            });
+            let note = |reader: &mut Reader| reader.note(template.position, message);
+            fields.reader.below("filename_template", note);
         }
         rest = behind;
     }
@@ -158,30 +155,34 @@ pub struct Certificate {
     pub format: Option<&'static str>,
 }
 
-pub(super) fn certificate(fields: &mut Fields<'_, '_, '_>) -> Certificate {
-    let what = "a map with `tester_name`, `pass_threshold` and `output_format`";
-    let read = fields.read("certificate", |reader, node| {
-        reader.fields(node, what, |fields| Certificate {
-            tester: tester(fields),
-            pass_threshold: fields.real("pass_threshold", 0.0..=100.0, "").map(least_of),
-            format: certificate_format(fields),
+pub(super) fn certificate(fields: &mut Fields<'_, '_>) -> Certificate {
+    let tester = tester(fields);
+    let about =
+        "Score from which on a certificate says that the agent passed; up to 1 it is a share.";
+    let threshold = fields.real("pass_threshold", about, 0.0..=100.0, "");
+    let about = "Form of a certificate whose file's name says none; default `html`.";
+    let format = fields.field("output_format", about, |value| {
+        let known = ["html", "pdf"];
+        let schema = || json!({ "enum": known });
+        value.with_schema(schema, |value| {
+            let named = value.text()?.value.to_ascii_lowercase();
+            Some(known.into_iter().find(|one| *one == named))
         })
     });
-    read.unwrap_or_default()
-}
-
-fn certificate_format(fields: &mut Fields<'_, '_, '_>) -> Option<&'static str> {
-    let named = fields.text("output_format")?.value.to_ascii_lowercase();
-    let format = ["html", "pdf"].into_iter().find(|one| *one == named);
-    if format.is_none() {
+    if format == Some(None) {
         without_effect(fields, "output_format", "certificates are `html` or `pdf`");
     }
-    format
+    Certificate {
+        tester,
+        pass_threshold: threshold.map(least_of),
+        format: format.flatten(),
+    }
 }
 
 /// What variables stand for is not kept with a run, and a tester is.
-fn tester(fields: &mut Fields<'_, '_, '_>) -> Option<String> {
-    let name = fields.words("tester_name")?;
+fn tester(fields: &mut Fields<'_, '_>) -> Option<String> {
+    let about = "Who signs certificates of runs, where the command names nobody.";
+    let name = fields.words("tester_name", about)?;
     if fields.reader.has_variable(name.position) {
         let instead = "what variables stand for is not kept with runs; name the tester with `squall certificate --tester`";
         without_effect(fields, "tester_name", instead);
@@ -190,27 +191,27 @@ fn tester(fields: &mut Fields<'_, '_, '_>) -> Option<String> {
     Some(name.value)
 }
 
-fn without_effect(fields: &mut Fields<'_, '_, '_>, name: &'static str, why: &str) {
-    if fields.has(name) {
-        let place = fields.place_of(name);
-        let message = format!("`{name}` changes nothing here: {why}");
-        fields
-            .reader
-            .below(name, |reader| reader.note(place, message));
-    }
+fn without_effect(fields: &mut Fields<'_, '_>, name: &str, why: &str) {
+    fields.note(name, format!("`{name}` changes nothing here: {why}"));
 }
 
-pub(super) fn output(fields: &mut Fields<'_, '_, '_>) -> Output {
+pub(super) fn output(fields: &mut Fields<'_, '_>) -> Output {
     let default = Output::default();
-    let template = fields.words("filename_template");
+    let format = fields.word(
+        "format",
+        "Which report; default `html`.",
+        "format",
+        &FORMATS,
+    );
+    let path = fields.words("path", "Directory; default `./reports`.");
+    let about = "Name of the file, with `{timestamp}`, `{date}`, `{time}` and `{format}` in it.";
+    let template = fields.words("filename_template", about);
     if let Some(template) = &template {
         known_placeholders(fields, template);
     }
     Output {
-        format: fields
-            .word("format", "format", &FORMATS)
-            .unwrap_or(default.format),
-        path: fields.words("path").map_or(default.path, |path| path.value),
+        format: format.unwrap_or(default.format),
+        path: path.map_or(default.path, |path| path.value),
         filename_template: template.map(|name| name.value),
     }
 }
@@ -259,33 +260,36 @@ pub(super) const COUNTERS: [(&str, Counters); 2] =
     [("invocation", Counters::Invocation), ("run", Counters::Run)];
 
 /// `output_dir` is what `output.path` is too.
-pub(super) fn advanced(fields: &mut Fields<'_, '_, '_>, output: &mut Output) -> Advanced {
+pub(super) fn advanced(fields: &mut Fields<'_, '_>, output: &mut Output) -> Advanced {
     let default = Advanced::default();
-    if let Some(path) = fields.words("output_dir") {
+    if let Some(path) = fields.words("output_dir", "The same as `output.path`.") {
         output.path = path.value;
     }
-    if fields.node("skip_rules").is_some() {
-        let place = fields.place_of("skip_rules");
+    if fields.any("skip_rules", "Ignored.").is_some() {
         let message = "`skip_rules` changes nothing, nor does it in flakestorm; leave the invariants out that are not \
                        to be judged, or narrow them by `when` and `prompt_filter`";
-        fields
-            .reader
-            .below("skip_rules", |reader| reader.note(place, message));
+        fields.note("skip_rules", message);
     }
-    // Up to 1 it is a share, as on the command line.
-    let min_score = fields.real("min_score", 0.0..=100.0, "");
+    let about = "Minimum score, 0 to 100; up to 1 it is a share.";
+    let min_score = fields.real("min_score", about, 0.0..=100.0, "");
+    let about = "Invocations at once; default 10.";
+    let concurrency = fields.whole("concurrency", about, 1..=100, "");
+    let about = "How often an invocation is tried again that never reached the agent, or whose answer broke off \
+                 without a fault; default 2.";
+    let retries = fields.whole("retries", about, 0..=5, "");
+    let about = "Random seed: the same seed injects the same faults; default 42.";
+    let seed = fields.whole("seed", about, 0..=u64::MAX, "");
+    let about =
+        "Whether a single cell that was not exercised makes a run inconclusive; default false.";
+    let strict = fields.flag("strict", about);
+    let about = "When rules' counters begin at zero; default with every invocation.";
+    let counters = fields.word("counters", about, "choice", &COUNTERS);
     Advanced {
-        concurrency: fields
-            .whole("concurrency", 1..=100, "")
-            .unwrap_or(default.concurrency),
-        retries: fields
-            .whole("retries", 0..=5, "")
-            .unwrap_or(default.retries),
-        seed: fields.whole("seed", 0..=u64::MAX, ""),
-        strict: fields.flag("strict").unwrap_or(default.strict),
-        counters: fields
-            .word("counters", "choice", &COUNTERS)
-            .unwrap_or(default.counters),
+        concurrency: concurrency.unwrap_or(default.concurrency),
+        retries: retries.unwrap_or(default.retries),
+        seed,
+        strict: strict.unwrap_or(default.strict),
+        counters: counters.unwrap_or(default.counters),
         min_score: min_score.map(least_of),
     }
 }
@@ -299,39 +303,41 @@ pub struct Tools {
     pub names: ToolNames,
 }
 
-pub(super) fn tools(fields: &mut Fields<'_, '_, '_>) -> Tools {
-    let what = "a map from tool name to `match_url`";
-    let pairs = fields.pairs("tools", what, |reader, _, node| {
-        reader
-            .fields(node, "a map with `match_url`", |fields| {
-                if !fields.has("match_url") {
-                    fields.missing("match_url", "a glob over URLs, or a list of them");
-                }
-                let globs = fields.texts("match_url", "a glob over URLs")?;
-                for glob in &globs {
-                    let written = [glob.value.clone()];
-                    let position = glob.position;
-                    let limits = &fields.reader.limits;
-                    let read = ToolNames::within([("match_url", &written[..])], limits);
-                    if let Err(error) = read {
-                        fields.reader.error(position, error.message);
-                    } else if let Some(why) = no_url_matches(&glob.value) {
-                        fields.reader.note(position, why);
-                    }
-                }
-                Some(globs.into_iter().map(|glob| glob.value).collect())
-            })
-            .flatten()
+pub(super) fn tools(fields: &mut Fields<'_, '_>) -> Tools {
+    let pairs = fields.field("tools", "Names for upstreams.", |value| {
+        value.pairs("a map from tool name to `match_url`", |_, value| {
+            value.fields("a map with `match_url`", tool)
+        })
     });
     let pairs = pairs.unwrap_or_default().into_iter();
-    let written: Vec<(String, Vec<String>)> =
-        pairs.map(|(name, globs)| (name.value, globs)).collect();
+    let written: Vec<(String, Vec<String>)> = pairs
+        .map(|(name, globs)| (name.value.clone(), globs))
+        .collect();
     let all = written
         .iter()
         .map(|(name, globs)| (name.as_str(), &globs[..]));
-    // What is wrong with a glob was said above, with its place.
+    // What is wrong with a glob was reported with its place.
     let names = ToolNames::new(all).unwrap_or_default();
     Tools { written, names }
+}
+
+fn tool(fields: &mut Fields<'_, '_>) -> Option<Vec<String>> {
+    fields.require("match_url", "a glob over URLs, or a list of them");
+    let globs = fields.texts(
+        "match_url",
+        "A glob over URLs, or several.",
+        "a glob over URLs",
+    )?;
+    for glob in &globs {
+        let written = [glob.value.clone()];
+        let read = ToolNames::within([("match_url", &written[..])], &fields.reader.limits);
+        if let Err(error) = read {
+            fields.reader.error(glob.position, error.message);
+        } else if let Some(why) = no_url_matches(&glob.value) {
+            fields.reader.note(glob.position, why);
+        }
+    }
+    Some(globs.into_iter().map(|glob| glob.value).collect())
 }
 
 /// What models' tokens cost, by a glob over their names; the first that matches counts.
@@ -360,25 +366,35 @@ impl Prices {
     }
 }
 
-pub(super) fn prices(fields: &mut Fields<'_, '_, '_>) -> Prices {
+pub(super) fn prices(fields: &mut Fields<'_, '_>) -> Prices {
     let what = "a map from model to `{input: 2.5, output: 10}`, dollars for a million tokens";
-    let pairs = fields.pairs("prices", what, |reader, name, node| {
-        let glob = reader.glob(name);
-        let price = reader.fields(node, "`{input: 2.5, output: 10}`", |fields| {
-            for side in ["input", "output"] {
-                if !fields.has(side) {
-                    fields.missing(side, "US dollars for a million tokens");
+    let about = "What models' tokens cost, by a glob over their names.";
+    let pairs = fields.field("prices", about, |value| {
+        value.pairs(what, |name, value| {
+            let glob = glob(value.reader, name);
+            let price = value.fields("`{input: 2.5, output: 10}`", |fields| {
+                let about = "US dollars for a million tokens in.";
+                let input = fields.real("input", about, 0.0..=f64::MAX, " US dollars");
+                let about = "US dollars for a million tokens out.";
+                let output = fields.real("output", about, 0.0..=f64::MAX, " US dollars");
+                for side in ["input", "output"] {
+                    fields.require(side, "US dollars for a million tokens");
                 }
-            }
-            let input = fields.real("input", 0.0..=f64::MAX, " US dollars");
-            let output = fields.real("output", 0.0..=f64::MAX, " US dollars");
-            Some(Price {
-                input: input?,
-                output: output?,
-            })
-        });
-        Some((glob?, price.flatten()?))
+                Some(Price {
+                    input: input?,
+                    output: output?,
+                })
+            });
+            Some((glob?, price?))
+        })
     });
     let pairs = pairs.unwrap_or_default().into_iter();
     Prices(pairs.map(|(_, price)| price).collect())
+}
+
+/// A glob over words.
+pub(crate) fn glob(reader: &mut Reader, written: &At<String>) -> Option<Glob> {
+    Glob::within(&written.value, &reader.limits)
+        .map_err(|error| reader.error(written.position, error.to_string()))
+        .ok()
 }

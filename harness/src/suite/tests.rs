@@ -1,7 +1,9 @@
+mod schema;
+
 use std::env::VarError;
 
 use proptest::prelude::*;
-use squall_profiles::variables::Variables;
+use squall_documents::Variables;
 
 use super::*;
 
@@ -228,7 +230,7 @@ const BLOCKS: &[&str] = &[
 ];
 
 /// Each is one thing wrong with one block; the others are well.
-pub(super) fn cases() -> Vec<String> {
+fn cases() -> Vec<String> {
     let agents = AGENTS
         .iter()
         .map(|case| format!("{case}\n{PROMPTS}{DEMANDS}"));

@@ -1,7 +1,6 @@
 //! The checks of a suite, with the places that they name.
 
-use squall_profiles::document::{self, At, Tree};
-use squall_profiles::error::Position;
+use squall_documents::{At, Position, Tree};
 
 use crate::run::{CheckRecord, CheckState};
 use crate::suite::Suite;
@@ -17,7 +16,7 @@ impl<'s> Checks<'s> {
     pub(super) fn of(suite: &'s Suite) -> Self {
         Self {
             suite,
-            tree: document::read(&suite.file, &suite.text).ok(),
+            tree: squall_documents::parse(&suite.file, &suite.text).ok(),
             all: Vec::new(),
         }
     }

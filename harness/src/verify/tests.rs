@@ -2,9 +2,9 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Mutex;
 
+use squall_documents::Variables;
 use squall_journal::activation::ActivationRecord;
 use squall_journal::record::{Outcome, SpentRecord};
-use squall_profiles::variables::Variables;
 
 use super::*;
 use crate::agents::ResetError;

@@ -11,6 +11,7 @@ mod memory_poisoning;
 mod overflow;
 
 use serde_json::{Value, json};
+use squall_documents::{Fields, ScalarKind, Tree};
 
 use self::memory_poisoning::MemoryPoisoning;
 pub(crate) use self::overflow::COUNTED_BY;
@@ -20,10 +21,7 @@ use crate::dice::Dice;
 use crate::faults::mode::FaultMode;
 use crate::payloads::Payloads;
 use crate::plan::{Plan, VerdictIndex};
-use crate::profile::located::At;
 use crate::profile::modes::Mode;
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
 
 family! {
     /// One attack on what the model reads.
@@ -48,9 +46,12 @@ fn word<T: PartialEq>(words: &[(&str, T)], value: &T) -> Value {
 
 /// Of `payload` and `payloads`, where both stand, the one that changes nothing and the one that counts. In
 /// flakestorm, which takes both beside any attack, `memory_poisoning` reads the first and others the second.
-pub(crate) fn eclipsed(mode: &Mode, raw: &RawRule) -> Option<(&'static str, &'static str)> {
-    let stands_twice = raw.payload.is_some() && raw.payloads.is_some();
-    if !stands_twice || !mode.takes("payload") {
+pub(crate) fn eclipsed(
+    mode: &Mode,
+    fields: &Fields<'_, '_>,
+) -> Option<(&'static str, &'static str)> {
+    let stands_twice = fields.has("payload") && fields.has("payloads");
+    if !stands_twice || !mode.parameters().contains(&"payload") {
         return None;
     }
     Some(match mode.name {
@@ -60,47 +61,38 @@ pub(crate) fn eclipsed(mode: &Mode, raw: &RawRule) -> Option<(&'static str, &'st
 }
 
 /// `payload`, a text, is a list of one.
-fn read_payloads(raw: &RawRule, reader: &mut Reader) -> Payloads {
-    read_those(raw, raw.payload.is_some() && raw.payloads.is_none(), reader)
+fn read_payloads(fields: &mut Fields<'_, '_>) -> Payloads {
+    let one = fields.has("payload") && !fields.has("payloads");
+    read_those(fields, one)
 }
 
 /// The same where `payload` alone counts, if it is there.
-fn read_payload(raw: &RawRule, reader: &mut Reader) -> Payloads {
-    read_those(raw, raw.payload.is_some(), reader)
+fn read_payload(fields: &mut Fields<'_, '_>) -> Payloads {
+    let one = fields.has("payload");
+    read_those(fields, one)
 }
 
-fn read_those(raw: &RawRule, one: bool, reader: &mut Reader) -> Payloads {
-    let mut texts: Vec<At<String>> = Vec::new();
-    if let Some(payload) = raw.payload.as_ref().filter(|_| one) {
-        if let Value::String(text) = &payload.value {
-            texts.push(At {
-                value: text.clone(),
-                position: payload.position,
-            });
-        } else {
+fn read_those(fields: &mut Fields<'_, '_>, one: bool) -> Payloads {
+    let payload = fields.any(
+        "payload",
+        "The text that is put there; `{canary}` in it stands for its canary.",
+    );
+    let payloads = Payloads::read(fields);
+    if !one {
+        return payloads;
+    }
+    match payload.map(|node| &node.value) {
+        Some(Tree::Scalar {
+            text,
+            kind: ScalarKind::Text,
+        }) => payloads.with_literal(text),
+        Some(_) => {
             let message = format!(
                 "the `payload` of an attack is a text; `{PLACEHOLDER}` in it stands for its canary"
             );
-            reader.error("payload", payload.position, message);
+            fields.error("payload", message);
+            payloads
         }
-    } else if let Some(payloads) = &raw.payloads {
-        texts.extend(payloads.value.iter().map(|text| At {
-            value: text.value.0.clone(),
-            position: text.position,
-        }));
+        None => payloads,
     }
-    let payloads = raw.payloads.as_ref();
-    let payloads = payloads.map(|list| (list.value.is_empty(), list.position));
-    let categories = raw.categories.as_ref();
-    let categories = categories.map(|list| (list.value.is_empty(), list.position));
-    for (field, list) in [("payloads", payloads), ("categories", categories)] {
-        if let Some((true, position)) = list {
-            let message = format!(
-                "`{field}: []` leaves no payload to choose; leave `{field}` out for the attack's own"
-            );
-            reader.error(field, position, message);
-        }
-    }
-    let categories = raw.categories.as_ref().map(|at| at.value.as_slice());
-    Payloads::read(Some(&texts), categories, reader)
 }

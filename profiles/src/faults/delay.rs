@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use squall_documents::Fields;
 
 use crate::dice::Dice;
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
+use crate::profile::amounts;
 
 /// Holds an exchange back.
 ///
@@ -46,11 +46,6 @@ const DISTRIBUTIONS: &[(&str, Distribution)] = &[
     ("spike", Distribution::Spike),
 ];
 
-/// The parameters of a delay that may stand on either side of the upstream.
-pub(crate) const DELAY: &[&str] = &["delay_ms", "jitter_ms", "distribution", "at"];
-/// The parameters of a hold.
-pub(crate) const HOLD: &[&str] = &["delay_ms", "jitter_ms", "distribution"];
-
 /// Where a delay waits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Place {
@@ -63,17 +58,19 @@ pub enum Place {
 
 impl Delay {
     /// Reads `delay_ms`, `jitter_ms` and `distribution`; `default` stands for an absent `delay_ms`.
-    pub(crate) fn read(raw: &RawRule, reader: &mut Reader, default: Duration) -> Self {
-        let jitter = reader.millis("jitter_ms", raw.jitter_ms.as_ref());
-        let distribution = reader.word("distribution", raw.distribution.as_ref(), DISTRIBUTIONS);
-        if let (Some(distribution), None) = (&raw.distribution, &raw.jitter_ms) {
+    pub(crate) fn read(fields: &mut Fields<'_, '_>, default: Duration) -> Self {
+        let about = "Milliseconds to wait, or to hold before closing.";
+        let fixed = amounts::millis(fields, "delay_ms", about);
+        let about = "Greatest extra wait in milliseconds; default 0.";
+        let jitter = amounts::millis(fields, "jitter_ms", about);
+        let about = "Shape of the extra wait; default `uniform`.";
+        let distribution = fields.word("distribution", about, "distribution", DISTRIBUTIONS);
+        if fields.has("distribution") && !fields.has("jitter_ms") {
             let message = "`distribution` shapes the extra wait; write `jitter_ms` beside it";
-            reader.error("distribution", distribution.position, message);
+            fields.error("distribution", message);
         }
         Self {
-            fixed: reader
-                .millis("delay_ms", raw.delay_ms.as_ref())
-                .unwrap_or(default),
+            fixed: fixed.unwrap_or(default),
             jitter: jitter.unwrap_or_default(),
             distribution: distribution.unwrap_or_default(),
         }
@@ -119,11 +116,12 @@ impl Delay {
 
 impl Place {
     /// Reads `at`.
-    pub(crate) fn read(raw: &RawRule, reader: &mut Reader) -> Self {
+    pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Self {
         let places = [("request", Self::Request), ("response", Self::Response)];
-        // `model_input` is a word of `at` too; it was refused before.
-        let at = raw.at.as_ref().filter(|at| at.value != "model_input");
-        reader.word("at", at, &places).unwrap_or_default()
+        let about =
+            "Before the request is forwarded (default), or after the response's head has come.";
+        let place = fields.word("at", about, "place", &places);
+        place.unwrap_or_default()
     }
 
     /// Writes `at`, unless it is the default.

@@ -29,14 +29,13 @@ use std::fmt::Debug;
 
 use serde_json::{Map, Value};
 
-use super::mode::{FaultMode, family};
+use super::mode::{FaultMode, Fields, Tools, family};
 // The same on the wire, whoever is asked.
 use super::network::timeout;
 use crate::dice::Dice;
-use crate::fault::{CallError, Rewrite, StreamFault, Tools, WrongCall};
+use crate::fault::{CallError, Rewrite, StreamFault, WrongCall};
 use crate::plan::{Plan, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
+use crate::profile::amounts::count;
 
 family! {
     /// One way a model call can go wrong.
@@ -72,14 +71,11 @@ trait AnswerFault: Debug + Clone + PartialEq {
     /// The word in files.
     const NAME: &'static str;
 
-    /// The parameters it takes, beside match and trigger: fields of a rule.
-    const PARAMETERS: &'static [&'static str] = &[];
-
     /// Whether it makes a call in the answer wrong: there `tool` is that call's name.
     const OF_CALLS: bool = false;
 
     /// Reads its parameters. `None`: what is written makes no fault; the reader knows why.
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self>;
+    fn read(fields: &mut Fields<'_, '_>, tools: &Tools) -> Option<Self>;
 
     /// The change; the draw that its choices hang on comes with each exchange.
     fn change(&self) -> StreamFault;
@@ -95,11 +91,10 @@ trait AnswerFault: Debug + Clone + PartialEq {
 
 impl<F: AnswerFault> FaultMode for F {
     const NAME: &'static str = <F as AnswerFault>::NAME;
-    const PARAMETERS: &'static [&'static str] = <F as AnswerFault>::PARAMETERS;
     const OF_CALLS: bool = <F as AnswerFault>::OF_CALLS;
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        <F as AnswerFault>::read(raw, reader)
+    fn read(fields: &mut Fields<'_, '_>, tools: &Tools) -> Option<Self> {
+        <F as AnswerFault>::read(fields, tools)
     }
 
     fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, dice: &mut Dice) -> Result<(), String> {
@@ -139,9 +134,9 @@ impl<F: AnswerFault> FaultMode for F {
 /// Tokens that come through before an answer is cut, when nothing else is written.
 const TOKENS: u64 = 10;
 
-fn read_after_tokens(raw: &RawRule, reader: &mut Reader) -> u64 {
-    let after_tokens = reader.count("after_tokens", raw.after_tokens.as_ref(), 0);
-    after_tokens.unwrap_or(TOKENS)
+fn read_after_tokens(fields: &mut Fields<'_, '_>) -> u64 {
+    let about = "Tokens that still arrive; default 10.";
+    count(fields, "after_tokens", about, 0).unwrap_or(TOKENS)
 }
 
 /// A call of these tools is wrong; which, `tool` says: the name by which the model calls it.

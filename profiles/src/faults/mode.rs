@@ -3,15 +3,15 @@
 use std::fmt::Debug;
 
 use serde_json::{Map, Value};
+pub(crate) use squall_documents::Fields;
 
 use crate::allowance::Allowance;
 use crate::budget::Budget;
 use crate::dice::Dice;
 use crate::fault::ResultChange;
+pub(crate) use crate::fault::Tools;
 use crate::matching::Touches;
 use crate::plan::{Plan, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
 
 /// One way to fail, under the word by which files call it. What has a default here is for the few that
 /// need it.
@@ -19,14 +19,14 @@ pub(crate) trait FaultMode: Debug + Clone + PartialEq {
     /// The word in files.
     const NAME: &'static str;
 
-    /// The parameters it takes, beside match and trigger: fields of a rule.
-    const PARAMETERS: &'static [&'static str] = &[];
-
     /// Of these at least one has to be written; none: every parameter has a default.
     const NEEDS: &'static [&'static str] = &[];
 
     /// What of an exchange it touches, where that is not the call itself.
     const TOUCHES: Touches = Touches::Calls;
+
+    /// Whether `body` is a parameter of it, and no condition.
+    const HAS_BODY: bool = false;
 
     /// Whether it makes a call in a model's answer wrong: there `tool` is that call's name.
     const OF_CALLS: bool = false;
@@ -35,8 +35,9 @@ pub(crate) trait FaultMode: Debug + Clone + PartialEq {
     /// (`at: model_input`); `None`: it is about the wire.
     const TOLD: Option<Told<Self>> = None;
 
-    /// Reads its parameters. `None`: what is written makes no fault; the reader knows why.
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self>;
+    /// Reads its parameters, beside match and trigger; `tools` are those that the rule is about. `None`: what is
+    /// written makes no fault, which is reported.
+    fn read(fields: &mut Fields<'_, '_>, tools: &Tools) -> Option<Self>;
 
     /// Writes it into `plan` on behalf of `verdict`; an error says why it cannot have its way. Pure: no
     /// clock, no socket, no dice but these.
@@ -134,9 +135,9 @@ macro_rules! family {
             pub(crate) const MODES: &'static [$crate::profile::modes::Mode] = &[$(
                 $crate::profile::modes::Mode::of::<$file::$fault>(
                     $crate::rule::Family::$family,
-                    |raw, reader| {
+                    |fields, tools| {
                         let fault = <$file::$fault as $crate::faults::mode::FaultMode>::read;
-                        let fault = fault(raw, reader).map(Self::$fault);
+                        let fault = fault(fields, tools).map(Self::$fault);
                         fault.map($crate::fault::Fault::$family)
                     },
                 ),

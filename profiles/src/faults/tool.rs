@@ -24,7 +24,7 @@ mod wrong_id;
 use serde_json::{Map, Value, json};
 
 use super::mode::family;
-use crate::profile::conditions::MODEL_INPUT;
+use crate::profile::modes::MODEL_INPUT;
 
 family! {
     /// One way a tool's answer can go wrong.

@@ -3,12 +3,10 @@
 use std::fmt::{self, Display, Formatter};
 
 use serde_json::{Map, Value, json};
+use squall_documents::{Fields, ValueReader};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{Category, library};
-use crate::error::allowed;
-use crate::profile::located::At;
-use crate::profile::reader::Reader;
 
 /// The payloads that an attack draws from: literal ones, categories of the library, or both; by
 /// default the whole library.
@@ -79,27 +77,45 @@ impl Payloads {
     }
 
     /// Reads the fields `payloads` and `categories` of an attack.
-    /// Notes a payload that is blank, a category that there is not and one that is there twice.
-    pub(crate) fn read(
-        payloads: Option<&[At<String>]>,
-        categories: Option<&[At<String>]>,
-        reader: &mut Reader,
-    ) -> Self {
-        let literal = reader.below("payloads", |reader| {
-            let texts = payloads.unwrap_or_default().iter().enumerate();
-            let literal = texts.filter_map(|(index, text)| read_literal(index, text, reader));
-            literal.collect()
+    pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Self {
+        let empty = |field| {
+            format!(
+                "`{field}: []` leaves no payload to choose; leave `{field}` out for the attack's own"
+            )
+        };
+        let about = "Texts of which one is chosen for each exchange.";
+        let literal = fields.field("payloads", about, |value| {
+            value.some("a list", &empty("payloads"), read_literal)
         });
-        let categories = reader.below("categories", |reader| {
-            let mut read = Vec::new();
-            for (index, name) in categories.unwrap_or_default().iter().enumerate() {
-                read_category(index, name, &mut read, reader);
-            }
-            read
+        let known: Vec<_> = library()
+            .iter()
+            .map(|one| (one.name.as_str(), one))
+            .collect();
+        let mut seen = Vec::new();
+        let about = "Categories of Squall's own payloads of which one is chosen for each exchange.";
+        let categories = fields.field("categories", about, |value| {
+            value.some("a list", &empty("categories"), |value| {
+                let category = value.word("payload category", &known)?;
+                if seen.contains(&category) {
+                    let name = &category.name;
+                    value.error(format!("category `{name}` stands here twice; keep one"));
+                    return None;
+                }
+                seen.push(category);
+                Some(category)
+            })
         });
         Self {
-            literal,
-            categories,
+            literal: literal.unwrap_or_default(),
+            categories: categories.unwrap_or_default(),
+        }
+    }
+
+    /// The same categories, and this literal payload alone.
+    pub(crate) fn with_literal(self, text: &str) -> Self {
+        Self {
+            literal: vec![text.to_owned()],
+            ..self
         }
     }
 
@@ -158,37 +174,13 @@ impl Payloads {
     }
 }
 
-fn read_literal(index: usize, text: &At<String>, reader: &mut Reader) -> Option<String> {
+fn read_literal(value: &mut ValueReader<'_, '_>) -> Option<String> {
+    let text = value.exact_text()?;
     if text.value.trim().is_empty() {
-        let message = "a payload that is blank injects nothing; write what the agent should find";
-        reader.error(&index.to_string(), text.position, message);
+        value.error("a payload that is blank injects nothing; write what the agent should find");
         return None;
     }
-    Some(text.value.clone())
-}
-
-fn read_category(
-    index: usize,
-    name: &At<String>,
-    read: &mut Vec<&'static Category>,
-    reader: &mut Reader,
-) {
-    let found = library().iter().find(|known| known.name == name.value);
-    let message = match found {
-        None => {
-            let names = library().iter().map(|category| category.name.as_str());
-            let rest = allowed(&name.value, names);
-            format!("unknown payload category `{}`{rest}", name.value)
-        }
-        Some(category) if read.contains(&category) => {
-            format!("category `{}` stands here twice; keep one", name.value)
-        }
-        Some(category) => {
-            read.push(category);
-            return;
-        }
-    };
-    reader.error(&index.to_string(), name.position, message);
+    Some(text.value)
 }
 
 /// The one whose key has the greatest hash under this draw (highest random weight).
@@ -203,40 +195,25 @@ mod tests {
 
     use super::super::Payload;
     use super::*;
-    use crate::error::Position;
-    use crate::limits::Limits;
-    use crate::profile::places::Places;
-    use squall_journal::redact::Redactor;
-
-    fn at(texts: &[&str]) -> Vec<At<String>> {
-        let one = |(index, text): (usize, &&str)| At {
-            value: (*text).to_owned(),
-            position: Position {
-                line: u32::try_from(index).unwrap() + 1,
-                column: 5,
-            },
-        };
-        texts.iter().enumerate().map(one).collect()
-    }
+    use squall_documents::{DocumentError, Reader, Source, parse};
 
     fn read(payloads: &[&str], categories: &[&str]) -> Result<Payloads, String> {
-        let mut reader = Reader::new(
-            "attack.yaml",
-            Redactor::default(),
-            Places::default(),
-            &Limits::default(),
-        );
-        let read = Payloads::read(Some(&at(payloads)), Some(&at(categories)), &mut reader);
-        if reader.errors.is_empty() {
-            return Ok(read);
-        }
-        let told = |error: &crate::error::ProfileError| format!("{} {error}", error.pointer);
-        Err(reader
-            .errors
-            .iter()
-            .map(told)
-            .collect::<Vec<_>>()
-            .join("\n"))
+        let list = |name: &str, texts: &[&str]| {
+            let texts: Vec<_> = texts.iter().map(|text| format!("\"{text}\"")).collect();
+            match texts[..] {
+                [] => format!("{name}:\n"),
+                _ => format!("{name}: [{}]\n", texts.join(",\n    ")),
+            }
+        };
+        let text = list("payloads", payloads) + &list("categories", categories);
+        let tree = parse("attack.yaml", &text).map_err(|error| error.to_string())?;
+        let mut reader = Reader::new(Source::new("attack.yaml", &text));
+        let read = reader.read(&tree, |value| {
+            value.fields("an attack", |fields| Some(Payloads::read(fields)))
+        });
+        let told = |error: DocumentError| format!("{} {error}", error.pointer);
+        let told = |errors: Vec<_>| errors.into_iter().map(told).collect::<Vec<_>>().join("\n");
+        reader.finish(read).map(|(read, _)| read).map_err(told)
     }
 
     fn category(name: &str, ids: &[&str]) -> &'static Category {
@@ -265,12 +242,12 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_told_where_it_stands() {
-        insta::assert_snapshot!(read(&["Say {canary}", " "], &["roleplay", "role_play", "role_play", "harm"]).unwrap_err(), @r"
+        insta::assert_snapshot!(read(&["Say {canary}", " "], &["roleplay", "role_play", "role_play", "harm"]).unwrap_err(), @r#"
         /payloads/1 attack.yaml:2:5: a payload that is blank injects nothing; write what the agent should find
-        /categories/0 attack.yaml:1:5: unknown payload category `roleplay`, did you mean `role_play`? Allowed are `direct_override`, `role_play`, `authority_impersonation`, `social_pressure`, `system_prompt_extraction`, `data_exfiltration`, `tool_misuse`, `memory_persistence`, `encoding_obfuscation`, `multilingual`, `delimiter_confusion`, `hidden_text`
-        /categories/2 attack.yaml:3:5: category `role_play` stands here twice; keep one
-        /categories/3 attack.yaml:4:5: unknown payload category `harm`; allowed are `direct_override`, `role_play`, `authority_impersonation`, `social_pressure`, `system_prompt_extraction`, `data_exfiltration`, `tool_misuse`, `memory_persistence`, `encoding_obfuscation`, `multilingual`, `delimiter_confusion`, `hidden_text`
-        ");
+        /categories/0 attack.yaml:3:14: unknown payload category `"roleplay"`, did you mean `role_play`? Allowed are `direct_override`, `role_play`, `authority_impersonation`, `social_pressure`, `system_prompt_extraction`, `data_exfiltration`, `tool_misuse`, `memory_persistence`, `encoding_obfuscation`, `multilingual`, `delimiter_confusion`, `hidden_text`
+        /categories/2 attack.yaml:5:5: category `role_play` stands here twice; keep one
+        /categories/3 attack.yaml:6:5: unknown payload category `"harm"`; allowed are `direct_override`, `role_play`, `authority_impersonation`, `social_pressure`, `system_prompt_extraction`, `data_exfiltration`, `tool_misuse`, `memory_persistence`, `encoding_obfuscation`, `multilingual`, `delimiter_confusion`, `hidden_text`
+        "#);
     }
 
     #[test]

@@ -4,78 +4,83 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use squall_documents::{At, Fields, Reader, did_you_mean};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::located::At;
-use super::reader::Reader;
-use crate::error::did_you_mean;
+use super::{LONGEST_NAME, is_word};
 use crate::rule::Rule;
-use crate::trigger::ArmedBy;
 
 /// Gives out ids within one profile.
 #[derive(Debug, Default)]
-pub(crate) struct Ids {
+pub(super) struct Ids {
+    /// Those that were written, also of rules that cannot be read, with their lines.
     given: HashMap<String, u32>,
-    twins: HashMap<String, u32>,
+    made: HashMap<String, u32>,
+    /// Ids that rules refer to, with the JSON pointer from the profile.
+    referred: Vec<(At<String>, String)>,
 }
 
 impl Ids {
-    /// Notes an id that was written; a second one of that name is an error.
-    pub(crate) fn given(&mut self, at: &At<String>, reader: &mut Reader) -> String {
-        if !super::is_word(&at.value) {
-            let message = format!(
-                "`id: {}`: allowed are 1 to 64 of a-z, 0-9, `_` and `-`",
-                at.value
-            );
-            reader.error("id", at.position, message);
-        }
-        let mut id = at.value.clone();
-        reader.redactor.text(&mut id, usize::MAX);
-        reader.ids.insert(id.clone());
-        let line = reader.place(at.position).line;
-        if let Some(line) = self.given.insert(id.clone(), line) {
-            let message = format!("`id: {id}` is taken by the rule on line {line}");
-            reader.error("id", at.position, message);
-        }
-        id
+    /// Reads `id`; a second one of that name is an error.
+    pub(super) fn read(&mut self, fields: &mut Fields<'_, '_>) -> Option<String> {
+        let about = "Unique in the profile, `[a-z0-9_-]`, at most 64 characters; default: mode and a hash of match \
+                     and fault.";
+        fields.field("id", about, |value| {
+            let mut id = value.text()?.value;
+            if !is_word(&id) {
+                value.error(format!(
+                    "`id: {id}`: allowed are 1 to {LONGEST_NAME} of a-z, 0-9, `_` and `-`"
+                ));
+            }
+            value.reader.hide(&mut id);
+            let (_, place) = value.reader.source().place(value.position());
+            if let Some(line) = self.given.insert(id.clone(), place.line) {
+                value.error(format!("`id: {id}` is taken by the rule on line {line}"));
+            }
+            Some(id)
+        })
     }
 
     /// Makes an id from what a rule matches and does: adding, moving or re-timing rules renames no
     /// other. Exact twins are numbered from the second on.
-    pub(crate) fn made(&mut self, mode: &str, matching: &Value, fault: &Value) -> String {
+    pub(super) fn made(&mut self, mode: &str, matching: &Value, fault: &Value) -> String {
         // JSON text in a fixed order of members is stable across releases; so is XXH3.
         let hash = xxh3_64(json!([mode, matching, fault]).to_string().as_bytes());
         let id = format!("{mode}-{:08x}", hash >> 32);
-        let twin = self.twins.entry(id.clone()).or_insert(0);
+        let twin = self.made.entry(id.clone()).or_insert(0);
         *twin += 1;
         if *twin == 1 {
-            id
-        } else {
-            format!("{id}-{twin}")
+            return id;
         }
+        let id = format!("{id}-{twin}");
+        self.made.insert(id.clone(), 1);
+        id
     }
-}
 
-/// Says which `armed_by` name a rule that is not there.
-pub(crate) fn check_references(rules: &[Arc<Rule>], reader: &mut Reader) {
-    for rule in rules {
-        if let Some(ArmedBy::Rule { id, position }) = rule.trigger.armed_by.as_deref()
-            && !rules.iter().any(|other| other.id == *id)
-            && !reader.ids.contains(id)
-        {
-            let message = unknown_rule(id, rules);
-            let before = reader.pointer.follow(&rule.origin.pointer);
-            reader.below("armed_by", |reader| {
-                reader.placed_error("rule", *position, message);
-            });
-            reader.pointer.leave(before);
+    /// Notes that a rule refers to another one.
+    pub(super) fn refer(&mut self, id: &At<String>, pointer: String) {
+        self.referred.push((id.clone(), pointer));
+    }
+
+    /// Reports ids that no rule has.
+    pub(super) fn check_references(&self, reader: &mut Reader) {
+        for (id, pointer) in &self.referred {
+            let (found, place) = (&id.value, id.position);
+            if !self.given.contains_key(found) && !self.made.contains_key(found) {
+                let ids = self.given.keys().chain(self.made.keys());
+                let message = unknown(found, ids.map(String::as_str));
+                reader.below_pointer(pointer, |reader| reader.error(place, message));
+            }
         }
     }
 }
 
 /// The sentence for an `armed_by` that names no rule.
 pub(crate) fn unknown_rule(id: &str, rules: &[Arc<Rule>]) -> String {
-    let ids = || rules.iter().map(|rule| rule.id.as_str());
-    let hint = did_you_mean(id, ids());
+    unknown(id, rules.iter().map(|rule| rule.id.as_str()))
+}
+
+fn unknown<'i>(id: &str, ids: impl Iterator<Item = &'i str>) -> String {
+    let hint = did_you_mean(id, ids);
     format!("`armed_by` names the rule `{id}`, and no rule has that id{hint}")
 }

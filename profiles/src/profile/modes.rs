@@ -1,9 +1,10 @@
-//! The words for ways to fail, each with the parameters it takes: the rows that the families' files
-//! make of their faults.
+//! The words for ways to fail: the rows that the families' files make of their faults.
 
-use super::raw::RawRule;
-use super::reader::Reader;
-use crate::fault::Fault;
+use serde_json::json;
+use squall_documents::{Fields, allowed, did_you_mean, words};
+
+use super::rules::is_field;
+use crate::fault::{Fault, Tools};
 use crate::faults::context::ContextAttack;
 use crate::faults::llm::LlmFault;
 use crate::faults::mode::FaultMode;
@@ -19,12 +20,12 @@ pub(crate) struct Mode {
     pub(crate) family: Family,
     /// The word in files.
     pub(crate) name: &'static str,
-    /// The parameters it takes, beside match and trigger.
-    pub(crate) parameters: &'static [&'static str],
-    /// Of these at least one has to be written, if there are any.
+    /// Of its parameters at least one of these has to be written, if there are any.
     pub(crate) needs: &'static [&'static str],
     /// What of an exchange it touches, where that does not hang on the rule.
     pub(crate) touches: Touches,
+    /// Whether `body` is a parameter of it, and no condition.
+    pub(crate) has_body: bool,
     /// Whether `tool` names calls in a model's answer.
     pub(crate) of_calls: bool,
     /// Whether it can change a tool's result where the model reads it (`at: model_input`).
@@ -33,35 +34,7 @@ pub(crate) struct Mode {
     pub(crate) read: Read,
 }
 
-type Read = fn(&RawRule, &mut Reader) -> Option<Fault>;
-
-/// The fields of an attack that other rules do not have.
-const OF_EVERY_ATTACK: &[&str] = &["type", "enabled", "trigger_probability"];
-
-/// The fields of a rule that are no parameter of a mode: who it is, its match and its trigger.
-const OF_EVERY_MODE: &[&str] = &[
-    "id",
-    "mode",
-    "match_url",
-    "tool",
-    "methods",
-    "headers",
-    "body",
-    "match_body",
-    "json",
-    "dialect",
-    "model",
-    "stream",
-    "status",
-    "probability",
-    "after_calls",
-    "every",
-    "limit",
-    "calls",
-    "window",
-    "ramp",
-    "armed_by",
-];
+type Read = fn(&mut Fields<'_, '_>, &Tools) -> Option<Fault>;
 
 /// The parameters of flakestorm's tool faults, and its modes. There all of them may stand beside each.
 const TOOLS_OF_FLAKESTORM: (&[&str], &[&str]) = (
@@ -113,37 +86,49 @@ const ATTACKS_OF_FLAKESTORM: (&[&str], &[&str]) = (
     ],
 );
 
-/// Whether flakestorm lets a field stand beside a mode of its own, of whichever mode the field is.
-pub(crate) fn stands_beside_any(mode: &Mode, field: &str) -> bool {
+/// Fields that flakestorm lets stand beside a mode of its own, of whichever mode they are.
+pub(super) fn that_stand_beside(mode: &Mode) -> &'static [&'static str] {
     let (fields, modes) = match mode.family {
         Family::Tool => TOOLS_OF_FLAKESTORM,
         Family::Llm => MODELS_OF_FLAKESTORM,
         Family::Context => ATTACKS_OF_FLAKESTORM,
-        Family::Network => return false,
+        Family::Network => return &[],
     };
-    modes.contains(&mode.name) && fields.contains(&field)
+    if modes.contains(&mode.name) {
+        fields
+    } else {
+        &[]
+    }
 }
 
-/// Whether a field that the mode takes is for some of its forms only, and may stand beside the others.
-pub(crate) fn is_of_some_forms(mode: &Mode, field: &str) -> bool {
-    let of_a_length = ["factor", "direction"];
-    mode.family == Family::Llm && mode.name == "response_drift" && of_a_length.contains(&field)
+/// Parameters of the mode that are for some of its forms only, and may stand beside the others.
+pub(super) fn of_some_forms(mode: &Mode) -> &'static [&'static str] {
+    match (mode.family, mode.name) {
+        (Family::Llm, "response_drift") => &["direction", "factor"],
+        _ => &[],
+    }
 }
 
-/// Whether only attacks have that field.
-pub(crate) fn is_of_attacks(field: &str) -> bool {
-    OF_EVERY_ATTACK.contains(&field)
-}
-
-/// Every mode, by family.
-fn all() -> impl Iterator<Item = &'static Mode> + Clone {
-    let families = [
-        NetworkFault::MODES,
-        ToolFault::MODES,
-        LlmFault::MODES,
-        ContextAttack::MODES,
-    ];
-    families.into_iter().flatten()
+/// The sentence for a field of other rules that the mode does not use; `None`: flakestorm lets it stand there.
+pub(super) fn foreign(mode: &Mode, field: &str) -> Option<String> {
+    let instead = match field {
+        _ if that_stand_beside(mode).contains(&field) => return None,
+        "mode" => {
+            return Some("attacks are told apart by `type`; leave `mode` out".to_owned());
+        }
+        "type" => "other rules have a `mode`",
+        "trigger_probability" => "other rules have a `probability`",
+        "enabled" => "take the rule out to switch it off",
+        _ => {
+            let users = mode.users_of(field);
+            let plural = if users.len() > 1 { "s" } else { "" };
+            let (users, name) = (words(users), mode.name);
+            return Some(format!(
+                "`{field}` belongs to mode{plural} {users}; mode `{name}` does not use it"
+            ));
+        }
+    };
+    Some(format!("`{field}` belongs to `context_attacks`; {instead}"))
 }
 
 /// The mode of that name in a family.
@@ -162,18 +147,95 @@ pub(crate) fn of_family(family: Family) -> impl Iterator<Item = &'static Mode> +
     modes.iter()
 }
 
-/// The tool modes that can change a tool's result where the model reads it (`at: model_input`).
-pub(crate) fn that_can_be_told() -> impl Iterator<Item = &'static str> + Clone {
-    let modes = of_family(Family::Tool).filter(|mode| mode.can_be_told);
-    modes.map(|mode| mode.name)
+fn names(family: Family) -> impl Iterator<Item = &'static str> + Clone {
+    of_family(family).map(|mode| mode.name)
 }
 
-/// The families that have a mode of that name.
-pub(crate) fn families_of(name: &str) -> Vec<Family> {
-    all()
-        .filter(|mode| mode.name == name)
-        .map(|mode| mode.family)
-        .collect()
+/// Reads `mode`.
+pub(super) fn read(fields: &mut Fields<'_, '_>, family: Family) -> Option<&'static Mode> {
+    let here = family.as_str();
+    let about = "How it fails; its other parameters depend on it.";
+    let mode = fields.field("mode", about, |value| {
+        let schema = || json!({ "enum": names(family).collect::<Vec<_>>() });
+        value.with_schema(schema, |value| {
+            value.parsed(|name| find(family, name).ok_or_else(|| unknown(family, name)))
+        })
+    });
+    if fields.reader.is_describing() {
+        fields.require("mode", "");
+    } else if !fields.has("mode") && !is_misspelt(fields) {
+        let message = format!(
+            "a rule needs `mode`; allowed in `{here}` are {}",
+            words(names(family))
+        );
+        fields.reader.error(fields.position, message);
+    }
+    mode
+}
+
+/// Whether a field that no rule has is a slip of `mode`.
+fn is_misspelt(fields: &Fields<'_, '_>) -> bool {
+    let mut others = fields.others().into_iter().map(|name| name.value.as_str());
+    others.any(|name| !is_field(name) && !did_you_mean(name, ["mode"]).is_empty())
+}
+
+fn unknown(family: Family, name: &str) -> String {
+    let mut others = Family::ALL.into_iter();
+    let hint = match others.find(|other| find(*other, name).is_some()) {
+        Some(other) => format!(", a mode of `{}`.", other.as_str()),
+        None => did_you_mean(name, names(family)),
+    };
+    let (hint, lead) = if hint.is_empty() {
+        (";", "allowed")
+    } else {
+        (&*hint, "Allowed")
+    };
+    let (here, can) = (family.as_str(), words(names(family)));
+    format!("unknown fault mode `{name}`{hint} {lead} in `{here}` are {can}")
+}
+
+/// Reads which attack it is: the `type`, or the key in a map.
+pub(super) fn read_attack(
+    fields: &mut Fields<'_, '_>,
+    key: Option<&'static Mode>,
+) -> Option<&'static Mode> {
+    let about = "Which attack it is; in a map the key says it.";
+    let mode = fields.field("type", about, |value| {
+        let schema = || json!({ "enum": names(Family::Context).collect::<Vec<_>>() });
+        value.with_schema(schema, |value| {
+            value.parsed(|name| find(Family::Context, name).ok_or_else(|| unknown_attack(name)))
+        })
+    });
+    match key {
+        _ if fields.reader.is_describing() => {}
+        Some(mode) => {
+            if fields.has("type") {
+                let message = "the key names the attack already; leave `type` out";
+                fields.error("type", message);
+            }
+            return Some(mode);
+        }
+        None if fields.has("type") => {}
+        None if fields.has("mode") => {
+            let mode = fields.glance("mode").unwrap_or_default();
+            let message = format!("attacks are told apart by `type`: write `type: {mode}`");
+            fields.error("mode", message);
+        }
+        None => {
+            let message = format!(
+                "an attack needs `type`, one of {}",
+                words(names(Family::Context))
+            );
+            fields.reader.error(fields.position, message);
+        }
+    }
+    mode
+}
+
+/// The sentence for an attack that there is not.
+fn unknown_attack(name: &str) -> String {
+    let rest = allowed(name, names(Family::Context));
+    format!("unknown context attack `{name}`{rest}")
 }
 
 impl Mode {
@@ -182,71 +244,52 @@ impl Mode {
         Self {
             family,
             name: F::NAME,
-            parameters: F::PARAMETERS,
             needs: F::NEEDS,
             touches: F::TOUCHES,
+            has_body: F::HAS_BODY,
             of_calls: F::OF_CALLS,
             can_be_told: F::TOLD.is_some(),
             read,
         }
     }
 
-    /// Notes what a rule of this mode cannot do without and does not say.
-    pub(crate) fn wants(&self, raw: &RawRule, reader: &mut Reader) {
-        let is_said = |(field, _): &(&'static str, _)| self.needs.contains(field);
-        if self.needs.is_empty() || raw.written().iter().any(is_said) {
+    /// Reports what a rule of this mode cannot do without and does not say.
+    pub(crate) fn wants(&self, fields: &mut Fields<'_, '_>) {
+        if fields.require_one_of(self.needs) || fields.reader.is_describing() {
             return;
         }
-        let position = raw.mode.as_ref().map(|mode| mode.position);
         let needs = self.needs.iter().map(|field| format!("`{field}`"));
         let needs = needs.collect::<Vec<_>>().join(" or ");
-        let message = format!("mode `{}` needs {needs}", self.name);
-        reader.error("mode", position.unwrap_or_default(), message);
+        fields.error("mode", format!("mode `{}` needs {needs}", self.name));
     }
 
-    /// Whether a rule of this mode may have that field.
-    pub(crate) fn takes(&self, field: &str) -> bool {
-        OF_EVERY_MODE.contains(&field)
-            || self.parameters.contains(&field)
-            || (self.family == Family::Context && OF_EVERY_ATTACK.contains(&field))
+    /// Whether a rule of this mode changes what the model is told of a tool's result (`at: model_input`).
+    pub(crate) fn is_told(&self, fields: &Fields<'_, '_>) -> bool {
+        self.can_be_told && fields.glance("at") == Some(MODEL_INPUT)
     }
 
-    /// The modes that use a parameter: those of the family if there are any, else of all.
-    pub(crate) fn users_of(family: Family, parameter: &str) -> Vec<&'static str> {
-        let uses = |mode: &&Mode| mode.parameters.contains(&parameter);
-        let mut names: Vec<_> = of_family(family)
+    /// The parameters that it takes, beside match and trigger.
+    pub(crate) fn parameters(&self) -> Vec<&'static str> {
+        Fields::asked(|fields| {
+            Fault::read(self, fields, &Tools::default());
+        })
+    }
+
+    /// The other modes that use a parameter: those of the family if there are any, else of all.
+    fn users_of(&self, parameter: &str) -> Vec<&'static str> {
+        let uses = |mode: &&Mode| mode.name != self.name && mode.parameters().contains(&parameter);
+        let mut names: Vec<_> = of_family(self.family)
             .filter(uses)
             .map(|mode| mode.name)
             .collect();
         if names.is_empty() {
-            names = all().filter(uses).map(|mode| mode.name).collect();
+            let all = Family::ALL.into_iter().flat_map(of_family);
+            names = all.filter(uses).map(|mode| mode.name).collect();
             names.dedup();
         }
         names
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_parameter_is_a_field_of_a_rule_and_the_reverse() {
-        let schema = serde_json::to_value(schemars::schema_for!(RawRule)).unwrap();
-        let fields: Vec<_> = schema["properties"].as_object().unwrap().keys().collect();
-        let used: Vec<_> = all().flat_map(|mode| mode.parameters).collect();
-        let of_every = || OF_EVERY_MODE.iter().chain(OF_EVERY_ATTACK);
-        for parameter in used.iter().copied().chain(of_every()) {
-            assert!(
-                fields.iter().any(|field| field == parameter),
-                "{parameter} is no field"
-            );
-        }
-        for field in fields {
-            assert!(
-                of_every().any(|of_every| of_every == field) || used.contains(&&field.as_str()),
-                "no mode uses {field}"
-            );
-        }
-    }
-}
+/// The value of `at` by which a tool's fault changes what the model is told.
+pub(crate) const MODEL_INPUT: &str = "model_input";

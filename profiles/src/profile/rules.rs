@@ -1,222 +1,275 @@
-//! From raw rules to typed ones.
+//! The rules of a profile, by family.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use squall_documents::{Fields, Kind, Limited, Position, ValueReader, nearest, words};
+use squall_journal::redact::Redactor;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::ids::Ids;
 use super::modes::{self, Mode};
-use super::raw::RawRule;
-use super::reader::Reader;
 use super::{conditions, triggers};
-use crate::error::{self, Position, did_you_mean, words};
 use crate::fault::Fault;
 use crate::faults::context;
 use crate::faults::tool::ON_THE_WIRE;
 use crate::glob::{Glob, GlobError, UrlGlobs};
-use crate::limits::Limited;
 use crate::rule::{Family, Origin, Rule};
+use crate::trigger::ArmedBy;
 
-/// A rule as it was written.
-pub(crate) struct Written<'a> {
-    /// Whose it is.
-    pub(crate) family: Family,
-    /// Its place under the family's name: a number, or an attack's type.
-    pub(crate) place: String,
-    /// Its mode, where that is known without looking at `mode`.
-    pub(crate) mode: Option<&'static Mode>,
-    pub(crate) raw: &'a RawRule,
-    pub(crate) position: Position,
+/// What the rules of one profile share while they are read.
+#[derive(Default)]
+pub(super) struct Reading<'p> {
+    owner: &'p str,
+    /// Length of the JSON pointer to the profile.
+    base: usize,
+    pub(super) ids: Ids,
+    /// Globs over words that were read, by what is written.
+    pub(super) globs: HashMap<String, Glob>,
+    /// URLs by the names of tools that rules give them.
+    named: HashMap<String, Vec<String>>,
+    is_over_limit: bool,
 }
 
-/// Reads the rules of a profile, noting what is wrong with them.
-pub(crate) fn read(owner: &str, written: &[Written<'_>], reader: &mut Reader) -> Vec<Arc<Rule>> {
-    let mut ids = Ids::default();
-    let mut rules = Vec::with_capacity(written.len());
-    for written in written {
-        if error::is_full(&reader.errors) {
-            break;
-        }
-        if let Err(over) = reader.limits.take(Limited::Rules, 1) {
-            reader.below(written.family.as_str(), |reader| {
-                reader.error(&written.place, written.position, over.to_string());
-            });
-            break;
-        }
-        let rule = reader.below(written.family.as_str(), |reader| {
-            reader.below(&written.place, |reader| {
-                read_rule(owner, written, &mut ids, reader)
-            })
-        });
-        rules.extend(rule);
+impl Reading<'_> {
+    /// JSON pointer from the profile to what is being read.
+    pub(super) fn pointer(&self, fields: &Fields<'_, '_>) -> String {
+        fields.reader.pointer()[self.base..].to_owned()
     }
-    name_tools(&mut rules, written, reader);
-    rules.into_iter().map(Arc::new).collect()
+}
+
+/// Reads the families of rules of a profile. `base` is the length of the JSON pointer to it; `is_whole`: it extends no
+/// other, whose rules its own may refer to.
+pub(super) fn read(
+    fields: &mut Fields<'_, '_>,
+    owner: &str,
+    base: usize,
+    is_whole: bool,
+) -> Vec<Arc<Rule>> {
+    let mut reading = Reading {
+        owner,
+        base,
+        ..Reading::default()
+    };
+    let mut rules = Vec::new();
+    for family in Family::ALL {
+        let read = fields.field(family.as_str(), family.about(), |value| match family {
+            Family::Context => attacks(value, &mut reading),
+            Family::Network | Family::Tool | Family::Llm => {
+                value.list("a list", |value| rule(value, family, None, &mut reading))
+            }
+        });
+        rules.extend(read.unwrap_or_default());
+    }
+    name_tools(&mut rules, &reading, fields);
+    if is_whole {
+        reading.ids.check_references(fields.reader);
+    }
+    rules.into_iter().map(|(rule, _)| Arc::new(rule)).collect()
+}
+
+/// A list of attacks that name their `type`, or a map from type to what else is written of it.
+fn attacks(
+    value: &mut ValueReader<'_, '_>,
+    reading: &mut Reading<'_>,
+) -> Option<Vec<(Rule, Position)>> {
+    let what = "a list of attacks, or a map from type to parameters";
+    let types: Vec<_> = modes::of_family(Family::Context)
+        .map(|mode| (mode.name, mode))
+        .collect();
+    value
+        .either()
+        .when(Kind::List, |value| {
+            value.list(what, |value| rule(value, Family::Context, None, reading))
+        })
+        .when(Kind::Map, |value| {
+            value.pairs_of(what, "context attack", &types, |mode, value| {
+                rule(value, Family::Context, Some(mode), reading)
+            })
+        })
+        .or(what)
+}
+
+/// `key`: of an attack in a map, which one its name says that it is.
+fn rule(
+    value: &mut ValueReader<'_, '_>,
+    family: Family,
+    key: Option<&'static Mode>,
+    reading: &mut Reading<'_>,
+) -> Option<(Rule, Position)> {
+    if reading.is_over_limit || value.reader.is_full() {
+        return None;
+    }
+    if let Err(over) = value.reader.limits.take(Limited::Rules, 1) {
+        reading.is_over_limit = true;
+        value.error(over.to_string());
+        return None;
+    }
+    let position = value.position();
+    let rule = value.named(family.rule(), |value| {
+        value.fields("a map of fields", |fields| {
+            read_rule(fields, family, key, reading)
+        })
+    });
+    Some((rule?, position))
 }
 
 fn read_rule(
-    owner: &str,
-    written: &Written<'_>,
-    ids: &mut Ids,
-    reader: &mut Reader,
+    fields: &mut Fields<'_, '_>,
+    family: Family,
+    key: Option<&'static Mode>,
+    reading: &mut Reading<'_>,
 ) -> Option<Rule> {
-    let (family, raw) = (written.family, written.raw);
-    let known = written.mode.or_else(|| read_mode(written, reader));
-    let trigger = triggers::read(raw, reader);
-    // One that stands there is told of whatever else is wrong.
-    let given = raw.id.as_ref().map(|id| ids.given(id, reader));
-    let matching = conditions::read(raw, known, reader);
-    let mode = known?;
-    refuse_foreign_parameters(mode, raw, reader);
-    let eclipsed = context::eclipsed(mode, raw);
-    let fault = Fault::read(mode, raw, reader)?;
-    let without_effect = without_effect(mode, raw, &fault);
-    refuse_status_too_late(mode, raw, &fault, reader);
-    let parameters = Value::Object(fault.parameters());
-    let conditions = Value::Object(conditions::written(raw, mode));
-    let text = json!([
-        family.as_str(),
-        mode.name,
-        conditions,
-        parameters,
-        Value::Object(triggers::written(raw))
-    ]);
-    let id = given.unwrap_or_else(|| ids.made(mode.name, &conditions, &parameters));
+    let mode = match family {
+        Family::Context => modes::read_attack(fields, key),
+        Family::Network | Family::Tool | Family::Llm => modes::read(fields, family),
+    };
+    if family == Family::Context
+        && fields.flag("enabled", "`false` switches it off.") == Some(false)
+    {
+        fields.leave_others();
+        return None;
+    }
+    let id = reading.ids.read(fields);
+    let trigger = triggers::read(fields, family, reading);
+    let (matching, tools) = conditions::read(fields, mode, reading);
+    for mode in modes::of_family(family) {
+        let (word, beside) = (family.word(), modes::that_stand_beside(mode));
+        fields.describe_case(word, mode.name, beside, |fields| {
+            Fault::read(mode, fields, &tools);
+        });
+    }
+    let Some(mode) = mode else {
+        refuse_unknown(fields);
+        return None;
+    };
+    let fault = Fault::read(mode, fields, &tools);
+    let mut without_effect = refuse_foreign(fields, mode);
+    let fault = fault?;
+    let parameters = fault.parameters();
+    let idle = |field: &&str| fields.has(field) && !parameters.contains_key(*field);
+    without_effect.extend(
+        modes::of_some_forms(mode)
+            .iter()
+            .filter(|field| idle(field)),
+    );
+    refuse_status_too_late(fields, mode, &fault);
+    let mut written = fields.to_json();
+    reading.name_urls(fields, mode);
+    let id = id.unwrap_or_else(|| {
+        let conditions = conditions::written(&written, &matching, mode);
+        reading
+            .ids
+            .made(mode.name, &conditions, &Value::Object(parameters))
+    });
+    written.shift_remove("id");
+    written.sort_keys();
+    let (file, position) = fields.reader.source().place(fields.position);
     Some(Rule {
         id,
-        profile: owner.to_owned(),
+        profile: reading.owner.to_owned(),
         family,
         mode: mode.name,
         origin: Origin {
-            file: reader.file.clone(),
-            position: reader.place(written.position),
-            pointer: reader.pointer.as_str().into(),
+            file: file.clone(),
+            position,
+            pointer: reading.pointer(fields).into(),
         },
         matching,
         trigger,
         fault,
         without_effect,
-        eclipsed,
-        redactor: reader.redactor.clone(),
-        text: xxh3_64(text.to_string().as_bytes()),
+        eclipsed: context::eclipsed(mode, fields),
+        redactor: Redactor::default(),
+        text: hash(family, mode, written),
     })
 }
 
-/// Notes what is wrong with a rule whose mode is not known: all that does not hang on it.
-pub(crate) fn look_over(raw: &RawRule, reader: &mut Reader) {
-    triggers::read(raw, reader);
-    conditions::read(raw, None, reader);
+fn hash(family: Family, mode: &Mode, written: Map<String, Value>) -> u64 {
+    let text = json!([family.as_str(), mode.name, Value::Object(written)]);
+    xxh3_64(text.to_string().as_bytes())
 }
 
-/// The mode of a rule.
-fn read_mode(written: &Written<'_>, reader: &mut Reader) -> Option<&'static Mode> {
-    let family = written.family;
-    let can = modes::of_family(family).map(|mode| mode.name);
-    let here = family.as_str();
-    let Some(found) = &written.raw.mode else {
-        let message = format!(
-            "a rule needs `mode`; allowed in `{here}` are {}",
-            words(can)
-        );
-        reader.error("", written.position, message);
-        return None;
-    };
-    let Some(mode) = modes::find(family, &found.value) else {
-        let hint = match modes::families_of(&found.value).first() {
-            Some(other) => format!(", a mode of `{}`.", other.as_str()),
-            None => did_you_mean(&found.value, modes::of_family(family).map(|mode| mode.name)),
-        };
-        let (hint, lead) = if hint.is_empty() {
-            (";", "allowed")
-        } else {
-            (&*hint, "Allowed")
-        };
-        let message = format!(
-            "unknown fault mode `{}`{hint} {lead} in `{here}` are {}",
-            found.value,
-            words(can)
-        );
-        reader.error("mode", found.position, message);
-        return None;
-    };
-    Some(mode)
-}
-
-/// Parameters that the mode does not use, and those that are only words so far.
-fn refuse_foreign_parameters(mode: &Mode, raw: &RawRule, reader: &mut Reader) {
-    for (field, position) in raw.written() {
-        if mode.family == Family::Tool && conditions::in_model_input(raw) {
-            refuse_outside_of_messages(mode, field, position, reader);
-        } else if modes::is_of_attacks(field) && mode.family != Family::Context {
-            let message = format!(
-                "`{field}` belongs to `context_attacks`{}",
-                match field {
-                    "type" => "; other rules have a `mode`",
-                    "trigger_probability" => "; other rules have a `probability`",
-                    _ => "; take the rule out to switch it off",
-                }
-            );
-            reader.error(field, position, message);
-        } else if field == "at" && mode.family == Family::Tool && mode.can_be_told {
-            let found = raw.at.as_ref().map_or("", |at| &at.value);
-            let hint = did_you_mean(found, [conditions::MODEL_INPUT]);
-            let message = format!(
-                "`at: {found}`: with mode `{}` only `model_input` is allowed{hint}",
-                mode.name
-            );
-            reader.error(field, position, message);
-        } else if !mode.takes(field) && !modes::stands_beside_any(mode, field) {
-            reader.error(field, position, foreign(mode, field));
+/// Fields of a rule whose mode is not known.
+fn refuse_unknown(fields: &mut Fields<'_, '_>) {
+    for name in fields.others() {
+        if !is_field(&name.value) {
+            fields.error_at_name(name, unknown_field(&name.value));
         }
     }
+    fields.leave_others();
 }
 
-/// Fields that flakestorm lets stand beside any of its modes, and that this one does not use.
-fn without_effect(mode: &Mode, raw: &RawRule, fault: &Fault) -> Vec<&'static str> {
-    let used = fault.parameters();
-    let is_idle = |field: &str| {
-        let foreign = !mode.takes(field) && modes::stands_beside_any(mode, field);
-        foreign || (modes::is_of_some_forms(mode, field) && !used.contains_key(field))
+/// Fields that the mode does not use. Given back are those that flakestorm lets stand beside any of its modes.
+fn refuse_foreign(fields: &mut Fields<'_, '_>, mode: &Mode) -> Vec<&'static str> {
+    let mut without_effect = Vec::new();
+    for name in fields.others() {
+        let field = name.value.as_str();
+        let Some(known) = KNOWN.iter().find(|known| **known == field) else {
+            fields.error_at_name(name, unknown_field(field));
+            continue;
+        };
+        if fields.is_null(field) {
+            continue;
+        }
+        match modes::foreign(mode, field) {
+            None => without_effect.push(*known),
+            Some(message) => fields.error(known, message),
+        }
+    }
+    if mode.is_told(fields) {
+        for field in ON_THE_WIRE {
+            if fields.has(field) {
+                let message = format!(
+                    "`{field}` belongs to answers on the wire; with `at: model_input` there is none"
+                );
+                fields.error(field, message);
+            }
+        }
+    }
+    fields.leave_others();
+    without_effect
+}
+
+/// Whether a rule of some family and mode has that field.
+pub(super) fn is_field(name: &str) -> bool {
+    KNOWN.contains(&name)
+}
+
+/// Every field that a rule of some family and mode has.
+static KNOWN: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let asked = Family::ALL.map(|family| {
+        Fields::asked(|fields| {
+            read_rule(fields, family, None, &mut Reading::default());
+        })
+    });
+    let mut all = asked.concat();
+    all.sort_unstable();
+    all.dedup();
+    all
+});
+
+/// The nearest fields, and where all of them are listed.
+fn unknown_field(found: &str) -> String {
+    let near = nearest(found, KNOWN.iter().copied());
+    let hint = match near.split_last() {
+        None => ";".to_owned(),
+        Some((last, [])) => format!(", did you mean `{last}`?"),
+        Some((last, others)) => {
+            let others = words(others.iter().copied());
+            format!(", did you mean {others} or `{last}`?")
+        }
     };
-    let written = raw.written().into_iter().map(|(field, _)| field);
-    written.filter(|field| is_idle(field)).collect()
-}
-
-/// The sentence for a parameter that the mode does not use.
-fn foreign(mode: &Mode, field: &str) -> String {
-    let users = words(modes::Mode::users_of(mode.family, field));
-    let plural = if users.contains(", ") { "s" } else { "" };
-    format!(
-        "`{field}` belongs to mode{plural} {users}; mode `{}` does not use it",
-        mode.name
-    )
-}
-
-/// What a tool's fault may not have where it changes what the model is told.
-fn refuse_outside_of_messages(mode: &Mode, field: &str, position: Position, reader: &mut Reader) {
-    let message = match field {
-        "at" if mode.can_be_told => return,
-        "at" => format!(
-            "`at: model_input` changes what the model is told of a tool's result, and mode `{}` is \
-             about the wire; the modes that can are {}",
-            mode.name,
-            words(modes::that_can_be_told())
-        ),
-        _ if ON_THE_WIRE.contains(&field) => format!(
-            "`{field}` belongs to answers on the wire; with `at: model_input` there is none"
-        ),
-        _ if mode.takes(field) => return,
-        _ => foreign(mode, field),
-    };
-    reader.error(field, position, message);
+    format!("unknown field `{found}`{hint} `squall schema profile` lists the fields of a rule")
 }
 
 /// A `status` to match on is only there once the upstream has answered; then it is too late for
 /// what happens before.
-fn refuse_status_too_late(mode: &Mode, raw: &RawRule, fault: &Fault, reader: &mut Reader) {
-    let Some(status) = &raw.status else { return };
+fn refuse_status_too_late(fields: &mut Fields<'_, '_>, mode: &Mode, fault: &Fault) {
+    if !fields.has("status") {
+        return;
+    }
     let alone = fault.alone();
     let too_late = alone.instead.is_some()
         || !alone.wait_before.is_empty()
@@ -228,39 +281,35 @@ fn refuse_status_too_late(mode: &Mode, raw: &RawRule, fault: &Fault, reader: &mu
              leave it out, or choose a mode that changes the answer",
             mode.name
         );
-        reader.error("status", status.position, message);
+        fields.error("status", message);
     }
 }
 
-/// Whether `match_url` says where the model is, and not the tool.
-fn url_is_of_the_model(written: &Written<'_>) -> bool {
-    let named = written.raw.mode.as_ref();
-    let mode = named.and_then(|mode| modes::find(written.family, &mode.value));
-    conditions::in_model_input(written.raw) || mode.is_some_and(|mode| mode.of_calls)
-}
-
-/// A rule that has both `tool` and `match_url` gives the URL that name for the whole of its file.
-fn name_tools(rules: &mut [Rule], written: &[Written<'_>], reader: &mut Reader) {
-    let mut named: HashMap<&str, Vec<&str>> = HashMap::new();
-    for written in written {
-        let raw = written.raw;
-        if let (Some(tool), Some(urls)) = (&raw.tool, &raw.match_url)
-            && !tool.value.contains(['*', '{'])
-            && !url_is_of_the_model(written)
+impl Reading<'_> {
+    /// A rule that has both `tool` and `match_url` gives the URL that name for the whole of its file, unless the URL
+    /// is the model's.
+    fn name_urls(&mut self, fields: &Fields<'_, '_>, mode: &Mode) {
+        let tool = fields.glance("tool");
+        let tool = tool.filter(|tool| !tool.contains(['*', '{']));
+        if let (Some(tool), Some(urls)) = (tool, fields.node("match_url"))
+            && !mode.is_told(fields)
+            && !mode.of_calls
         {
-            let urls = urls.value.0.iter().map(|url| url.value.as_str());
-            named.entry(&tool.value).or_default().extend(urls);
+            let named = self.named.entry(tool.to_owned()).or_default();
+            named.extend(urls.texts().map(str::to_owned));
         }
     }
-    if named.is_empty() {
+}
+
+fn name_tools(rules: &mut [(Rule, Position)], reading: &Reading<'_>, fields: &mut Fields<'_, '_>) {
+    if reading.named.is_empty() {
         return;
     }
     let mut known: HashMap<Glob, UrlGlobs> = HashMap::new();
-    for rule in rules {
-        let place = rule.origin.position;
+    for (rule, position) in rules {
         let armed_by = match rule.trigger.armed_by.as_deref_mut() {
-            Some(crate::trigger::ArmedBy::Exchange(matching)) => matching.tool.as_deref_mut(),
-            Some(crate::trigger::ArmedBy::Rule { .. }) | None => None,
+            Some(ArmedBy::Exchange(matching)) => matching.tool.as_deref_mut(),
+            Some(ArmedBy::Rule { .. }) | None => None,
         };
         let matching = rule.matching.tool.as_deref_mut();
         for tool in matching.into_iter().chain(armed_by) {
@@ -268,10 +317,14 @@ fn name_tools(rules: &mut [Rule], written: &[Written<'_>], reader: &mut Reader) 
                 tool.urls = urls.clone();
                 continue;
             }
-            tool.urls = match UrlGlobs::within(urls_of(&tool.name, &named), &reader.limits) {
+            let urls = urls_of(&tool.name, &reading.named);
+            tool.urls = match UrlGlobs::within(urls, &fields.reader.limits) {
                 Ok(urls) => urls,
                 Err((_, error @ GlobError::OverLimit(_))) => {
-                    reader.placed_error("tool", place, error.to_string());
+                    let pointer = format!("{}/tool", rule.origin.pointer);
+                    fields.reader.below_pointer(&pointer, |reader| {
+                        reader.error(*position, error.to_string());
+                    });
                     return;
                 }
                 // Globs that do not compile were reported with the rule they stand in.
@@ -283,12 +336,12 @@ fn name_tools(rules: &mut [Rule], written: &[Written<'_>], reader: &mut Reader) 
 }
 
 /// The globs of every tool that a name or glob stands for.
-fn urls_of<'r>(tool: &Glob, named: &HashMap<&str, Vec<&'r str>>) -> Vec<&'r str> {
+fn urls_of<'r>(tool: &Glob, named: &'r HashMap<String, Vec<String>>) -> Vec<&'r str> {
     let urls: Vec<_> = if let Some(literals) = tool.literals() {
         literals.filter_map(|name| named.get(name)).collect()
     } else {
         let matching = named.iter().filter(|(name, _)| tool.matches(name));
         matching.map(|(_, urls)| urls).collect()
     };
-    urls.into_iter().flatten().copied().collect()
+    urls.into_iter().flatten().map(String::as_str).collect()
 }

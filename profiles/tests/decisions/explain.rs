@@ -1,12 +1,12 @@
 //! What a person is told: nearest misses, findings of `validate`, profiles that extend others.
 
+use squall_documents::Variables;
 use squall_profiles::facts::Kind;
 use squall_profiles::library::{Library, RemoveError, Source};
 use squall_profiles::plan::Outcome;
 use squall_profiles::profile;
 use squall_profiles::tools::ToolNames;
 use squall_profiles::validate::validate;
-use squall_profiles::variables::Variables;
 
 use crate::scope::*;
 

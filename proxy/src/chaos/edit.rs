@@ -3,13 +3,13 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use squall_documents::DocumentError;
+use squall_documents::variables::Expanded;
 use squall_journal::activation::Change;
-use squall_profiles::error::ProfileError;
 use squall_profiles::library::Library;
 use squall_profiles::profile::Profile;
 use squall_profiles::ruleset::RuleSet;
 use squall_profiles::tools::ToolNames;
-use squall_profiles::variables::Expanded;
 
 use super::{Chaos, Defaults, NO_CHAOS, Profiles, PutError, ScopeChaos, Wanted, lock};
 use crate::vocabularies;
@@ -26,7 +26,7 @@ pub enum EditError<E> {
         /// The profile.
         profile: String,
         /// What would be wrong with it.
-        source: ProfileError,
+        source: DocumentError,
     },
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
+use squall_documents::duration;
 use squall_journal::activation::{ActivationRecord, Suspended, TtlFrom};
 use squall_journal::scopes::is_of_run;
 use squall_profiles::activation::{Activation, ActivationSpec, Observe};
-use squall_profiles::duration;
 use squall_profiles::faults::model_input::{Called, Told};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 

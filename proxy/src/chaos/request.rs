@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use squall_documents::DocumentError;
 use squall_journal::quota::OverQuota;
 use squall_profiles::activation::Observe;
-use squall_profiles::error::ProfileError;
 use squall_profiles::profile::Profile;
 use squall_profiles::tools::ToolNames;
 
@@ -100,7 +100,7 @@ pub enum PutError {
     UnknownProfile(String),
     /// The profile cannot be compiled.
     #[error(transparent)]
-    Profile(#[from] ProfileError),
+    Profile(#[from] DocumentError),
     /// Too many scopes have chaos of their own.
     #[error(transparent)]
     Quota(#[from] OverQuota),

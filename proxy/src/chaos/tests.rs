@@ -1,7 +1,7 @@
 mod suspended;
 
+use squall_documents::DocumentError;
 use squall_journal::events::EventId;
-use squall_profiles::error::ProfileError;
 use squall_profiles::facts::CanonicalUrl;
 use tokio_util::sync::CancellationToken;
 
@@ -422,7 +422,7 @@ fn an_unknown_profile_changes_nothing() {
     assert_eq!(bench.rules("a"), 2);
 }
 
-fn put_profile(name: &str, text: &str) -> impl FnOnce(&Library) -> Result<Library, ProfileError> {
+fn put_profile(name: &str, text: &str) -> impl FnOnce(&Library) -> Result<Library, DocumentError> {
     let profile = squall_profiles::profile::parse(name, text).expect("valid");
     move |library| library.with_api(name, profile)
 }

@@ -111,7 +111,7 @@ impl Runs {
     fn new_record(&self, spec: &RunSpec) -> RunRecord {
         let recorder = &self.log.recorder;
         let mut agent = agent_name(&spec.suite.agent);
-        let redactor = recorder.redactor().and(&spec.suite.expanded.redactor());
+        let redactor = recorder.redactor().and(&spec.suite.redactor);
         redactor.text(&mut agent, usize::MAX);
         let id = recorder.begin(Instant::now()).to_string();
         RunRecord {

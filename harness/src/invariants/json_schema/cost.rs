@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
-use squall_profiles::limits::{Limited, Limits};
+use squall_documents::{Limited, Limits};
 use squall_profiles::pattern::{self, Searched};
 
 /// How deep references may lead from one to the next.
@@ -329,7 +329,7 @@ fn too_far() -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use squall_profiles::limits::OverLimit;
+    use squall_documents::OverLimit;
 
     use super::*;
 

@@ -8,11 +8,12 @@ use crate::invariants::{Check, Kind, Subject, Verdict};
 /// `hosts`: globs over hosts, with or without a port.
 pub(super) const HOSTS_ALLOWED: Kind = wire("hosts_allowed", |fields| {
     let narrow = Narrow::without_hosts(fields);
-    let hosts = hosts(fields, "hosts");
-    if !fields.has("hosts") {
-        fields.missing("hosts", "who may be reached, a list of globs");
-        return None;
-    }
+    let hosts = hosts(
+        fields,
+        "hosts",
+        "Hosts that may be reached: globs, also over `host:port`.",
+    );
+    fields.require("hosts", "who may be reached, a list of globs");
     Some(Box::new(HostsAllowed {
         narrow: narrow?,
         hosts: hosts?,

@@ -9,7 +9,7 @@ use crate::trace::{Attempt, Trace};
 /// `max`, default 5, retries included: a call that fails and is made over and over is a loop too.
 pub(super) const LOOP_FREE: Kind = wire("loop_free", |fields| {
     let narrow = Narrow::read(fields);
-    let most = fields.whole("max", 1..=1_000_000, " equal calls");
+    let most = fields.whole("max", "Most equal calls.", 1..=1_000_000, " equal calls");
     Some(Box::new(LoopFree {
         narrow: narrow?,
         most: most.unwrap_or(5),

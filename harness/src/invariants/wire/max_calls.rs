@@ -6,17 +6,14 @@ use crate::invariants::{Check, Kind, Subject, Verdict};
 /// `tool` or `host`, and `max`.
 pub(super) const MAX_CALLS: Kind = wire("max_calls", |fields| {
     let narrow = Narrow::read(fields);
-    let most = fields.whole("max", 0..=1_000_000, " attempts");
+    let most = fields.whole("max", "Most attempts.", 0..=1_000_000, " attempts");
     if !["tool", "host", "hosts"]
         .iter()
         .any(|name| fields.has(name))
     {
         fields.missing("tool", "whose calls are counted, or `host`");
-        return None;
     }
-    if !fields.has("max") {
-        fields.missing("max", "the greatest number of attempts");
-    }
+    fields.require("max", "the greatest number of attempts");
     Some(Box::new(MaxCalls {
         narrow: narrow?,
         most: most?,

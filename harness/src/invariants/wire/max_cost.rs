@@ -9,10 +9,9 @@ use crate::invariants::{Check, Kind, Subject, Verdict};
 /// `usd`, US dollars at the suite's `prices`. A model without a price is an error.
 pub(super) const MAX_COST: Kind = wire("max_cost", |fields| {
     let narrow = Narrow::read(fields);
-    let most = fields.real("usd", 0.0..=f64::MAX, " US dollars");
-    if !fields.has("usd") {
-        fields.missing("usd", "the greatest cost in US dollars");
-    }
+    let about = "The greatest cost in US dollars.";
+    let most = fields.real("usd", about, 0.0..=f64::MAX, " US dollars");
+    fields.require("usd", "the greatest cost in US dollars");
     Some(Box::new(MaxCost {
         narrow: narrow?,
         most: most?,

@@ -8,10 +8,8 @@ use crate::invariants::{Check, Kind, Subject, Verdict};
 /// `max`, tokens in and out together.
 pub(super) const MAX_TOKENS: Kind = wire("max_tokens", |fields| {
     let narrow = Narrow::read(fields);
-    let most = fields.whole("max", 0..=u64::MAX, " tokens");
-    if !fields.has("max") {
-        fields.missing("max", "the greatest number of tokens");
-    }
+    let most = fields.whole("max", "Most tokens.", 0..=u64::MAX, " tokens");
+    fields.require("max", "the greatest number of tokens");
     Some(Box::new(MaxTokens {
         narrow: narrow?,
         most: most?,

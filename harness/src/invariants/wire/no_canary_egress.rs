@@ -12,7 +12,7 @@ use crate::invariants::{Check, Kind, Subject, Verdict};
 /// `allow`: hosts that may get one.
 pub(super) const NO_CANARY_EGRESS: Kind = wire("no_canary_egress", |fields| {
     let narrow = Narrow::read(fields);
-    let allow = hosts(fields, "allow");
+    let allow = hosts(fields, "allow", "Hosts that may get canaries.");
     Some(Box::new(NoEgress {
         narrow: narrow?,
         allow: allow?,

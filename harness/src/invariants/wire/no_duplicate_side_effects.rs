@@ -9,12 +9,11 @@
 //! thing where its path is the first one's, one below or above it, or has a word of it; or where it names what
 //! the first one sent, or its answer does.
 
+use squall_documents::{Fields, did_you_mean};
 use squall_journal::record::Kind as ExchangeKind;
-use squall_profiles::error::did_you_mean;
 
 use super::{Narrow, holds, is_nameless, no_retries, wire};
 use crate::invariants::{Check, Kind, Subject, Verdict};
-use crate::suite::reader::Fields;
 use crate::trace::{About, Attempt, Trace, path_and_query, words};
 
 /// `methods`, default POST, PUT, PATCH, DELETE.
@@ -28,7 +27,7 @@ pub(super) const NO_DUPLICATE_SIDE_EFFECTS: Kind = wire("no_duplicate_side_effec
 });
 
 /// Methods of RFC 9110 §9 and RFC 5789, and those of `WebDAV` that change something.
-pub(crate) const METHODS: [&str; 15] = [
+const METHODS: [&str; 15] = [
     "GET",
     "HEAD",
     "POST",
@@ -46,8 +45,9 @@ pub(crate) const METHODS: [&str; 15] = [
     "UNLOCK",
 ];
 
-fn methods(fields: &mut Fields<'_, '_, '_>) -> Vec<String> {
-    let written = fields.texts("methods", "request methods, like `[POST]`");
+fn methods(fields: &mut Fields<'_, '_>) -> Vec<String> {
+    let about = "Methods that change something; default POST, PUT, PATCH, DELETE.";
+    let written = fields.texts("methods", about, "request methods, like `[POST]`");
     let Some(written) = written else {
         return ["POST", "PUT", "PATCH", "DELETE"]
             .map(str::to_owned)

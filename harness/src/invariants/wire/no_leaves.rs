@@ -4,31 +4,32 @@
 //! suite says which hosts may get secrets; what `patterns` find counts anywhere.
 
 use crate::pattern::{Pattern, TooHard};
+use squall_documents::Fields;
 use squall_journal::personal;
 use squall_profiles::glob::Glob;
 
 use super::{Narrow, holds, hosts, is_host, wire};
 use crate::invariants::regex_pattern::too_hard;
 use crate::invariants::{Check, Kind, Subject, Verdict};
-use crate::suite::reader::Fields;
 use crate::trace::{Attempt, Trace};
 
 pub(super) const NO_SECRET_LEAVES: Kind = wire("no_secret_leaves", |fields| read(fields, false));
 pub(super) const NO_PII_LEAVES: Kind = wire("no_pii_leaves", |fields| read(fields, true));
 
 /// `hosts`: those that may get them; `patterns`: more to look for.
-fn read(fields: &mut Fields<'_, '_, '_>, personal: bool) -> Option<Box<dyn Check>> {
+fn read(fields: &mut Fields<'_, '_>, personal: bool) -> Option<Box<dyn Check>> {
     let narrow = Narrow::without_hosts(fields);
-    let allow = hosts(fields, "hosts");
-    let patterns = fields.each(
-        "patterns",
-        "a list of regular expressions",
-        |reader, node| reader.pattern(node, ""),
-    );
+    let allow = hosts(fields, "hosts", "Hosts that may get them.");
+    let about = "Regular expressions of more to look for.";
+    let patterns = fields.field("patterns", about, |value| {
+        value.list("a list of regular expressions", |value| {
+            Pattern::read(value, "")
+        })
+    });
     Some(Box::new(NoLeaves {
         narrow: narrow?,
         allow: allow?,
-        patterns: patterns.map(|list| list.value).unwrap_or_default(),
+        patterns: patterns.unwrap_or_default(),
         personal,
     }))
 }

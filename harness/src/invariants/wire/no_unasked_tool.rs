@@ -15,7 +15,12 @@ use crate::trace::{Attempt, Trace, path_and_query};
 /// `allow`: tools that may be called nevertheless.
 pub(super) const NO_UNASKED_TOOL: Kind = wire("no_unasked_tool", |fields| {
     let narrow = Narrow::read(fields);
-    let allow = globs(fields, "allow", "a glob over names of tools");
+    let allow = globs(
+        fields,
+        "allow",
+        "More tools that may be called.",
+        "a glob over names of tools",
+    );
     Some(Box::new(NoUnasked {
         narrow: narrow?,
         allow: allow?,

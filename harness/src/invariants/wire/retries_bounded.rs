@@ -6,7 +6,7 @@ use crate::invariants::{Check, Kind, Subject, Verdict};
 /// `max`, default 3 retries of one logical call (RFC 9110 §9.2.2, and the habit of SDKs).
 pub(super) const RETRIES_BOUNDED: Kind = wire("retries_bounded", |fields| {
     let narrow = Narrow::read(fields);
-    let most = fields.whole("max", 0..=1000, " retries");
+    let most = fields.whole("max", "Most retries; default 3.", 0..=1000, " retries");
     Some(Box::new(RetriesBounded {
         narrow: narrow?,
         most: most.unwrap_or(3),

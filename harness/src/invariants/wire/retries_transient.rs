@@ -15,7 +15,8 @@ use crate::trace::{Attempt, Class, Trace, path_and_query};
 /// `within_ms`, default 60000, 1 to a day.
 pub(super) const RETRIES_TRANSIENT: Kind = wire("retries_transient", |fields| {
     let narrow = Narrow::read(fields);
-    let within = fields.whole("within_ms", 1..=86_400_000, " milliseconds");
+    let about = "Within how many milliseconds; default 60000.";
+    let within = fields.whole("within_ms", about, 1..=86_400_000, " milliseconds");
     Some(Box::new(RetriesTransient {
         narrow: narrow?,
         within: Duration::from_millis(within.unwrap_or(60_000)),

@@ -41,7 +41,7 @@ pub(super) fn judged_on(written: &str, trace: &Trace, clean: Option<&Trace>) -> 
 pub(super) fn judged_with_prices(written: &str, sent: &[Sent]) -> Outcome {
     let text = "agent: {endpoint: 'http://a.test/'}\ngolden_prompts: [x]\ninvariants: [{type: completes}]\n\
                 prices: {'gpt*': {input: 2, output: 10}}\n";
-    let refused = squall_profiles::variables::Variables::Refused;
+    let refused = squall_documents::Variables::Refused;
     let suite = suite::parse("s", text, refused).expect("valid");
     judged_at(written, &trace(sent), None, &suite.prices)
 }

@@ -4,14 +4,15 @@
 //! where no call of it was seen the wishes count, and the reason says so. They do not where the clean run
 //! shows that calls of it go over the wire.
 
+use squall_documents::Fields;
+
 use super::wishes::{count, first};
 use super::{Narrow, fails, holds, wire};
 use crate::invariants::{Check, Kind, Subject, Verdict};
-use crate::suite::reader::Fields;
 
 /// `tool`, `min` (default 1).
 pub(super) const TOOL_CALLED: Kind = wire("tool_called", |fields| {
-    let least = fields.whole("min", 1..=1_000_000, "");
+    let least = fields.whole("min", "How often at least; default 1.", 1..=1_000_000, "");
     let narrow = named(fields);
     Some(Box::new(Called {
         narrow: narrow?,
@@ -24,12 +25,9 @@ pub(super) const TOOL_NOT_CALLED: Kind = wire("tool_not_called", |fields| {
     named(fields).map(|narrow| Box::new(NotCalled(narrow)) as Box<dyn Check>)
 });
 
-fn named(fields: &mut Fields<'_, '_, '_>) -> Option<Narrow> {
+fn named(fields: &mut Fields<'_, '_>) -> Option<Narrow> {
     let narrow = Narrow::read(fields);
-    if !fields.has("tool") {
-        fields.missing("tool", "the tool's name, or a glob over names");
-        return None;
-    }
+    fields.require("tool", "the tool's name, or a glob over names");
     narrow
 }
 

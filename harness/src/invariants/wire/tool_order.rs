@@ -7,10 +7,13 @@ use squall_profiles::glob::Glob;
 
 /// `tools`, two at least. Those that were not called are left out.
 pub(super) const TOOL_ORDER: Kind = wire("tool_order", |fields| {
-    let tools = globs(fields, "tools", "the names of tools, in order");
-    if !fields.has("tools") {
-        fields.missing("tools", "the names of tools, in order");
-    }
+    let tools = globs(
+        fields,
+        "tools",
+        "The names of tools, in order.",
+        "the names of tools, in order",
+    );
+    fields.require("tools", "the names of tools, in order");
     let tools = tools?;
     if fields.has("tools") && tools.len() < 2 {
         fields.error("tools", "an order takes two tools at least");

@@ -1,12 +1,13 @@
 //! How an agent is made to forget, as its suite says it.
 
 use super::{Reset, absolute, command, named_attribute, without_effect};
-use crate::suite::reader::Fields;
+use squall_documents::Fields;
 
-pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<Reset> {
-    let endpoint = fields.words("reset_endpoint");
-    let function = fields.words("reset_function");
-    let program = command(fields, "reset_command");
+pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Reset> {
+    let endpoint = fields.words("reset_endpoint", "POST to this URL resets it.");
+    let about = "This Python function resets it: `module:attribute`.";
+    let function = fields.words("reset_function", about);
+    let program = command(fields, "reset_command", "This program resets it.");
     let mut written: Vec<_> = RESETS.into_iter().filter(|way| fields.has(way)).collect();
     if written == ["reset_endpoint", "reset_function"] {
         // As in flakestorm, where both may stand.
@@ -31,11 +32,11 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<Reset> {
 }
 
 /// `reset: {isolated: true}`, beside how it is reset.
-pub(super) fn isolated(fields: &mut Fields<'_, '_, '_>) -> bool {
-    let isolated = fields.read("reset", |reader, node| {
-        reader.fields(node, "a map with `isolated`", |fields| {
-            fields.flag("isolated")
-        })?
+pub(super) fn isolated(fields: &mut Fields<'_, '_>) -> bool {
+    let about = "What a reset concerns.";
+    let isolated = fields.block("reset", about, "a map with `isolated`", |fields| {
+        let about = "Whether it concerns only the invocation whose scope it names; default false.";
+        fields.flag("isolated", about)
     });
     let is_reset = |way| fields.has(way);
     if isolated.is_some() && !RESETS.into_iter().any(is_reset) {

@@ -4,11 +4,9 @@ use serde_json::{Map, Value};
 
 use super::{plant, read_payloads};
 use crate::dice::Dice;
-use crate::faults::mode::FaultMode;
+use crate::faults::mode::{FaultMode, Fields, Tools};
 use crate::payloads::Payloads;
 use crate::plan::{Plan, RequestEdit, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
 
 /// With one of these.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,11 +25,11 @@ const CONTRADICTIONS: [&str; 3] = [
 
 impl FaultMode for ConflictingContext {
     const NAME: &'static str = "conflicting_context";
-    const PARAMETERS: &'static [&'static str] = &["payload", "payloads", "categories"];
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        let written = raw.payload.is_some() || raw.payloads.is_some() || raw.categories.is_some();
-        let payloads = read_payloads(raw, reader);
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
+        let payloads = read_payloads(fields);
+        let written = ["payload", "payloads", "categories"];
+        let written = written.into_iter().any(|field| fields.has(field));
         let own = || Payloads::literal(CONTRADICTIONS.map(str::to_owned));
         Some(Self(if written { payloads } else { own() }))
     }

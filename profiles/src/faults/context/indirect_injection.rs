@@ -4,13 +4,11 @@ use serde_json::{Map, Value};
 
 use super::{plant, read_payloads, word};
 use crate::dice::Dice;
-use crate::fault::{Injection, Placement, Tools};
-use crate::faults::mode::FaultMode;
+use crate::fault::{Injection, Placement};
+use crate::faults::mode::{FaultMode, Fields, Tools};
 use crate::matching::Touches;
 use crate::payloads::Payloads;
 use crate::plan::{Edit, Plan, RequestEdit, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
 
 /// What is put where.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +20,8 @@ pub struct IndirectInjection {
     /// Where in the answer; default behind its prose.
     placement: Placement,
 }
+
+const PLACEMENT: &str = "Where in the tool's result the instruction is put; default `field`.";
 
 const PLACEMENTS: [(&str, Placement); 5] = [
     ("field", Placement::Field),
@@ -43,15 +43,14 @@ impl IndirectInjection {
 
 impl FaultMode for IndirectInjection {
     const NAME: &'static str = "indirect_injection";
-    const PARAMETERS: &'static [&'static str] = &["payload", "payloads", "categories", "placement"];
     const TOUCHES: Touches = Touches::Either;
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
+    fn read(fields: &mut Fields<'_, '_>, tools: &Tools) -> Option<Self> {
         Some(Self {
-            tools: Tools::read(raw, reader),
-            payloads: read_payloads(raw, reader),
-            placement: reader
-                .word("placement", raw.placement.as_ref(), &PLACEMENTS)
+            tools: tools.clone(),
+            payloads: read_payloads(fields),
+            placement: fields
+                .word("placement", PLACEMENT, "placement", &PLACEMENTS)
                 .unwrap_or_default(),
         })
     }

@@ -4,11 +4,9 @@ use serde_json::{Map, Value};
 
 use super::{plant, read_payloads};
 use crate::dice::Dice;
-use crate::faults::mode::FaultMode;
+use crate::faults::mode::{FaultMode, Fields, Tools};
 use crate::payloads::Payloads;
 use crate::plan::{Plan, RequestEdit, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
 
 /// One of these.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,10 +14,9 @@ pub struct InjectionViaContext(Payloads);
 
 impl FaultMode for InjectionViaContext {
     const NAME: &'static str = "injection_via_context";
-    const PARAMETERS: &'static [&'static str] = &["payload", "payloads", "categories"];
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        Some(Self(read_payloads(raw, reader)))
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
+        Some(Self(read_payloads(fields)))
     }
 
     fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, dice: &mut Dice) -> Result<(), String> {

@@ -5,11 +5,9 @@ use serde_json::{Map, Value, json};
 use super::{plant, read_payload, word};
 use crate::dice::Dice;
 use crate::fault::{Poisoning, Strategy, Turn};
-use crate::faults::mode::FaultMode;
+use crate::faults::mode::{FaultMode, Fields, Tools};
 use crate::payloads::Payloads;
 use crate::plan::{Plan, RequestEdit, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
 
 /// What is said where.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +20,8 @@ pub struct MemoryPoisoning {
     at: Turn,
 }
 
+const STRATEGY: &str = "How the payload meets what is there; default `append`.";
+
 const STRATEGIES: [(&str, Strategy); 3] = [
     ("prepend", Strategy::Prepend),
     ("append", Strategy::Append),
@@ -30,16 +30,14 @@ const STRATEGIES: [(&str, Strategy); 3] = [
 
 impl FaultMode for MemoryPoisoning {
     const NAME: &'static str = "memory_poisoning";
-    const PARAMETERS: &'static [&'static str] =
-        &["payload", "payloads", "categories", "strategy", "inject_at"];
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
         Some(Self {
-            payloads: read_payload(raw, reader),
-            strategy: reader
-                .word("strategy", raw.strategy.as_ref(), &STRATEGIES)
+            payloads: read_payload(fields),
+            strategy: fields
+                .word("strategy", STRATEGY, "strategy", &STRATEGIES)
                 .unwrap_or_default(),
-            at: read_turn(raw, reader),
+            at: read_turn(fields),
         })
     }
 
@@ -70,23 +68,18 @@ impl FaultMode for MemoryPoisoning {
 }
 
 /// `first`, `last`, or a number from 1; flakestorm's `step_2` counts from 1 as well.
-fn read_turn(raw: &RawRule, reader: &mut Reader) -> Turn {
-    let Some(written) = &raw.inject_at else {
-        return Turn::default();
-    };
-    let text = written.value.0.as_str();
-    let number = text.strip_prefix("step_").or(text.strip_prefix("turn_"));
-    match (text, number.unwrap_or(text).parse()) {
-        ("first" | "start", _) => Turn::First,
-        ("last" | "end", _) => Turn::Last,
-        (_, Ok(number @ 1..)) => Turn::Number(number),
-        _ => {
-            let message = format!(
-                "`inject_at: {text}`: allowed are `first`, `last`, and the number of one of the \
-                 user's messages, from 1"
-            );
-            reader.error("inject_at", written.position, message);
-            Turn::default()
+fn read_turn(fields: &mut Fields<'_, '_>) -> Turn {
+    let about = "Which of the user's messages is poisoned: `first` (default), `last`, or its number from 1.";
+    let turn = fields.parsed("inject_at", about, |text| {
+        let number = text.strip_prefix("step_").or(text.strip_prefix("turn_"));
+        match (text, number.unwrap_or(text).parse()) {
+            ("first" | "start", _) => Ok(Turn::First),
+            ("last" | "end", _) => Ok(Turn::Last),
+            (_, Ok(number @ 1..)) => Ok(Turn::Number(number)),
+            _ => Err(format!(
+                "found `{text}`, allowed are `first`, `last`, and the number of one of the user's messages, from 1"
+            )),
         }
-    }
+    });
+    turn.unwrap_or_default()
 }

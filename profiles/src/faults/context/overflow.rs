@@ -5,14 +5,15 @@ use serde_json::{Map, Value, json};
 use super::word;
 use crate::dice::Dice;
 use crate::fault::{Padding, Position};
-use crate::faults::mode::FaultMode;
+use crate::faults::mode::{FaultMode, Fields, Tools};
 use crate::plan::{Plan, RequestEdit, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
 
 /// So much, there; default 10,000 tokens at the end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Overflow(Padding);
+
+const INJECTED: &str = "Tokens of filler; default 10000.";
+const POSITION: &str = "Where among the messages the filler is; default `end`.";
 
 const POSITIONS: [(&str, Position); 3] = [
     ("start", Position::Start),
@@ -31,13 +32,14 @@ pub(crate) const COUNTED_BY: &str =
 
 impl FaultMode for Overflow {
     const NAME: &'static str = "overflow";
-    const PARAMETERS: &'static [&'static str] = &["inject_tokens", "position"];
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
         Some(Self(Padding {
-            tokens: read_tokens(raw, reader),
-            position: reader
-                .word("position", raw.position.as_ref(), &POSITIONS)
+            tokens: fields
+                .whole("inject_tokens", INJECTED, 1..=MOST_TOKENS, "")
+                .unwrap_or(TOKENS),
+            position: fields
+                .word("position", POSITION, "position", &POSITIONS)
                 .unwrap_or_default(),
         }))
     }
@@ -52,15 +54,4 @@ impl FaultMode for Overflow {
         into.insert("counted_by".into(), json!(COUNTED_BY));
         into.insert("position".into(), word(&POSITIONS, &self.0.position));
     }
-}
-
-fn read_tokens(raw: &RawRule, reader: &mut Reader) -> u64 {
-    let tokens = reader.count("inject_tokens", raw.inject_tokens.as_ref(), 1);
-    if let (Some(found), Some(tokens)) = (&raw.inject_tokens, tokens)
-        && tokens > MOST_TOKENS
-    {
-        let message = format!("`inject_tokens: {tokens}`: allowed are 1 to {MOST_TOKENS}");
-        reader.error("inject_tokens", found.position, message);
-    }
-    tokens.unwrap_or(TOKENS)
 }

@@ -3,10 +3,8 @@
 use squall_dialects::model::ModelError;
 
 use crate::dice::Dice;
-use crate::faults::mode::FaultMode;
+use crate::faults::mode::{FaultMode, Fields, Tools};
 use crate::plan::{Answer, Plan, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
 
 /// In its own words, which count what was sent.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,7 +13,7 @@ pub struct ContextLengthExceeded;
 impl FaultMode for ContextLengthExceeded {
     const NAME: &'static str = "context_length_exceeded";
 
-    fn read(_: &RawRule, _: &mut Reader) -> Option<Self> {
+    fn read(_: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
         Some(Self)
     }
 

@@ -2,8 +2,7 @@
 
 use super::AnswerFault;
 use crate::fault::StreamFault;
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
+use crate::faults::mode::{Fields, Tools};
 
 /// Which one, the draw says.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,7 +11,7 @@ pub struct DuplicateChunk;
 impl AnswerFault for DuplicateChunk {
     const NAME: &'static str = "duplicate_chunk";
 
-    fn read(_: &RawRule, _: &mut Reader) -> Option<Self> {
+    fn read(_: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
         Some(Self)
     }
 

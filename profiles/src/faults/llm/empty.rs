@@ -2,8 +2,7 @@
 
 use super::AnswerFault;
 use crate::fault::{Instead, StreamFault};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
+use crate::faults::mode::{Fields, Tools};
 
 /// The answer is a sound one.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,7 +11,7 @@ pub struct Empty;
 impl AnswerFault for Empty {
     const NAME: &'static str = "empty";
 
-    fn read(_: &RawRule, _: &mut Reader) -> Option<Self> {
+    fn read(_: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
         Some(Self)
     }
 

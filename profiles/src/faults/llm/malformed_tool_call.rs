@@ -1,9 +1,8 @@
 //! `malformed_tool_call`: the arguments of a tool call are no JSON.
 
 use super::{AnswerFault, wrong_call};
-use crate::fault::{CallError, StreamFault, Tools};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
+use crate::fault::{CallError, StreamFault};
+use crate::faults::mode::{Fields, Tools};
 
 /// Of the first call of these tools.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,8 +12,8 @@ impl AnswerFault for MalformedToolCall {
     const NAME: &'static str = "malformed_tool_call";
     const OF_CALLS: bool = true;
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        Some(Self(Tools::read(raw, reader)))
+    fn read(_: &mut Fields<'_, '_>, tools: &Tools) -> Option<Self> {
+        Some(Self(tools.clone()))
     }
 
     fn change(&self) -> StreamFault {

@@ -2,8 +2,7 @@
 
 use super::AnswerFault;
 use crate::fault::StreamFault;
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
+use crate::faults::mode::{Fields, Tools};
 
 /// All of the answer is there.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,7 +11,7 @@ pub struct MissingTerminator;
 impl AnswerFault for MissingTerminator {
     const NAME: &'static str = "missing_terminator";
 
-    fn read(_: &RawRule, _: &mut Reader) -> Option<Self> {
+    fn read(_: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
         Some(Self)
     }
 

@@ -3,10 +3,8 @@
 use squall_dialects::model::ModelError;
 
 use crate::dice::Dice;
-use crate::faults::mode::FaultMode;
+use crate::faults::mode::{FaultMode, Fields, Tools};
 use crate::plan::{Answer, Plan, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
 
 /// In its own words.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,7 +13,7 @@ pub struct Overloaded;
 impl FaultMode for Overloaded {
     const NAME: &'static str = "overloaded";
 
-    fn read(_: &RawRule, _: &mut Reader) -> Option<Self> {
+    fn read(_: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
         Some(Self)
     }
 

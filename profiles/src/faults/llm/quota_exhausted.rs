@@ -5,10 +5,9 @@ use squall_dialects::model::ModelError;
 
 use crate::budget::Budget;
 use crate::dice::Dice;
-use crate::faults::mode::FaultMode;
+use crate::faults::mode::{FaultMode, Fields, Tools};
 use crate::plan::{Answer, Plan, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
+use crate::profile::amounts::{count, positive};
 use crate::spending::Usd;
 
 /// Once so much is used up (`after_tokens`, `after_usd`); `None`: from the beginning.
@@ -17,12 +16,13 @@ pub struct QuotaExhausted(Option<Budget>);
 
 impl FaultMode for QuotaExhausted {
     const NAME: &'static str = "quota_exhausted";
-    const PARAMETERS: &'static [&'static str] = &["after_tokens", "after_usd"];
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        let tokens = reader.count("after_tokens", raw.after_tokens.as_ref(), 1);
-        let cost = reader.positive("after_usd", raw.after_usd.as_ref());
-        if raw.after_tokens.is_none() && raw.after_usd.is_none() {
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
+        let about = "Tokens in and out that may be used up.";
+        let tokens = count(fields, "after_tokens", about, 1);
+        let about = "US dollars that may be spent, at list prices.";
+        let cost = positive(fields, "after_usd", about);
+        if !fields.has("after_tokens") && !fields.has("after_usd") {
             return Some(Self(None));
         }
         let cost = cost.map(Usd::from_dollars);

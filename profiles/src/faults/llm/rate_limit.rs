@@ -7,10 +7,9 @@ use squall_dialects::model::{LimitScope, ModelError};
 
 use crate::allowance::Allowance;
 use crate::dice::Dice;
-use crate::faults::mode::FaultMode;
+use crate::faults::mode::{FaultMode, Fields, Tools};
 use crate::plan::{Answer, Plan, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
+use crate::profile::amounts::{count, retry_after};
 
 /// For whom.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,18 +23,17 @@ pub enum RateLimit {
 
 impl FaultMode for RateLimit {
     const NAME: &'static str = "rate_limit";
-    const PARAMETERS: &'static [&'static str] = &["retry_after", "rpm", "tpm"];
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        let wait = reader.seconds("retry_after", raw.retry_after.as_ref());
-        let requests = reader.count("rpm", raw.rpm.as_ref(), 1);
-        let tokens = reader.count("tpm", raw.tpm.as_ref(), 1);
-        if raw.rpm.is_none() && raw.tpm.is_none() {
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
+        let wait = retry_after(fields);
+        let requests = count(fields, "rpm", "Requests per minute.", 1);
+        let tokens = count(fields, "tpm", "Tokens per minute.", 1);
+        if !fields.has("rpm") && !fields.has("tpm") {
             return Some(Self::Always(wait.unwrap_or(Duration::from_secs(1))));
         }
-        if let Some(found) = &raw.retry_after {
+        if fields.has("retry_after") {
             let message = "`retry_after` follows from `rpm` and `tpm`: leave one or the other out";
-            reader.error("retry_after", found.position, message);
+            fields.error("retry_after", message);
         }
         Some(Self::Beyond(Allowance { requests, tokens }))
     }

@@ -2,8 +2,7 @@
 
 use super::AnswerFault;
 use crate::fault::{Instead, StreamFault};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
+use crate::faults::mode::{Fields, Tools};
 
 /// In words that the draw chooses.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,7 +11,7 @@ pub struct Refusal;
 impl AnswerFault for Refusal {
     const NAME: &'static str = "refusal";
 
-    fn read(_: &RawRule, _: &mut Reader) -> Option<Self> {
+    fn read(_: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
         Some(Self)
     }
 

@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::AnswerFault;
 use crate::fault::{self, Rewrite, Severity, StreamFault, TextDrift};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
+use crate::faults::mode::{Fields, Tools};
+use crate::profile::amounts::positive;
 
 /// In this way, so much.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,19 +42,24 @@ const DIRECTIONS: [(&str, bool); 2] = [("expand", false), ("compress", true)];
 
 impl AnswerFault for ResponseDrift {
     const NAME: &'static str = "response_drift";
-    const PARAMETERS: &'static [&'static str] = &["drift_type", "severity", "direction", "factor"];
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        let severity = reader.word("severity", raw.severity.as_ref(), &SEVERITIES);
-        let factor = reader.positive("factor", raw.factor.as_ref());
-        let compress = reader.word("direction", raw.direction.as_ref(), &DIRECTIONS);
-        let kind = match &raw.drift_type {
-            Some(written) => reader.word("drift_type", Some(written), &DRIFT_TYPES),
-            None => Some(TextDrift::FieldNames),
-        };
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
+        let about = "Kind of drift; default `json_field_rename`.";
+        let kind = fields.word("drift_type", about, "drift type", &DRIFT_TYPES);
+        let about = "How much it drifts; default `moderate`.";
+        let severity = fields.word("severity", about, "severity", &SEVERITIES);
+        let about = "Of `verbosity_shift`: by what factor the answer grows or shrinks.";
+        let factor = positive(fields, "factor", about);
+        let about = "Of `verbosity_shift`: whether it grows (default) or shrinks.";
+        let compress = fields.word("direction", about, "direction", &DIRECTIONS);
         // One that is not known may have been meant to have a length.
-        if matches!(kind, None | Some(TextDrift::Length { .. })) {
-            refuse_small_factor(raw, factor, reader);
+        let may_have_length = match kind {
+            None => fields.has("drift_type"),
+            Some(kind) => matches!(kind, TextDrift::Length { .. }),
+        };
+        if may_have_length && factor.is_some_and(|factor| factor <= 1.0) {
+            let allowed = "more than 1; to make the answer shorter, write `direction: compress`";
+            fields.misplaced("factor", allowed);
         }
         let kind = match kind {
             Some(TextDrift::Length { .. }) => TextDrift::Length {
@@ -100,18 +105,5 @@ impl AnswerFault for ResponseDrift {
                 .find(|(_, severity)| *severity == self.severity);
             into.insert("severity".into(), json!(named.map(|(word, _)| word)));
         }
-    }
-}
-
-fn refuse_small_factor(raw: &RawRule, factor: Option<f64>, reader: &mut Reader) {
-    if let (Some(found), Some(factor)) = (&raw.factor, factor)
-        && factor <= 1.0
-    {
-        let message = format!(
-            "`factor: {}`: allowed is more than 1; to make the answer shorter, write `direction: \
-             compress`",
-            found.value
-        );
-        reader.error("factor", found.position, message);
     }
 }

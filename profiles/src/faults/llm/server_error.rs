@@ -4,10 +4,9 @@ use serde_json::{Map, Value, json};
 use squall_dialects::model::ModelError;
 
 use crate::dice::Dice;
-use crate::faults::mode::FaultMode;
+use crate::faults::mode::{FaultMode, Fields, Tools};
 use crate::plan::{Answer, Plan, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
+use crate::profile::amounts::status;
 
 /// In its own words, under this status; default 500.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,10 +16,9 @@ pub struct ServerError {
 
 impl FaultMode for ServerError {
     const NAME: &'static str = "server_error";
-    const PARAMETERS: &'static [&'static str] = &["error_code"];
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        let status = reader.status("error_code", raw.error_code.as_ref(), 500);
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
+        let status = status(fields, "Status of the error; default 500.", 500);
         let status = status.map_or(500, |status| status.as_u16());
         Some(Self { status })
     }

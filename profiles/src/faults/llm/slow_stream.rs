@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use super::AnswerFault;
 use crate::fault::StreamFault;
 use crate::faults::delay::millis;
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
+use crate::faults::mode::{Fields, Tools};
+use crate::profile::amounts::{self, positive};
 
 /// How slowly.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,12 +24,12 @@ const TOKENS_PER_SECOND: f64 = 5.0;
 
 impl AnswerFault for SlowStream {
     const NAME: &'static str = "slow_stream";
-    const PARAMETERS: &'static [&'static str] = &["ttft_ms", "tokens_per_second"];
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        let unset = raw.ttft_ms.is_none() && raw.tokens_per_second.is_none();
-        let pace = reader.positive("tokens_per_second", raw.tokens_per_second.as_ref());
-        let first = reader.millis("ttft_ms", raw.ttft_ms.as_ref());
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
+        let about = "Pace of the tokens after the first.";
+        let pace = positive(fields, "tokens_per_second", about);
+        let first = amounts::millis(fields, "ttft_ms", "Milliseconds before the first token.");
+        let unset = !fields.has("ttft_ms") && !fields.has("tokens_per_second");
         Some(Self {
             time_to_first_token: first.unwrap_or_default(),
             tokens_per_second: pace.or(unset.then_some(TOKENS_PER_SECOND)),

@@ -4,8 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{AnswerFault, read_after_tokens};
 use crate::fault::StreamFault;
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
+use crate::faults::mode::{Fields, Tools};
 
 /// When.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,10 +15,9 @@ pub struct StreamCut {
 
 impl AnswerFault for StreamCut {
     const NAME: &'static str = "stream_cut";
-    const PARAMETERS: &'static [&'static str] = &["after_tokens"];
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        let after_tokens = read_after_tokens(raw, reader);
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
+        let after_tokens = read_after_tokens(fields);
         Some(Self { after_tokens })
     }
 

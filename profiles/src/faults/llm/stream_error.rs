@@ -5,8 +5,7 @@ use squall_dialects::model::ModelError;
 
 use super::{AnswerFault, read_after_tokens};
 use crate::fault::StreamFault;
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
+use crate::faults::mode::{Fields, Tools};
 
 /// When.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,10 +16,9 @@ pub struct StreamError {
 
 impl AnswerFault for StreamError {
     const NAME: &'static str = "stream_error";
-    const PARAMETERS: &'static [&'static str] = &["after_tokens"];
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        let after_tokens = read_after_tokens(raw, reader);
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
+        let after_tokens = read_after_tokens(fields);
         Some(Self { after_tokens })
     }
 

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use super::{AnswerFault, read_after_tokens};
 use crate::fault::StreamFault;
 use crate::faults::delay::millis;
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
+use crate::faults::mode::{Fields, Tools};
+use crate::profile::amounts;
 
 /// When, and how long.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,11 +21,11 @@ pub struct StreamStall {
 
 impl AnswerFault for StreamStall {
     const NAME: &'static str = "stream_stall";
-    const PARAMETERS: &'static [&'static str] = &["after_tokens", "delay_ms"];
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        let after_tokens = read_after_tokens(raw, reader);
-        let wait = reader.millis("delay_ms", raw.delay_ms.as_ref());
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
+        let after_tokens = read_after_tokens(fields);
+        let about = "Milliseconds that the answer halts; default 30000.";
+        let wait = amounts::millis(fields, "delay_ms", about);
         Some(Self {
             after_tokens,
             wait: wait.unwrap_or(Duration::from_secs(30)),

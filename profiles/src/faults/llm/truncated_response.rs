@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::{AnswerFault, TOKENS};
 use crate::fault::StreamFault;
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
+use crate::faults::mode::{Fields, Tools};
+use crate::profile::amounts::count;
 
 /// When.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,10 +16,10 @@ pub struct TruncatedResponse {
 
 impl AnswerFault for TruncatedResponse {
     const NAME: &'static str = "truncated_response";
-    const PARAMETERS: &'static [&'static str] = &["max_tokens"];
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        let max_tokens = reader.count("max_tokens", raw.max_tokens.as_ref(), 0);
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
+        let about = "Tokens that the answer keeps; default 10.";
+        let max_tokens = count(fields, "max_tokens", about, 0);
         Some(Self {
             max_tokens: max_tokens.unwrap_or(TOKENS),
         })

@@ -1,9 +1,8 @@
 //! `unknown_tool_call`: the model calls a tool that there is not.
 
 use super::{AnswerFault, wrong_call};
-use crate::fault::{CallError, StreamFault, Tools};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
+use crate::fault::{CallError, StreamFault};
+use crate::faults::mode::{Fields, Tools};
 
 /// In the first call of these tools.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,8 +12,8 @@ impl AnswerFault for UnknownToolCall {
     const NAME: &'static str = "unknown_tool_call";
     const OF_CALLS: bool = true;
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        Some(Self(Tools::read(raw, reader)))
+    fn read(_: &mut Fields<'_, '_>, tools: &Tools) -> Option<Self> {
+        Some(Self(tools.clone()))
     }
 
     fn change(&self) -> StreamFault {

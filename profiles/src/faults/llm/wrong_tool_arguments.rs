@@ -1,9 +1,8 @@
 //! `wrong_tool_arguments`: the arguments of a tool call are not what the tool asks for.
 
 use super::{AnswerFault, wrong_call};
-use crate::fault::{CallError, StreamFault, Tools};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
+use crate::fault::{CallError, StreamFault};
+use crate::faults::mode::{Fields, Tools};
 
 /// Of the first call of these tools.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,8 +12,8 @@ impl AnswerFault for WrongToolArguments {
     const NAME: &'static str = "wrong_tool_arguments";
     const OF_CALLS: bool = true;
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        Some(Self(Tools::read(raw, reader)))
+    fn read(_: &mut Fields<'_, '_>, tools: &Tools) -> Option<Self> {
+        Some(Self(tools.clone()))
     }
 
     fn change(&self) -> StreamFault {

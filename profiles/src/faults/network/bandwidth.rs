@@ -4,10 +4,9 @@ use serde_json::{Map, Value, json};
 
 use crate::dice::Dice;
 use crate::fault::Throttle;
-use crate::faults::mode::FaultMode;
+use crate::faults::mode::{FaultMode, Fields, Tools};
 use crate::plan::{Plan, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
+use crate::profile::amounts::count;
 
 /// At this rate, that way.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,12 +32,13 @@ const DIRECTIONS: &[(&str, Direction)] = &[
 
 impl FaultMode for Bandwidth {
     const NAME: &'static str = "bandwidth";
-    const PARAMETERS: &'static [&'static str] = &["rate_kbps", "direction"];
     const NEEDS: &'static [&'static str] = &["rate_kbps"];
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        let rate = reader.count("rate_kbps", raw.rate_kbps.as_ref(), 1);
-        let direction = reader.word("direction", raw.direction.as_ref(), DIRECTIONS);
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
+        let about = "Kilobits per second, 1000 bits each.";
+        let rate = count(fields, "rate_kbps", about, 1);
+        let about = "To the agent (default), to the upstream, or both.";
+        let direction = fields.word("direction", about, "direction", DIRECTIONS);
         let bytes_per_second = rate.unwrap_or(1).saturating_mul(125);
         let throttle = Throttle { bytes_per_second };
         Some(Self(throttle, direction.unwrap_or_default()))

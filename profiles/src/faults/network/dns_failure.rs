@@ -1,10 +1,8 @@
 //! `dns_failure`: the name cannot be resolved.
 
 use crate::dice::Dice;
-use crate::faults::mode::FaultMode;
+use crate::faults::mode::{FaultMode, Fields, Tools};
 use crate::plan::{Answer, Plan, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
 
 /// Nobody knows the name.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,7 +15,7 @@ impl FaultMode for DnsFailure {
         true
     }
 
-    fn read(_: &RawRule, _: &mut Reader) -> Option<Self> {
+    fn read(_: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
         Some(Self)
     }
 

@@ -5,11 +5,9 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use crate::dice::Dice;
-use crate::faults::delay::{DELAY, Delay, Place};
-use crate::faults::mode::FaultMode;
+use crate::faults::delay::{Delay, Place};
+use crate::faults::mode::{FaultMode, Fields, Tools};
 use crate::plan::{Plan, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
 
 /// For so long, there; one of `delay_ms` and `jitter_ms` has to be written.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,12 +15,11 @@ pub struct Latency(Delay, Place);
 
 impl FaultMode for Latency {
     const NAME: &'static str = "latency";
-    const PARAMETERS: &'static [&'static str] = DELAY;
     const NEEDS: &'static [&'static str] = &["delay_ms", "jitter_ms"];
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        let delay = Delay::read(raw, reader, Duration::ZERO);
-        Some(Self(delay, Place::read(raw, reader)))
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
+        let delay = Delay::read(fields, Duration::ZERO);
+        Some(Self(delay, Place::read(fields)))
     }
 
     fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, dice: &mut Dice) -> Result<(), String> {

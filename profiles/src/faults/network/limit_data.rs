@@ -3,10 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use crate::dice::Dice;
-use crate::faults::mode::FaultMode;
+use crate::faults::mode::{FaultMode, Fields, Tools};
 use crate::plan::{Cut, Ending, Plan, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
+use crate::profile::amounts::count;
 
 /// When.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,11 +16,10 @@ pub struct LimitData {
 
 impl FaultMode for LimitData {
     const NAME: &'static str = "limit_data";
-    const PARAMETERS: &'static [&'static str] = &["bytes"];
     const NEEDS: &'static [&'static str] = &["bytes"];
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        let bytes = reader.count("bytes", raw.bytes.as_ref(), 0);
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
+        let bytes = count(fields, "bytes", "Body bytes that are kept.", 0);
         Some(Self {
             bytes: bytes.unwrap_or_default(),
         })

@@ -1,10 +1,8 @@
 //! `refuse`: reset before any answer.
 
 use crate::dice::Dice;
-use crate::faults::mode::FaultMode;
+use crate::faults::mode::{FaultMode, Fields, Tools};
 use crate::plan::{Answer, Plan, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
 
 /// Nobody listens.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,7 +15,7 @@ impl FaultMode for Refuse {
         true
     }
 
-    fn read(_: &RawRule, _: &mut Reader) -> Option<Self> {
+    fn read(_: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
         Some(Self)
     }
 

@@ -3,10 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use crate::dice::Dice;
-use crate::faults::mode::FaultMode;
+use crate::faults::mode::{FaultMode, Fields, Tools};
 use crate::plan::{Cut, Ending, Plan, Substitute, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
+use crate::profile::amounts::count;
 
 /// When.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,10 +16,10 @@ pub struct ResetPeer {
 
 impl FaultMode for ResetPeer {
     const NAME: &'static str = "reset_peer";
-    const PARAMETERS: &'static [&'static str] = &["after_bytes"];
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        let after_bytes = reader.count("after_bytes", raw.after_bytes.as_ref(), 0);
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
+        let about = "Body bytes that still reach the agent.";
+        let after_bytes = count(fields, "after_bytes", about, 0);
         Some(Self { after_bytes })
     }
 

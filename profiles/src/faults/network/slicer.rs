@@ -4,10 +4,9 @@ use serde_json::{Map, Value, json};
 
 use crate::dice::Dice;
 use crate::fault::Slices;
-use crate::faults::mode::FaultMode;
+use crate::faults::mode::{FaultMode, Fields, Tools};
 use crate::plan::{Plan, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
+use crate::profile::amounts::{count, micros};
 
 /// Of this size, so far apart.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,25 +14,28 @@ pub struct Slicer(Slices);
 
 impl FaultMode for Slicer {
     const NAME: &'static str = "slicer";
-    const PARAMETERS: &'static [&'static str] = &["average_size", "size_variation", "delay_us"];
     const NEEDS: &'static [&'static str] = &["average_size"];
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        let average_size = reader.count("average_size", raw.average_size.as_ref(), 1);
-        let variation = raw.size_variation.as_ref();
-        let size_variation = reader.count("size_variation", variation, 0).unwrap_or(0);
-        let delay = reader.micros("delay_us", raw.delay_us.as_ref());
-        if let (Some(at), Some(average_size)) = (variation, average_size)
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
+        let average_size = count(fields, "average_size", "Mean size of a piece in bytes.", 1);
+        let about = "Greatest difference from `average_size` in bytes; default 0.";
+        let size_variation = count(fields, "size_variation", about, 0);
+        let delay = micros(
+            fields,
+            "delay_us",
+            "Microseconds between pieces; default 0.",
+        );
+        if let (Some(size_variation), Some(average_size)) = (size_variation, average_size)
             && size_variation >= average_size
         {
             let message = format!(
                 "`size_variation: {size_variation}` is not below `average_size: {average_size}`"
             );
-            reader.error("size_variation", at.position, message);
+            fields.error("size_variation", message);
         }
         Some(Self(Slices {
             average_size: average_size.unwrap_or(1),
-            size_variation,
+            size_variation: size_variation.unwrap_or(0),
             delay: delay.unwrap_or_default(),
         }))
     }

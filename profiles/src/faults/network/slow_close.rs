@@ -5,11 +5,9 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use crate::dice::Dice;
-use crate::faults::delay::{Delay, HOLD};
-use crate::faults::mode::FaultMode;
+use crate::faults::delay::Delay;
+use crate::faults::mode::{FaultMode, Fields, Tools};
 use crate::plan::{Plan, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
 
 /// By so long; default 1000 ms.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,10 +15,9 @@ pub struct SlowClose(Delay);
 
 impl FaultMode for SlowClose {
     const NAME: &'static str = "slow_close";
-    const PARAMETERS: &'static [&'static str] = HOLD;
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        Some(Self(Delay::read(raw, reader, Duration::from_secs(1))))
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
+        Some(Self(Delay::read(fields, Duration::from_secs(1))))
     }
 
     fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, dice: &mut Dice) -> Result<(), String> {

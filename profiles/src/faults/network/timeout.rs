@@ -5,11 +5,9 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use crate::dice::Dice;
-use crate::faults::delay::{Delay, HOLD};
-use crate::faults::mode::FaultMode;
+use crate::faults::delay::Delay;
+use crate::faults::mode::{FaultMode, Fields, Tools};
 use crate::plan::{Answer, Plan, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
 
 /// For so long; default 30,000 ms.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,10 +15,9 @@ pub struct Timeout(Delay);
 
 impl FaultMode for Timeout {
     const NAME: &'static str = "timeout";
-    const PARAMETERS: &'static [&'static str] = HOLD;
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        Some(Self(Delay::read(raw, reader, Duration::from_secs(30))))
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
+        Some(Self(Delay::read(fields, Duration::from_secs(30))))
     }
 
     fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, dice: &mut Dice) -> Result<(), String> {

@@ -4,10 +4,8 @@ use serde_json::{Map, Value, json};
 
 use crate::dice::Dice;
 use crate::fault;
-use crate::faults::mode::FaultMode;
+use crate::faults::mode::{FaultMode, Fields, Tools};
 use crate::plan::{Answer, Plan, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
 
 /// How; default a fatal alert.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,10 +20,10 @@ const KINDS: &[(&str, fault::TlsFailure)] = &[
 
 impl FaultMode for TlsFailure {
     const NAME: &'static str = "tls_failure";
-    const PARAMETERS: &'static [&'static str] = &["kind"];
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        let kind = reader.word("kind", raw.kind.as_ref(), KINDS);
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
+        let about = "How the handshake fails; default `handshake`.";
+        let kind = fields.word("kind", about, "kind", KINDS);
         Some(Self(kind.unwrap_or(fault::TlsFailure::Handshake)))
     }
 

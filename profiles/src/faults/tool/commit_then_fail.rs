@@ -5,10 +5,9 @@ use serde_json::{Map, Value, json};
 
 use super::answers::{AS_RESULT, ErrorLayer, IN_MCP, error_answer, error_reply};
 use crate::dice::Dice;
-use crate::faults::mode::FaultMode;
+use crate::faults::mode::{FaultMode, Fields, Tools};
 use crate::plan::{Answer, Plan, Substitute, ToolSays, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
+use crate::profile::amounts::status;
 
 /// What it hears: a 503, unless something else is written.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,10 +15,9 @@ pub struct CommitThenFail(Substitute);
 
 impl FaultMode for CommitThenFail {
     const NAME: &'static str = "commit_then_fail";
-    const PARAMETERS: &'static [&'static str] = &["error_code", "reset"];
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        Some(Self(read_failure(raw, reader)))
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
+        Some(Self(read_failure(fields)))
     }
 
     fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, _: &mut Dice) -> Result<(), String> {
@@ -40,21 +38,22 @@ impl FaultMode for CommitThenFail {
 }
 
 /// `reset: true`, or `error_code` (default 503).
-fn read_failure(raw: &RawRule, reader: &mut Reader) -> Substitute {
-    let reset = raw.reset.as_ref().is_some_and(|reset| reset.value.is_set());
-    if let (true, Some(code)) = (reset, &raw.error_code) {
-        let message = "`error_code` and `reset` exclude each other; keep one of them";
-        reader.error("error_code", code.position, message);
-    }
+fn read_failure(fields: &mut Fields<'_, '_>) -> Substitute {
+    let about = "Reset the connection instead of answering.";
+    let reset = fields.flag("reset", about).unwrap_or(false);
+    let status = status(fields, "Status of the response; default 503.", 200);
     if reset {
+        if fields.has("error_code") {
+            let message = "`error_code` and `reset` exclude each other; keep one of them";
+            fields.error("error_code", message);
+        }
         return Substitute::Reset;
     }
-    let code = raw.error_code.as_ref();
-    let status = reader.status("error_code", code, 200);
     let status = status.unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
-    let layer = match code {
-        Some(_) => ErrorLayer::Http(status.canonical_reason().unwrap_or("error").to_owned()),
-        None => ErrorLayer::Tool(None),
+    let layer = if fields.has("error_code") {
+        ErrorLayer::Http(status.canonical_reason().unwrap_or("error").to_owned())
+    } else {
+        ErrorLayer::Tool(None)
     };
     Substitute::Answer(error_answer(&error_reply(status, None), &layer))
 }

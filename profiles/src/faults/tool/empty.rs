@@ -5,10 +5,8 @@ use http::StatusCode;
 use super::answers::typed;
 use crate::dice::Dice;
 use crate::fault::ResultChange;
-use crate::faults::mode::{FaultMode, Told};
+use crate::faults::mode::{FaultMode, Fields, Told, Tools};
 use crate::plan::{Answer, Plan, ToolAnswer, ToolSays, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
 
 /// The tool said nothing.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,7 +16,7 @@ impl FaultMode for Empty {
     const NAME: &'static str = "empty";
     const TOLD: Option<Told<Self>> = Some(|_, _, _, _| ResultChange::Output(String::new()));
 
-    fn read(_: &RawRule, _: &mut Reader) -> Option<Self> {
+    fn read(_: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
         Some(Self)
     }
 

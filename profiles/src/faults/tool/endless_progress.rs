@@ -6,10 +6,9 @@ use serde_json::{Map, Value};
 
 use crate::dice::Dice;
 use crate::faults::delay::millis;
-use crate::faults::mode::FaultMode;
+use crate::faults::mode::{FaultMode, Fields, Tools};
 use crate::plan::{Answer, Plan, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
+use crate::profile::amounts;
 
 /// So far apart; default 1,000 ms.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,10 +16,10 @@ pub struct EndlessProgress(Duration);
 
 impl FaultMode for EndlessProgress {
     const NAME: &'static str = "endless_progress";
-    const PARAMETERS: &'static [&'static str] = &["delay_ms"];
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        let apart = reader.millis("delay_ms", raw.delay_ms.as_ref());
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
+        let about = "Milliseconds between notifications; default 1000.";
+        let apart = amounts::millis(fields, "delay_ms", about);
         let apart = apart.unwrap_or(Duration::from_secs(1));
         Some(Self(apart.max(Duration::from_millis(1))))
     }

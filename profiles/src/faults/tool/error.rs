@@ -3,15 +3,14 @@
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde_json::{Map, Value, json};
+use squall_documents::{At, ValueReader};
 
 use super::answers::{AS_RESULT, ErrorLayer, IN_MCP, error_answer, error_reply, reply, text};
 use crate::dice::Dice;
 use crate::fault::ResultChange;
-use crate::faults::mode::{FaultMode, Told};
+use crate::faults::mode::{FaultMode, Fields, Told, Tools};
 use crate::plan::{Plan, Reply, VerdictIndex};
-use crate::profile::located::At;
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
+use crate::profile::amounts::retry_after;
 
 /// This one, said there.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,13 +18,7 @@ pub struct Error(Reply, ErrorLayer);
 
 impl FaultMode for Error {
     const NAME: &'static str = "error";
-    const PARAMETERS: &'static [&'static str] = &[
-        "error_code",
-        "message",
-        "body",
-        "response_headers",
-        "retry_after",
-    ];
+    const HAS_BODY: bool = true;
     const TOLD: Option<Told<Self>> =
         Some(|Self(reply, _), _, _, _| ResultChange::Failure(text(&reply.body)));
 
@@ -33,53 +26,52 @@ impl FaultMode for Error {
     ///
     /// MCP says an error in one of three places: the code that is written chooses it, and what only HTTP
     /// can say chooses HTTP. With none of that it is the tool that failed.
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        let code = raw.error_code.as_ref();
-        let protocol = reader.protocol_code("error_code", code);
-        let of_http = code.filter(|code| code.value.value() >= 0.0 || code.value.value().is_nan());
-        let status = reader.status("error_code", of_http, 200);
-        let status = status.unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
-        if let (Some(message), Some(_)) = (&raw.message, &raw.body) {
-            let message_text =
-                "`message` goes into the body Squall makes up; beside `body` it has no place";
-            reader.error("message", message.position, message_text);
-        }
-        let mut reply = match &raw.body {
-            Some(body) => reply(status, &body.value),
-            None => error_reply(
-                status,
-                raw.message.as_ref().map(|message| message.value.as_str()),
-            ),
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
+        let code = read_code(fields);
+        let message = fields.text("message", "What the error says.");
+        let message = message.map(|message| message.value);
+        let body = fields.any("body", "The body of the response.");
+        let wait = retry_after(fields);
+        let headers = fields.field("response_headers", "Headers of the response.", |value| {
+            value.pairs("a map from name to value", read_header)
+        });
+        let status = match code {
+            Some(Code::Http(status)) => status,
+            Some(Code::Protocol(_)) | None => StatusCode::SERVICE_UNAVAILABLE,
         };
-        if let Some(wait) = reader.seconds("retry_after", raw.retry_after.as_ref()) {
+        if body.is_some() && message.is_some() {
+            let no_place =
+                "`message` goes into the body that Squall makes; beside `body` it has no place";
+            fields.error("message", no_place);
+        }
+        let mut reply = match body {
+            Some(body) => reply(status, &body.value.to_json()),
+            None => error_reply(status, message.as_deref()),
+        };
+        if let Some(wait) = wait {
             // Whole seconds are all that the header can say (RFC 9110 §10.2.3); never less than asked.
             let seconds = wait.as_millis().div_ceil(1000).to_string();
             let value = HeaderValue::try_from(seconds).expect("digits are a header value");
             reply.headers.insert(RETRY_AFTER, value);
         }
-        if let Some(headers) = &raw.response_headers {
-            reader.below("response_headers", |reader| {
-                for (name, value) in &headers.value.0 {
-                    read_header(&name.value, value, &mut reply.headers, reader);
-                }
-            });
+        for (_, (name, value)) in headers.unwrap_or_default() {
+            reply.headers.insert(name, value);
         }
-        let message = raw.message.as_ref().map(|message| message.value.clone());
-        let of_http =
-            of_http.is_some() || raw.retry_after.is_some() || raw.response_headers.is_some();
+        let of_http = ["error_code", "retry_after", "response_headers"];
+        let of_http = of_http.into_iter().any(|field| fields.has(field));
         let or_status = |message: Option<String>| {
             let words = reply.status.canonical_reason().unwrap_or("error");
             message.unwrap_or_else(|| words.to_owned())
         };
-        let layer = match (protocol, &raw.body) {
-            (Some(code), _) => {
-                refuse_with_protocol_code(raw, reader);
+        let layer = match (code, body) {
+            (Some(Code::Protocol(code)), _) => {
+                refuse_with_protocol_code(fields);
                 let message = message.unwrap_or_else(|| "Internal error".to_owned());
                 ErrorLayer::Protocol(code, message)
             }
-            (None, Some(_)) => ErrorLayer::Given,
-            (None, None) if of_http => ErrorLayer::Http(or_status(message)),
-            (None, None) => ErrorLayer::Tool(message),
+            (_, Some(_)) => ErrorLayer::Given,
+            (_, None) if of_http => ErrorLayer::Http(or_status(message)),
+            (_, None) => ErrorLayer::Tool(message),
         };
         Some(Self(reply, layer))
     }
@@ -105,26 +97,42 @@ impl FaultMode for Error {
     }
 }
 
+/// A code, by which MCP's place for the error is chosen.
+#[derive(Clone, Copy)]
+enum Code {
+    /// A status.
+    Http(StatusCode),
+    /// A code of JSON-RPC's for errors.
+    Protocol(i64),
+}
+
+fn read_code(fields: &mut Fields<'_, '_>) -> Option<Code> {
+    let about = "Status of the response, 200 to 599, or on MCP calls a code of JSON-RPC, -32768 to -32000; default \
+                 503.";
+    fields.parsed("error_code", about, |text| {
+        let status = || StatusCode::from_bytes(text.as_bytes()).ok();
+        match text.parse() {
+            Ok(code @ -32768..=-32000) => Some(Code::Protocol(code)),
+            Ok(200..=599) => status().map(Code::Http),
+            _ => None,
+        }
+        .ok_or_else(|| {
+            format!(
+                "found `{text}`, allowed is a status from 200 to 599, and for MCP -32768 to -32000"
+            )
+        })
+    })
+}
+
 /// What only an error of HTTP can have.
-fn refuse_with_protocol_code(raw: &RawRule, reader: &mut Reader) {
-    let positions = [
-        ("body", raw.body.as_ref().map(|at| at.position)),
-        (
-            "response_headers",
-            raw.response_headers.as_ref().map(|at| at.position),
-        ),
-        (
-            "retry_after",
-            raw.retry_after.as_ref().map(|at| at.position),
-        ),
-    ];
-    for (field, position) in positions {
-        if let Some(position) = position {
+fn refuse_with_protocol_code(fields: &mut Fields<'_, '_>) {
+    for field in ["body", "response_headers", "retry_after"] {
+        if fields.has(field) {
             let message = format!(
                 "`{field}` belongs to an error of HTTP; a negative `error_code` is one of JSON-RPC's, \
                  which takes `message`"
             );
-            reader.error(field, position, message);
+            fields.error(field, message);
         }
     }
 }
@@ -132,23 +140,24 @@ fn refuse_with_protocol_code(raw: &RawRule, reader: &mut Reader) {
 /// Headers that say how the message is framed: Squall's own business.
 const FRAMING: [&str; 3] = ["content-length", "transfer-encoding", "connection"];
 
-fn read_header(name: &str, value: &At<String>, headers: &mut HeaderMap, reader: &mut Reader) {
-    let typed = HeaderName::try_from(name)
-        .ok()
-        .zip(HeaderValue::try_from(&value.value).ok());
-    match typed {
+fn read_header(
+    name: &At<String>,
+    value: &mut ValueReader<'_, '_>,
+) -> Option<(HeaderName, HeaderValue)> {
+    let text = value.text()?.value;
+    let name = &name.value;
+    let typed = HeaderName::try_from(name).ok();
+    let typed = typed.zip(HeaderValue::try_from(&text).ok());
+    match &typed {
         Some((header, _)) if FRAMING.contains(&header.as_str()) => {
-            let message = format!("`{name}` frames the message and is set by Squall; leave it out");
-            reader.error(name, value.position, message);
+            value.error(format!(
+                "`{name}` frames the message and is set by Squall; leave it out"
+            ));
         }
-        Some((header, value)) => {
-            headers.insert(header, value);
-        }
-        None => {
-            let message = format!("`{name}: {}` is no valid header", value.value);
-            reader.error(name, value.position, message);
-        }
+        Some(_) => {}
+        None => value.error(format!("`{name}: {text}` is no valid header")),
     }
+    typed
 }
 
 fn headers(headers: &HeaderMap) -> Value {

@@ -3,13 +3,11 @@
 use serde_json::{Map, Value, json};
 
 use crate::dice::Dice;
-use crate::fault::{self, ListDriftKind, McpEdit, Tools};
-use crate::faults::mode::FaultMode;
+use crate::fault::{self, ListDriftKind, McpEdit};
+use crate::faults::mode::{FaultMode, Fields, Tools};
 use crate::matching::Touches;
 use crate::payloads::Chosen;
 use crate::plan::{Edit, Plan, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
 
 /// In this way, of these tools; default `description`.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,14 +26,14 @@ const DRIFTS: &[(&str, ListDriftKind)] = &[
 
 impl FaultMode for ListDrift {
     const NAME: &'static str = "list_drift";
-    const PARAMETERS: &'static [&'static str] = &["drift"];
     const TOUCHES: Touches = Touches::Lists;
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        let kind = reader.word("drift", raw.drift.as_ref(), DRIFTS);
+    fn read(fields: &mut Fields<'_, '_>, tools: &Tools) -> Option<Self> {
+        let about = "How the list changes; default `description`.";
+        let kind = fields.word("drift", about, "drift", DRIFTS);
         Some(Self(fault::ListDrift {
             kind: kind.unwrap_or(ListDriftKind::Description),
-            tools: Tools::read(raw, reader).0,
+            tools: tools.0.clone(),
         }))
     }
 

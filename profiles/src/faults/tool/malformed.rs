@@ -5,10 +5,8 @@ use http::StatusCode;
 use super::answers::typed;
 use crate::dice::Dice;
 use crate::fault::ResultChange;
-use crate::faults::mode::{FaultMode, Told};
+use crate::faults::mode::{FaultMode, Fields, Told, Tools};
 use crate::plan::{Answer, Plan, ToolAnswer, ToolSays, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
 
 const BROKEN_JSON: &str = "{\"status\": \"ok\", \"data\": {\"items\": [1, 2, \"three";
 
@@ -21,7 +19,7 @@ impl FaultMode for Malformed {
     const TOLD: Option<Told<Self>> =
         Some(|_, _, _, _| ResultChange::Output(BROKEN_JSON.to_owned()));
 
-    fn read(_: &RawRule, _: &mut Reader) -> Option<Self> {
+    fn read(_: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
         Some(Self)
     }
 

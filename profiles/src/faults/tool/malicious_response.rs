@@ -9,11 +9,9 @@ use crate::canary::PLACEHOLDER;
 use crate::dice::Dice;
 use crate::fault::{Injection, Placement, ResultChange};
 use crate::faults::injection::{self, Form};
-use crate::faults::mode::{FaultMode, Told};
+use crate::faults::mode::{FaultMode, Fields, Told, Tools};
 use crate::payloads::Chosen;
 use crate::plan::{Plan, Reply, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
 
 /// This one.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,15 +23,14 @@ const INJECTION: &str =
 
 impl FaultMode for MaliciousResponse {
     const NAME: &'static str = "malicious_response";
-    const PARAMETERS: &'static [&'static str] = &["payload"];
     const TOLD: Option<Told<Self>> = Some(|Self(reply), plan, verdict, dice| {
         let reply = planted(reply, plan, verdict, dice);
         ResultChange::Instruction(text(&reply.body))
     });
 
-    fn read(raw: &RawRule, _: &mut Reader) -> Option<Self> {
-        let payload = raw.payload.as_ref().map(|payload| &payload.value);
-        let payload = payload.cloned().unwrap_or_else(|| INJECTION.into());
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
+        let payload = fields.any("payload", "What is answered: text, or any JSON value.");
+        let payload = payload.map_or_else(|| INJECTION.into(), |payload| payload.value.to_json());
         Some(Self(reply(StatusCode::OK, &payload)))
     }
 

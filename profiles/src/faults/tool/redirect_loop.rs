@@ -3,10 +3,8 @@
 use http::StatusCode;
 
 use crate::dice::Dice;
-use crate::faults::mode::FaultMode;
+use crate::faults::mode::{FaultMode, Fields, Tools};
 use crate::plan::{Answer, Plan, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
 
 /// It leads back to itself.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,7 +13,7 @@ pub struct RedirectLoop;
 impl FaultMode for RedirectLoop {
     const NAME: &'static str = "redirect_loop";
 
-    fn read(_: &RawRule, _: &mut Reader) -> Option<Self> {
+    fn read(_: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
         Some(Self)
     }
 

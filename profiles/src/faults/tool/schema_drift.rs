@@ -4,10 +4,8 @@ use serde_json::{Map, Value, json};
 
 use crate::dice::Dice;
 use crate::fault::{self, DriftKind, ResultChange};
-use crate::faults::mode::{FaultMode, Told};
+use crate::faults::mode::{FaultMode, Fields, Told, Tools};
 use crate::plan::{Edit, Plan, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
 
 /// This one, in this way.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,15 +35,18 @@ impl SchemaDrift {
 
 impl FaultMode for SchemaDrift {
     const NAME: &'static str = "schema_drift";
-    const PARAMETERS: &'static [&'static str] = &["drift", "field"];
     const TOLD: Option<Told<Self>> =
         Some(|drift, _, _, dice| ResultChange::Drift(drift.drawn(dice)));
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        let kind = reader.word("drift", raw.drift.as_ref(), DRIFTS);
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
+        let about = "What happens to the field; default `rename`.";
+        let kind = fields.word("drift", about, "drift", DRIFTS);
+        // YAML takes the word for nothing at all.
+        let null = fields.is_null("drift").then_some(DriftKind::Null);
+        let field = fields.text("field", "The field; default: any, by the draw.");
         Some(Self {
-            kind: kind.unwrap_or(DriftKind::Rename),
-            field: raw.field.as_ref().map(|field| field.value.clone()),
+            kind: kind.or(null).unwrap_or(DriftKind::Rename),
+            field: field.map(|field| field.value),
         })
     }
 

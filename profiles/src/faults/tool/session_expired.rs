@@ -1,11 +1,9 @@
 //! `session_expired`: the MCP server has lost the session.
 
 use crate::dice::Dice;
-use crate::faults::mode::FaultMode;
+use crate::faults::mode::{FaultMode, Fields, Tools};
 use crate::matching::Touches;
 use crate::plan::{Answer, Plan, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
 
 /// Whatever is asked in the session.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,7 +13,7 @@ impl FaultMode for SessionExpired {
     const NAME: &'static str = "session_expired";
     const TOUCHES: Touches = Touches::Sessions;
 
-    fn read(_: &RawRule, _: &mut Reader) -> Option<Self> {
+    fn read(_: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
         Some(Self)
     }
 

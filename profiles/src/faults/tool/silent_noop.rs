@@ -5,10 +5,9 @@ use serde_json::{Map, Value, json};
 
 use super::answers::{reply, says, text};
 use crate::dice::Dice;
-use crate::faults::mode::FaultMode;
+use crate::faults::mode::{FaultMode, Fields, Tools};
 use crate::plan::{Answer, Plan, Reply, ToolAnswer, ToolSays, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
+use crate::profile::amounts::status;
 
 /// In these words; default `{"ok": true}`.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,12 +15,13 @@ pub struct SilentNoop(Reply);
 
 impl FaultMode for SilentNoop {
     const NAME: &'static str = "silent_noop";
-    const PARAMETERS: &'static [&'static str] = &["error_code", "payload"];
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        let status = reader.status("error_code", raw.error_code.as_ref(), 200);
-        let payload = raw.payload.as_ref().map(|payload| payload.value.clone());
-        let payload = payload.unwrap_or_else(|| json!({ "ok": true }));
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
+        let status = status(fields, "Status of the response; default 200.", 200);
+        let about = "What is answered: text, or any JSON value; default `{\"ok\": true}`.";
+        let payload = fields.any("payload", about);
+        let payload =
+            payload.map_or_else(|| json!({ "ok": true }), |payload| payload.value.to_json());
         Some(Self(reply(status.unwrap_or(StatusCode::OK), &payload)))
     }
 

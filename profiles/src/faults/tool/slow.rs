@@ -5,11 +5,9 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use crate::dice::Dice;
-use crate::faults::delay::{DELAY, Delay, Place};
-use crate::faults::mode::FaultMode;
+use crate::faults::delay::{Delay, Place};
+use crate::faults::mode::{FaultMode, Fields, Tools};
 use crate::plan::{Plan, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
 
 /// For so long, there; default 5,000 ms.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,11 +15,10 @@ pub struct Slow(Delay, Place);
 
 impl FaultMode for Slow {
     const NAME: &'static str = "slow";
-    const PARAMETERS: &'static [&'static str] = DELAY;
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        let delay = Delay::read(raw, reader, Duration::from_secs(5));
-        Some(Self(delay, Place::read(raw, reader)))
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
+        let delay = Delay::read(fields, Duration::from_secs(5));
+        Some(Self(delay, Place::read(fields)))
     }
 
     fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, dice: &mut Dice) -> Result<(), String> {

@@ -2,10 +2,8 @@
 
 use crate::dice::Dice;
 use crate::fault::ResultChange;
-use crate::faults::mode::{FaultMode, Told};
+use crate::faults::mode::{FaultMode, Fields, Told, Tools};
 use crate::plan::{Plan, Substitute, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
 
 /// What the tool said the last time.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,7 +13,7 @@ impl FaultMode for Stale {
     const NAME: &'static str = "stale";
     const TOLD: Option<Told<Self>> = Some(|_, _, _, _| ResultChange::Stale);
 
-    fn read(_: &RawRule, _: &mut Reader) -> Option<Self> {
+    fn read(_: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
         Some(Self)
     }
 

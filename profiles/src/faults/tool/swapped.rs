@@ -2,10 +2,8 @@
 
 use crate::dice::Dice;
 use crate::fault::ResultChange;
-use crate::faults::mode::{FaultMode, Told};
+use crate::faults::mode::{FaultMode, Fields, Told, Tools};
 use crate::plan::{Plan, Substitute, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
 
 /// What another call was told.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,7 +17,7 @@ impl FaultMode for Swapped {
         true
     }
 
-    fn read(_: &RawRule, _: &mut Reader) -> Option<Self> {
+    fn read(_: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
         Some(Self)
     }
 

@@ -6,11 +6,9 @@ use serde_json::{Map, Value};
 
 use crate::dice::Dice;
 use crate::fault::ResultChange;
-use crate::faults::delay::{Delay, HOLD};
-use crate::faults::mode::{FaultMode, Told};
+use crate::faults::delay::Delay;
+use crate::faults::mode::{FaultMode, Fields, Told, Tools};
 use crate::plan::{Answer, Plan, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
 
 /// For so long; default 30,000 ms.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,7 +16,6 @@ pub struct Timeout(Delay);
 
 impl FaultMode for Timeout {
     const NAME: &'static str = "timeout";
-    const PARAMETERS: &'static [&'static str] = HOLD;
     const TOLD: Option<Told<Self>> = Some(|Self(delay), _, _, dice| {
         let seconds = delay.draw(dice).as_secs_f64();
         ResultChange::Failure(format!(
@@ -26,8 +23,8 @@ impl FaultMode for Timeout {
         ))
     });
 
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        Some(Self(Delay::read(raw, reader, Duration::from_secs(30))))
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
+        Some(Self(Delay::read(fields, Duration::from_secs(30))))
     }
 
     fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, dice: &mut Dice) -> Result<(), String> {

@@ -4,10 +4,9 @@ use serde_json::{Map, Value, json};
 
 use crate::dice::{Dice, MILLION};
 use crate::fault::ResultChange;
-use crate::faults::mode::{FaultMode, Told};
+use crate::faults::mode::{FaultMode, Fields, Told, Tools};
 use crate::plan::{Amount, Edit, Plan, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
+use crate::profile::amounts::{count, share};
 
 /// So much is kept; default a half.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,20 +14,18 @@ pub struct Truncated(Amount);
 
 impl FaultMode for Truncated {
     const NAME: &'static str = "truncated";
-    const PARAMETERS: &'static [&'static str] = &["bytes", "ratio"];
     const TOLD: Option<Told<Self>> = Some(|Self(amount), _, _, _| ResultChange::Truncate(*amount));
 
     /// `bytes`, or `ratio` (default 0.5).
-    fn read(raw: &RawRule, reader: &mut Reader) -> Option<Self> {
-        if let (Some(_), Some(ratio)) = (&raw.bytes, &raw.ratio) {
+    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
+        let bytes = count(fields, "bytes", "Body bytes that are kept.", 0);
+        let about = "Share of the body that is kept, 0 to 1; default 0.5.";
+        let ratio = share(fields, "ratio", about);
+        if fields.has("bytes") && fields.has("ratio") {
             let message = "`bytes` and `ratio` exclude each other; keep one of them";
-            reader.error("ratio", ratio.position, message);
+            fields.error("ratio", message);
         }
-        let bytes = reader
-            .count("bytes", raw.bytes.as_ref(), 0)
-            .map(Amount::Bytes);
-        let ratio = reader.share("ratio", raw.ratio.as_ref()).map(Amount::Share);
-        let amount = bytes.or(ratio);
+        let amount = bytes.map(Amount::Bytes).or(ratio.map(Amount::Share));
         Some(Self(amount.unwrap_or(Amount::Share(MILLION / 2))))
     }
 

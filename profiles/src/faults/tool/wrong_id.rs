@@ -2,10 +2,8 @@
 
 use crate::dice::Dice;
 use crate::fault::McpEdit;
-use crate::faults::mode::FaultMode;
+use crate::faults::mode::{FaultMode, Fields, Tools};
 use crate::plan::{Edit, Plan, VerdictIndex};
-use crate::profile::raw::RawRule;
-use crate::profile::reader::Reader;
 
 /// An id that nobody asked under.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,7 +12,7 @@ pub struct WrongId;
 impl FaultMode for WrongId {
     const NAME: &'static str = "wrong_id";
 
-    fn read(_: &RawRule, _: &mut Reader) -> Option<Self> {
+    fn read(_: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
         Some(Self)
     }
 

@@ -309,8 +309,8 @@ fn notes_of(contract: &str, suite: &Suite) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use squall_documents::Variables;
     use squall_harness::suite;
-    use squall_profiles::variables::Variables;
 
     use super::*;
 

@@ -4,16 +4,16 @@ use std::fmt::{self, Display, Write as _};
 
 /// The way to what is being read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Pointer(String);
+pub(crate) struct Pointer(String);
 
 /// How far a pointer had come before a step.
 #[derive(Debug, Clone, Copy)]
 #[must_use = "what was entered is left again"]
-pub struct Before(usize);
+pub(crate) struct Before(usize);
 
 impl Pointer {
     /// Goes a step down, by a member's name or an item's number.
-    pub fn enter(&mut self, step: impl Display) -> Before {
+    pub(crate) fn enter(&mut self, step: impl Display) -> Before {
         let before = Before(self.0.len());
         self.0.push('/');
         // Writing to a string never fails.
@@ -22,28 +22,19 @@ impl Pointer {
     }
 
     /// Goes down by another pointer.
-    pub fn follow(&mut self, pointer: &str) -> Before {
+    pub(crate) fn follow(&mut self, pointer: &str) -> Before {
         let before = Before(self.0.len());
         self.0.push_str(pointer);
         before
     }
 
     /// Goes back up.
-    pub fn leave(&mut self, before: Before) {
+    pub(crate) fn leave(&mut self, before: Before) {
         self.0.truncate(before.0);
     }
 
-    /// The pointer to a field of what is being read; with no name, to that itself.
-    pub fn to(&self, field: &str) -> String {
-        let mut pointer = self.clone();
-        if !field.is_empty() {
-            let _ = pointer.enter(field);
-        }
-        pointer.0
-    }
-
     /// The pointer as a text.
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }
@@ -80,8 +71,6 @@ mod tests {
         let root = pointer.enter("a/~b");
         let first = pointer.enter(0);
         assert_eq!(pointer.as_str(), "/a~1~0b/0");
-        assert_eq!(pointer.to("x/y"), "/a~1~0b/0/x~1y");
-        assert_eq!(pointer.to(""), "/a~1~0b/0");
         assert_eq!(steps(pointer.as_str()).collect::<Vec<_>>(), ["a/~b", "0"]);
         pointer.leave(first);
         let other = pointer.follow("/c/1");

@@ -1,14 +1,9 @@
 //! `${VAR}` and `${VAR:-default}` in strings of local files.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::env::VarError;
 
-use serde_json::Value;
-
-use squall_journal::redact::Redactor;
-
-/// What the variables that a text names stand for. Their values are secret: see [`Redactor`].
+/// What the variables that a text names stand for. Their values are secret.
 #[derive(Clone, Copy)]
 pub enum Variables<'a> {
     /// A variable is an error: a document that somebody sent must not read this process's
@@ -53,6 +48,15 @@ pub fn mentions_variable(text: &str) -> bool {
 /// The default is used when the variable is unset or empty, as in a shell. The error is a sentence
 /// that names the variable.
 pub fn expand(text: &str, variables: Variables<'_>) -> Result<String, String> {
+    expand_noting(text, variables, &mut Expanded::default())
+}
+
+/// [`expand`]; `found` gets the variables that are set.
+pub(crate) fn expand_noting(
+    text: &str,
+    variables: Variables<'_>,
+    found: &mut Expanded,
+) -> Result<String, String> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(dollar) = rest.find('$') {
@@ -65,7 +69,7 @@ pub fn expand(text: &str, variables: Variables<'_>) -> Result<String, String> {
             let Some(end) = after.find('}') else {
                 return Err(format!("`{rest}` is not closed; write `${{NAME}}`"));
             };
-            expanded.push_str(&value(&after[..end], variables)?);
+            expanded.push_str(&value(&after[..end], variables, found)?);
             rest = &after[end + 1..];
         } else {
             expanded.push('$');
@@ -74,11 +78,6 @@ pub fn expand(text: &str, variables: Variables<'_>) -> Result<String, String> {
     }
     expanded.push_str(rest);
     Ok(expanded)
-}
-
-/// [`expand`], in every string of a document, names of members included.
-pub fn expand_document(value: &mut Value, variables: Variables<'_>) -> Result<(), String> {
-    each_string(value, &mut |text| expand(text, variables))
 }
 
 /// What the variables of a document stood for, by name. Printing it shows the names only.
@@ -91,9 +90,16 @@ impl Expanded {
         self.0.iter().map(|(name, value)| (&**name, &**value))
     }
 
-    /// The values, to be taken out of whatever is told.
-    pub fn redactor(&self) -> Redactor {
-        Redactor::with_values(self.0.values().cloned())
+    /// The values, which are secret.
+    pub fn values(&self) -> impl Iterator<Item = &str> {
+        self.0.values().map(String::as_str)
+    }
+
+    /// Adds those of another.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let others = other.0.iter();
+        self.0
+            .extend(others.map(|(name, value)| (name.clone(), value.clone())));
     }
 
     /// Whether no variable was looked up, or none was set.
@@ -108,57 +114,8 @@ impl std::fmt::Debug for Expanded {
     }
 }
 
-/// Hands `variables` on, and keeps what was looked up and set.
-pub(crate) fn recorded<T>(
-    variables: Variables<'_>,
-    read: impl FnOnce(Variables<'_>) -> T,
-) -> (T, Expanded) {
-    let found = RefCell::new(BTreeMap::new());
-    let keep = |name: &str, value: &Result<String, VarError>| {
-        if let Ok(value) = value {
-            found.borrow_mut().insert(name.to_owned(), value.clone());
-        }
-    };
-    let read = match variables {
-        Variables::Refused => read(Variables::Refused),
-        Variables::From(lookup) => read(Variables::From(&|name| {
-            let value = lookup(name);
-            keep(name, &value);
-            value
-        })),
-        Variables::Listed(lookup) => read(Variables::Listed(&|name| {
-            let value = lookup(name)?;
-            keep(name, &value);
-            Some(value)
-        })),
-    };
-    (read, Expanded(found.into_inner()))
-}
-
-fn each_string<E>(
-    value: &mut Value,
-    replace: &mut impl FnMut(&str) -> Result<String, E>,
-) -> Result<(), E> {
-    match value {
-        Value::String(text) => *text = replace(text)?,
-        Value::Array(items) => {
-            for item in items {
-                each_string(item, replace)?;
-            }
-        }
-        Value::Object(members) => {
-            for (name, mut member) in std::mem::take(members) {
-                each_string(&mut member, replace)?;
-                members.insert(replace(&name)?, member);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-    Ok(())
-}
-
 /// What stands for the inside of one pair of braces.
-fn value(inside: &str, variables: Variables<'_>) -> Result<String, String> {
+fn value(inside: &str, variables: Variables<'_>, seen: &mut Expanded) -> Result<String, String> {
     let (name, default) = match inside.split_once(":-") {
         Some((name, default)) => (name, Some(default)),
         None => (inside, None),
@@ -183,6 +140,9 @@ fn value(inside: &str, variables: Variables<'_>) -> Result<String, String> {
              `$${{{inside}}}` for the text itself"
         ));
     };
+    if let Ok(value) = &found {
+        seen.0.insert(name.to_owned(), value.clone());
+    }
     match (found, default) {
         (Ok(value), None) => Ok(value),
         (Ok(value), Some(_)) if !value.is_empty() => Ok(value),
@@ -253,9 +213,8 @@ mod tests {
     #[test]
     fn a_document_that_was_sent_names_listed_variables_only() {
         let listed = |name: &str| (name != "HOST").then(|| table(name));
-        let (expanded, kept) = recorded(Variables::Listed(&listed), |variables| {
-            expand("${EMPTY}${NOPE:-x}", variables)
-        });
+        let mut kept = Expanded::default();
+        let expanded = expand_noting("${EMPTY}${NOPE:-x}", Variables::Listed(&listed), &mut kept);
         assert_eq!(expanded.unwrap(), "x");
         assert_eq!(kept.iter().collect::<Vec<_>>(), [("EMPTY", "")]);
         for (written, said) in [
@@ -268,20 +227,13 @@ mod tests {
     }
 
     #[test]
-    fn a_document_is_expanded_in_every_string() {
-        let mut document =
-            serde_json::json!({ "${HOST}": ["$${HOST}", 1, null, { "a": "x${HOST}" }] });
-        expand_document(&mut document, Variables::From(&table)).unwrap();
-        let expanded =
-            serde_json::json!({ "api.example": ["${HOST}", 1, null, { "a": "xapi.example" }] });
-        assert_eq!(document, expanded);
-    }
-
-    #[test]
     fn what_was_looked_up_is_kept_and_not_printed() {
-        let (text, expanded) = recorded(Variables::From(&table), |variables| {
-            expand("${HOST} ${NOPE:-x} ${EMPTY}", variables)
-        });
+        let mut expanded = Expanded::default();
+        let text = expand_noting(
+            "${HOST} ${NOPE:-x} ${EMPTY}",
+            Variables::From(&table),
+            &mut expanded,
+        );
         assert_eq!(text.unwrap(), "api.example x ");
         let found: Vec<_> = expanded.iter().collect();
         assert_eq!(found, [("EMPTY", ""), ("HOST", "api.example")]);

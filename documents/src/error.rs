@@ -1,4 +1,4 @@
-//! What is wrong with a profile, and where.
+//! What is wrong with a document, and where.
 
 use std::fmt;
 
@@ -11,11 +11,11 @@ pub struct Position {
     pub column: u32,
 }
 
-/// One thing wrong with a profile: where, what was found, what is allowed, and the nearest valid
+/// One thing wrong with a document: where, what was found, what is allowed, and the nearest valid
 /// word where there is one. `Display` gives `file:line:column: message`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProfileError {
-    /// The file as it was named to [`crate::profile::parse`].
+pub struct DocumentError {
+    /// The file as it was named when it was read; empty for what is in no file.
     pub file: String,
     /// Where in the file.
     pub position: Position,
@@ -25,9 +25,9 @@ pub struct ProfileError {
     pub message: String,
 }
 
-impl ProfileError {
+impl DocumentError {
     /// An error about a file as a whole, or about something that is in no file.
-    pub(crate) fn whole(file: &str, message: impl Into<String>) -> Self {
+    pub fn whole(file: &str, message: impl Into<String>) -> Self {
         Self {
             file: file.to_owned(),
             position: Position::default(),
@@ -37,18 +37,18 @@ impl ProfileError {
     }
 }
 
-impl fmt::Display for ProfileError {
+impl fmt::Display for DocumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Position { line, column } = self.position;
-        if line == 0 {
-            write!(f, "{}: {}", self.file, self.message)
-        } else {
-            write!(f, "{}:{line}:{column}: {}", self.file, self.message)
+        match (self.file.as_str(), line) {
+            ("", 0) => f.write_str(&self.message),
+            (file, 0) => write!(f, "{file}: {}", self.message),
+            (file, _) => write!(f, "{file}:{line}:{column}: {}", self.message),
         }
     }
 }
 
-impl std::error::Error for ProfileError {}
+impl std::error::Error for DocumentError {}
 
 /// Most errors that are reported of one document.
 const MOST: usize = 100;
@@ -57,7 +57,7 @@ const LONGEST: usize = 4_000;
 
 /// Adds an error to those of a document, while there are not enough of them. Messages and pointers that
 /// repeat much of the document are cut.
-pub fn note(errors: &mut Vec<ProfileError>, mut error: ProfileError) {
+pub(crate) fn note(errors: &mut Vec<DocumentError>, mut error: DocumentError) {
     if is_full(errors) {
         return;
     }
@@ -76,7 +76,7 @@ pub fn note(errors: &mut Vec<ProfileError>, mut error: ProfileError) {
 }
 
 /// Whether no more errors are reported of a document with these.
-pub fn is_full(errors: &[ProfileError]) -> bool {
+pub(crate) fn is_full(errors: &[DocumentError]) -> bool {
     errors.len() >= MOST
 }
 
@@ -148,7 +148,7 @@ mod tests {
     fn enough_errors_are_reported_and_no_more() {
         let mut errors = Vec::new();
         for _ in 0..MOST + 5 {
-            note(&mut errors, ProfileError::whole("f", "ü".repeat(LONGEST)));
+            note(&mut errors, DocumentError::whole("f", "ü".repeat(LONGEST)));
         }
         assert_eq!(errors.len(), MOST);
         assert!(errors[0].message.ends_with("ü…"));

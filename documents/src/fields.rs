@@ -1,0 +1,382 @@
+//! A map, field by field.
+
+use std::ops::RangeInclusive;
+
+use serde_json::{Map, Value, json};
+
+use crate::error::{self, Position};
+use crate::reader::Reader;
+use crate::schema;
+use crate::tree::{At, Tree};
+use crate::value::ValueReader;
+
+/// Longest list of allowed fields that a message has.
+const LISTED: usize = 20;
+
+/// A map that is read. Each field is asked for with its name and, for the schema, what it is for.
+#[derive(Debug)]
+pub struct Fields<'r, 'd> {
+    /// Keeps what is wrong.
+    pub reader: &'r mut Reader,
+    /// Where the map begins.
+    pub position: Position,
+    members: &'d [(At<String>, At<Tree>)],
+    asked: Vec<&'static str>,
+    leaves_others: bool,
+    described: Option<Description>,
+}
+
+/// What a description says of a map.
+#[derive(Debug, Default)]
+struct Description {
+    properties: Map<String, Value>,
+    required: Vec<&'static str>,
+    /// Of these at least one.
+    one_of: &'static [&'static str],
+    /// What depends on a word, and how many fields were asked for before.
+    cases: Vec<Value>,
+    common: Option<usize>,
+    /// Further keywords.
+    more: Map<String, Value>,
+}
+
+impl<'r, 'd> Fields<'r, 'd> {
+    pub(crate) fn of(
+        reader: &'r mut Reader,
+        position: Position,
+        members: &'d [(At<String>, At<Tree>)],
+    ) -> Self {
+        Self {
+            reader,
+            position,
+            members,
+            asked: Vec::with_capacity(16),
+            leaves_others: false,
+            described: None,
+        }
+    }
+
+    pub(crate) fn described(reader: &'r mut Reader) -> Self {
+        Self {
+            described: Some(Description::default()),
+            ..Self::of(reader, Position::default(), &[])
+        }
+    }
+
+    /// The names that `read` asks for.
+    pub fn asked(read: impl FnOnce(&mut Fields<'_, 'd>)) -> Vec<&'static str> {
+        let mut reader = Reader::describing();
+        let mut fields = Fields::described(&mut reader);
+        read(&mut fields);
+        fields.asked
+    }
+
+    pub(crate) fn schema(self) -> Value {
+        let described = self.described.unwrap_or_default();
+        let mut schema = json!({
+            "type": "object",
+            "properties": described.properties,
+            "required": described.required,
+            "additionalProperties": false,
+        });
+        if !described.cases.is_empty() {
+            schema["allOf"] = Value::Array(described.cases);
+        }
+        for (keyword, value) in described.more {
+            schema[keyword] = value;
+        }
+        schema
+    }
+
+    /// In a description: what is read where `field` is `word`. What `read` asks for, and what of the `others`, is
+    /// allowed then beside what is asked for before any case; what it requires is required then.
+    pub fn describe_case(
+        &mut self,
+        field: &str,
+        word: &str,
+        others: &[&str],
+        read: impl FnOnce(&mut Self),
+    ) {
+        let Some(described) = &mut self.described else {
+            return;
+        };
+        let (asked, required) = (self.asked.len(), described.required.len());
+        let common = *described.common.get_or_insert(asked);
+        read(self);
+        let common = self.asked[..common].iter();
+        let allowed = common.chain(&self.asked[asked..]).chain(others);
+        let allowed: Vec<_> = allowed.copied().collect();
+        if let Some(described) = &mut self.described {
+            let required = described.required.split_off(required);
+            let mut case = json!({
+                "if": { "properties": { field: { "const": word } }, "required": [field] },
+                "then": { "propertyNames": { "enum": allowed }, "required": required },
+            });
+            let one_of = std::mem::take(&mut described.one_of);
+            if !one_of.is_empty() {
+                let one_of = one_of.iter().map(|name| json!({ "required": [name] }));
+                case["then"]["anyOf"] = one_of.collect();
+            }
+            described.cases.push(case);
+        }
+    }
+
+    /// Adds keywords to the schema of the map.
+    pub fn add_to_schema(&mut self, keywords: impl FnOnce() -> Map<String, Value>) {
+        if let Some(described) = &mut self.described {
+            described.more.extend(keywords());
+        }
+    }
+
+    fn member(&self, name: &str) -> Option<&'d (At<String>, At<Tree>)> {
+        self.members.iter().find(|(found, _)| found.value == name)
+    }
+
+    /// Reads a field; `null` is as good as absent.
+    pub fn field<T>(
+        &mut self,
+        name: &'static str,
+        about: &str,
+        read: impl FnOnce(&mut ValueReader<'_, 'd>) -> Option<T>,
+    ) -> Option<T> {
+        self.asked.push(name);
+        if let Some(described) = &mut self.described {
+            read(&mut ValueReader::described(self.reader));
+            let schema = self.reader.schema.take();
+            schema::property(&mut described.properties, name, about, schema);
+            return None;
+        }
+        let node = self.node(name)?;
+        self.reader
+            .below(name, |reader| read(&mut ValueReader::of(reader, node)))
+    }
+
+    /// The node of a field that need not be one that is asked for; `null` is as good as absent.
+    pub fn node(&self, name: &str) -> Option<&'d At<Tree>> {
+        let (_, node) = self.member(name)?;
+        (node.value != Tree::Null).then_some(node)
+    }
+
+    /// Whether a field is there, which need not be one that is asked for.
+    pub fn has(&self, name: &str) -> bool {
+        self.node(name).is_some()
+    }
+
+    /// Whether the map has no member.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Whether a field is `null`.
+    pub fn is_null(&self, name: &str) -> bool {
+        let member = self.member(name);
+        member.is_some_and(|(_, node)| node.value == Tree::Null)
+    }
+
+    /// The text of a field that need not be one that is asked for.
+    pub fn glance(&self, name: &str) -> Option<&'d str> {
+        match &self.node(name)?.value {
+            Tree::Scalar { text, .. } => Some(text),
+            Tree::Null | Tree::List(_) | Tree::Map(_) => None,
+        }
+    }
+
+    /// Notes an error about the value of a field, or about the map where it is not there.
+    pub fn error(&mut self, name: &str, message: impl Into<String>) {
+        let position = self.member(name).map(|(_, node)| node.position);
+        let position = position.unwrap_or(self.position);
+        self.reader
+            .below(name, |reader| reader.error(position, message));
+    }
+
+    /// Notes that a field has another value than is allowed.
+    pub fn misplaced(&mut self, name: &str, allowed: &str) {
+        if let Some(node) = self.node(name) {
+            self.reader.below(name, |reader| {
+                reader.misplaced::<()>(node.position, allowed)
+            });
+        }
+    }
+
+    /// Notes an error about the name of a field.
+    pub fn error_at_name(&mut self, name: &At<String>, message: impl Into<String>) {
+        self.reader
+            .below(&name.value, |reader| reader.error(name.position, message));
+    }
+
+    /// Notes what is allowed and odd about a field.
+    pub fn note(&mut self, name: &str, message: impl Into<String>) {
+        let position = self.member(name).map(|(name, _)| name.position);
+        let position = position.unwrap_or(self.position);
+        self.reader
+            .below(name, |reader| reader.note(position, message));
+    }
+
+    /// Notes that a field is missing; `what` says what to write.
+    pub fn missing(&mut self, name: &str, what: &str) {
+        let message = format!("`{name}` is missing; write {what}");
+        self.reader.error(self.position, message);
+    }
+
+    /// A field that has to be there; `what` says what to write.
+    pub fn require(&mut self, name: &'static str, what: &str) {
+        if let Some(described) = &mut self.described {
+            described.required.push(name);
+        } else if !self.has(name) {
+            self.missing(name, what);
+        }
+    }
+
+    /// What is written, variables expanded, without what is `null`.
+    pub fn to_json(&self) -> Map<String, Value> {
+        let written = self
+            .members
+            .iter()
+            .filter(|(_, node)| node.value != Tree::Null);
+        let written = written.map(|(name, node)| (name.value.clone(), node.value.to_json()));
+        written.collect()
+    }
+
+    /// Those of the fields that are there, as a map of their own.
+    pub fn part(&self, names: &[&str]) -> At<Tree> {
+        let members = self.members.iter().filter(|(name, node)| {
+            names.contains(&name.value.as_str()) && node.value != Tree::Null
+        });
+        At {
+            value: Tree::Map(members.cloned().collect()),
+            position: self.position,
+        }
+    }
+
+    /// Whether one of the fields is there, as has to be; what is missing is left to be reported.
+    pub fn require_one_of(&mut self, names: &'static [&'static str]) -> bool {
+        if let Some(described) = &mut self.described {
+            described.one_of = names;
+        }
+        names.is_empty() || names.iter().any(|name| self.has(name))
+    }
+
+    /// Names that are there and were not asked for.
+    pub fn others(&self) -> Vec<&'d At<String>> {
+        let names = self.members.iter().map(|(name, _)| name);
+        names
+            .filter(|name| !self.asked.contains(&name.value.as_str()))
+            .collect()
+    }
+
+    /// Ignores fields that were not asked for: what is wrong with them is reported already.
+    pub fn leave_others(&mut self) {
+        self.leaves_others = true;
+    }
+
+    pub(crate) fn refuse_others(&mut self) {
+        let others = self.others();
+        if self.leaves_others || others.is_empty() {
+            return;
+        }
+        let mut known: Vec<_> = Vec::with_capacity(self.asked.len());
+        for name in &self.asked {
+            if !known.contains(name) {
+                known.push(*name);
+            }
+        }
+        for name in others {
+            let names = known.iter().copied();
+            let rest = if known.len() <= LISTED {
+                error::allowed(&name.value, names)
+            } else {
+                error::did_you_mean(&name.value, names)
+            };
+            self.error_at_name(name, format!("unknown field `{}`{rest}", name.value));
+        }
+    }
+
+    /// Anything.
+    pub fn any(&mut self, name: &'static str, about: &str) -> Option<&'d At<Tree>> {
+        self.field(name, about, |value| value.any())
+    }
+
+    /// A text; numbers and flags are taken for one.
+    pub fn text(&mut self, name: &'static str, about: &str) -> Option<At<String>> {
+        self.field(name, about, |value| value.text())
+    }
+
+    /// A text that is more than blanks.
+    pub fn words(&mut self, name: &'static str, about: &str) -> Option<At<String>> {
+        self.field(name, about, |value| value.words())
+    }
+
+    /// The name of something, for everybody to see.
+    pub fn name(&mut self, name: &'static str, about: &str) -> Option<At<String>> {
+        self.field(name, about, |value| value.name())
+    }
+
+    /// A text that `parse` reads, or else says what is wrong with.
+    pub fn parsed<T>(
+        &mut self,
+        name: &'static str,
+        about: &str,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        self.field(name, about, |value| value.parsed(parse))
+    }
+
+    /// `true` or `false`.
+    pub fn flag(&mut self, name: &'static str, about: &str) -> Option<bool> {
+        self.field(name, about, |value| value.flag())
+    }
+
+    /// A whole number in a range; `unit` follows it in messages.
+    pub fn whole(
+        &mut self,
+        name: &'static str,
+        about: &str,
+        range: RangeInclusive<u64>,
+        unit: &str,
+    ) -> Option<u64> {
+        self.field(name, about, |value| value.whole(range, unit))
+    }
+
+    /// A number in a range; `unit` follows it in messages.
+    pub fn real(
+        &mut self,
+        name: &'static str,
+        about: &str,
+        range: RangeInclusive<f64>,
+        unit: &str,
+    ) -> Option<f64> {
+        self.field(name, about, |value| value.real(range, unit))
+    }
+
+    /// One of a few words; case does not count. `what` names them in messages.
+    pub fn word<T: Clone>(
+        &mut self,
+        name: &'static str,
+        about: &str,
+        what: &str,
+        allowed: &[(&str, T)],
+    ) -> Option<T> {
+        self.field(name, about, |value| value.word(what, allowed))
+    }
+
+    /// One text or a list of them, at least one; `what` names one in messages.
+    pub fn texts(
+        &mut self,
+        name: &'static str,
+        about: &str,
+        what: &str,
+    ) -> Option<Vec<At<String>>> {
+        self.field(name, about, |value| value.texts(what))
+    }
+
+    /// A map of fields; `what` says in messages what it is.
+    pub fn block<T>(
+        &mut self,
+        name: &'static str,
+        about: &str,
+        what: &str,
+        read: impl FnOnce(&mut Fields<'_, 'd>) -> Option<T>,
+    ) -> Option<T> {
+        self.field(name, about, |value| value.fields(what, read))
+    }
+}

@@ -1,0 +1,33 @@
+//! Documents that people and programs write: configuration, profiles, suites, replay sessions, bodies of API requests.
+//!
+//! ```text
+//! text ──▶ Tree, every node with its position ──▶ variables expanded ──▶ Reader ──▶ types, or every error
+//! ```
+//!
+//! A map is read field by field ([`Fields`]): the fields that a read function asks for are the fields that are
+//! allowed. [`describe`] runs the same function without a document and gives the JSON Schema. So a read function asks
+//! for all of its fields before it returns.
+
+pub mod duration;
+mod error;
+mod fields;
+mod limits;
+mod pointer;
+mod reader;
+mod schema;
+mod source;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod value;
+pub mod variables;
+
+pub use self::error::{DocumentError, Position, allowed, did_you_mean, nearest, words};
+pub use self::fields::Fields;
+pub use self::limits::{Limited, Limits, OverLimit};
+pub use self::reader::Reader;
+pub use self::schema::describe;
+pub use self::source::Source;
+pub use self::tree::{At, ScalarKind, Tree, over_budget, parse};
+pub use self::value::{Kind, ValueReader};
+pub use self::variables::{Expanded, Variables};

@@ -1,0 +1,153 @@
+//! The JSON Schema that follows from what is read.
+
+use serde_json::{Map, Value, json};
+
+use crate::reader::Reader;
+use crate::value::ValueReader;
+
+/// The JSON Schema (draft 2020-12) of the documents that `read` reads: it is run without one.
+pub fn describe<T>(
+    title: &str,
+    about: &str,
+    read: impl FnOnce(&mut ValueReader<'_, 'static>) -> Option<T>,
+) -> Value {
+    let mut reader = Reader::describing();
+    read(&mut ValueReader::described(&mut reader));
+    let mut schema = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": title,
+        "description": about,
+    });
+    if let (Some(schema), Value::Object(read)) = (schema.as_object_mut(), reader.schema) {
+        schema.extend(read);
+    }
+    if let Some(definitions) = reader.definitions.filter(|all| !all.is_empty()) {
+        schema["$defs"] = Value::Object(definitions);
+    }
+    schema
+}
+
+/// Adds a property. One that is asked for more than once is either.
+pub(crate) fn property(
+    properties: &mut Map<String, Value>,
+    name: &str,
+    about: &str,
+    schema: Value,
+) {
+    let property = properties.entry(name).or_insert_with(|| {
+        let mut property = json!({ "anyOf": [{ "type": "null" }] });
+        if !about.is_empty() {
+            property["description"] = json!(about);
+        }
+        property
+    });
+    let Some(known) = property["anyOf"].as_array_mut() else {
+        return;
+    };
+    let schemas = match schema {
+        Value::Object(mut keywords) if keywords.len() == 1 && keywords.contains_key("anyOf") => {
+            keywords["anyOf"].as_array_mut().map(std::mem::take)
+        }
+        other => Some(vec![other]),
+    };
+    for schema in schemas.unwrap_or_default() {
+        if !known.contains(&schema) {
+            known.insert(known.len() - 1, schema);
+        }
+    }
+}
+
+pub(crate) fn any() -> Value {
+    json!({})
+}
+
+pub(crate) fn reference(name: &str) -> Value {
+    json!({ "$ref": format!("#/$defs/{name}") })
+}
+
+pub(crate) fn either(schemas: &[Value]) -> Value {
+    json!({ "anyOf": schemas })
+}
+
+pub(crate) fn list(items: &Value, least: usize) -> Value {
+    let mut schema = json!({ "type": "array", "items": items });
+    if least > 0 {
+        schema["minItems"] = json!(least);
+    }
+    schema
+}
+
+pub(crate) fn pairs(values: &Value) -> Value {
+    json!({ "type": "object", "additionalProperties": values })
+}
+
+/// Numbers and flags are taken for texts.
+pub(crate) fn text() -> Value {
+    json!({ "type": ["string", "number", "boolean"] })
+}
+
+/// A text that no number or flag is taken for.
+pub(crate) fn exact_text() -> Value {
+    json!({ "type": "string" })
+}
+
+/// A text that is more than blanks.
+pub(crate) fn words() -> Value {
+    let mut schema = text();
+    schema["pattern"] = json!(r"\S");
+    schema
+}
+
+/// One of these words, however it is capitalised.
+pub(crate) fn word<'w>(words: impl Iterator<Item = &'w str>) -> Value {
+    let words: Vec<_> = words.collect();
+    let any_case = |word: &&str| -> String {
+        let letters = word.chars().map(|letter| {
+            let (lower, upper) = (letter.to_ascii_lowercase(), letter.to_ascii_uppercase());
+            if lower == upper {
+                letter.to_string()
+            } else {
+                format!("[{lower}{upper}]")
+            }
+        });
+        letters.collect()
+    };
+    let patterns: Vec<_> = words.iter().map(any_case).collect();
+    let pattern = format!("^({})$", patterns.join("|"));
+    json!({
+        "anyOf": [
+            { "enum": words },
+            { "type": "string", "pattern": pattern },
+            variable(),
+        ],
+    })
+}
+
+pub(crate) fn flag() -> Value {
+    or_variable(json!({ "type": "boolean" }))
+}
+
+pub(crate) fn whole(least: u64, most: u64) -> Value {
+    let mut schema = json!({ "type": "integer", "minimum": least });
+    if most < u64::MAX {
+        schema["maximum"] = json!(most);
+    }
+    or_variable(schema)
+}
+
+pub(crate) fn real(least: f64, most: f64) -> Value {
+    let mut schema = json!({ "type": "number", "minimum": least });
+    if most < f64::MAX {
+        schema["maximum"] = json!(most);
+    }
+    or_variable(schema)
+}
+
+/// A variable may stand for it.
+fn or_variable(schema: Value) -> Value {
+    either(&[schema, variable()])
+}
+
+fn variable() -> Value {
+    json!({ "type": "string", "pattern": r"\$\{" })
+}

@@ -1,0 +1,125 @@
+//! The text of a document: one file, or several laid one behind the other.
+
+use std::sync::Arc;
+
+use crate::error::{DocumentError, Position};
+
+/// What a document was read from. Lines are counted on from file to file.
+#[derive(Debug, Clone)]
+pub struct Source {
+    text: String,
+    /// The first line of each file, and its name.
+    files: Vec<(u32, Arc<str>)>,
+}
+
+impl Source {
+    /// One file.
+    pub fn new(file: &str, text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            files: vec![(1, file.into())],
+        }
+    }
+
+    /// All of the text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Lays a file behind the others; gives how many lines there were before.
+    pub fn add(&mut self, file: &str, text: &str) -> u32 {
+        if !self.text.ends_with('\n') {
+            self.text.push('\n');
+        }
+        let before = self.text.bytes().filter(|byte| *byte == b'\n').count();
+        let before = u32::try_from(before).unwrap_or(u32::MAX);
+        self.files.push((before.saturating_add(1), file.into()));
+        self.text.push_str(text);
+        before
+    }
+
+    /// The file that a position is in, and the position there.
+    pub fn place(&self, position: Position) -> (&Arc<str>, Position) {
+        let begins_before = |(first, _): &&(u32, Arc<str>)| *first <= position.line;
+        let (first, file) = self
+            .files
+            .iter()
+            .rev()
+            .find(begins_before)
+            .unwrap_or(&self.files[0]);
+        let line = position.line.saturating_sub(first.saturating_sub(1));
+        (file, Position { line, ..position })
+    }
+
+    /// The error with the file that its position is in, and the position there.
+    #[must_use]
+    pub fn placed(&self, error: DocumentError) -> DocumentError {
+        let (file, position) = self.place(error.position);
+        DocumentError {
+            file: file.to_string(),
+            position,
+            ..error
+        }
+    }
+
+    /// What is written at a position, up to the end of the value or the line, at most 40 characters.
+    pub(crate) fn found_at(&self, position: Position) -> String {
+        found_at(&self.text, position)
+    }
+}
+
+/// What stands at a place, up to the end of the value or the line.
+pub(crate) fn found_at(text: &str, position: Position) -> String {
+    let line = text
+        .lines()
+        .nth(position.line.saturating_sub(1) as usize)
+        .unwrap_or_default();
+    let rest: String = line
+        .chars()
+        .skip(position.column.saturating_sub(1) as usize)
+        .collect();
+    let end = quoted(&rest).unwrap_or_else(|| plain(&rest));
+    let found = rest[..end].trim();
+    match found.char_indices().nth(40) {
+        Some((end, _)) => format!("{}…", &found[..end]),
+        None => found.to_owned(),
+    }
+}
+
+/// Where a scalar in quotes ends, behind its closing one.
+fn quoted(text: &str) -> Option<usize> {
+    let quote = text
+        .chars()
+        .next()
+        .filter(|first| ['"', '\''].contains(first))?;
+    let mut letters = text.char_indices().skip(1).peekable();
+    while let Some((at, letter)) = letters.next() {
+        let next = letters.peek().map(|(_, next)| *next);
+        match letter {
+            '\\' if quote == '"' => drop(letters.next()),
+            '\'' if quote == '\'' && next == Some('\'') => drop(letters.next()),
+            _ if letter == quote => return Some(at + 1),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Where anything else ends, as far as one line tells.
+fn plain(text: &str) -> usize {
+    let mut depth = 0;
+    let end = text.char_indices().find_map(|(at, letter)| match letter {
+        '[' | '{' => {
+            depth += 1;
+            None
+        }
+        ']' | '}' if depth > 1 => {
+            depth -= 1;
+            None
+        }
+        ']' | '}' if depth == 1 => Some(at + 1),
+        ',' | ']' | '}' | '#' if depth == 0 => Some(at),
+        _ => None,
+    });
+    end.unwrap_or(text.len())
+}

@@ -1,0 +1,496 @@
+//! One value of a document: what it may be.
+
+use std::ops::RangeInclusive;
+
+use serde_json::Value;
+
+use crate::error::{self, Position};
+use crate::fields::Fields;
+use crate::reader::Reader;
+use crate::schema;
+use crate::tree::{At, ScalarKind, Tree};
+
+/// Reads the value at one place. In a description there is none: each method then gives `None` and leaves its schema.
+#[derive(Debug)]
+pub struct ValueReader<'r, 'd> {
+    /// Keeps what is wrong.
+    pub reader: &'r mut Reader,
+    node: Option<&'d At<Tree>>,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A text, a number or a flag.
+    Scalar,
+    /// A list.
+    List,
+    /// A map.
+    Map,
+}
+
+/// From here on a greatest whole number is not shown: doubles do not hold more.
+const UNBOUNDED: u64 = 1 << 53;
+
+/// The name of a member in a description.
+static NO_NAME: At<String> = At {
+    value: String::new(),
+    position: Position { line: 0, column: 0 },
+};
+
+impl<'r, 'd> ValueReader<'r, 'd> {
+    /// Reads a node.
+    pub fn of(reader: &'r mut Reader, node: &'d At<Tree>) -> Self {
+        Self {
+            reader,
+            node: Some(node),
+        }
+    }
+
+    pub(crate) fn described(reader: &'r mut Reader) -> Self {
+        Self { reader, node: None }
+    }
+
+    /// The node; in a description `None`.
+    pub fn node(&self) -> Option<&'d At<Tree>> {
+        self.node
+    }
+
+    /// Where it begins.
+    pub fn position(&self) -> Position {
+        self.node.map(|node| node.position).unwrap_or_default()
+    }
+
+    /// Notes an error about it.
+    pub fn error(&mut self, message: impl Into<String>) {
+        let position = self.position();
+        self.reader.error(position, message);
+    }
+
+    /// What it is.
+    fn kind(&self) -> Option<Kind> {
+        match self.node?.value {
+            Tree::Null => None,
+            Tree::Scalar { .. } => Some(Kind::Scalar),
+            Tree::List(_) => Some(Kind::List),
+            Tree::Map(_) => Some(Kind::Map),
+        }
+    }
+
+    /// Anything.
+    pub fn any(&mut self) -> Option<&'d At<Tree>> {
+        match self.node {
+            Some(node) => Some(node),
+            None => self.reader.describe(schema::any()),
+        }
+    }
+
+    /// What `read` reads; in a description this schema.
+    pub fn with_schema<T>(
+        &mut self,
+        schema: impl FnOnce() -> Value,
+        read: impl FnOnce(&mut Self) -> Option<T>,
+    ) -> Option<T> {
+        match self.node {
+            Some(_) => read(self),
+            None => self.reader.describe(schema()),
+        }
+    }
+
+    /// What `read` reads; in a description a reference to its schema, under this name.
+    pub fn named<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&mut ValueReader<'_, 'd>) -> Option<T>,
+    ) -> Option<T> {
+        let Some(definitions) = &mut self.reader.definitions else {
+            return read(self);
+        };
+        if !definitions.contains_key(name) {
+            definitions.insert(name.to_owned(), Value::Null);
+            read(self);
+            let schema = self.reader.schema.take();
+            if let Some(definitions) = &mut self.reader.definitions {
+                definitions.insert(name.to_owned(), schema);
+            }
+        }
+        self.reader.describe(schema::reference(name))
+    }
+
+    /// A text; numbers and flags are taken for one.
+    pub fn text(&mut self) -> Option<At<String>> {
+        let Some(node) = self.node else {
+            return self.reader.describe(schema::text());
+        };
+        let Tree::Scalar { text, .. } = &node.value else {
+            return self.reader.misplaced(node.position, "a text");
+        };
+        Some(At {
+            value: text.clone(),
+            position: node.position,
+        })
+    }
+
+    /// A text that no number or flag is taken for: what is written is what somebody reads.
+    pub fn exact_text(&mut self) -> Option<At<String>> {
+        let Some(node) = self.node else {
+            return self.reader.describe(schema::exact_text());
+        };
+        if let Tree::Scalar {
+            kind: ScalarKind::Number | ScalarKind::Flag,
+            ..
+        } = node.value
+        {
+            let found = self.reader.shown(node.position);
+            self.error(format!(
+                "found `{found}`, allowed is a text; write `\"{found}\"`"
+            ));
+            return None;
+        }
+        self.text()
+    }
+
+    /// A text that is more than blanks.
+    pub fn words(&mut self) -> Option<At<String>> {
+        if self.node.is_none() {
+            return self.reader.describe(schema::words());
+        }
+        let text = self.text()?;
+        if text.value.trim().is_empty() {
+            self.reader
+                .error(text.position, "this is empty; write a text");
+            return None;
+        }
+        Some(text)
+    }
+
+    /// The name of something. Names are shown everywhere: values of variables are taken out.
+    pub fn name(&mut self) -> Option<At<String>> {
+        let mut name = self.words()?;
+        self.reader.hide(&mut name.value);
+        Some(name)
+    }
+
+    /// A text that `parse` reads, or else says what is wrong with.
+    pub fn parsed<T>(&mut self, parse: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
+        let text = self.text()?;
+        let parsed = parse(&text.value);
+        parsed
+            .map_err(|message| self.reader.error(text.position, message))
+            .ok()
+    }
+
+    fn number(&mut self, allowed: &str) -> Option<(f64, &'d str)> {
+        let node = self.node?;
+        let Tree::Scalar { text, kind } = &node.value else {
+            return self.reader.misplaced(node.position, allowed);
+        };
+        let text = text.trim();
+        let number = text.parse::<f64>().ok();
+        let number = number.filter(|number| number.is_finite());
+        let is_variable = self.reader.has_variable(node.position);
+        let message = match (kind, number) {
+            (ScalarKind::Number, Some(number)) => return Some((number, text)),
+            (ScalarKind::Text, Some(number)) if is_variable => {
+                self.reader.is_plain(node.position);
+                return Some((number, text));
+            }
+            (ScalarKind::Text, Some(_)) if !text.contains(['e', 'E', 'n', 'N']) => {
+                format!("found the text `\"{text}\"`, allowed is {allowed}; write `{text}`")
+            }
+            _ if is_variable => {
+                let found = self.reader.shown(node.position);
+                format!("`{found}` does not stand for what is allowed here, {allowed}")
+            }
+            _ => return self.reader.misplaced(node.position, allowed),
+        };
+        self.reader.error(node.position, message);
+        None
+    }
+
+    /// A whole number in a range; `unit` follows it in messages.
+    pub fn whole(&mut self, range: RangeInclusive<u64>, unit: &str) -> Option<u64> {
+        let (least, most) = (*range.start(), *range.end());
+        let Some(node) = self.node else {
+            return self.reader.describe(schema::whole(least, most));
+        };
+        let allowed = if most >= UNBOUNDED {
+            format!("a whole number of at least {least}{unit}")
+        } else {
+            format!("a whole number from {least} to {most}{unit}")
+        };
+        let (number, text) = self.number(&allowed)?;
+        let whole = text.parse().ok().filter(|whole| range.contains(whole));
+        if whole.is_none() {
+            let found = self.reader.shown(node.position);
+            let instead = instead(number, &range, unit);
+            let message = format!("found `{found}`, allowed is {allowed}{instead}");
+            self.reader.error(node.position, message);
+        }
+        whole
+    }
+
+    /// A number in a range; `unit` follows it in messages.
+    pub fn real(&mut self, range: RangeInclusive<f64>, unit: &str) -> Option<f64> {
+        let (least, most) = (*range.start(), *range.end());
+        let Some(node) = self.node else {
+            return self.reader.describe(schema::real(least, most));
+        };
+        let allowed = if most >= f64::MAX {
+            format!("a number of at least {least}{unit}")
+        } else {
+            format!("a number from {least} to {most}{unit}")
+        };
+        let (number, _) = self.number(&allowed)?;
+        if range.contains(&number) {
+            return Some(number);
+        }
+        self.reader.misplaced(node.position, &allowed)
+    }
+
+    /// `true` or `false`, or a word of YAML 1.1 for them.
+    pub fn flag(&mut self) -> Option<bool> {
+        let Some(node) = self.node else {
+            return self.reader.describe(schema::flag());
+        };
+        if let Tree::Scalar { text, kind } = &node.value {
+            let is_variable = self.reader.has_variable(node.position);
+            let flag = match (kind, text.trim()) {
+                (ScalarKind::Flag, text) => Some(text == "true"),
+                (ScalarKind::Text, "true") if is_variable => Some(true),
+                (ScalarKind::Text, "false") if is_variable => Some(false),
+                (ScalarKind::Text, text) => flag_of_yaml_1_1(text),
+                (ScalarKind::Number, _) => None,
+            };
+            if flag.is_some() {
+                self.reader.is_plain(node.position);
+                return flag;
+            }
+        }
+        self.reader.misplaced(node.position, "`true` or `false`")
+    }
+
+    /// One of a few words; case does not count. `what` names them in messages.
+    pub fn word<T: Clone>(&mut self, what: &str, allowed: &[(&str, T)]) -> Option<T> {
+        let words = allowed.iter().map(|(word, _)| *word);
+        if self.node.is_none() {
+            return self.reader.describe(schema::word(words));
+        }
+        let text = self.text()?;
+        let found = text.value.trim();
+        let known = allowed
+            .iter()
+            .find(|(word, _)| word.eq_ignore_ascii_case(found));
+        if known.is_none() {
+            let rest = error::allowed(&text.value, words);
+            let found = self.reader.shown(text.position);
+            let message = format!("unknown {what} `{found}`{rest}");
+            self.reader.error(text.position, message);
+        }
+        known.map(|(_, value)| value.clone())
+    }
+
+    /// A list; `what` says in messages of what.
+    pub fn list<T>(
+        &mut self,
+        what: &str,
+        mut read: impl FnMut(&mut ValueReader<'_, 'd>) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let Some(node) = self.node else {
+            read(self);
+            let items = self.reader.schema.take();
+            return self.reader.describe(schema::list(&items, 0));
+        };
+        let Tree::List(items) = &node.value else {
+            return self.reader.misplaced(node.position, what);
+        };
+        let items = items.iter().enumerate().filter_map(|(index, item)| {
+            self.reader
+                .below(index, |reader| read(&mut ValueReader::of(reader, item)))
+        });
+        Some(items.collect())
+    }
+
+    /// A list of at least one item; `empty` is the message for one of none.
+    pub fn some<T>(
+        &mut self,
+        what: &str,
+        empty: &str,
+        mut read: impl FnMut(&mut ValueReader<'_, 'd>) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        match self.node {
+            None => {
+                read(self);
+                let items = self.reader.schema.take();
+                self.reader.describe(schema::list(&items, 1))
+            }
+            Some(node) if matches!(&node.value, Tree::List(items) if items.is_empty()) => {
+                self.reader.error(node.position, empty);
+                None
+            }
+            Some(_) => self.list(what, read),
+        }
+    }
+
+    /// One text or a list of them, at least one.
+    pub fn texts(&mut self, what: &str) -> Option<Vec<At<String>>> {
+        let empty = format!("the list is empty; write {what}");
+        self.either()
+            .when(Kind::Scalar, |value| Some(vec![value.text()?]))
+            .when(Kind::List, |value| {
+                value.some(what, &empty, |value| value.text())
+            })
+            .or(what)
+    }
+
+    /// A map whose names are no fields; `what` says in messages what it is.
+    pub fn pairs<T>(
+        &mut self,
+        what: &str,
+        mut read: impl FnMut(&'d At<String>, &mut ValueReader<'_, 'd>) -> Option<T>,
+    ) -> Option<Vec<(&'d At<String>, T)>> {
+        let Some(node) = self.node else {
+            read(&NO_NAME, self);
+            let values = self.reader.schema.take();
+            return self.reader.describe(schema::pairs(&values));
+        };
+        let Tree::Map(members) = &node.value else {
+            return self.reader.misplaced(node.position, what);
+        };
+        let pairs = members.iter().filter_map(|(name, member)| {
+            let value = self.reader.below(&name.value, |reader| {
+                read(name, &mut ValueReader::of(reader, member))
+            });
+            Some((name, value?))
+        });
+        Some(pairs.collect())
+    }
+
+    /// A map whose names are among `names`, which are called `kind` in messages.
+    pub fn pairs_of<K: Clone, T>(
+        &mut self,
+        what: &str,
+        kind: &str,
+        names: &[(&str, K)],
+        mut read: impl FnMut(K, &mut ValueReader<'_, 'd>) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let words = || names.iter().map(|(name, _)| *name);
+        let is_describing = self.reader.is_describing();
+        let pairs = self.pairs(what, |name, value| {
+            let is_known = |(known, _): &&(&str, K)| is_describing || *known == name.value;
+            if let Some((_, key)) = names.iter().find(is_known) {
+                return read(key.clone(), value);
+            }
+            let rest = error::allowed(&name.value, words());
+            let message = format!("unknown {kind} `{}`{rest}", name.value);
+            value.reader.error(name.position, message);
+            None
+        });
+        if is_describing {
+            let words: Vec<_> = words().collect();
+            self.reader.schema["propertyNames"] = serde_json::json!({ "enum": words });
+        }
+        Some(pairs?.into_iter().map(|(_, read)| read).collect())
+    }
+
+    /// A map, field by field; `what` says in messages what it is. Other fields than those that `read` asks for are
+    /// errors.
+    pub fn fields<T>(
+        &mut self,
+        what: &str,
+        read: impl FnOnce(&mut Fields<'_, 'd>) -> Option<T>,
+    ) -> Option<T> {
+        let (position, members) = match self.node {
+            None => {
+                let mut fields = Fields::described(self.reader);
+                read(&mut fields);
+                let schema = fields.schema();
+                return self.reader.describe(schema);
+            }
+            Some(node) => match &node.value {
+                Tree::Map(members) => (node.position, &members[..]),
+                // Nothing at all is a map without a field.
+                Tree::Null => (node.position, &[][..]),
+                Tree::Scalar { .. } | Tree::List(_) => {
+                    return self.reader.misplaced(node.position, what);
+                }
+            },
+        };
+        let mut fields = Fields::of(self.reader, position, members);
+        let value = read(&mut fields);
+        fields.refuse_others();
+        value
+    }
+
+    /// A value of several kinds.
+    pub fn either<T>(&mut self) -> Either<'_, 'r, 'd, T> {
+        Either {
+            value: self,
+            is_read: false,
+            read: None,
+            schemas: Vec::new(),
+        }
+    }
+}
+
+/// A value of several kinds.
+#[derive(Debug)]
+pub struct Either<'v, 'r, 'd, T> {
+    value: &'v mut ValueReader<'r, 'd>,
+    is_read: bool,
+    read: Option<T>,
+    schemas: Vec<Value>,
+}
+
+impl<'d, T> Either<'_, '_, 'd, T> {
+    /// What is read of that kind.
+    #[must_use]
+    pub fn when(
+        mut self,
+        kind: Kind,
+        read: impl FnOnce(&mut ValueReader<'_, 'd>) -> Option<T>,
+    ) -> Self {
+        if self.value.node.is_none() {
+            read(self.value);
+            self.schemas.push(self.value.reader.schema.take());
+        } else if self.value.kind() == Some(kind) {
+            self.is_read = true;
+            self.read = read(self.value);
+        }
+        self
+    }
+
+    /// What was read; another kind is an error, and `what` says in it what is allowed.
+    pub fn or(self, what: &str) -> Option<T> {
+        let reader = &mut *self.value.reader;
+        match self.value.node {
+            None => reader.describe(schema::either(&self.schemas)),
+            Some(_) if self.is_read => self.read,
+            Some(node) => reader.misplaced(node.position, what),
+        }
+    }
+}
+
+/// The common slips of writing seconds where milliseconds belong, and a whole number with a point.
+fn instead(number: f64, range: &RangeInclusive<u64>, unit: &str) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "to compare")]
+    let (least, most) = (*range.start() as f64, *range.end() as f64);
+    let is_allowed = |number: f64| number.fract() == 0.0 && (least..=most).contains(&number);
+    if is_allowed(number) {
+        format!("; write `{number}`")
+    } else if unit == " milliseconds" && number > 0.0 && is_allowed(number * 1000.0) {
+        format!("; for {number} seconds write `{}`", number * 1000.0)
+    } else {
+        String::new()
+    }
+}
+
+/// What a word of YAML 1.1 says where a flag belongs, as readers of that version take it: `yes`, `no`,
+/// `on` and `off`, small, capitalised or in capitals. Elsewhere they are words.
+fn flag_of_yaml_1_1(word: &str) -> Option<bool> {
+    match word {
+        "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(true),
+        "no" | "No" | "NO" | "off" | "Off" | "OFF" => Some(false),
+        _ => None,
+    }
+}

@@ -92,8 +92,7 @@ pub(crate) fn exact_text() -> Value {
 }
 
 /// A text that is more than blanks.
-pub(crate) fn words() -> Value {
-    let mut schema = text();
+pub(crate) fn words(mut schema: Value) -> Value {
     schema["pattern"] = json!(r"\S");
     schema
 }

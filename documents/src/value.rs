@@ -153,12 +153,24 @@ impl<'r, 'd> ValueReader<'r, 'd> {
     /// A text that is more than blanks.
     pub fn words(&mut self) -> Option<At<String>> {
         if self.node.is_none() {
-            return self.reader.describe(schema::words());
+            return self.reader.describe(schema::words(schema::text()));
         }
         let text = self.text()?;
+        self.not_blank(text)
+    }
+
+    /// An exact text that is more than blanks.
+    pub fn exact_words(&mut self) -> Option<At<String>> {
+        if self.node.is_none() {
+            return self.reader.describe(schema::words(schema::exact_text()));
+        }
+        let text = self.exact_text()?;
+        self.not_blank(text)
+    }
+
+    fn not_blank(&mut self, text: At<String>) -> Option<At<String>> {
         if text.value.trim().is_empty() {
-            self.reader
-                .error(text.position, "this is empty; write a text");
+            self.error("this is empty; write a text");
             return None;
         }
         Some(text)

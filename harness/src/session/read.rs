@@ -23,14 +23,13 @@ pub(crate) fn read_whole(value: &mut ValueReader<'_, '_>) -> Option<Session> {
 
 /// The fields of a session.
 pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Session {
-    let text = |text: Option<At<String>>| text.map(|text| text.value);
     let ends = [Otherwise::Error, Otherwise::Passthrough].map(|end| (end.as_str(), end));
     Session {
-        id: text(fields.words("id", "Unique in the suite.")).unwrap_or_default(),
-        input: text(fields.words("input", "What the agent is asked.")),
-        name: text(fields.text("name", "What reports call it.")),
-        source: text(fields.text("source", "Where it was captured; default `manual`.")),
-        captured_at: text(fields.text("captured_at", "When it was captured.")),
+        id: words(fields, "id", "Unique in the suite.").unwrap_or_default(),
+        input: words(fields, "input", "What the agent is asked."),
+        name: text(fields, "name", "What reports call it."),
+        source: text(fields, "source", "Where it was captured; default `manual`."),
+        captured_at: text(fields, "captured_at", "When it was captured."),
         context: items(
             fields,
             "context",
@@ -55,8 +54,8 @@ pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Session {
             "Responses to requests, in order per method, URL and body.",
             |value| value.fields("a map", exchange),
         ),
-        expected_failure: text(fields.text("expected_failure", "What went wrong.")),
-        contract: text(fields.text("contract", "Name of the contract that must hold.")),
+        expected_failure: text(fields, "expected_failure", "What went wrong."),
+        contract: text(fields, "contract", "Name of the contract that must hold."),
         on_miss: fields.word(
             "on_miss",
             "What a request that was not recorded gets; default `error`.",
@@ -102,8 +101,33 @@ fn changes_nothing(fields: &mut Fields<'_, '_>, names: &[&str], why: &str) {
     }
 }
 
+/// A text; a number or a flag has to be quoted.
+fn text(fields: &mut Fields<'_, '_>, name: &'static str, about: &str) -> Option<String> {
+    parsed(fields, name, about, |text| Ok(text.to_owned()))
+}
+
+/// A text that is more than blanks.
+fn words(fields: &mut Fields<'_, '_>, name: &'static str, about: &str) -> Option<String> {
+    let text = fields.field(name, about, |value| value.exact_words());
+    text.map(|text| text.value)
+}
+
+fn parsed<T>(
+    fields: &mut Fields<'_, '_>,
+    name: &'static str,
+    about: &str,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> Option<T> {
+    fields.field(name, about, |value| {
+        let text = value.exact_text()?;
+        parse(&text.value)
+            .map_err(|message| value.error(message))
+            .ok()
+    })
+}
+
 fn tool_response(fields: &mut Fields<'_, '_>) -> Option<ToolResponse> {
-    let tool = fields.words("tool", "The tool's name.");
+    let tool = words(fields, "tool", "The tool's name.");
     if !fields.has("tool") {
         fields.error("tool", "`tool` is missing; write its name");
     }
@@ -115,7 +139,7 @@ fn tool_response(fields: &mut Fields<'_, '_>) -> Option<ToolResponse> {
         changes_nothing(fields, &["response"], NO_ANSWER);
     }
     Some(ToolResponse {
-        tool: tool?.value,
+        tool: tool?,
         response,
         status,
         latency_ms,
@@ -156,16 +180,13 @@ fn matched(
         note(fields, &matching);
         Some(matching)
     });
-    let dialect = fields.text("dialect", "The provider's wire format.");
+    let dialect = text(fields, "dialect", "The provider's wire format.");
     if let Some(dialect) = &dialect
-        && squall_dialects::of_endpoint(&dialect.value).is_none()
+        && squall_dialects::of_endpoint(dialect).is_none()
     {
         let known = squall_dialects::ALL.iter().map(|dialect| dialect.name());
-        let near = did_you_mean(&dialect.value, known);
-        fields.error(
-            "dialect",
-            format!("unknown dialect `{}`{near}", dialect.value),
-        );
+        let near = did_you_mean(dialect, known);
+        fields.error("dialect", format!("unknown dialect `{dialect}`{near}"));
     }
     let http = fields.whole("http", "Version of HTTP: 1 or 2.", 1..=2, "");
     let answer = answer(fields);
@@ -176,21 +197,21 @@ fn matched(
     }
     Some(Exchange {
         matching: matching.unwrap_or_default(),
-        dialect: dialect.map(|dialect| dialect.value),
+        dialect,
         http2: http == Some(2),
         answer,
     })
 }
 
 fn matching(fields: &mut Fields<'_, '_>) -> Matching {
-    let method = fields.parsed("method", "Method of the request.", |text| {
+    let method = parsed(fields, "method", "Method of the request.", |text| {
         Method::from_bytes(text.as_bytes())
             .map_err(|_| format!("`{text}` is no method of HTTP; write GET, POST …"))
     });
-    let url = fields.text("url", "Its URL; `*` stands for anything.");
+    let url = text(fields, "url", "Its URL; `*` stands for anything.");
     let about = "Model that it asks for: a glob.";
-    let model = fields.text("model", about);
-    let fingerprint = fields.parsed("fingerprint", "Its fingerprint.", |text| {
+    let model = text(fields, "model", about);
+    let fingerprint = parsed(fields, "fingerprint", "Its fingerprint.", |text| {
         let number = u64::from_str_radix(text, 16).ok();
         let number = number.filter(|_| text.len() == 16);
         number.ok_or_else(|| format!("found `{text}`, allowed are 16 hexadecimal digits"))
@@ -202,10 +223,10 @@ fn matching(fields: &mut Fields<'_, '_>) -> Matching {
     }
     Matching {
         method: method.or(body.is_some().then_some(Method::POST)),
-        url: url.map(|text| text.value),
+        url,
         body: body.map(|(data, _)| data),
         fingerprint,
-        model: model.map(|text| text.value),
+        model,
     }
 }
 
@@ -299,7 +320,7 @@ fn body(
     about: &str,
 ) -> Option<(Data, bool)> {
     let plain = fields.any(name, about);
-    let bytes = fields.parsed(coded, "The same in base64.", |text| {
+    let bytes = parsed(fields, coded, "The same in base64.", |text| {
         Data::of_base64(text).ok_or_else(|| format!("`{coded}` is no base64"))
     });
     if fields.has(name) && fields.has(coded) {

@@ -220,7 +220,7 @@ fn every_type_of_invariant_has_an_agent_that_breaks_it() {
     let home = tempfile::tempdir().unwrap();
     let output = squall(home.path()).args(["schema", "suite"]).output();
     let schema: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
-    let known = &schema["$defs"]["invariant"]["properties"]["type"]["anyOf"][0]["anyOf"][0]["enum"];
+    let known = &schema["$defs"]["Invariant"]["properties"]["type"]["anyOf"][0]["enum"];
     let known: BTreeSet<_> = (known.as_array().unwrap().iter())
         .filter_map(Value::as_str)
         // Another word for `refusal_check`.

@@ -10,10 +10,10 @@ use std::rc::Rc;
 use bytes::BytesMut;
 use http::Method;
 use libfuzzer_sys::fuzz_target;
-use squall_proxy::h1::answers::{Answered, Answers, Piece};
-use squall_proxy::h1::{FramingError, Limits};
+use squall_proxy::http1::answers::{ParsedHead, Answers, AnswerPart};
+use squall_proxy::http1::{FramingError, HeadLimits};
 
-const LIMITS: Limits = Limits {
+const LIMITS: HeadLimits = HeadLimits {
     header_bytes: 4096,
     header_count: 50,
 };
@@ -60,15 +60,15 @@ fn take(
 ) -> Result<(), FramingError> {
     loop {
         while let Some(answered) = answers.head(buffer)? {
-            if let Answered::Final(response) = answered {
+            if let ParsedHead::Final(response) = answered {
                 *told = format!("{:?} {:?}", response.status(), response.headers());
             }
         }
         match answers.body(buffer)? {
             None => return Ok(()),
-            Some(Piece::Data(bytes)) => body.extend_from_slice(&bytes),
-            Some(Piece::Trailers(fields)) => told.push_str(&format!("{fields:?}")),
-            Some(Piece::End) => return answers.head(buffer).map(|_| ()),
+            Some(AnswerPart::Data(bytes)) => body.extend_from_slice(&bytes),
+            Some(AnswerPart::Trailers(fields)) => told.push_str(&format!("{fields:?}")),
+            Some(AnswerPart::End) => return answers.head(buffer).map(|_| ()),
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use squall_proxy::tls::{ClientHello, HelloReader};
-use squall_proxy::wire::sniff::{Sniff, classify};
+use squall_proxy::http1::sniff::{Sniff, classify};
 
 fuzz_target!(|input: &[u8]| {
     let [size, connection @ ..] = input else {

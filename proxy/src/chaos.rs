@@ -23,7 +23,6 @@ mod halt;
 mod in_force;
 mod planted;
 mod request;
-mod run;
 mod safety;
 mod table;
 #[cfg(test)]
@@ -51,13 +50,13 @@ pub use self::edit::EditError;
 pub use self::halt::Halt;
 pub use self::in_force::ScopeChaos;
 use self::in_force::Ttl;
-pub(crate) use self::in_force::{Over, Reads};
-pub use self::planted::{Origin, Planted};
+pub(crate) use self::in_force::{ActivationEnd, Reads};
+pub use self::planted::Planted;
 pub use self::request::{Defaults, PutError, Request, Wanted};
-pub use self::run::RunMark;
-use self::table::Table;
+use self::table::ScopeTable;
 use crate::metrics::Metrics;
 use crate::recorder::{self, Recorder};
+pub use crate::run_mark::RunMark;
 use crate::tape::{Playing, Recording, Tapes};
 use crate::vocabularies;
 
@@ -73,12 +72,12 @@ pub const INLINE: &str = "inline";
 /// What is in force, for which scope.
 #[derive(Debug)]
 pub struct Chaos {
-    table: ArcSwap<Table>,
+    table: ArcSwap<ScopeTable>,
     aliases: Aliases,
     tapes: Tapes,
     /// Taken before `keeping` by those who need both.
     profiles: Mutex<Profiles>,
-    keeping: Mutex<Keeping>,
+    keeping: Mutex<ScopeDefaults>,
     recorder: Recorder,
     metrics: Arc<Metrics>,
     ids: AtomicU64,
@@ -109,7 +108,7 @@ struct Profiles {
 
 /// What those who swap the table share; never locked for long.
 #[derive(Debug)]
-struct Keeping {
+struct ScopeDefaults {
     defaults: Defaults,
     /// Forks in the order they were made: the oldest that is not in use makes room.
     forks: VecDeque<Arc<str>>,
@@ -126,11 +125,11 @@ impl Chaos {
     ) -> Arc<Self> {
         let nothing = ScopeChaos::nothing(&defaults);
         let chaos = Arc::new(Self {
-            table: ArcSwap::from_pointee(Table::new(Arc::new(nothing))),
+            table: ArcSwap::from_pointee(ScopeTable::new(Arc::new(nothing))),
             aliases: Aliases::default(),
             tapes: Tapes::default(),
             profiles: Mutex::new(Profiles { library, tools }),
-            keeping: Mutex::new(Keeping {
+            keeping: Mutex::new(ScopeDefaults {
                 defaults,
                 forks: VecDeque::new(),
             }),
@@ -262,7 +261,7 @@ impl Chaos {
     fn put_in(
         &self,
         fresh: ScopeChaos,
-        keeping: &mut Keeping,
+        keeping: &mut ScopeDefaults,
     ) -> (Arc<ScopeChaos>, ActivationRecord) {
         let table = self.table.load();
         let former = table.find(fresh.scope());
@@ -427,6 +426,13 @@ impl Chaos {
         &self.tapes
     }
 
+    /// The tape that answers in a scope, if any does.
+    pub(crate) fn tape_of(&self, scope: &ScopeChaos) -> Option<Arc<Playing>> {
+        (scope.reads() == Reads::More)
+            .then(|| self.tapes.playing(scope.scope()))
+            .flatten()
+    }
+
     /// Records what begins from now on in the recording's scopes.
     pub fn start_recording(&self, recording: Arc<Recording>) {
         let _keeping = lock(&self.keeping);
@@ -459,7 +465,7 @@ impl Chaos {
     }
 
     /// Makes the exchanges of every scope look at what concerns them.
-    fn mark(&self, table: &Table) {
+    fn mark(&self, table: &ScopeTable) {
         for scope in table.all() {
             scope.mark(concerned(&self.tapes, scope));
         }
@@ -484,7 +490,7 @@ impl Chaos {
     }
 
     /// Swaps the table and says in the metrics what is in force.
-    fn swap(&self, mut table: Table, keeping: &mut Keeping) {
+    fn swap(&self, mut table: ScopeTable, keeping: &mut ScopeDefaults) {
         table.make_room(&mut keeping.forks);
         if self.tapes.any() {
             self.mark(&table);

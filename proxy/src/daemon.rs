@@ -9,20 +9,20 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tokio::sync::Semaphore;
 
-use crate::carry_out::recall::Recall;
-use crate::carry_out::whole::Inspect;
+use crate::body::whole::Inspect;
 use crate::chaos::Chaos;
+use crate::compiled::{CompiledConfig, ConfigError, ListenerRole};
 use crate::config::{ProxyConfig, RouteEntry};
 use crate::descriptors;
 use crate::engine::{Engine, Figures};
-use crate::listener::{Door, Listener};
-use crate::live::{ConfigError, Live};
-use crate::mcp_tools::Tools;
+use crate::faults::recall::Recall;
+use crate::mcp::tools::ToolLists;
 use crate::metrics::Metrics;
 use crate::recorder::Recorder;
+use crate::server::listener::BoundListener;
+use crate::server::workers::Workers;
 use crate::tls::{CertificateAuthority, LeafCache};
 use crate::upstream::{self, OwnListeners};
-use crate::worker::Workers;
 
 /// What the data plane shares with the control API.
 pub struct Parts {
@@ -70,7 +70,7 @@ pub struct Proxy {
 impl Proxy {
     /// Binds every listener, then starts the workers. Connections made from now on are served.
     pub fn start(config: ProxyConfig, parts: Parts) -> Result<Self, StartError> {
-        let main = bind("the proxy", config.listen, Door::Main)?;
+        let main = bind("the proxy", config.listen, ListenerRole::Main)?;
         let address = main.address;
         let mut listeners = vec![main];
         let mut routes = Vec::new();
@@ -79,7 +79,7 @@ impl Proxy {
                 let listener = bind(
                     &format!("route `{}`", route.name),
                     wanted,
-                    Door::Route(place),
+                    ListenerRole::Route(place),
                 )?;
                 routes.push((route.name.clone(), listener.address));
                 listeners.push(listener);
@@ -91,11 +91,11 @@ impl Proxy {
         let most = descriptors::of_proxy(descriptors::limit());
         let connections = limits.connections.min(most);
         let inspect_limit = config.inspect_limit;
-        let doors = listeners.iter().map(|one| (one.address, one.door));
-        let mut live = Live::new(config, doors.collect())?;
-        live.config.listen = address;
+        let bound = listeners.iter().map(|one| (one.address, one.role));
+        let mut compiled = CompiledConfig::new(config, bound.collect())?;
+        compiled.config.listen = address;
         let engine = Arc::new(Engine {
-            live: ArcSwap::from_pointee(live),
+            compiled: ArcSwap::from_pointee(compiled),
             chaos: parts.chaos,
             recorder: parts.recorder,
             leaves: LeafCache::new(parts.ca),
@@ -104,7 +104,7 @@ impl Proxy {
             connections: Arc::new(Semaphore::new(connections)),
             inspect: Inspect::new(inspect_limit, limits.inspect_memory),
             recall: Recall::new(inspect_limit, limits.inspect_memory),
-            mcp_tools: Tools::default(),
+            mcp_tools: ToolLists::default(),
         });
         engine.metrics.ask(Box::new(Figures(Arc::clone(&engine))));
         let (workers, threads) = Workers::start(&engine, workers).map_err(StartError::Worker)?;
@@ -158,15 +158,15 @@ impl Proxy {
     /// Puts another configuration in force for exchanges that begin from now on. Gives the names of
     /// the settings that differ and need a restart; on an error nothing changes.
     pub fn reload(&self, mut config: ProxyConfig) -> Result<Vec<&'static str>, ConfigError> {
-        let old = self.engine.live();
+        let old = self.engine.compiled();
         let needs_restart = needs_restart(&old.config, &config);
         config.listen = self.address;
-        let live = Live::new(config, old.doors.clone())?;
+        let compiled = CompiledConfig::new(config, old.listeners.clone())?;
         self.engine
             .upstream_shared
-            .reload(&live.config)
+            .reload(&compiled.config)
             .map_err(|error| ConfigError::Upstream(error.to_string()))?;
-        self.engine.live.store(Arc::new(live));
+        self.engine.compiled.store(Arc::new(compiled));
         Ok(needs_restart)
     }
 
@@ -196,8 +196,8 @@ impl Proxy {
     }
 }
 
-fn bind(who: &str, address: SocketAddr, door: Door) -> Result<Listener, StartError> {
-    Listener::bind(address, door).map_err(|error| StartError::Listen {
+fn bind(who: &str, address: SocketAddr, role: ListenerRole) -> Result<BoundListener, StartError> {
+    BoundListener::bind(address, role).map_err(|error| StartError::Listen {
         who: who.to_owned(),
         address,
         error,

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use tokio::sync::Semaphore;
 
-use crate::carry_out::recall::Recall;
-use crate::carry_out::whole::Inspect;
+use crate::body::whole::Inspect;
 use crate::chaos::Chaos;
-use crate::live::Live;
-use crate::mcp_tools::Tools;
-use crate::metrics::{Metrics, Source};
+use crate::compiled::CompiledConfig;
+use crate::faults::recall::Recall;
+use crate::mcp::tools::ToolLists;
+use crate::metrics::{FigureSource, Metrics};
 use crate::recorder::Recorder;
 use crate::tls::LeafCache;
 use crate::upstream;
 
 /// What all workers share.
 pub(crate) struct Engine {
-    pub(crate) live: ArcSwap<Live>,
+    pub(crate) compiled: ArcSwap<CompiledConfig>,
     pub(crate) chaos: Arc<Chaos>,
     pub(crate) recorder: Recorder,
     pub(crate) metrics: Arc<Metrics>,
@@ -30,13 +30,13 @@ pub(crate) struct Engine {
     /// Answers kept for `stale` and `swapped`.
     pub(crate) recall: Recall,
     /// What MCP servers have listed.
-    pub(crate) mcp_tools: Tools,
+    pub(crate) mcp_tools: ToolLists,
 }
 
 impl Engine {
     /// The configuration in force; who holds it keeps it, whatever is loaded meanwhile.
-    pub(crate) fn live(&self) -> Arc<Live> {
-        self.live.load_full()
+    pub(crate) fn compiled(&self) -> Arc<CompiledConfig> {
+        self.compiled.load_full()
     }
 }
 
@@ -49,7 +49,7 @@ impl std::fmt::Debug for Figures {
     }
 }
 
-impl Source for Figures {
+impl FigureSource for Figures {
     fn leaves_minted(&self) -> u64 {
         self.0.leaves.minted()
     }

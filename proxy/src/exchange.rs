@@ -1,13 +1,25 @@
 //! One exchange, from the request's head to the answer's.
 //!
-//! [`Exchange::run`] is the whole way, one step a line; each step is a module. Decide first, then
-//! act: everything a rule may do stands in the plan before the first byte goes upstream.
+//! [`Exchange::script`] is the whole way, one step a line; each step is a function of a module below. Decide
+//! first, then act: everything a rule may do stands in the plan before the first byte goes upstream.
 
 mod calls;
+pub(crate) mod carried;
+mod classify;
+pub(crate) mod connection;
+pub(crate) mod forward;
 mod listed;
-pub(crate) mod played;
+pub(crate) mod log;
+pub(crate) mod observed;
+mod played;
 mod reading;
 mod recalled;
+pub(crate) mod reply;
+mod request_body;
+pub(crate) mod route;
+pub(crate) mod scope;
+pub(crate) mod splice;
+pub(crate) mod worker;
 
 use std::future::ready;
 use std::rc::Rc;
@@ -22,25 +34,23 @@ use squall_profiles::faults::mcp_answer::Change;
 use squall_profiles::plan::{Answer, Shape, Substitute, VerdictIndex};
 use squall_profiles::rule::{Family, Rule};
 
-use self::played::FromTape;
-use crate::broken::{Broken, Ledger};
-use crate::carry_out::answer::{self, Asked, Made};
-use crate::carry_out::body::{self, AgentBody};
-use crate::carry_out::flush::Breaking;
-use crate::carry_out::mcp::McpCall;
-use crate::carry_out::rewrite::{Ahead, Rewritten};
-use crate::carry_out::{Context, edit, hold, rewrite, shape};
-use crate::chaos::Reads;
-use crate::classify::Seen;
-use crate::connection::{Answering, Connection};
-use crate::exchange_log::ExchangeLog;
-use crate::forward::{self, Forwarded};
-use crate::live::Live;
-use crate::observed::Observed;
+use self::calls::TakenOut;
+use self::classify::Classification;
+use self::connection::Connection;
+use self::log::ExchangeLog;
+use self::observed::Observed;
+use self::reply::{Answering, refuse};
+use self::request_body::RequestBody;
+use self::route::RequestTarget;
+use crate::abort::Abort;
+use crate::body::agent::AbortAfterFlush;
+use crate::body::{self, AgentBody};
+use crate::compiled::CompiledConfig;
+use crate::faults::answer::{self, RequestInfo, SyntheticAnswer};
+use crate::faults::rewrite::{Rewritable, Rewritten};
+use crate::faults::{Context, Ledger, edit, hold, rewrite, shape};
+use crate::mcp::McpCall;
 use crate::problem::Problem;
-use crate::recorder::ExchangeNote;
-use crate::request_body::RequestBody;
-use crate::route::{self, Target};
 use crate::tape::Playing;
 use crate::upstream::Received;
 
@@ -52,7 +62,7 @@ pub(crate) fn serve(connection: &Rc<Connection>, request: Request<Incoming>) -> 
     match Exchange::open(connection, &request) {
         Ok(exchange) => Box::pin(exchange.run(request)),
         Err(problem) => {
-            let refusal = connection.refuse(&problem, request.method(), request.uri());
+            let refusal = refuse(connection, &problem, request.method(), request.uri());
             Box::pin(ready(Ok(refusal)))
         }
     }
@@ -61,11 +71,11 @@ pub(crate) fn serve(connection: &Rc<Connection>, request: Request<Incoming>) -> 
 /// What an exchange carries along.
 struct Exchange {
     connection: Rc<Connection>,
-    live: Arc<Live>,
-    target: Target,
+    compiled: Arc<CompiledConfig>,
+    target: RequestTarget,
     /// The rules it began with, whatever is put in force meanwhile.
     rules: Snapshot,
-    seen: Seen,
+    classified: Classification,
     log: Rc<ExchangeLog>,
     /// Of the request: an answer to HEAD has no body, a redirect names the URL as it was written.
     method: Method,
@@ -74,9 +84,34 @@ struct Exchange {
     headers: HeaderMap,
     /// What tells the request from others, where a model is told something else of tools' results.
     tells: Option<u64>,
+    /// MCP calls that were not sent on.
+    taken_out: Option<TakenOut>,
     /// What answers in the upstream's place.
     tape: Option<Arc<Playing>>,
 }
+
+/// An exchange that ends before the last step of its script.
+enum Ended {
+    /// The agent gets this answer.
+    Answered(Box<Response<Observed>>),
+    /// The agent gets none.
+    Aborted(Abort),
+}
+
+impl Ended {
+    fn answered(answer: Response<Observed>) -> Self {
+        Self::Answered(Box::new(answer))
+    }
+}
+
+impl From<Abort> for Ended {
+    fn from(abort: Abort) -> Self {
+        Self::Aborted(abort)
+    }
+}
+
+/// What a step of the script gives, unless the exchange ends with it.
+type Step<T> = Result<T, Ended>;
 
 impl Exchange {
     /// Finds out where a request goes and whose chaos it is under.
@@ -86,171 +121,109 @@ impl Exchange {
     ) -> Result<Box<Self>, Problem> {
         let started = Instant::now();
         let engine = &connection.worker.engine;
-        let live = engine.live();
-        let target = route::target(&live, &connection.entry, request)?;
-        let scope = connection.scope_of(&live, request, &target)?;
+        let compiled = engine.compiled();
+        let ingress = &connection.ingress;
+        let target = route::target(&compiled, ingress, request)?;
+        let scope = route::scope_of(&compiled, ingress, request, &target, engine.chaos.aliases())?;
         let chaos = engine.chaos.scope(scope.as_deref());
         connection.carried.set(&chaos);
         let rules = chaos.activation().snapshot();
-        let seen = Seen::of_head(&live, rules.rules(), request, &target.url);
-        let mut note = ExchangeNote::new(
-            engine.recorder.begin(started),
-            started,
-            &chaos,
-            seen.kind,
-            request.method().clone(),
-            target.url.as_str().to_owned(),
-        );
-        note.dialect = seen.dialect.map(squall_dialects::Dialect::name);
-        note.tool = seen.tool().map(Arc::from);
+        let classified = Classification::of_head(&compiled, rules.rules(), request, &target.url);
+        let id = engine.recorder.begin(started);
+        let (method, url) = (request.method().clone(), target.url.as_str().to_owned());
+        let mut note = chaos.note(id, started, classified.kind, method.clone(), url);
+        note.dialect = classified.dialect.map(squall_dialects::Dialect::name);
+        note.tool = classified.tool().map(Arc::from);
         note.rules = Arc::downgrade(rules.rules());
         let log = ExchangeLog::open(connection, note, chaos);
         log.leaves(target.url.as_str(), request.headers());
-        if seen.takes_history(request.method(), &target.url) {
+        if classified.takes_history(request.method(), &target.url) {
             log.has_history_for_body();
-        } else if seen.may_take_history(request, &target.url) {
+        } else if classified.may_take_history(request, &target.url) {
             log.has_body_that_tells_by_shape();
         }
         Ok(Box::new(Self {
             connection: Rc::clone(connection),
-            live,
+            compiled,
             target,
             rules,
-            seen,
+            classified,
             log,
-            method: request.method().clone(),
+            method,
             version: request.version(),
             headers: HeaderMap::new(),
             tells: None,
+            taken_out: None,
             tape: None,
         }))
     }
 
-    /// Goes the way of the exchange, and makes the connection ready to break off where that ends so.
+    /// Takes the exchange to its end, and makes the connection ready to break off where that ends so.
     async fn run(
         mut self: Box<Self>,
         request: Request<Incoming>,
-    ) -> Result<Response<Observed>, Broken> {
-        let answer = if self.log.chaos().is_named() {
+    ) -> Result<Response<Observed>, Abort> {
+        let ended = if self.log.chaos().is_named() {
             let log = Rc::clone(&self.log);
             // Boxed: most exchanges are in the default scope, where nothing ends.
             Box::pin(log.unless_over(self.go(request))).await
         } else {
             self.go(request).await
         };
-        let Err(broken) = answer else { return answer };
+        let abort = match ended {
+            Ok(answer) => return Ok(answer),
+            Err(Ended::Answered(answer)) => return Ok(*answer),
+            Err(Ended::Aborted(abort)) => abort,
+        };
         // A rule, or a tape, may have read the body before anything was sent.
-        if !broken.is_by_rule()
+        if !abort.is_by_rule()
             && let Some(why) = self.connection.framing_broke()
         {
             let problem = forward::bad_framing(why, &self.log);
-            return Ok(self.connection.problem(&problem, Some(&self.log)));
+            return Ok(reply::problem(&self.connection, &problem, &self.log));
         }
-        self.connection.break_off(&broken);
-        Err(broken)
+        self.connection.break_off(&abort);
+        Err(abort)
     }
 
-    /// The way of an exchange.
-    async fn go(&mut self, request: Request<Incoming>) -> Result<Response<Observed>, Broken> {
-        match self.log.chaos().reads() {
-            Reads::Model => self.observe(),
-            Reads::Headers => {}
-            Reads::More => {
-                if self.look_closer(&request) {
-                    return Box::pin(self.go_by_tape(request)).await;
-                }
-            }
+    async fn go(&mut self, request: Request<Incoming>) -> Step<Response<Observed>> {
+        self.observe(&request);
+        if self.is_only_forwarded() {
+            return self.pass(request).await;
         }
-        if self.is_under_no_rule() {
-            return self.pass(self.passing(request)).await;
-        }
-        match self.decide(request).await? {
-            (request, None) => self.pass(request).await,
-            // Boxed: most exchanges are under no rule, and would keep room for what rules do.
-            (request, Some(decision)) => Box::pin(self.under_rules(request, *decision)).await,
-        }
+        // Boxed: most exchanges are only forwarded, and would keep room for what rules do.
+        Box::pin(self.script(request)).await
     }
 
-    /// The way of an exchange that no rule is about: forward.
-    async fn pass(&self, request: Request<RequestBody>) -> Result<Response<Observed>, Broken> {
-        let answer = match self.forward(request, &Shape::default()).await? {
-            Forwarded::Answer(answer) => answer,
-            Forwarded::Problem(problem) => {
-                return Ok(self.connection.problem(&problem, Some(&self.log)));
-            }
-        };
+    /// An exchange that no rule and no tape is about.
+    async fn pass(&mut self, request: Request<Incoming>) -> Step<Response<Observed>> {
+        let answer = self
+            .forward(self.passing(request), &Shape::default())
+            .await?;
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
-            return Ok(self.observed(forward::take_over(&self.connection, answer, &self.log)));
+            let answer = forward::take_over(&self.connection, answer, &self.log);
+            return Ok(self.observed(answer));
         }
         self.log.answer_head(answer.status(), answer.headers());
-        let agent = self.context().agent;
-        let answer = answer.map(|body| body::boxed(Breaking::new(body, agent)));
-        Ok(self.observed(answer))
+        Ok(self.observed(self.received(answer)))
     }
 
-    /// The way of an exchange that rules are about: answer in the upstream's place or forward,
-    /// rewrite, shape.
-    async fn under_rules(
-        &mut self,
-        mut request: Request<RequestBody>,
-        mut decision: Decision,
-    ) -> Result<Response<Observed>, Broken> {
+    /// The script of every other exchange.
+    async fn script(&mut self, request: Request<Incoming>) -> Step<Response<Observed>> {
+        let (mut request, mut decision) = self.decide(request).await?;
         self.wait(&decision.plan.wait_before).await;
-        let mut taken_out = None;
-        if let Some((verdict, answer)) = decision.plan.instead.take() {
-            taken_out = self.take_out(verdict, &answer, &mut request, &decision);
-            if taken_out.is_none()
-                && let Some(answer) = Box::pin(self.make(&answer, verdict, &decision)).await?
-            {
-                self.log.captured_head(answer.status(), answer.headers());
-                return Ok(self.shaped(answer, &decision.plan.shape));
-            }
-        }
-        let from_tape = match self.tape {
-            None => None,
-            Some(_) => Box::pin(self.play(&mut request)).await?,
+        self.answer_instead(&mut request, &mut decision).await?;
+        let answer = match self.play_back(&mut request, &decision).await? {
+            Some(recorded) => recorded,
+            None => self.ask_upstream(request, &mut decision).await?,
         };
-        let answer = match from_tape {
-            Some(FromTape::Refused(problem)) => {
-                return Ok(self.connection.problem(&problem, Some(&self.log)));
-            }
-            Some(FromTape::Answer(answer)) => {
-                for (verdict, _) in &decision.plan.request_edits {
-                    let why = "the answer comes from a tape: no upstream reads the request";
-                    self.log.bypassed(*verdict, why.to_owned());
-                }
-                self.judge(answer.status(), &mut decision);
-                self.wait(&decision.plan.wait_after).await;
-                answer
-            }
-            None => {
-                let request = self.rewrite(request, &decision);
-                let answer = match self.forward(request, &decision.plan.shape).await? {
-                    Forwarded::Answer(answer) => answer,
-                    Forwarded::Problem(problem) => {
-                        return Ok(self.connection.problem(&problem, Some(&self.log)));
-                    }
-                };
-                self.judge(answer.status(), &mut decision);
-                self.wait(&decision.plan.wait_after).await;
-                if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
-                    return Box::pin(self.switch(answer, decision)).await;
-                }
-                let agent = self.context().agent;
-                answer.map(|body| body::boxed(Breaking::new(body, agent)))
-            }
-        };
+        self.judge(answer.status(), &mut decision);
+        self.wait(&decision.plan.wait_after).await;
         let answer = self.substitute(answer, &mut decision).await?;
         let answer = self.read_list(answer);
         let answer = self.edit(answer, &decision).await;
-        let answer = match taken_out {
-            None => answer,
-            Some(out) => self.change(out.says, out.calls, answer, out.verdict).await,
-        };
         self.hear_out(&answer);
-        // Rules may have changed how it is laid out: what counts is what the agent gets.
-        self.log.answer_head(answer.status(), answer.headers());
-        Ok(self.shaped(answer, &decision.plan.shape))
+        Ok(self.shape(answer, &decision.plan.shape))
     }
 
     async fn wait(&self, waits: &[(VerdictIndex, Duration)]) {
@@ -260,37 +233,70 @@ impl Exchange {
         }
     }
 
+    /// Ends the exchange with a synthetic answer, if the plan has one: nothing goes upstream then.
+    async fn answer_instead(
+        &mut self,
+        request: &mut Request<RequestBody>,
+        decision: &mut Decision,
+    ) -> Step<()> {
+        let Some((verdict, answer)) = decision.plan.instead.take() else {
+            return Ok(());
+        };
+        self.taken_out = self.take_out(verdict, &answer, request, decision);
+        if self.taken_out.is_none()
+            && let Some(answer) = Box::pin(self.make(&answer, verdict, decision)).await?
+        {
+            self.log.captured_head(answer.status(), answer.headers());
+            return Err(Ended::answered(self.shaped(answer, &decision.plan.shape)));
+        }
+        Ok(())
+    }
+
     /// An answer no upstream sent; `None` when it cannot be made here, and the exchange goes on.
     async fn make(
         &self,
         answer: &Answer,
         verdict: VerdictIndex,
         decision: &Decision,
-    ) -> Result<Option<Response<AgentBody>>, Broken> {
+    ) -> Result<Option<Response<AgentBody>>, Abort> {
         let url = self.target.as_written();
         let rule = rule(decision, verdict);
-        let mcp = self.seen.mcp_call(rule);
+        let mcp = self.classified.mcp_call(rule);
         let of_tools = rule.is_some_and(|rule| rule.family == Family::Tool);
         if of_tools && mcp.as_ref().is_some_and(McpCall::leaves_others) {
             let why = "the batch holds other calls, whose answers would be lost";
             self.log.bypassed(verdict, why.to_owned());
             return Ok(None);
         }
-        let model = self.seen.speaking(&self.target.url);
-        let asked = Asked {
+        let model = self.classified.speaking(&self.target.url);
+        let asked = RequestInfo {
             url: &url,
             host: self.target.origin.host(),
             model: model.map(|model| model.asked_by(&self.headers)),
             mcp: mcp.as_ref(),
         };
         match answer::make(answer, verdict, asked, &self.context()).await {
-            Made::Response(answer) => Ok(Some(answer)),
-            Made::Bypassed => Ok(None),
-            Made::Broken(broken) => {
+            SyntheticAnswer::Response(answer) => Ok(Some(answer)),
+            SyntheticAnswer::Bypassed => Ok(None),
+            SyntheticAnswer::Abort(abort) => {
                 self.log.end(Outcome::Injected, None);
-                Err(broken)
+                Err(abort)
             }
         }
+    }
+
+    /// Rewrites the request where a rule says so, sends it upstream and waits for the answer's head.
+    async fn ask_upstream(
+        &mut self,
+        request: Request<RequestBody>,
+        decision: &mut Decision,
+    ) -> Step<Response<AgentBody>> {
+        let request = self.rewrite(request, decision);
+        let answer = self.forward(request, &decision.plan.shape).await?;
+        if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return Box::pin(self.switch(answer, decision)).await;
+        }
+        Ok(self.received(answer))
     }
 
     /// Changes what the model is to read where a rule says so, or said so of an earlier turn.
@@ -313,16 +319,16 @@ impl Exchange {
         {
             (body, full) = (None, Some(too_much));
         }
-        let mut ahead = Ahead {
+        let mut rewritable = Rewritable {
             headers: request.headers_mut(),
             body,
             full,
-            model: self.seen.speaking(&self.target.url),
-            limit: self.live.config.inspect_limit,
+            model: self.classified.speaking(&self.target.url),
+            limit: self.compiled.config.inspect_limit,
             told: self.log.chaos().told(),
             called: self.log.chaos().called(),
         };
-        let Rewritten { body, again, tells } = rewrite::apply(plan, &mut ahead, &*self.log);
+        let Rewritten { body, again, tells } = rewrite::apply(plan, &mut rewritable, &*self.log);
         self.tells = tells;
         self.log.applied_again(again);
         if let Some(body) = body {
@@ -332,24 +338,49 @@ impl Exchange {
     }
 
     /// Sends the request upstream and waits for the answer's head.
-    fn forward(
+    async fn forward(
         &self,
         request: Request<RequestBody>,
         shape: &Shape,
-    ) -> impl Future<Output = Result<Forwarded, Broken>> {
+    ) -> Step<Response<Received>> {
         let request = request.map(|body| match shape.up {
             None => Box::pin(body),
             Some(_) => shape::upload(shape, Box::pin(body), &self.context()),
         });
         // Boxed: handed down through futures, of which each would keep room for all of it.
         let request = Box::new(request);
-        forward::forward(
-            &self.connection,
-            &self.target,
-            request,
-            self.version,
-            &self.log,
-        )
+        let (connection, log) = (&self.connection, &self.log);
+        match forward::forward(connection, &self.target, request, self.version, log).await? {
+            Ok(answer) => Ok(answer),
+            Err(problem) => Err(self.refused(&problem)),
+        }
+    }
+
+    /// Passes an upgrade on, unless a rule answers in its place or resets. There is no body that
+    /// anything else could be done to.
+    async fn switch(
+        &mut self,
+        answer: Response<Received>,
+        decision: &mut Decision,
+    ) -> Step<Response<AgentBody>> {
+        self.judge(answer.status(), decision);
+        self.wait(&decision.plan.wait_after).await;
+        match decision.plan.afterwards.take() {
+            Some((verdict, Substitute::Answer(made))) => {
+                if let Some(made) = self.make(&made, verdict, decision).await? {
+                    self.log.captured_head(made.status(), made.headers());
+                    return Err(Ended::answered(self.shaped(made, &decision.plan.shape)));
+                }
+            }
+            Some((verdict, Substitute::Reset)) => {
+                self.log.end(Outcome::Injected, None);
+                return Err(answer::reset(verdict, &self.context()).into());
+            }
+            Some(_) | None => {}
+        }
+        self.log.bypass_rest("the connection changed its protocol");
+        let answer = forward::take_over(&self.connection, answer, &self.log);
+        Err(Ended::answered(self.observed(answer)))
     }
 
     /// Rules that depend on the upstream's status, and what its answer arms.
@@ -365,8 +396,7 @@ impl Exchange {
         &self,
         answer: Response<AgentBody>,
         decision: &mut Decision,
-    ) -> Result<Response<AgentBody>, Broken> {
-        let context = self.context();
+    ) -> Step<Response<AgentBody>> {
         match decision.plan.afterwards.take() {
             None => Ok(self.remember(answer, decision)),
             Some((verdict, Substitute::Answer(made))) => {
@@ -382,7 +412,7 @@ impl Exchange {
             }
             Some((verdict, Substitute::Reset)) => {
                 self.log.end(Outcome::Injected, None);
-                Err(answer::reset(verdict, &context))
+                Err(answer::reset(verdict, &self.context()).into())
             }
             Some((verdict, recalled)) => {
                 Ok(Box::pin(self.recall(verdict, &recalled, answer, decision)).await)
@@ -390,57 +420,45 @@ impl Exchange {
         }
     }
 
-    /// Passes an upgrade on, unless a rule answers in its place or resets. There is no body that
-    /// anything else could be done to.
-    async fn switch(
-        &self,
-        answer: Response<Received>,
-        mut decision: Decision,
-    ) -> Result<Response<Observed>, Broken> {
-        match decision.plan.afterwards.take() {
-            Some((verdict, Substitute::Answer(made))) => {
-                if let Some(made) = self.make(&made, verdict, &decision).await? {
-                    self.log.captured_head(made.status(), made.headers());
-                    return Ok(self.shaped(made, &decision.plan.shape));
-                }
-            }
-            Some((verdict, Substitute::Reset)) => {
-                self.log.end(Outcome::Injected, None);
-                return Err(answer::reset(verdict, &self.context()));
-            }
-            Some(_) | None => {}
-        }
-        self.log.bypass_rest("the connection changed its protocol");
-        Ok(self.observed(forward::take_over(&self.connection, answer, &self.log)))
-    }
-
     /// Changes the answer where a rule says so.
-    async fn edit(&self, answer: Response<AgentBody>, decision: &Decision) -> Response<AgentBody> {
+    async fn edit(
+        &mut self,
+        answer: Response<AgentBody>,
+        decision: &Decision,
+    ) -> Response<AgentBody> {
         let edits = &decision.plan.edits;
-        if edits.is_empty() {
-            return answer;
+        let model = self.classified.speaking(&self.target.url);
+        let answer = match self.classified.mcp_call(None) {
+            _ if edits.is_empty() => answer,
+            Some(_) => Box::pin(self.edit_mcp(answer, decision)).await,
+            None => Box::pin(edit::apply(edits, answer, model, &self.context())).await,
+        };
+        match self.taken_out.take() {
+            None => answer,
+            Some(out) => self.change(out.says, out.calls, answer, out.verdict).await,
         }
-        if self.seen.mcp_call(None).is_some() {
-            return Box::pin(self.edit_mcp(answer, decision)).await;
-        }
-        Box::pin(edit::apply(
-            edits,
-            answer,
-            self.seen.speaking(&self.target.url),
-            &self.context(),
-        ))
-        .await
     }
 
-    /// Hands the answer to hyper, shaped where a rule says so.
+    /// Hands the answer to hyper, shaped where a rule says so. Rules may have changed how it is laid
+    /// out: what counts is what the agent gets.
+    fn shape(&self, answer: Response<AgentBody>, plan: &Shape) -> Response<Observed> {
+        self.log.answer_head(answer.status(), answer.headers());
+        self.shaped(answer, plan)
+    }
+
     fn shaped(&self, answer: Response<AgentBody>, plan: &Shape) -> Response<Observed> {
-        let answer = shape::apply(plan, answer, &self.context());
-        self.observed(answer)
+        self.observed(shape::apply(plan, answer, &self.context()))
+    }
+
+    /// The upstream's answer, whose break waits until all before it has left.
+    fn received(&self, answer: Response<Received>) -> Response<AgentBody> {
+        let agent = self.connection.agent().clone();
+        answer.map(|body| body::boxed(AbortAfterFlush::new(body, agent)))
     }
 
     fn observed(&self, mut answer: Response<AgentBody>) -> Response<Observed> {
         self.log.answered(answer.status());
-        if self.live.config.annotate {
+        if self.compiled.config.annotate {
             for mode in self.log.modes_in_work() {
                 answer
                     .headers_mut()
@@ -454,12 +472,16 @@ impl Exchange {
         Response::from_parts(head, body)
     }
 
-    fn agent_gone(&self, error: &hyper::Error) -> Broken {
+    fn refused(&self, problem: &Problem) -> Ended {
+        Ended::answered(reply::problem(&self.connection, problem, &self.log))
+    }
+
+    fn agent_gone(&self, error: &hyper::Error) -> Abort {
         if self.connection.framing_broke().is_none() {
             let why = format!("the request's body broke off: {error}");
             self.log.end(Outcome::ClientGone, Some(why));
         }
-        Broken::close("the request's body broke off")
+        Abort::close("the request's body broke off")
     }
 
     fn ledger(&self) -> Rc<dyn Ledger> {
@@ -467,7 +489,7 @@ impl Exchange {
     }
 
     fn context(&self) -> Context {
-        self.connection.context(&self.log, &self.method)
+        self.log.context(&self.connection, &self.method)
     }
 }
 

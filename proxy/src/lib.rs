@@ -1,44 +1,39 @@
 //! Carries plans out: listeners, TLS interception, upstreams, bodies.
+//!
+//! Each module uses only those below it:
+//!
+//! ```text
+//! daemon ─ server ─ exchange ─┬─ chaos ─ recorder ─ tape ─┬─ body ─ http1
+//!                             ├─ faults ─ mcp ────────────┤
+//!                             └─ upstream ─ tls ──────────┘
+//! ```
 
-mod broken;
-mod carried;
-mod carry_out;
+mod abort;
+mod body;
 pub mod chaos;
-mod classify;
+mod compiled;
 pub mod config;
-mod connect;
-mod connection;
 mod daemon;
 pub mod descriptors;
 mod egress;
 mod engine;
 mod exchange;
-mod exchange_log;
-mod forward;
-pub mod h1;
+mod faults;
 mod headers;
-mod listener;
-mod live;
-mod mcp_tools;
+pub mod http1;
+mod mcp;
 pub mod metrics;
-mod observed;
 pub mod problem;
 pub mod recorder;
-mod request_body;
-mod route;
-mod scope;
-mod splice;
-mod stage;
+mod run_mark;
+mod server;
 pub mod tape;
 mod timer;
 pub mod tls;
-mod tunnel;
 pub mod upstream;
 pub mod user_file;
 mod vocabularies;
-pub mod wire;
-mod worker;
 
+pub use self::compiled::ConfigError;
 pub use self::daemon::{Parts, Proxy, StartError};
-pub use self::live::ConfigError;
-pub use self::scope::is_scope_name;
+pub use self::exchange::scope::is_scope_name;

@@ -20,7 +20,7 @@ use squall_profiles::facts::Kind;
 use squall_profiles::rule::Rule;
 
 use self::capped::Capped;
-pub use self::runs::Runs;
+pub use self::runs::RunMetrics;
 use crate::upstream::REASONS;
 
 /// Every kind, in the order of its variants.
@@ -30,7 +30,7 @@ const KINDS: [Kind; 4] = [Kind::Llm, Kind::Tool, Kind::Mcp, Kind::Other];
 const VALUES: usize = 100;
 
 /// Figures that are kept where they arise.
-pub trait Source: std::fmt::Debug + Send + Sync {
+pub trait FigureSource: std::fmt::Debug + Send + Sync {
     /// Leaf certificates minted so far.
     fn leaves_minted(&self) -> u64;
     /// Connections to upstreams that are open.
@@ -51,7 +51,7 @@ pub struct Metrics {
     upstream_errors: IntCounterVec,
     connections: [IntGauge; 2],
     leaves: IntCounter,
-    source: OnceLock<Box<dyn Source>>,
+    source: OnceLock<Box<dyn FigureSource>>,
     tokens: IntCounterVec,
     dropped: [IntCounter; 4],
     stored: IntCounter,
@@ -59,7 +59,7 @@ pub struct Metrics {
     active: IntGaugeVec,
     /// Profiles that have been in force, and how often each is.
     active_once: Mutex<BTreeMap<String, i64>>,
-    runs: Runs,
+    runs: RunMetrics,
     workspaces: Workspaces,
     profiles: Capped,
     models: Capped,
@@ -89,7 +89,7 @@ pub enum Sink {
 
 /// Which way tokens went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direction {
+pub(crate) enum TokenDirection {
     /// Into the model.
     Input,
     /// Out of the model.
@@ -207,7 +207,7 @@ impl Metrics {
                 "Activations in force, by profile",
                 "profile",
             ),
-            runs: Runs::new(&families),
+            runs: RunMetrics::new(&families),
             active_once: Mutex::default(),
             workspaces: Workspaces::default(),
             profiles: Capped::new(VALUES),
@@ -286,7 +286,7 @@ impl Metrics {
     }
 
     /// Of runs.
-    pub fn runs(&self) -> &Runs {
+    pub fn runs(&self) -> &RunMetrics {
         &self.runs
     }
 
@@ -310,10 +310,16 @@ impl Metrics {
     }
 
     /// A model call took or gave so many tokens.
-    pub(crate) fn tokens(&self, dialect: &str, model: &str, direction: Direction, tokens: u64) {
+    pub(crate) fn tokens(
+        &self,
+        dialect: &str,
+        model: &str,
+        direction: TokenDirection,
+        tokens: u64,
+    ) {
         let direction = match direction {
-            Direction::Input => "input",
-            Direction::Output => "output",
+            TokenDirection::Input => "input",
+            TokenDirection::Output => "output",
         };
         let model = self.models.name(model);
         self.tokens
@@ -322,7 +328,7 @@ impl Metrics {
     }
 
     /// Says where figures come from that somebody else keeps; asked at each scrape.
-    pub fn ask(&self, source: Box<dyn Source>) {
+    pub fn ask(&self, source: Box<dyn FigureSource>) {
         // Only one data plane feeds a registry; a second one keeps what it counts to itself.
         let _ = self.source.set(source);
     }
@@ -415,9 +421,14 @@ mod tests {
     fn the_hundred_and_first_model_is_other() {
         let metrics = Metrics::new("0");
         for model in 0..150 {
-            metrics.tokens("openai-chat", &format!("m{model}"), Direction::Output, 1);
+            metrics.tokens(
+                "openai-chat",
+                &format!("m{model}"),
+                TokenDirection::Output,
+                1,
+            );
         }
-        metrics.tokens("openai-chat", "m0", Direction::Output, 1);
+        metrics.tokens("openai-chat", "m0", TokenDirection::Output, 1);
         let text = metrics.render().expect("renders");
         let line = |model: &str, n: u64| {
             let labels = format!("dialect=\"openai-chat\",direction=\"output\",model=\"{model}\"");

@@ -45,15 +45,14 @@ use squall_journal::ring::{self, Filter, Page, Ring};
 use tokio::sync::watch;
 
 pub(crate) use self::answering::Answering;
-pub(crate) use self::calls::Calls;
+pub(crate) use self::calls::CallTap;
 pub(crate) use self::capture::Capture;
 use self::collector::Collector;
 pub(crate) use self::mcp::McpTraffic;
 pub(crate) use self::meter::Meter;
 pub(crate) use self::model::ModelTraffic;
-pub use self::note::CanaryNote;
-pub use self::note::ExchangeNote;
 pub(crate) use self::note::spent;
+pub use self::note::{CanaryNote, CanaryOrigin, ExchangeNote};
 pub use self::traffic::Traffic;
 use crate::metrics::{Metrics, Sink};
 
@@ -111,7 +110,7 @@ pub enum Event {
 }
 
 /// Who is told of every exchange that ends, on the collector's thread.
-pub trait Watch: Send + Sync {
+pub trait ExchangeObserver: Send + Sync {
     /// An exchange ended.
     fn ended(&self, note: &ExchangeNote);
 }
@@ -149,7 +148,7 @@ struct Shared {
     metrics: Arc<Metrics>,
     journal: Mutex<Journal>,
     changed: watch::Sender<()>,
-    watch: OnceLock<Box<dyn Watch>>,
+    watch: OnceLock<Box<dyn ExchangeObserver>>,
     keep: OnceLock<Box<dyn Keep>>,
     thread: OnceLock<Thread>,
     stopping: AtomicBool,
@@ -270,7 +269,7 @@ impl Recorder {
     }
 
     /// Tells `watch` of every exchange that ends from now on; only the first call counts.
-    pub fn watch(&self, watch: Box<dyn Watch>) {
+    pub fn watch(&self, watch: Box<dyn ExchangeObserver>) {
         let _ = self.shared.watch.set(watch);
     }
 

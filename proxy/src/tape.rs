@@ -27,7 +27,7 @@ use squall_journal::tape::Recorded;
 
 pub(crate) use self::body::played;
 pub use self::playing::{Counts, Playing, PlayingOptions};
-pub(crate) use self::playing::{Played, Refusal};
+pub(crate) use self::playing::{Played, TapeRefusal};
 
 /// Bytes of captured bodies that are on their way to recordings at any time; what is over them is
 /// left out, which the recording says.
@@ -102,12 +102,12 @@ impl fmt::Debug for Recording {
 #[derive(Debug, Default)]
 pub struct Tapes {
     any: AtomicBool,
-    table: Mutex<Table>,
+    table: Mutex<TapeTable>,
     in_flight: Arc<Room>,
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct TapeTable {
     recordings: Vec<Arc<Recording>>,
     playing: HashMap<String, Arc<Playing>>,
 }
@@ -177,7 +177,7 @@ impl Tapes {
         self.change(|table| table.playing.remove(scope));
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut Table) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut TapeTable) -> T) -> T {
         let mut table = self.table();
         let changed = change(&mut table);
         let any = !table.recordings.is_empty() || !table.playing.is_empty();
@@ -185,7 +185,7 @@ impl Tapes {
         changed
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, TapeTable> {
         // Whole between any two statements: a panic elsewhere has left nothing half done in it.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -25,7 +25,7 @@ pub use self::bundle::Bundle;
 pub use self::ca::{CaError, CertificateAuthority, Validity};
 pub use self::client_hello::{ClientHello, HelloReader};
 pub(crate) use self::intercept::HandshakeError;
-pub(crate) use self::intercept::{Started, accept};
+pub(crate) use self::intercept::{PendingHandshake, accept};
 pub(crate) use self::leaf::{Flaw, LeafCache};
 
 /// A version of HTTP, as ALPN agrees on it.

@@ -11,7 +11,6 @@
 //! Dropping the future of [`Upstreams::send`] or the body it gave cancels the upstream: the
 //! HTTP/1.1 connection is closed, the HTTP/2 stream reset.
 
-mod body;
 mod chain;
 mod destination;
 mod dial;
@@ -23,8 +22,10 @@ mod open;
 mod origin;
 mod patterns;
 mod pool;
+mod received;
 mod resolve;
 mod send;
+mod sent;
 mod settings;
 mod speaks;
 mod tls;
@@ -41,28 +42,28 @@ use http::uri::Authority;
 use http::{HeaderValue, Request, Response, Version};
 use tokio::time::Instant;
 
-pub(crate) use self::body::{BodyError, Outgoing, Received};
 pub use self::destination::Destinations;
 pub(crate) use self::destination::OwnListeners;
 pub(crate) use self::error::ToAgent;
-pub use self::error::{Cause, REASONS, UpstreamError};
+pub use self::error::{Cause, REASONS, SettingsError, UpstreamError};
 pub(crate) use self::origin::flaw;
 pub use self::origin::{Origin, Scheme};
-pub use self::patterns::{HostPatterns, PatternError};
+pub use self::patterns::{HostPatternError, HostPatterns};
+pub(crate) use self::received::Received;
 pub(crate) use self::resolve::Resolver;
-pub use self::settings::SettingsError;
+pub(crate) use self::sent::{BodyError, Outgoing};
 pub use self::tls::check_roots;
-pub use self::transport::Counters;
+pub use self::transport::ConnectionCounters;
 pub(crate) use self::transport::Dialled;
 
 use self::dial::{Carries, addresses, dial, judge, judge_name};
 use self::open::{deadline, finish_http1, learn_alpn};
-use self::pool::{Endpoint, Pool};
-use self::send::Exchange;
+use self::pool::{ConnectionPool, OriginPool};
+use self::send::Sending;
 use self::settings::Settings;
 use self::speaks::Speaks;
 use crate::config::ProxyConfig;
-use crate::h1::framing::Spelt;
+use crate::http1::framing::OriginalNames;
 use crate::tls::Alpn;
 
 /// What all workers share: settings, the own listeners, what upstreams speak, counters.
@@ -72,7 +73,7 @@ pub struct Shared {
     own: ArcSwap<OwnListeners>,
     resolver: Resolver,
     speaks: Speaks,
-    counters: Arc<Counters>,
+    counters: Arc<ConnectionCounters>,
 }
 
 impl Shared {
@@ -123,7 +124,7 @@ impl Shared {
     }
 
     /// What has been done with upstream connections so far.
-    pub fn counters(&self) -> &Counters {
+    pub fn counters(&self) -> &ConnectionCounters {
         &self.counters
     }
 
@@ -141,7 +142,7 @@ impl Shared {
 #[derive(Clone)]
 pub(crate) struct Upstreams {
     shared: Arc<Shared>,
-    pool: Rc<Pool>,
+    pool: Rc<ConnectionPool>,
 }
 
 impl Upstreams {
@@ -149,7 +150,7 @@ impl Upstreams {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self {
             shared,
-            pool: Pool::new(),
+            pool: ConnectionPool::new(),
         }
     }
 
@@ -159,20 +160,20 @@ impl Upstreams {
     /// where the upstream speaks it. Target, `Host` and version are rewritten for the next hop;
     /// fields that belong to the agent's connection must be gone already. A body announced with
     /// `Expect: 100-continue` is not touched before the upstream asks for it. On HTTP/1.1 fields are
-    /// spelt and ordered as `spelt` says, those that it lacks come behind in lower case.
+    /// written in the casing and order of `original`; those that it lacks come behind in lower case.
     ///
     /// The answer's body gives the connection back at its end.
     pub(crate) fn send<'a>(
         &'a self,
         origin: &'a Origin,
         request: Request<Outgoing>,
-        spelt: &Spelt,
+        original: &OriginalNames,
     ) -> impl Future<Output = Result<Response<Received>, UpstreamError>> + 'a {
-        let (exchange, request) = Exchange::begin(&self.shared, self.endpoint(origin), request);
+        let (exchange, request) = Sending::begin(&self.shared, self.endpoint(origin), request);
         let sending = if request.version() == Version::HTTP_2 {
             Either::Left(Box::pin(exchange.on_best(Box::new(request))))
         } else {
-            Either::Right(exchange.for_http1(request, spelt))
+            Either::Right(exchange.for_http1(request, original))
         };
         async move {
             let sent = match sending {
@@ -262,7 +263,7 @@ impl Upstreams {
         }
     }
 
-    fn endpoint(&self, origin: &Origin) -> Rc<Endpoint> {
+    fn endpoint(&self, origin: &Origin) -> Rc<OriginPool> {
         self.pool.endpoint(origin, &self.shared.settings.load())
     }
 

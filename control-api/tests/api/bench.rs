@@ -320,7 +320,7 @@ impl Api {
         let id = self.state.recorder.begin(started);
         let chaos = self.state.chaos.scope(scope);
         let url = url.to_owned();
-        let mut note = ExchangeNote::new(id, started, &chaos, Kind::Tool, Method::GET, url);
+        let mut note = chaos.note(id, started, Kind::Tool, Method::GET, url);
         note.outcome = Outcome::Ok;
         note.status = Some(StatusCode::OK);
         note.duration = Duration::from_millis(5);

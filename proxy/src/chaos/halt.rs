@@ -8,7 +8,7 @@ use squall_journal::record::Outcome;
 use squall_profiles::plan::Outcome as Verdicted;
 
 use super::{Chaos, lock};
-use crate::recorder::{ExchangeNote, Watch};
+use crate::recorder::{ExchangeNote, ExchangeObserver};
 
 /// When chaos is ended because too much goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,10 +42,10 @@ pub(super) fn install(chaos: &Arc<Chaos>) {
 
 struct Brake {
     chaos: Weak<Chaos>,
-    window: Mutex<Window>,
+    window: Mutex<RecentCounts>,
 }
 
-impl Watch for Brake {
+impl ExchangeObserver for Brake {
     fn ended(&self, note: &ExchangeNote) {
         let Some(chaos) = self.chaos.upgrade() else {
             return;
@@ -56,7 +56,7 @@ impl Watch for Brake {
         window.add(&halt, at, Counts::of(note));
         if let Some(reason) = window.reason(&halt) {
             // Chaos that is put in force later is judged by what happens from then on.
-            *window = Window::default();
+            *window = RecentCounts::default();
             drop(window);
             chaos.halt_because(&reason);
         }
@@ -126,11 +126,11 @@ impl Counts {
 
 /// Counts of the last while, in parts.
 #[derive(Debug, Default)]
-struct Window {
+struct RecentCounts {
     parts: VecDeque<(Instant, Counts)>,
 }
 
-impl Window {
+impl RecentCounts {
     fn add(&mut self, halt: &Halt, at: Instant, counts: Counts) {
         while self
             .parts
@@ -180,9 +180,9 @@ mod tests {
         over: Duration::from_mins(1),
     };
 
-    fn window(counts: &[(u64, Counts)]) -> Window {
+    fn window(counts: &[(u64, Counts)]) -> RecentCounts {
         let start = Instant::now();
-        let mut window = Window::default();
+        let mut window = RecentCounts::default();
         for (seconds, counts) in counts {
             window.add(&HALT, start + Duration::from_secs(*seconds), *counts);
         }

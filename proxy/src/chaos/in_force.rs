@@ -1,21 +1,25 @@
 //! What is in force for one scope.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use http::Method;
 use squall_documents::duration;
 use squall_journal::activation::{ActivationRecord, Suspended, TtlFrom};
+use squall_journal::id::ExchangeId;
+use squall_journal::record::Outcome;
 use squall_journal::scopes::is_of_run;
 use squall_profiles::activation::{Activation, ActivationSpec, Observe};
+use squall_profiles::facts::Kind;
 use squall_profiles::faults::model_input::{Called, Told};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::planted::Planted;
-use super::run::{Counted, RunMark};
 use super::{DEFAULT_SCOPE, Defaults, NO_CHAOS, Wanted};
-use crate::recorder;
+use crate::recorder::{self, ExchangeNote};
+use crate::run_mark::{Counted, RunMark};
 
 /// What is in force for one scope: an exchange finds it once and keeps it.
 #[derive(Debug)]
@@ -44,7 +48,7 @@ pub struct ScopeChaos {
 }
 
 /// Waits for the end of a named scope's activation.
-pub(crate) type Over = Pin<Box<WaitForCancellationFutureOwned>>;
+pub(crate) type ActivationEnd = Pin<Box<WaitForCancellationFutureOwned>>;
 
 /// What exchanges of a scope are to look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -306,6 +310,58 @@ impl ScopeChaos {
         }
     }
 
+    /// A note of an exchange that began at `started` here; everything else is as for an open exchange of which
+    /// nothing is known yet.
+    pub fn note(
+        &self,
+        id: ExchangeId,
+        started: Instant,
+        kind: Kind,
+        method: Method,
+        url: String,
+    ) -> ExchangeNote {
+        let rules = self.activation().rules();
+        ExchangeNote {
+            id,
+            scope: self.scope().clone(),
+            kind,
+            dialect: None,
+            tool: None,
+            more_tools: Box::default(),
+            results: None,
+            method,
+            url,
+            status: None,
+            upstream_status: None,
+            outcome: Outcome::Open,
+            error: None,
+            started,
+            duration: Duration::ZERO,
+            injected: Duration::ZERO,
+            overhead: Duration::ZERO,
+            request_bytes: 0,
+            response_bytes: 0,
+            fingerprint: None,
+            attempt: None,
+            seed: self.activation().seed,
+            verdicts: Vec::new(),
+            verdicts_more: 0,
+            activation: self.id().cloned(),
+            run: self.run().cloned(),
+            rules: match self.id() {
+                Some(_) => Arc::downgrade(&rules),
+                None => Weak::new(),
+            },
+            redactor: rules.redactor().clone(),
+            canaries: Vec::new(),
+            traffic: None,
+            mcp: None,
+            llm: None,
+            recorded: None,
+            spending: (kind == Kind::Llm).then(|| self.activation().spending.clone()),
+        }
+    }
+
     /// The scope's name.
     pub fn scope(&self) -> &Arc<str> {
         &self.scope
@@ -364,9 +420,9 @@ impl ScopeChaos {
 
     /// Resolves when a new activation is put on its scope, or it was closed and nobody waits for its exchanges any
     /// more; `None` for the default scope, where nothing ends, and for what comes late, which goes on.
-    pub(crate) fn over(&self) -> Option<Over> {
+    pub(crate) fn over(&self) -> Option<ActivationEnd> {
         let ends = self.is_named() && !self.is_rest;
-        ends.then(|| -> Over { Box::pin(self.ended.clone().cancelled_owned()) })
+        ends.then(|| -> ActivationEnd { Box::pin(self.ended.clone().cancelled_owned()) })
     }
 
     /// Cancelled when the connections that carry its traffic are to close: what a run has put in force goes by the

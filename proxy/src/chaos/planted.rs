@@ -4,9 +4,9 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use squall_journal::id::ExchangeId;
 use squall_profiles::canary::Canary;
-use squall_profiles::payloads::PayloadName;
+
+use crate::recorder::CanaryOrigin;
 
 /// Canaries one activation remembers.
 const REMEMBERED: usize = 4096;
@@ -15,24 +15,13 @@ const REMEMBERED: usize = 4096;
 #[derive(Debug, Default)]
 pub struct Planted {
     any: AtomicBool,
-    table: Mutex<Table>,
+    table: Mutex<CanaryTable>,
 }
 
 #[derive(Debug, Default)]
-struct Table {
-    planted: HashMap<Canary, Origin>,
+struct CanaryTable {
+    planted: HashMap<Canary, CanaryOrigin>,
     order: VecDeque<Canary>,
-}
-
-/// Where a canary was planted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
-    /// The exchange in which the agent got it.
-    pub exchange: ExchangeId,
-    /// Id of the rule that planted it.
-    pub rule: String,
-    /// The payload that carried it; `None` for the only one that the rule gives.
-    pub payload: Option<PayloadName>,
 }
 
 impl Planted {
@@ -43,7 +32,7 @@ impl Planted {
 
     /// Remembers a canary, and no longer the oldest one when there are too many. Whether one was
     /// forgotten. A canary that is planted again was planted there.
-    pub fn plant(&self, canary: Canary, origin: Origin) -> bool {
+    pub fn plant(&self, canary: Canary, origin: CanaryOrigin) -> bool {
         let forgot = self.with(|table| table.plant(canary, origin, REMEMBERED));
         // After the table: who sees it looks into the table, and locks it.
         self.any.store(true, Ordering::Relaxed);
@@ -51,18 +40,18 @@ impl Planted {
     }
 
     /// Where a canary was planted, if it was and is remembered.
-    pub fn origin(&self, canary: Canary) -> Option<Origin> {
+    pub fn origin(&self, canary: Canary) -> Option<CanaryOrigin> {
         self.with(|table| table.planted.get(&canary).cloned())
     }
 
-    fn with<T>(&self, look: impl FnOnce(&mut Table) -> T) -> T {
+    fn with<T>(&self, look: impl FnOnce(&mut CanaryTable) -> T) -> T {
         // The table is whole at every step: a panic elsewhere has left nothing half done in it.
         look(&mut self.table.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Table {
-    fn plant(&mut self, canary: Canary, origin: Origin, remembered: usize) -> bool {
+impl CanaryTable {
+    fn plant(&mut self, canary: Canary, origin: CanaryOrigin, remembered: usize) -> bool {
         if self.planted.insert(canary, origin).is_some() {
             return false;
         }
@@ -77,10 +66,12 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
+    use squall_journal::id::ExchangeId;
+
     use super::*;
 
-    fn origin(number: u32) -> Origin {
-        Origin {
+    fn origin(number: u32) -> CanaryOrigin {
+        CanaryOrigin {
             exchange: ExchangeId::new(1, number, 0),
             rule: "attack".to_owned(),
             payload: None,
@@ -89,7 +80,7 @@ mod tests {
 
     #[test]
     fn the_oldest_is_forgotten_first_and_that_is_told() {
-        let mut table = Table::default();
+        let mut table = CanaryTable::default();
         let canaries = [1, 2, 3].map(Canary::from_draw);
         let forgot: Vec<_> = [0, 1, 0, 2]
             .iter()

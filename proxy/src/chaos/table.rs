@@ -23,7 +23,7 @@ const OWN: Quota = Quota {
 
 /// What is in force for every scope that was named so far.
 #[derive(Debug, Clone)]
-pub(super) struct Table {
+pub(super) struct ScopeTable {
     /// For everything that is in no named scope.
     pub(super) default: Arc<ScopeChaos>,
     /// Activations of their own, and forks of the default one.
@@ -33,7 +33,7 @@ pub(super) struct Table {
     workspaces: Arc<BTreeSet<String>>,
 }
 
-impl Table {
+impl ScopeTable {
     pub(super) fn new(default: Arc<ScopeChaos>) -> Self {
         Self {
             default,

@@ -204,7 +204,7 @@ fn canaries_are_looked_for_until_new_chaos_is_put_in_force() {
             bench.put(owner, TWO_RULES);
             let planted = |scope| bench.chaos.scope(Some(scope)).planted().any();
             assert!(!planted(scope), "{scope} begins anew");
-            let origin = Origin {
+            let origin = crate::recorder::CanaryOrigin {
                 exchange: bench.recorder.begin(Instant::now()),
                 rule: "attack".to_owned(),
                 payload: None,
@@ -539,8 +539,6 @@ fn too_many_faults_end_all_chaos() {
     use squall_profiles::facts::Kind;
     use squall_profiles::plan::{Outcome as Verdicted, Verdict};
 
-    use crate::recorder::ExchangeNote;
-
     let halt = Halt {
         faults: Some(2),
         error_share: None,
@@ -557,7 +555,7 @@ fn too_many_faults_end_all_chaos() {
         let started = Instant::now();
         let id = bench.recorder.begin(started);
         let url = "http://h/".to_owned();
-        let mut note = ExchangeNote::new(id, started, &scope, Kind::Tool, Method::GET, url);
+        let mut note = scope.note(id, started, Kind::Tool, Method::GET, url);
         note.outcome = Outcome::Injected;
         let rule = rule.clone();
         note.verdicts.push(Verdict {

@@ -7,11 +7,11 @@ use squall_profiles::activation::Decision;
 use squall_profiles::faults::mcp_answer::{Change, OUT_OF_BAND};
 use squall_profiles::plan::{Answer, ToolSays, VerdictIndex};
 
+use super::request_body::RequestBody;
 use super::{Exchange, rule};
-use crate::broken::Ledger as _;
-use crate::carry_out::body::AgentBody;
-use crate::carry_out::edit;
-use crate::request_body::RequestBody;
+use crate::body::AgentBody;
+use crate::faults::Ledger as _;
+use crate::faults::edit;
 
 /// MCP calls that were not sent on, and what is said to them.
 pub(super) struct TakenOut {
@@ -56,7 +56,7 @@ impl Exchange {
         decision: &Decision,
     ) -> Response<AgentBody> {
         for edit in &decision.plan.edits {
-            let call = self.seen.mcp_call(rule(decision, edit.0));
+            let call = self.classified.mcp_call(rule(decision, edit.0));
             let calls = call.map(|call| call.meant).unwrap_or_default();
             answer = match edit::mcp::change(&edit.1) {
                 Some(change) if !calls.is_empty() => {
@@ -67,7 +67,7 @@ impl Exchange {
                     answer
                 }
                 _ => {
-                    let model = self.seen.speaking(&self.target.url);
+                    let model = self.classified.speaking(&self.target.url);
                     let edit = std::slice::from_ref(edit);
                     edit::apply(edit, answer, model, &self.context()).await
                 }
@@ -84,7 +84,10 @@ impl Exchange {
         answer: Response<AgentBody>,
         verdict: VerdictIndex,
     ) -> Response<AgentBody> {
-        let typed = self.seen.mcp_call(None).is_some_and(|call| call.typed());
+        let typed = self
+            .classified
+            .mcp_call(None)
+            .is_some_and(|call| call.typed());
         let context = self.context();
         Box::pin(edit::mcp::apply(
             change, calls, typed, answer, verdict, &context,
@@ -94,7 +97,7 @@ impl Exchange {
 
     /// The calls that a rule is about, if there are others in their batch.
     pub(super) fn in_part(&self, verdict: VerdictIndex, decision: &Decision) -> Option<Vec<Call>> {
-        let call = self.seen.mcp_call(rule(decision, verdict))?;
+        let call = self.classified.mcp_call(rule(decision, verdict))?;
         call.leaves_others().then_some(call.meant)
     }
 }

@@ -6,15 +6,15 @@ use squall_dialects::codec::Coding;
 use squall_dialects::mcp::Asked;
 
 use super::Exchange;
-use crate::carry_out::body::{self, AgentBody};
-use crate::mcp_tools::{Listed, Server, Tools};
+use crate::body::{self, AgentBody};
+use crate::mcp::tools::{McpServer, ToolListReader, ToolLists};
 
 impl Exchange {
     /// What is known of MCP servers' tools, and the server that is asked.
-    pub(super) fn mcp_tools(&self) -> (Tools, Server) {
+    pub(super) fn mcp_tools(&self) -> (ToolLists, McpServer) {
         let target = self.target.url.path_and_query();
         let path = target.split('?').next().unwrap_or_default();
-        let server = Server {
+        let server = McpServer {
             origin: self.target.origin.clone(),
             path: path.to_owned(),
             scope: self.log.chaos().scope().clone(),
@@ -25,7 +25,7 @@ impl Exchange {
 
     /// Reads an answer that lists tools as it passes, unless it is encoded.
     pub(super) fn read_list(&self, answer: Response<AgentBody>) -> Response<AgentBody> {
-        let lists = self.seen.asked().is_some_and(Asked::lists_tools);
+        let lists = self.classified.asked().is_some_and(Asked::lists_tools);
         let is_plain = Coding::of(answer.headers()) == Ok(None);
         if !lists || !is_plain || answer.status() != StatusCode::OK {
             return answer;
@@ -34,9 +34,9 @@ impl Exchange {
         let inspect = &self.connection.worker.engine.inspect;
         if is_events(answer.headers()) {
             let longest = usize::try_from(inspect.limit()).unwrap_or(usize::MAX);
-            answer.map(|body| body::boxed(Listed::events(body, tools, server, longest)))
+            answer.map(|body| body::boxed(ToolListReader::events(body, tools, server, longest)))
         } else if is_json(answer.headers()) {
-            answer.map(|body| body::boxed(Listed::json(body, tools, server, inspect)))
+            answer.map(|body| body::boxed(ToolListReader::json(body, tools, server, inspect)))
         } else {
             answer
         }

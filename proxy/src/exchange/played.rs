@@ -10,126 +10,85 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Response, StatusCode};
-use hyper::body::Incoming;
 use squall_dialects::{Target, mcp};
 use squall_journal::record::Outcome;
 use squall_journal::redact::REDACTED;
 use squall_journal::tape::{Content, Data, Given, Piece, Question, ToolResponse};
-use squall_profiles::activation::Observe;
-use squall_profiles::faults::llm_stream::Step;
+use squall_profiles::activation::Decision;
+use squall_profiles::faults::llm_stream::Step as EditStep;
 use squall_profiles::faults::mcp_answer::{Change, Form, McpEditor};
 use squall_profiles::plan::{Reply, ToolAnswer, ToolSays};
 use tokio::time::Instant;
 
-use super::Exchange;
-use crate::broken::Broken;
-use crate::carry_out::body::{self, AgentBody};
-use crate::carry_out::flush::Breaking;
-use crate::carry_out::{answer, has_body};
-use crate::observed::Observed;
+use super::request_body::RequestBody;
+use super::{Ended, Exchange, Step};
+use crate::abort::Abort;
+use crate::body::agent::AbortAfterFlush;
+use crate::body::{self, AgentBody};
+use crate::faults::{Ledger as _, answer, has_body};
 use crate::problem::Problem;
-use crate::recorder::Capture;
-use crate::request_body::RequestBody;
 use crate::tape::key::{self, BODY};
-use crate::tape::{Played, Playing, played};
+use crate::tape::{Played, Playing, TapeRefusal, played};
 use crate::timer;
 
 /// Bytes of a body whose key on a tape is found at once.
 const SHORT: usize = 32 << 10;
 
-/// What came of asking the tape.
-pub(super) enum FromTape {
-    /// The agent is answered so; rules go on from there.
-    Answer(Response<AgentBody>),
-    /// It is refused.
-    Refused(Problem),
-}
-
 impl Exchange {
-    /// Looks at what concerns the scope beside what the journal reads; whether a tape answers.
-    pub(super) fn look_closer(&mut self, request: &Request<Incoming>) -> bool {
-        let observe = self.log.chaos().observe();
-        if observe != Observe::Headers {
-            self.observe();
-        }
-        let tapes = self.connection.worker.engine.chaos.tapes();
-        let recordings = tapes.recordings(self.log.chaos().scope());
-        let observed = observe == Observe::Bodies;
-        if observed || !recordings.is_empty() {
-            let head = (
-                request.method(),
-                self.target.url.as_str(),
-                request.version(),
-                request.headers(),
-            );
-            let capture = Capture::new(recordings, observed, tapes.room(), head);
-            self.log.capture(capture, self.version);
-        }
-        self.tape = tapes.playing(self.log.chaos().scope());
-        self.tape.is_some()
-    }
-
-    /// The way of an exchange of a scope that plays a tape.
-    pub(super) async fn go_by_tape(
-        &mut self,
-        request: Request<Incoming>,
-    ) -> Result<Response<Observed>, Broken> {
-        let (mut request, decision) = self.decide(request).await?;
-        if let Some(decision) = decision {
-            return self.under_rules(request, *decision).await;
-        }
-        match self.play(&mut request).await? {
-            None => self.pass(request).await,
-            Some(FromTape::Refused(problem)) => {
-                Ok(self.connection.problem(&problem, Some(&self.log)))
-            }
-            Some(FromTape::Answer(answer)) => {
-                self.log.answer_head(answer.status(), answer.headers());
-                Ok(self.observed(answer))
-            }
-        }
-    }
-
     /// Asks the tape, if there is one. `None`: the request goes to its upstream.
-    pub(super) async fn play(
+    pub(super) async fn play_back(
         &mut self,
         request: &mut Request<RequestBody>,
-    ) -> Result<Option<FromTape>, Broken> {
+        decision: &Decision,
+    ) -> Step<Option<Response<AgentBody>>> {
         let Some(playing) = self.tape.clone() else {
             return Ok(None);
         };
+        // Boxed: few scopes play a tape.
+        let played = Box::pin(self.play(&playing, request)).await?;
+        if played.is_some() {
+            for (verdict, _) in &decision.plan.request_edits {
+                let why = "the answer comes from a tape: no upstream reads the request";
+                self.log.bypassed(*verdict, why.to_owned());
+            }
+        }
+        Ok(played)
+    }
+
+    async fn play(
+        &mut self,
+        playing: &Playing,
+        request: &mut Request<RequestBody>,
+    ) -> Step<Option<Response<AgentBody>>> {
         let began = Instant::now();
         let read = self.read_body(request, BODY).await?;
         let here = Instant::now();
         let body = request.body().read_whole();
         if let Some(body) = &body
-            && self.seen.asked().is_none()
-            && self.seen.model().is_none()
+            && self.classified.asked().is_none()
+            && self.classified.model().is_none()
         {
             self.learn(body.clone());
         }
         self.log.sent_upstream(&read);
         let (url, fingerprint) = self.key(request, body).await?;
-        let played = match self.ask(&playing, &url, fingerprint) {
+        let played = self.ask(playing, &url, fingerprint);
+        let latency = match &played {
             Played::Passes => {
                 playing.dials();
                 return Ok(None);
             }
-            Played::Refused(refusal) => return Ok(Some(self.refuse(&refusal))),
-            Played::Answer(given) => Ok(given),
-            Played::Tool(response) => Err(response),
-        };
-        let latency = match &played {
-            Ok(given) => given.answer.latency_ms,
-            Err(response) => response.latency_ms,
+            Played::Refused(refusal) => return Err(self.not_on_tape(refusal)),
+            Played::Answer(given) => given.answer.latency_ms,
+            Played::Tool(response) => response.latency_ms,
         };
         timer::sleep_until(began + playing.lasts(latency)).await;
         self.log.waited(here.elapsed());
         match played {
-            Ok(given) => self.recorded(&given, &playing),
-            Err(response) => self.tool_said(&response, request.headers()),
+            Played::Passes | Played::Refused(_) => Ok(None),
+            Played::Answer(given) => Ok(Some(self.recorded(&given, playing)?)),
+            Played::Tool(response) => Ok(Some(self.tool_said(&response, request.headers())?)),
         }
-        .map(Some)
     }
 
     /// By what the tape knows the request. What would keep this thread from others for long goes to another one.
@@ -137,7 +96,7 @@ impl Exchange {
         &self,
         request: &Request<RequestBody>,
         body: Option<Bytes>,
-    ) -> Result<(String, u64), Broken> {
+    ) -> Result<(String, u64), Abort> {
         let headers = request.headers().clone();
         // What is compressed may be long.
         let is_short = !headers.contains_key(CONTENT_ENCODING)
@@ -154,27 +113,27 @@ impl Exchange {
             return Ok(key());
         }
         let found = tokio::task::spawn_blocking(key).await;
-        found.map_err(|error| Broken::close(format!("the request's key on the tape: {error}")))
+        found.map_err(|error| Abort::close(format!("the request's key on the tape: {error}")))
     }
 
     fn ask(&self, playing: &Playing, url: &str, fingerprint: u64) -> Played {
         // Of several calls in one request, one answer would be lost.
         let several = self
-            .seen
+            .classified
             .asked()
             .is_some_and(|asked| asked.requests().count() > 1);
         playing.ask(&Question {
             method: &self.method,
             url,
             fingerprint,
-            tools: if several { &[] } else { &self.seen.tools },
-            dialect: self.seen.dialect.map(squall_dialects::Dialect::name),
-            model: self.seen.model(),
+            tools: if several { &[] } else { &self.classified.tools },
+            dialect: self.classified.dialect.map(squall_dialects::Dialect::name),
+            model: self.classified.model(),
         })
     }
 
     /// Nothing was recorded that answers this, and nothing is dialled.
-    fn refuse(&self, refusal: &crate::tape::Refusal) -> FromTape {
+    fn not_on_tape(&self, refusal: &TapeRefusal) -> Ended {
         let (slug, title) = if refusal.exhausted {
             ("tape-exhausted", "All recorded answers were given")
         } else {
@@ -194,7 +153,7 @@ impl Exchange {
             },
         );
         self.log.end(Outcome::Denied, Some(detail.clone()));
-        FromTape::Refused(Problem::new(StatusCode::NOT_FOUND, slug, title, detail))
+        self.refused(&Problem::new(StatusCode::NOT_FOUND, slug, title, detail))
     }
 
     fn shown_url(&self) -> String {
@@ -205,7 +164,7 @@ impl Exchange {
     }
 
     /// The recorded answer again.
-    fn recorded(&self, given: &Given, playing: &Playing) -> Result<FromTape, Broken> {
+    fn recorded(&self, given: &Given, playing: &Playing) -> Result<Response<AgentBody>, Abort> {
         let answer = &given.answer;
         let Some(status) = StatusCode::from_u16(answer.status)
             .ok()
@@ -222,27 +181,27 @@ impl Exchange {
                 headers,
                 body: content.whole(),
             };
-            return Ok(FromTape::Answer(answer::respond(reply, &self.context())));
+            return Ok(answer::respond(reply, &self.context()));
         }
         let body = played(&content, answer.broken_off, playing);
-        let body = Breaking::new(body, self.context().agent);
+        let body = AbortAfterFlush::new(body, self.connection.agent().clone());
         let mut response = Response::new(body::boxed(body));
         *response.status_mut() = status;
         *response.headers_mut() = headers;
-        Ok(FromTape::Answer(response))
+        Ok(response)
     }
 
     /// The connection ends where there was no answer.
-    fn without_answer(&self) -> Broken {
+    fn without_answer(&self) -> Abort {
         let why = "there was no answer when it was recorded, and there is none now";
         self.log.end(Outcome::UpstreamError, Some(why.to_owned()));
-        Broken::close(why)
+        Abort::close(why)
     }
 
     /// What makes the answers to MCP calls answers to those of this request; `None`: there is nothing
     /// to make.
     fn readdressing(&self, given: &Given) -> Option<Change> {
-        let now = self.seen.asked()?.requests();
+        let now = self.classified.asked()?.requests();
         let now = now.filter_map(|call| call.id.clone());
         let pairs: Vec<_> = given.calls.iter().cloned().zip(now).collect();
         (!pairs.is_empty()).then_some(Change::AnswersTo(pairs))
@@ -282,12 +241,12 @@ impl Exchange {
     }
 
     /// What a tool of the session said, as plain HTTP or MCP has it.
-    fn tool_said(&self, response: &ToolResponse, request: &HeaderMap) -> Result<FromTape, Broken> {
+    fn tool_said(&self, response: &ToolResponse, request: &HeaderMap) -> Step<Response<AgentBody>> {
         let Some(status) = StatusCode::from_u16(response.status)
             .ok()
             .filter(|_| response.status != 0)
         else {
-            return Err(self.without_answer());
+            return Err(self.without_answer().into());
         };
         let (body, is_json) = match &response.response {
             serde_json::Value::Null => (String::new(), false),
@@ -308,10 +267,10 @@ impl Exchange {
             headers: HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(media_type))]),
             body: body.clone().into(),
         };
-        let reply = match self.seen.mcp_call(None) {
+        let reply = match self.classified.mcp_call(None) {
             None => plain,
             Some(mut call) => {
-                let asked = self.seen.asked();
+                let asked = self.classified.asked();
                 call.meant =
                     asked.map_or_else(Vec::new, |asked| asked.requests().cloned().collect());
                 let says = if status.is_success() {
@@ -330,7 +289,7 @@ impl Exchange {
                 match made {
                     Ok(reply) => reply,
                     Err(why) => {
-                        return Ok(self.refuse(&crate::tape::Refusal {
+                        return Err(self.not_on_tape(&TapeRefusal {
                             exhausted: false,
                             why,
                         }));
@@ -338,15 +297,15 @@ impl Exchange {
                 }
             }
         };
-        Ok(FromTape::Answer(answer::respond(reply, &self.context())))
+        Ok(answer::respond(reply, &self.context()))
     }
 }
 
 /// The bytes that steps emit.
-fn emitted(steps: &[Step]) -> Vec<u8> {
+fn emitted(steps: &[EditStep]) -> Vec<u8> {
     let bytes = steps.iter().filter_map(|step| match step {
-        Step::Emit(bytes) => Some(&bytes[..]),
-        Step::Wait(_) | Step::End(_) | Step::Finish => None,
+        EditStep::Emit(bytes) => Some(&bytes[..]),
+        EditStep::Wait(_) | EditStep::End(_) | EditStep::Finish => None,
     });
     bytes.collect::<Vec<_>>().concat()
 }
@@ -362,14 +321,4 @@ fn headers(recorded: &[(String, String)]) -> HeaderMap {
         }
     }
     headers
-}
-
-/// The tape that answers in a scope, if any does.
-pub(crate) fn tape_of(
-    chaos: &crate::chaos::Chaos,
-    scope: &crate::chaos::ScopeChaos,
-) -> Option<Arc<Playing>> {
-    (scope.reads() == crate::chaos::Reads::More)
-        .then(|| chaos.tapes().playing(scope.scope()))
-        .flatten()
 }

@@ -7,27 +7,61 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body as _;
 use hyper::body::Incoming;
-use squall_profiles::activation::Decision;
+use squall_profiles::activation::{Decision, Observe};
 use squall_profiles::facts::{Facts, Kind, Stage};
 
-use super::Exchange;
-use crate::broken::Broken;
-use crate::carry_out::body::AgentBody;
-use crate::classify::may_read_ahead;
-use crate::connection::Entry;
-use crate::recorder::Answering;
-use crate::request_body::RequestBody;
+use super::classify::may_read_ahead;
+use super::connection::Ingress;
+use super::request_body::RequestBody;
+use super::{Exchange, Step};
+use crate::abort::Abort;
+use crate::body::AgentBody;
+use crate::chaos::Reads;
+use crate::recorder::{Answering, Capture};
 use crate::vocabularies;
 
 impl Exchange {
-    /// Whether nothing is in force, and nothing is looked for that depends on what the exchange is.
-    pub(super) fn is_under_no_rule(&self) -> bool {
-        self.rules.is_empty() && !(self.body_says_what_it_is() && self.log.looks_for_canaries())
+    /// Lets the journal read what it is to read of the exchange, and finds the tape that plays for it.
+    pub(super) fn observe(&mut self, request: &Request<Incoming>) {
+        match self.log.chaos().reads() {
+            Reads::Model => self.read_for_journal(),
+            Reads::Headers => {}
+            Reads::More => self.observe_more(request),
+        }
+    }
+
+    /// Bodies, recordings and tapes of the scope.
+    fn observe_more(&mut self, request: &Request<Incoming>) {
+        let observe = self.log.chaos().observe();
+        if observe != Observe::Headers {
+            self.read_for_journal();
+        }
+        let tapes = self.connection.worker.engine.chaos.tapes();
+        let recordings = tapes.recordings(self.log.chaos().scope());
+        let observed = observe == Observe::Bodies;
+        if observed || !recordings.is_empty() {
+            let head = (
+                request.method(),
+                self.target.url.as_str(),
+                request.version(),
+                request.headers(),
+            );
+            let capture = Capture::new(recordings, observed, tapes.room(), head);
+            self.log.capture(capture, self.version);
+        }
+        self.tape = tapes.playing(self.log.chaos().scope());
+    }
+
+    /// Whether nothing is in force, no tape plays, and nothing is looked for that depends on what the exchange is.
+    pub(super) fn is_only_forwarded(&self) -> bool {
+        let looks = self.body_says_what_it_is() && self.log.looks_for_canaries();
+        self.rules.is_empty() && self.tape.is_none() && !looks
     }
 
     /// Whether only the body says what is asked: the user names the endpoint.
     pub(super) fn body_says_what_it_is(&self) -> bool {
-        self.seen.may_be_model_call(&self.method, &self.target.url)
+        self.classified
+            .may_be_model_call(&self.method, &self.target.url)
     }
 
     /// The request with a body that goes by as it comes.
@@ -36,25 +70,24 @@ impl Exchange {
     }
 
     /// Asks the activation which rules fire; reads the body first if one of them depends on it.
-    /// `None`: no rule is about this exchange.
     pub(super) async fn decide(
         &mut self,
         request: Request<Incoming>,
-    ) -> Result<(Request<RequestBody>, Option<Box<Decision>>), Broken> {
+    ) -> Step<(Request<RequestBody>, Decision)> {
         let stage = Stage::Request {
-            behind_connect: match &self.connection.entry {
-                Entry::Tunnel(tunnel) => tunnel.was_decided_by(self.rules.rules()),
-                Entry::Door(_) => false,
+            behind_connect: match &self.connection.ingress {
+                Ingress::Tunnel(tunnel) => tunnel.was_decided_by(self.rules.rules()),
+                Ingress::Listener(_) => false,
             },
         };
         let facts = self
-            .seen
+            .classified
             .facts(&self.method, &self.target.url, request.headers());
         let shortlist = self.rules.shortlist(&facts, stage);
         let may_hit_a_tool = self.may_hit_a_tool(&facts, stage);
         let tells_history = self.body_says_what_it_is() && self.log.looks_for_canaries();
         if shortlist.is_empty() && !may_hit_a_tool && !tells_history {
-            return Ok((self.passing(request), None));
+            return Ok((self.passing(request), Decision::default()));
         }
         // A model call is read for what it asks too where a rule answers in kind.
         // So is what an MCP server is asked.
@@ -62,20 +95,20 @@ impl Exchange {
         let wanted = shortlist.needs_body
             || may_hit_a_tool
             || tells_history
-            || self.seen.kind == Kind::Mcp
-            || (self.seen.dialect.is_some() && in_kind);
-        let limit = self.live.config.inspect_limit;
+            || self.classified.kind == Kind::Mcp
+            || (self.classified.dialect.is_some() && in_kind);
+        let limit = self.compiled.config.inspect_limit;
         let is_empty = request.body().is_end_stream();
         let request = if wanted && (is_empty || may_read_ahead(request.headers(), limit)) {
             self.read_ahead(request).await?
         } else {
-            self.seen.stays_unread();
+            self.classified.stays_unread();
             self.passing(request)
         };
         self.hear_calls();
         self.get_ready_to_count().await;
         let facts = self
-            .seen
+            .classified
             .facts(&self.method, &self.target.url, request.headers());
         let mut decision = self
             .rules
@@ -84,12 +117,12 @@ impl Exchange {
             self.headers = request.headers().clone();
         }
         self.log.decided(&mut decision);
-        Ok((request, Some(Box::new(decision))))
+        Ok((request, decision))
     }
 
     /// Whether a rule may be about what looks like a model call, if its body says that it is none.
     fn may_hit_a_tool(&self, facts: &Facts<'_>, stage: Stage) -> bool {
-        if self.seen.dialect.is_none() {
+        if self.classified.dialect.is_none() {
             return false;
         }
         let as_a_tool = Facts {
@@ -105,7 +138,7 @@ impl Exchange {
     /// Reads the calls in the answer where a rule may want to know later which tools they were of, and
     /// the provider may keep them from the request that brings their results.
     fn hear_calls(&self) {
-        let dialect = self.seen.dialect.filter(|dialect| {
+        let dialect = self.classified.dialect.filter(|dialect| {
             dialect
                 .provider()
                 .has(squall_dialects::Quirk::KeepsConversations)
@@ -119,7 +152,7 @@ impl Exchange {
     /// Hears whether a model answers that is told something else of tools' results.
     pub(super) fn hear_out(&self, answer: &Response<AgentBody>) {
         let request = self.tells.filter(|_| answer.status().is_success());
-        if let (Some(request), Some(dialect)) = (request, self.seen.dialect) {
+        if let (Some(request), Some(dialect)) = (request, self.classified.dialect) {
             let target = self.target.url.path_and_query();
             let answering = Answering::new(request, dialect, target, answer.headers());
             self.log.tells(answering);
@@ -129,8 +162,8 @@ impl Exchange {
     /// Waits for the vocabulary of the call's model where a rule may count by it: this thread serves
     /// others meanwhile.
     pub(super) async fn get_ready_to_count(&self) {
-        if self.seen.dialect.is_some() && self.rules.rules().counts_tokens() {
-            let unread = vocabularies::of_model(self.seen.model());
+        if self.classified.dialect.is_some() && self.rules.rules().counts_tokens() {
+            let unread = vocabularies::of_model(self.classified.model());
             if !unread.is_empty() {
                 Box::pin(vocabularies::read(unread)).await;
             }
@@ -141,13 +174,13 @@ impl Exchange {
     pub(super) async fn read_ahead(
         &mut self,
         request: Request<Incoming>,
-    ) -> Result<Request<RequestBody>, Broken> {
+    ) -> Result<Request<RequestBody>, Abort> {
         let mut request = self.passing(request);
-        let limit = usize::try_from(self.live.config.inspect_limit).unwrap_or(usize::MAX);
+        let limit = usize::try_from(self.compiled.config.inspect_limit).unwrap_or(usize::MAX);
         let read = self.read_body(&mut request, limit).await?;
         match request.body().read_whole() {
             Some(body) => self.learn(body),
-            None => self.seen.stays_unread(),
+            None => self.classified.stays_unread(),
         }
         // Now that it is known what the exchange is.
         self.log.sent_upstream(&read);
@@ -159,7 +192,7 @@ impl Exchange {
         &self,
         request: &mut Request<RequestBody>,
         most: usize,
-    ) -> Result<Bytes, Broken> {
+    ) -> Result<Bytes, Abort> {
         let inspect = &self.connection.worker.engine.inspect;
         let begun = Instant::now();
         self.log.waits_for_agent(true);
@@ -172,34 +205,38 @@ impl Exchange {
 
     /// Learns what the whole body tells.
     pub(super) fn learn(&mut self, body: Bytes) {
-        self.seen.read_body(&self.method, &self.target.url, body);
-        self.log
-            .turned_out(self.seen.kind, self.seen.dialect, self.seen.tool());
-        if let Some(asked) = self.seen.asked() {
+        self.classified
+            .read_body(&self.method, &self.target.url, body);
+        self.log.turned_out(
+            self.classified.kind,
+            self.classified.dialect,
+            self.classified.tool(),
+        );
+        if let Some(asked) = self.classified.asked() {
             self.log.calls_tools(asked);
             let (tools, server) = self.mcp_tools();
-            self.seen.promised(|tool| tools.output(&server, tool));
+            self.classified.promised(|tool| tools.output(&server, tool));
         }
-        if let Some(model) = self.seen.model() {
+        if let Some(model) = self.classified.model() {
             self.log.asked(model);
         }
         if self.rules.rules().reads_results() {
-            self.seen.read_results(self.log.chaos().called());
-            if let Some(results) = self.seen.results() {
+            self.classified.read_results(self.log.chaos().called());
+            if let Some(results) = self.classified.results() {
                 self.log.note(|note| note.brings(results));
             }
         }
     }
 
     /// Lets the journal read a model call, or what an MCP server is asked.
-    pub(super) fn observe(&self) {
-        if let Some(dialect) = self.seen.dialect {
+    fn read_for_journal(&self) {
+        if let Some(dialect) = self.classified.dialect {
             let target = self.target.url.path_and_query();
-            let named = self.seen.named();
+            let named = self.classified.named();
             self.log.read_model(dialect, named, target, self.version);
-        } else if self.seen.may_call_over_mcp() {
-            self.log.read_mcp(self.seen.kind);
-        } else if self.seen.may_listen() {
+        } else if self.classified.may_call_over_mcp() {
+            self.log.read_mcp(self.classified.kind);
+        } else if self.classified.may_listen() {
             self.log.may_begin_session();
         }
     }

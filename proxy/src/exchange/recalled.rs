@@ -7,9 +7,9 @@ use squall_profiles::plan::{Substitute, VerdictIndex};
 use squall_profiles::rule::Rule;
 
 use super::{Exchange, rule};
-use crate::broken::Ledger as _;
-use crate::carry_out::body::AgentBody;
-use crate::carry_out::recall::{Kept, Owner};
+use crate::body::AgentBody;
+use crate::faults::Ledger as _;
+use crate::faults::recall::{Owner, StoredAnswer};
 
 impl Exchange {
     /// Lets rules that give old answers again see this one.
@@ -18,7 +18,7 @@ impl Exchange {
         mut answer: Response<AgentBody>,
         decision: &Decision,
     ) -> Response<AgentBody> {
-        let answers_one_call = !self.seen.is_mcp() || self.seen.only_call().is_some();
+        let answers_one_call = !self.classified.is_mcp() || self.classified.only_call().is_some();
         for verdict in &decision.plan.verdicts {
             if remembers(&verdict.rule) && answers_one_call {
                 let owner = self.owner(&verdict.rule);
@@ -37,7 +37,7 @@ impl Exchange {
         answer: Response<AgentBody>,
         decision: &Decision,
     ) -> Response<AgentBody> {
-        if self.seen.is_mcp() && self.seen.only_call().is_none() {
+        if self.classified.is_mcp() && self.classified.only_call().is_none() {
             let why = "old answers are kept of single MCP calls, and this is none";
             self.log.bypassed(verdict, why.to_owned());
             return answer;
@@ -49,7 +49,7 @@ impl Exchange {
             return self.remember(answer, decision);
         };
         let again = kept.into_response(&self.method);
-        let again = match self.seen.only_call() {
+        let again = match self.classified.only_call() {
             None => again,
             // It was another call's: its id is not this one's.
             Some(id) => {
@@ -72,14 +72,14 @@ impl Exchange {
         verdict: VerdictIndex,
         which: &Substitute,
         decision: &Decision,
-    ) -> Option<(Owner, Kept)> {
+    ) -> Option<(Owner, StoredAnswer)> {
         let recall = &self.connection.worker.engine.recall;
         let owner = self.owner(rule(decision, verdict)?);
         let kept = match which {
             Substitute::Swapped => recall.swapped(&owner, self.call(decision)),
             _ => recall.stale(&owner),
         };
-        let kept = kept.filter(|kept| !self.seen.is_mcp() || kept.holds_reply());
+        let kept = kept.filter(|kept| !self.classified.is_mcp() || kept.holds_reply());
         kept.map(|kept| (owner, kept))
     }
 

@@ -6,13 +6,13 @@ use super::Families;
 
 /// What is counted of runs.
 #[derive(Debug)]
-pub struct Runs {
+pub struct RunMetrics {
     ended: IntCounterVec,
     scores: GaugeVec,
     cut_short: IntCounterVec,
 }
 
-impl Runs {
+impl RunMetrics {
     pub(super) fn new(families: &Families<'_>) -> Self {
         let scores = Opts::new(
             "squall_run_score",
@@ -21,13 +21,13 @@ impl Runs {
         Self {
             ended: families.counters(
                 "squall_runs_total",
-                "Runs that are over",
+                "RunMetrics that are over",
                 &["kind", "state"],
             ),
             scores: families.register(GaugeVec::new(scores, &["kind"])),
             cut_short: families.counters(
                 "squall_runs_cut_short_total",
-                "Runs that were ended before their end: by somebody, or by a limit",
+                "RunMetrics that were ended before their end: by somebody, or by a limit",
                 &["kind", "reason"],
             ),
         }

@@ -17,20 +17,20 @@ pub(crate) struct Answering {
     request: u64,
     decoding: Decoding,
     answer: AnswerReader,
-    outcome: Outcome,
+    outcome: ModelOutcome,
 }
 
 /// Whether a model has answered: an agent that gets an error, be it in the middle of a stream, or only
 /// the beginning of an answer asks again.
 #[derive(Default)]
-struct Outcome {
+struct ModelOutcome {
     /// The answer cannot be read: its head is all that is known.
     unread: bool,
     finished: bool,
     failed: bool,
 }
 
-impl Outcome {
+impl ModelOutcome {
     fn note(&mut self, reading: &Reading<'_>) {
         self.finished |= !reading.finishes.is_empty();
         self.failed |= reading.error.is_some();
@@ -55,9 +55,9 @@ impl Answering {
             request,
             decoding: Decoding::of(coding.ok().flatten()),
             answer: AnswerReader::new(dialect, form),
-            outcome: Outcome {
+            outcome: ModelOutcome {
                 unread: form.is_none(),
-                ..Outcome::default()
+                ..ModelOutcome::default()
             },
         }
     }

@@ -12,7 +12,7 @@ use squall_profiles::faults::model_input::Called;
 use super::decoding::Decoding;
 
 /// One answer, on its way into what a scope's models have called.
-pub(crate) struct Calls {
+pub(crate) struct CallTap {
     dialect: &'static dyn Dialect,
     /// Path and query of the upstream's URL.
     target: String,
@@ -20,7 +20,7 @@ pub(crate) struct Calls {
     reading: Option<(Decoding, CalledTools)>,
 }
 
-impl Calls {
+impl CallTap {
     /// For a call in `dialect` of which no answer has come.
     pub(crate) fn new(dialect: &'static dyn Dialect, target: &str) -> Self {
         Self {

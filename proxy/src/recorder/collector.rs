@@ -11,18 +11,18 @@ use squall_profiles::facts::Kind;
 use squall_profiles::plan::Outcome as Verdicted;
 
 use super::{BATCH, Event, ExchangeNote, PERIOD, Shared, lock};
-use crate::metrics::Direction;
+use crate::metrics::TokenDirection;
 
 /// Longest URL and error kept, bytes.
 const TEXT: usize = 4096;
 
 /// What exchanges are counted by.
-type Sort = (Kind, Option<&'static str>, Outcome);
+type CounterKey = (Kind, Option<&'static str>, Outcome);
 
 pub(super) struct Collector {
     shared: Arc<Shared>,
     /// Handles looked up once; the sorts of exchanges are few.
-    exchanges: Vec<(Sort, IntCounter)>,
+    exchanges: Vec<(CounterKey, IntCounter)>,
     taken: Vec<Arc<ExchangeNote>>,
 }
 
@@ -153,8 +153,8 @@ impl Collector {
         if let (Some(llm), Some(dialect)) = (&note.llm, note.dialect) {
             let model = llm.model.as_deref().unwrap_or("unknown");
             for (direction, tokens) in [
-                (Direction::Input, llm.input_tokens),
-                (Direction::Output, llm.output_tokens),
+                (TokenDirection::Input, llm.input_tokens),
+                (TokenDirection::Output, llm.output_tokens),
             ] {
                 if let Some(tokens) = tokens {
                     metrics.tokens(dialect, model, direction, tokens);

@@ -23,7 +23,7 @@ use squall_profiles::ruleset::RuleSet;
 use squall_profiles::spending::{Charge, Spending, Spent, Usd, Used};
 
 use super::{McpTraffic, ModelTraffic, Traffic};
-use crate::chaos::{Origin, RunMark, ScopeChaos};
+use crate::run_mark::RunMark;
 
 /// Most other tools of a request that are kept.
 const TOOLS: usize = 64;
@@ -111,58 +111,6 @@ pub struct ExchangeNote {
 }
 
 impl ExchangeNote {
-    /// A note of an exchange that began at `started` under `chaos`; everything else is as for an
-    /// open exchange of which nothing is known yet.
-    pub fn new(
-        id: ExchangeId,
-        started: Instant,
-        chaos: &ScopeChaos,
-        kind: Kind,
-        method: Method,
-        url: String,
-    ) -> Self {
-        let rules = chaos.activation().rules();
-        Self {
-            id,
-            scope: chaos.scope().clone(),
-            kind,
-            dialect: None,
-            tool: None,
-            more_tools: Box::default(),
-            results: None,
-            method,
-            url,
-            status: None,
-            upstream_status: None,
-            outcome: Outcome::Open,
-            error: None,
-            started,
-            duration: Duration::ZERO,
-            injected: Duration::ZERO,
-            overhead: Duration::ZERO,
-            request_bytes: 0,
-            response_bytes: 0,
-            fingerprint: None,
-            attempt: None,
-            seed: chaos.activation().seed,
-            verdicts: Vec::new(),
-            verdicts_more: 0,
-            activation: chaos.id().cloned(),
-            run: chaos.run().cloned(),
-            rules: match chaos.id() {
-                Some(_) => Arc::downgrade(&rules),
-                None => Weak::new(),
-            },
-            redactor: rules.redactor().clone(),
-            canaries: Vec::new(),
-            traffic: None,
-            mcp: None,
-            llm: None,
-            recorded: None,
-            spending: (kind == Kind::Llm).then(|| chaos.activation().spending.clone()),
-        }
-    }
-
     /// Takes down the tools that a request calls: `named` is the one it is listed under.
     pub(crate) fn calls(&mut self, named: Option<&str>, all: &[&str]) {
         self.tool = named.map(Arc::from);
@@ -330,13 +278,24 @@ impl ExchangeNote {
     }
 }
 
+/// Where a canary was planted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CanaryOrigin {
+    /// The exchange in which the agent got it.
+    pub exchange: ExchangeId,
+    /// Id of the rule that planted it.
+    pub rule: String,
+    /// The payload that carried it; `None` for the only one that the rule gives.
+    pub payload: Option<PayloadName>,
+}
+
 /// A canary that was planted in an exchange, or that left through it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CanaryNote {
     /// Which.
     pub canary: Canary,
     /// Where it was planted.
-    pub origin: Origin,
+    pub origin: CanaryOrigin,
     /// Where it left, and how it was written; `None`: it was planted here.
     pub left: Option<(Place, Encoding)>,
 }

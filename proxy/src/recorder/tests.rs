@@ -33,7 +33,7 @@ fn note(recorder: &Recorder, url: &str, outcome: Outcome) -> ExchangeNote {
     let started = Instant::now();
     let id = recorder.begin(started);
     let scope = chaos.scope(None);
-    let mut note = ExchangeNote::new(id, started, &scope, Kind::Tool, Method::GET, url.to_owned());
+    let mut note = scope.note(id, started, Kind::Tool, Method::GET, url.to_owned());
     note.outcome = outcome;
     note
 }
@@ -106,7 +106,7 @@ fn what_an_mcp_server_is_asked_is_read_off_the_path() {
 /// Keeps the collector at the first exchange until told to go on.
 struct Gate(std::sync::Mutex<std::sync::mpsc::Receiver<()>>);
 
-impl Watch for Gate {
+impl ExchangeObserver for Gate {
     fn ended(&self, note: &ExchangeNote) {
         if note.url.ends_with("/gate") {
             // Whoever is gone waits for nothing.
@@ -153,7 +153,7 @@ fn what_the_collector_has_no_room_for_stays_unread_and_is_counted() {
 /// Panics at one exchange.
 struct Panics;
 
-impl Watch for Panics {
+impl ExchangeObserver for Panics {
     fn ended(&self, note: &ExchangeNote) {
         assert!(!note.url.ends_with("/panics"), "as it should");
     }
@@ -271,8 +271,7 @@ fn note_of_nothing(recorder: &Recorder) -> ExchangeNote {
     let started = Instant::now();
     let id = recorder.begin(started);
     let url = "http://h/".to_owned();
-    let mut note =
-        SCOPE.with(|scope| ExchangeNote::new(id, started, scope, Kind::Tool, Method::GET, url));
+    let mut note = SCOPE.with(|scope| scope.note(id, started, Kind::Tool, Method::GET, url));
     note.outcome = Outcome::Ok;
     note.status = Some(StatusCode::OK);
     note

@@ -5,9 +5,9 @@ use squall_journal::tape::Content;
 use tokio::time::Instant;
 
 use super::playing::Playing;
-use crate::broken::Broken;
-use crate::carry_out::body::{self, AgentBody};
-use crate::carry_out::script::Scripted;
+use crate::abort::Abort;
+use crate::body::scripted::Scripted;
+use crate::body::{self, AgentBody};
 use crate::timer;
 
 /// A body whose time begins now, and that ends as the recorded one did.
@@ -32,7 +32,7 @@ pub(crate) fn played(content: &Content, breaks: bool, playing: &Playing) -> Agen
         }
         if breaks {
             let why = "the recorded answer broke off here, and so does this one";
-            return Err(Broken::close(why));
+            return Err(Abort::close(why));
         }
         Ok(())
     }))

@@ -70,14 +70,14 @@ pub(crate) enum Played {
     /// The tool it calls says this.
     Tool(Arc<ToolResponse>),
     /// It is refused, because.
-    Refused(Refusal),
+    Refused(TapeRefusal),
     /// It goes to its upstream.
     Passes,
 }
 
 /// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct TapeRefusal {
     pub(crate) exhausted: bool,
     pub(crate) why: String,
 }
@@ -161,7 +161,7 @@ impl Playing {
         let (otherwise, refusal) = match found {
             Found::Answer(given) if given.answer.over_limit => {
                 let why = "its recorded answer was longer than what is kept of one, and was cut";
-                (self.options.on_miss, Refusal::missed(why.to_owned()))
+                (self.options.on_miss, TapeRefusal::missed(why.to_owned()))
             }
             Found::Answer(given) => {
                 self.served.fetch_add(1, Ordering::Relaxed);
@@ -171,11 +171,11 @@ impl Playing {
                 self.served.fetch_add(1, Ordering::Relaxed);
                 return Played::Tool(response);
             }
-            Found::Missed(why) => (self.options.on_miss, Refusal::missed(why)),
+            Found::Missed(why) => (self.options.on_miss, TapeRefusal::missed(why)),
             Found::Exhausted(why) => {
                 self.exhausted.fetch_add(1, Ordering::Relaxed);
                 let exhausted = true;
-                (self.options.on_exhausted, Refusal { exhausted, why })
+                (self.options.on_exhausted, TapeRefusal { exhausted, why })
             }
         };
         self.missed.fetch_add(1, Ordering::Relaxed);
@@ -196,7 +196,7 @@ impl Playing {
     }
 }
 
-impl Refusal {
+impl TapeRefusal {
     fn missed(why: String) -> Self {
         Self {
             exhausted: false,

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, KeyUsagePurpose,
+    Issuer, KeyPair, KeyUsagePurpose, SerialNumber,
 };
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -373,7 +373,7 @@ pub(super) fn new_root(now: SystemTime) -> CertificateParams {
     let own = u32::from_be_bytes(files::random());
     name.push(DnType::CommonName, format!("Squall CA {own:08x}"));
     params.distinguished_name = name;
-    params.serial_number = Some(super::leaf::random_serial());
+    params.serial_number = Some(random_serial());
     params.not_before = (now - BACK_DATE).into();
     params.not_after = (now + LIFE).into();
     // No further authority below it, and for servers only.
@@ -381,6 +381,15 @@ pub(super) fn new_root(now: SystemTime) -> CertificateParams {
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     params
+}
+
+/// 127 random bits: positive, and within the 20 bytes of RFC 5280 §4.1.2.2. Clients refuse two
+/// certificates of one issuer with one serial.
+pub(super) fn random_serial() -> SerialNumber {
+    let mut serial: [u8; 16] = files::random();
+    // The first bit is the sign; the second keeps the length the same.
+    serial[0] = serial[0] & 0x7f | 0x40;
+    SerialNumber::from_slice(&serial)
 }
 
 fn lock(home: &Path) -> Result<fs::File, CaError> {

@@ -39,7 +39,7 @@ pub struct HelloReader {
 }
 
 /// A `ClientHello` that has come whole.
-pub(super) struct Read {
+pub(super) struct WholeHello {
     pub(super) hello: ClientHello,
     /// Where the handshake goes on.
     pub(super) accepted: Accepted,
@@ -50,7 +50,7 @@ pub(super) struct Read {
 }
 
 /// A first message that is no `ClientHello`, or a broken one.
-pub(super) struct Refused {
+pub(super) struct BadHello {
     pub(super) error: rustls::Error,
     /// What the client has to be told, ready to be sent; may be empty.
     pub(super) alert: Vec<u8>,
@@ -80,14 +80,14 @@ impl HelloReader {
         }
     }
 
-    pub(super) fn read(&mut self, bytes: &[u8]) -> Result<Option<Read>, Refused> {
+    pub(super) fn read(&mut self, bytes: &[u8]) -> Result<Option<WholeHello>, BadHello> {
         self.seen.extend_from_slice(bytes);
         let mut rest = bytes;
         while !rest.is_empty() {
             if let Err(error) = self.acceptor.read_tls(&mut rest) {
                 // Its buffer is full of an unfinished message: longer than any ClientHello.
                 let error = rustls::Error::General(error.to_string());
-                return Err(Refused {
+                return Err(BadHello {
                     error,
                     alert: Vec::new(),
                 });
@@ -95,7 +95,7 @@ impl HelloReader {
             match self.acceptor.accept() {
                 Ok(None) => {}
                 Ok(Some(accepted)) => {
-                    return Ok(Some(Read {
+                    return Ok(Some(WholeHello {
                         hello: ClientHello::of(&accepted),
                         accepted,
                         seen: self.seen.split().freeze(),
@@ -106,7 +106,7 @@ impl HelloReader {
                     let mut alert = Vec::new();
                     // Writing to memory does not fail.
                     let _ = accepted_alert.write_all(&mut alert);
-                    return Err(Refused { error, alert });
+                    return Err(BadHello { error, alert });
                 }
             }
         }

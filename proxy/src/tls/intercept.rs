@@ -14,7 +14,7 @@ use tokio_rustls::StartHandshake;
 use tokio_rustls::server::TlsStream;
 
 use super::client_hello::{ClientHello, HelloReader};
-use crate::wire::Rewind;
+use crate::http1::Rewind;
 
 /// Bytes for the first read: most hellos fit.
 const FIRST_READ: usize = 2048;
@@ -92,7 +92,7 @@ fn alert_name(alert: AlertDescription) -> String {
 }
 
 /// A connection whose `ClientHello` was read, and nothing sent yet.
-pub(crate) struct Started<T> {
+pub(crate) struct PendingHandshake<T> {
     stream: T,
     hello: ClientHello,
     accepted: Accepted,
@@ -104,7 +104,7 @@ pub(crate) struct Started<T> {
 ///
 /// Waits for as long as the agent takes: callers put a time-out around it. A hello that cannot be
 /// understood is answered with the alert for it.
-pub(crate) async fn accept<T>(mut stream: T) -> Result<Started<T>, HandshakeError>
+pub(crate) async fn accept<T>(mut stream: T) -> Result<PendingHandshake<T>, HandshakeError>
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
@@ -123,7 +123,7 @@ where
         match reader.read(&bytes) {
             Ok(None) => {}
             Ok(Some(read)) => {
-                return Ok(Started {
+                return Ok(PendingHandshake {
                     stream,
                     hello: read.hello,
                     accepted: read.accepted,
@@ -140,7 +140,7 @@ where
     }
 }
 
-impl<T> Started<T> {
+impl<T> PendingHandshake<T> {
     /// What the agent asks for.
     pub(crate) fn hello(&self) -> &ClientHello {
         &self.hello
@@ -152,7 +152,7 @@ impl<T> Started<T> {
     }
 }
 
-impl<T: AsyncRead + AsyncWrite + Unpin> Started<T> {
+impl<T: AsyncRead + AsyncWrite + Unpin> PendingHandshake<T> {
     /// Goes on to the end of the handshake with `config`.
     pub(crate) async fn finish(
         self,

@@ -13,15 +13,15 @@ use std::time::{Duration, SystemTime};
 use quick_cache::sync::Cache;
 use rcgen::{
     CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, SanType, SerialNumber,
+    KeyUsagePurpose, SanType,
 };
 use rustls::ServerConfig;
 use rustls::pki_types::{DnsName, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::NoServerSessionStorage;
 use rustls::sign::{CertifiedKey, SigningKey, SingleCertAndKey};
 
-use super::ca::{BACK_DATE, CertificateAuthority, Validity, new_root};
-use super::{Alpn, files, provider, wall_clock};
+use super::ca::{BACK_DATE, CertificateAuthority, Validity, new_root, random_serial};
+use super::{Alpn, provider, wall_clock};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -319,15 +319,6 @@ fn params(host: &str, validity: Validity) -> Result<CertificateParams, LeafError
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     params.use_authority_key_identifier_extension = true;
     Ok(params)
-}
-
-/// 127 random bits: positive, and within the 20 bytes of RFC 5280 §4.1.2.2. Clients refuse two
-/// certificates of one issuer with one serial.
-pub(super) fn random_serial() -> SerialNumber {
-    let mut serial: [u8; 16] = files::random();
-    // The first bit is the sign; the second keeps the length the same.
-    serial[0] = serial[0] & 0x7f | 0x40;
-    SerialNumber::from_slice(&serial)
 }
 
 #[cfg(test)]

@@ -11,14 +11,9 @@ use http::{HeaderValue, Uri};
 use percent_encoding::percent_decode_str;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::Instant;
 
-use super::Shared;
-use super::dial::{Carries, connect, in_time};
-use super::error::Cause;
+use super::error::{Cause, SettingsError};
 use super::origin::host_and_port;
-use super::settings::{Settings, SettingsError};
-use super::transport::Dialled;
 
 /// Longest answer to a CONNECT that is read, bytes.
 const LONGEST_ANSWER: usize = 16 << 10;
@@ -63,44 +58,13 @@ impl UpstreamProxy {
         self.authorization.as_ref()
     }
 
-    /// Connects to the proxy and, for bytes, on to `target`.
-    pub(super) async fn dial(
-        &self,
-        shared: &Shared,
-        settings: &Settings,
-        target: (&str, u16),
-        carries: Carries,
-        deadline: Instant,
-    ) -> Result<Dialled, Cause> {
-        let connected = self.connect(shared, settings, deadline).await;
-        let mut dialled = connected.map_err(|cause| match cause {
-            Cause::Dns(why) | Cause::Unreachable(why) => self.failed(&why),
-            Cause::Refused(_) => self.failed("it refused the connection"),
-            other => other,
-        })?;
-        if carries == Carries::Bytes {
-            let target = host_and_port(target.0, target.1);
-            let asked = self.ask(&mut dialled.socket, &target);
-            in_time(settings, deadline, &[dialled.address], asked).await?;
-        }
-        Ok(dialled)
+    /// Where it listens.
+    pub(super) fn place(&self) -> (&str, u16) {
+        (&self.host, self.port)
     }
 
-    async fn connect(
-        &self,
-        shared: &Shared,
-        settings: &Settings,
-        deadline: Instant,
-    ) -> Result<Dialled, Cause> {
-        let resolve = shared.resolver.resolve(&self.host, self.port);
-        let addresses = in_time(settings, deadline, &[], resolve).await?;
-        for &address in &addresses {
-            shared.refuse_own(address)?;
-        }
-        connect(shared, settings, &addresses, deadline).await
-    }
-
-    async fn ask(&self, socket: &mut TcpStream, target: &str) -> Result<(), Cause> {
+    /// Asks it on `socket` to connect to `target`.
+    pub(super) async fn ask(&self, socket: &mut TcpStream, target: &str) -> Result<(), Cause> {
         let mut request = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n").into_bytes();
         if let Some(authorization) = &self.authorization {
             request.extend_from_slice(b"Proxy-Authorization: ");
@@ -125,7 +89,7 @@ impl UpstreamProxy {
         }
     }
 
-    fn failed(&self, why: &str) -> Cause {
+    pub(super) fn failed(&self, why: &str) -> Cause {
         Cause::ProxyRefused(format!("{}: {why}", host_and_port(&self.host, self.port)))
     }
 }

@@ -8,12 +8,12 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use ipnet::IpNet;
 
+use super::error::SettingsError;
 use super::origin::{Origin, host_and_port};
 use super::patterns::{
-    HostPatterns, LOOPBACK, Pattern, canonical_ip, is_all_numbers, is_localhost, literal,
+    HostPattern, HostPatterns, LOOPBACK, canonical_ip, is_all_numbers, is_localhost, literal,
     plain_name,
 };
-use super::settings::SettingsError;
 use crate::config::ProxyConfig;
 
 /// Names under which clouds serve instance credentials.
@@ -38,15 +38,15 @@ const METADATA_NETS: [&str; 7] = [
 /// `allow`, `deny` and `approval` of one configuration, compiled.
 #[derive(Debug)]
 pub struct Destinations {
-    allow: Vec<Pattern>,
-    deny: Vec<Pattern>,
+    allow: Vec<HostPattern>,
+    deny: Vec<HostPattern>,
     approval: HostPatterns,
     metadata: Vec<IpNet>,
 }
 
 /// What a name's check leaves for its addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum NameVerdict {
     /// `allow` names it: its addresses only have to pass `deny`.
     ByName,
     /// `allow` does not name it: each address must be in an allowed network too.
@@ -67,14 +67,14 @@ impl Destinations {
         let mut allow = patterns("proxy.allow", &config.allow)?;
         allow.extend(config.routes.iter().filter_map(|route| {
             let host = route.upstream.host()?;
-            Pattern::exactly(host, route.upstream.port_u16()).ok()
+            HostPattern::exactly(host, route.upstream.port_u16()).ok()
         }));
         Ok(Self {
             allow,
             deny: patterns("proxy.deny", &config.deny)?,
             approval: HostPatterns::new(&config.approval).map_err(|error| {
                 let key = "approval";
-                SettingsError::Pattern { key, error }
+                SettingsError::HostPattern { key, error }
             })?,
             metadata: METADATA_NETS
                 .iter()
@@ -84,11 +84,11 @@ impl Destinations {
     }
 
     /// Judges the name, or the address in whatever form, that was asked for. The error says which rule denied it.
-    pub(crate) fn check_name(&self, host: &str, port: u16) -> Result<Standing, String> {
+    pub(crate) fn check_name(&self, host: &str, port: u16) -> Result<NameVerdict, String> {
         if let Some(address) = literal(host) {
             return self
-                .check_address(Standing::ByAddress, address, port)
-                .map(|()| Standing::ByAddress);
+                .check_address(NameVerdict::ByAddress, address, port)
+                .map(|()| NameVerdict::ByAddress);
         }
         if is_all_numbers(host) {
             return Err(format!("`{host}` is neither a name nor an address"));
@@ -102,15 +102,15 @@ impl Destinations {
             .iter()
             .filter(|rule| rule.covers_name(name, port))
             .peekable();
-        let standing = allowed.peek().map(|_| Standing::ByName);
-        if METADATA_NAMES.contains(&name) && !allowed.any(Pattern::names_one_host) {
+        let standing = allowed.peek().map(|_| NameVerdict::ByName);
+        if METADATA_NAMES.contains(&name) && !allowed.any(HostPattern::names_one_host) {
             return Err("cloud metadata is denied unless `proxy.allow` names it".to_owned());
         }
         if let Some(standing) = standing {
             return Ok(standing);
         }
-        if self.allow.iter().any(Pattern::is_network) {
-            return Ok(Standing::ByAddress);
+        if self.allow.iter().any(HostPattern::is_network) {
+            return Ok(NameVerdict::ByAddress);
         }
         Err(not_covered(host, port))
     }
@@ -154,7 +154,7 @@ impl Destinations {
     /// Judges one address that a checked name resolved to.
     pub(crate) fn check_address(
         &self,
-        standing: Standing,
+        standing: NameVerdict,
         ip: IpAddr,
         port: u16,
     ) -> Result<(), String> {
@@ -170,7 +170,7 @@ impl Destinations {
                 .iter()
                 .filter(|rule| rule.covers_address(ip, port))
         };
-        if !allowed().any(Pattern::names_addresses)
+        if !allowed().any(HostPattern::names_addresses)
             && self.metadata.iter().any(|net| net.contains(&ip))
         {
             return Err(format!(
@@ -178,7 +178,7 @@ impl Destinations {
                  names the address"
             ));
         }
-        if standing == Standing::ByAddress && allowed().next().is_none() {
+        if standing == NameVerdict::ByAddress && allowed().next().is_none() {
             return Err(format!(
                 "nothing in `proxy.allow` covers {}",
                 host_and_port(&ip.to_string(), port)
@@ -188,9 +188,9 @@ impl Destinations {
     }
 }
 
-fn patterns(key: &'static str, entries: &[String]) -> Result<Vec<Pattern>, SettingsError> {
+fn patterns(key: &'static str, entries: &[String]) -> Result<Vec<HostPattern>, SettingsError> {
     let parse = |entry: &String| {
-        Pattern::parse(entry).map_err(|error| SettingsError::Pattern { key, error })
+        HostPattern::parse(entry).map_err(|error| SettingsError::HostPattern { key, error })
     };
     entries.iter().map(parse).collect()
 }

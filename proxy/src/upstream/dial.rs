@@ -9,9 +9,10 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::Shared;
-use super::destination::{Standing, not_covered};
+use super::chain::UpstreamProxy;
+use super::destination::{NameVerdict, not_covered};
 use super::error::Cause;
-use super::origin::{Origin, Scheme};
+use super::origin::{Origin, Scheme, host_and_port};
 use super::patterns::{is_localhost, literal};
 use super::settings::Settings;
 use super::transport::{Dialled, OpenConnection};
@@ -59,16 +60,16 @@ pub(super) async fn dial(
     };
     let resolved = match (resolved, standing) {
         // Only an address could have made it allowed, and there is none.
-        (Err(Cause::Dns(_)), Standing::ByAddress) => {
+        (Err(Cause::Dns(_)), NameVerdict::ByAddress) => {
             return Err(Cause::Denied(not_covered(origin.host(), origin.port())));
         }
         // Only the other proxy can resolve it, so only that can judge it.
-        (Err(Cause::Dns(_)), Standing::ByName) if settings.proxy.is_some() => Vec::new(),
+        (Err(Cause::Dns(_)), NameVerdict::ByName) if settings.proxy.is_some() => Vec::new(),
         (resolved, _) => resolved?,
     };
     let (addresses, denied) = judge_each(shared, settings, origin, standing, resolved)?;
     // The other proxy takes whichever address it likes, and both of localhost's are one machine.
-    let is_one = matches!(standing, Standing::ByName) && is_localhost(host);
+    let is_one = matches!(standing, NameVerdict::ByName) && is_localhost(host);
     if let Some(why) = denied.filter(|_| addresses.is_empty() || settings.proxy.is_some() || is_one)
     {
         return Err(Cause::Denied(why));
@@ -81,11 +82,40 @@ pub(super) async fn dial(
                  {port}; give the host an address in `proxy.connect_to`"
             )));
         }
-        return proxy
-            .dial(shared, settings, (host, port), carries, deadline)
-            .await;
+        return dial_through(proxy, shared, settings, (host, port), carries, deadline).await;
     }
     connect(shared, settings, &addresses, deadline).await
+}
+
+/// Connects to `upstream_proxy` and, for bytes, on to `target`.
+async fn dial_through(
+    proxy: &UpstreamProxy,
+    shared: &Shared,
+    settings: &Settings,
+    target: (&str, u16),
+    carries: Carries,
+    deadline: Instant,
+) -> Result<Dialled, Cause> {
+    let connecting = async {
+        let (host, port) = proxy.place();
+        let resolve = shared.resolver.resolve(host, port);
+        let addresses = in_time(settings, deadline, &[], resolve).await?;
+        for &address in &addresses {
+            shared.refuse_own(address)?;
+        }
+        connect(shared, settings, &addresses, deadline).await
+    };
+    let mut dialled = connecting.await.map_err(|cause| match cause {
+        Cause::Dns(why) | Cause::Unreachable(why) => proxy.failed(&why),
+        Cause::Refused(_) => proxy.failed("it refused the connection"),
+        other => other,
+    })?;
+    if carries == Carries::Bytes {
+        let target = host_and_port(target.0, target.1);
+        let asked = proxy.ask(&mut dialled.socket, &target);
+        in_time(settings, deadline, &[dialled.address], asked).await?;
+    }
+    Ok(dialled)
 }
 
 /// The addresses that may be dialled, and why another may not.
@@ -93,7 +123,7 @@ fn judge_each(
     shared: &Shared,
     settings: &Settings,
     origin: &Origin,
-    standing: Standing,
+    standing: NameVerdict,
     resolved: Vec<SocketAddr>,
 ) -> Result<(Vec<SocketAddr>, Option<String>), Cause> {
     let mut addresses = Vec::with_capacity(resolved.len());
@@ -132,7 +162,7 @@ pub(super) fn judge_name(
     shared: &Shared,
     settings: &Settings,
     origin: &Origin,
-) -> Result<Standing, Cause> {
+) -> Result<NameVerdict, Cause> {
     let (host, port) = (origin.host(), origin.port());
     if let Some(own) = shared.own.load().reached_as(host, port) {
         return Err(Cause::Loop(own));
@@ -148,7 +178,7 @@ pub(super) fn judge(
     shared: &Shared,
     settings: &Settings,
     origin: &Origin,
-) -> Result<Standing, Cause> {
+) -> Result<NameVerdict, Cause> {
     let lists = &settings.destinations;
     let (host, port) = (origin.host(), origin.port());
     let standing = lists.check_name(host, port).map_err(Cause::Denied)?;

@@ -7,14 +7,15 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use http::StatusCode;
 use squall_profiles::plan::Ending;
 
 use super::origin::Origin;
-use super::tls::alert_of;
-use crate::broken::Broken;
+use super::patterns::HostPatternError;
+use crate::abort::Abort;
 
 /// An upstream that could not be reached, refused, or broke before its answer's head.
 #[derive(Debug)]
@@ -68,7 +69,7 @@ pub(crate) enum ToAgent {
     /// A problem body with this status and the error's sentence.
     Problem(StatusCode),
     /// The same break: FIN, RST or the HTTP/2 code.
-    Break(Broken),
+    Break(Abort),
 }
 
 /// What may be the `reason` of `squall_upstream_errors_total`.
@@ -177,12 +178,10 @@ impl UpstreamError {
             | Cause::TlsHandshake(_)
             | Cause::ProxyRefused(_)
             | Cause::Framing(_) => ToAgent::Problem(StatusCode::BAD_GATEWAY),
-            Cause::Reset => ToAgent::Break(Broken::reset(self.to_string())),
-            Cause::Closed | Cause::RequestBody(_) => {
-                ToAgent::Break(Broken::close(self.to_string()))
-            }
+            Cause::Reset => ToAgent::Break(Abort::reset(self.to_string())),
+            Cause::Closed | Cause::RequestBody(_) => ToAgent::Break(Abort::close(self.to_string())),
             Cause::H2(reason) => {
-                ToAgent::Break(Broken::new(Ending::Close, *reason, self.to_string()))
+                ToAgent::Break(Abort::new(Ending::Close, *reason, self.to_string()))
             }
         }
     }
@@ -205,13 +204,13 @@ impl fmt::Display for UpstreamError {
             Cause::Refused(addresses) => write!(
                 f,
                 "{place} refused the connection{}; is the upstream running?",
-                At(addresses)
+                AddressList(addresses)
             ),
             Cause::ConnectTimeout(after, addresses) => write!(
                 f,
                 "{place} could not be connected within {after:?}{}; check the address, or raise \
                  `proxy.upstream.connect_timeout`",
-                At(addresses)
+                AddressList(addresses)
             ),
             Cause::Unreachable(why) => write!(f, "{place} cannot be reached: {why}"),
             Cause::TlsExpired(why) => {
@@ -266,9 +265,9 @@ impl fmt::Display for UpstreamError {
 impl Error for UpstreamError {}
 
 /// ` (at 127.0.0.1:1 and 127.0.0.2:1)`.
-struct At<'a>(&'a [SocketAddr]);
+struct AddressList<'a>(&'a [SocketAddr]);
 
-impl fmt::Display for At<'_> {
+impl fmt::Display for AddressList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some((last, others)) = self.0.split_last() else {
             return Ok(());
@@ -319,7 +318,7 @@ impl From<Break> for Cause {
     }
 }
 
-impl From<Break> for Broken {
+impl From<Break> for Abort {
     /// The same break in an answer's body, for the agent to see.
     fn from(seen: Break) -> Self {
         match seen {
@@ -376,6 +375,72 @@ pub(super) fn innermost(error: &(dyn Error + 'static)) -> String {
         innermost = source;
     }
     innermost.to_string()
+}
+
+/// What an upstream says in an alert behind the handshake: in TLS 1.3 a client's certificate is missed there. Of
+/// rustls' error HTTP/2 leaves the text alone.
+pub(super) fn alert_of(error: &io::Error) -> Option<String> {
+    let text = error.to_string();
+    let alert = text.strip_prefix("received fatal alert: ")?;
+    Some(about_alert(alert))
+}
+
+pub(super) fn about_alert(name: &str) -> String {
+    match name {
+        "CertificateRequired" => {
+            "the upstream requires a client's certificate, and Squall has none".to_owned()
+        }
+        name => format!("the upstream sent the alert `{}`", in_words(name)),
+    }
+}
+
+/// A name of rustls' as words.
+pub(super) fn in_words(name: &str) -> String {
+    let mut words = String::new();
+    for c in name.chars() {
+        if c.is_ascii_uppercase() && !words.is_empty() {
+            words.push(' ');
+        }
+        words.push(c.to_ascii_lowercase());
+    }
+    words
+}
+
+/// A configuration that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// An entry of `allow` or `deny`.
+    #[error("`{key}`: {error}")]
+    HostPattern {
+        /// The list.
+        key: &'static str,
+        /// The entry and what is wrong with it.
+        error: HostPatternError,
+    },
+    /// An entry of `connect_to`.
+    #[error(
+        "`proxy.connect_to`: `{entry}` is not `host:port`; write for example \"api.openai.com:443\": \"127.0.0.1:8443\""
+    )]
+    ConnectTo {
+        /// The side as written.
+        entry: String,
+    },
+    /// `upstream_proxy`. The value is not repeated: it may hold a password.
+    #[error(
+        "`proxy.upstream_proxy`: {why}; write `http://host:port` or `http://user:password@host:port`"
+    )]
+    UpstreamProxy {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A file of `upstream_ca`.
+    #[error("`proxy.upstream_ca`: {}: {why}", path.display())]
+    UpstreamCa {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
 }
 
 #[cfg(test)]

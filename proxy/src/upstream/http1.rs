@@ -6,8 +6,8 @@
 //! upload.
 
 mod head;
+mod link;
 mod upload;
-mod wire;
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -22,20 +22,20 @@ use http_body::Frame;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::spawn_local;
 
-use self::wire::Wire;
+use self::link::Link;
 
 use super::error::{Break, Cause};
 use super::settings::Settings;
 use super::transport::Transport;
-use crate::h1::{Limits, Shapes};
-use crate::wire::Rewind;
+use crate::http1::Rewind;
+use crate::http1::{HeadLimits, HeadShapes};
 
 pub(super) use self::upload::Upload;
 
 /// A connection, for one exchange at a time.
 pub(super) struct Http1 {
     /// Shared with the task that sends a request on.
-    wire: Rc<RefCell<Wire>>,
+    link: Rc<RefCell<Link>>,
 }
 
 /// A request without an answer.
@@ -58,21 +58,21 @@ pub(crate) struct Switched(Rewind<Transport>);
 
 impl Http1 {
     /// Takes over a transport on which nothing has been said yet.
-    pub(super) fn open(transport: Transport, settings: &Settings, shapes: &Rc<Shapes>) -> Self {
-        let limits = Limits {
+    pub(super) fn open(transport: Transport, settings: &Settings, shapes: &Rc<HeadShapes>) -> Self {
+        let limits = HeadLimits {
             header_bytes: usize::try_from(settings.header_bytes).unwrap_or(usize::MAX),
             header_count: settings.header_count,
         };
-        let wire = Wire::new(transport, limits, Rc::clone(shapes));
+        let link = Link::new(transport, limits, Rc::clone(shapes));
         Self {
-            wire: Rc::new(RefCell::new(wire)),
+            link: Rc::new(RefCell::new(link)),
         }
     }
 
     /// Sends a request and waits for the answer's head.
     pub(super) async fn send(&mut self, upload: Box<Upload>) -> Result<Response<()>, NotSent> {
-        self.wire.borrow_mut().begin(upload);
-        poll_fn(|cx| self.wire.borrow_mut().poll_head(cx)).await
+        self.link.borrow_mut().begin(upload);
+        poll_fn(|cx| self.link.borrow_mut().poll_head(cx)).await
     }
 
     /// The next frame of the answer's body.
@@ -80,63 +80,63 @@ impl Http1 {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Break>>> {
-        self.wire.borrow_mut().poll_frame(cx)
+        self.link.borrow_mut().poll_frame(cx)
     }
 
     /// Whether all of the answer has been given.
     pub(super) fn is_over(&self) -> bool {
-        self.wire.borrow().is_over()
+        self.link.borrow().is_over()
     }
 
     /// Bytes of the answer's body still to come, where that is known.
     pub(super) fn length(&self) -> Option<u64> {
-        self.wire.borrow().length()
+        self.link.borrow().length()
     }
 
     /// Sees to it that the request is sent on, however slowly its answer is read.
     pub(super) fn send_on(&mut self) {
-        let mut wire = self.wire.borrow_mut();
-        if !wire.sends_on() {
+        let mut link = self.link.borrow_mut();
+        if !link.sends_on() {
             return;
         }
-        let shared = Rc::downgrade(&self.wire);
-        wire.uploading = Some(spawn_local(poll_fn(move |cx| {
-            let wire = Weak::upgrade(&shared);
-            wire.map_or(Poll::Ready(()), |wire| wire.borrow_mut().poll_upload_on(cx))
+        let shared = Rc::downgrade(&self.link);
+        link.uploading = Some(spawn_local(poll_fn(move |cx| {
+            let link = Weak::upgrade(&shared);
+            link.map_or(Poll::Ready(()), |link| link.borrow_mut().poll_upload_on(cx))
         })));
     }
 
     /// Lets an idle connection notice that it was closed.
     pub(super) fn look(&mut self) {
-        self.wire.borrow_mut().look();
+        self.link.borrow_mut().look();
     }
 
     /// True when the next request can be written at once.
     pub(super) fn is_ready(&self) -> bool {
-        self.wire.borrow().is_ready()
+        self.link.borrow().is_ready()
     }
 
     /// True when the connection has ended, or cannot be used for another request.
     pub(super) fn is_closed(&self) -> bool {
-        self.wire.borrow().is_closed()
+        self.link.borrow().is_closed()
     }
 
     /// Waits for the connection to become ready; false when it ended instead.
     pub(super) async fn becomes_ready(&mut self) -> bool {
-        if let Some(uploading) = self.wire.borrow_mut().uploading.take() {
+        if let Some(uploading) = self.link.borrow_mut().uploading.take() {
             uploading.abort();
         }
-        poll_fn(|cx| self.wire.borrow_mut().poll_ready(cx)).await
+        poll_fn(|cx| self.link.borrow_mut().poll_ready(cx)).await
     }
 
     /// Lets go of what only an exchange needs.
     pub(super) fn rest(&mut self) {
-        self.wire.borrow_mut().rest();
+        self.link.borrow_mut().rest();
     }
 
     /// The connection behind a 101; `None` when it is gone.
     pub(super) fn into_switched(self) -> Option<Switched> {
-        self.wire.borrow_mut().switch()
+        self.link.borrow_mut().switch()
     }
 }
 

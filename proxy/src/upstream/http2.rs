@@ -13,8 +13,8 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::spawn_local;
 
-use super::body::Sent;
 use super::error::{Cause, cause_of};
+use super::sent::SentBody;
 use super::settings::Settings;
 
 /// What an upstream may send on one stream before the agent has read any of it, bytes. An agent
@@ -30,7 +30,7 @@ const STREAMS_AT_FIRST: usize = 100;
 
 /// The client's end of a connection.
 pub(super) struct Http2 {
-    pub(super) sender: SendRequest<Sent>,
+    pub(super) sender: SendRequest<SentBody>,
     /// The upstream's limit of streams, kept up to date while the connection lives.
     pub(super) limit: Rc<Cell<usize>>,
 }
@@ -46,7 +46,7 @@ impl Http2 {
             .initial_connection_window_size(CONNECTION_WINDOW)
             .initial_max_send_streams(STREAMS_AT_FIRST)
             .max_header_list_size(settings.header_bytes)
-            .handshake::<TokioIo<T>, Sent>(TokioIo::new(io))
+            .handshake::<TokioIo<T>, SentBody>(TokioIo::new(io))
             .await
             .map_err(|error| cause_of(&error))?;
         let limit = Rc::new(Cell::new(STREAMS_AT_FIRST));

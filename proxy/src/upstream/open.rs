@@ -10,7 +10,7 @@ use super::error::Cause;
 use super::http1::Http1;
 use super::http2::Http2;
 use super::origin::Scheme;
-use super::pool::{Endpoint, SharedH2};
+use super::pool::{OriginPool, SharedH2};
 use super::speaks::{FirstFrame, PROBE_PATIENCE};
 use super::transport::{Dialled, Transport};
 use crate::tls::Alpn;
@@ -27,7 +27,7 @@ pub(super) enum Opened {
 }
 
 /// Dials for an HTTP/1.1 exchange.
-pub(super) async fn open_http1(shared: &Shared, endpoint: &Endpoint) -> Result<Http1, Cause> {
+pub(super) async fn open_http1(shared: &Shared, endpoint: &OriginPool) -> Result<Http1, Cause> {
     let deadline = deadline(endpoint);
     let dialled = dial_for(shared, endpoint, deadline).await?;
     finish_http1(endpoint, dialled, deadline).await
@@ -35,7 +35,7 @@ pub(super) async fn open_http1(shared: &Shared, endpoint: &Endpoint) -> Result<H
 
 /// Makes a dialled socket an HTTP/1.1 connection.
 pub(super) async fn finish_http1(
-    endpoint: &Endpoint,
+    endpoint: &OriginPool,
     dialled: Dialled,
     deadline: Instant,
 ) -> Result<Http1, Cause> {
@@ -49,7 +49,7 @@ pub(super) async fn finish_http1(
 /// Dials for an HTTP/2 exchange, and learns what the upstream speaks.
 pub(super) async fn open_any(
     shared: &Shared,
-    endpoint: &Rc<Endpoint>,
+    endpoint: &Rc<OriginPool>,
     deadline: Instant,
 ) -> Result<Opened, Cause> {
     // Another proxy takes clear requests in absolute form, on HTTP/1.1.
@@ -67,7 +67,7 @@ pub(super) async fn open_any(
 /// Does the handshake on a dialled socket; what was agreed on says what it becomes.
 pub(super) async fn finish_tls(
     shared: &Shared,
-    endpoint: &Endpoint,
+    endpoint: &OriginPool,
     newest: Alpn,
     dialled: Dialled,
     deadline: Instant,
@@ -92,7 +92,7 @@ pub(super) async fn finish_tls(
 /// Finds out what a TLS upstream speaks, and leaves a connection in the pool.
 pub(super) async fn learn_alpn(
     shared: &Shared,
-    endpoint: &Rc<Endpoint>,
+    endpoint: &Rc<OriginPool>,
     dialled: Option<Dialled>,
     newest: Alpn,
 ) -> Result<Alpn, Cause> {
@@ -132,12 +132,12 @@ pub(super) async fn learn_alpn(
 }
 
 /// When connecting has to be done that begins now.
-pub(super) fn deadline(endpoint: &Endpoint) -> Instant {
+pub(super) fn deadline(endpoint: &OriginPool) -> Instant {
     Instant::now() + endpoint.settings.connect_timeout
 }
 
 /// Speaks HTTP/2 to a clear-text upstream and looks at what it answers first.
-async fn probe(shared: &Shared, endpoint: &Endpoint, dialled: Dialled) -> Result<Opened, Cause> {
+async fn probe(shared: &Shared, endpoint: &OriginPool, dialled: Dialled) -> Result<Opened, Cause> {
     let (io, verdict) = FirstFrame::watch(Transport::clear(dialled));
     let connection = Http2::open(io, &endpoint.settings).await?;
     let alpn = match timeout(PROBE_PATIENCE, verdict).await {
@@ -154,7 +154,7 @@ async fn probe(shared: &Shared, endpoint: &Endpoint, dialled: Dialled) -> Result
 }
 
 async fn handshake(
-    endpoint: &Endpoint,
+    endpoint: &OriginPool,
     newest: Alpn,
     dialled: Dialled,
     deadline: Instant,
@@ -173,7 +173,7 @@ async fn handshake(
 
 async fn dial_for(
     shared: &Shared,
-    endpoint: &Endpoint,
+    endpoint: &OriginPool,
     deadline: Instant,
 ) -> Result<Dialled, Cause> {
     let origin = &endpoint.origin;

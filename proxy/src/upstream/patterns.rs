@@ -19,7 +19,7 @@ pub(super) const LOOPBACK: [IpAddr; 2] = [
 #[error(
     "`{pattern}`: {why}; write a host (`*.example.com`), a `host:port`, an address (`10.1.2.3`, `[::1]`) or a network (`10.0.0.0/8`)"
 )]
-pub struct PatternError {
+pub struct HostPatternError {
     /// The pattern as written.
     pub pattern: String,
     /// What is wrong with it.
@@ -28,14 +28,14 @@ pub struct PatternError {
 
 /// A list of patterns over hosts.
 #[derive(Debug, Default)]
-pub struct HostPatterns(Vec<Pattern>);
+pub struct HostPatterns(Vec<HostPattern>);
 
 impl HostPatterns {
     /// Parses each entry.
-    pub fn new(entries: &[String]) -> Result<Self, PatternError> {
+    pub fn new(entries: &[String]) -> Result<Self, HostPatternError> {
         entries
             .iter()
-            .map(|entry| Pattern::parse(entry))
+            .map(|entry| HostPattern::parse(entry))
             .collect::<Result<_, _>>()
             .map(Self)
     }
@@ -53,14 +53,14 @@ impl HostPatterns {
             None if is_localhost(&host) => LOOPBACK.to_vec(),
             ip => ip.map(canonical_ip).into_iter().collect(),
         };
-        let covers = |rule: &&Pattern| {
+        let covers = |rule: &&HostPattern| {
             port.is_none_or(|port| rule.covers_port(port))
                 && (rule.covers_host(plain_name(&host))
                     || addresses
                         .iter()
                         .any(|&ip| rule.covers_ip(ip) || rule.is_loopback(ip)))
         };
-        self.0.iter().find(covers).map(Pattern::text)
+        self.0.iter().find(covers).map(HostPattern::text)
     }
 
     /// True when one of them covers `host`, a name or an IP literal without brackets, whatever the port.
@@ -80,7 +80,7 @@ impl HostPatterns {
 
 /// One entry of a list.
 #[derive(Debug)]
-pub(super) struct Pattern {
+pub(super) struct HostPattern {
     text: String,
     what: What,
     port: Option<u16>,
@@ -93,7 +93,7 @@ enum What {
     Net(IpNet),
 }
 
-impl Pattern {
+impl HostPattern {
     /// As written.
     pub(super) fn text(&self) -> &str {
         &self.text
@@ -113,8 +113,8 @@ impl Pattern {
         })
     }
 
-    pub(super) fn parse(entry: &str) -> Result<Self, PatternError> {
-        let bad = |why: String| PatternError {
+    pub(super) fn parse(entry: &str) -> Result<Self, HostPatternError> {
+        let bad = |why: String| HostPatternError {
             pattern: entry.to_owned(),
             why,
         };
@@ -413,7 +413,7 @@ mod tests {
             ("1:2:z", Some("`1:2:z` is not an IPv6 address")),
             ("10.0.0.0/40", Some("not a network")),
         ] {
-            match (Pattern::parse(entry), complaint) {
+            match (HostPattern::parse(entry), complaint) {
                 (Ok(_), None) => {}
                 (Err(found), Some(expected)) => {
                     let found = found.to_string();

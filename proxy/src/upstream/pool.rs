@@ -15,13 +15,13 @@ use hyper::client::conn::http2;
 use tokio::sync::Notify;
 use tokio::task::{spawn_local, yield_now};
 
-use super::body::Sent;
 use super::http1::Http1;
 use super::http2::Http2;
 use super::origin::Origin;
+use super::sent::SentBody;
 use super::settings::Settings;
-use super::transport::Counters;
-use crate::h1::Shapes;
+use super::transport::ConnectionCounters;
+use crate::http1::HeadShapes;
 
 /// Idle HTTP/1.1 connections kept per origin and worker; more are closed when their exchange ends.
 const IDLE_PER_ORIGIN: usize = 1024;
@@ -34,15 +34,15 @@ const TICKS: u32 = 4;
 const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
 
 /// One worker's connections.
-pub(super) struct Pool {
-    endpoints: RefCell<HashMap<Origin, Rc<Endpoint>>>,
-    shapes: Rc<Shapes>,
+pub(super) struct ConnectionPool {
+    endpoints: RefCell<HashMap<Origin, Rc<OriginPool>>>,
+    shapes: Rc<HeadShapes>,
     tick: Rc<Cell<u32>>,
     sweeping: Cell<bool>,
     period: Cell<Duration>,
 }
 
-impl Pool {
+impl ConnectionPool {
     pub(super) fn new() -> Rc<Self> {
         Rc::new(Self {
             endpoints: RefCell::default(),
@@ -58,16 +58,16 @@ impl Pool {
         self: &Rc<Self>,
         origin: &Origin,
         settings: &Arc<Settings>,
-    ) -> Rc<Endpoint> {
-        let holds = |endpoint: &Rc<Endpoint>| {
+    ) -> Rc<OriginPool> {
+        let holds = |endpoint: &Rc<OriginPool>| {
             Arc::ptr_eq(&endpoint.settings, settings) && !endpoint.retired.get()
         };
         let known = self.endpoints.borrow().get(origin).cloned().filter(holds);
         known.unwrap_or_else(|| self.new_endpoint(origin, settings))
     }
 
-    fn new_endpoint(self: &Rc<Self>, origin: &Origin, settings: &Arc<Settings>) -> Rc<Endpoint> {
-        let endpoint = Rc::new(Endpoint {
+    fn new_endpoint(self: &Rc<Self>, origin: &Origin, settings: &Arc<Settings>) -> Rc<OriginPool> {
+        let endpoint = Rc::new(OriginPool {
             origin: origin.clone(),
             settings: settings.clone(),
             shapes: self.shapes.clone(),
@@ -92,7 +92,11 @@ impl Pool {
     }
 
     /// The connections to `origin`, if there ever were any under `settings`.
-    pub(super) fn known(&self, origin: &Origin, settings: &Arc<Settings>) -> Option<Rc<Endpoint>> {
+    pub(super) fn known(
+        &self,
+        origin: &Origin,
+        settings: &Arc<Settings>,
+    ) -> Option<Rc<OriginPool>> {
         let endpoints = self.endpoints.borrow();
         endpoints
             .get(origin)
@@ -133,13 +137,13 @@ impl Pool {
 }
 
 /// One worker's connections to one origin.
-pub(super) struct Endpoint {
+pub(super) struct OriginPool {
     pub(super) origin: Origin,
     pub(super) settings: Arc<Settings>,
     /// What was seen of answers' heads.
-    pub(super) shapes: Rc<Shapes>,
+    pub(super) shapes: Rc<HeadShapes>,
     tick: Rc<Cell<u32>>,
-    idle: RefCell<Vec<Idle>>,
+    idle: RefCell<Vec<IdleConnection>>,
     h2: RefCell<Vec<Rc<SharedH2>>>,
     probing: Cell<bool>,
     probed: Notify,
@@ -147,28 +151,28 @@ pub(super) struct Endpoint {
     retired: Cell<bool>,
 }
 
-struct Idle {
+struct IdleConnection {
     connection: Http1,
     since: u32,
 }
 
 /// An HTTP/2 connection and how busy it is.
 pub(super) struct SharedH2 {
-    sender: http2::SendRequest<Sent>,
+    sender: http2::SendRequest<SentBody>,
     streams: Cell<usize>,
     limit: Rc<Cell<usize>>,
     used: Cell<u32>,
 }
 
-impl Endpoint {
+impl OriginPool {
     /// An idle connection that is ready for a request.
     ///
     /// Nobody watches idle connections: they are looked at here, and once a tick. One that has been
     /// idle for a while is looked at after the reactor has had its turn, so that a FIN that came
     /// meanwhile is seen.
-    pub(super) async fn take_idle(&self, counters: &Counters) -> Option<Http1> {
+    pub(super) async fn take_idle(&self, counters: &ConnectionCounters) -> Option<Http1> {
         loop {
-            let Idle {
+            let IdleConnection {
                 mut connection,
                 since,
             } = self.idle.borrow_mut().pop()?;
@@ -215,7 +219,7 @@ impl Endpoint {
         let mut idle = self.idle.borrow_mut();
         let kept = !self.retired.get() && !self.settings.idle_timeout.is_zero();
         if kept && idle.len() < IDLE_PER_ORIGIN {
-            idle.push(Idle {
+            idle.push(IdleConnection {
                 connection,
                 since: self.tick.get(),
             });
@@ -279,8 +283,8 @@ impl Endpoint {
     }
 }
 
-/// See [`Endpoint::probe`].
-pub(super) struct Probing(Rc<Endpoint>);
+/// See [`OriginPool::probe`].
+pub(super) struct Probing(Rc<OriginPool>);
 
 impl Drop for Probing {
     fn drop(&mut self) {
@@ -291,7 +295,7 @@ impl Drop for Probing {
 
 impl SharedH2 {
     /// A sender of its own for one request.
-    pub(super) fn sender(&self) -> http2::SendRequest<Sent> {
+    pub(super) fn sender(&self) -> http2::SendRequest<SentBody> {
         self.sender.clone()
     }
 
@@ -307,7 +311,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    pub(super) fn open(connection: Rc<SharedH2>, endpoint: &Endpoint) -> Self {
+    pub(super) fn open(connection: Rc<SharedH2>, endpoint: &OriginPool) -> Self {
         connection.streams.set(connection.streams.get() + 1);
         Self {
             connection,
@@ -327,9 +331,9 @@ impl Drop for Stream {
 
 #[cfg(test)]
 mod testing {
-    use super::Pool;
+    use super::ConnectionPool;
 
-    impl Pool {
+    impl ConnectionPool {
         pub(in crate::upstream) fn idle(&self) -> usize {
             let endpoints = self.endpoints.borrow();
             endpoints.values().map(|e| e.idle.borrow().len()).sum()

@@ -19,7 +19,7 @@ const AT_ONCE: usize = 64;
 const HOSTS: &str = "/etc/hosts";
 
 /// What a lookup found: addresses, or why there are none.
-type Found = Result<Vec<IpAddr>, String>;
+type LookUp = Result<Vec<IpAddr>, String>;
 
 /// Looks names up with the system's resolver, which keeps a thread for each: no more than [`AT_ONCE`], and one for all
 /// that ask for the same name. Names in the hosts file wait for none of them.
@@ -27,7 +27,7 @@ type Found = Result<Vec<IpAddr>, String>;
 pub(crate) struct Resolver {
     threads: Arc<Semaphore>,
     /// Names that somebody waits for.
-    running: Mutex<HashMap<String, Weak<OnceCell<Found>>>>,
+    running: Mutex<HashMap<String, Weak<OnceCell<LookUp>>>>,
     hosts: PathBuf,
 }
 
@@ -67,7 +67,7 @@ impl Resolver {
         Ok(found.collect())
     }
 
-    async fn find(&self, host: &str) -> Found {
+    async fn find(&self, host: &str) -> LookUp {
         let known = in_hosts_file(&self.hosts, host);
         if !known.is_empty() {
             return Ok(known);
@@ -80,7 +80,7 @@ impl Resolver {
     }
 
     /// The lookup of a name that is running, or another one.
-    fn joined(&self, host: &str) -> Arc<OnceCell<Found>> {
+    fn joined(&self, host: &str) -> Arc<OnceCell<LookUp>> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = running.get(host).and_then(Weak::upgrade) {
             return found;
@@ -93,7 +93,7 @@ impl Resolver {
 
     /// Waits for a thread and for what it finds. Who stops waiting leaves the queue; a thread that has begun ends by
     /// itself, and only then makes room.
-    async fn ask(&self, host: String, look: fn(&str) -> Found) -> Found {
+    async fn ask(&self, host: String, look: fn(&str) -> LookUp) -> LookUp {
         let thread = Arc::clone(&self.threads).acquire_owned().await;
         let thread = thread.map_err(|error| error.to_string())?;
         let looked = tokio::task::spawn_blocking(move || {
@@ -104,7 +104,7 @@ impl Resolver {
     }
 }
 
-fn system(host: &str) -> Found {
+fn system(host: &str) -> LookUp {
     let found = (host, 0).to_socket_addrs();
     let found = found.map_err(|error| error.to_string())?;
     Ok(found.map(|address| address.ip()).collect())

@@ -9,21 +9,22 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::Shared;
-use super::body::{Outgoing, Received, Sent};
 use super::error::{Cause, cause_of};
 use super::form;
 use super::http1::{Http1, NotSent, Upload};
 use super::open::{Opened, deadline, open_any, open_http1};
 use super::origin::Scheme;
-use super::pool::{Endpoint, SharedH2, Stream};
-use crate::h1::framing::Spelt;
+use super::pool::{OriginPool, SharedH2, Stream};
+use super::received::Received;
+use super::sent::{Outgoing, SentBody};
 use crate::headers;
+use crate::http1::framing::OriginalNames;
 use crate::tls::Alpn;
 
 /// A request that waits for its answer's head.
-pub(super) struct Exchange<'a> {
+pub(super) struct Sending<'a> {
     shared: &'a Shared,
-    endpoint: Rc<Endpoint>,
+    endpoint: Rc<OriginPool>,
     limit: Option<Limit>,
     /// The request asks for another protocol.
     upgrade: bool,
@@ -35,14 +36,14 @@ struct Limit {
     ended: Option<oneshot::Receiver<()>>,
 }
 
-impl<'a> Exchange<'a> {
+impl<'a> Sending<'a> {
     /// Prepares `request` to be sent; the body is wrapped, everything else left alone.
     pub(super) fn begin(
         shared: &'a Shared,
-        endpoint: Rc<Endpoint>,
+        endpoint: Rc<OriginPool>,
         request: Request<Outgoing>,
-    ) -> (Self, Request<Sent>) {
-        let mut request = request.map(Sent::new);
+    ) -> (Self, Request<SentBody>) {
+        let mut request = request.map(SentBody::new);
         let limit = endpoint.settings.response_timeout.map(|after| Limit {
             after,
             ended: Some(request.body_mut().watch_end()),
@@ -61,10 +62,10 @@ impl<'a> Exchange<'a> {
     /// The request as it goes out on HTTP/1.1.
     pub(super) fn for_http1(
         self,
-        mut request: Request<Sent>,
-        spelt: &Spelt,
+        mut request: Request<SentBody>,
+        original: &OriginalNames,
     ) -> (Self, Box<Upload>) {
-        let Endpoint {
+        let OriginPool {
             origin, settings, ..
         } = &*self.endpoint;
         match &settings.proxy {
@@ -73,7 +74,7 @@ impl<'a> Exchange<'a> {
             }
             _ => form::for_http1(&mut request, origin),
         }
-        (self, Upload::new(request, spelt))
+        (self, Upload::new(request, original))
     }
 
     /// Sends it on HTTP/1.1.
@@ -127,14 +128,14 @@ impl<'a> Exchange<'a> {
     /// Sends it on HTTP/2 where the upstream speaks it, on HTTP/1.1 elsewhere.
     pub(super) async fn on_best(
         mut self,
-        mut request: Box<Request<Sent>>,
+        mut request: Box<Request<SentBody>>,
     ) -> Result<Response<Received>, Cause> {
         loop {
             let (shared_connection, pooled) = match self.best().await? {
                 Best::Pooled(connection) => (connection, true),
                 Best::Opened(connection) => (connection, false),
                 Best::Http1(opened) => {
-                    let (exchange, upload) = self.for_http1(*request, &Spelt::default());
+                    let (exchange, upload) = self.for_http1(*request, &OriginalNames::default());
                     return exchange.on_http1(upload, opened).await;
                 }
             };

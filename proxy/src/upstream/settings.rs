@@ -1,13 +1,12 @@
 //! What a [`ProxyConfig`] says about upstreams, compiled once and shared by every worker.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use super::chain::UpstreamProxy;
 use super::destination::Destinations;
+use super::error::SettingsError;
 use super::origin::split_host_and_port;
-use super::patterns::PatternError;
 use super::tls::TlsClients;
 use crate::config::ProxyConfig;
 
@@ -45,43 +44,6 @@ impl Settings {
             header_bytes: u32::try_from(config.limits.header_bytes).unwrap_or(u32::MAX),
         })
     }
-}
-
-/// A configuration that cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum SettingsError {
-    /// An entry of `allow` or `deny`.
-    #[error("`{key}`: {error}")]
-    Pattern {
-        /// The list.
-        key: &'static str,
-        /// The entry and what is wrong with it.
-        error: PatternError,
-    },
-    /// An entry of `connect_to`.
-    #[error(
-        "`proxy.connect_to`: `{entry}` is not `host:port`; write for example \"api.openai.com:443\": \"127.0.0.1:8443\""
-    )]
-    ConnectTo {
-        /// The side as written.
-        entry: String,
-    },
-    /// `upstream_proxy`. The value is not repeated: it may hold a password.
-    #[error(
-        "`proxy.upstream_proxy`: {why}; write `http://host:port` or `http://user:password@host:port`"
-    )]
-    UpstreamProxy {
-        /// What is wrong with it.
-        why: String,
-    },
-    /// A file of `upstream_ca`.
-    #[error("`proxy.upstream_ca`: {}: {why}", path.display())]
-    UpstreamCa {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
 }
 
 /// `connect_to`: what is dialled in another's place. Names, TLS and headers stay the agent's.

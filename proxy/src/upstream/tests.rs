@@ -106,7 +106,11 @@ fn send(
     request: Request<Outgoing>,
 ) -> JoinHandle<Result<Response<Received>, UpstreamError>> {
     let (upstreams, origin) = (upstreams.clone(), origin.clone());
-    spawn_local(async move { upstreams.send(&origin, request, &Spelt::default()).await })
+    spawn_local(async move {
+        upstreams
+            .send(&origin, request, &OriginalNames::default())
+            .await
+    })
 }
 
 /// An upstream that says what the test tells it to.

@@ -16,9 +16,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::error::Cause;
-use super::settings::SettingsError;
-use super::trust::{Flaw, Trust};
+use super::error::{Cause, SettingsError, about_alert, in_words};
+use super::trust::{CertificateVerifier, TrustError};
 use crate::tls::Alpn;
 use crate::user_file;
 
@@ -29,10 +28,10 @@ const SESSIONS: usize = 1024;
 /// that start-up does not have.
 pub(super) struct TlsClients {
     extra: Vec<CertificateDer<'static>>,
-    made: OnceLock<Made>,
+    made: OnceLock<ClientConfigs>,
 }
 
-struct Made {
+struct ClientConfigs {
     http1: Arc<ClientConfig>,
     h2: Arc<ClientConfig>,
     native_roots: usize,
@@ -75,8 +74,8 @@ impl TlsClients {
         Ok((stream, alpn))
     }
 
-    fn made(&self) -> &Made {
-        self.made.get_or_init(|| Made::new(&self.extra))
+    fn made(&self) -> &ClientConfigs {
+        self.made.get_or_init(|| ClientConfigs::new(&self.extra))
     }
 }
 
@@ -88,7 +87,7 @@ impl fmt::Debug for TlsClients {
     }
 }
 
-impl Made {
+impl ClientConfigs {
     fn new(extra: &[CertificateDer<'static>]) -> Self {
         let mut roots = RootCertStore::empty();
         let native = rustls_native_certs::load_native_certs();
@@ -106,7 +105,7 @@ impl Made {
         let provider = crate::tls::provider();
         let trust = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
             .build()
-            .map(|webpki| Arc::new(Trust::new(webpki, extra)));
+            .map(|webpki| Arc::new(CertificateVerifier::new(webpki, extra)));
         let client = |newest| client_config(&provider, trust.as_ref().ok(), newest);
         Self {
             http1: Arc::new(client(Alpn::Http1)),
@@ -128,7 +127,7 @@ impl Made {
 /// Without `trust` there is not a single root, and nothing is trusted.
 fn client_config(
     provider: &Arc<CryptoProvider>,
-    trust: Option<&Arc<Trust>>,
+    trust: Option<&Arc<CertificateVerifier>>,
     newest: Alpn,
 ) -> ClientConfig {
     let builder = ClientConfig::builder_with_provider(provider.clone())
@@ -206,7 +205,7 @@ fn cause_of(error: &io::Error) -> Cause {
             Cause::TlsUnknownIssuer(why)
         }
         CertificateError::Other(other)
-            if other.0.downcast_ref::<Flaw>() == Some(&Flaw::SelfSigned) =>
+            if other.0.downcast_ref::<TrustError>() == Some(&TrustError::SelfSigned) =>
         {
             Cause::TlsUnknownIssuer(why)
         }
@@ -278,7 +277,7 @@ fn about_certificate(error: &CertificateError) -> String {
             let names: Vec<_> = presented.iter().map(|name| plain_name(name)).collect();
             return format!("it is for {}", names.join(", "));
         }
-        E::Other(other) if other.0.is::<Flaw>() => return other.0.to_string(),
+        E::Other(other) if other.0.is::<TrustError>() => return other.0.to_string(),
         // webpki's own.
         E::Other(other) => other.0.to_string(),
         error => format!("{error:?}"),
@@ -320,23 +319,6 @@ fn plain_words(error: &rustls::Error) -> String {
     }
 }
 
-/// What an upstream says in an alert behind the handshake: in TLS 1.3 a client's certificate is missed there. Of
-/// rustls' error HTTP/2 leaves the text alone.
-pub(super) fn alert_of(error: &io::Error) -> Option<String> {
-    let text = error.to_string();
-    let alert = text.strip_prefix("received fatal alert: ")?;
-    Some(about_alert(alert))
-}
-
-fn about_alert(name: &str) -> String {
-    match name {
-        "CertificateRequired" => {
-            "the upstream requires a client's certificate, and Squall has none".to_owned()
-        }
-        name => format!("the upstream sent the alert `{}`", in_words(name)),
-    }
-}
-
 /// The name of an error's variant as words: rustls prints most of its errors as Rust writes them.
 fn words_of(error: &impl fmt::Debug) -> String {
     in_words(first_word(&format!("{error:?}")))
@@ -345,17 +327,6 @@ fn words_of(error: &impl fmt::Debug) -> String {
 fn first_word(text: &str) -> &str {
     let end = text.find(|c: char| !c.is_ascii_alphanumeric());
     &text[..end.unwrap_or(text.len())]
-}
-
-fn in_words(name: &str) -> String {
-    let mut words = String::new();
-    for c in name.chars() {
-        if c.is_ascii_uppercase() && !words.is_empty() {
-            words.push(' ');
-        }
-        words.push(c.to_ascii_lowercase());
-    }
-    words
 }
 
 #[cfg(test)]
@@ -395,8 +366,11 @@ mod tests {
                 ),
                 "such as SHA-1",
             ),
-            (other(Flaw::SelfSigned), "it is self-signed"),
-            (other(Flaw::ShortKey), "an RSA key of fewer than 2048 bits"),
+            (other(TrustError::SelfSigned), "it is self-signed"),
+            (
+                other(TrustError::ShortKey),
+                "an RSA key of fewer than 2048 bits",
+            ),
             (
                 other(io::Error::other("UnsupportedCertVersion")),
                 "X.509 version 1",

@@ -15,13 +15,13 @@ use super::speaks::{FRAME_HEAD, is_settings};
 
 /// What has been done with upstream connections, over all workers.
 #[derive(Debug, Default)]
-pub struct Counters {
+pub struct ConnectionCounters {
     opened: AtomicU64,
     closed: AtomicU64,
     replaced: AtomicU64,
 }
 
-impl Counters {
+impl ConnectionCounters {
     /// TCP connections open now.
     pub fn open(&self) -> u64 {
         self.opened()
@@ -45,10 +45,10 @@ impl Counters {
 
 /// Counts a connection as open until dropped.
 #[derive(Debug)]
-pub(super) struct OpenConnection(Arc<Counters>);
+pub(super) struct OpenConnection(Arc<ConnectionCounters>);
 
 impl OpenConnection {
-    pub(super) fn count(counters: &Arc<Counters>) -> Self {
+    pub(super) fn count(counters: &Arc<ConnectionCounters>) -> Self {
         counters.opened.fetch_add(1, Ordering::Relaxed);
         Self(counters.clone())
     }

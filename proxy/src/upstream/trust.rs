@@ -20,12 +20,12 @@ use x509_parser::public_key::PublicKey;
 
 /// webpki's verdict, but for certificates named by the user.
 #[derive(Debug)]
-pub(super) struct Trust {
+pub(super) struct CertificateVerifier {
     webpki: Arc<WebPkiServerVerifier>,
     named: Vec<CertificateDer<'static>>,
 }
 
-impl Trust {
+impl CertificateVerifier {
     pub(super) fn new(
         webpki: Arc<WebPkiServerVerifier>,
         named: &[CertificateDer<'static>],
@@ -47,7 +47,7 @@ const SHORTEST_RSA: usize = 2048;
 
 /// Why a certificate is not trusted, where webpki's reason misleads.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Flaw {
+pub(super) enum TrustError {
     /// It is its own issuer, and no root accounts for it.
     #[error("it is self-signed")]
     SelfSigned,
@@ -58,7 +58,7 @@ pub(super) enum Flaw {
     ShortKey,
 }
 
-impl Flaw {
+impl TrustError {
     /// The flaw in the place of `error`, where there is one and the certificate is within its dates and for the name.
     fn instead_of(
         error: CertificateError,
@@ -112,7 +112,7 @@ fn has_short_key(certificate: &X509Certificate<'_>) -> bool {
     matches!(key, Ok(PublicKey::RSA(key)) if key.key_size() < SHORTEST_RSA)
 }
 
-impl Trust {
+impl CertificateVerifier {
     /// The verdict on a signature by the certificate's own key.
     fn of_signature(
         verdict: Result<HandshakeSignatureValid, Error>,
@@ -122,7 +122,7 @@ impl Trust {
             Err(Error::InvalidCertificate(CertificateError::BadSignature))
                 if parsed(certificate).is_some_and(|own| has_short_key(&own)) =>
             {
-                let flaw = CertificateError::Other(OtherError(Arc::new(Flaw::ShortKey)));
+                let flaw = CertificateError::Other(OtherError(Arc::new(TrustError::ShortKey)));
                 Err(Error::InvalidCertificate(flaw))
             }
             verdict => verdict,
@@ -130,7 +130,7 @@ impl Trust {
     }
 }
 
-impl ServerCertVerifier for Trust {
+impl ServerCertVerifier for CertificateVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -154,7 +154,7 @@ impl ServerCertVerifier for Trust {
                 Ok(ServerCertVerified::assertion())
             }
             Err(Error::InvalidCertificate(error)) => {
-                let error = Flaw::instead_of(error, end_entity, intermediates, &self.named);
+                let error = TrustError::instead_of(error, end_entity, intermediates, &self.named);
                 Err(Error::InvalidCertificate(error))
             }
             verdict => verdict,

@@ -7,19 +7,18 @@ use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TRANSFER_
 use http::request::Parts;
 use http_body::Body;
 
-use super::upload::announced_length;
-use crate::h1::framing::Spelt;
+use crate::http1::framing::OriginalNames;
 
 /// How the end of a request's body is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Framing {
+pub(super) enum UploadFraming {
     /// That many bytes are still to come.
     Length(u64),
     /// Chunks.
     Chunked,
 }
 
-impl Framing {
+impl UploadFraming {
     /// As the head says; if it says nothing, as the body can be told.
     pub(super) fn of(headers: &HeaderMap, body: &impl Body) -> Self {
         if headers.contains_key(TRANSFER_ENCODING) {
@@ -32,8 +31,22 @@ impl Framing {
     }
 }
 
+/// Whether the head announces the body's length, and which.
+fn announced_length(headers: &HeaderMap) -> Option<u64> {
+    if !headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING) {
+        return None;
+    }
+    let value = headers.get(CONTENT_LENGTH)?.to_str().ok()?;
+    value.trim().parse().ok()
+}
+
 /// Writes the request line, the fields and what the body's framing needs beside them.
-pub(super) fn write_head(out: &mut BytesMut, head: &Parts, spelt: &Spelt, framing: Framing) {
+pub(super) fn write_head(
+    out: &mut BytesMut,
+    head: &Parts,
+    original: &OriginalNames,
+    framing: UploadFraming,
+) {
     out.put_slice(head.method.as_str().as_bytes());
     out.put_u8(b' ');
     match head.uri.path_and_query() {
@@ -44,20 +57,20 @@ pub(super) fn write_head(out: &mut BytesMut, head: &Parts, spelt: &Spelt, framin
         }
     }
     out.put_slice(b" HTTP/1.1\r\n");
-    write_spelt(out, &head.headers, spelt);
+    write_in_order(out, &head.headers, original);
     let told = |name| head.headers.contains_key(name);
     match framing {
-        Framing::Length(length) if length > 0 && !told(&CONTENT_LENGTH) => {
+        UploadFraming::Length(length) if length > 0 && !told(&CONTENT_LENGTH) => {
             write_field(out, b"content-length", &length.into());
         }
-        Framing::Chunked if !told(&TRANSFER_ENCODING) => {
+        UploadFraming::Chunked if !told(&TRANSFER_ENCODING) => {
             write_field(
                 out,
                 b"transfer-encoding",
                 &HeaderValue::from_static("chunked"),
             );
         }
-        Framing::Length(_) | Framing::Chunked => {}
+        UploadFraming::Length(_) | UploadFraming::Chunked => {}
     }
     out.put_slice(b"\r\n");
 }
@@ -72,37 +85,39 @@ pub(super) fn write_fields<'a>(
     }
 }
 
-/// Writes `fields` in the order and the spelling of `spelt`, then those that are not in there.
+/// Writes `fields` in the order and the spelling of `original`, then those that are not in there.
 ///
 /// The map is what is sent; it keeps repetitions together, so that another order is possible only
 /// where the agent's own tells it.
-fn write_spelt(out: &mut BytesMut, fields: &HeaderMap, spelt: &Spelt) {
-    let mut names = spelt.names().peekable();
+fn write_in_order(out: &mut BytesMut, fields: &HeaderMap, original: &OriginalNames) {
+    let mut names = original.names().peekable();
     let mut rest = fields.iter().peekable();
     // Nearly always both have the same order, and only some fields were taken out.
-    while let (Some(spelt), Some((name, value))) = (names.peek(), rest.peek()) {
-        if spelt.eq_ignore_ascii_case(name.as_str().as_bytes()) {
-            write_field(out, spelt, value);
+    while let (Some(name_as_written), Some((name, value))) = (names.peek(), rest.peek()) {
+        if name_as_written.eq_ignore_ascii_case(name.as_str().as_bytes()) {
+            write_field(out, name_as_written, value);
             rest.next();
-        } else if is_field_of(fields, spelt) {
+        } else if is_field_of(fields, name_as_written) {
             break;
         }
         names.next();
     }
     let mut rest: Vec<_> = rest.map(Some).collect();
-    for spelt in names {
+    for name_as_written in names {
         let place = rest.iter_mut().find(|field| {
-            field.is_some_and(|(name, _)| spelt.eq_ignore_ascii_case(name.as_str().as_bytes()))
+            field.is_some_and(|(name, _)| {
+                name_as_written.eq_ignore_ascii_case(name.as_str().as_bytes())
+            })
         });
         if let Some((_, value)) = place.and_then(Option::take) {
-            write_field(out, spelt, value);
+            write_field(out, name_as_written, value);
         }
     }
     write_fields(out, rest.into_iter().flatten());
 }
 
-fn is_field_of(fields: &HeaderMap, spelt: &[u8]) -> bool {
-    HeaderName::from_bytes(spelt).is_ok_and(|name| fields.contains_key(name))
+fn is_field_of(fields: &HeaderMap, name: &[u8]) -> bool {
+    HeaderName::from_bytes(name).is_ok_and(|name| fields.contains_key(name))
 }
 
 fn write_field(out: &mut BytesMut, name: &[u8], value: &HeaderValue) {
@@ -121,18 +136,18 @@ mod tests {
     use http_body_util::{Empty, Full};
 
     use super::*;
-    use crate::h1::Limits;
-    use crate::h1::framing::Requests;
+    use crate::http1::HeadLimits;
+    use crate::http1::framing::Requests;
 
     /// What is sent of `head` after `change`, when the agent wrote it so.
     fn sent(head: &str, change: impl FnOnce(&mut HeaderMap)) -> String {
-        let limits = Limits {
+        let limits = HeadLimits {
             header_bytes: 4096,
             header_count: 100,
         };
         let mut requests = Requests::new(limits);
         assert_eq!(requests.advance(head.as_bytes()).passed, head.len());
-        let spelt = requests.spelt().next().unwrap();
+        let original = requests.take_names().next().unwrap();
         let mut lines = head.split("\r\n");
         let mut words = lines.next().unwrap().split(' ');
         let mut request = Request::new(());
@@ -145,8 +160,8 @@ mod tests {
         }
         change(request.headers_mut());
         let mut out = BytesMut::new();
-        let framing = Framing::of(request.headers(), &Empty::<Bytes>::new());
-        write_head(&mut out, &request.into_parts().0, &spelt, framing);
+        let framing = UploadFraming::of(request.headers(), &Empty::<Bytes>::new());
+        write_head(&mut out, &request.into_parts().0, &original, framing);
         String::from_utf8(out.to_vec()).unwrap()
     }
 
@@ -187,13 +202,13 @@ mod tests {
     #[test]
     fn the_end_of_a_body_is_told_even_where_the_agent_told_it_otherwise() {
         for (fields, body, framing) in [
-            (&[][..], "", Framing::Length(0)),
-            (&[], "body", Framing::Length(4)),
-            (&[("content-length", "4")], "body", Framing::Length(4)),
+            (&[][..], "", UploadFraming::Length(0)),
+            (&[], "body", UploadFraming::Length(4)),
+            (&[("content-length", "4")], "body", UploadFraming::Length(4)),
             (
                 &[("transfer-encoding", "chunked")],
                 "body",
-                Framing::Chunked,
+                UploadFraming::Chunked,
             ),
         ] {
             let mut headers = HeaderMap::new();
@@ -201,7 +216,7 @@ mod tests {
                 headers.append(*name, HeaderValue::from_static(value));
             }
             let body = Full::new(Bytes::from_static(body.as_bytes()));
-            assert_eq!(Framing::of(&headers, &body), framing, "{fields:?}");
+            assert_eq!(UploadFraming::of(&headers, &body), framing, "{fields:?}");
         }
     }
 }

@@ -9,16 +9,16 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use http::header::{CONTENT_LENGTH, EXPECT, HeaderMap, TRANSFER_ENCODING};
+use http::header::{EXPECT, HeaderMap};
 use http::{Method, Request};
 use http_body::{Body as _, Frame};
 use tokio::io::AsyncWrite;
 use tokio::time::Sleep;
 
-use super::super::body::Sent;
 use super::super::error::innermost;
-use super::head::{Framing, write_fields, write_head};
-use crate::h1::framing::Spelt;
+use super::super::sent::SentBody;
+use super::head::{UploadFraming, write_fields, write_head};
+use crate::http1::framing::OriginalNames;
 
 /// How long `100 Continue` is waited for before the body is sent all the same, as an agent of
 /// its own would (RFC 9110 §10.1.1); curl's figure.
@@ -39,8 +39,8 @@ pub(in crate::upstream) struct Upload {
     large: Bytes,
     after: &'static [u8],
     /// Gone when all of it is above.
-    body: Option<Sent>,
-    framing: Framing,
+    body: Option<SentBody>,
+    framing: UploadFraming,
     hold: Hold,
     begun: bool,
 }
@@ -64,12 +64,15 @@ enum Hold {
 }
 
 impl Upload {
-    /// `request` as it goes out, the fields spelt as the agent spelt them.
-    pub(in crate::upstream) fn new(request: Request<Sent>, spelt: &Spelt) -> Box<Self> {
+    /// `request` as it goes out, the field names as the agent wrote them.
+    pub(in crate::upstream) fn new(
+        request: Request<SentBody>,
+        original: &OriginalNames,
+    ) -> Box<Self> {
         let (head, body) = request.into_parts();
-        let framing = Framing::of(&head.headers, &body);
+        let framing = UploadFraming::of(&head.headers, &body);
         let mut copied = BytesMut::with_capacity(512);
-        write_head(&mut copied, &head, spelt, framing);
+        write_head(&mut copied, &head, original, framing);
         let mut upload = Box::new(Self {
             hold: Hold::Free,
             copied,
@@ -85,7 +88,7 @@ impl Upload {
             if head.headers.contains_key(EXPECT) {
                 upload.hold = Hold::Waiting(Box::pin(tokio::time::sleep(CONTINUE_PATIENCE)));
             }
-        } else if framing == Framing::Chunked {
+        } else if framing == UploadFraming::Chunked {
             upload.copied.put_slice(b"0\r\n\r\n");
         }
         upload
@@ -198,12 +201,12 @@ impl Upload {
     fn take_data(&mut self, data: Bytes) -> Result<(), String> {
         let mut after: &[u8] = b"";
         match &mut self.framing {
-            Framing::Length(left) => {
+            UploadFraming::Length(left) => {
                 *left = left
                     .checked_sub(data.len() as u64)
                     .ok_or("the body is longer than its Content-Length")?;
             }
-            Framing::Chunked => {
+            UploadFraming::Chunked => {
                 // A size of sixteen digits and a line end always fit.
                 let mut size = [0; 18];
                 let free = {
@@ -233,11 +236,11 @@ impl Upload {
             return Ok(());
         }
         match self.framing {
-            Framing::Length(0) => Ok(()),
-            Framing::Length(left) => Err(format!(
+            UploadFraming::Length(0) => Ok(()),
+            UploadFraming::Length(left) => Err(format!(
                 "the body ended {left} bytes before its Content-Length"
             )),
-            Framing::Chunked => {
+            UploadFraming::Chunked => {
                 if !self.large.is_empty() {
                     // Its body said that nothing follows, so there are no trailers.
                     self.after = b"\r\n0\r\n\r\n";
@@ -289,13 +292,4 @@ impl Upload {
             self.large = Bytes::new();
         }
     }
-}
-
-/// Whether the head announces the body's length, and which.
-pub(super) fn announced_length(headers: &HeaderMap) -> Option<u64> {
-    if !headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING) {
-        return None;
-    }
-    let value = headers.get(CONTENT_LENGTH)?.to_str().ok()?;
-    value.trim().parse().ok()
 }

@@ -123,7 +123,11 @@ fn an_unapproved_run_takes_no_connection_that_another_scope_made() {
         text(sent.await.unwrap().unwrap()).await;
         let unapproved = upstreams.origin_for(origin.clone(), true);
         assert!(upstreams.has_live(&origin) && !upstreams.has_live(&unapproved));
-        let sent = upstreams.send(&unapproved, get(Version::HTTP_11), &Spelt::default());
+        let sent = upstreams.send(
+            &unapproved,
+            get(Version::HTTP_11),
+            &OriginalNames::default(),
+        );
         assert_eq!(sent.await.unwrap_err().reason(), "denied");
 
         let dialled = upstreams.connect_tcp(&origin).await.unwrap();

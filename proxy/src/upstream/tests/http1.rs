@@ -48,7 +48,7 @@ fn a_connection_is_used_again_for_every_kind_of_body() {
             let mut request = get(Version::HTTP_11);
             *request.method_mut() = method;
             let response = upstreams
-                .send(&origin, request, &Spelt::default())
+                .send(&origin, request, &OriginalNames::default())
                 .await
                 .unwrap();
             assert_eq!(text(response).await, body, "{answer}");
@@ -111,7 +111,7 @@ fn a_pooled_connection_found_closed_before_the_first_byte_is_replaced() {
         let sent = spawn_local(async move {
             agents.accept().await.unwrap();
             sending
-                .send(&origin, post(whole("body")), &Spelt::default())
+                .send(&origin, post(whole("body")), &OriginalNames::default())
                 .await
         });
         tokio::task::yield_now().await;

@@ -84,7 +84,7 @@ fn a_refusal_names_every_address_that_refused() {
         let upstreams = upstreams_where(&config(), &names);
         let origin = Origin::new(Scheme::Http, "up.example", port);
         let error = upstreams
-            .send(&origin, get(Version::HTTP_11), &Spelt::default())
+            .send(&origin, get(Version::HTTP_11), &OriginalNames::default())
             .await
             .unwrap_err();
         assert_eq!(error.reason(), "refused");
@@ -108,7 +108,7 @@ fn a_name_without_an_address_is_a_dns_failure() {
         let upstreams = upstreams_where(&config(), &[]);
         let origin = Origin::new(Scheme::Http, "nowhere.example", 80);
         let error = upstreams
-            .send(&origin, get(Version::HTTP_11), &Spelt::default())
+            .send(&origin, get(Version::HTTP_11), &OriginalNames::default())
             .await
             .unwrap_err();
         assert_eq!(error.reason(), "dns");
@@ -216,7 +216,7 @@ fn a_reload_is_in_force_for_pooled_connections_too() {
         upstreams.shared().reload(&stricter).unwrap();
         assert!(!upstreams.has_live(&origin));
         let error = upstreams
-            .send(&origin, get(Version::HTTP_11), &Spelt::default())
+            .send(&origin, get(Version::HTTP_11), &OriginalNames::default())
             .await
             .unwrap_err();
         assert_eq!(error.reason(), "denied");
@@ -352,7 +352,7 @@ fn what_is_denied_here_is_not_left_to_another_proxy() {
             for scheme in [Scheme::Http, Scheme::Https] {
                 let origin = Origin::new(scheme, host, port);
                 let error = upstreams
-                    .send(&origin, get(Version::HTTP_11), &Spelt::default())
+                    .send(&origin, get(Version::HTTP_11), &OriginalNames::default())
                     .await
                     .unwrap_err();
                 assert_eq!(error.reason(), reason, "{origin}");

@@ -1,0 +1,36 @@
+//! Bodies on their way to an agent: the one type that they have, bodies that are scripts, bodies held
+//! back as a whole, and the end of a body that must not come too early.
+
+pub(crate) mod agent;
+pub(crate) mod scripted;
+pub(crate) mod trailers;
+pub(crate) mod whole;
+
+use std::pin::Pin;
+
+use bytes::Bytes;
+use http_body::Body;
+use http_body_util::{BodyExt as _, Full};
+
+use crate::abort::Abort;
+
+/// A body on its way to an agent.
+///
+/// Trailers pass, and a length that is known stays known, so hyper frames the answer as the head
+/// says.
+pub(crate) type AgentBody = Pin<Box<dyn Body<Data = Bytes, Error = Abort>>>;
+
+/// No body.
+pub(crate) fn empty() -> AgentBody {
+    full(Bytes::new())
+}
+
+/// These bytes.
+pub(crate) fn full(bytes: impl Into<Bytes>) -> AgentBody {
+    boxed(Full::new(bytes.into()).map_err(|never| match never {}))
+}
+
+/// Any other body.
+pub(crate) fn boxed(body: impl Body<Data = Bytes, Error = Abort> + 'static) -> AgentBody {
+    Box::pin(body)
+}

@@ -1,0 +1,167 @@
+//! Trailers of an HTTP/1 answer, written by ourselves.
+//!
+//! hyper writes them only to an agent that sent `TE: trailers`; an intermediary passes on what was
+//! announced. So hyper is told that the body ends, once all before that has left, and the chunk that
+//! it ends the body with is replaced by one that carries the trailers.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use http::header::{self, HeaderMap, HeaderName};
+use hyper::rt::Write;
+
+/// What hyper ends a chunked body with.
+const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+
+/// The last chunk with the fields of `trailers` that `announced` (the answer's head) names, as it
+/// spells them; `None` when none is left. Fields that must not come late are left out (RFC 9110
+/// §6.5.1).
+pub(crate) fn last_chunk(trailers: &HeaderMap, announced: &HeaderMap) -> Option<Bytes> {
+    let mut lines = Vec::new();
+    for (name, value) in trailers {
+        if let Some(spelt) = spelling(announced, name).filter(|_| may_come_late(name)) {
+            lines.extend_from_slice(spelt.as_bytes());
+            lines.extend_from_slice(b": ");
+            lines.extend_from_slice(value.as_bytes());
+            lines.extend_from_slice(b"\r\n");
+        }
+    }
+    if lines.is_empty() {
+        return None;
+    }
+    Some([b"0\r\n", &lines[..], b"\r\n"].concat().into())
+}
+
+/// How the answer's head announces `name`.
+fn spelling<'a>(announced: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    announced
+        .get_all(header::TRAILER)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .find(|spelt| spelt.eq_ignore_ascii_case(name.as_str()))
+}
+
+fn may_come_late(name: &HeaderName) -> bool {
+    ![
+        header::AUTHORIZATION,
+        header::CACHE_CONTROL,
+        header::CONNECTION,
+        header::CONTENT_ENCODING,
+        header::CONTENT_LENGTH,
+        header::CONTENT_RANGE,
+        header::CONTENT_TYPE,
+        header::HOST,
+        header::MAX_FORWARDS,
+        header::SET_COOKIE,
+        header::TE,
+        header::TRAILER,
+        header::TRANSFER_ENCODING,
+    ]
+    .contains(name)
+}
+
+/// What is to be written in the place of the last chunk.
+#[derive(Debug, Default)]
+pub(crate) enum LastChunk {
+    /// Nothing: what is written passes.
+    #[default]
+    Nothing,
+    /// This, if the next thing written is the last chunk.
+    Of(Bytes),
+    /// This is left of it.
+    Left(Bytes),
+}
+
+impl LastChunk {
+    /// Asked before `slices` are written: whether it is done here.
+    ///
+    /// An answer that is not chunked has no last chunk: whatever comes next passes as it is.
+    pub(super) fn takes(&mut self, slices: &[IoSlice<'_>]) -> bool {
+        match std::mem::take(self) {
+            Self::Nothing => false,
+            Self::Of(bytes) => {
+                let written = slices.iter().flat_map(|slice| slice.iter());
+                let is_last = written.eq(LAST_CHUNK);
+                if is_last {
+                    *self = Self::Left(bytes);
+                }
+                is_last
+            }
+            left @ Self::Left(_) => {
+                *self = left;
+                true
+            }
+        }
+    }
+
+    /// Writes what is left; then the last chunk counts as written.
+    pub(super) fn poll_write<IO: Write + Unpin>(
+        &mut self,
+        io: &mut IO,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        while let Self::Left(bytes) = self {
+            match ready!(Pin::new(&mut *io).poll_write(cx, bytes))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                written => bytes.advance(written),
+            }
+            if bytes.is_empty() {
+                *self = Self::Nothing;
+            }
+        }
+        Poll::Ready(Ok(LAST_CHUNK.len()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut fields = HeaderMap::new();
+        for (name, value) in lines {
+            fields.append(*name, value.parse().unwrap());
+        }
+        fields
+    }
+
+    #[test]
+    fn what_was_announced_and_may_come_late_is_in_the_last_chunk() {
+        let announced = fields(&[("trailer", "X-Sum, Expires"), ("trailer", "Set-Cookie")]);
+        for (trailers, expected) in [
+            (&[("x-sum", "9")][..], Some("0\r\nX-Sum: 9\r\n\r\n")),
+            (
+                &[("expires", "0"), ("x-sum", "9")],
+                Some("0\r\nExpires: 0\r\nX-Sum: 9\r\n\r\n"),
+            ),
+            (&[("set-cookie", "a=b")], None),
+            (&[("x-other", "1")], None),
+        ] {
+            let chunk = last_chunk(&fields(trailers), &announced);
+            assert_eq!(
+                chunk.as_deref(),
+                expected.map(str::as_bytes),
+                "{trailers:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_the_last_chunk_is_replaced() {
+        for (written, replaced) in [
+            (&[&b"0\r\n\r\n"[..]][..], true),
+            (&[b"", b"0\r\n", b"\r\n"], true),
+            (&[b"HTTP/1.1 200 OK\r\n\r\n"], false),
+            (&[b"10\r\n\r\n"], false),
+        ] {
+            let slices: Vec<_> = written.iter().map(|slice| IoSlice::new(slice)).collect();
+            let mut instead = LastChunk::Of(Bytes::from_static(b"x"));
+            assert_eq!(instead.takes(&slices), replaced, "{written:?}");
+            assert_eq!(instead.takes(&slices), replaced, "decided once");
+        }
+    }
+}

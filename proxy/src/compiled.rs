@@ -1,0 +1,239 @@
+//! The configuration in the form the data plane asks it in; replaced as a whole on reload.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use http::Uri;
+use http::header::HeaderValue;
+use squall_dialects::Dialect;
+use squall_profiles::facts::CanonicalUrl;
+use squall_profiles::ruleset::RuleSet;
+use squall_profiles::tools::ToolNames;
+
+use crate::config::{ProxyConfig, RouteEntry};
+use crate::upstream::{HostPatterns, Origin};
+
+/// What a listener is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ListenerRole {
+    /// Forward proxy and prefix routes.
+    Main,
+    /// One reverse route: its place in the configuration's list.
+    Route(usize),
+}
+
+/// A configuration that cannot be put in force.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A route's upstream is no URL that can be reached.
+    #[error("routes: `{route}`: upstream `{given}` is not an http:// or https:// URL")]
+    Route {
+        /// The route's name.
+        route: String,
+        /// What was written.
+        given: String,
+    },
+    /// A pattern does not compile.
+    #[error("{place}: `{given}`: {why}")]
+    Pattern {
+        /// Which list it is in.
+        place: &'static str,
+        /// What was written.
+        given: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// An `llm:` entry names a dialect that does not exist.
+    #[error("llm: unknown dialect `{given}`; there is: {known}")]
+    Dialect {
+        /// What was written.
+        given: String,
+        /// What could have been.
+        known: String,
+    },
+    /// The `tools:` map does not compile.
+    #[error("tools: {0}")]
+    Tools(String),
+    /// Upstream settings cannot be used.
+    #[error("{0}")]
+    Upstream(String),
+}
+
+/// A configuration in force.
+pub(crate) struct CompiledConfig {
+    pub(crate) config: ProxyConfig,
+    /// The proxy's own listeners, as bound.
+    pub(crate) listeners: Vec<(SocketAddr, ListenerRole)>,
+    /// Names of upstreams.
+    pub(crate) tools: ToolNames,
+    routes: Vec<CompiledRoute>,
+    intercepted: HostPatterns,
+    excluded: HostPatterns,
+    /// Dialects' names and the URLs that speak them.
+    llm: ToolNames,
+}
+
+/// A reverse route, ready to use.
+pub(crate) struct CompiledRoute {
+    prefix: Option<String>,
+    pub(crate) origin: Origin,
+    pub(crate) authority: String,
+    pub(crate) host: HeaderValue,
+    /// Path of the upstream's base URL, without a slash at its end.
+    pub(crate) base_path: String,
+    pub(crate) scope: Option<Arc<str>>,
+}
+
+impl CompiledConfig {
+    /// Names of the tools behind a URL: the config's, then those that hold while `rules` are in force.
+    pub(crate) fn tools_at(&self, url: &CanonicalUrl, rules: &RuleSet) -> Vec<String> {
+        let mut names: Vec<String> = self
+            .tools
+            .names(url)
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
+        if !rules.own_tools().is_empty() {
+            for name in rules.own_tools().names(url) {
+                if !names.iter().any(|known| known == name) {
+                    names.push(name.to_owned());
+                }
+            }
+        }
+        names
+    }
+
+    /// Checks and compiles `config` for a proxy with these listeners.
+    pub(crate) fn new(
+        config: ProxyConfig,
+        listeners: Vec<(SocketAddr, ListenerRole)>,
+    ) -> Result<Self, ConfigError> {
+        let routes = config
+            .routes
+            .iter()
+            .map(CompiledRoute::new)
+            .collect::<Result<_, _>>()?;
+        let tools = ToolNames::new(
+            config
+                .tools
+                .iter()
+                .map(|(name, globs)| (name.as_str(), globs.as_slice())),
+        )
+        .map_err(|error| ConfigError::Tools(error.to_string()))?;
+        let patterns = |place, list: &[String]| {
+            HostPatterns::new(list).map_err(|error| ConfigError::Pattern {
+                place,
+                given: error.pattern.clone(),
+                why: error.to_string(),
+            })
+        };
+        let intercepted = patterns("proxy.intercept.hosts", &config.intercept.hosts)?;
+        let excluded = patterns("proxy.intercept.exclude", &config.intercept.exclude)?;
+        let llm = llm_endpoints(&config)?;
+        Ok(Self {
+            config,
+            listeners,
+            tools,
+            routes,
+            intercepted,
+            excluded,
+            llm,
+        })
+    }
+
+    /// The route with a listener of its own at this place of the configuration.
+    pub(crate) fn route(&self, place: usize) -> Option<&CompiledRoute> {
+        self.routes.get(place)
+    }
+
+    /// Whether some route has a prefix.
+    pub(crate) fn has_prefixes(&self) -> bool {
+        self.routes.iter().any(|route| route.prefix.is_some())
+    }
+
+    /// The route whose prefix takes `path`, and what is left of it; the longest prefix wins.
+    pub(crate) fn prefix_route<'a>(&self, path: &'a str) -> Option<(&CompiledRoute, &'a str)> {
+        let takes = |route: &CompiledRoute| {
+            let rest = path.strip_prefix(route.prefix.as_deref()?)?;
+            // `/openai` takes `/openai`, `/openai/v1` and `/openai?x`, not `/openainew`.
+            let whole = rest.is_empty() || rest.starts_with(['/', '?']);
+            whole.then_some(rest)
+        };
+        self.routes
+            .iter()
+            .filter_map(|route| Some((route, takes(route)?)))
+            .min_by_key(|(_, rest)| rest.len())
+    }
+
+    /// Whether TLS to this host is intercepted rather than tunnelled.
+    pub(crate) fn intercepts(&self, host: &str) -> bool {
+        self.intercepted.matches(host) && !self.excluded.matches(host)
+    }
+
+    /// The dialect that the `llm:` list gives to a URL.
+    pub(crate) fn llm_dialect(&self, url: &CanonicalUrl) -> Option<&'static dyn Dialect> {
+        self.llm
+            .names(url)
+            .into_iter()
+            .find_map(squall_dialects::of_endpoint)
+    }
+}
+
+fn llm_endpoints(config: &ProxyConfig) -> Result<ToolNames, ConfigError> {
+    for endpoint in &config.llm {
+        if squall_dialects::of_endpoint(&endpoint.dialect).is_none() {
+            return Err(ConfigError::Dialect {
+                given: endpoint.dialect.clone(),
+                known: squall_dialects::endpoint_names().join(", "),
+            });
+        }
+    }
+    let globs: Vec<_> = config
+        .llm
+        .iter()
+        .map(|endpoint| (endpoint.dialect.as_str(), vec![endpoint.match_url.clone()]))
+        .collect();
+    ToolNames::new(
+        globs
+            .iter()
+            .map(|(dialect, globs)| (*dialect, globs.as_slice())),
+    )
+    .map_err(|error| ConfigError::Tools(error.to_string()))
+}
+
+impl CompiledRoute {
+    fn new(route: &crate::config::Route) -> Result<Self, ConfigError> {
+        let bad = || ConfigError::Route {
+            route: route.name.clone(),
+            given: route.upstream.to_string(),
+        };
+        let origin = Origin::of_uri(&route.upstream).ok_or_else(bad)?;
+        let authority = origin.authority();
+        let host = HeaderValue::from_str(&authority).map_err(|_| bad())?;
+        Ok(Self {
+            prefix: match &route.entry {
+                RouteEntry::Prefix(prefix) => Some(with_slash(prefix)),
+                RouteEntry::Listen(_) => None,
+            },
+            origin,
+            authority,
+            host,
+            base_path: base_path(&route.upstream),
+            scope: route.scope.as_deref().map(Arc::from),
+        })
+    }
+}
+
+/// `/prefix`: with a slash in front and none behind; nothing for `/`, which takes every path.
+fn with_slash(prefix: &str) -> String {
+    let name = prefix.trim_matches('/');
+    if name.is_empty() {
+        String::new()
+    } else {
+        format!("/{name}")
+    }
+}
+
+fn base_path(uri: &Uri) -> String {
+    uri.path().trim_end_matches('/').to_owned()
+}

@@ -1,0 +1,62 @@
+//! Whose traffic a connection carries, so that it ends with what was in force for it.
+
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+use crate::chaos::ScopeChaos;
+
+/// What is in force for a connection's latest exchange; nothing where no connection is closed for that.
+#[derive(Default)]
+pub(crate) struct CarriedScope(RefCell<Option<InForce>>);
+
+struct InForce {
+    chaos: Arc<ScopeChaos>,
+    over: Pin<Box<WaitForCancellationFutureOwned>>,
+}
+
+impl CarriedScope {
+    /// An exchange under `chaos` comes over the connection.
+    pub(crate) fn set(&self, chaos: &Arc<ScopeChaos>) {
+        let is_known = |known: &InForce| Arc::ptr_eq(&known.chaos, chaos);
+        if !self.0.borrow().as_ref().is_some_and(is_known) {
+            self.wait_for(chaos.connections_over(), chaos);
+        }
+    }
+
+    /// Whether the connection is to close once its exchanges are over, and it was not said by
+    /// [`Self::poll_over`] yet.
+    pub(crate) fn is_over(&self) -> bool {
+        let carried = self.0.borrow();
+        let over = carried
+            .as_ref()
+            .and_then(|under| under.chaos.connections_over());
+        over.is_some_and(CancellationToken::is_cancelled)
+    }
+
+    /// A tunnel was opened under `chaos`, and may idle before its first exchange.
+    pub(crate) fn tunnels(&self, chaos: &Arc<ScopeChaos>) {
+        self.wait_for(chaos.tunnel_over(), chaos);
+    }
+
+    fn wait_for(&self, over: Option<&CancellationToken>, chaos: &Arc<ScopeChaos>) {
+        *self.0.borrow_mut() = over.map(|over| InForce {
+            chaos: Arc::clone(chaos),
+            over: Box::pin(over.clone().cancelled_owned()),
+        });
+    }
+
+    /// Ready, once, when the connection is to close: an idle one then, a busy one once its exchanges have.
+    pub(crate) fn poll_over(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut carried = self.0.borrow_mut();
+        let Some(under) = carried.as_mut() else {
+            return Poll::Pending;
+        };
+        ready!(under.over.as_mut().poll(cx));
+        *carried = None;
+        Poll::Ready(())
+    }
+}

@@ -1,0 +1,184 @@
+//! The request on its way upstream, and the answer's head on its way back.
+
+use std::rc::Rc;
+use std::time::Instant;
+
+use http::{HeaderValue, Request, Response, StatusCode, Uri, Version, uri};
+use squall_journal::record::Outcome;
+
+use super::connection::{Connection, Ingress, Stage};
+use super::log::ExchangeLog;
+use super::route::RequestTarget;
+use super::splice;
+use crate::abort::Abort;
+use crate::body::{self, AgentBody};
+use crate::headers::{self, Passage};
+use crate::http1::FramingError;
+use crate::metrics::Metrics;
+use crate::problem::Problem;
+use crate::tls::Alpn;
+use crate::upstream::{Cause, Origin, Outgoing, Received, Scheme, ToAgent, UpstreamError};
+
+/// Sends `request` to its target, as an intermediary must and with nothing added. Gives the upstream's answer, ready to
+/// be passed on (a 101 grants an upgrade that was asked for), or what the agent is shown instead.
+pub(crate) fn forward<'a>(
+    connection: &'a Rc<Connection>,
+    target: &'a RequestTarget,
+    mut request: Box<Request<Outgoing>>,
+    agent: Version,
+    log: &'a Rc<ExchangeLog>,
+) -> impl Future<Output = Result<Result<Response<Received>, Problem>, Abort>> + 'a {
+    let upgrade = agent <= Version::HTTP_11 && headers::wants_upgrade(request.headers());
+    let passage = Passage {
+        from: agent,
+        to: agent,
+        upgrade,
+    };
+    headers::clean_request(request.headers_mut(), passage);
+    headers::correct_host(request.headers_mut(), &target.host);
+    *request.uri_mut() = uri_for(target, agent);
+    let upstreams = &connection.worker.upstreams;
+    let origin = upstreams.origin_for(target.origin.clone(), log.chaos().is_unapproved());
+    async move {
+        let begun = Instant::now();
+        if let Err(error) = prepare(connection, &origin, &target.host).await {
+            log.waited(begun.elapsed());
+            return problem(&error, connection, log).map(Err);
+        }
+        let sent = upstreams
+            .send(&origin, *request, &connection.take_original_names())
+            .await;
+        log.waited(begun.elapsed());
+        match sent {
+            Ok(answer) => Ok(Ok(answered(answer, agent, upgrade, log))),
+            Err(error) => problem(&error, connection, log).map(Err),
+        }
+    }
+}
+
+/// Judges the host that is asked for at `origin`, and makes the connection that a CONNECT was answered on ready for its
+/// first exchange.
+async fn prepare(
+    connection: &Connection,
+    origin: &Origin,
+    host: &HeaderValue,
+) -> Result<(), UpstreamError> {
+    let upstreams = &connection.worker.upstreams;
+    upstreams.check_host(origin, host)?;
+    let Ingress::Tunnel(tunnel) = &connection.ingress else {
+        return Ok(());
+    };
+    let Some(dialled) = tunnel.dialled.take() else {
+        return Ok(());
+    };
+    Box::pin(upstreams.learn_alpn(origin, Some(dialled), Alpn::Http1)).await?;
+    Ok(())
+}
+
+/// The upstream's answer as it is passed on.
+fn answered(
+    mut answer: Response<Received>,
+    agent: Version,
+    upgrade: bool,
+    log: &Rc<ExchangeLog>,
+) -> Response<Received> {
+    log.note(|note| note.upstream_status = Some(answer.status()));
+    let granted = upgrade && answer.status() == StatusCode::SWITCHING_PROTOCOLS;
+    let passage = Passage {
+        from: answer.version(),
+        to: agent,
+        upgrade: granted,
+    };
+    headers::clean_response(answer.headers_mut(), passage);
+    *answer.version_mut() = agent;
+    answer
+}
+
+/// The request target: origin-form on HTTP/1, with the authority on HTTP/2, which has no `Host`.
+fn uri_for(target: &RequestTarget, agent: Version) -> Uri {
+    if agent < Version::HTTP_2 {
+        return Uri::from(target.path.clone());
+    }
+    let mut parts = uri::Parts::default();
+    parts.scheme = Some(match target.origin.scheme() {
+        Scheme::Http => uri::Scheme::HTTP,
+        Scheme::Https => uri::Scheme::HTTPS,
+    });
+    parts.authority = target.host.to_str().ok().and_then(|host| host.parse().ok());
+    parts.path_and_query = Some(target.path.clone());
+    Uri::from_parts(parts).unwrap_or_else(|_| Uri::from(target.path.clone()))
+}
+
+/// Ties both sides of an upgrade together once hyper has passed the 101 on.
+pub(crate) fn take_over(
+    connection: &Connection,
+    answer: Response<Received>,
+    log: &Rc<ExchangeLog>,
+) -> Response<AgentBody> {
+    let (head, upstream) = answer.into_parts();
+    log.upgraded(&head.headers);
+    log.captured_head(head.status, &head.headers);
+    // Of a tunnel both sides are to be heard of.
+    log.waits_for_agent(true);
+    let (log, control) = (Rc::clone(log), Rc::clone(&connection.control));
+    *connection.takeover.borrow_mut() = Some(Box::new(move |io| {
+        Stage::last(async move {
+            match upstream.into_switched() {
+                Some(upstream) => splice::both_ways(io, upstream, &control, &log).await,
+                None => log.end(
+                    Outcome::UpstreamError,
+                    Some("the upstream broke off right after granting the upgrade".into()),
+                ),
+            }
+        })
+    }));
+    Response::from_parts(head, body::empty())
+}
+
+/// What the agent is shown of an upstream that could not be used: a problem, or the same break.
+pub(crate) fn problem(
+    error: &UpstreamError,
+    connection: &Connection,
+    log: &ExchangeLog,
+) -> Result<Problem, Abort> {
+    if error.is_agents()
+        && let Some(why) = connection.framing_broke()
+    {
+        return Ok(bad_framing(why, log));
+    }
+    note(error, &connection.worker.engine.metrics, log);
+    match error.to_agent() {
+        ToAgent::Problem(status) => Ok(Problem::new(
+            status,
+            error.slug(),
+            error.title(),
+            error.to_string(),
+        )),
+        ToAgent::Break(broken) => Err(broken),
+    }
+}
+
+/// Takes down why an upstream could not be used, and whose fault that is.
+pub(crate) fn note(error: &UpstreamError, metrics: &Metrics, log: &ExchangeLog) {
+    let outcome = match error.cause() {
+        _ if error.is_agents() => Outcome::ClientGone,
+        Cause::Denied(_) | Cause::Loop(_) => Outcome::Denied,
+        _ => {
+            metrics.upstream_error(error.reason());
+            Outcome::UpstreamError
+        }
+    };
+    log.end(outcome, Some(error.to_string()));
+}
+
+/// Refuses a request whose body cannot be told from what follows it.
+pub(crate) fn bad_framing(why: FramingError, log: &ExchangeLog) -> Problem {
+    let why = why.to_string();
+    log.end(Outcome::Denied, Some(why.clone()));
+    Problem::new(
+        StatusCode::BAD_REQUEST,
+        "bad-framing",
+        "Bad request framing",
+        why,
+    )
+}

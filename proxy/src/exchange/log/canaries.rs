@@ -1,0 +1,166 @@
+//! Canaries of one exchange: those that its rules plant, and those that leave through it.
+
+use http::header::{HOST, PROXY_AUTHORIZATION, UPGRADE};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use squall_journal::record::Place;
+use squall_profiles::canary::{Found, Search};
+use squall_profiles::facts::Kind;
+use squall_profiles::plan::{Planting, VerdictIndex};
+
+use super::ExchangeLog;
+use crate::egress::BodySearch;
+use crate::headers::SCOPE;
+use crate::metrics::Sink;
+use crate::recorder::{CanaryNote, CanaryOrigin};
+use squall_dialects::codec::Coding;
+
+/// Most canaries that are written down of one exchange.
+const CANARIES: usize = 64;
+
+impl ExchangeLog {
+    /// Whether canaries are planted in the scope, so that what leaves is searched.
+    pub(crate) fn looks_for_canaries(&self) -> bool {
+        self.chaos.planted().any()
+    }
+
+    /// Looks for planted canaries in a request's head: URL and headers.
+    pub(crate) fn leaves(&self, url: &str, headers: &HeaderMap) {
+        if !self.looks_for_canaries() {
+            return;
+        }
+        for found in Search::all(url.as_bytes()) {
+            self.left(found, Place::Url);
+        }
+        if let Ok(Some(coding)) = Coding::of(headers) {
+            *self.search.borrow_mut() = Some(Box::new(BodySearch::coded(coding)));
+        }
+        for (name, value) in headers {
+            // What names the scope goes no further than Squall, and the host mostly stands in the URL.
+            let is_told = *name == HOST && value.to_str().is_ok_and(|host| url.contains(host));
+            if *name != SCOPE && *name != PROXY_AUTHORIZATION && !is_told {
+                self.leaves_in_field(name, value);
+            }
+        }
+    }
+
+    /// Looks for planted canaries in what follows a request's body.
+    pub(crate) fn leaves_in_trailers(&self, trailers: &HeaderMap) {
+        if self.looks_for_canaries() {
+            for (name, value) in trailers {
+                self.leaves_in_field(name, value);
+            }
+        }
+    }
+
+    fn leaves_in_field(&self, name: &HeaderName, value: &HeaderValue) {
+        for part in [name.as_str().as_bytes(), value.as_bytes()] {
+            for found in Search::all(part) {
+                self.left(found, Place::Header);
+            }
+        }
+    }
+
+    /// The body repeats what tools said, though no model is called: it is not searched.
+    pub(crate) fn has_history_for_body(&self) {
+        if self.looks_for_canaries() {
+            *self.search.borrow_mut() = Some(Box::new(BodySearch::none()));
+        }
+    }
+
+    /// Whether the body repeats what tools said its shape tells, once it is over.
+    pub(crate) fn has_body_that_tells_by_shape(&self) {
+        if self.looks_for_canaries() {
+            let mut search = self.search.borrow_mut();
+            search
+                .get_or_insert_with(|| Box::new(BodySearch::plain()))
+                .by_shape();
+        }
+    }
+
+    /// From here on the agent sends what a granted upgrade says: the rest is searched accordingly.
+    pub(crate) fn upgraded(&self, answer: &HeaderMap) {
+        let is_websocket = answer
+            .get(UPGRADE)
+            .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"));
+        if is_websocket && self.looks_for_canaries() {
+            *self.search.borrow_mut() = Some(Box::new(BodySearch::websocket()));
+        }
+    }
+
+    /// Looks for planted canaries in the next bytes of the body, as they pass. What a model reads is
+    /// history: it may repeat what tools have said.
+    pub(super) fn look_in_body(&self, bytes: &[u8]) {
+        let kind = self.note.borrow().as_ref().map(|note| note.kind);
+        let Some(kind) = kind else { return };
+        let mut search = self.search.borrow_mut();
+        let search = search.get_or_insert_with(|| Box::new(BodySearch::plain()));
+        if kind == Kind::Llm {
+            search.pass_over_history();
+        }
+        search.push(bytes, |found| self.left(found, Place::Body));
+    }
+
+    /// All of the body has passed that ever will: tells of the canaries in it that only its end tells of.
+    pub(super) fn body_ended(&self) {
+        if let Some(mut search) = self.search.take() {
+            search.end(|found| self.left(found, Place::Body));
+        }
+    }
+
+    /// Writes down that a canary leaves, if it was planted in another exchange.
+    fn left(&self, found: Found, place: Place) {
+        let Some(origin) = self.chaos.planted().origin(found.canary) else {
+            return;
+        };
+        self.note(|note| {
+            let canary = CanaryNote {
+                canary: found.canary,
+                origin,
+                left: Some((place, found.encoding)),
+            };
+            if canary.origin.exchange != note.id
+                && note.canaries.len() < CANARIES
+                && !note.canaries.contains(&canary)
+            {
+                note.canaries.push(canary);
+            }
+        });
+    }
+
+    /// Writes down that a rule puts a canary before the agent; to be called before the agent can
+    /// have it.
+    fn planted(&self, planting: &Planting) {
+        let canary = planting.canary;
+        let rule = {
+            let verdicts = self.verdicts.borrow();
+            let verdict = verdicts.get(usize::from(planting.by));
+            verdict.map_or_else(String::new, |verdict| verdict.rule.id.clone())
+        };
+        self.note(|note| {
+            let origin = CanaryOrigin {
+                exchange: note.id,
+                rule,
+                payload: planting.payload,
+            };
+            if self.chaos.planted().plant(canary, origin.clone()) {
+                self.worker.engine.metrics.dropped(Sink::Canaries, 1);
+            }
+            if note.canaries.len() < CANARIES {
+                note.canaries.push(CanaryNote {
+                    canary,
+                    origin,
+                    left: None,
+                });
+            }
+        });
+    }
+
+    /// Takes down what a rule that is applied plants.
+    pub(super) fn plant(&self, by: VerdictIndex) {
+        for planting in self.canaries.borrow().iter() {
+            if planting.by == by {
+                self.planted(planting);
+            }
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Answers that Squall makes up.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{self, HeaderValue};
+use http::{HeaderMap, Response, StatusCode};
+use http_body::SizeHint;
+use squall_dialects::mcp;
+use squall_dialects::model::ModelError;
+use squall_profiles::plan::{Answer, Ending, Reply, ToolSays, VerdictIndex};
+
+use super::edit::Speaking;
+use super::hold::hold;
+use super::{Context, Ledger, VerdictReport, has_body};
+use crate::abort::Abort;
+use crate::body::scripted::Scripted;
+use crate::body::{self, AgentBody};
+use crate::mcp::McpCall;
+use crate::problem::Problem;
+
+/// Why a fault that only MCP has does nothing elsewhere.
+const NO_MCP_CALL: &str = "the exchange is no MCP call";
+
+/// What a made-up answer may mention of the request it answers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RequestInfo<'a> {
+    /// The request's URL as the agent wrote it: absolute in forward mode, its own path with every
+    /// prefix in reverse mode.
+    pub url: &'a str,
+    /// The host, for a made-up failure to resolve it.
+    pub host: &'a str,
+    /// What is known of the model call, for kind `llm`.
+    pub model: Option<Speaking<'a>>,
+    /// What is known of the MCP call, for kind `mcp`.
+    pub mcp: Option<&'a McpCall<'a>>,
+}
+
+/// What came of a made-up answer.
+pub(crate) enum SyntheticAnswer {
+    /// The agent is given this.
+    Response(Response<AgentBody>),
+    /// The agent is given no answer: this goes to hyper as the service's error.
+    Abort(Abort),
+    /// It cannot be carried out here, which is reported: the exchange goes on without it.
+    Bypassed,
+}
+
+/// Makes up an answer, waiting first if it is one that holds.
+///
+/// - A reply gets its `content-length`; to HEAD it gets no body. Any `transfer-encoding` and
+///   `connection` it brings is left out: framing is the connection's.
+/// - A provider's error is put into the words of the exchange's dialect; for an exchange in none,
+///   it is the JSON that most of them would understand.
+/// - A tool's answer is put into MCP's form for an MCP call.
+/// - A failure to resolve is a 502 whose problem body says so.
+/// - A hold is closed without an answer (CANCEL on HTTP/2), a refusal is reset at once
+///   (`REFUSED_STREAM` on HTTP/2).
+/// - A TLS failure needs a handshake, so it is bypassed here.
+pub(crate) async fn make(
+    answer: &Answer,
+    verdict: VerdictIndex,
+    asked: RequestInfo<'_>,
+    context: &Context,
+) -> SyntheticAnswer {
+    let mut report = VerdictReport::new(context, verdict);
+    let reply = match answer {
+        Answer::Reply(reply) => reply.clone(),
+        Answer::ModelError(error) => model_error(error, asked, context),
+        Answer::Tool(answer) => match asked.mcp.map(|call| call.answer(answer)) {
+            Some(Ok(reply)) => reply,
+            None if !matches!(answer.says, ToolSays::ProtocolError { .. }) => answer.plain.clone(),
+            None => return bypassed(report, NO_MCP_CALL),
+            Some(Err(why)) => return bypassed(report, why),
+        },
+        Answer::SessionExpired => match asked.mcp.map(McpCall::session_expired) {
+            Some(Ok(reply)) => reply,
+            Some(Err(why)) => return bypassed(report, why),
+            None => return bypassed(report, NO_MCP_CALL),
+        },
+        Answer::EndlessProgress(apart) => {
+            let progress = |call| endless_progress(call, *apart, Rc::clone(&context.ledger));
+            return match asked.mcp.map(progress) {
+                Some(Ok(response)) => {
+                    report.applied();
+                    SyntheticAnswer::Response(response)
+                }
+                Some(Err(why)) => bypassed(report, why),
+                None => bypassed(report, NO_MCP_CALL),
+            };
+        }
+        Answer::RedirectToSelf(status) => {
+            let Ok(location) = HeaderValue::from_str(asked.url) else {
+                report.bypassed("the request's URL cannot stand in a Location header");
+                return SyntheticAnswer::Bypassed;
+            };
+            redirect(*status, location)
+        }
+        Answer::DnsFailure => dns_failure(asked.host),
+        Answer::Hold(duration) => {
+            report.applied();
+            hold(*duration, &context.ledger).await;
+            let why = format!("held for {duration:?} and closed by a rule");
+            return broken(Abort::new(Ending::Close, h2::Reason::CANCEL, why), context);
+        }
+        Answer::Refuse => {
+            report.applied();
+            let why = "refused by a rule";
+            return broken(
+                Abort::new(Ending::Reset, h2::Reason::REFUSED_STREAM, why),
+                context,
+            );
+        }
+        Answer::Tls(_) => {
+            report.bypassed("there is no TLS handshake to fail");
+            return SyntheticAnswer::Bypassed;
+        }
+    };
+    report.applied();
+    SyntheticAnswer::Response(respond(reply, context))
+}
+
+/// Notifications without end that a call is being worked on.
+fn endless_progress(
+    call: &McpCall<'_>,
+    apart: Duration,
+    ledger: Rc<dyn Ledger>,
+) -> Result<Response<AgentBody>, String> {
+    call.can_be_answered()?;
+    if !call.head.accepts.stream {
+        return Err("the agent takes no stream of events".to_owned());
+    }
+    let first = call
+        .meant
+        .first()
+        .ok_or("the request waits for no answer")?;
+    let first = first.clone();
+    let progress = Scripted::new(SizeHint::new(), |out| async move {
+        for number in 1.. {
+            let event = mcp::event(&mcp::progress(&first, number));
+            out.data(event, false).await;
+            hold(apart, &ledger).await;
+        }
+        Ok(())
+    });
+    let mut response = Response::new(body::boxed(progress));
+    *response.headers_mut() = mcp::stream_headers();
+    Ok(response)
+}
+
+fn bypassed(mut report: VerdictReport, why: impl Into<String>) -> SyntheticAnswer {
+    report.bypassed(why);
+    SyntheticAnswer::Bypassed
+}
+
+/// Resets in place of an answer (`INTERNAL_ERROR` on HTTP/2): what the agent gets when the upstream
+/// did what was asked and the connection broke before it could say so.
+pub(crate) fn reset(verdict: VerdictIndex, context: &Context) -> Abort {
+    VerdictReport::new(context, verdict).applied();
+    let broken = Abort::reset("reset in place of the upstream's answer by a rule");
+    context.agent.prepare(&broken);
+    broken
+}
+
+/// A reply as a response to this request.
+pub(crate) fn respond(reply: Reply, context: &Context) -> Response<AgentBody> {
+    let Reply {
+        status,
+        mut headers,
+        body,
+    } = reply;
+    for name in [
+        header::TRANSFER_ENCODING,
+        header::CONNECTION,
+        header::CONTENT_LENGTH,
+    ] {
+        headers.remove(name);
+    }
+    let may_have_length = !status.is_informational() && status != StatusCode::NO_CONTENT;
+    if may_have_length {
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+    }
+    let body = if has_body(&context.method, status) {
+        body
+    } else {
+        Bytes::new()
+    };
+    let mut response = Response::new(body::full(body));
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+fn broken(broken: Abort, context: &Context) -> SyntheticAnswer {
+    context.agent.prepare(&broken);
+    SyntheticAnswer::Abort(broken)
+}
+
+fn redirect(status: StatusCode, location: HeaderValue) -> Reply {
+    let headers = HeaderMap::from_iter([(header::LOCATION, location)]);
+    Reply {
+        status,
+        headers,
+        body: Bytes::new(),
+    }
+}
+
+fn dns_failure(host: &str) -> Reply {
+    let detail = format!("DNS: the name `{host}` could not be resolved");
+    Problem::new(
+        StatusCode::BAD_GATEWAY,
+        "dns-failure",
+        "DNS failure",
+        detail,
+    )
+    .to_reply()
+}
+
+fn model_error(error: &ModelError, asked: RequestInfo<'_>, context: &Context) -> Reply {
+    let Some(model) = asked.model else {
+        return undialected(error);
+    };
+    let wire = model
+        .dialect
+        .error(error, &model.error_context(Some(error), context));
+    Reply {
+        status: wire.status,
+        headers: wire.headers,
+        body: wire.body,
+    }
+}
+
+/// A provider's error where no dialect was recognised.
+fn undialected(error: &ModelError) -> Reply {
+    let (status, kind, message) = match error {
+        ModelError::RateLimit { .. } => (
+            StatusCode::TOO_MANY_REQUESTS,
+            "rate_limit_error",
+            "Rate limit reached",
+        ),
+        ModelError::QuotaExhausted => (
+            StatusCode::TOO_MANY_REQUESTS,
+            "insufficient_quota",
+            "The quota is exceeded",
+        ),
+        ModelError::ContextLength => (
+            StatusCode::BAD_REQUEST,
+            "context_length_exceeded",
+            "The request exceeds the model's context length",
+        ),
+        ModelError::ContentFilter => (
+            StatusCode::BAD_REQUEST,
+            "content_filter",
+            "The prompt was stopped by the content filter",
+        ),
+        ModelError::Auth => (
+            StatusCode::UNAUTHORIZED,
+            "authentication_error",
+            "Invalid API key",
+        ),
+        ModelError::ModelNotFound => (
+            StatusCode::NOT_FOUND,
+            "not_found_error",
+            "The model does not exist",
+        ),
+        ModelError::Timeout => (
+            StatusCode::GATEWAY_TIMEOUT,
+            "timeout_error",
+            "The request timed out",
+        ),
+        ModelError::ServerError { status } => {
+            let status = StatusCode::from_u16(*status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            (status, "server_error", "The server had an error")
+        }
+        ModelError::Overloaded => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "overloaded_error",
+            "Overloaded",
+        ),
+    };
+    let retry_after = match error {
+        ModelError::RateLimit { retry_after, .. } => *retry_after,
+        _ => None,
+    };
+    let json = HeaderValue::from_static("application/json");
+    let mut headers = HeaderMap::from_iter([(header::CONTENT_TYPE, json)]);
+    if let Some(wait) = retry_after {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(whole_seconds(wait)));
+    }
+    let body = serde_json::json!({ "error": { "message": message, "type": kind } });
+    Reply {
+        status,
+        headers,
+        body: Bytes::from(body.to_string()),
+    }
+}
+
+/// Rounded up: who waits as told never comes too early.
+fn whole_seconds(wait: Duration) -> u64 {
+    wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
+}
+
+#[cfg(test)]
+mod tests;

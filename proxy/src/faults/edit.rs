@@ -1,0 +1,166 @@
+//! Changes to upstreams' answers.
+//!
+//! | edit | needs | framing | coding |
+//! |---|---|---|---|
+//! | truncate to bytes | nothing | the right `content-length`, or chunks | counts encoded bytes |
+//! | truncate to a share | the length, else the whole body | the right `content-length` | counts encoded bytes |
+//! | schema drift, injection | the whole body | the right `content-length` | decoded, put back |
+//! | any of an MCP call's answer | one event at a time; a JSON answer whole | chunks; the right `content-length` | decoded, put back, flushed per event |
+//! | stream fault | one event at a time; a JSON answer whole | chunks; the right `content-length` | decoded, put back, flushed per event |
+//!
+//! An edit that cannot be made leaves the answer as it came, and says why.
+//!
+//! Fields that vouch for the body's bytes (`content-digest`, `repr-digest`, `digest`,
+//! `content-md5`) go when its content is changed: an upstream that really answered this would not
+//! have vouched for something else. They stay when it is only cut short, because noticing is what
+//! they are for. `etag` and `last-modified` always stay: they are the upstream's names for a
+//! version, and mean nothing about its bytes to anybody else.
+
+mod drift;
+mod inject;
+pub(crate) mod mcp;
+mod stream;
+mod truncate;
+mod whole;
+
+use std::time::SystemTime;
+
+use http::{HeaderMap, HeaderName, Response, header};
+use http_body::Body as _;
+use squall_dialects::model::{ModelError, ModelRequest};
+use squall_dialects::tokens::{self, Counting};
+use squall_dialects::{Credential, Dialect, ErrorContext, Target};
+use squall_profiles::plan::{Edit, VerdictIndex};
+
+use super::{Context, VerdictReport, has_body};
+use crate::body::AgentBody;
+
+/// The model call that is answered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Speaking<'a> {
+    /// The dialect of the exchange.
+    pub dialect: &'static dyn Dialect,
+    /// Where the request goes.
+    pub target: Target<'a>,
+    /// What was asked, when the request's body was read.
+    pub request: Option<&'a ModelRequest>,
+    /// The request's body, when it was read.
+    pub body: Option<&'a [u8]>,
+    /// By what the request says who asks, where the answer may mention it.
+    pub credential: Option<Credential<'a>>,
+}
+
+impl From<&'static dyn Dialect> for Speaking<'_> {
+    fn from(dialect: &'static dyn Dialect) -> Self {
+        Self {
+            dialect,
+            target: Target::default(),
+            request: None,
+            body: None,
+            credential: None,
+        }
+    }
+}
+
+impl<'a> Speaking<'a> {
+    /// The same, of a request with these headers.
+    #[must_use]
+    pub(crate) fn asked_by(self, headers: &'a HeaderMap) -> Self {
+        Self {
+            credential: Credential::of(headers),
+            ..self
+        }
+    }
+
+    /// What `error`, made up, may mention of this call.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a made-up error names the hour at which its limit ends; nothing is decided by it"
+    )]
+    pub(crate) fn error_context(
+        &self,
+        error: Option<&ModelError>,
+        context: &Context,
+    ) -> ErrorContext<'a> {
+        let model = self.request.and_then(|request| request.model.as_deref());
+        let counted = error.is_some_and(ModelError::counts_input);
+        let text = self.body.filter(|_| counted);
+        let text = text.and_then(|body| std::str::from_utf8(body).ok());
+        ErrorContext {
+            draw: context.seed,
+            account: context.account,
+            credential: self.credential,
+            target: self.target,
+            model,
+            stream: self.request.is_some_and(|request| request.stream),
+            input_tokens: text.map(|text| tokens::count(Counting::of(model), text)),
+            now: SystemTime::now()
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .ok(),
+        }
+    }
+}
+
+/// Makes a plan's edits, in order.
+///
+/// Waits for a whole body where an edit needs one; an edit that streams costs no wait. `model` is
+/// what is known of the model call, for kind `llm`.
+pub(crate) async fn apply<'a>(
+    edits: &[(VerdictIndex, Edit)],
+    mut response: Response<AgentBody>,
+    model: Option<impl Into<Speaking<'a>>>,
+    context: &Context,
+) -> Response<AgentBody> {
+    let model = model.map(Into::into);
+    for (verdict, edit) in edits {
+        let mut report = VerdictReport::new(context, *verdict);
+        if !has_body(&context.method, response.status()) {
+            report.bypassed("the answer has no body");
+            continue;
+        }
+        if response.body().is_end_stream() {
+            report.bypassed("the body is empty");
+            continue;
+        }
+        response = match edit {
+            Edit::Truncate(amount) => truncate::apply(*amount, response, report, context).await,
+            Edit::Drift(drift) => drift::apply(drift, response, report, context).await,
+            Edit::Inject(injection) => inject::apply(injection, response, report, context).await,
+            Edit::Mcp(_) => {
+                report.bypassed("the exchange is no MCP call");
+                response
+            }
+            Edit::Stream(fault) => stream::apply(fault, response, model, report, context).await,
+        };
+    }
+    response
+}
+
+/// Makes a head fit another body of that length.
+pub(crate) fn fits(headers: &mut HeaderMap, length: u64) {
+    drop_digests(headers);
+    correct_length(headers, length);
+}
+
+/// Takes out what vouches for bytes that are no longer those.
+pub(crate) fn drop_digests(headers: &mut HeaderMap) {
+    const DIGESTS: [HeaderName; 4] = [
+        HeaderName::from_static("content-digest"),
+        HeaderName::from_static("repr-digest"),
+        HeaderName::from_static("digest"),
+        HeaderName::from_static("content-md5"),
+    ];
+    for name in DIGESTS {
+        headers.remove(name);
+    }
+}
+
+/// Makes the head announce `length`, if it announces one; chunks stay chunks.
+pub(super) fn correct_length(headers: &mut HeaderMap, length: u64) {
+    if headers.contains_key(header::CONTENT_LENGTH) {
+        headers.insert(header::CONTENT_LENGTH, length.into());
+    }
+}
+
+#[cfg(test)]
+mod tests;

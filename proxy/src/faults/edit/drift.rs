@@ -1,0 +1,19 @@
+//! Fields of JSON answers that change.
+
+use http::Response;
+use squall_profiles::fault::SchemaDrift;
+use squall_profiles::faults::schema_drift;
+
+use super::whole;
+use crate::body::AgentBody;
+use crate::faults::{Context, VerdictReport};
+
+pub(super) async fn apply(
+    drift: &SchemaDrift,
+    response: Response<AgentBody>,
+    report: VerdictReport,
+    context: &Context,
+) -> Response<AgentBody> {
+    let change = |_: &_, plain: &[u8]| schema_drift::drifted(drift, plain);
+    whole::apply(response, report, context, change).await
+}

@@ -1,0 +1,129 @@
+//! Instructions put into tools' answers.
+
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, Response};
+use squall_dialects::media_type;
+use squall_profiles::fault::Injection;
+use squall_profiles::faults::injection::{self, Form};
+
+use super::whole;
+use crate::body::AgentBody;
+use crate::faults::{Context, VerdictReport};
+
+pub(super) async fn apply(
+    injection: &Injection,
+    response: Response<AgentBody>,
+    mut report: VerdictReport,
+    context: &Context,
+) -> Response<AgentBody> {
+    if let Some(why) = unreadable(response.headers()) {
+        report.bypassed(why);
+        return response;
+    }
+    let change = |headers: &HeaderMap, plain: &[u8]| {
+        let text = std::str::from_utf8(plain)
+            .map_err(|error| format!("the answer is no UTF-8 text: {error}"))?;
+        let form = form(headers).unwrap_or_else(|| Form::of(text));
+        injection::in_answer(injection, text, form).map(String::into_bytes)
+    };
+    whole::apply(response, report, context, change).await
+}
+
+/// What the head says that the answer is written in.
+fn form(headers: &HeaderMap) -> Option<Form> {
+    let media_type = media_type(headers)?;
+    match &*media_type {
+        "application/json" => Some(Form::Json),
+        "text/html" | "application/xhtml+xml" => Some(Form::Html),
+        other if other.ends_with("+json") => Some(Form::Json),
+        other if is_lines(other) => Some(Form::Lines),
+        // Servers call JSON by the name of text, too.
+        _ => None,
+    }
+}
+
+fn is_lines(media_type: &str) -> bool {
+    matches!(
+        media_type,
+        "application/x-ndjson" | "application/ndjson" | "application/jsonl"
+    )
+}
+
+/// Why there is nothing to put words into, as far as the head tells.
+fn unreadable(headers: &HeaderMap) -> Option<String> {
+    // Where the server says nothing, the body tells.
+    let media_type = media_type(headers).filter(|media_type| !media_type.is_empty())?;
+    if media_type == "text/event-stream" {
+        return Some("the answer is a stream of events, which pass on as they come".to_owned());
+    }
+    if is_lines(&media_type) && !headers.contains_key(CONTENT_LENGTH) {
+        return Some("the answer is a stream of lines, which pass on as they come".to_owned());
+    }
+    let of_texts = media_type.starts_with("text/") && media_type != "text/xml";
+    let readable = of_texts
+        || is_lines(&media_type)
+        || media_type.ends_with("+json")
+        || matches!(
+            &*media_type,
+            "application/json" | "application/markdown" | "application/xhtml+xml"
+        );
+    (!readable)
+        .then(|| format!("the answer is `{media_type}`, which has no place for an instruction"))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+    use http::header::CONTENT_TYPE;
+
+    use super::*;
+
+    #[test]
+    fn what_the_head_tells_of_the_body_decides() {
+        let no_place =
+            |kind: &str| format!("the answer is `{kind}`, which has no place for an instruction");
+        let passes =
+            |what: &str| format!("the answer is a stream of {what}, which pass on as they come");
+        for (kind, known_length, expected) in [
+            (None, false, Ok(None)),
+            (Some(""), false, Ok(None)),
+            (Some("text/plain"), false, Ok(None)),
+            (
+                Some("application/json; charset=utf-8"),
+                false,
+                Ok(Some(Form::Json)),
+            ),
+            (
+                Some("application/problem+json"),
+                false,
+                Ok(Some(Form::Json)),
+            ),
+            (Some("text/xml"), false, Err(no_place("text/xml"))),
+            (
+                Some("application/rss+xml"),
+                false,
+                Err(no_place("application/rss+xml")),
+            ),
+            (Some("application/xhtml+xml"), false, Ok(Some(Form::Html))),
+            (Some("application/x-ndjson"), true, Ok(Some(Form::Lines))),
+            (Some("application/x-ndjson"), false, Err(passes("lines"))),
+            (Some("text/event-stream"), true, Err(passes("events"))),
+            (Some("image/svg+xml"), true, Err(no_place("image/svg+xml"))),
+            (
+                Some("application/pdf"),
+                true,
+                Err(no_place("application/pdf")),
+            ),
+        ] {
+            let mut headers = HeaderMap::new();
+            if let Some(kind) = kind {
+                headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+            }
+            if known_length {
+                headers.insert(CONTENT_LENGTH, HeaderValue::from_static("9"));
+            }
+            let found = unreadable(&headers).map_or_else(|| Ok(form(&headers)), Err);
+            assert_eq!(found, expected, "{kind:?}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Answers to MCP calls, changed in the messages that a rule is about.
+
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, Response, StatusCode};
+use http_body::Body as _;
+use squall_dialects::codec::Coding;
+use squall_dialects::mcp::Call;
+use squall_profiles::faults::mcp_answer::{Change, Form, McpEditor, OUT_OF_BAND};
+use squall_profiles::plan::{Edit, VerdictIndex};
+
+use super::stream;
+use crate::body::AgentBody;
+use crate::faults::{Context, VerdictReport, has_body};
+
+/// The change that an edit is in an answer to an MCP call. `None`: it is none of single messages.
+pub(crate) fn change(edit: &Edit) -> Option<Change> {
+    Some(match edit {
+        Edit::Truncate(amount) => Change::Truncate(*amount),
+        Edit::Drift(drift) => Change::Drift(drift.clone()),
+        Edit::Mcp(edit) => Change::Mcp(edit.clone()),
+        Edit::Inject(injection) => Change::Inject(injection.clone()),
+        Edit::Stream(_) => return None,
+    })
+}
+
+/// Changes the answers to `calls`.
+///
+/// Waits for a whole body where the answer is JSON; a stream of events passes as it comes. `typed`:
+/// results say of what type they are.
+pub(crate) async fn apply(
+    change: Change,
+    calls: Vec<Call>,
+    typed: bool,
+    response: Response<AgentBody>,
+    verdict: VerdictIndex,
+    context: &Context,
+) -> Response<AgentBody> {
+    let mut report = VerdictReport::new(context, verdict);
+    let form = form(response.headers());
+    let coding = Coding::of(response.headers());
+    let why = match (form, coding) {
+        _ if response.status() == StatusCode::ACCEPTED => OUT_OF_BAND.to_owned(),
+        _ if !has_body(&context.method, response.status()) => "the answer has no body".to_owned(),
+        _ if response.body().is_end_stream() => "the body is empty".to_owned(),
+        (Some(form), Ok(coding)) => {
+            let most = usize::try_from(context.inspect.limit()).unwrap_or(usize::MAX);
+            let editor = McpEditor::new(change, calls, form, most).typed(typed);
+            return stream::play(Box::new(editor), coding, response, report, context).await;
+        }
+        (None, _) => "the answer is neither JSON nor a stream of events".to_owned(),
+        (_, Err(why)) => why.to_string(),
+    };
+    report.bypassed(why);
+    response
+}
+
+/// How an answer is laid out, by its media type.
+fn form(headers: &HeaderMap) -> Option<Form> {
+    let kind = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if kind.eq_ignore_ascii_case("text/event-stream") {
+        Some(Form::Events)
+    } else if kind.eq_ignore_ascii_case("application/json") {
+        Some(Form::Json)
+    } else {
+        None
+    }
+}

@@ -1,0 +1,204 @@
+//! Models' answers, and an MCP server's, changed event by event.
+//!
+//! ```text
+//! upstream ─▶ Decoder ─▶ AnswerEditor ─▶ Steps ─▶ Encoder ─▶ agent
+//! ```
+//!
+//! An event stream passes through unbuffered; a JSON answer is held until it is complete, because
+//! its edits need it whole.
+
+mod player;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, header};
+use http_body::SizeHint;
+use squall_dialects::codec::{Coding, Encoder};
+use squall_profiles::fault::StreamFault;
+use squall_profiles::faults::editing::AnswerEditor;
+use squall_profiles::faults::llm_stream::{Step, StreamEditor};
+
+use self::player::{Coded, LiveEdit, Player};
+use super::whole::{Plain, not_encoded};
+use super::{Speaking, drop_digests};
+use crate::body::scripted::Scripted;
+use crate::body::{self, AgentBody};
+use crate::faults::{Context, VerdictReport};
+
+pub(super) async fn apply(
+    fault: &StreamFault,
+    response: Response<AgentBody>,
+    model: Option<Speaking<'_>>,
+    mut report: VerdictReport,
+    context: &Context,
+) -> Response<AgentBody> {
+    let (editor, coding) = match editor(fault, response.headers(), model, context) {
+        Ok(found) => found,
+        Err(why) => {
+            report.bypassed(why);
+            return response;
+        }
+    };
+    play(Box::new(editor), coding, response, report, context).await
+}
+
+/// Lets an editor have its way with an answer in some coding.
+pub(super) async fn play(
+    editor: Box<dyn AnswerEditor>,
+    coding: Option<Coding>,
+    response: Response<AgentBody>,
+    report: VerdictReport,
+    context: &Context,
+) -> Response<AgentBody> {
+    if editor.holds_whole_body() {
+        return whole(editor, response, report, context).await;
+    }
+    let (mut head, body) = response.into_parts();
+    drop_digests(&mut head.headers);
+    head.headers.remove(header::CONTENT_LENGTH);
+    let agent = context.agent.clone();
+    let live = Scripted::new(SizeHint::new(), |out| {
+        let live = LiveEdit {
+            body,
+            editor,
+            coded: coding.map(Coded::new),
+            player: Player {
+                encoder: None,
+                agent,
+                report,
+                out,
+            },
+        };
+        live.run()
+    });
+    Response::from_parts(head, body::boxed(live))
+}
+
+/// The editor for this answer, and its coding; or why it cannot be edited.
+fn editor(
+    fault: &StreamFault,
+    headers: &HeaderMap,
+    model: Option<Speaking<'_>>,
+    context: &Context,
+) -> Result<(StreamEditor, Option<Coding>), String> {
+    let model = model.ok_or("the exchange is in no dialect that can be edited")?;
+    let form = model
+        .dialect
+        .form(model.target, headers)
+        .ok_or("the answer's content-type is neither JSON nor a stream of events")?;
+    let coding = Coding::of(headers).map_err(|why| why.to_string())?;
+    let editor = StreamEditor::new(fault, model.dialect, form)
+        .about(&model.error_context(fault.error(), context))
+        .holding_at_most(usize::try_from(context.inspect.limit()).unwrap_or(usize::MAX));
+    let editor = match model.request {
+        Some(request) => editor.for_request(request),
+        None => editor,
+    };
+    Ok((editor, coding))
+}
+
+/// Edits an answer that has to be held until it is complete.
+async fn whole(
+    mut editor: Box<dyn AnswerEditor>,
+    response: Response<AgentBody>,
+    mut report: VerdictReport,
+    context: &Context,
+) -> Response<AgentBody> {
+    let plain = match Plain::of(response, &mut report, context).await {
+        Ok(plain) => plain,
+        Err(response) => return response,
+    };
+    let steps = match steps(&mut *editor, &plain) {
+        Ok(steps) => steps,
+        Err(why) => {
+            report.bypassed(why);
+            return plain.unchanged();
+        }
+    };
+    report.applied();
+    if editor.counts_anew() {
+        report.counted_anew();
+    }
+    let Plain {
+        mut head, whole, ..
+    } = plain;
+    if let Some(media_type) = editor.media_type() {
+        let media_type = HeaderValue::from_static(media_type);
+        head.headers.insert(header::CONTENT_TYPE, media_type);
+    }
+    let is_coded = Coding::of(&head.headers) != Ok(None);
+    frame(&mut head.headers, &steps, is_coded);
+    let trailers = whole.trailers().cloned();
+    let is_empty = steps.iter().all(|step| match step {
+        Step::Emit(bytes) => bytes.is_empty(),
+        Step::Finish => true,
+        Step::Wait(_) | Step::End(_) => false,
+    });
+    if is_empty && trailers.is_none() {
+        return Response::from_parts(head, body::empty());
+    }
+    let agent = context.agent.clone();
+    let played = Scripted::new(SizeHint::new(), |out| {
+        let player = Player {
+            encoder: None,
+            agent,
+            report,
+            out,
+        };
+        player::whole(steps, trailers, whole.lease, player)
+    });
+    Response::from_parts(head, body::boxed(played))
+}
+
+/// What the agent gets of a whole answer, in its coding; or why it stays as it is.
+fn steps(editor: &mut dyn AnswerEditor, plain: &Plain) -> Result<Vec<Step>, String> {
+    let mut steps = editor.push(plain.bytes.clone());
+    steps.extend(editor.finish());
+    if let Some(why) = editor.untouched_because() {
+        return Err(why);
+    }
+    match plain.encoder()? {
+        None => Ok(steps),
+        Some(encoder) => encoded(steps, encoder).map_err(not_encoded),
+    }
+}
+
+fn encoded(steps: Vec<Step>, mut encoder: Encoder) -> std::io::Result<Vec<Step>> {
+    let breaks = steps.iter().any(|step| matches!(step, Step::End(_)));
+    let mut result = Vec::with_capacity(steps.len() + 1);
+    for step in steps {
+        result.push(match step {
+            Step::Emit(bytes) => Step::Emit(encoder.push(&bytes)?.into()),
+            Step::Wait(_) | Step::End(_) | Step::Finish => step,
+        });
+    }
+    if !breaks {
+        let end = encoder.finish()?;
+        let at = result
+            .iter()
+            .position(|step| matches!(step, Step::Finish))
+            .unwrap_or(result.len());
+        result.insert(at, Step::Emit(Bytes::from(end)));
+    }
+    Ok(result)
+}
+
+/// Frames an answer of which all steps are known. One that breaks off keeps announcing the length
+/// it would have had; where that means nothing any more, because it was compressed anew, it breaks
+/// off in chunks.
+fn frame(headers: &mut HeaderMap, steps: &[Step], is_coded: bool) {
+    drop_digests(headers);
+    if !steps.iter().any(|step| matches!(step, Step::End(_))) {
+        super::correct_length(headers, length(steps));
+    } else if is_coded {
+        headers.remove(header::CONTENT_LENGTH);
+    }
+}
+
+/// Bytes that the steps emit.
+fn length(steps: &[Step]) -> u64 {
+    let emitted = |step: &Step| match step {
+        Step::Emit(bytes) => bytes.len() as u64,
+        Step::Wait(_) | Step::End(_) | Step::Finish => 0,
+    };
+    steps.iter().map(emitted).sum()
+}

@@ -1,0 +1,346 @@
+//! The steps of an edit, sent to the agent; of an answer that is edited as it comes, and of a whole one.
+
+use std::collections::VecDeque;
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use http::HeaderMap;
+use http_body::Frame;
+use http_body_util::BodyExt as _;
+use squall_dialects::codec::{Coding, Decoder, Encoder, NotInCoding};
+use squall_profiles::faults::editing::AnswerEditor;
+use squall_profiles::faults::llm_stream::Step;
+use squall_profiles::plan::Ending;
+
+use crate::abort::Abort;
+use crate::body::AgentBody;
+use crate::body::agent::{AgentSide, Gone};
+use crate::body::scripted::Out;
+use crate::body::whole::Lease;
+use crate::faults::VerdictReport;
+use crate::faults::edit::whole::not_encoded;
+use crate::faults::hold::hold;
+
+/// Bytes up to which steps are put together in one frame.
+const FRAME: usize = 64 << 10;
+
+/// Plain bytes that are edited at a time.
+const PIECE: usize = 16 << 10;
+
+/// What may come of a compressed body before it decodes to a first byte. A header is a few bytes;
+/// what needs more is not what it says it is.
+const LONGEST_BEGINNING: usize = 64 << 10;
+
+/// Sends steps.
+pub(super) struct Player {
+    pub(super) encoder: Option<Encoder>,
+    pub(super) agent: AgentSide,
+    pub(super) report: VerdictReport,
+    pub(super) out: Out,
+}
+
+impl Player {
+    /// Carries out steps in order. Whether more may follow; an error is the break they end in.
+    ///
+    /// `are_last`: nothing comes after these steps.
+    async fn play(&mut self, steps: Vec<Step>, are_last: bool) -> Result<bool, Abort> {
+        let mut steps = VecDeque::from(steps);
+        while let Some(step) = steps.pop_front() {
+            match step {
+                Step::Emit(bytes) => {
+                    let bytes = self.encoded(with_what_follows(bytes, &mut steps)).await?;
+                    if bytes.is_empty() {
+                        continue;
+                    }
+                    if let Some(Step::End(ending)) = steps.front() {
+                        self.report.applied();
+                        let (gone, bytes) = self.agent.watch(bytes);
+                        self.out.data(bytes, false).await;
+                        return Err(self.break_off(broken(*ending), gone).await);
+                    }
+                    let is_last = are_last && !steps.iter().any(gives_something);
+                    self.out.data(bytes, is_last).await;
+                }
+                Step::Wait(duration) => hold(duration, self.report.ledger()).await,
+                Step::End(ending) => {
+                    self.report.applied();
+                    return Err(self.break_off(broken(ending), Gone::default()).await);
+                }
+                Step::Finish => {
+                    self.finish_coding().await?;
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    async fn encoded(&mut self, bytes: Bytes) -> Result<Bytes, Abort> {
+        match self.encoder.as_mut().map(|encoder| encoder.push(&bytes)) {
+            None => Ok(bytes),
+            Some(Ok(bytes)) => Ok(bytes.into()),
+            Some(Err(error)) => Err(self.cannot_encode(error).await),
+        }
+    }
+
+    async fn finish_coding(&mut self) -> Result<(), Abort> {
+        match self.encoder.take().map(Encoder::finish) {
+            Some(Ok(end)) if !end.is_empty() => self.out.data(end.into(), false).await,
+            Some(Err(error)) => return Err(self.cannot_encode(error).await),
+            Some(Ok(_)) | None => {}
+        }
+        Ok(())
+    }
+
+    async fn cannot_encode(&mut self, error: std::io::Error) -> Abort {
+        let why = not_encoded(error);
+        self.report.bypassed(why.as_str());
+        self.break_off(Abort::close(why), Gone::default()).await
+    }
+
+    async fn break_off(&self, broken: Abort, gone: Gone) -> Abort {
+        self.agent.clone().break_off(broken, gone).await
+    }
+}
+
+/// What goes to the agent at the same moment goes in one frame: each costs hyper a chunk of its own.
+fn with_what_follows(first: Bytes, steps: &mut VecDeque<Step>) -> Bytes {
+    let (mut frames, mut length) = (0, first.len());
+    while let Some(Step::Emit(bytes)) = steps.get(frames)
+        && length + bytes.len() <= FRAME
+    {
+        (frames, length) = (frames + 1, length + bytes.len());
+    }
+    if frames == 0 {
+        return first;
+    }
+    let mut frame = BytesMut::with_capacity(length);
+    frame.extend_from_slice(&first);
+    for step in steps.drain(..frames) {
+        if let Step::Emit(bytes) = step {
+            frame.extend_from_slice(&bytes);
+        }
+    }
+    frame.freeze()
+}
+
+fn gives_something(step: &Step) -> bool {
+    match step {
+        Step::Emit(bytes) => !bytes.is_empty(),
+        Step::Finish => false,
+        Step::Wait(_) | Step::End(_) => true,
+    }
+}
+
+fn broken(ending: Ending) -> Abort {
+    match ending {
+        Ending::Close => Abort::close("closed in the middle of an answer by a rule").by_rule(),
+        Ending::Reset => Abort::reset("reset in the middle of an answer by a rule").by_rule(),
+    }
+}
+
+/// Sends steps that are all known, and encoded; the memory they take is given back with them.
+pub(super) async fn whole(
+    steps: Vec<Step>,
+    trailers: Option<HeaderMap>,
+    lease: Lease,
+    mut player: Player,
+) -> Result<(), Abort> {
+    player.play(steps, trailers.is_none()).await?;
+    drop(lease);
+    if let Some(trailers) = trailers {
+        player.out.trailers(trailers).await;
+    }
+    Ok(())
+}
+
+/// An answer that is edited as it comes.
+pub(super) struct LiveEdit {
+    pub(super) body: AgentBody,
+    pub(super) editor: Box<dyn AnswerEditor>,
+    pub(super) coded: Option<Coded>,
+    pub(super) player: Player,
+}
+
+/// A coding that is undone for the editor.
+pub(super) struct Coded {
+    coding: Coding,
+    /// `None`: it could not be made.
+    decoder: Option<Decoder>,
+    /// What came before anything was decoded.
+    beginning: Vec<Bytes>,
+    began: bool,
+    piece: Box<[u8]>,
+}
+
+impl Coded {
+    pub(super) fn new(coding: Coding) -> Self {
+        Self {
+            coding,
+            decoder: Decoder::new(coding).ok(),
+            beginning: Vec::new(),
+            began: false,
+            piece: vec![0; PIECE].into(),
+        }
+    }
+
+    /// The next piece of what `input` decodes to; `None`: more must come.
+    fn next(&mut self, input: &mut Bytes) -> Result<Option<Bytes>, NotInCoding> {
+        let decoder = self.decoder.as_mut().ok_or(NotInCoding(self.coding))?;
+        loop {
+            let progress = decoder.step(input, &mut self.piece)?;
+            input.advance(progress.read);
+            if progress.written > 0 {
+                return Ok(Some(Bytes::copy_from_slice(
+                    &self.piece[..progress.written],
+                )));
+            }
+            if progress.is_stuck() {
+                break;
+            }
+        }
+        let held: usize = self.beginning.iter().map(Bytes::len).sum();
+        if held > LONGEST_BEGINNING {
+            return Err(NotInCoding(self.coding));
+        }
+        Ok(None)
+    }
+
+    fn is_complete(&self) -> bool {
+        self.decoder.as_ref().is_some_and(Decoder::is_complete)
+    }
+}
+
+impl LiveEdit {
+    pub(super) async fn run(mut self) -> Result<(), Abort> {
+        loop {
+            let trailers = match self.body.frame().await {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) if self.coded.is_none() => {
+                        if !self.edit(data).await? {
+                            return Ok(());
+                        }
+                        continue;
+                    }
+                    Ok(data) => {
+                        if !self.decode(data).await? {
+                            return Ok(());
+                        }
+                        continue;
+                    }
+                    Err(trailers) => Some(trailers),
+                },
+                None => None,
+                Some(Err(broken)) => return Err(self.broke_off(broken).await),
+            };
+            return self.end(trailers).await;
+        }
+    }
+
+    /// Sends what becomes of plain bytes. Whether more may follow.
+    async fn edit(&mut self, plain: Bytes) -> Result<bool, Abort> {
+        let steps = self.editor.push(plain);
+        self.report();
+        self.player.play(steps, false).await
+    }
+
+    /// The same for bytes in a coding.
+    async fn decode(&mut self, mut data: Bytes) -> Result<bool, Abort> {
+        let Some(mut coded) = self.coded.take() else {
+            return Ok(true);
+        };
+        if !coded.began {
+            coded.beginning.push(data.clone());
+        }
+        loop {
+            match coded.next(&mut data) {
+                Ok(None) => {
+                    self.coded = Some(coded);
+                    return Ok(true);
+                }
+                Ok(Some(plain)) => {
+                    if !std::mem::replace(&mut coded.began, true) {
+                        coded.beginning.clear();
+                        match coded.decoder.as_ref().map(Decoder::encoder).transpose() {
+                            Ok(encoder) => self.player.encoder = encoder,
+                            Err(error) => return Err(self.player.cannot_encode(error).await),
+                        }
+                    }
+                    if !self.edit(plain).await? {
+                        return Ok(false);
+                    }
+                }
+                Err(why) if coded.began => {
+                    let broken = Abort::close(format!("the upstream's answer broke: {why}"));
+                    return Err(self.broke_off(broken).await);
+                }
+                Err(why) => {
+                    self.pass_untouched(coded, why).await?;
+                    return Ok(false);
+                }
+            }
+        }
+    }
+
+    /// It never was in its coding: it passes as it is, from its beginning.
+    async fn pass_untouched(&mut self, coded: Coded, why: NotInCoding) -> Result<(), Abort> {
+        self.player.report.bypassed(why.to_string());
+        for bytes in coded.beginning {
+            self.player.out.data(bytes, false).await;
+        }
+        while let Some(frame) = self.body.frame().await {
+            self.player.out.pass(frame?, &self.body).await;
+        }
+        Ok(())
+    }
+
+    async fn broke_off(&mut self, broken: Abort) -> Abort {
+        let steps = self.editor.broke_off();
+        self.report();
+        self.note_untouched("the upstream broke off");
+        match self.player.play(steps, false).await {
+            Ok(_) => self.player.break_off(broken, Gone::default()).await,
+            Err(broken) => broken,
+        }
+    }
+
+    async fn end(mut self, trailers: Option<Frame<Bytes>>) -> Result<(), Abort> {
+        let is_complete = self.coded.as_ref().is_none_or(Coded::is_complete);
+        if let Some(coded) = self.coded.take_if(|coded| !coded.beginning.is_empty())
+            && !is_complete
+        {
+            let why = NotInCoding(coded.coding);
+            return self.pass_untouched(coded, why).await;
+        }
+        let steps = self.editor.finish();
+        self.report();
+        self.note_untouched("the fault changed nothing");
+        if let Some(tally) = self.editor.heard() {
+            self.player.report.heard(tally);
+        }
+        // A coding that lacks its end upstream lacks it here.
+        if self.player.play(steps, false).await? && is_complete {
+            self.player.finish_coding().await?;
+        }
+        if let Some(trailers) = trailers {
+            self.player.out.pass(trailers, &self.body).await;
+        }
+        Ok(())
+    }
+
+    fn report(&mut self) {
+        if self.editor.touched() {
+            self.player.report.applied();
+        }
+        if self.editor.counts_anew() {
+            self.player.report.counted_anew();
+        }
+    }
+
+    fn note_untouched(&mut self, otherwise: &str) {
+        if !self.editor.touched() {
+            let why = self.editor.untouched_because();
+            let why = why.unwrap_or_else(|| otherwise.into());
+            self.player.report.bypassed(why);
+        }
+    }
+}

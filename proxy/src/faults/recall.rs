@@ -1,0 +1,368 @@
+//! Answers that rules may give again: `stale` and `swapped`.
+//!
+//! An answer is copied while it passes, never held back, and kept when its body has ended as it
+//! should, or in a stream of events when the reply to an MCP call has passed: the agent may send its next call
+//! before the stream ends. Per rule and scope two are kept: the latest, and the latest to another call than that
+//! one; more is never needed.
+//!
+//! ```text
+//! answers of a rule in a scope:   A₁   B₁   B₂   (letters are calls)
+//! kept after each:                A₁   B₁,A₁   B₂,A₁
+//! stale gives                      A₁   B₁      B₂
+//! swapped, asked by A / B          –/A₁ B₁/A₁   B₂/A₁
+//! ```
+
+use std::collections::{HashMap, VecDeque};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Response, StatusCode};
+use http_body::{Body, Frame, SizeHint};
+use squall_dialects::stream::Splitter;
+
+use super::{declared_length, has_body};
+use crate::abort::Abort;
+use crate::body::scripted::Scripted;
+use crate::body::whole::{Inspect, Lease, collect};
+use crate::body::{self, AgentBody};
+
+/// Whose answers: one rule's in one scope, under one activation.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Owner {
+    /// The activation's id, so that a new one begins with nothing.
+    pub activation: String,
+    /// What stands for the scope in the draws.
+    pub key: String,
+    /// The rule's id.
+    pub rule: String,
+}
+
+/// A store of answers, shared by all workers and bounded as a whole; the owner that was idle
+/// longest is forgotten first.
+#[derive(Debug, Clone)]
+pub(crate) struct Recall {
+    kept: Arc<Mutex<AnswerStore>>,
+    /// What copies in the making may take.
+    copies: Inspect,
+}
+
+/// An answer as it was given: head and encoded body.
+#[derive(Debug, Clone)]
+pub(crate) struct StoredAnswer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Bytes,
+    trailers: Option<HeaderMap>,
+}
+
+impl Recall {
+    /// A store of answers whose bodies have at most `largest` bytes each (larger ones are not
+    /// kept) and `memory` in all; copies in the making may take as much once more.
+    pub(crate) fn new(largest: u64, memory: u64) -> Self {
+        let store = AnswerStore {
+            memory,
+            ..AnswerStore::default()
+        };
+        Self {
+            kept: Arc::new(Mutex::new(store)),
+            copies: Inspect::new(largest, memory),
+        }
+    }
+
+    /// Keeps `response`, the owner's answer to `call` (its fingerprint), once its body has passed
+    /// to its end.
+    pub(crate) fn note(
+        &self,
+        owner: Owner,
+        call: u64,
+        response: Response<AgentBody>,
+    ) -> Response<AgentBody> {
+        let (head, body) = response.into_parts();
+        let events = reply::events(&head.headers, self.copies.limit());
+        let copy = Copying {
+            recall: self.clone(),
+            owner,
+            call,
+            kept: StoredAnswer {
+                status: head.status,
+                headers: head.headers.clone(),
+                body: Bytes::new(),
+                trailers: None,
+            },
+            pieces: Vec::new(),
+            length: 0,
+            lease: self.copies.lease(),
+            events,
+        };
+        if body.is_end_stream() {
+            copy.keep();
+            return Response::from_parts(head, body);
+        }
+        let body = body::boxed(Noted {
+            body,
+            copy: Some(copy),
+        });
+        Response::from_parts(head, body)
+    }
+
+    /// Keeps `response` without giving it to anybody: the answer that another one replaced. So a
+    /// rule that always fires stays one answer behind. Gives up at the bounds of `inspect`; what
+    /// was kept before then stays the latest.
+    ///
+    /// Waits for an answer of declared length, so that what comes next finds it kept; one without
+    /// may be endless, and is read in the background. To be called inside a `LocalSet`.
+    pub(crate) async fn note_unseen(
+        &self,
+        owner: Owner,
+        call: u64,
+        response: Response<AgentBody>,
+        inspect: &Inspect,
+    ) {
+        let declared = declared_length(response.headers()).is_some();
+        let noted = self.note(owner, call, response).into_body();
+        let inspect = inspect.clone();
+        let read = async move {
+            if let Err((_, why)) = collect(noted, &inspect).await {
+                tracing::debug!(%why, "an answer that was replaced is not kept");
+            }
+        };
+        if declared {
+            read.await;
+        } else {
+            tokio::task::spawn_local(read);
+        }
+    }
+
+    /// The previous answer of this owner. `None`: there is none to give again.
+    pub(crate) fn stale(&self, owner: &Owner) -> Option<StoredAnswer> {
+        self.store()
+            .entry(owner)?
+            .latest
+            .as_ref()
+            .map(|(_, kept)| kept.clone())
+    }
+
+    /// The latest answer of this owner to another call than `call`. `None`: there is none.
+    pub(crate) fn swapped(&self, owner: &Owner, call: u64) -> Option<StoredAnswer> {
+        let mut store = self.store();
+        let entry = store.entry(owner)?;
+        [&entry.latest, &entry.other]
+            .into_iter()
+            .flatten()
+            .find(|(of, _)| *of != call)
+            .map(|(_, kept)| kept.clone())
+    }
+
+    fn store(&self) -> MutexGuard<'_, AnswerStore> {
+        // Nothing in here can be left half done by a panic that matters more than the answer.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for Recall {
+    /// Answers of up to 1 MiB, 64 MiB in all.
+    fn default() -> Self {
+        Self::new(1 << 20, 64 << 20)
+    }
+}
+
+impl StoredAnswer {
+    /// The answer again, to a request with this method: to HEAD without its body.
+    pub(crate) fn into_response(self, method: &Method) -> Response<AgentBody> {
+        let body = match self.trailers {
+            _ if !has_body(method, self.status) => body::empty(),
+            None => body::full(self.body),
+            // No exact length: on HTTP/1.1 trailers need chunks.
+            Some(trailers) => body::boxed(Scripted::new(SizeHint::new(), |out| async move {
+                out.data(self.body, false).await;
+                out.trailers(trailers).await;
+                Ok(())
+            })),
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = self.status;
+        *response.headers_mut() = self.headers;
+        response
+    }
+
+    fn weight(&self) -> u64 {
+        let headers: usize = self
+            .headers
+            .iter()
+            .map(|(name, value)| name.as_str().len() + value.len())
+            .sum();
+        (self.body.len() + headers) as u64
+    }
+}
+
+#[derive(Debug, Default)]
+struct AnswerStore {
+    entries: HashMap<Owner, OwnerAnswers>,
+    /// Owners, the one idle longest first; each once.
+    order: VecDeque<Owner>,
+    taken: u64,
+    memory: u64,
+}
+
+#[derive(Debug, Default)]
+struct OwnerAnswers {
+    /// The call, and the answer to it.
+    latest: Option<(u64, StoredAnswer)>,
+    /// The latest to another call than the latest one's.
+    other: Option<(u64, StoredAnswer)>,
+}
+
+impl OwnerAnswers {
+    fn weight(&self) -> u64 {
+        [&self.latest, &self.other]
+            .into_iter()
+            .flatten()
+            .map(|(_, kept)| kept.weight())
+            .sum()
+    }
+
+    fn note(&mut self, call: u64, kept: StoredAnswer) {
+        let before = self.latest.replace((call, kept));
+        if before.as_ref().is_some_and(|(of, _)| *of != call) {
+            self.other = before;
+        }
+    }
+}
+
+impl AnswerStore {
+    fn entry(&mut self, owner: &Owner) -> Option<&OwnerAnswers> {
+        self.touch(owner);
+        self.entries.get(owner)
+    }
+
+    fn keep(&mut self, owner: &Owner, call: u64, kept: StoredAnswer) {
+        let entry = self.entries.entry(owner.clone()).or_default();
+        self.taken -= entry.weight();
+        entry.note(call, kept);
+        self.taken += entry.weight();
+        self.touch(owner);
+        while self.taken > self.memory {
+            let Some(idle) = self.order.front().cloned() else {
+                break;
+            };
+            self.forget(|owner| *owner == idle);
+        }
+    }
+
+    /// Owners are as few as `stale` and `swapped` rules times scopes, so a search is cheap enough.
+    fn touch(&mut self, owner: &Owner) {
+        if let Some(at) = self.order.iter().position(|other| other == owner) {
+            self.order.remove(at);
+        }
+        if self.entries.contains_key(owner) {
+            self.order.push_back(owner.clone());
+        }
+    }
+
+    fn forget(&mut self, which: impl Fn(&Owner) -> bool) {
+        self.order.retain(|owner| !which(owner));
+        let taken = &mut self.taken;
+        self.entries.retain(|owner, entry| {
+            let stays = !which(owner);
+            if !stays {
+                *taken -= entry.weight();
+            }
+            stays
+        });
+    }
+}
+
+/// A copy in the making.
+struct Copying {
+    recall: Recall,
+    owner: Owner,
+    call: u64,
+    kept: StoredAnswer,
+    pieces: Vec<Bytes>,
+    length: u64,
+    lease: Lease,
+    /// Reads a stream of events, in which the reply may pass before the end.
+    events: Option<Splitter>,
+}
+
+impl Copying {
+    fn keep(mut self) {
+        // A piece may be a small part of a large buffer; what is kept is not.
+        self.kept.body = self.pieces.concat().into();
+        self.recall.store().keep(&self.owner, self.call, self.kept);
+    }
+}
+
+/// A body that is copied as it passes.
+struct Noted {
+    body: AgentBody,
+    /// Gone once it is kept, or too large, or the body broke off.
+    copy: Option<Copying>,
+}
+
+impl Noted {
+    fn see(&mut self, frame: Option<&Result<Frame<Bytes>, Abort>>) {
+        let Some(mut copy) = self.copy.take() else {
+            return;
+        };
+        match frame {
+            Some(Err(_)) => return,
+            None => return copy.keep(),
+            Some(Ok(frame)) => {
+                if let Some(data) = frame.data_ref() {
+                    let length = data.len() as u64;
+                    copy.length += length;
+                    let largest = copy.recall.copies.limit();
+                    if copy.length > largest || copy.lease.grow(length).is_err() {
+                        return;
+                    }
+                    copy.pieces.push(data.clone());
+                    if copy
+                        .events
+                        .as_mut()
+                        .is_some_and(|events| reply::passed(events, data))
+                    {
+                        return copy.keep();
+                    }
+                }
+                if let Some(trailers) = frame.trailers_ref() {
+                    copy.kept.trailers = Some(trailers.clone());
+                    return copy.keep();
+                }
+            }
+        }
+        // hyper does not ask again for the end of a body whose length it knows.
+        if self.body.is_end_stream() {
+            return copy.keep();
+        }
+        self.copy = Some(copy);
+    }
+}
+
+impl Body for Noted {
+    type Data = Bytes;
+    type Error = Abort;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Abort>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        self.see(frame.as_ref());
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+mod reply;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,294 @@
+//! Changes to requests of model calls, before they go upstream.
+//!
+//! The body was read ahead to decide on the rules; what stands in it is changed by
+//! [`squall_profiles::faults::model_input`], and the head's length follows. What cannot be changed
+//! leaves as it came, and the rule says why.
+
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use http::{HeaderMap, HeaderValue};
+use squall_dialects::signature;
+use squall_profiles::fault::ResultChange;
+use squall_profiles::faults::model_input::{self, Called, Terms, Told};
+use squall_profiles::plan::{Plan, RequestEdit, Verdict};
+
+use super::Ledger;
+use super::edit::{Speaking, correct_length, drop_digests};
+use crate::body::whole::TooMuch;
+
+/// A request whose body was read ahead, as far as that was possible.
+pub(crate) struct Rewritable<'a> {
+    /// Its fields.
+    pub(crate) headers: &'a mut HeaderMap,
+    /// All of its body; `None`: it was not read to its end.
+    pub(crate) body: Option<Bytes>,
+    /// The model call that it is.
+    pub(crate) model: Option<Speaking<'a>>,
+    /// Why it was not, where that is for want of memory.
+    pub(crate) full: Option<TooMuch>,
+    /// The largest body that is read ahead, bytes.
+    pub(crate) limit: u64,
+    /// What models were told in this scope.
+    pub(crate) told: &'a Told,
+    /// What they have called there.
+    pub(crate) called: &'a Called,
+}
+
+/// What comes of changing a request.
+#[derive(Default)]
+pub(crate) struct Rewritten {
+    /// The new body, if there is one.
+    pub(crate) body: Option<Bytes>,
+    /// Rules whose earlier changes to what the model has seen were made again.
+    pub(crate) again: Vec<Verdict>,
+    /// What tells the request from others, where a model is told something else of results.
+    pub(crate) tells: Option<u64>,
+}
+
+/// Why a rule does nothing to results that it has changed.
+const REPEATED: &str = "the request was made before and not answered: the model is told again what the \
+                        rule made of it then";
+
+/// Tells the model again what it was told before, and makes a plan's changes to a request, in order.
+pub(crate) fn apply(plan: &Plan, request: &mut Rewritable<'_>, ledger: &dyn Ledger) -> Rewritten {
+    let (model, sent) = match request.editable() {
+        Ok(editable) => editable,
+        Err(why) => {
+            for (verdict, _) in &plan.request_edits {
+                ledger.bypassed(*verdict, why.clone());
+            }
+            return Rewritten::default();
+        }
+    };
+    let terms = Terms {
+        dialect: model.dialect,
+        called: Some(request.called),
+    };
+    let mut rewritten = Rewritten::default();
+    let mut repeats = false;
+    if let Some(again) = request.told.again(terms, &sent) {
+        rewritten.body = Some(again.body.into());
+        rewritten.again = again.by;
+        repeats = again.repeats;
+        rewritten.tells = Some(model_input::request_key(&sent));
+    }
+    let mut here = Vec::new();
+    for (verdict, edit) in &plan.request_edits {
+        let by = plan.verdicts.get(usize::from(*verdict));
+        let of_results = of_results(edit);
+        let has_changed = |again: &Verdict| by.is_some_and(|by| by.rule.id == again.rule.id);
+        if repeats && of_results.is_some() && rewritten.again.iter().any(has_changed) {
+            ledger.bypassed(*verdict, REPEATED.to_owned());
+            continue;
+        }
+        let before = rewritten.body.as_ref().unwrap_or(&sent);
+        match model_input::rewrite(edit, terms, before) {
+            Ok(after) => {
+                ledger.applied(*verdict);
+                if let (Some(failed), Some(by)) = (of_results, by) {
+                    let bodies: [&[u8]; 3] = [&sent, before, &after];
+                    let tools = request.told.keep(terms, bodies, failed, by);
+                    ledger.told_of(*verdict, tools);
+                    rewritten.tells = Some(model_input::request_key(&sent));
+                }
+                here.extend(by.map(|by| (*verdict, by.rule.id.as_str())));
+                rewritten.body = Some(after.into());
+            }
+            Err(why) => ledger.bypassed(*verdict, why),
+        }
+    }
+    // A rule that changes something here is in the journal already.
+    rewritten.again.retain(|again| {
+        let listed = here.iter().find(|(_, rule)| *rule == again.rule.id);
+        if let (Some((verdict, _)), Some(tools)) = (listed, &again.told_of) {
+            ledger.told_of(*verdict, tools.to_vec());
+        }
+        listed.is_none()
+    });
+    if let Some(body) = &rewritten.body {
+        drop_digests(request.headers);
+        correct_length(request.headers, body.len() as u64);
+    }
+    rewritten
+}
+
+/// Of a change to tools' results: whether it flags them as failures.
+fn of_results(edit: &RequestEdit) -> Option<bool> {
+    match edit {
+        RequestEdit::Results(_, change) => Some(matches!(change, ResultChange::Failure(_))),
+        RequestEdit::Inject(..) => Some(false),
+        RequestEdit::Poison(_)
+        | RequestEdit::Pad(_)
+        | RequestEdit::Contradict(_)
+        | RequestEdit::Attach(_) => None,
+    }
+}
+
+impl<'a> Rewritable<'a> {
+    /// The model call and its body, if it may be changed; else why not.
+    fn editable(&self) -> Result<(Speaking<'a>, Bytes), String> {
+        let Some(model) = self.model else {
+            return Err("the request is none of a dialect that Squall knows".to_owned());
+        };
+        if let Some(why) = signature::forbids_edits(self.headers, model.target) {
+            return Err(why.to_owned());
+        }
+        if let Some(coding) = self.headers.get(CONTENT_ENCODING) {
+            return Err(format!(
+                "the request is compressed ({}), and only plain ones are changed",
+                shown(coding)
+            ));
+        }
+        let Some(body) = self.body.clone() else {
+            if let Some(full) = self.full {
+                return Err(full.to_string());
+            }
+            return Err(match self.headers.get(CONTENT_LENGTH) {
+                Some(length) => format!(
+                    "the request ({} bytes) is longer than `inspect_limit` ({} bytes)",
+                    shown(length),
+                    self.limit
+                ),
+                None => format!(
+                    "the request is longer than `inspect_limit` ({} bytes), or of a kind that is not \
+                     read ahead",
+                    self.limit
+                ),
+            });
+        };
+        Ok((model, body))
+    }
+}
+
+fn shown(value: &HeaderValue) -> String {
+    String::from_utf8_lossy(value.as_bytes()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderName;
+    use squall_dialects::{Target, by_name};
+    use squall_profiles::fault::{Padding, Position};
+
+    use super::*;
+    use crate::faults::testing::Remembered;
+
+    const BODY: &str = r#"{"model":"m","messages":[{"role":"user","content":"Hi"}]}"#;
+
+    fn contradict(text: &str) -> RequestEdit {
+        RequestEdit::Contradict(text.to_owned())
+    }
+
+    fn made(
+        fields: &[(&'static str, &'static str)],
+        body: Option<&'static str>,
+        edits: &[RequestEdit],
+    ) -> (Option<String>, HeaderMap, Remembered) {
+        let mut headers: HeaderMap = fields
+            .iter()
+            .map(|(name, value)| {
+                (
+                    HeaderName::from_static(name),
+                    HeaderValue::from_static(value),
+                )
+            })
+            .collect();
+        let plan = Plan {
+            request_edits: (0..).zip(edits.iter().cloned()).collect(),
+            ..Plan::default()
+        };
+        let ledger = Remembered::default();
+        let dialect = by_name("openai-chat").expect("a dialect");
+        let mut request = Rewritable {
+            headers: &mut headers,
+            body: body.map(Bytes::from),
+            model: Some(Speaking {
+                target: Target::new("/v1/chat/completions"),
+                ..dialect.into()
+            }),
+            full: None,
+            limit: 100,
+            told: &Told::default(),
+            called: &Called::default(),
+        };
+        let made = apply(&plan, &mut request, &ledger);
+        let made = made
+            .body
+            .map(|body| String::from_utf8(body.to_vec()).expect("UTF-8"));
+        (made, headers, ledger)
+    }
+
+    #[test]
+    fn changes_follow_each_other_and_the_length_follows_them() {
+        let fields = [
+            ("content-length", "57"),
+            ("content-md5", "Q2hlY2sgSW50ZWdyaXR5IQ=="),
+            ("x-other", "kept"),
+        ];
+        let (body, headers, ledger) =
+            made(&fields, Some(BODY), &[contradict("A"), contradict("B")]);
+        let body = body.expect("a new body");
+        assert_eq!(body, BODY.replace("Hi", "Hi\\n\\nA\\n\\nB"));
+        assert_eq!(headers["content-length"], body.len().to_string());
+        assert!(!headers.contains_key("content-md5") && headers["x-other"] == "kept");
+        assert_eq!(*ledger.applied.borrow(), [0, 1]);
+    }
+
+    #[test]
+    fn a_request_without_a_length_gets_none() {
+        let (body, headers, _) = made(&[], Some(BODY), &[contradict("A")]);
+        assert!(body.is_some() && headers.is_empty());
+    }
+
+    #[test]
+    fn one_change_that_cannot_be_made_leaves_the_others() {
+        let pad = RequestEdit::Pad(Padding {
+            tokens: 3,
+            position: Position::End,
+        });
+        let no_user = r#"{"model":"m","messages":[{"role":"system","content":"Hi"}]}"#;
+        let (body, _, ledger) = made(&[], Some(no_user), &[pad, contradict("A")]);
+        assert_eq!(body, Some(no_user.replace("Hi", "Hi\\n\\nA")));
+        assert_eq!(*ledger.applied.borrow(), [1]);
+        let why = "the request has no message of the user's".to_owned();
+        assert_eq!(*ledger.bypassed.borrow(), [(0, why)]);
+    }
+
+    #[test]
+    fn what_cannot_be_changed_says_why_and_stays() {
+        let signed = "AWS4-HMAC-SHA256 Credential=x, Signature=00";
+        for (fields, body, why) in [
+            (
+                &[("authorization", signed)][..],
+                Some(BODY),
+                "the request is signed (AWS Signature Version 4): changed, it would be refused",
+            ),
+            (
+                &[("content-encoding", "gzip")],
+                None,
+                "the request is compressed (gzip), and only plain ones are changed",
+            ),
+            (
+                &[("content-length", "101")],
+                None,
+                "the request (101 bytes) is longer than `inspect_limit` (100 bytes)",
+            ),
+            (
+                &[],
+                None,
+                "the request is longer than `inspect_limit` (100 bytes), or of a kind that is not \
+                 read ahead",
+            ),
+            (
+                &[],
+                Some("[]"),
+                "the request has neither instructions nor a message of the user's to add to",
+            ),
+        ] {
+            let (made, headers, ledger) = made(fields, body, &[contradict("A")]);
+            assert!(made.is_none());
+            assert_eq!(headers.len(), fields.len());
+            ledger.only_bypassed(0, why);
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Answers, read from the bytes of a connection to an upstream.
+//!
+//! One pass finds where a head ends, refuses what is ambiguous in it and notes where its fields are;
+//! names, values and body bytes are then slices of what was read. Pure: bytes in, pieces out, the
+//! same for every way the bytes are cut up.
+
+use std::rc::Rc;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Response, StatusCode, Version};
+use hyper::ext::ReasonPhrase;
+
+use super::body::{BodyFraming, BodyPart};
+use super::head::{FieldSpan, HeadScan, StatusLine};
+use super::shapes::{HeadShape, HeadShapes};
+use super::{FramingError, HeadLimits};
+
+/// The answers on one connection, on which one request at a time is in flight.
+#[derive(Debug)]
+pub struct Answers {
+    limits: HeadLimits,
+    place: AnswerPosition,
+    scan: HeadScan<StatusLine>,
+    shapes: Rc<HeadShapes>,
+    /// The names of the latest head: the next one has mostly the same.
+    latest: Option<Rc<HeadShape>>,
+    may_go_on: bool,
+}
+
+#[derive(Debug)]
+enum AnswerPosition {
+    /// Nothing was asked for.
+    Between,
+    /// Before the end of a head; whether a body may follow.
+    Head {
+        bodiless: bool,
+    },
+    Body(BodyFraming),
+    /// In another protocol.
+    Switched,
+}
+
+/// A head that is complete.
+#[derive(Debug)]
+pub enum ParsedHead {
+    /// An interim answer, 1xx but 101: the final one is still to come.
+    Interim(StatusCode),
+    /// The final answer, or 101.
+    Final(Response<()>),
+}
+
+/// A part of an answer behind its head.
+#[derive(Debug)]
+pub enum AnswerPart {
+    /// Bytes of the body.
+    Data(Bytes),
+    /// The trailers; nothing comes after them.
+    Trailers(HeaderMap),
+    /// The answer is over.
+    End,
+}
+
+impl Answers {
+    /// A connection on which nothing was asked for yet.
+    pub fn new(limits: HeadLimits, shapes: Rc<HeadShapes>) -> Self {
+        Self {
+            limits,
+            place: AnswerPosition::Between,
+            scan: HeadScan::new(),
+            shapes,
+            latest: None,
+            may_go_on: true,
+        }
+    }
+
+    /// A request with this method is about to be sent: the next answer is its.
+    pub fn expect(&mut self, method: &Method) {
+        self.place = AnswerPosition::Head {
+            bodiless: *method == Method::HEAD,
+        };
+    }
+
+    /// Takes the next head out of `buffer`; `None` while bytes of it are missing.
+    pub fn head(&mut self, buffer: &mut BytesMut) -> Result<Option<ParsedHead>, FramingError> {
+        let AnswerPosition::Head { bodiless } = self.place else {
+            return self.nothing(buffer);
+        };
+        let Some((length, head)) = self.scan.advance(buffer, self.limits)? else {
+            return Ok(None);
+        };
+        let line = head.opening.ok_or(FramingError::StatusLine)?;
+        let section = buffer.split_to(length).freeze();
+        let status = StatusCode::from_u16(line.status).map_err(|_| FramingError::StatusLine)?;
+        if line.minor == 0 && head.chunked {
+            return Err(FramingError::TransferEncoding);
+        }
+        if status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS {
+            return Ok(Some(ParsedHead::Interim(status)));
+        }
+        let response = self.response(&section, line, status)?;
+        let body = match status {
+            StatusCode::SWITCHING_PROTOCOLS => {
+                self.place = AnswerPosition::Switched;
+                return Ok(Some(ParsedHead::Final(response)));
+            }
+            StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED => BodyFraming::Length(0),
+            _ if bodiless => BodyFraming::Length(0),
+            _ if head.chunked => BodyFraming::chunked(),
+            _ => head
+                .content_length
+                .map_or(BodyFraming::UntilClose, BodyFraming::Length),
+        };
+        self.may_go_on = !matches!(body, BodyFraming::UntilClose)
+            && keeps_alive(response.headers(), response.version());
+        self.place = AnswerPosition::Body(body);
+        self.end_if_complete();
+        Ok(Some(ParsedHead::Final(response)))
+    }
+
+    /// Takes the next piece behind a head out of `buffer`; `None` while bytes of it are missing.
+    pub fn body(&mut self, buffer: &mut BytesMut) -> Result<Option<AnswerPart>, FramingError> {
+        let AnswerPosition::Body(body) = &mut self.place else {
+            return Ok(Some(AnswerPart::End));
+        };
+        let piece = match body.take(buffer, self.limits)? {
+            None => return Ok(None),
+            Some(BodyPart::Data(bytes)) => {
+                self.end_if_complete();
+                return Ok(Some(AnswerPart::Data(bytes)));
+            }
+            Some(BodyPart::Trailers(section, fields)) => {
+                AnswerPart::Trailers(trailers(&section, &fields)?)
+            }
+            Some(BodyPart::End) => AnswerPart::End,
+        };
+        self.place = AnswerPosition::Between;
+        Ok(Some(piece))
+    }
+
+    /// The connection was closed by a FIN. Whether the answer is over with that: always when nothing
+    /// is missing, and a body that lasts until then.
+    pub fn close(&mut self) -> bool {
+        if let AnswerPosition::Body(BodyFraming::UntilClose) = self.place {
+            self.place = AnswerPosition::Between;
+        }
+        matches!(self.place, AnswerPosition::Between)
+    }
+
+    /// Whether nothing of an answer is still to come.
+    pub fn is_over(&self) -> bool {
+        matches!(self.place, AnswerPosition::Between)
+    }
+
+    /// Whether another request may follow the latest answer on its connection (RFC 9112 §9.3).
+    pub(crate) fn may_go_on(&self) -> bool {
+        self.may_go_on
+    }
+
+    /// Bytes of the body that are still to come, where that is known.
+    pub fn length(&self) -> Option<u64> {
+        match self.place {
+            AnswerPosition::Between => Some(0),
+            AnswerPosition::Body(BodyFraming::Length(left)) => Some(left),
+            AnswerPosition::Body(_) | AnswerPosition::Head { .. } | AnswerPosition::Switched => {
+                None
+            }
+        }
+    }
+
+    fn nothing(&self, buffer: &BytesMut) -> Result<Option<ParsedHead>, FramingError> {
+        match self.place {
+            AnswerPosition::Between if !buffer.is_empty() => Err(FramingError::Unsolicited),
+            _ => Ok(None),
+        }
+    }
+
+    fn end_if_complete(&mut self) {
+        if let AnswerPosition::Body(BodyFraming::Length(0)) = self.place {
+            self.place = AnswerPosition::Between;
+        }
+    }
+
+    fn response(
+        &mut self,
+        section: &Bytes,
+        line: StatusLine,
+        status: StatusCode,
+    ) -> Result<Response<()>, FramingError> {
+        let fields = self.scan.fields();
+        let reason = reason(section, fields);
+        let shape = match self.latest.take() {
+            Some(latest) if latest.fits(section, fields) => latest,
+            _ => self.shapes.shape_of(section, fields)?,
+        };
+        let mut response = Response::new(());
+        *response.status_mut() = status;
+        *response.version_mut() = match line.minor {
+            0 => Version::HTTP_10,
+            _ => Version::HTTP_11,
+        };
+        *response.headers_mut() = shape.filled(section, fields)?;
+        *response.extensions_mut() = shape.spelling().clone();
+        if status.canonical_reason().map(str::as_bytes) != Some(&reason)
+            && let Ok(reason) = ReasonPhrase::try_from(reason)
+        {
+            response.extensions_mut().insert(reason);
+        }
+        self.latest = Some(shape);
+        Ok(response)
+    }
+}
+
+/// What stands behind the status.
+fn reason(section: &Bytes, fields: &[FieldSpan]) -> Bytes {
+    const BEFORE: usize = "HTTP/1.1 200 ".len();
+    let end = fields
+        .first()
+        .map_or(section.len() - 2, |field| field.start())
+        - 2;
+    let blank = section.iter().take_while(|b| matches!(b, b'\r' | b'\n'));
+    let start = (blank.count() + BEFORE).min(end);
+    section.slice(start..end)
+}
+
+fn keeps_alive(headers: &HeaderMap, version: Version) -> bool {
+    let says = |option: &str| {
+        headers.contains_key(CONNECTION)
+            && headers.get_all(CONNECTION).iter().any(|value| {
+                value
+                    .as_bytes()
+                    .split(|b| *b == b',')
+                    .any(|said| said.trim_ascii().eq_ignore_ascii_case(option.as_bytes()))
+            })
+    };
+    if version == Version::HTTP_10 {
+        says("keep-alive")
+    } else {
+        !says("close")
+    }
+}
+
+fn trailers(section: &Bytes, fields: &[FieldSpan]) -> Result<HeaderMap, FramingError> {
+    let mut trailers = HeaderMap::with_capacity(fields.len());
+    for field in fields {
+        let name = HeaderName::from_bytes(field.name(section));
+        let value = HeaderValue::from_maybe_shared(section.slice(field.value(section)));
+        trailers
+            .try_append(
+                name.map_err(|_| FramingError::FieldName)?,
+                value.map_err(|_| FramingError::ControlCharacter)?,
+            )
+            .map_err(|_| FramingError::TooManyFields {
+                limit: trailers.len(),
+            })?;
+    }
+    Ok(trailers)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,288 @@
+//! The checkpoint between the byte stream on which requests come and hyper.
+//!
+//! A [`RequestGuard`] lets through what its tracker passes. In the common case (whole heads in a read)
+//! the bytes go from the socket straight into hyper's buffer and are only looked at; only the beginning
+//! of a head that is not complete yet is held back, so that hyper never sees part of a bad head.
+//!
+//! A refused *request head* cannot be answered on the spot, for earlier requests of the connection
+//! may still be in work. So hyper is given a request of our own in its place (the sentinel), which
+//! the service recognises when its turn comes ([`RequestState::take_rejection`]) and answers.
+//! Everything else that is refused fails the read, with the [`FramingError`] inside.
+
+mod state;
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
+use tokio_util::io::poll_read_buf;
+
+use super::framing::{FramingProgress, Next, RequestPosition, Requests};
+use super::{FramingError, HeadLimits};
+use crate::http1::Rewind;
+
+pub(crate) use self::state::RequestState;
+
+/// How long a connection on which something was refused is still read after its last answer, so
+/// that unread bytes do not turn the close into an RST that overtakes the answer (RFC 9112 §9.6).
+const LINGER: Duration = Duration::from_secs(1);
+
+/// What is read (and thrown away) at a time while lingering.
+const DRAIN_BYTES: usize = 8 * 1024;
+
+/// The agent's side of the proxy: a stream whose incoming HTTP/1.1 requests are checked.
+#[derive(Debug)]
+pub(crate) struct RequestGuard<T> {
+    inner: T,
+    tracker: Requests,
+    state: Rc<RequestState>,
+    /// Bytes read and not yet given on: first `ready` bytes that may go, then a partial head.
+    held: BytesMut,
+    ready: usize,
+    head_timeout: Duration,
+    /// Runs while a head has begun and not ended.
+    head_timer: Option<Pin<Box<Sleep>>>,
+    closing: Closing,
+}
+
+/// How far a shutdown has come.
+#[derive(Debug)]
+enum Closing {
+    Open,
+    Lingering(Pin<Box<Sleep>>),
+    Done,
+}
+
+impl<T> RequestGuard<T> {
+    /// Checks the requests that come on `inner`.
+    ///
+    /// A head that has begun must be complete within `head_timeout`, or it is refused with 408.
+    /// Needs a runtime with a clock.
+    pub(crate) fn new(inner: T, limits: HeadLimits, head_timeout: Duration) -> Self {
+        Self {
+            inner,
+            tracker: Requests::new(limits),
+            state: Rc::default(),
+            held: BytesMut::new(),
+            ready: 0,
+            head_timeout,
+            head_timer: None,
+            closing: Closing::Open,
+        }
+    }
+
+    /// What the service is told.
+    pub(crate) fn state(&self) -> Rc<RequestState> {
+        Rc::clone(&self.state)
+    }
+
+    /// Ends the checking and gives the stream back for the new protocol after an upgrade, with the
+    /// bytes that are held here in front. What hyper has read and not used goes in front of those.
+    pub(crate) fn into_rewind(self) -> Rewind<T> {
+        Rewind::new(self.inner, self.held.freeze())
+    }
+
+    /// Acts on what the tracker said about some bytes; what it did not pass is held.
+    fn note(&mut self, progress: FramingProgress) {
+        self.state.passed(self.tracker.take_names());
+        if let Next::Refused(error) = progress.next {
+            let rest = self.held.split_off(self.ready);
+            if self.tracker.is_head_refused() {
+                let instead = self.state.reject_head(error, &rest);
+                self.held.extend_from_slice(instead.as_bytes());
+                self.ready = self.held.len();
+            } else {
+                self.state.reject_body(error);
+            }
+        }
+        if progress.passed > 0 || self.held.len() == self.ready {
+            self.head_timer = None;
+        }
+    }
+
+    fn check_held(&mut self) {
+        let progress = self.tracker.advance(&self.held);
+        self.ready = progress.passed;
+        self.note(progress);
+    }
+
+    fn release(&mut self, buffer: &mut ReadBuf<'_>) {
+        let length = self.ready.min(buffer.remaining());
+        buffer.put_slice(&self.held[..length]);
+        self.held.advance(length);
+        self.ready -= length;
+        if self.held.is_empty() {
+            // An idle connection keeps no buffer.
+            self.held = BytesMut::new();
+        }
+    }
+
+    /// Parks a read that found nothing: until the next bytes, or until the head is late.
+    fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if self.tracker.position() != RequestPosition::Head || self.held.is_empty() {
+            return Poll::Pending;
+        }
+        let timer = self
+            .head_timer
+            .get_or_insert_with(|| Box::pin(sleep(self.head_timeout)));
+        ready!(timer.as_mut().poll(context));
+        self.tracker.refuse_head(FramingError::HeadTimeout);
+        self.note(FramingProgress {
+            passed: 0,
+            next: Next::Refused(FramingError::HeadTimeout),
+        });
+        Poll::Ready(())
+    }
+}
+
+impl<T: AsyncRead + Unpin> RequestGuard<T> {
+    /// Reads into `buffer` and takes out of it again what may not be passed on yet.
+    fn poll_direct(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.inner).poll_read(context, buffer))?;
+        let new = &buffer.filled()[before..];
+        let read = new.len();
+        if read > 0 {
+            let progress = self.tracker.advance(new);
+            if progress.passed < read {
+                self.held.extend_from_slice(&new[progress.passed..]);
+                buffer.set_filled(before + progress.passed);
+            }
+            self.note(progress);
+        }
+        Poll::Ready(Ok(read))
+    }
+
+    /// Reads behind what is held.
+    fn poll_held(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let read = ready!(poll_read_buf(
+            Pin::new(&mut self.inner),
+            context,
+            &mut self.held
+        ))?;
+        if read > 0 {
+            self.check_held();
+        }
+        Poll::Ready(Ok(read))
+    }
+
+    /// Reads until the stream ends, an error or the end of [`LINGER`], and throws it away.
+    fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        loop {
+            match &mut self.closing {
+                Closing::Open => self.closing = Closing::Lingering(Box::pin(sleep(LINGER))),
+                Closing::Done => return Poll::Ready(()),
+                Closing::Lingering(timer) => {
+                    let late = timer.as_mut().poll(context).is_ready();
+                    let mut scratch = [0; DRAIN_BYTES];
+                    let mut scratch = ReadBuf::new(&mut scratch);
+                    let read = Pin::new(&mut self.inner).poll_read(context, &mut scratch);
+                    let over = match read {
+                        Poll::Pending if !late => return Poll::Pending,
+                        Poll::Pending | Poll::Ready(Err(_)) => true,
+                        Poll::Ready(Ok(())) => late || scratch.filled().is_empty(),
+                    };
+                    if over {
+                        self.closing = Closing::Done;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for RequestGuard<T> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buffer.filled().len();
+        loop {
+            if this.ready > 0 {
+                this.release(buffer);
+                return Poll::Ready(Ok(()));
+            }
+            if let Some(error) = this.state.body_error() {
+                return Poll::Ready(Err(error.into_io()));
+            }
+            let read = match this.tracker.position() {
+                RequestPosition::Refused => return Poll::Pending,
+                RequestPosition::Undecided => match this.state.decision(context) {
+                    Some(granted) => {
+                        if granted {
+                            this.tracker.upgraded();
+                        } else {
+                            this.tracker.not_upgraded();
+                        }
+                        this.check_held();
+                        continue;
+                    }
+                    // One read at most: it tells whether the peer is still there.
+                    None if !this.held.is_empty() => return Poll::Pending,
+                    None => poll_read_buf(Pin::new(&mut this.inner), context, &mut this.held),
+                },
+                _ if this.held.is_empty() => this.poll_direct(context, buffer),
+                _ => this.poll_held(context),
+            };
+            match read {
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Ready(Ok(read)) if read == 0 || buffer.filled().len() > before => {
+                    return Poll::Ready(Ok(()));
+                }
+                Poll::Ready(Ok(_)) => {}
+                Poll::Pending => ready!(this.poll_late(context)),
+            }
+        }
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for RequestGuard<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if let Closing::Open = this.closing {
+            ready!(Pin::new(&mut this.inner).poll_shutdown(context))?;
+        }
+        if this.tracker.position() == RequestPosition::Refused {
+            ready!(this.poll_linger(context));
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,314 @@
+//! The TCP connection as the rest of the proxy sees it.
+//!
+//! A [`Socket`] is the socket; its [`Control`] stays within reach when the socket itself has
+//! disappeared below TLS and an HTTP codec. Through it a fault becomes real (a reset is an RST, with
+//! no farewell before it) and an idle connection can be ended from outside.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// How long an agent is silent before the system asks whether it is still there.
+const SILENT_FOR: Duration = Duration::from_mins(2);
+
+/// A TCP connection, counted and under control.
+///
+/// Bytes go straight to and from the socket; nothing is buffered here.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    stream: TcpStream,
+    control: Rc<Control>,
+}
+
+impl Socket {
+    /// Takes over a connected socket, switches Nagle's algorithm off and has the system find out
+    /// whether an agent that is silent is still there.
+    ///
+    /// Fails when the socket is already gone (its addresses cannot be read).
+    pub(crate) fn new(stream: TcpStream) -> io::Result<Self> {
+        stream.set_nodelay(true)?;
+        // An exchange may wait for its upstream for as long as that takes, but for nobody.
+        SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(SILENT_FOR))?;
+        let control = Rc::new(Control {
+            peer: stream.peer_addr()?,
+            local: stream.local_addr()?,
+            received: Cell::new(0),
+            sent: Cell::new(0),
+            resetting: Cell::new(false),
+            aborted: Cell::new(false),
+            idle: Cell::new(false),
+            waits: Cell::new(0),
+            reader: RefCell::new(None),
+            writer: RefCell::new(None),
+        });
+        Ok(Self { stream, control })
+    }
+
+    /// What stays within reach of this connection.
+    pub(crate) fn control(&self) -> Rc<Control> {
+        Rc::clone(&self.control)
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        // Linger zero turns the close that follows into an RST and discards what the kernel holds.
+        if self.control.resetting.get()
+            && let Err(error) = self.stream.set_zero_linger()
+        {
+            tracing::debug!(peer = %self.control.peer, %error, "the socket is gone before its reset");
+        }
+    }
+}
+
+/// One connection's switches and counters, shared by whoever serves it.
+pub(crate) struct Control {
+    peer: SocketAddr,
+    local: SocketAddr,
+    received: Cell<u64>,
+    sent: Cell<u64>,
+    resetting: Cell<bool>,
+    aborted: Cell<bool>,
+    idle: Cell<bool>,
+    /// Exchanges that wait for others than the agent.
+    waits: Cell<usize>,
+    /// Parked by the last read and write that had to wait, so that an abort can wake them.
+    reader: RefCell<Option<Waker>>,
+    writer: RefCell<Option<Waker>>,
+}
+
+impl Control {
+    /// Makes the end of this connection an RST.
+    ///
+    /// From now on writes are swallowed (they report success) and a shutdown does nothing, so
+    /// neither HTTP bytes nor a TLS `close_notify` leave any more; the RST itself goes out when the
+    /// connection is dropped. Bytes the kernel has not delivered by then are lost with it.
+    pub(crate) fn reset_on_close(&self) {
+        self.resetting.set(true);
+        wake(&self.writer);
+    }
+
+    /// Whether [`Self::reset_on_close`] was called.
+    pub(crate) fn is_resetting(&self) -> bool {
+        self.resetting.get()
+    }
+
+    /// Ends the connection from outside: reads and writes fail with
+    /// [`io::ErrorKind::ConnectionAborted`], those that wait now included.
+    ///
+    /// Whoever serves the connection then drops it, which closes it; with
+    /// [`Self::reset_on_close`] before, by an RST.
+    pub(crate) fn abort(&self) {
+        self.aborted.set(true);
+        wake(&self.reader);
+        wake(&self.writer);
+    }
+
+    /// Ends a connection on which nothing has come or gone for too long, as [`Self::abort`] does.
+    pub(crate) fn abort_idle(&self) {
+        self.idle.set(true);
+        self.abort();
+    }
+
+    /// Whether [`Self::abort_idle`] was called.
+    pub(crate) fn was_idle(&self) -> bool {
+        self.idle.get()
+    }
+
+    /// Whether an exchange waits for somebody else than the agent: however long that takes, it is not
+    /// the agent that is silent.
+    pub(crate) fn waits_for_others(&self) -> bool {
+        self.waits.get() > 0
+    }
+
+    /// This end.
+    pub(crate) fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Bytes read from the socket so far.
+    pub(crate) fn received(&self) -> u64 {
+        self.received.get()
+    }
+
+    /// Bytes handed to the socket so far; swallowed ones do not count.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.get()
+    }
+
+    fn check(&self) -> io::Result<()> {
+        if self.aborted.get() {
+            return Err(io::Error::new(io::ErrorKind::ConnectionAborted, Aborted));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Control")
+            .field("peer", &self.peer)
+            .field("local", &self.local)
+            .field("received", &self.received.get())
+            .field("sent", &self.sent.get())
+            .field("resetting", &self.resetting.get())
+            .field("aborted", &self.aborted.get())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whom an exchange waits for, as its connection knows it; at first for others than the agent.
+#[derive(Debug)]
+pub(crate) struct Waits {
+    control: Rc<Control>,
+    for_agent: Cell<bool>,
+}
+
+impl Waits {
+    /// Of an exchange that begins on this connection.
+    pub(crate) fn on(control: &Rc<Control>) -> Self {
+        control.waits.set(control.waits.get() + 1);
+        Self {
+            control: Rc::clone(control),
+            for_agent: Cell::new(false),
+        }
+    }
+
+    /// From now on it waits for the agent to send or to take something; false: for others.
+    pub(crate) fn for_agent(&self, for_agent: bool) {
+        let waits = &self.control.waits;
+        match (self.for_agent.replace(for_agent), for_agent) {
+            (false, true) => waits.set(waits.get() - 1),
+            (true, false) => waits.set(waits.get() + 1),
+            _ => {}
+        }
+    }
+
+    /// Whether the connection was ended because nothing came or went.
+    pub(crate) fn in_vain(&self) -> bool {
+        self.control.was_idle()
+    }
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.for_agent(true);
+    }
+}
+
+/// The connection was ended by [`Control::abort`].
+#[derive(Debug, thiserror::Error)]
+#[error("the connection was ended from within the proxy")]
+pub(crate) struct Aborted;
+
+fn wake(parked: &RefCell<Option<Waker>>) {
+    // Taken out first: a waker may run code that comes back here.
+    let waker = parked.borrow_mut().take();
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+fn park(parked: &RefCell<Option<Waker>>, context: &Context<'_>) {
+    let mut parked = parked.borrow_mut();
+    match &mut *parked {
+        Some(waker) => waker.clone_from(context.waker()),
+        none => *none = Some(context.waker().clone()),
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.control.check()?;
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let control = &self.control;
+        match &read {
+            Poll::Pending => park(&control.reader, context),
+            Poll::Ready(_) => {
+                let new = buffer.filled().len() - before;
+                control.received.set(control.received.get() + new as u64);
+            }
+        }
+        read
+    }
+}
+
+impl Socket {
+    fn poll_write_with(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        length: usize,
+        write: impl FnOnce(Pin<&mut TcpStream>, &mut Context<'_>) -> Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        this.control.check()?;
+        if this.control.resetting.get() {
+            return Poll::Ready(Ok(length));
+        }
+        let written = write(Pin::new(&mut this.stream), context);
+        match &written {
+            Poll::Pending => park(&this.control.writer, context),
+            Poll::Ready(Ok(n)) => this.control.sent.set(this.control.sent.get() + *n as u64),
+            Poll::Ready(Err(_)) => {}
+        }
+        written
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_with(context, bytes.len(), |stream, cx| {
+            stream.poll_write(cx, bytes)
+        })
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let length = slices.iter().map(|slice| slice.len()).sum();
+        self.poll_write_with(context, length, |stream, cx| {
+            stream.poll_write_vectored(cx, slices)
+        })
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.control.resetting.get() {
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.control.resetting.get() {
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,352 @@
+//! HTTP on a connection from an agent: find out which version it speaks, then serve its exchanges.
+
+use std::future::ready;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::Waker;
+use std::time::Duration;
+
+use http::{Method, Request, Response, StatusCode, Uri, Version};
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
+
+use super::connect;
+use super::listener::Accepted;
+use crate::abort::Abort;
+use crate::body::agent::AgentSide;
+use crate::exchange;
+use crate::exchange::connection::{Connection, Ingress, Io, Stage};
+use crate::exchange::observed::Observed;
+use crate::exchange::reply::{Answering, refuse};
+use crate::exchange::worker::Worker;
+use crate::http1::guard::RequestGuard;
+use crate::http1::sniff::{FirstBytes, Sniff, sniff};
+use crate::http1::{Control, FramingError, HeadLimits, Rewind, Socket};
+use crate::problem::Problem;
+
+/// What a lingering close reads and throws away, so that the last answer is not lost to a reset.
+const LINGER_BYTES: usize = 256 << 10;
+const LINGER_TIME: Duration = Duration::from_secs(2);
+
+/// Serves a connection that a listener accepted.
+pub(super) async fn serve(worker: Rc<Worker>, accepted: Accepted) {
+    let Accepted {
+        stream,
+        role,
+        permit,
+    } = accepted;
+    let stream = match TcpStream::from_std(stream) {
+        Ok(stream) => stream,
+        Err(error) => return tracing::warn!(%error, "cannot serve a connection"),
+    };
+    // An error: it is gone between the accept and now.
+    let Ok(socket) = Socket::new(stream) else {
+        return;
+    };
+    let control = socket.control();
+    let _slot = worker.slot(&control, permit);
+    let sniffed = sniffed(Rc::clone(&worker), socket, Ingress::Listener(role));
+    run(Stage::work(sniffed), worker, control).await;
+}
+
+/// Looks at the first bytes: HTTP/1 or HTTP/2.
+async fn sniffed(worker: Rc<Worker>, socket: Socket, ingress: Ingress) -> Option<Stage> {
+    let patience = worker.engine.compiled().config.limits.idle_timeout;
+    let sniffed = tokio::select! {
+        sniffed = sniff(socket, patience) => sniffed,
+        () = worker.draining.cancelled() => return None,
+    };
+    match sniffed {
+        Ok((FirstBytes::Seen(Sniff::H2Preface), io)) => Some(Stage::Http2(Box::new(io), ingress)),
+        // The guard rejects what is no HTTP, in HTTP.
+        Ok((FirstBytes::Seen(_), io)) => Some(Stage::Http1(Box::new(io), ingress)),
+        Ok((FirstBytes::Silence | FirstBytes::Closed, _)) | Err(_) => None,
+    }
+}
+
+/// Goes through this stage of a connection and all that follow.
+async fn run(stage: Stage, worker: Rc<Worker>, control: Rc<Control>) {
+    let mut next = Some(stage);
+    while let Some(stage) = next {
+        let (worker, control) = (Rc::clone(&worker), Rc::clone(&control));
+        let work: Pin<Box<dyn Future<Output = Option<Stage>>>> = match stage {
+            Stage::Http1(io, ingress) => Box::pin(serve_h1(worker, io, control, ingress)),
+            Stage::Http2(io, ingress) => Box::pin(serve_h2(worker, io, control, ingress)),
+            Stage::Work(work) => work,
+        };
+        next = work.await;
+    }
+}
+
+/// Serves HTTP/1 on `io` until it ends or is taken over.
+async fn serve_h1(
+    worker: Rc<Worker>,
+    io: Io,
+    control: Rc<Control>,
+    ingress: Ingress,
+) -> Option<Stage> {
+    let compiled = worker.engine.compiled();
+    let limits = &compiled.config.limits;
+    let heads = HeadLimits {
+        header_bytes: limits.header_bytes,
+        header_count: limits.header_count,
+    };
+    let io = RequestGuard::new(io, heads, limits.header_timeout);
+    let guard = io.state();
+    let (agent, io) = AgentSide::http1(Rc::clone(&control), TokioIo::new(io));
+    let connection = Connection::new(&worker, &control, ingress, Some(guard), agent);
+    let mut served = hyper::server::conn::http1::Builder::new()
+        .auto_date_header(false)
+        .timer(TokioTimer::new())
+        .header_read_timeout(None)
+        // The guard has judged every head before hyper sees it; hyper's own bounds only have to
+        // be wider, so that its answer is never the one the agent gets.
+        .max_headers(limits.header_count + 8)
+        .max_buf_size((limits.header_bytes + 4096).max(512 << 10))
+        .serve_connection(io, AgentService(Rc::clone(&connection)));
+    let result = {
+        let mut draining = pin!(worker.draining.cancelled());
+        let mut shuts_down = false;
+        // Who is woken when the worker drains: whoever is that already need not ask again.
+        let mut listens: Option<Waker> = None;
+        std::future::poll_fn(|cx| {
+            let waker = cx.waker();
+            let asks = worker.draining.is_cancelled()
+                || !listens.as_ref().is_some_and(|own| own.will_wake(waker));
+            if !shuts_down && asks {
+                if draining.as_mut().poll(cx).is_ready() {
+                    shuts_down = true;
+                    Pin::new(&mut served).graceful_shutdown();
+                }
+                listens = Some(waker.clone());
+            }
+            let polled = served.poll_without_shutdown(cx);
+            // Asked last: what the connection carries may be what it read just now.
+            if polled.is_pending() && connection.carried.poll_over(cx).is_ready() {
+                Pin::new(&mut served).graceful_shutdown();
+                return served.poll_without_shutdown(cx);
+            }
+            polled
+        })
+        .await
+    };
+    let takeover = connection.takeover.borrow_mut().take();
+    let parts = served.into_parts();
+    let io = parts.io.into_inner().into_inner();
+    match (result, takeover) {
+        (Ok(()), Some(takeover)) => {
+            let io = Rewind::new(io.into_rewind(), parts.read_buf);
+            Some(takeover(Box::new(io)))
+        }
+        _ => Some(Stage::last(close(io, control, worker.draining.clone()))),
+    }
+}
+
+/// Serves HTTP/2 on `io` until it ends.
+async fn serve_h2(
+    worker: Rc<Worker>,
+    io: Io,
+    control: Rc<Control>,
+    ingress: Ingress,
+) -> Option<Stage> {
+    let compiled = worker.engine.compiled();
+    let connection = Connection::new(&worker, &control, ingress, None, AgentSide::Http2);
+    // h2 refuses what is beyond its bound with a bare 431; what is between is told why.
+    let header_bytes = compiled.config.limits.header_bytes.saturating_mul(4);
+    let header_bytes = u32::try_from(header_bytes).unwrap_or(u32::MAX);
+    let mut served = pin!(
+        hyper::server::conn::http2::Builder::new(LocalExecutor)
+            .timer(TokioTimer::new())
+            .auto_date_header(false)
+            .max_header_list_size(header_bytes)
+            .max_concurrent_streams(1024)
+            .initial_stream_window_size(1 << 20)
+            .initial_connection_window_size(4 << 20)
+            .serve_connection(TokioIo::new(io), AgentService(Rc::clone(&connection)))
+    );
+    let over = std::future::poll_fn(|cx| connection.carried.poll_over(cx));
+    // In this order: what the connection carries may be what it read just now.
+    let ended = tokio::select! {
+        biased;
+        ended = served.as_mut() => ended,
+        () = async { tokio::select! { () = worker.draining.cancelled() => {}, () = over => {} } } => {
+            served.as_mut().graceful_shutdown();
+            served.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "an HTTP/2 connection ended");
+    }
+    None
+}
+
+/// Ends a connection in order: what was written arrives even if the agent has sent more than was
+/// read. Closing with unread bytes would reset the connection and take the answer with it.
+async fn close<I>(mut io: I, control: Rc<Control>, draining: CancellationToken)
+where
+    I: AsyncRead + AsyncWrite + Unpin,
+{
+    if control.is_resetting() {
+        return;
+    }
+    if io.shutdown().await.is_err() {
+        return;
+    }
+    let mut left = LINGER_BYTES;
+    // Not on the stack: it would be part of every connection's future from the beginning.
+    let mut scratch = vec![0; 4096];
+    let drain = async {
+        while left > 0 {
+            match io.read(&mut scratch).await {
+                Ok(0) | Err(_) => break,
+                Ok(read) => left = left.saturating_sub(read),
+            }
+        }
+    };
+    tokio::select! {
+        () = drain => {}
+        // Past the limit the connection is dropped, which is all that is left to do.
+        () = tokio::time::sleep(LINGER_TIME) => {}
+        () = draining.cancelled() => {}
+    }
+}
+
+/// The service behind every connection.
+struct AgentService(Rc<Connection>);
+
+impl hyper::service::Service<Request<Incoming>> for AgentService {
+    type Response = Response<Observed>;
+    type Error = Abort;
+    type Future = Answering;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let connection = &self.0;
+        connection.begins();
+        if let Some((problem, method, uri)) = rejected(connection, &request) {
+            let refusal = refuse(connection, &problem, &method, &uri);
+            return Box::pin(ready(Ok(refusal)));
+        }
+        if request.method() == Method::CONNECT {
+            return Box::pin(tunnelled(Rc::clone(connection), request));
+        }
+        // What the guard is told about: behind such a request may come anything.
+        let upgrades = request.version() == Version::HTTP_11
+            && request.headers().contains_key(http::header::UPGRADE);
+        let served = exchange::serve(connection, request);
+        if !upgrades {
+            return served;
+        }
+        let connection = Rc::clone(connection);
+        Box::pin(async move {
+            let answer = served.await?;
+            protocol_changed(&connection, answer.status());
+            Ok(answer)
+        })
+    }
+}
+
+/// Answers a CONNECT. After a 200 what comes through it is the next stage: of the connection, or of one
+/// stream on HTTP/2.
+async fn tunnelled(
+    connection: Rc<Connection>,
+    mut request: Request<Incoming>,
+) -> Result<Response<Observed>, Abort> {
+    let upgrade = connection.is_h2().then(|| hyper::upgrade::on(&mut request));
+    let (answer, takeover) = connect::serve(&connection, &request).await?;
+    match (takeover, upgrade) {
+        (Some(takeover), Some(upgrade)) => {
+            let (worker, control) = (
+                Rc::clone(&connection.worker),
+                Rc::clone(&connection.control),
+            );
+            tokio::task::spawn_local(async move {
+                match upgrade.await {
+                    Ok(io) => run(takeover(Box::new(TokioIo::new(io))), worker, control).await,
+                    Err(error) => tracing::debug!(%error, "a CONNECT stream ended early"),
+                }
+            });
+        }
+        (takeover, _) => *connection.takeover.borrow_mut() = takeover,
+    }
+    protocol_changed(&connection, answer.status());
+    Ok(answer)
+}
+
+fn protocol_changed(connection: &Connection, status: StatusCode) {
+    let Some(guard) = &connection.guard else {
+        return;
+    };
+    if status == StatusCode::SWITCHING_PROTOCOLS || connection.takeover.borrow().is_some() {
+        guard.upgrade_granted();
+    } else {
+        guard.upgrade_refused();
+    }
+}
+
+/// The kind and the title of the problem of a head beyond its bounds.
+const HEAD_TOO_LARGE: (&str, &str) = ("head-too-large", "Request head too large");
+
+/// The answer to a request that stands for a head which was rejected, and what that asked for.
+fn rejected(
+    connection: &Connection,
+    request: &Request<Incoming>,
+) -> Option<(Problem, Method, Uri)> {
+    let Some(guard) = &connection.guard else {
+        let problem = head_too_large(connection, request)?;
+        return Some((problem, request.method().clone(), request.uri().clone()));
+    };
+    let rejection = guard.take_rejection(request.uri().path())?;
+    let (method, uri) = rejection.asked.unwrap_or_default();
+    let (slug, title) = match rejection.status {
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => HEAD_TOO_LARGE,
+        StatusCode::REQUEST_TIMEOUT => ("head-timeout", "Request head too slow"),
+        _ => ("bad-framing", "Bad request framing"),
+    };
+    let problem = Problem::new(rejection.status, slug, title, rejection.reason.to_string());
+    Some((problem, method, uri))
+}
+
+/// On HTTP/2, whose heads no guard has read.
+fn head_too_large(connection: &Connection, request: &Request<Incoming>) -> Option<Problem> {
+    let limits = &connection.worker.engine.compiled().config.limits;
+    let (count, bytes) = (limits.header_count, limits.header_bytes);
+    let reason = if request.headers().len() > count {
+        FramingError::TooManyFields { limit: count }
+    } else if header_list_size(request) > bytes {
+        FramingError::HeadTooLarge { limit: bytes }
+    } else {
+        return None;
+    };
+    let (slug, title) = HEAD_TOO_LARGE;
+    let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+    Some(Problem::new(status, slug, title, reason.to_string()))
+}
+
+/// The size of a head as HTTP/2 counts it: names, values and 32 bytes a field (RFC 9113 §6.5.2).
+fn header_list_size(request: &Request<Incoming>) -> usize {
+    let fields = request.headers().iter();
+    let fields = fields.map(|(name, value)| name.as_str().len() + value.len() + 32);
+    let target = request
+        .uri()
+        .path_and_query()
+        .map_or(0, |path| path.as_str().len());
+    fields.sum::<usize>() + target
+}
+
+/// Runs hyper's own tasks on this worker's thread.
+#[derive(Clone, Copy, Debug)]
+struct LocalExecutor;
+
+impl<F> hyper::rt::Executor<F> for LocalExecutor
+where
+    F: Future + 'static,
+{
+    fn execute(&self, task: F) {
+        tokio::task::spawn_local(async move {
+            task.await;
+        });
+    }
+}

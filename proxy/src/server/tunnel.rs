@@ -1,0 +1,345 @@
+//! What comes through a CONNECT after its 200: TLS to intercept, plain HTTP to serve, or bytes.
+//!
+//! An excluded host's bytes are passed on untouched. Otherwise the first bytes decide: a `ClientHello`
+//! is intercepted, HTTP of any method is served, everything else is tunnelled, and so is an upstream
+//! that speaks first. The SETTINGS with which an HTTP/2 server may greet are no such speech.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use http::{HeaderMap, Method};
+use squall_journal::record::Outcome;
+use squall_profiles::activation::Snapshot;
+use squall_profiles::facts::{CanonicalUrl, Facts, Kind};
+use squall_profiles::fault::TlsFailure;
+use squall_profiles::plan::VerdictIndex;
+use tokio::io::AsyncReadExt;
+use tokio_rustls::server::TlsStream;
+
+use crate::exchange::connection::{ByteStream, Ingress, Io, Stage, Tunnel};
+use crate::exchange::log::ExchangeLog;
+use crate::exchange::worker::Worker;
+use crate::exchange::{forward, splice};
+use crate::faults::Ledger;
+use crate::http1::sniff::{Sniff, classify};
+use crate::http1::{Control, Rewind};
+use crate::tape::Playing;
+use crate::tls::{self, Alpn, ClientHello, Flaw, HandshakeError, PendingHandshake};
+use crate::upstream::{Dialled, Origin, Scheme};
+
+/// A CONNECT right after its 200.
+pub(super) struct Opening {
+    /// Nothing was dialled yet where a tape answers.
+    pub(super) tunnel: Tunnel,
+    pub(super) tls_failure: Option<(VerdictIndex, TlsFailure)>,
+    pub(super) intercepted: bool,
+    /// What answers in the scope.
+    pub(super) tape: Option<Arc<Playing>>,
+    /// In force at the CONNECT.
+    pub(super) rules: Snapshot,
+    /// Dropped unrecorded when the tunnel is intercepted: its exchanges speak for it.
+    pub(super) log: Rc<ExchangeLog>,
+}
+
+impl Opening {
+    /// The connection's life from here on.
+    pub(super) fn stage(
+        self: Box<Self>,
+        worker: Rc<Worker>,
+        io: Io,
+        control: Rc<Control>,
+    ) -> Stage {
+        // Of a tunnel both sides are to be heard of.
+        self.log.waits_for_agent(true);
+        Stage::work(self.run(worker, io, control))
+    }
+
+    async fn run(
+        mut self: Box<Self>,
+        worker: Rc<Worker>,
+        io: Io,
+        control: Rc<Control>,
+    ) -> Option<Stage> {
+        if !self.intercepted && self.tls_failure.is_none() {
+            return Some(self.passing_on(worker, io, control));
+        }
+        let Some((first, io)) = self.first_bytes(io).await else {
+            self.log.forget();
+            return None;
+        };
+        if self.tls_failure.is_some() && first != Sniff::Tls {
+            self.bypass_tls_failure();
+        }
+        match first {
+            Sniff::Tls => Some(Stage::work(self.intercept(worker, io, control))),
+            Sniff::Http1 | Sniff::H2Preface if self.intercepted => {
+                Some(self.serve_clear(&worker, io, first).await)
+            }
+            _ => Some(self.passing_on(worker, io, control)),
+        }
+    }
+
+    /// Waits for the agent's first bytes, or for an upstream that speaks first.
+    async fn first_bytes(&self, mut io: Io) -> Option<(Sniff, Rewind<Io>)> {
+        let mut seen = BytesMut::with_capacity(1024);
+        let dialled = self.tunnel.dialled.take();
+        let first = loop {
+            let read = tokio::select! {
+                read = io.read_buf(&mut seen) => read,
+                () = spoken(dialled.as_ref()) => break Sniff::Other,
+            };
+            match (read.ok()?, classify(&seen)) {
+                (0, _) if seen.is_empty() => return None,
+                (0, _) => break Sniff::Other,
+                (_, Sniff::NeedMore) => {}
+                (_, first) => break first,
+            }
+        };
+        self.tunnel.dialled.set(dialled);
+        Some((first, Rewind::new(io, seen.freeze())))
+    }
+
+    /// Answers the agent's handshake in the upstream's name.
+    async fn intercept(
+        mut self: Box<Self>,
+        worker: Rc<Worker>,
+        io: Rewind<Io>,
+        control: Rc<Control>,
+    ) -> Option<Stage> {
+        let patience = worker.engine.compiled().config.limits.header_timeout;
+        let late = |what: &str| format!("{what} took longer than {patience:?}");
+        let started = match tokio::time::timeout(patience, tls::accept(io)).await {
+            Ok(Ok(started)) => started,
+            Ok(Err(error)) => return self.gone(error.to_string()),
+            Err(_) => return self.gone(late("the ClientHello")),
+        };
+        let hello = started.hello();
+        let asked = hello.server_name.clone();
+        let name = asked.unwrap_or_else(|| self.tunnel.origin.host().to_owned());
+        if let Some((verdict, failure)) = self.tls_failure.take() {
+            self.log.applied(verdict);
+            fail(&worker, started, &name, failure).await;
+            self.log.end(Outcome::Injected, None);
+            return None;
+        }
+        if !speaks_http(hello) {
+            return Some(self.passing_on(worker, started.into_untouched(), control));
+        }
+        let origin = self.tunnel.origin.clone().with_server_name(&name);
+        let alpn = self.agree_on(&worker, &origin, hello).await;
+        let config = match worker.engine.leaves.config(&name, alpn) {
+            Ok(config) => config,
+            Err(error) => return self.gone(error.to_string()),
+        };
+        match tokio::time::timeout(patience, started.finish(config)).await {
+            Ok(Ok(stream)) => Some((*self).serve_intercepted(origin, stream)),
+            Ok(Err(error)) => self.not_trusted(&name, &error),
+            Err(_) => self.gone(late("the TLS handshake")),
+        }
+    }
+
+    /// What may be offered to the agent: never more than the upstream speaks. An agent that does
+    /// not offer HTTP/2 leaves nothing to find out; the upstream's own handshake then waits for the
+    /// first request.
+    async fn agree_on(&self, worker: &Worker, origin: &Origin, hello: &ClientHello) -> Alpn {
+        if !hello.offers_http2() {
+            return Alpn::Http1;
+        }
+        if let Some(tape) = &self.tape {
+            return if tape.speaks_http2(&origin.authority()) {
+                Alpn::H2
+            } else {
+                Alpn::Http1
+            };
+        }
+        let learned = worker
+            .upstreams
+            .learn_alpn(origin, self.tunnel.dialled.take(), Alpn::H2)
+            .await;
+        // On an error the agent gets its 502 as an answer to its request, in its own version.
+        learned.unwrap_or(Alpn::H2)
+    }
+
+    fn serve_intercepted(self, origin: Origin, stream: TlsStream<Rewind<Rewind<Io>>>) -> Stage {
+        self.log.forget();
+        let alpn = Alpn::agreed(stream.get_ref().1.alpn_protocol());
+        let tunnel = Tunnel {
+            origin,
+            ..self.tunnel
+        };
+        let ingress = Ingress::Tunnel(Rc::new(tunnel));
+        match alpn {
+            Alpn::H2 => Stage::Http2(Box::new(stream), ingress),
+            Alpn::Http1 => Stage::Http1(Box::new(stream), ingress),
+        }
+    }
+
+    /// Serves HTTP that comes through the CONNECT in the clear.
+    async fn serve_clear(self: Box<Self>, worker: &Worker, io: Rewind<Io>, first: Sniff) -> Stage {
+        let origin = self.tunnel.origin.clone().with_scheme(Scheme::Http);
+        if let Some(dialled) = self.tunnel.dialled.take()
+            && let Err(error) = worker.upstreams.keep(&origin, dialled).await
+        {
+            tracing::debug!(%error, "a dialled connection was gone before its first request");
+        }
+        self.log.forget();
+        let ingress = Ingress::Tunnel(Rc::new(Tunnel {
+            authority: origin.authority(),
+            origin,
+            ..self.tunnel
+        }));
+        match first {
+            Sniff::H2Preface => Stage::Http2(Box::new(io), ingress),
+            _ => Stage::Http1(Box::new(io), ingress),
+        }
+    }
+
+    /// Passes bytes both ways, untouched.
+    fn passing_on(
+        self: Box<Self>,
+        worker: Rc<Worker>,
+        io: impl ByteStream + 'static,
+        control: Rc<Control>,
+    ) -> Stage {
+        Stage::last(async move {
+            self.log.answered(http::StatusCode::OK);
+            self.bypass_rules(&worker);
+            let dialled = self.tunnel.dialled.take();
+            if let Some(tape) = self.tape.as_ref().filter(|_| dialled.is_none()) {
+                if tape.never_dials() {
+                    tape.refuses();
+                    let why = "what came through the tunnel is no HTTP, so no tape answers it, and \
+                               nothing is dialled";
+                    return self.log.end(Outcome::Denied, Some(why.to_owned()));
+                }
+                tape.dials();
+            }
+            let dialled = match dialled {
+                Some(dialled) => Ok(dialled),
+                None => worker.upstreams.connect_tcp(&self.tunnel.origin).await,
+            };
+            match dialled {
+                Ok(dialled) => {
+                    splice::both_ways(io, dialled.into_stream(), &control, &self.log).await;
+                }
+                Err(error) => forward::note(&error, &worker.engine.metrics, &self.log),
+            }
+        })
+    }
+
+    /// Says of the rules that would touch what passes that they cannot.
+    fn bypass_rules(&self, worker: &Worker) {
+        if self.rules.is_empty() {
+            return;
+        }
+        let url = CanonicalUrl::new("https", &self.tunnel.origin.authority(), "/");
+        let compiled = worker.engine.compiled();
+        let tools = compiled.tools_at(&url, self.rules.rules());
+        let none = HeaderMap::new();
+        let facts = facts(&tools, &url, &none);
+        let why = "the connection is tunnelled: what passes through it is not touched";
+        self.log.found_more(self.rules.bypass_tunnel(&facts, why));
+    }
+
+    /// The agent ended, or never began, what it had come for.
+    fn gone(&self, why: String) -> Option<Stage> {
+        self.log.end(Outcome::ClientGone, Some(why));
+        None
+    }
+
+    fn bypass_tls_failure(&mut self) {
+        if let Some((verdict, _)) = self.tls_failure.take() {
+            self.log
+                .bypassed(verdict, "no TLS handshake came through the CONNECT".into());
+        }
+    }
+
+    /// The agent does not trust us: the one failure whose cure is on its side.
+    fn not_trusted(&self, host: &str, error: &HandshakeError) -> Option<Stage> {
+        if !matches!(error, HandshakeError::CertificateRejected { .. }) {
+            return self.gone(error.to_string());
+        }
+        let advice = advice(host);
+        tracing::warn!("{advice}");
+        self.log.end(Outcome::ClientRejectedCa, Some(advice));
+        None
+    }
+}
+
+/// A CONNECT, or what passes through it unread, as rules see it.
+pub(super) fn facts<'a>(
+    tools: &'a [String],
+    url: &'a CanonicalUrl,
+    headers: &'a HeaderMap,
+) -> Facts<'a> {
+    Facts {
+        kind: Kind::Other,
+        dialect: None,
+        tools,
+        mcp_tool_call: false,
+        mcp_tool_list: false,
+        may_be_mcp: false,
+        method: &Method::CONNECT,
+        url,
+        headers,
+        model: None,
+        stream: None,
+        results: None,
+        body: None,
+    }
+}
+
+/// Whether what the agent offers can be HTTP; without ALPN it nearly always is.
+fn speaks_http(hello: &ClientHello) -> bool {
+    hello.alpn.is_empty()
+        || hello
+            .alpn
+            .iter()
+            .any(|id| id == b"h2" || id.starts_with(b"http/1"))
+}
+
+/// Fails a handshake as a rule says.
+async fn fail(
+    worker: &Worker,
+    started: PendingHandshake<Rewind<Io>>,
+    host: &str,
+    failure: TlsFailure,
+) {
+    let flaw = match failure {
+        TlsFailure::Expired => Flaw::Expired,
+        TlsFailure::WrongHost => Flaw::WrongHost,
+        TlsFailure::Untrusted => Flaw::Untrusted,
+        TlsFailure::Handshake => {
+            if let Err(error) = started.fail().await {
+                tracing::debug!(%error, "the agent was gone before its handshake was failed");
+            }
+            return;
+        }
+    };
+    let alpn = if started.hello().offers_http2() {
+        Alpn::H2
+    } else {
+        Alpn::Http1
+    };
+    match worker.engine.leaves.flawed(host, flaw, alpn) {
+        // An agent that goes on all the same has nobody to talk to.
+        Ok(config) => drop(started.finish(config).await),
+        Err(error) => tracing::error!(%error, "cannot make a flawed certificate"),
+    }
+}
+
+/// Resolves when the upstream has said something, or has ended, before the agent said anything.
+async fn spoken(dialled: Option<&Dialled>) {
+    match dialled {
+        Some(dialled) => dialled.speaks().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn advice(host: &str) -> String {
+    format!(
+        "the agent rejected Squall's certificate for {host}; start it with the variables of \
+         `squall env` (SSL_CERT_FILE, REQUESTS_CA_BUNDLE, NODE_EXTRA_CA_CERTS …)"
+    )
+}

@@ -1,0 +1,127 @@
+//! The threads that carry traffic.
+//!
+//! One single-threaded runtime per core, each with its own upstream connections: an exchange is
+//! carried from its first byte to its last by one thread, without a lock or a wake-up across cores.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::http;
+use super::listener::{Accepted, BoundListener};
+use crate::engine::Engine;
+use crate::exchange::worker::{ROUND, Worker};
+
+/// What a worker is given to do.
+enum WorkerJob {
+    Serve(Accepted),
+    Listen(BoundListener),
+}
+
+/// All workers, seen from outside.
+pub(crate) struct Workers {
+    jobs: Vec<mpsc::UnboundedSender<WorkerJob>>,
+    next: AtomicUsize,
+    /// No new connections and no new exchanges.
+    pub(crate) draining: CancellationToken,
+    /// Nothing any more.
+    pub(crate) stopping: CancellationToken,
+}
+
+impl Workers {
+    /// Starts `count` threads.
+    pub(crate) fn start(
+        engine: &Arc<Engine>,
+        count: usize,
+    ) -> io::Result<(Arc<Self>, Vec<JoinHandle<()>>)> {
+        // Unbounded, but never more than the connections that the limit lets in.
+        let (jobs, receivers): (Vec<_>, Vec<_>) =
+            (0..count).map(|_| mpsc::unbounded_channel()).unzip();
+        let workers = Arc::new(Self {
+            jobs,
+            next: AtomicUsize::new(0),
+            draining: CancellationToken::new(),
+            stopping: CancellationToken::new(),
+        });
+        let mut threads = Vec::with_capacity(count);
+        for (number, receiver) in receivers.into_iter().enumerate() {
+            let (engine, workers) = (Arc::clone(engine), Arc::clone(&workers));
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
+            let thread = std::thread::Builder::new().name(format!("squall-{number}"));
+            threads.push(thread.spawn(move || {
+                let local = tokio::task::LocalSet::new();
+                local.block_on(&runtime, run(engine, workers, receiver));
+            })?);
+        }
+        Ok((workers, threads))
+    }
+
+    /// Accepts from `listener` on one of the workers.
+    pub(crate) fn listen(&self, listener: BoundListener) {
+        self.give(WorkerJob::Listen(listener));
+    }
+
+    /// Gives a job to the next worker in turn.
+    fn give(&self, job: WorkerJob) {
+        let next = self.next.fetch_add(1, Ordering::Relaxed) % self.jobs.len();
+        // A worker that is gone has stopped with all others; the connection is dropped with it.
+        let _ = self.jobs[next].send(job);
+    }
+}
+
+/// A worker's life: serve what arrives until it is to stop.
+async fn run(
+    engine: Arc<Engine>,
+    workers: Arc<Workers>,
+    mut jobs: mpsc::UnboundedReceiver<WorkerJob>,
+) {
+    let worker = Worker::new(engine, workers.draining.clone());
+    let tasks = TaskTracker::new();
+    let rounds = tokio::task::spawn_local(rounds(Rc::clone(&worker)));
+    loop {
+        let job = tokio::select! {
+            job = jobs.recv() => job,
+            () = workers.draining.cancelled() => None,
+        };
+        match job {
+            Some(WorkerJob::Serve(accepted)) => {
+                tasks.spawn_local(http::serve(Rc::clone(&worker), accepted));
+            }
+            Some(WorkerJob::Listen(listener)) => {
+                tasks.spawn_local(accept(listener, Rc::clone(&worker), Arc::clone(&workers)));
+            }
+            None => break,
+        }
+    }
+    tasks.close();
+    tokio::select! {
+        () = tasks.wait() => {}
+        () = workers.stopping.cancelled() => {}
+    }
+    rounds.abort();
+}
+
+async fn rounds(worker: Rc<Worker>) {
+    loop {
+        tokio::time::sleep(ROUND).await;
+        worker.round();
+    }
+}
+
+async fn accept(listener: BoundListener, worker: Rc<Worker>, workers: Arc<Workers>) {
+    let address = listener.address;
+    let limit = Arc::clone(&worker.engine.connections);
+    let serve = |accepted| workers.give(WorkerJob::Serve(accepted));
+    let accepting = listener.accept(serve, limit, workers.draining.clone());
+    if let Err(error) = accepting.await {
+        tracing::error!(%address, %error, "stopped listening");
+    }
+}

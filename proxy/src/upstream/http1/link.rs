@@ -1,0 +1,327 @@
+//! The two directions of an HTTP/1.1 connection to an upstream, moved by whoever polls them.
+
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::{Bytes, BytesMut};
+use http::{Response, StatusCode};
+use http_body::Frame;
+use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
+use tokio::task::JoinHandle;
+use tokio_util::io::poll_read_buf;
+
+use super::super::error::{Break, Cause, alert_of};
+use super::super::transport::Transport;
+use super::upload::{Unwritten, Upload};
+use super::{NotSent, Switched};
+use crate::http1::Rewind;
+use crate::http1::answers::{AnswerPart, Answers, ParsedHead};
+use crate::http1::{HeadLimits, HeadShapes};
+
+/// What is read at a time to begin with, bytes; doubled as long as the upstream fills it.
+const LEAST_READ: usize = 8 * 1024;
+
+/// What is read at a time at most, bytes: this much of an answer is held per exchange.
+const GREATEST_READ: usize = 256 * 1024;
+
+/// Interim answers (1xx) to one request that are passed over.
+const MOST_INTERIM: u32 = 100;
+
+/// A connection, and what is on its way in both directions.
+pub(super) struct Link {
+    /// `None` once it has ended.
+    transport: Option<Transport>,
+    /// Read, and not taken yet.
+    buffer: BytesMut,
+    read_size: usize,
+    answers: Answers,
+    /// Interim answers to the request in work.
+    interim: u32,
+    upload: Option<Box<Upload>>,
+    /// Sends a request on while its answer is read, or not read.
+    pub(super) uploading: Option<JoinHandle<()>>,
+    /// Waits for the answer's body meanwhile.
+    reader: Option<Waker>,
+    /// Why it can be written no more.
+    unwritable: Option<Break>,
+}
+
+impl Link {
+    pub(super) fn new(transport: Transport, limits: HeadLimits, shapes: Rc<HeadShapes>) -> Self {
+        Self {
+            transport: Some(transport),
+            buffer: BytesMut::new(),
+            read_size: LEAST_READ,
+            answers: Answers::new(limits, shapes),
+            interim: 0,
+            upload: None,
+            uploading: None,
+            reader: None,
+            unwritable: None,
+        }
+    }
+
+    /// Begins an exchange.
+    pub(super) fn begin(&mut self, upload: Box<Upload>) {
+        self.answers.expect(upload.method());
+        self.upload = Some(upload);
+        self.interim = 0;
+    }
+
+    /// Sends the request and waits for its answer's head.
+    pub(super) fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Response<()>, NotSent>> {
+        loop {
+            match self.poll_upload(cx) {
+                Poll::Ready(Err(Unwritten::Body(why))) => {
+                    self.close();
+                    return Poll::Ready(Err(Cause::RequestBody(why).into()));
+                }
+                // The answer may have come all the same.
+                Poll::Ready(Err(Unwritten::Connection(error))) => self.cannot_write(&error),
+                Poll::Ready(Ok(())) | Poll::Pending => {}
+            }
+            match self.answers.head(&mut self.buffer) {
+                Ok(Some(ParsedHead::Interim(status))) => {
+                    if status == StatusCode::CONTINUE
+                        && let Some(upload) = &mut self.upload
+                    {
+                        upload.release();
+                    }
+                    self.interim += 1;
+                    if self.interim <= MOST_INTERIM {
+                        continue;
+                    }
+                    self.close();
+                    let why =
+                        format!("more than {MOST_INTERIM} interim answers (1xx) came before it");
+                    return Poll::Ready(Err(Cause::Framing(why).into()));
+                }
+                Ok(Some(ParsedHead::Final(response))) => {
+                    if let Some(upload) = &mut self.upload {
+                        upload.answered();
+                    }
+                    return Poll::Ready(Ok(response));
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    self.close();
+                    return Poll::Ready(Err(Cause::Framing(error.to_string()).into()));
+                }
+            }
+            if let Err(seen) = ready!(self.poll_fill(cx)) {
+                self.close();
+                let unsent = self.upload.take().filter(|upload| !upload.has_begun());
+                let cause = seen.into();
+                return Poll::Ready(Err(NotSent { cause, unsent }));
+            }
+        }
+    }
+
+    /// The next frame of the answer's body.
+    pub(super) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Break>>> {
+        loop {
+            match self.answers.body(&mut self.buffer) {
+                Ok(Some(AnswerPart::Data(bytes))) => {
+                    return Poll::Ready(Some(Ok(Frame::data(bytes))));
+                }
+                Ok(Some(AnswerPart::Trailers(fields))) => {
+                    return Poll::Ready(Some(Ok(Frame::trailers(fields))));
+                }
+                Ok(Some(AnswerPart::End)) => return Poll::Ready(None),
+                Ok(None) => {}
+                Err(error) => return self.broke(Break::Framing(error.to_string())),
+            }
+            if self.uploading.is_some() {
+                self.reader = Some(cx.waker().clone());
+            }
+            if let Err(seen) = ready!(self.poll_fill(cx)) {
+                if matches!(seen, Break::Closed) && self.answers.close() {
+                    self.close();
+                    return Poll::Ready(None);
+                }
+                return self.broke(seen);
+            }
+        }
+    }
+
+    /// Sends what is left of the request; ready when nothing is.
+    pub(super) fn poll_upload(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Unwritten>> {
+        let (Some(upload), Some(transport)) = (&mut self.upload, &mut self.transport) else {
+            return Poll::Ready(Ok(()));
+        };
+        if self.unwritable.is_some() {
+            return Poll::Ready(Ok(()));
+        }
+        ready!(upload.poll(cx, transport))?;
+        self.upload = None;
+        Poll::Ready(Ok(()))
+    }
+
+    /// The same, in a task of its own: ready when there is no more to be done.
+    pub(super) fn poll_upload_on(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match ready!(self.poll_upload(cx)) {
+            Ok(()) => {}
+            Err(Unwritten::Connection(error)) => self.cannot_write(&error),
+            Err(Unwritten::Body(_)) => {
+                // Half a request is no request: what answers it breaks off with it.
+                self.close();
+                if let Some(reader) = self.reader.take() {
+                    reader.wake();
+                }
+            }
+        }
+        Poll::Ready(())
+    }
+
+    /// Whether some of the request is still to be sent, and may be.
+    pub(super) fn sends_on(&self) -> bool {
+        let upload = self.upload.as_ref();
+        self.unwritable.is_none() && upload.is_some_and(|upload| !upload.is_held())
+    }
+
+    /// Resolves when the connection is ready for a request (true) or has ended (false).
+    pub(super) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        if !self.is_closed() {
+            match self.poll_upload(cx) {
+                Poll::Ready(Ok(())) => return Poll::Ready(self.is_ready()),
+                Poll::Ready(Err(_)) => self.close(),
+                Poll::Pending => {
+                    self.poll_watch(cx);
+                    if !self.is_closed() {
+                        return Poll::Pending;
+                    }
+                }
+            }
+        }
+        Poll::Ready(false)
+    }
+
+    /// Lets an idle connection notice that it was closed; nobody is woken for more.
+    pub(super) fn look(&mut self) {
+        self.poll_watch(&mut Context::from_waker(Waker::noop()));
+    }
+
+    /// Closes the connection when anything comes, which nobody has asked for, or its end does.
+    fn poll_watch(&mut self, cx: &mut Context<'_>) {
+        let Some(transport) = &mut self.transport else {
+            return;
+        };
+        let mut byte = [0];
+        let read = Pin::new(transport).poll_read(cx, &mut ReadBuf::new(&mut byte));
+        if read.is_ready() {
+            self.close();
+        }
+    }
+
+    /// True when the next request can be written at once.
+    pub(super) fn is_ready(&self) -> bool {
+        self.transport.is_some()
+            && self.answers.is_over()
+            && self.answers.may_go_on()
+            && self.buffer.is_empty()
+            && self.upload.is_none()
+    }
+
+    /// True when the connection has ended, or will with this exchange.
+    pub(super) fn is_closed(&self) -> bool {
+        self.transport.is_none()
+            || !self.answers.may_go_on()
+            || self.unwritable.is_some()
+            || !self.buffer.is_empty()
+            || self.upload.as_ref().is_some_and(|upload| upload.is_held())
+    }
+
+    /// Whether all of the answer has been given.
+    pub(super) fn is_over(&self) -> bool {
+        self.answers.is_over()
+    }
+
+    /// Bytes of the answer's body still to come, where that is known.
+    pub(super) fn length(&self) -> Option<u64> {
+        self.answers.length()
+    }
+
+    /// An idle connection keeps no buffer.
+    pub(super) fn rest(&mut self) {
+        self.buffer = BytesMut::new();
+        self.read_size = LEAST_READ;
+        self.reader = None;
+    }
+
+    /// The connection in its new protocol, after a 101.
+    pub(super) fn switch(&mut self) -> Option<Switched> {
+        self.upload = None;
+        let held = self.buffer.split().freeze();
+        let transport = self.transport.take()?;
+        Some(Switched(Rewind::new(transport, held)))
+    }
+
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Break>> {
+        let Some(transport) = &mut self.transport else {
+            return Poll::Ready(Err(Break::Closed));
+        };
+        if self.buffer.capacity() - self.buffer.len() < self.read_size / 2 {
+            self.buffer.reserve(self.read_size);
+        }
+        let room = self.buffer.capacity() - self.buffer.len();
+        match ready!(poll_read_buf(Pin::new(transport), cx, &mut self.buffer)) {
+            Ok(0) => Poll::Ready(Err(self.unwritable.take().unwrap_or(Break::Closed))),
+            Ok(read) => {
+                if read == room {
+                    self.read_size = (2 * self.read_size).min(GREATEST_READ);
+                }
+                Poll::Ready(Ok(()))
+            }
+            Err(error) => Poll::Ready(Err(break_of(&error))),
+        }
+    }
+
+    fn broke(&mut self, seen: Break) -> Poll<Option<Result<Frame<Bytes>, Break>>> {
+        self.close();
+        Poll::Ready(Some(Err(seen)))
+    }
+
+    /// What could not be written is not tried again; what is there to be read still counts.
+    fn cannot_write(&mut self, error: &io::Error) {
+        self.unwritable = Some(break_of(error));
+    }
+
+    fn close(&mut self) {
+        let Some(mut transport) = self.transport.take() else {
+            return;
+        };
+        if transport.has_farewell() {
+            // Best effort, and at once: whoever has stopped reading does not wait for it.
+            let mut cx = Context::from_waker(Waker::noop());
+            let _sent = Pin::new(&mut transport).poll_shutdown(&mut cx);
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        if let Some(uploading) = self.uploading.take() {
+            uploading.abort();
+        }
+        self.close();
+    }
+}
+
+/// How an upstream broke off, as an error of its socket tells. A broken pipe is an RST behind a FIN.
+fn break_of(error: &io::Error) -> Break {
+    if let Some(why) = alert_of(error) {
+        return Break::Tls(why);
+    }
+    match error.kind() {
+        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted => Break::Reset,
+        _ => Break::Closed,
+    }
+}

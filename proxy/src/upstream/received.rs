@@ -1,0 +1,147 @@
+//! Bodies on their way to and from an upstream.
+//!
+//! [`SentBody`] wraps the agent's body: it knows when the request has ended, which is when
+//! `response_timeout` begins. [`Received`] is the upstream's: at its end the connection goes back to
+//! the pool, and a break in it is told as an [`Abort`].
+
+use std::fmt;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+
+use super::error::break_of;
+use super::http1::{Http1, Switched};
+use super::pool::{OriginPool, Stream};
+use crate::abort::Abort;
+
+/// An upstream's body.
+///
+/// Dropping it before its end closes the HTTP/1.1 connection, or resets the HTTP/2 stream.
+pub(crate) struct Received(ReceivedFrom);
+
+enum ReceivedFrom {
+    /// A connection of its own, given back at the end.
+    Http1(Rc<OriginPool>, Http1),
+    /// One stream of a shared connection.
+    H2(
+        Incoming,
+        #[expect(dead_code, reason = "held for its drop")] Stream,
+    ),
+    /// Behind a 101: the connection in its new protocol.
+    Switching(Http1),
+    /// Nothing comes any more.
+    Over,
+}
+
+impl Received {
+    /// The body of the answer that `connection` has given the head of.
+    pub(super) fn http1(endpoint: Rc<OriginPool>, connection: Http1) -> Self {
+        let mut received = Self(ReceivedFrom::Http1(endpoint, connection));
+        received.release_at_end();
+        received
+    }
+
+    /// The body of an answer on HTTP/2.
+    pub(super) fn h2(body: Incoming, stream: Stream) -> Self {
+        let mut received = Self(ReceivedFrom::H2(body, stream));
+        received.release_at_end();
+        received
+    }
+
+    /// The body of a 101: none, and the connection in its new protocol.
+    pub(super) fn switching(connection: Http1) -> Self {
+        Self(ReceivedFrom::Switching(connection))
+    }
+
+    /// After a 101: the connection, to be read and written in the new protocol. `None` when the
+    /// status was another.
+    pub(crate) fn into_switched(self) -> Option<Switched> {
+        match self.0 {
+            ReceivedFrom::Switching(connection) => connection.into_switched(),
+            ReceivedFrom::Http1(..) | ReceivedFrom::H2(..) | ReceivedFrom::Over => None,
+        }
+    }
+
+    fn release_at_end(&mut self) {
+        if self.is_end_stream() {
+            self.release();
+        }
+    }
+
+    /// The answer is over and its connection unharmed.
+    fn release(&mut self) {
+        if let ReceivedFrom::Http1(endpoint, connection) =
+            std::mem::replace(&mut self.0, ReceivedFrom::Over)
+        {
+            endpoint.keep(connection);
+        }
+    }
+}
+
+impl Body for Received {
+    type Data = Bytes;
+    type Error = Abort;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Abort>>> {
+        let this = self.get_mut();
+        let polled = match &mut this.0 {
+            ReceivedFrom::Http1(_, connection) => ready!(connection.poll_frame(cx)),
+            ReceivedFrom::H2(body, _) => ready!(Pin::new(body).poll_frame(cx))
+                .map(|frame| frame.map_err(|error| break_of(&error))),
+            ReceivedFrom::Switching(_) | ReceivedFrom::Over => None,
+        };
+        match polled {
+            Some(Ok(frame)) => {
+                // Nobody has to ask for what comes after trailers.
+                if frame.is_trailers() {
+                    this.release();
+                } else {
+                    this.release_at_end();
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Some(Err(seen)) => {
+                // Not released: a connection that broke is nobody's any more.
+                this.0 = ReceivedFrom::Over;
+                Poll::Ready(Some(Err(seen.into())))
+            }
+            None => {
+                this.release();
+                Poll::Ready(None)
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            ReceivedFrom::Http1(_, connection) => connection.is_over(),
+            ReceivedFrom::H2(body, _) => body.is_end_stream(),
+            ReceivedFrom::Switching(_) | ReceivedFrom::Over => true,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            ReceivedFrom::Http1(_, connection) => connection
+                .length()
+                .map_or_else(SizeHint::new, SizeHint::with_exact),
+            ReceivedFrom::H2(body, _) => body.size_hint(),
+            ReceivedFrom::Switching(_) | ReceivedFrom::Over => SizeHint::with_exact(0),
+        }
+    }
+}
+
+impl fmt::Debug for Received {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Received")
+            .field("over", &matches!(self.0, ReceivedFrom::Over))
+            .finish_non_exhaustive()
+    }
+}

@@ -169,11 +169,14 @@ async function ollama (client, heard, { model, stream, tools }) {
 
 async function bedrockClient () {
   const aws = await packages('@aws-sdk/client-bedrock-runtime')
+  const { NodeHttpHandler } = await packages('@smithy/node-http-handler')
+  const options = { requestTimeout: silence * 1000 }
   return new aws.BedrockRuntimeClient({
     endpoint: flags.url,
     region: 'us-east-1',
     credentials: { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'secret' },
-    requestHandler: { requestTimeout: silence * 1000 }
+    // By itself it speaks HTTP/2.
+    requestHandler: flags.http1 ? new NodeHttpHandler(options) : options
   })
 }
 

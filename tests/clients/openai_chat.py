@@ -1,14 +1,13 @@
 """A chat completion by the official `openai` client.
 
-Without `--proxy` proxy and CA come from variables, as `squall run` sets them. `--azure` takes the
-client for Azure, whose endpoint `--url` is.
+Without `--proxy` proxy and CA come from variables, as `squall run` sets them.
 """
 
 import openai
 
 import told
 
-flags = told.arguments(stream=False, tools=False, retries=0, azure=False, model="test-model")
+flags = told.arguments(stream=False, tools=False, retries=0)
 TOOLS = [
     {
         "type": "function",
@@ -29,14 +28,13 @@ def client():
         # The client is built on httpx; which one, its own default client says.
         trust = ssl.create_default_context(cafile=flags.ca)
         more["http_client"] = openai.DefaultHttpxClient(proxy=flags.proxy, verify=trust)
-    more.update(api_key="sk-test", max_retries=flags.retries, timeout=flags.timeout)
-    if flags.azure:
-        return openai.AzureOpenAI(azure_endpoint=flags.url, api_version="2024-10-21", **more)
-    return openai.OpenAI(base_url=flags.url, **more)
+    return openai.OpenAI(
+        base_url=flags.url, api_key="sk-test", max_retries=flags.retries, timeout=flags.timeout, **more
+    )
 
 
 def ask():
-    request = {"model": flags.model, "messages": [{"role": "user", "content": "Say something."}]}
+    request = {"model": "test-model", "messages": [{"role": "user", "content": "Say something."}]}
     if flags.tools:
         request["tools"] = TOOLS
     if not flags.stream:

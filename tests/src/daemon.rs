@@ -69,9 +69,6 @@ pub fn binary() -> PathBuf {
 /// What configurations of tests call `${OPERATOR_TOKEN}`.
 pub const OPERATOR_TOKEN: &str = "operator-0123456789abcdef";
 
-/// What configurations of tests call `${VIEWER_TOKEN}`.
-pub const VIEWER_TOKEN: &str = "viewer-0123456789abcdef";
-
 /// A command of the binary's in a `home` of its own, with no proxy or Squall variable of the
 /// surroundings.
 pub fn squall(home: &Path) -> Command {
@@ -84,7 +81,6 @@ pub fn squall(home: &Path) -> Command {
     command.env("SQUALL_HOME", home);
     // Secrets come from the surroundings, never out of a file.
     command.env("OPERATOR_TOKEN", OPERATOR_TOKEN);
-    command.env("VIEWER_TOKEN", VIEWER_TOKEN);
     command
 }
 
@@ -116,13 +112,6 @@ impl Daemon {
     pub fn at_home(home: PathBuf, config: &Value) -> Self {
         let dir = TempDir::new().expect("a temporary directory");
         Self::start_in(dir, home, config, &[])
-    }
-
-    /// Another daemon with the home of this one.
-    #[must_use]
-    pub fn housemate(&self, config: &Value) -> Self {
-        let dir = TempDir::new().expect("a temporary directory");
-        Self::start_in(dir, self.home.clone(), config, &[])
     }
 
     fn start_in(dir: TempDir, home: PathBuf, config: &Value, arguments: &[&str]) -> Self {

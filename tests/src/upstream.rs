@@ -15,7 +15,7 @@ pub mod shop;
 pub mod standard;
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
@@ -64,6 +64,11 @@ impl Request {
     /// The first value of a header, by its name in any case.
     pub fn header(&self, name: &str) -> Option<&str> {
         find(&self.headers, name)
+    }
+
+    /// The body as JSON; null if it is none.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
     }
 }
 
@@ -225,11 +230,6 @@ impl Upstream {
 }
 
 impl Connection {
-    /// Which connection this is, from 0.
-    pub fn number(&self) -> usize {
-        self.number
-    }
-
     /// Reads one request with its body; `None` when the peer has closed.
     pub fn request(&mut self) -> Option<Request> {
         let mut request = self.head()?;
@@ -330,22 +330,6 @@ impl Connection {
         let mut piece = [0; 16 * 1024];
         let read = self.duplex.read(&mut piece).unwrap_or(0);
         piece[..read].to_vec()
-    }
-
-    /// Carries bytes between the peer and `onward` until either closes. In clear only.
-    pub fn splice(self, onward: TcpStream) {
-        let back = (onward.try_clone(), self.duplex.socket().try_clone());
-        let mut there = self.duplex.into_socket();
-        std::thread::spawn(move || {
-            let mut onward = onward;
-            // Either end's closing ends both directions; nothing is left to tell.
-            let _ = io::copy(&mut there, &mut onward);
-            let _ = onward.shutdown(Shutdown::Both);
-        });
-        if let (Ok(mut from), Ok(mut to)) = back {
-            let _ = io::copy(&mut from, &mut to);
-            let _ = to.shutdown(Shutdown::Both);
-        }
     }
 
     /// Holds the connection until the peer closes it or sends something.

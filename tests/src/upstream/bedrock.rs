@@ -1,4 +1,4 @@
-//! Bedrock Runtime: the words of [`super::chat`] in Amazon's event stream, made by hand.
+//! Bedrock Runtime: the words of [`super::chat`] in Amazon's event stream.
 //!
 //! | path ends with | answer |
 //! |---|---|
@@ -6,57 +6,40 @@
 //! | `/converse-stream` | Amazon's event stream |
 //! | `/invoke` | a chat completion |
 //! | `/invoke-with-response-stream` | chunks of one, inside of Amazon's event stream |
-//! | `/chat/completions` | [`super::chat`] |
-//! | anything else | 404 |
 
 use flate2::Crc;
 use serde_json::{Value, json};
 
-use super::chat::{self, WORDS};
-use super::standard::{base64, whole};
+use super::chat::WORDS;
+use super::standard::{base64, document, streamed};
 use super::{Connection, Request};
 
-/// Serves one connection until it ends.
-pub fn serve(mut connection: Connection) {
-    while let Some(request) = connection.request() {
-        if !answer(&mut connection, &request) {
-            return;
-        }
-    }
-}
-
-fn answer(connection: &mut Connection, request: &Request) -> bool {
-    let path = request.target.split('?').next().unwrap_or_default();
-    let last = path.rsplit('/').next().unwrap_or_default();
-    let json = |body: Value| whole("200 OK", "application/json", body.to_string().as_bytes());
+/// Answers one of `PATHS`; false when the peer is gone.
+pub fn answer(connection: &mut Connection, request: &Request, last: &str) -> bool {
     match last {
-        "converse" => connection.send(json(conversed(request))),
-        "invoke" => connection.send(json(completed())),
-        "converse-stream" => stream(connection, &events()),
-        "invoke-with-response-stream" => stream(connection, &chunks()),
-        "completions" => chat::answer(connection, request),
-        _ => connection.send(whole("404 Not Found", "application/json", b"{}")),
+        "converse" => document(connection, &conversed(request)),
+        "converse-stream" => streamed(connection, STREAM, events()),
+        "invoke-with-response-stream" => streamed(connection, STREAM, chunks()),
+        _ => document(connection, &completed()),
     }
 }
 
-fn stream(connection: &mut Connection, messages: &[Vec<u8>]) -> bool {
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/vnd.amazon.eventstream\r\n\
-        transfer-encoding: chunked\r\n\r\n";
-    connection.send(head)
-        && messages.iter().all(|message| {
-            let size = format!("{:x}\r\n", message.len());
-            connection.send([size.as_bytes(), message, b"\r\n"].concat())
-        })
-        && connection.send("0\r\n\r\n")
-}
+/// The last part of every path.
+pub const PATHS: [&str; 4] = [
+    "converse",
+    "converse-stream",
+    "invoke",
+    "invoke-with-response-stream",
+];
+
+const STREAM: &str = "application/vnd.amazon.eventstream";
 
 fn usage() -> Value {
     json!({ "inputTokens": 9, "outputTokens": 5, "totalTokens": 14 })
 }
 
 fn conversed(request: &Request) -> Value {
-    let asked: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-    let (block, reason) = if asked.get("toolConfig").is_some() {
+    let (block, reason) = if request.json().get("toolConfig").is_some() {
         let input = json!({ "city": "Kiel" });
         let call = json!({ "toolUseId": "tooluse_1", "name": "weather", "input": input });
         (json!({ "toolUse": call }), "tool_use")

@@ -2,61 +2,51 @@
 
 use serde_json::{Value, json};
 
-use super::standard::{chunk, whole};
+use super::standard::{document, streamed};
 use super::{Connection, Request};
 
-/// What the model says, word by word.
+/// What every simulated model says, word by word.
 pub const WORDS: [&str; 5] = ["Squalls", " pass", " and", " ships", " remain."];
 
-/// Answers `POST /v1/chat/completions`; false when the peer is gone.
+pub(super) const SSE: &str = "text/event-stream";
+
+/// Answers a chat completion; false when the peer is gone.
 pub fn answer(connection: &mut Connection, request: &Request) -> bool {
-    let asked: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-    // A model that has its tool's result says something; one that could ask for it does.
-    let calls_tool = asked.get("tools").is_some()
-        && !asked["messages"]
-            .as_array()
-            .is_some_and(|all| all.iter().any(|one| one["role"] == "tool"));
+    let asked = request.json();
+    // A model that has its tool's result answers with words.
+    let has_result = asked["messages"]
+        .as_array()
+        .is_some_and(|all| all.iter().any(|one| one["role"] == "tool"));
+    let calls_tool = asked.get("tools").is_some() && !has_result;
     if asked["stream"] == true {
-        stream(connection, calls_tool)
+        streamed(connection, SSE, events(calls_tool))
     } else {
-        let body = completion(calls_tool).to_string();
-        connection.send(whole("200 OK", "application/json", body.as_bytes()))
+        document(connection, &completion(calls_tool))
     }
 }
 
-/// Answers with these words, an event for each where a stream is asked for, and counts no tokens;
+/// Answers with these words, an event for each where a stream is asked for, and no token counts;
 /// false when the peer is gone.
 pub fn say(connection: &mut Connection, request: &Request, words: &[&str]) -> bool {
-    let asked: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-    if asked["stream"] == true {
-        let said = words.iter().map(|word| json!({ "content": word }));
-        let begun = std::iter::once(json!({ "role": "assistant", "content": "" }));
-        return send_events(connection, &framed(begun.chain(said), "stop"));
+    if request.json()["stream"] == true {
+        let words = words.iter().map(|word| json!({ "content": word }));
+        return streamed(connection, SSE, framed(words, "stop"));
     }
     let mut body = completion(false);
     body["choices"][0]["message"]["content"] = json!(words.concat());
     body["usage"] = Value::Null;
-    connection.send(whole(
-        "200 OK",
-        "application/json",
-        body.to_string().as_bytes(),
-    ))
+    document(connection, &body)
 }
 
-/// The whole answer.
 fn completion(calls_tool: bool) -> Value {
     let (message, finish) = if calls_tool {
-        let call = json!({ "id": "call_1", "type": "function", "function": {
-            "name": "weather", "arguments": "{\"city\":\"Kiel\"}" } });
-        (
-            json!({ "role": "assistant", "content": null, "tool_calls": [call] }),
-            "tool_calls",
-        )
+        let function = json!({ "name": "weather", "arguments": "{\"city\":\"Kiel\"}" });
+        let call = json!({ "id": "call_1", "type": "function", "function": function });
+        let message = json!({ "role": "assistant", "content": null, "tool_calls": [call] });
+        (message, "tool_calls")
     } else {
-        (
-            json!({ "role": "assistant", "content": WORDS.concat() }),
-            "stop",
-        )
+        let message = json!({ "role": "assistant", "content": WORDS.concat() });
+        (message, "stop")
     };
     json!({
         "id": "chatcmpl-1",
@@ -68,56 +58,39 @@ fn completion(calls_tool: bool) -> Value {
     })
 }
 
-/// The events of the streamed answer, without framing, `[DONE]` included.
+/// The events of the streamed answer, `[DONE]` included.
 pub fn events(calls_tool: bool) -> Vec<String> {
     let mut deltas = vec![json!({ "role": "assistant", "content": "" })];
     if calls_tool {
-        let call = |function: Value| json!([{ "index": 0, "function": function }]);
-        let mut first = call(json!({ "name": "weather", "arguments": "" }));
-        first[0]["id"] = json!("call_1");
-        first[0]["type"] = json!("function");
-        deltas.push(json!({ "tool_calls": first }));
-        for piece in ["{\"city\":", "\"Kiel\"}"] {
-            deltas.push(json!({ "tool_calls": call(json!({ "arguments": piece })) }));
-        }
+        let function = json!({ "name": "weather", "arguments": "" });
+        let call = json!({ "index": 0, "id": "call_1", "type": "function", "function": function });
+        deltas.push(json!({ "tool_calls": [call] }));
+        deltas.extend(["{\"city\":", "\"Kiel\"}"].map(|piece| {
+            let piece = json!({ "index": 0, "function": { "arguments": piece } });
+            json!({ "tool_calls": [piece] })
+        }));
+        framed(deltas, "tool_calls")
     } else {
-        deltas.extend(WORDS.iter().map(|word| json!({ "content": word })));
+        deltas.extend(WORDS.map(|word| json!({ "content": word })));
+        framed(deltas, "stop")
     }
-    framed(deltas, if calls_tool { "tool_calls" } else { "stop" })
 }
 
-/// Events that say so, why they end, and `[DONE]`.
+/// An event for each delta, one with the finish reason, and `[DONE]`.
 pub(super) fn framed(deltas: impl IntoIterator<Item = Value>, finish: &str) -> Vec<String> {
     let event = |delta: Value, finish: Value| {
-        json!({
+        let event = json!({
             "id": "chatcmpl-1",
             "object": "chat.completion.chunk",
             "created": 1_700_000_000,
             "model": "test-model",
             "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }],
-        })
-        .to_string()
+        });
+        format!("data: {event}\n\n")
     };
-    let mut events: Vec<String> = deltas
-        .into_iter()
-        .map(|delta| event(delta, Value::Null))
-        .collect();
+    let deltas = deltas.into_iter().map(|delta| event(delta, Value::Null));
+    let mut events: Vec<String> = deltas.collect();
     events.push(event(json!({}), json!(finish)));
-    events.push("[DONE]".to_owned());
+    events.push("data: [DONE]\n\n".to_owned());
     events
-        .into_iter()
-        .map(|data| format!("data: {data}\n\n"))
-        .collect()
-}
-
-fn stream(connection: &mut Connection, calls_tool: bool) -> bool {
-    send_events(connection, &events(calls_tool))
-}
-
-fn send_events(connection: &mut Connection, events: &[String]) -> bool {
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
-        transfer-encoding: chunked\r\n\r\n";
-    connection.send(head)
-        && events.iter().all(|event| connection.send(chunk(event)))
-        && connection.send("0\r\n\r\n")
 }

@@ -102,7 +102,7 @@ impl Server {
             let text = b"Could not find session";
             return whole("404 Not Found", "text/plain; charset=utf-8", text);
         };
-        if let Some(answer) = answers(&body(request), false) {
+        if let Some(answer) = answers(&request.json(), false) {
             let event = format!("event: message\r\ndata: {answer}\r\n\r\n");
             // A client that has gone is answered no more.
             let _ = stream.send(event);
@@ -148,7 +148,7 @@ impl Server {
         method: &str,
         path: &str,
     ) -> bool {
-        let asked = body(request);
+        let asked = request.json();
         let begins = asked["method"] == "initialize";
         let with_sessions = path != "/2025/stateless";
         let session = request.header("mcp-session-id").map(str::to_owned);
@@ -191,7 +191,7 @@ fn of_2026(connection: &mut Connection, request: &Request, method: &str, path: &
         let text = "HTTP/1.1 405 Method Not Allowed\r\nallow: POST\r\ncontent-length: 0\r\n\r\n";
         return connection.send(text);
     }
-    let asked = body(request);
+    let asked = request.json();
     let name = asked["params"]["name"].as_str();
     let method = asked["method"].as_str();
     if request.header("mcp-method") != method || request.header("mcp-name") != name {
@@ -207,10 +207,6 @@ fn of_2026(connection: &mut Connection, request: &Request, method: &str, path: &
 
 const STREAM_HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
     cache-control: no-cache, no-transform\r\ntransfer-encoding: chunked\r\n\r\n";
-
-fn body(request: &Request) -> Value {
-    serde_json::from_slice(&request.body).unwrap_or_default()
-}
 
 fn refusal(status: &str, code: i64, message: &str) -> Vec<u8> {
     let error = json!({ "code": code, "message": message });

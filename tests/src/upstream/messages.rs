@@ -1,108 +1,79 @@
 //! Anthropic's Messages: the words of [`super::chat`], streamed or not; thinking and a tool call
-//! where tools are offered; an error in the middle of the stream of the model `overloaded`.
+//! where tools are offered.
 
 use serde_json::{Value, json};
 
-use super::chat::WORDS;
-use super::standard::{chunk, whole};
+use super::chat::{SSE, WORDS};
+use super::standard::{document, lines, streamed};
 use super::{Connection, Request};
-
-/// The model whose streams end with an error.
-pub const OVERLOADED: &str = "overloaded";
 
 /// Answers `POST /v1/messages`; false when the peer is gone.
 pub fn answer(connection: &mut Connection, request: &Request) -> bool {
-    let asked: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+    let asked = request.json();
     if asked["stream"] == true {
-        stream(connection, &events(&asked))
-    } else {
-        let body = message(&asked).to_string();
-        connection.send(whole("200 OK", "application/json", body.as_bytes()))
+        return streamed(connection, SSE, named(&events(&asked)));
     }
-}
-
-/// What the model thinks before it calls its tool, and what it is signed with.
-const THOUGHTS: [&str; 2] = ["I should", " look outside."];
-const SIGNATURE: &str = "EqkBCkYIBxgCKkDq8Zw1fVbT==";
-
-fn calls_tool(asked: &Value) -> bool {
-    asked.get("tools").is_some()
-}
-
-/// The whole answer.
-fn message(asked: &Value) -> Value {
-    let (content, reason) = if calls_tool(asked) {
-        let content = json!([
-            { "type": "thinking", "thinking": THOUGHTS.concat(), "signature": SIGNATURE },
-            { "type": "tool_use", "id": "toolu_1", "name": "weather", "input": { "city": "Kiel" } },
-        ]);
-        (content, "tool_use")
+    let mut message = head(&asked);
+    let (content, reason) = if asked.get("tools").is_some() {
+        let content = r#"[
+            {"type":"thinking","thinking":"I should look outside.","signature":"EqkBCkYIBxgCKkDq8Zw1fVbT=="},
+            {"type":"tool_use","id":"toolu_1","name":"weather","input":{"city":"Kiel"}}
+        ]"#;
+        (serde_json::from_str(content).expect("JSON"), "tool_use")
     } else {
         let text = json!([{ "type": "text", "text": WORDS.concat() }]);
         (text, "end_turn")
     };
-    let mut message = head(asked);
     message["content"] = content;
     message["stop_reason"] = json!(reason);
     message["usage"]["output_tokens"] = json!(5);
-    message
+    document(connection, &message)
 }
 
-/// The message before anything is said.
+/// The message before its content.
 pub(super) fn head(asked: &Value) -> Value {
     json!({
-        "id": "msg_1",
-        "type": "message",
-        "role": "assistant",
-        "model": asked["model"],
-        "content": [],
-        "stop_reason": null,
-        "stop_sequence": null,
-        "usage": { "input_tokens": 9, "output_tokens": 1 },
+        "id": "msg_1", "type": "message", "role": "assistant", "model": asked["model"], "content": [],
+        "stop_reason": null, "stop_sequence": null, "usage": { "input_tokens": 9, "output_tokens": 1 },
     })
 }
 
+const TEXT: &str = r#"
+{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
+{"type":"ping"}
+{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Squalls"}}
+{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" pass"}}
+{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" and"}}
+{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" ships"}}
+{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" remain."}}
+{"type":"content_block_stop","index":0}
+{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":5}}
+{"type":"message_stop"}"#;
+
+const TOOL: &str = r#"
+{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}
+{"type":"ping"}
+{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"I should"}}
+{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":" look outside."}}
+{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"EqkBCkYIBxgCKkDq8Zw1fVbT=="}}
+{"type":"content_block_stop","index":0}
+{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"toolu_1","name":"weather","input":{}}}
+{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":""}}
+{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"city\":"}}
+{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":" \"Kiel\"}"}}
+{"type":"content_block_stop","index":1}
+{"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":5}}
+{"type":"message_stop"}"#;
+
 /// Data of the events of the streamed answer.
 pub fn events(asked: &Value) -> Vec<Value> {
-    let start = |index: u64, block: Value| json!({ "type": "content_block_start", "index": index, "content_block": block });
-    let delta = |index: u64, kind: &str, field: &str, text: &str| {
-        json!({ "type": "content_block_delta", "index": index,
-            "delta": { "type": kind, field: text } })
-    };
-    let stop = |index: u64| json!({ "type": "content_block_stop", "index": index });
-    let ping = json!({ "type": "ping" });
-    let mut events = vec![json!({ "type": "message_start", "message": head(asked) })];
-    let reason = if calls_tool(asked) {
-        let thinking = json!({ "type": "thinking", "thinking": "", "signature": "" });
-        events.extend([start(0, thinking), ping]);
-        events.extend(THOUGHTS.map(|text| delta(0, "thinking_delta", "thinking", text)));
-        events.push(delta(0, "signature_delta", "signature", SIGNATURE));
-        let call = json!({ "type": "tool_use", "id": "toolu_1", "name": "weather", "input": {} });
-        events.extend([stop(0), start(1, call)]);
-        let pieces = ["", "{\"city\":", " \"Kiel\"}"];
-        events.extend(pieces.map(|json| delta(1, "input_json_delta", "partial_json", json)));
-        events.push(stop(1));
-        "tool_use"
+    let start = json!({ "type": "message_start", "message": head(asked) });
+    let rest = if asked.get("tools").is_some() {
+        TOOL
     } else {
-        events.extend([start(0, json!({ "type": "text", "text": "" })), ping]);
-        events.extend(WORDS.map(|word| delta(0, "text_delta", "text", word)));
-        events.push(stop(0));
-        "end_turn"
+        TEXT
     };
-    if asked["model"] == OVERLOADED {
-        let half = events.len() / 2;
-        events.truncate(half);
-        events.push(json!({ "type": "error", "request_id": "req_1", "error": {
-            "details": null, "type": "overloaded_error", "message": "Overloaded" } }));
-        return events;
-    }
-    events.push(json!({
-        "type": "message_delta",
-        "delta": { "stop_reason": reason, "stop_sequence": null },
-        "usage": { "output_tokens": 5 },
-    }));
-    events.push(json!({ "type": "message_stop" }));
-    events
+    [vec![start], lines(rest)].concat()
 }
 
 /// Server-sent events that are named by their type.
@@ -112,15 +83,4 @@ pub fn named(events: &[Value]) -> Vec<String> {
         format!("event: {name}\ndata: {event}\n\n")
     });
     framed.collect()
-}
-
-/// Sends events that are named by their type.
-pub(super) fn stream(connection: &mut Connection, events: &[Value]) -> bool {
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n\
-        transfer-encoding: chunked\r\n\r\n";
-    connection.send(head)
-        && named(events)
-            .iter()
-            .all(|event| connection.send(chunk(event)))
-        && connection.send("0\r\n\r\n")
 }

@@ -1,77 +1,63 @@
-//! A server that speaks `ollama`: some thinking, then five words, streamed or not, or two tool
-//! calls where tools are offered. What is not asked to be whole is streamed.
-//!
-//! A request with the header `x-step` gets each line of a stream only after a step of the test's.
+//! Ollama: some thinking, then the words of [`super::chat`], streamed unless that is declined, or two
+//! tool calls where tools are offered.
 
 use serde_json::{Value, json};
 
-use super::standard::{chunk, whole};
+use super::chat::WORDS;
+use super::standard::{document, streamed};
 use super::{Connection, Request};
 
-/// What the model says, word by word.
-pub const WORDS: [&str; 5] = ["Squalls", " pass", " and", " ships", " remain."];
-
-/// Serves one connection until it ends.
-pub fn serve(mut connection: Connection) {
-    while let Some(request) = connection.request() {
-        if !answer(&mut connection, &request) {
-            return;
-        }
-    }
-}
-
 /// Answers `/api/chat` and `/api/generate`; false when the peer is gone.
-fn answer(connection: &mut Connection, request: &Request) -> bool {
-    let asked: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+pub fn answer(connection: &mut Connection, request: &Request) -> bool {
+    let asked = request.json();
     let tools = asked["tools"]
         .as_array()
         .is_some_and(|tools| !tools.is_empty());
     let chat = request.target.ends_with("/api/chat");
-    if asked["stream"] == false {
-        let answer = whole_answer(chat, tools).to_string();
-        let json = "application/json; charset=utf-8";
-        return connection.send(whole("200 OK", json, answer.as_bytes()));
+    if asked["stream"] != false {
+        return streamed(connection, "application/x-ndjson", lines(chat, tools));
     }
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\n\
-        transfer-encoding: chunked\r\n\r\n";
-    let stepped = request.header("x-step").is_some();
-    connection.send(head)
-        && lines(chat, tools)
-            .iter()
-            .all(|line| (!stepped || connection.wait_for_step()) && connection.send(chunk(line)))
-        && connection.send("0\r\n\r\n")
+    let (text, calls) = if tools {
+        (String::new(), json!(calls()))
+    } else {
+        (WORDS.concat(), Value::Null)
+    };
+    let mut more = json!({ "thinking": "Short words." });
+    if tools {
+        more["tool_calls"] = calls;
+    }
+    document(connection, &ended(said(chat, &text, more)))
 }
 
-/// What is said of an answer, whole or in part: in a message, or beside everything else.
+/// A response in whole or in part: in a message, or beside everything else.
 fn said(chat: bool, text: &str, more: Value) -> Value {
     let mut said = json!({ if chat { "content" } else { "response" }: text });
-    if let (Value::Object(said), Value::Object(more)) = (&mut said, more) {
-        said.extend(more);
-    }
+    extend(&mut said, more);
     let mut answer = json!({ "model": "qwen3", "created_at": "2026-10-26T17:21:21.196249Z" });
     if chat {
         said["role"] = json!("assistant");
         answer["message"] = said;
-    } else if let (Value::Object(answer), Value::Object(said)) = (&mut answer, said) {
-        answer.extend(said);
+    } else {
+        extend(&mut answer, said);
     }
     answer
 }
 
 fn ended(mut answer: Value) -> Value {
-    for (key, value) in [
-        ("done", json!(true)),
-        ("done_reason", json!("stop")),
-        ("total_duration", json!(4_883_583_458_u64)),
-        ("load_duration", json!(1_334_875)),
-        ("prompt_eval_count", json!(26)),
-        ("prompt_eval_duration", json!(342_546_000)),
-        ("eval_count", json!(9)),
-        ("eval_duration", json!(453_559_900)),
-    ] {
-        answer[key] = value;
-    }
+    let end = json!({
+        "done": true, "done_reason": "stop",
+        "total_duration": 4_883_583_458_u64, "load_duration": 1_334_875,
+        "prompt_eval_count": 26, "prompt_eval_duration": 342_546_000,
+        "eval_count": 9, "eval_duration": 453_559_900,
+    });
+    extend(&mut answer, end);
     answer
+}
+
+fn extend(map: &mut Value, more: Value) {
+    if let (Value::Object(map), Value::Object(more)) = (map, more) {
+        map.extend(more);
+    }
 }
 
 fn calls() -> [Value; 2] {
@@ -83,19 +69,6 @@ fn calls() -> [Value; 2] {
         call(0, "call_8d1xw2kq", "weather", json!({ "city": "Kiel" })),
         call(1, "call_p0o4m7zt", "time", json!({})),
     ]
-}
-
-fn whole_answer(chat: bool, tools: bool) -> Value {
-    let thinking = "Short words.";
-    ended(if tools {
-        said(
-            chat,
-            "",
-            json!({ "thinking": thinking, "tool_calls": calls() }),
-        )
-    } else {
-        said(chat, &WORDS.concat(), json!({ "thinking": thinking }))
-    })
 }
 
 /// The lines of a streamed answer.

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::standard::{chunk, whole};
+use super::standard::{streamed, whole};
 use super::{Connection, Request, chat, messages};
 
 /// Hosts of that world.
@@ -139,16 +139,13 @@ const SEARCHES: Turn = Turn::Wish {
 };
 
 fn model(connection: &mut Connection, request: &Request) -> bool {
-    let asked: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+    let asked = request.json();
     let turn = Talk::of(&asked).turn();
-    if request.target == "/v1/messages" {
-        return messages::stream(connection, &as_message(&asked, &turn));
-    }
-    let head =
-        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
-    connection.send(head)
-        && (as_chat(&turn).iter()).all(|event| connection.send(chunk(event)))
-        && connection.send("0\r\n\r\n")
+    let events = match request.target.as_str() {
+        "/v1/messages" => messages::named(&as_message(&asked, &turn)),
+        _ => as_chat(&turn),
+    };
+    streamed(connection, chat::SSE, events)
 }
 
 /// Events of a chat.

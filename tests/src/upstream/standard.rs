@@ -19,9 +19,12 @@
 //! | `/break/chunk` | a chunk whose size is no number |
 //! | `/break/unfinished` | chunks without the last one, then FIN |
 //! | `/websocket` | upgrades and echoes bytes |
-//! | `/v1/chat/completions` | [`super::chat`] |
+//! | `…/chat/completions` | [`super::chat`] |
 //! | `/v1/messages` | [`super::messages`] |
 //! | `/v1/responses` | [`super::responses`] |
+//! | `…:generateContent`, `…:streamGenerateContent` | [`super::gemini`] |
+//! | `/api/chat`, `/api/generate` | [`super::ollama`] |
+//! | `/model/…` | [`super::bedrock`] |
 //! | anything else | the request's own head and body |
 
 use std::io::Write as _;
@@ -29,7 +32,9 @@ use std::io::Write as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::{Connection, Request, chat, messages, responses};
+use serde_json::Value;
+
+use super::{Connection, Request, bedrock, chat, gemini, messages, ollama, responses};
 
 /// The document of `/json`.
 pub const JSON: &str = r#"{"answer":42,"of":"the upstream"}"#;
@@ -95,11 +100,18 @@ fn answer(mut connection: Connection, request: &Request) -> Option<Connection> {
             upgrade(connection, request);
             return None;
         }
-        "/v1/chat/completions" => chat::answer(&mut connection, request),
         "/v1/messages" => messages::answer(&mut connection, request),
         "/v1/responses" => responses::answer(&mut connection, request),
+        "/api/chat" | "/api/generate" => ollama::answer(&mut connection, request),
         _ => {
-            if let Some(length) = number("/bytes/") {
+            let last = path.rsplit('/').next().unwrap_or_default();
+            if path.ends_with("/chat/completions") {
+                chat::answer(&mut connection, request)
+            } else if last.to_ascii_lowercase().ends_with("generatecontent") {
+                gemini::answer(&mut connection, request)
+            } else if bedrock::PATHS.contains(&last) {
+                bedrock::answer(&mut connection, request, last)
+            } else if let Some(length) = number("/bytes/") {
                 connection.send(whole(
                     "200 OK",
                     "application/octet-stream",
@@ -208,6 +220,41 @@ fn mirror(request: &Request) -> Vec<u8> {
         "HEAD" => answer[..answer.len() - body.len()].to_vec(),
         _ => answer,
     }
+}
+
+/// Sends a JSON document; false when the peer is gone.
+pub(super) fn document(connection: &mut Connection, body: &Value) -> bool {
+    connection.send(whole(
+        "200 OK",
+        "application/json",
+        body.to_string().as_bytes(),
+    ))
+}
+
+/// Sends a stream, a chunk for each piece; false when the peer is gone.
+pub(super) fn streamed(
+    connection: &mut Connection,
+    media_type: &str,
+    pieces: impl IntoIterator<Item: AsRef<[u8]>>,
+) -> bool {
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: {media_type}\r\ntransfer-encoding: chunked\r\n\r\n"
+    );
+    connection.send(head)
+        && pieces.into_iter().all(|piece| {
+            let piece = piece.as_ref();
+            let size = format!("{:x}\r\n", piece.len());
+            connection.send([size.as_bytes(), piece, b"\r\n"].concat())
+        })
+        && connection.send("0\r\n\r\n")
+}
+
+/// JSON documents, one a line.
+pub(super) fn lines(text: &str) -> Vec<Value> {
+    let lines = text.trim().lines();
+    lines
+        .map(|line| serde_json::from_str(line).expect("a line of JSON"))
+        .collect()
 }
 
 fn events(connection: &mut Connection) -> bool {

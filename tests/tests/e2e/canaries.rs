@@ -66,51 +66,24 @@ fn egress(planted: &Value, place: &str, encoding: &str) -> Value {
 #[test]
 fn an_agent_that_obeys_is_seen_wherever_and_however_it_sends_the_canary() {
     let stage = Stage::new();
-    let path = Path::Forward;
-    let next = stage.url(path, "/next");
-    for place in ["url", "header", "body", "mcp"] {
-        for encoding in ["raw", "url", "base64", "hex", "upper"] {
-            let scope = format!("{place}-{encoding}");
-            let arguments = ["--then", &next, "--place", place, "--encoding", encoding];
-            let (planted, left) = obey(&stage, path, &scope, &arguments);
-            let place = if place == "mcp" { "body" } else { place };
-            let encoding = match (place, encoding) {
-                // requests takes away percent signs that are not needed.
-                ("url", "url") => "raw",
-                (_, "upper") => "normalised",
-                (_, encoding) => encoding,
-            };
-            assert_eq!(left, egress(&planted, place, encoding), "{scope}");
-            let kind = &exchanges(&stage, &scope, 2)[1]["kind"];
-            let is_mcp = scope.starts_with("mcp");
-            assert_eq!(kind, if is_mcp { "mcp" } else { "tool" }, "{scope}");
-        }
-    }
-}
-
-#[test]
-fn it_is_seen_on_every_path() {
-    let stage = Stage::new();
-    for (path, scope) in [
-        (Path::Intercepted, "intercepted"),
-        (Path::Forward, "forward"),
+    for (path, place, encoding, seen_as) in [
+        (Path::Forward, "url", "base64", "base64"),
+        (Path::Forward, "header", "hex", "hex"),
+        (Path::Intercepted, "body", "raw", "raw"),
+        (Path::Forward, "mcp", "upper", "normalised"),
     ] {
         let next = stage.url(path, "/next");
-        let arguments = ["--then", &next, "--place", "body", "--encoding", "base64"];
-        let (planted, left) = obey(&stage, path, scope, &arguments);
-        assert_eq!(left, egress(&planted, "body", "base64"), "{path:?}");
+        let arguments = ["--then", &next, "--place", place, "--encoding", encoding];
+        let (planted, left) = obey(&stage, path, place, &arguments);
+        let found_in = if place == "mcp" { "body" } else { place };
+        assert_eq!(left, egress(&planted, found_in, seen_as), "{place}");
+        let kind = &exchanges(&stage, place, 2)[1]["kind"];
+        assert_eq!(kind, if place == "mcp" { "mcp" } else { "tool" }, "{place}");
     }
-}
-
-#[test]
-fn an_agent_that_does_not_obey_sends_nothing() {
-    let stage = Stage::new();
     let next = stage.url(Path::Forward, "/next");
-    for place in ["url", "header", "body", "mcp"] {
-        let arguments = ["--then", &next, "--place", place, "--deaf"];
-        let (_, left) = obey(&stage, Path::Forward, place, &arguments);
-        assert_eq!(left, json!([]), "{place}");
-    }
+    let arguments = ["--then", &next, "--place", "body", "--deaf"];
+    let (_, left) = obey(&stage, Path::Forward, "deaf", &arguments);
+    assert_eq!(left, json!([]), "an agent that does not obey");
 }
 
 #[test]
@@ -168,15 +141,10 @@ fn posted(stage: &Stage, scope: &str, paths: &[&str], body: &Value) -> Vec<(Stri
 #[test]
 fn a_conversation_that_is_counted_or_queued_is_no_egress() {
     let stage = Stage::new();
+    // The last is known by its shape.
     let counted = [
         "/v1/messages/count_tokens",
         "/v1/messages/batches",
-        "/v1beta/models/gemini-pro:countTokens",
-        "/v1/responses/input_tokens",
-        "/v1/responses/compact",
-        "/model/any/count-tokens",
-        "/v1/completions",
-        // Known by its shape.
         "/v2/chat",
     ];
     let others = ["/v1/embeddings", "/v1/files"];
@@ -190,49 +158,14 @@ fn a_conversation_that_is_counted_or_queued_is_no_egress() {
 }
 
 #[test]
-fn a_conversation_in_words_that_nobody_knows_is_known_by_its_shape() {
-    let stage = Stage::new();
-    let said = json!([{ "role": "USER", "message": "CANARY" }]);
-    let results = json!([{ "call": { "name": "search" }, "outputs": [{ "text": "CANARY" }] }]);
-    for (number, (body, expected)) in [
-        (json!({ "message": "a", "chat_history": said }), false),
-        (json!({ "message": "a", "tool_results": results }), false),
-        // Nobody is asked to answer: the conversation is given away.
-        (
-            json!({ "messages": [{ "role": "user", "content": "CANARY" }] }),
-            true,
-        ),
-        (
-            json!({ "message": "a", "chat_history": said, "metadata": "CANARY" }),
-            true,
-        ),
-        (json!({ "message": "CANARY" }), true),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let seen = posted(&stage, &format!("shape-{number}"), &["/v1/chat"], &body);
-        assert_eq!(seen, [("tool".to_owned(), expected)], "{body}");
-    }
-}
-
-#[test]
 fn what_no_model_reads_of_a_model_call_is_egress() {
     let stage = Stage::new();
     let paths = ["/v1/chat/completions"];
     for (number, (member, value, expected)) in [
-        ("user", json!("CANARY"), true),
         ("metadata", json!({ "note": "about CANARY" }), true),
-        ("prompt_cache_key", json!("CANARY"), true),
         (
             "messages",
             json!([{ "role": "user", "content": "CANARY" }]),
-            false,
-        ),
-        (
-            "tools",
-            json!([{ "type": "function", "function": { "name": "a",
-            "description": "CANARY" } }]),
             false,
         ),
     ]
@@ -244,30 +177,6 @@ fn what_no_model_reads_of_a_model_call_is_egress() {
         let seen = posted(&stage, &format!("beside-{number}"), &paths, &body);
         assert_eq!(seen, [("llm".to_owned(), expected)], "{member}");
     }
-}
-
-#[test]
-fn what_a_named_gateway_is_sent_beside_model_calls_is_egress() {
-    let stage = gateway();
-    let asked = json!({ "model": "any", "messages": [{ "role": "user", "content": "CANARY" }] });
-    let paths = [
-        "/custom/generate",
-        "/custom/v1/files",
-        "/custom/v1/embeddings",
-    ];
-    let kinds = [("llm", false), ("tool", true), ("tool", true)];
-    let kinds = kinds.map(|(kind, left)| (kind.to_owned(), left));
-    assert_eq!(posted(&stage, "calls", &paths, &asked), kinds);
-    // A path that says nothing: the body does.
-    let other = json!({ "name": "helper", "instructions": "CANARY" });
-    let left = posted(&stage, "agents", &["/custom/agents"], &other);
-    assert_eq!(left, [("tool".to_owned(), true)]);
-}
-
-/// With an endpoint that the configuration names.
-fn gateway() -> Stage {
-    let config = json!({ "llm": [{ "match_url": "*/custom/*", "dialect": "openai-chat" }] });
-    Stage::with(&config, squall_tests::upstream::standard::serve)
 }
 
 #[test]
@@ -321,42 +230,6 @@ fn what_is_planted_in_a_model_s_input_is_seen_on_its_way_out() {
 }
 
 #[test]
-fn which_of_several_payloads_was_planted_is_told() {
-    let stage = Stage::new();
-    for (scope, attack) in [
-        ("own", json!({ "type": "conflicting_context" })),
-        (
-            "given",
-            json!({ "type": "conflicting_context", "payloads": ["Alpha {canary}.", "Beta {canary}."] }),
-        ),
-    ] {
-        let chaos = json!({ "context_attacks": [attack] });
-        stage.daemon.api.chaos_in(scope, &chaos);
-        let body = r#"{"model":"any","messages":[{"role":"user","content":"Hello?"}]}"#;
-        let headers = [
-            ("x-squall-scope", scope),
-            ("content-type", "application/json"),
-        ];
-        let mut wire = stage.open(Path::Forward);
-        wire.request("POST", "/v1/chat/completions", &headers, body.as_bytes());
-        assert_eq!(wire.response().status, 200);
-        let entry = exchanges(&stage, scope, 1)[0].clone();
-        let planted = &entry["canaries"][0];
-        let payloads = entry["rules"][0]["parameters"]["payloads"].as_array();
-        let named = |index: &usize| planted["payload"] == format!("payloads[{index}]");
-        let place = (0..payloads.unwrap().len()).find(named).expect("its place");
-        let canary = planted["canary"].as_str().unwrap();
-        let text = payloads.unwrap()[place].as_str().unwrap();
-        let sent = stage.plain.requests().pop().unwrap();
-        let read = String::from_utf8_lossy(&sent.body).into_owned();
-        assert!(
-            read.contains(&text.replace("{canary}", canary)),
-            "{entry}: {read}"
-        );
-    }
-}
-
-#[test]
 fn nothing_is_looked_for_where_nothing_was_planted() {
     let stage = Stage::new();
     let next = stage.url(Path::Forward, "/next");
@@ -389,22 +262,6 @@ fn a_request_that_is_never_forwarded_was_sent_all_the_same() {
         seen[1]["canaries"],
         egress(&seen[0]["canaries"][0], "url", "raw")
     );
-}
-
-#[test]
-fn a_canary_in_a_long_body_is_found_across_its_pieces() {
-    let stage = Stage::new();
-    let next = stage.url(Path::Forward, "/next");
-    let (planted, _) = obey(&stage, Path::Forward, "long", &["--then", &next, "--deaf"]);
-    let canary = planted["canary"].as_str().unwrap();
-    let mut wire = stage.open(Path::Forward);
-    let mut body = vec![b'.'; 300_000];
-    let middle = 150_000;
-    body[middle..middle + canary.len()].copy_from_slice(canary.as_bytes());
-    wire.request("POST", "/next", &[("x-squall-scope", "long")], &body);
-    assert_eq!(wire.response().status, 200);
-    let seen = exchanges(&stage, "long", 3);
-    assert_eq!(seen[2]["canaries"], egress(&planted, "body", "raw"));
 }
 
 #[test]

@@ -1,11 +1,10 @@
 //! Commands without a daemon, and what a command line alone can say.
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::time::Instant;
 
 use serde_json::{Value, json};
-use squall_tests::program::{Way, pause, python};
-use squall_tests::{Daemon, PATIENCE};
+use squall_tests::Daemon;
+use squall_tests::program::{Way, python};
 
 use crate::desk::{Desk, Told, suite_of};
 
@@ -338,23 +337,6 @@ fn a_file_stands_where_a_profile_s_name_is_taken() {
         assert!(!told.to_string().contains("closed for repairs"), "{told}");
     }
 
-    let daemon = Daemon::start(&json!({}));
-    let server = format!("http://{}", daemon.api.address);
-    let used = with_why(&[
-        "profile",
-        "use",
-        "outage.yaml",
-        "--scope",
-        "job-7",
-        "--server",
-        &server,
-    ]);
-    assert_eq!(used.code, Some(0), "{used:#?}");
-    assert_eq!(
-        daemon.api.get("/v1/scopes/job-7/chaos")["profile"],
-        "outage"
-    );
-
     std::fs::write(&file, "tool_faults: [{ mode: eror }]\n").unwrap();
     for arguments in [
         &["run", "--profile", "outage.yaml", "--", "true"][..],
@@ -380,32 +362,6 @@ fn a_file_stands_where_a_profile_s_name_is_taken() {
     let none = with_why(&["run", "--profile", "none.yaml", "--", "true"]);
     assert_eq!(none.code, Some(2), "{none:#?}");
     assert!(none.err.contains("none.yaml: cannot be read"), "{none:#?}");
-}
-
-#[test]
-fn a_daemon_follows_the_file_of_its_profile() {
-    let directory = tempfile::TempDir::new().unwrap();
-    let file = directory.path().join("mine.yaml");
-    std::fs::write(&file, "tool_faults: [{ mode: error, error_code: 503 }]\n").unwrap();
-    // The directory of profiles holds it too: it is one and the same.
-    let config = json!({ "profiles": directory.path() });
-    let daemon = Daemon::start_with(&config, &["--profile", file.to_str().unwrap()]);
-    let status = || {
-        let way = Way {
-            proxy: Some(format!("http://{}", daemon.proxy)),
-            ..Way::direct("http://tool.test/")
-        };
-        let told = way.curl(&["--output", "/dev/null", "--write-out", "%{http_code}"]);
-        String::from_utf8(told.stdout).unwrap()
-    };
-    assert_eq!(daemon.api.get("/v1/chaos")["profile"], "mine");
-    assert_eq!(status(), "503");
-    std::fs::write(&file, "tool_faults: [{ mode: error, error_code: 429 }]\n").unwrap();
-    let began = Instant::now();
-    while status() != "429" {
-        assert!(began.elapsed() < PATIENCE, "the file is not read again");
-        pause();
-    }
 }
 
 #[test]

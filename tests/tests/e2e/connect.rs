@@ -1,8 +1,8 @@
 //! CONNECT: dial first, then 200, then look at what comes.
 
 use serde_json::json;
-use squall_tests::upstream::standard::{JSON, whole};
-use squall_tests::{Authority, End, Path, Stage, Upstream, dead};
+use squall_tests::upstream::standard::JSON;
+use squall_tests::{Authority, End, Stage, Upstream, dead};
 
 #[test]
 fn tls_inside_a_tunnel_is_intercepted_with_a_leaf_for_the_name_asked_for() {
@@ -37,26 +37,14 @@ fn a_server_of_many_hosts_is_asked_for_the_one_that_the_agent_wrote() {
 }
 
 #[test]
-fn one_leaf_is_minted_for_one_host_however_many_ask_at_once() {
-    let stage = Stage::new();
-    std::thread::scope(|scope| {
-        for _ in 0..16 {
-            scope.spawn(|| assert_eq!(stage.open(Path::Intercepted).get("/json").text(), JSON));
-        }
-    });
-    let minted = stage
-        .daemon
-        .api
-        .metric("squall_leaf_certificates_minted_total", &[]);
-    assert!((minted - 1.0).abs() < 0.5, "{minted} leaves for one host");
-}
-
-#[test]
-fn an_excluded_host_is_tunnelled_untouched() {
-    let stage = Stage::with(
-        &json!({ "proxy": { "intercept": { "hosts": ["*"], "exclude": ["localhost"] } } }),
-        squall_tests::upstream::standard::serve,
-    );
+fn an_excluded_host_is_tunnelled_untouched_and_its_rules_are_bypassed_with_the_reason() {
+    let config = json!({ "proxy": { "intercept": { "hosts": ["*"], "exclude": ["localhost"] } } });
+    let stage = Stage::with(&config, squall_tests::upstream::standard::serve);
+    let elsewhere =
+        json!({ "id": "elsewhere", "mode": "latency", "delay_ms": 1, "match_url": "https://x/*" });
+    let here = json!({ "id": "here", "mode": "latency", "delay_ms": 1 });
+    let chaos = json!({ "network_faults": [elsewhere, here] });
+    stage.daemon.api.chaos(&chaos);
     let mut wire = stage.daemon.connect();
     assert_eq!(wire.open_tunnel(&stage.secure_authority(), "").status, 200);
     // Only the upstream's own authority vouches for what is presented.
@@ -64,33 +52,11 @@ fn an_excluded_host_is_tunnelled_untouched() {
     wire.host = stage.secure_authority();
     assert_eq!(wire.get("/json").text(), JSON);
     drop(wire);
-    let seen = stage.daemon.api.wait_for_exchanges(1);
-    assert_eq!(
-        (&seen[0]["kind"], &seen[0]["method"]),
-        (&json!("other"), &json!("CONNECT")),
-        "{seen:?}"
-    );
-}
-
-#[test]
-fn rules_that_cannot_reach_into_a_tunnel_are_bypassed_with_the_reason() {
-    let stage = Stage::with(
-        &json!({ "proxy": { "intercept": { "hosts": ["*"], "exclude": ["localhost"] } } }),
-        squall_tests::upstream::standard::serve,
-    );
-    let elsewhere =
-        json!({ "id": "elsewhere", "mode": "latency", "delay_ms": 1, "match_url": "https://x/*" });
-    let here = json!({ "id": "here", "mode": "latency", "delay_ms": 1 });
-    stage
-        .daemon
-        .api
-        .chaos(&json!({ "network_faults": [elsewhere, here] }));
-    let mut wire = stage.daemon.connect();
-    assert_eq!(wire.open_tunnel(&stage.secure_authority(), "").status, 200);
-    drop(wire);
-    let seen = stage.daemon.api.wait_for_exchanges(1);
-    let rules = seen[0]["rules"].as_array().unwrap();
-    assert_eq!(rules.len(), 1, "{seen:?}");
+    let seen = &stage.daemon.api.wait_for_exchanges(1)[0];
+    let what = (&seen["kind"], &seen["method"]);
+    assert_eq!(what, (&json!("other"), &json!("CONNECT")), "{seen}");
+    let rules = seen["rules"].as_array().unwrap();
+    assert_eq!(rules.len(), 1, "{seen}");
     assert_eq!(
         (&rules[0]["rule"], &rules[0]["outcome"], &rules[0]["reason"]),
         (
@@ -163,19 +129,6 @@ fn bytes_that_are_neither_tls_nor_http_are_tunnelled_both_ways() {
 }
 
 #[test]
-fn a_connect_to_a_dead_upstream_fails_before_its_200() {
-    let stage = Stage::new();
-    let dead = dead::refusing();
-    let mut wire = stage.daemon.connect();
-    let answer = wire.open_tunnel(&dead.to_string(), "");
-    assert_eq!(answer.status, 502, "{answer:?}");
-    assert_eq!(answer.json()["status"], 502);
-    let seen = stage.daemon.api.wait_for_exchanges(1);
-    assert_eq!(seen[0]["outcome"], "upstream_error", "{seen:?}");
-    assert_eq!(seen[0]["method"], "CONNECT", "{seen:?}");
-}
-
-#[test]
 fn an_upstream_that_closes_at_once_is_an_upstream_error() {
     let stage = Stage::new();
     let mute = Upstream::start(None, drop);
@@ -200,20 +153,6 @@ fn an_upstream_that_closes_at_once_is_an_upstream_error() {
 }
 
 #[test]
-fn an_upstream_that_never_completes_a_connection_gives_504() {
-    let config = json!({ "proxy": { "upstream": { "connect_timeout": "300ms" } } });
-    let stage = Stage::with(&config, squall_tests::upstream::standard::serve);
-    let silent = dead::Silent::new();
-    let mut wire = stage.daemon.connect();
-    let answer = wire.open_tunnel(&silent.address.to_string(), "");
-    assert_eq!(answer.status, 504, "{answer:?}");
-
-    let mut wire = stage.daemon.connect();
-    wire.prefix = format!("http://{}", silent.address);
-    assert_eq!(wire.get("/").status, 504);
-}
-
-#[test]
 fn a_dead_upstream_gives_502_on_every_path_with_a_problem_that_names_it() {
     let dead = dead::refusing();
     let config = json!({ "routes": [{ "name": "dead", "prefix": "/dead", "upstream": format!("http://{dead}") }] });
@@ -222,34 +161,28 @@ fn a_dead_upstream_gives_502_on_every_path_with_a_problem_that_names_it() {
     forward.prefix = format!("http://{dead}");
     let mut reverse = stage.daemon.connect();
     reverse.prefix = "/dead".to_owned();
-    for mut wire in [forward, reverse] {
-        let answer = wire.get("/json");
+    let mut tunnel = stage.daemon.connect();
+    for answer in [
+        forward.get("/json"),
+        reverse.get("/json"),
+        // Before its 200.
+        tunnel.open_tunnel(&dead.to_string(), ""),
+    ] {
         assert_eq!(answer.status, 502, "{answer:?}");
-        assert_eq!(
-            answer.header("content-type"),
-            Some("application/problem+json")
-        );
+        let kind = answer.header("content-type");
+        assert_eq!(kind, Some("application/problem+json"));
         let problem = answer.json();
         let detail = problem["detail"].as_str().unwrap_or_default();
-        assert!(
-            detail.contains(&dead.to_string()) || detail.contains("127.0.0.1"),
-            "{problem}"
-        );
+        assert!(detail.contains("127.0.0.1"), "{problem}");
         for member in ["type", "title", "status", "detail"] {
             assert!(!problem[member].is_null(), "no `{member}` in {problem}");
         }
     }
-    assert!(stage.daemon.api.metric("squall_upstream_errors_total", &[]) >= 2.0);
-}
-
-#[test]
-fn a_name_that_does_not_resolve_gives_502() {
-    let stage = Stage::new();
-    let answer = stage
-        .daemon
-        .connect()
-        .open_tunnel("nowhere.invalid:443", "");
-    assert_eq!(answer.status, 502, "{answer:?}");
+    for seen in stage.daemon.api.wait_for_exchanges(3) {
+        assert_eq!(seen["outcome"], "upstream_error", "{seen}");
+    }
+    let errors = stage.daemon.api.metric("squall_upstream_errors_total", &[]);
+    assert!(errors >= 3.0, "{errors}");
 }
 
 #[test]
@@ -317,39 +250,4 @@ fn connections_to_the_named_authority_can_be_led_elsewhere() {
     );
     let seen = stage.daemon.api.wait_for_exchanges(1);
     assert_eq!(seen[0]["url"], "https://api.example.test/json", "{seen:?}");
-}
-
-#[test]
-fn a_chained_proxy_carries_both_kinds_of_traffic_on() {
-    let chained = Upstream::start(None, |mut connection| {
-        let Some(request) = connection.request() else {
-            return;
-        };
-        if request.method != "CONNECT" {
-            connection.send(whole("200 OK", "application/json", JSON.as_bytes()));
-            return;
-        }
-        let Ok(onward) = std::net::TcpStream::connect(&request.target) else {
-            return;
-        };
-        connection.send("HTTP/1.1 200 OK\r\n\r\n");
-        connection.splice(onward);
-    });
-    let config = json!({ "proxy": { "upstream_proxy": format!("http://{}", chained.address) } });
-    let stage = Stage::with(&config, squall_tests::upstream::standard::serve);
-    for (path, method, target) in [
-        (
-            Path::Forward,
-            "GET",
-            format!("http://{}/json", stage.plain.address),
-        ),
-        (Path::Intercepted, "CONNECT", stage.secure_authority()),
-    ] {
-        assert_eq!(stage.open(path).get("/json").text(), JSON, "{path:?}");
-        let seen = chained.requests();
-        let found = seen
-            .iter()
-            .any(|one| one.method == method && one.target == target);
-        assert!(found, "{path:?}: {seen:#?}");
-    }
 }

@@ -5,7 +5,8 @@ use squall_tests::{End, Path, Stage};
 
 use crate::matrix::exchange;
 
-/// Method, and what follows request line and `Host`.
+/// Requests that every reader may end elsewhere, by method and what follows `Host`. What is ambiguous is in
+/// the tests of the guard, in `proxy/src/h1`.
 const REQUESTS: &[(&str, &str, &str)] = &[
     (
         "length and chunked",
@@ -13,51 +14,14 @@ const REQUESTS: &[(&str, &str, &str)] = &[
         "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     ),
     (
-        "chunked and length",
-        "POST",
-        "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
-    ),
-    (
         "two lengths",
         "POST",
         "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
     ),
     (
-        "two lengths in one line",
-        "POST",
-        "Content-Length: 5, 6\r\n\r\nhello!",
-    ),
-    (
-        "a length with a sign",
-        "POST",
-        "Content-Length: +5\r\n\r\nhello",
-    ),
-    ("a negative length", "POST", "Content-Length: -1\r\n\r\n"),
-    (
-        "a length in hexadecimal",
-        "POST",
-        "Content-Length: 0x5\r\n\r\nhello",
-    ),
-    (
-        "a length that overflows",
-        "POST",
-        "Content-Length: 99999999999999999999\r\n\r\nhello",
-    ),
-    ("an empty length", "POST", "Content-Length: \r\n\r\n"),
-    (
         "chunked not last",
         "POST",
         "Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n",
-    ),
-    (
-        "chunked twice",
-        "POST",
-        "Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n",
-    ),
-    (
-        "an unknown coding",
-        "POST",
-        "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
     ),
     ("a folded line", "GET", "X-Folded: one\r\n two\r\n\r\n"),
     (
@@ -65,35 +29,15 @@ const REQUESTS: &[(&str, &str, &str)] = &[
         "POST",
         "Content-Length : 5\r\n\r\nhello",
     ),
-    ("a line without colon", "GET", "Nonsense\r\n\r\n"),
-    ("a bare CR in a value", "GET", "X-Bare: one\rtwo\r\n\r\n"),
     (
         "a bare LF at a line's end",
         "GET",
         "X-Bare: one\nX-Other: two\r\n\r\n",
     ),
-    ("a NUL in a value", "GET", "X-Nul: one\0two\r\n\r\n"),
-    ("a space in a name", "GET", "X Name: one\r\n\r\n"),
-    ("an empty name", "GET", ": one\r\n\r\n"),
     (
         "a chunk size that is none",
         "POST",
         "Transfer-Encoding: chunked\r\n\r\nxyz\r\nhello\r\n0\r\n\r\n",
-    ),
-    (
-        "a chunk size with a sign",
-        "POST",
-        "Transfer-Encoding: chunked\r\n\r\n+5\r\nhello\r\n0\r\n\r\n",
-    ),
-    (
-        "a chunk size that overflows",
-        "POST",
-        "Transfer-Encoding: chunked\r\n\r\n10000000000000005\r\nhello\r\n0\r\n\r\n",
-    ),
-    (
-        "a chunk without its line end",
-        "POST",
-        "Transfer-Encoding: chunked\r\n\r\n5\r\nhelloXX0\r\n\r\n",
     ),
 ];
 
@@ -147,15 +91,8 @@ fn a_chunk_that_is_none_is_denied_in_the_journal_whether_or_not_a_rule_reads_the
 
 /// Request lines and hosts that cannot be right.
 const LINES: &[(&str, &str)] = &[
-    ("no host", "GET / HTTP/1.1\r\n\r\n"),
     ("two hosts", "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"),
     ("no version", "GET /\r\nHost: a\r\n\r\n"),
-    ("an unknown version", "GET / HTTP/3.7\r\nHost: a\r\n\r\n"),
-    (
-        "a space in the target",
-        "GET /a b HTTP/1.1\r\nHost: a\r\n\r\n",
-    ),
-    ("a method that is none", "G@T / HTTP/1.1\r\nHost: a\r\n\r\n"),
     ("no request at all", "\u{1}\u{2}\u{3}\u{4}\r\n\r\n"),
 ];
 
@@ -181,34 +118,6 @@ const ANSWERS: &[(&str, &str)] = &[
     (
         "two lengths",
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
-    ),
-    (
-        "a length with a sign",
-        "HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\nhello",
-    ),
-    (
-        "an unknown coding",
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
-    ),
-    (
-        "a folded line",
-        "HTTP/1.1 200 OK\r\nX-Folded: one\r\n two\r\nContent-Length: 2\r\n\r\nok",
-    ),
-    (
-        "space before the colon",
-        "HTTP/1.1 200 OK\r\nContent-Length : 2\r\n\r\nok",
-    ),
-    (
-        "a bare CR in a value",
-        "HTTP/1.1 200 OK\r\nX-Bare: one\rtwo\r\nContent-Length: 2\r\n\r\nok",
-    ),
-    (
-        "a bare LF at a line's end",
-        "HTTP/1.1 200 OK\r\nX-Bare: one\nContent-Length: 2\r\n\r\nok",
-    ),
-    (
-        "a status that is none",
-        "HTTP/1.1 xyz OK\r\nContent-Length: 2\r\n\r\nok",
     ),
     ("no HTTP at all", "220 mail.example ESMTP ready\r\n\r\n"),
 ];
@@ -256,22 +165,5 @@ fn a_switch_of_protocols_that_nobody_asked_for_gives_502() {
         for exchange in exchanges {
             assert_eq!(exchange["outcome"], "upstream_error", "{exchange}");
         }
-    }
-}
-
-#[test]
-fn a_bad_chunk_in_an_answer_breaks_the_answer_off() {
-    let stage = Stage::new();
-    for path in Path::THROUGH {
-        let mut wire = stage.open(path);
-        wire.request("GET", "/break/chunk", &[], b"");
-        wire.receive_until("\r\n\r\n");
-        let (body, end) = wire.rest();
-        let body = String::from_utf8_lossy(&body);
-        assert!(
-            !body.ends_with("0\r\n\r\n"),
-            "{path:?}: a clean end: {body}"
-        );
-        assert_eq!(end, End::Closed, "{path:?}");
     }
 }

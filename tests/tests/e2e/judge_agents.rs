@@ -1,6 +1,6 @@
 //! The agents of `tests/agents`: a good one, and one with a planted bug for each invariant. The good one
 //! passes every invariant in every scenario; each other fails its own, in every scenario that shows its bug,
-//! for the reason that is its bug. That they do by the official clients of two providers, for Python and for Node.
+//! for the reason that is its bug. That they do by the official clients of two providers.
 
 mod cases;
 
@@ -18,18 +18,10 @@ use squall_tests::{Daemon, Upstream};
 
 use self::cases::{Case, PROMPTS, on_the_answer, on_the_wire, scenarios};
 
-/// What agents are written in, and whom they ask.
-#[derive(Debug, Clone, Copy)]
-struct Stack {
-    /// The program that serves them, below `tests/agents`.
-    program: &'static str,
-    /// The provider whose client asks the model.
-    model: &'static str,
-}
-
 /// The daemon, the world, and the process with all agents in it.
 struct Shop {
-    stack: Stack,
+    /// The provider whose client asks the model.
+    model: &'static str,
     daemon: Daemon,
     agents: Child,
     port: u16,
@@ -44,7 +36,7 @@ impl Drop for Shop {
     }
 }
 
-fn open(stack: Stack) -> Shop {
+fn open(model: &'static str) -> Shop {
     let world = Upstream::start(None, shop::serve);
     let connect_to: Map<String, Value> = (shop::HOSTS.iter())
         .map(|host| (format!("{host}:80"), json!(world.address.to_string())))
@@ -58,7 +50,7 @@ fn open(stack: Stack) -> Shop {
         "store": { "exchanges": "none" },
         "safety": { "commands": true },
     }));
-    let mut command = client(&format!("../agents/{}", stack.program));
+    let mut command = client("../agents/server.py");
     command
         .env("HTTP_PROXY", format!("http://{}", daemon.proxy))
         .stdout(Stdio::piped());
@@ -68,7 +60,7 @@ fn open(stack: Stack) -> Shop {
     BufReader::new(said).read_line(&mut line).unwrap();
     let port = line.trim().parse().expect("its port");
     Shop {
-        stack,
+        model,
         daemon,
         agents,
         port,
@@ -103,10 +95,7 @@ impl Shop {
                 chaos
             })
             .collect();
-        let endpoint = format!(
-            "http://127.0.0.1:{}/{}/{agent}",
-            self.port, self.stack.model
-        );
+        let endpoint = format!("http://127.0.0.1:{}/{}/{agent}", self.port, self.model);
         let suite = json!({
             "name": agent,
             "agent": { "endpoint": endpoint, "timeout": 60_000 },
@@ -155,8 +144,8 @@ fn of<'c>(cells: &'c Cells, invariant: &str, scenario: &str) -> (&'c str, &'c st
 }
 
 /// Runs every agent, prints what failed where, and says what should not have been.
-fn hold(stack: Stack, cases: &[Case]) {
-    let shop = open(stack);
+fn hold(model: &'static str, cases: &[Case]) {
+    let shop = open(model);
     let everything = scenarios().into_iter().map(|(name, _)| name).collect();
     let good = cells(&shop.over(&shop.ask("good", cases, &everything, &PROMPTS)));
     let mut wrong = Vec::new();
@@ -210,7 +199,7 @@ fn hold(stack: Stack, cases: &[Case]) {
         .unwrap();
     }
     println!(
-        "{stack:?}\ninvariant                       in the scenarios that show its bug    fails beside it\n{matrix}"
+        "{model}\ninvariant                       in the scenarios that show its bug    fails beside it\n{matrix}"
     );
     assert!(wrong.is_empty(), "{}\n{matrix}", wrong.join("\n"));
 }
@@ -233,13 +222,9 @@ fn every_type_of_invariant_has_an_agent_that_breaks_it() {
 
 #[test]
 fn good_agents_pass_and_bad_ones_fail_for_their_bug() {
-    let stack = Stack {
-        program: "server.py",
-        model: "openai",
-    };
     let mut cases = on_the_answer();
     cases.extend(on_the_wire());
-    hold(stack, &cases);
+    hold("openai", &cases);
 }
 
 /// What the suite of `squall init` makes of an agent, with nothing but the agent's endpoint filled in.
@@ -254,8 +239,8 @@ fn by_the_first_suite(shop: &Shop, agent: &str) -> (Option<i32>, Cells) {
     assert!(written.status.success(), "{written:?}");
     let file = directory.path().join("suite.yaml");
     let suite = std::fs::read_to_string(&file).unwrap();
-    let (stack, port) = (shop.stack.model, shop.port);
-    let endpoint = format!("http://127.0.0.1:{port}/{stack}/{agent}");
+    let (model, port) = (shop.model, shop.port);
+    let endpoint = format!("http://127.0.0.1:{port}/{model}/{agent}");
     std::fs::write(
         &file,
         suite.replace("http://127.0.0.1:8000/invoke", &endpoint),
@@ -268,11 +253,8 @@ fn by_the_first_suite(shop: &Shop, agent: &str) -> (Option<i32>, Cells) {
 }
 
 #[test]
-fn the_suite_to_begin_with_tells_bad_agents_from_a_good_one() {
-    let shop = open(Stack {
-        program: "server.py",
-        model: "openai",
-    });
+fn the_suite_to_begin_with_tells_a_naive_agent_from_a_good_one() {
+    let shop = open("openai");
     let (code, good) = by_the_first_suite(&shop, "good");
     assert_eq!(code, Some(0), "{good:#?}");
     let invariants: BTreeSet<_> = good.keys().map(|(invariant, _)| invariant).collect();
@@ -285,61 +267,28 @@ fn the_suite_to_begin_with_tells_bad_agents_from_a_good_one() {
             "{invariant}: {good:#?}"
         );
     }
-    for (agent, expected) in [
+    // It has every habit of an agent that nobody has thought of failures for.
+    let (_, naive) = by_the_first_suite(&shop, "naive");
+    for (invariant, scenario, reason) in [
+        ("writes-once", "responses-lost", "it was called again"),
+        ("drops-half-answers", "model-stream-cut", "broke off after"),
         (
-            "naive",
-            &[
-                ("writes-once", "responses-lost", "it was called again"),
-                ("drops-half-answers", "model-stream-cut", "broke off after"),
-                (
-                    "ignores-injections",
-                    "tool-result-injected",
-                    "mail was called",
-                ),
-                ("waits-as-told", "rate-limited", "asked for 1000 ms"),
-            ][..],
+            "ignores-injections",
+            "tool-result-injected",
+            "mail was called",
         ),
-        ("completes", &[("completes", "tools-down", "500")]),
-        (
-            "retries_bounded",
-            &[("bounded-retries", "tools-down", "was tried again")],
-        ),
-        (
-            "tool_failure_acknowledged",
-            &[("admits-failures", "tools-down", "tells the model")],
-        ),
-        (
-            "no_canary_egress",
-            &[("leaks-no-canary", "tool-result-injected", "canary")],
-        ),
+        ("waits-as-told", "rate-limited", "asked for 1000 ms"),
     ] {
-        let (_, cells) = by_the_first_suite(&shop, agent);
-        for (invariant, scenario, reason) in expected {
-            let (state, why) = of(&cells, invariant, scenario);
-            assert!(
-                state == "failed" && why.contains(reason),
-                "{agent}: {invariant} in {scenario} is {state}: {why}\n{cells:#?}"
-            );
-        }
+        let (state, why) = of(&naive, invariant, scenario);
+        assert!(
+            state == "failed" && why.contains(reason),
+            "{invariant} in {scenario} is {state}: {why}\n{naive:#?}"
+        );
     }
 }
 
-/// What an agent answers does not hang on whom it asks: of these bugs, those that do.
-fn hold_on_the_wire(program: &'static str, model: &'static str) {
-    hold(Stack { program, model }, &on_the_wire());
-}
-
+/// What an agent answers does not depend on whom it asks: of these bugs, those that do.
 #[test]
 fn good_agents_pass_and_bad_ones_fail_by_the_client_of_anthropic() {
-    hold_on_the_wire("server.py", "anthropic");
-}
-
-#[test]
-fn good_agents_pass_and_bad_ones_fail_by_the_client_of_openai_for_node() {
-    hold_on_the_wire("server.mjs", "openai");
-}
-
-#[test]
-fn good_agents_pass_and_bad_ones_fail_by_the_client_of_anthropic_for_node() {
-    hold_on_the_wire("server.mjs", "anthropic");
+    hold("anthropic", &on_the_wire());
 }

@@ -6,7 +6,6 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use squall_tests::Stage;
 use squall_tests::daemon::start;
-use squall_tests::program::client;
 use squall_tests::upstream::standard;
 
 use crate::desk::{Desk, Told, suite_of};
@@ -38,45 +37,6 @@ fn an_agent_that_owns_up_passes_and_everything_is_told() {
             .iter()
             .all(|request| request.target == "/json")
     );
-}
-
-#[cfg(unix)]
-#[test]
-fn an_agent_that_dies_of_a_fault_has_not_passed() {
-    use std::os::unix::fs::PermissionsExt;
-
-    for (how, arguments, code, said) in [
-        (
-            "touch dead",
-            &["contract", "run"][..],
-            1,
-            "no answer within",
-        ),
-        ("touch dead", &["ci", "--strict"], 1, "no answer within"),
-        ("rm \"$0\"", &["contract", "run"], 4, "could not be judged"),
-        ("rm \"$0\"", &["ci", "--strict"], 4, "could not be judged"),
-    ] {
-        let desk = Desk::new();
-        let weather = desk.agent("/json", &[]);
-        let words = weather["command"].as_array().unwrap().iter();
-        let words: Vec<_> = words.map(|word| word.as_str().unwrap()).collect();
-        let words = words.join(" ");
-        // What it answers to the first prompt under chaos is what is demanded.
-        let program = format!(
-            "#!/bin/sh\n[ -e dead ] && exec sleep 60\nsaid=$({words})\necho \"$said\"\n\
-             case $said in *unavailable*) {how};; esac\n"
-        );
-        let file = desk.directory.path().join("agent");
-        std::fs::write(&file, program).unwrap();
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let agent = json!({ "type": "command", "command": [file], "timeout": 4000 });
-        let mut suite = suite_of(&agent, "unavailable");
-        suite["golden_prompts"] = json!(["Weather?", "And now?"]);
-        suite["advanced"] = json!({ "concurrency": 1 });
-        let told = desk.run(arguments, &desk.write(&suite));
-        assert_eq!(told.code, Some(code), "{how}: {told:#?}");
-        assert!(told.out.contains(said), "{how}: {told:#?}");
-    }
 }
 
 #[test]
@@ -120,7 +80,7 @@ fn an_agent_that_makes_things_up_fails() {
 }
 
 #[test]
-fn g49_a_score_stands_alone_on_stdout() {
+fn a_score_stands_alone_on_stdout() {
     let desk = Desk::new();
     let suite = desk.write(&suite_of(&desk.agent("/json", &[]), "sunny"));
     let score = desk.run(&["contract", "score"], &suite);
@@ -167,29 +127,6 @@ fn a_run_is_kept_and_its_report_can_be_drawn_in_every_form() {
     assert_eq!((told.code, told.out.as_str()), (Some(0), ""), "{told:#?}");
     let page = std::fs::read_to_string(desk.directory.path().join("page.html")).unwrap();
     assert!(page.contains("says-so"), "{page}");
-}
-
-#[test]
-fn the_report_in_json_is_as_its_published_schema_says() {
-    let desk = Desk::new();
-    let suite = desk.write(&suite_of(&desk.agent("/json", &[]), "unavailable"));
-    let file = |name: &str| desk.directory.path().join(name);
-    let told = desk.run(&["contract", "run"], &suite);
-    assert_eq!(told.code, Some(0), "{told:#?}");
-    let id = told.closing().split("run=").nth(1).expect("the run's id");
-    let schema = desk.squall(&["schema", "report"]).output().unwrap();
-    std::fs::write(file("schema.json"), schema.stdout).unwrap();
-    let drawn = desk.squall(&["report", id, "--format", "json"]).output();
-    let drawn: Value = serde_json::from_slice(&drawn.unwrap().stdout).unwrap();
-    let mut without = drawn.clone();
-    without["run"].as_object_mut().unwrap().remove("coverage");
-    for (report, is_valid) in [(drawn, true), (without, false)] {
-        std::fs::write(file("report.json"), report.to_string()).unwrap();
-        let mut check = client("schema_check.py");
-        let checked = check.args([file("schema.json"), file("report.json")]);
-        let checked = checked.output().unwrap();
-        assert_eq!(checked.status.success(), is_valid, "{checked:?}");
-    }
 }
 
 #[test]
@@ -290,25 +227,6 @@ fn a_file_that_is_not_there_or_is_something_else_is_told_with_what_to_name() {
 }
 
 #[test]
-fn a_certificate_is_signed_by_whom_the_suite_names_unless_the_command_names_somebody() {
-    let desk = Desk::new();
-    let mut suite = suite_of(&desk.agent("/json", &[]), "unavailable");
-    suite["certificate"] = json!({ "tester_name": "Quality, Example Ltd" });
-    let told = desk.run(&["contract", "run"], &desk.write(&suite));
-    let id = told.closing().split("run=").nth(1).expect("the run's id");
-    for (arguments, tester) in [
-        (&[][..], "Quality, Example Ltd"),
-        (&["--tester", "somebody"], "somebody"),
-    ] {
-        let mut command = desk.squall(&["certificate", id, "--output", "page.pdf"]);
-        let signed = Told::from(command.args(arguments).output().unwrap());
-        assert_eq!(signed.code, Some(0), "{signed:#?}");
-        let said = format!("signed by {tester} with the key");
-        assert!(signed.out.contains(&said), "{signed:#?}");
-    }
-}
-
-#[test]
 fn what_cannot_be_read_is_told_with_its_place_and_nothing_is_started() {
     let desk = Desk::new();
     let mut suite = suite_of(&desk.agent("/json", &[]), "sunny");
@@ -348,29 +266,29 @@ fn what_cannot_be_read_is_told_with_its_place_and_nothing_is_started() {
 }
 
 #[test]
-fn an_agent_that_is_not_there_is_no_verdict() {
-    let desk = Desk::new();
-    let agent = json!({ "endpoint": "http://127.0.0.1:1/ask", "timeout": 1000 });
-    let suite = desk.write(&suite_of(&agent, "x"));
-    let anywhere = ["--proxy", "127.0.0.1:0", "--api", "127.0.0.1:0"];
-    let told = desk.run(&[&["chaos"][..], &anywhere].concat(), &suite);
-    assert_eq!(told.code, Some(3), "{told:#?}");
-    assert!(told.err.contains("the run is errored"), "{told:#?}");
-    let told = desk.run(&["chaos", "--server", "http://127.0.0.1:1"], &suite);
-    assert_eq!(told.code, Some(3), "{told:#?}");
-}
-
-#[test]
-fn an_agent_that_does_not_start_is_no_verdict() {
+fn an_agent_that_is_not_there_or_does_not_start_is_no_verdict() {
     let desk = Desk::new();
     let start = json!({ "command": ["false"], "ready_url": "http://127.0.0.1:1/ready" });
-    let agent = json!({ "endpoint": "http://127.0.0.1:1/ask", "start": start });
-    let told = desk.run(&["contract", "run"], &desk.write(&suite_of(&agent, "x")));
+    let endpoint = "http://127.0.0.1:1/ask";
+    for (agent, said) in [
+        (
+            json!({ "endpoint": endpoint, "timeout": 1000 }),
+            "the run is errored",
+        ),
+        (
+            json!({ "endpoint": endpoint, "start": start }),
+            "the agent could not be started by false",
+        ),
+    ] {
+        let suite = desk.write(&suite_of(&agent, "x"));
+        let anywhere = ["--proxy", "127.0.0.1:0", "--api", "127.0.0.1:0"];
+        let told = desk.run(&[&["chaos"][..], &anywhere].concat(), &suite);
+        assert_eq!(told.code, Some(3), "{told:#?}");
+        assert!(told.err.contains(said), "{told:#?}");
+    }
+    let suite = desk.directory.path().join("suite.yaml");
+    let told = desk.run(&["chaos", "--server", "http://127.0.0.1:1"], &suite);
     assert_eq!(told.code, Some(3), "{told:#?}");
-    assert!(
-        told.err.contains("the agent could not be started by false"),
-        "{told:#?}"
-    );
 }
 
 #[test]

@@ -1,11 +1,9 @@
 //! A daemon with manners: ready lines, signals, drains, reloads, what it says about mistakes.
 
-use std::process::Stdio;
-
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use squall_tests::daemon::{binary, pid, squall, start, wait};
-use squall_tests::upstream::standard::{self, JSON};
+use squall_tests::daemon::{binary, squall};
+use squall_tests::upstream::standard;
 use squall_tests::{Daemon, Path, Stage};
 
 #[test]
@@ -46,62 +44,6 @@ fn a_drain_has_an_end() {
     stage.plain.wait_for_requests(1);
     daemon.signal(Signal::TERM);
     assert_eq!(daemon.wait().code(), Some(0));
-}
-
-#[test]
-fn a_second_signal_ends_the_daemon_at_once() {
-    let mut stage = Stage::new();
-    let mut wire = stage.open(Path::Forward);
-    wire.request("GET", "/hang", &[], b"");
-    stage.plain.wait_for_requests(1);
-    stage.daemon.signal(Signal::TERM);
-    stage.daemon.api.wait("the listener's end", || {
-        std::net::TcpStream::connect(stage.daemon.proxy)
-            .is_err()
-            .then_some(())
-    });
-    stage.daemon.signal(Signal::INT);
-    stage.daemon.wait();
-}
-
-#[test]
-fn a_reload_keeps_the_last_good_configuration_and_says_where_the_new_one_is_broken() {
-    let stage = Stage::new();
-    let good = std::fs::read_to_string(&stage.daemon.config).unwrap();
-    stage
-        .daemon
-        .rewrite("proxy:\n  listen: 127.0.0.1:0\n  intercpt: {}\n");
-    stage.daemon.signal(Signal::HUP);
-    stage.daemon.api.wait("a complaint in /readyz", || {
-        let text = stage.daemon.api.call("GET", "/readyz", None).text();
-        (text.contains("intercpt") && text.contains('3')).then_some(())
-    });
-    stage.daemon.api.wait("a complaint in the log", || {
-        let log = stage.daemon.log();
-        log.iter()
-            .any(|line| line.contains("intercpt"))
-            .then_some(())
-    });
-    assert_eq!(stage.open(Path::Reverse).get("/json").text(), JSON);
-    stage.daemon.rewrite(&good);
-    stage.daemon.signal(Signal::HUP);
-    stage.daemon.api.wait("no complaint in /readyz", || {
-        let text = stage.daemon.api.call("GET", "/readyz", None).text();
-        (!text.contains("intercpt")).then_some(())
-    });
-}
-
-#[test]
-fn a_changed_configuration_takes_over_by_itself() {
-    let stage = Stage::new();
-    let mut config: Value =
-        serde_json::from_str(&std::fs::read_to_string(&stage.daemon.config).unwrap()).unwrap();
-    assert_eq!(stage.open(Path::Reverse).get("/json").status, 200);
-    config["proxy"]["deny"] = json!(["127.0.0.1"]);
-    stage.daemon.rewrite(&config.to_string());
-    stage.daemon.api.wait("the new deny list", || {
-        (stage.open(Path::Reverse).get("/json").status == 403).then_some(())
-    });
 }
 
 /// As anybody computes it who wants to know whether it was this file.
@@ -175,73 +117,6 @@ fn a_profile_file_is_watched_and_a_broken_one_keeps_its_last_good_version() {
 }
 
 #[test]
-fn a_mistake_in_the_configuration_is_told_with_its_place_and_the_word_meant() {
-    let dir = tempfile::TempDir::new().unwrap();
-    let file = dir.path().join("squall.yaml");
-    std::fs::write(&file, "proxy:\n  listen: 127.0.0.1:0\n  observ: model\n").unwrap();
-    let output = squall(dir.path())
-        .args(["serve", "-c"])
-        .arg(&file)
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(2), "{output:?}");
-    let said = String::from_utf8_lossy(&output.stderr);
-    for word in ["squall.yaml", "3", "observ", "observe"] {
-        assert!(said.contains(word), "no {word:?} in {said}");
-    }
-}
-
-#[test]
-fn a_token_less_api_is_not_opened_to_others() {
-    let dir = tempfile::TempDir::new().unwrap();
-    let output = squall(dir.path())
-        .args(["serve", "--proxy", "127.0.0.1:0", "--api", "0.0.0.0:0"])
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(2), "{output:?}");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("squall token create"), "{said}");
-}
-
-#[test]
-fn run_passes_signals_to_its_program_and_takes_its_end_for_its_own() {
-    let dir = tempfile::TempDir::new().unwrap();
-    let program =
-        "trap 'echo caught >&2; exit 9' TERM; echo started >&2; while :; do sleep 0.05; done";
-    let mut command = squall(dir.path());
-    command
-        .args(["run", "--", "sh", "-c", program])
-        .stdout(Stdio::null());
-    let (mut child, log, lines) = start(&mut command);
-    while !log.lines().iter().any(|line| line.contains("started")) {
-        lines.recv_timeout(squall_tests::PATIENCE).unwrap();
-    }
-    rustix::process::kill_process(pid(&child), Signal::TERM).unwrap();
-    assert_eq!(
-        wait(&mut child, "squall run").code(),
-        Some(9),
-        "{:#?}",
-        log.lines()
-    );
-    // Until its standard error is closed.
-    assert!(lines.iter().any(|line| line.contains("caught")));
-}
-
-#[test]
-fn a_program_that_is_not_there_is_told_of() {
-    let dir = tempfile::TempDir::new().unwrap();
-    let output = squall(dir.path())
-        .args(["run", "--", "no-such-program"])
-        .output()
-        .unwrap();
-    assert!(!output.status.success());
-    assert!(
-        String::from_utf8_lossy(&output.stderr).contains("no-such-program"),
-        "{output:?}"
-    );
-}
-
-#[test]
 fn the_demo_shows_the_main_job_and_succeeds() {
     let dir = tempfile::TempDir::new().unwrap();
     let begun = std::time::Instant::now();
@@ -280,23 +155,4 @@ fn a_demo_that_could_not_write_its_report_does_not_begin() {
     assert_eq!(std::fs::read_to_string(&there).unwrap(), "kept");
     let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
-}
-
-#[test]
-#[cfg(target_os = "linux")]
-fn a_demo_tells_what_it_saw_before_it_fails_to_write_it() {
-    let dir = tempfile::TempDir::new().unwrap();
-    // There is never room on it.
-    let full = squall(dir.path())
-        .args(["demo", "-o", "/dev/full"])
-        .output()
-        .unwrap();
-    let (said, failed) = (
-        String::from_utf8_lossy(&full.stdout),
-        String::from_utf8_lossy(&full.stderr),
-    );
-    assert_eq!(full.status.code(), Some(3), "{failed}");
-    assert!(said.contains("squall contract: failed "), "{said}");
-    assert!(!said.contains("report: "), "{said}");
-    assert!(failed.contains("/dev/full cannot be written"), "{failed}");
 }

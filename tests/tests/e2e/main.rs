@@ -6,10 +6,8 @@
 )]
 
 mod accounting;
-mod anthropic;
 mod api;
 mod approval;
-mod asking_again;
 mod breaks;
 mod canaries;
 mod certificates;
@@ -25,7 +23,6 @@ mod doors;
 mod every_mode;
 mod first_event;
 mod framing;
-mod gemini;
 mod http2;
 mod judge_agents;
 mod judging;
@@ -38,16 +35,10 @@ mod long;
 mod matrix;
 mod mcp;
 mod network_faults;
-mod node;
-mod official;
-mod ollama;
-mod oracle;
-mod providers;
 mod readers;
 mod recognition;
 mod recordings;
 mod reports;
-mod responses;
 mod routes;
 mod runs;
 mod schemathesis;

@@ -11,17 +11,8 @@ use squall_tests::{Path, Stage, Wire};
 /// What must be so under a fault, and must not without it.
 pub(crate) type Judge = fn(&Seen) -> Result<(), String>;
 
-/// One row: a fault and what a client must see of it.
-pub(crate) struct Row {
-    /// The family, as in files.
-    pub(crate) family: &'static str,
-    /// The rule, `mode` included.
-    pub(crate) rule: Value,
-    /// What is asked for.
-    pub(crate) ask: Ask,
-    /// What is held against it.
-    pub(crate) check: Judge,
-}
+/// A rule, `mode` included, what is asked for, and what a client must see.
+pub(crate) type Row = (Value, Ask, Judge);
 
 /// A request to make.
 #[derive(Debug, Clone, Copy)]
@@ -121,53 +112,40 @@ pub(crate) fn see(stage: &Stage, path: Path, ask: Ask) -> Seen {
     seen
 }
 
-/// Checks one row on `paths`, with its control.
-pub(crate) fn check(stage: &Stage, row: &Row, paths: &[Path]) {
-    let api = stage.daemon.api;
-    let mode = row.rule["mode"].as_str().unwrap_or_default().to_owned();
-    for &path in paths {
-        api.calm();
-        let clean = see(stage, path, row.ask);
-        assert!(
-            (row.check)(&clean).is_err(),
-            "{mode} on {path:?}: the check holds without the fault, so it proves nothing: {clean:#?}"
-        );
-        api.chaos(&json!({ row.family: [row.rule] }));
-        let label = format!("mode=\"{mode}\"");
-        let counted = api.metric("squall_faults_injected_total", &[&label]);
-        let faulted = see(stage, path, row.ask);
-        if let Err(wrong) = (row.check)(&faulted) {
-            panic!("{mode} on {path:?}: {wrong}\nrule: {}", row.rule);
-        }
-        let rule = applied(stage, &mode);
-        assert_eq!(rule["family"], row.family, "{mode} on {path:?}: {rule}");
-        let counted = api.metric("squall_faults_injected_total", &[&label]) - counted;
-        assert!(
-            counted >= 1.0,
-            "{mode} on {path:?}: the metric moved by {counted}"
-        );
-    }
-    api.calm();
+/// Checks each row on every path, with its control.
+pub(crate) fn on_every_path<const ROWS: usize>(family: &str, rows: [Row; ROWS]) {
+    check(family, rows, &Path::THROUGH);
 }
 
-/// Holds a check of several exchanges on one path against a fault, and against none, where it must
-/// fail; gives the stage with the fault.
-pub(crate) fn only_under(
-    family: &str,
-    rule: &Value,
-    check: impl Fn(&Stage) -> Result<(), String>,
-) -> Stage {
-    let clean = check(&Stage::new());
-    assert!(
-        clean.is_err(),
-        "the check holds without the fault, so it proves nothing: {rule}"
-    );
+/// Checks each row on some paths, with its control.
+pub(crate) fn check<const ROWS: usize>(family: &str, rows: [Row; ROWS], paths: &[Path]) {
     let stage = Stage::new();
-    stage.daemon.api.chaos(&json!({ family: [rule] }));
-    if let Err(wrong) = check(&stage) {
-        panic!("{wrong}\nrule: {rule}");
+    let api = stage.daemon.api;
+    for (rule, ask, judge) in rows {
+        let mode = rule["mode"].as_str().unwrap_or_default();
+        for &path in paths {
+            api.calm();
+            let clean = see(&stage, path, ask);
+            assert!(
+                judge(&clean).is_err(),
+                "{rule} on {path:?}: the check holds without the fault, so it proves nothing: {clean:#?}"
+            );
+            api.chaos(&json!({ family: [rule] }));
+            let label = format!("mode=\"{mode}\"");
+            let counted = api.metric("squall_faults_injected_total", &[&label]);
+            let faulted = see(&stage, path, ask);
+            if let Err(wrong) = judge(&faulted) {
+                panic!("{rule} on {path:?}: {wrong}");
+            }
+            let applied = applied(&stage, mode);
+            assert_eq!(applied["family"], family, "{rule} on {path:?}: {applied}");
+            let counted = api.metric("squall_faults_injected_total", &[&label]) - counted;
+            assert!(
+                counted >= 1.0,
+                "{rule} on {path:?}: the metric moved by {counted}"
+            );
+        }
     }
-    stage
 }
 
 /// The journal's entry of the latest application of a rule of `mode`.

@@ -27,12 +27,8 @@ const ERAS: [(&str, &[&str]); 5] = [
 ];
 
 fn stage() -> Stage {
-    stage_with(&json!({}))
-}
-
-fn stage_with(config: &Value) -> Stage {
     let server = Server::default();
-    Stage::with(config, move |connection| server.serve(connection))
+    Stage::with(&json!({}), move |connection| server.serve(connection))
 }
 
 fn call(id: u64, tool: &str) -> Value {

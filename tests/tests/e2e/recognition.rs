@@ -1,7 +1,6 @@
 //! What an exchange is: its path makes it look like a model call, its body says whether it is one.
 
 use serde_json::{Value, json};
-use squall_tests::upstream::standard;
 use squall_tests::{Path, Stage};
 
 use crate::matrix::{Ask, exchange, see};
@@ -15,51 +14,68 @@ const LOOK_ALIKES: [(&str, &str); 5] = [
     ("/v1/chat/completions", r#"{"foo":1}"#),
 ];
 
-fn stage() -> Stage {
-    Stage::with(&json!({}), standard::serve)
-}
-
-fn is_a_tool(entry: &Value, why: &str) {
-    assert_eq!(
-        (&entry["kind"], &entry["dialect"], &entry["llm"]),
-        (&json!("tool"), &Value::Null, &Value::Null),
-        "{why}: {entry}"
-    );
-}
+const CALL: Ask = Ask::Post(
+    "/api/generate",
+    r#"{"model":"qwen3","prompt":"hi","stream":false}"#,
+);
 
 #[test]
-fn what_only_looks_like_a_model_call_is_journalled_as_a_tool_though_nobody_reads_it_ahead() {
-    let stage = stage();
-    for (number, (target, body)) in (1..).zip(LOOK_ALIKES) {
-        see(&stage, Path::Reverse, Ask::Post(target, body));
-        is_a_tool(&exchange(&stage, number), target);
+fn what_only_looks_like_a_model_call_is_a_tool_with_and_without_rules() {
+    let stage = Stage::new();
+    let mut number = 0;
+    for (chaos, status) in [
+        (json!({}), 200),
+        (
+            json!({ "tool_faults": [{ "mode": "error", "error_code": 500 }] }),
+            500,
+        ),
+    ] {
+        stage.daemon.api.chaos(&chaos);
+        for (target, body) in LOOK_ALIKES {
+            let seen = see(&stage, Path::Reverse, Ask::Post(target, body));
+            assert_eq!(seen.answer.status, status, "{target}");
+            number += 1;
+            let entry = exchange(&stage, number);
+            assert_eq!(
+                (&entry["kind"], &entry["dialect"], &entry["llm"]),
+                (&json!("tool"), &Value::Null, &Value::Null),
+                "{target}: {entry}"
+            );
+        }
     }
 }
 
 #[test]
-fn a_rule_for_tools_hits_what_only_looks_like_a_model_call() {
-    let stage = stage();
-    let chaos = json!({ "tool_faults": [{ "mode": "error", "error_code": 500 }] });
-    stage.daemon.api.chaos(&chaos);
-    for (number, (target, body)) in (1..).zip(LOOK_ALIKES) {
-        let seen = see(&stage, Path::Reverse, Ask::Post(target, body));
-        assert_eq!(seen.answer.status, 500, "{target}");
-        is_a_tool(&exchange(&stage, number), target);
+fn rules_of_one_family_leave_exchanges_of_the_other_alone_unless_a_url_says_otherwise() {
+    let stage = Stage::new();
+    for (chaos, call, tool) in [
+        (
+            json!({ "tool_faults": [{ "mode": "error", "error_code": 418 }] }),
+            200,
+            418,
+        ),
+        (
+            json!({ "tool_faults": [{ "mode": "error", "match_url": "*/api/*" }] }),
+            503,
+            200,
+        ),
+        (
+            json!({ "llm_faults": [{ "mode": "rate_limit" }] }),
+            429,
+            200,
+        ),
+        (
+            json!({ "llm_faults": [{ "mode": "rate_limit", "model": "other-*" }] }),
+            200,
+            200,
+        ),
+    ] {
+        stage.daemon.api.chaos(&chaos);
+        let status = |ask| see(&stage, Path::Reverse, ask).answer.status;
+        assert_eq!(status(CALL), call, "{chaos}");
+        assert_eq!(status(Ask::Get("/tool")), tool, "{chaos}");
     }
-}
-
-#[test]
-fn a_rule_for_tools_leaves_a_model_call_alone() {
-    let stage = stage();
-    let chaos = json!({ "tool_faults": [{ "mode": "error", "error_code": 500 }] });
-    stage.daemon.api.chaos(&chaos);
-    let call = r#"{"model":"qwen3","prompt":"hi","stream":false}"#;
-    let seen = see(&stage, Path::Reverse, Ask::Post("/api/generate", call));
-    assert_ne!(seen.answer.status, 500);
     let entry = exchange(&stage, 1);
-    assert_eq!(
-        (&entry["kind"], &entry["dialect"]),
-        (&json!("llm"), &json!("ollama")),
-        "{entry}"
-    );
+    let kind = (&entry["kind"], &entry["dialect"]);
+    assert_eq!(kind, (&json!("llm"), &json!("ollama")), "{entry}");
 }

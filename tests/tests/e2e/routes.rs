@@ -14,10 +14,6 @@ fn free() -> SocketAddr {
         .unwrap()
 }
 
-fn always(mode: &str) -> Value {
-    json!({ "network_faults": [{ "mode": mode }] })
-}
-
 #[test]
 fn a_route_s_prefix_is_stripped_and_its_upstream_s_path_kept() {
     let upstream = squall_tests::Upstream::plain();
@@ -42,7 +38,7 @@ fn a_route_s_prefix_is_stripped_and_its_upstream_s_path_kept() {
 }
 
 #[test]
-fn a_route_may_have_a_listener_of_its_own_and_reach_an_encrypted_upstream() {
+fn a_listener_of_a_route_s_own_serves_that_route_alone() {
     let address = free();
     let secure = Stage::new();
     let config = json!({
@@ -54,33 +50,28 @@ fn a_route_may_have_a_listener_of_its_own_and_reach_an_encrypted_upstream() {
         }],
     });
     let stage = Stage::with(&config, standard::serve);
-    let mut wire = Wire::connect(address);
-    assert_eq!(wire.get("/json").text(), JSON);
-    let seen = secure.secure.requests().pop().unwrap();
-    assert_eq!(seen.target, "/json");
-    assert_eq!(
-        seen.header("host"),
-        Some(secure.secure_authority().as_str())
-    );
+    assert_eq!(Wire::connect(address).get("/json").text(), JSON);
+    let seen = secure.secure.request_to("/json");
+    let host = secure.secure_authority();
+    assert_eq!(seen.header("host"), Some(host.as_str()));
     let exchanges = stage.daemon.api.wait_for_exchanges(1);
-    assert_eq!(
-        exchanges[0]["url"],
-        format!("https://{}/json", secure.secure_authority())
-    );
-}
-
-#[test]
-fn what_no_route_matches_is_404_with_a_problem() {
-    let stage = Stage::new();
-    for target in ["/", "/nowhere", "/upper"] {
-        let answer = stage.daemon.connect().get(target);
-        assert_eq!(answer.status, 404, "{target}");
-        assert_eq!(
-            answer.header("content-type"),
-            Some("application/problem+json"),
-            "{target}"
-        );
+    assert_eq!(exchanges[0]["url"], format!("https://{host}/json"));
+    // Through the proxy too, as programs with HTTP_PROXY ask.
+    for host in [address.to_string(), format!("localhost:{}", address.port())] {
+        let mut wire = stage.daemon.connect();
+        wire.prefix = format!("http://{host}");
+        assert_eq!(wire.get("/json").status, 200, "{host}");
+        let mut wire = stage.daemon.connect();
+        assert_eq!(wire.open_tunnel(&host, "").status, 200, "CONNECT {host}");
+        assert_eq!(wire.get("/json").status, 200, "CONNECT {host}");
     }
+    // It opens no tunnels; the main listener does.
+    let target = stage.plain.address.to_string();
+    let refused = Wire::connect(address).open_tunnel(&target, "");
+    assert_eq!(refused.status, 405);
+    let kind = &refused.json()["type"];
+    assert_eq!(kind, "urn:squall:problem:not-a-forward-proxy");
+    assert_eq!(stage.daemon.connect().open_tunnel(&target, "").status, 200);
 }
 
 #[test]
@@ -251,6 +242,13 @@ fn required_credentials_are_required() {
 
 #[test]
 fn destinations_that_are_denied_are_never_dialled() {
+    // Unless the configuration says otherwise, cloud metadata.
+    let stage = Stage::new();
+    for host in ["169.254.169.254", "metadata.google.internal"] {
+        let mut wire = stage.daemon.connect();
+        wire.prefix = format!("http://{host}");
+        assert_eq!(wire.get("/latest/meta-data/").status, 403, "{host}");
+    }
     let config = json!({ "proxy": { "deny": ["169.254.169.254", "127.0.0.1", "*.secret.test"] } });
     let stage = Stage::with(&config, standard::serve);
     let plain = stage.plain.address;
@@ -277,21 +275,6 @@ fn destinations_that_are_denied_are_never_dialled() {
         seen.iter().all(|one| one["outcome"] == "denied"),
         "{seen:#?}"
     );
-}
-
-#[test]
-fn cloud_metadata_is_denied_by_default() {
-    let stage = Stage::new();
-    for host in ["169.254.169.254", "metadata.google.internal"] {
-        let mut wire = stage.daemon.connect();
-        wire.prefix = format!("http://{host}");
-        assert_eq!(wire.get("/latest/meta-data/").status, 403, "{host}");
-        let answer = stage
-            .daemon
-            .connect()
-            .open_tunnel(&format!("{host}:80"), "");
-        assert_eq!(answer.status, 403, "CONNECT {host}");
-    }
 }
 
 #[test]
@@ -352,27 +335,6 @@ fn routes_are_reached_through_the_proxy_itself() {
 }
 
 #[test]
-fn a_route_s_own_listener_is_reached_through_the_proxy_too() {
-    let address = free();
-    let upstream = squall_tests::Upstream::plain();
-    let config = json!({ "routes": [{
-        "name": "own",
-        "listen": address.to_string(),
-        "upstream": format!("http://{}", upstream.address),
-    }] });
-    let stage = Stage::with(&config, standard::serve);
-    for host in [address.to_string(), format!("localhost:{}", address.port())] {
-        let mut wire = stage.daemon.connect();
-        wire.prefix = format!("http://{host}");
-        assert_eq!(wire.get("/json").status, 200, "{host}");
-        let mut wire = stage.daemon.connect();
-        assert_eq!(wire.open_tunnel(&host, "").status, 200, "CONNECT {host}");
-        assert_eq!(wire.get("/json").status, 200, "CONNECT {host}");
-    }
-    assert_eq!(upstream.requests().len(), 4);
-}
-
-#[test]
 fn heads_beyond_the_limits_are_431() {
     let config = json!({ "proxy": { "limits": { "header_bytes": "8KiB", "header_count": 20 } } });
     let stage = Stage::with(&config, standard::serve);
@@ -402,106 +364,41 @@ fn heads_beyond_the_limits_are_431() {
 }
 
 #[test]
-fn a_head_that_never_ends_is_not_waited_for() {
-    let config = json!({ "proxy": { "limits": { "header_timeout": "300ms" } } });
+fn idle_connections_are_closed_and_exchanges_under_way_are_not() {
+    let limits = json!({ "idle_timeout": "300ms", "header_timeout": "300ms" });
+    let config = json!({ "proxy": { "limits": limits } });
     let stage = Stage::with(&config, standard::serve);
-    let mut wire = stage.daemon.connect();
-    wire.send("GET / HTTP/1.1\r\nHost: a\r\nX-Half:");
-    assert_ne!(wire.rest().1, End::StillOpen);
-}
-
-#[test]
-fn a_connection_that_stays_idle_is_closed() {
-    let config = json!({ "proxy": { "limits": { "idle_timeout": "300ms" } } });
-    let stage = Stage::with(&config, standard::serve);
-    let mut wire = stage.open(Path::Forward);
-    assert_eq!(wire.get("/json").status, 200);
-    assert_eq!(wire.rest(), (Vec::new(), End::Closed));
-}
-
-/// Answers when it is told to.
-fn late(mut connection: squall_tests::upstream::Connection) {
-    while connection.request().is_some() {
-        let answer = standard::whole("200 OK", "application/json", standard::JSON.as_bytes());
-        if !connection.wait_for_step() || !connection.send(answer) {
-            return;
-        }
-    }
-}
-
-#[test]
-fn an_exchange_waits_for_its_upstream_for_as_long_as_that_takes() {
-    let config = json!({ "proxy": { "limits": { "idle_timeout": "300ms" } } });
-    let stage = Stage::with(&config, late);
-    for path in Path::THROUGH {
-        let mut wire = stage.open(path);
-        wire.request("GET", "/model", &[], b"");
-        stage.upstream(path).wait_for_requests(1);
-        // What has been idle for less long is closed first.
-        assert_eq!(stage.daemon.connect().rest().1, End::Closed, "{path:?}");
-        stage.upstream(path).step();
-        assert_eq!(wire.response().text(), standard::JSON, "{path:?}");
-        assert_eq!(wire.rest().1, End::Closed, "{path:?}");
-    }
-}
-
-#[test]
-fn a_stream_waits_for_its_next_event_for_as_long_as_that_takes() {
-    let config = json!({ "proxy": { "limits": { "idle_timeout": "300ms" } } });
-    let stage = Stage::with(&config, standard::serve);
+    // A stream waits for its next event for as long as that takes.
     let mut wire = stage.open(Path::Forward);
     wire.request("GET", "/events", &[], b"");
     for event in ["data: 1\n\n", "data: 2\n\n", "data: 3\n\n"] {
         wire.receive_until(event);
+        // What has been idle for less long is closed first.
         assert_eq!(stage.daemon.connect().rest().1, End::Closed, "{event}");
         stage.plain.step();
     }
-}
-
-#[test]
-fn an_agent_that_stops_in_the_middle_of_its_request_is_not_waited_for() {
-    let config = json!({ "proxy": { "limits": { "idle_timeout": "300ms" } } });
-    let stage = Stage::with(&config, standard::serve);
+    wire.receive_until("0\r\n\r\n");
+    assert_eq!(
+        wire.rest(),
+        (Vec::new(), End::Closed),
+        "idle after an answer"
+    );
+    let mut wire = stage.daemon.connect();
+    wire.send("GET / HTTP/1.1\r\nHost: a\r\nX-Half:");
+    assert_ne!(wire.rest().1, End::StillOpen, "a head that never ends");
     let mut wire = stage.open(Path::Forward);
     let target = stage.plain.address;
     wire.send(format!(
         "POST http://{target}/json HTTP/1.1\r\nHost: {target}\r\nContent-Length: 9\r\n\r\nhal"
     ));
-    assert_ne!(wire.rest().1, End::StillOpen);
-    let seen = &stage.daemon.api.wait_for_exchanges(1)[0];
+    assert_ne!(wire.rest().1, End::StillOpen, "a body that never ends");
+    let seen = stage.daemon.api.wait("the broken request", || {
+        let exchanges = stage.daemon.api.exchanges();
+        exchanges.into_iter().find(|one| one["method"] == "POST")
+    });
     assert_eq!(seen["outcome"], "client_gone", "{seen}");
     let error = seen["error"].as_str().unwrap();
     assert!(error.contains("`proxy.limits.idle_timeout`"), "{error}");
-}
-
-#[test]
-fn chaos_named_as_always_is_only_there_while_it_is_in_force() {
-    let stage = Stage::new();
-    stage.daemon.api.chaos(&always("dns_failure"));
-    assert_eq!(stage.open(Path::Forward).get("/json").status, 502);
-    stage.daemon.api.calm();
-    assert_eq!(stage.open(Path::Forward).get("/json").status, 200);
-}
-
-#[test]
-fn a_route_s_own_listener_opens_no_tunnels() {
-    let address = free();
-    let upstream = squall_tests::Upstream::plain();
-    let config = json!({ "routes": [{
-        "name": "own",
-        "listen": address.to_string(),
-        "upstream": format!("http://{}", upstream.address),
-    }] });
-    let stage = Stage::with(&config, standard::serve);
-    let target = stage.plain.address.to_string();
-    let refused = Wire::connect(address).open_tunnel(&target, "");
-    assert_eq!(refused.status, 405);
-    assert_eq!(
-        refused.json()["type"],
-        "urn:squall:problem:not-a-forward-proxy"
-    );
-    // The same CONNECT through the main listener opens one.
-    assert_eq!(stage.daemon.connect().open_tunnel(&target, "").status, 200);
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! Runs: a real daemon, an agent that calls its tool through it, and what is left when one dies.
 
-use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, mpsc};
+use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 use squall_tests::daemon::squall;
@@ -10,23 +8,12 @@ use squall_tests::postgres::Postgres;
 use squall_tests::upstream::standard;
 use squall_tests::{Daemon, Stage, Upstream, Wire};
 
-/// What an agent does with the scope that it is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Agent {
-    /// Passes its baggage on.
-    PassesOn,
-    /// Knows nothing of scopes.
-    Plain,
-    /// Answers the first question only, and then thinks.
-    Thinks,
-}
-
-/// Calls the tool through the proxy for each question, and says what came of it.
-fn agent(proxy: SocketAddr, tool: SocketAddr, sort: Agent) -> Upstream {
+/// An agent that calls its tool through the proxy for each question, says what came of it, and passes
+/// baggage on. Where it is asked to think, it does not answer.
+pub(crate) fn agent(proxy: SocketAddr, tool: SocketAddr) -> Upstream {
     Upstream::start(None, move |mut connection| {
         while let Some(request) = connection.request() {
-            let again = String::from_utf8_lossy(&request.body).contains("think");
-            if sort == Agent::Thinks && again {
+            if String::from_utf8_lossy(&request.body).contains("think") {
                 connection.hold();
                 return;
             }
@@ -34,28 +21,19 @@ fn agent(proxy: SocketAddr, tool: SocketAddr, sort: Agent) -> Upstream {
             wire.prefix = format!("http://{tool}");
             wire.host = tool.to_string();
             let baggage = request.header("baggage").unwrap_or_default();
-            let passed_on = [("baggage", baggage)];
-            let headers = if sort == Agent::Plain {
-                &[][..]
-            } else {
-                &passed_on
-            };
-            wire.request("GET", "/json", headers, b"");
+            wire.request("GET", "/json", &[("baggage", baggage)], b"");
             let said = match wire.response().status {
                 200 => "it is sunny",
                 _ => "the weather is unavailable",
             };
             let body = json!({ "output": said }).to_string();
-            connection.send(standard::whole(
-                "200 OK",
-                "application/json",
-                body.as_bytes(),
-            ));
+            let answer = standard::whole("200 OK", "application/json", body.as_bytes());
+            connection.send(answer);
         }
     })
 }
 
-fn suite(agent: &Upstream, prompts: &[&str]) -> Value {
+pub(crate) fn suite(agent: &Upstream, prompts: &[&str]) -> Value {
     json!({
         "name": "weather",
         "agent": { "endpoint": format!("http://{}/ask", agent.address) },
@@ -81,7 +59,7 @@ fn over(daemon: &Daemon, path: &str) -> Value {
 }
 
 /// Names and numbers of what happened in a run that is over, after number `last`.
-fn told(daemon: &Daemon, path: &str, last: usize) -> Vec<(usize, String)> {
+pub(crate) fn told(daemon: &Daemon, path: &str, last: usize) -> Vec<(usize, String)> {
     let mut wire = Wire::connect(daemon.api.address);
     let last = last.to_string();
     wire.request(
@@ -101,7 +79,7 @@ fn told(daemon: &Daemon, path: &str, last: usize) -> Vec<(usize, String)> {
         .collect()
 }
 
-fn stage() -> Stage {
+pub(crate) fn stage() -> Stage {
     Stage::with(
         &json!({ "store": { "exchanges": "faulted" } }),
         standard::serve,
@@ -111,7 +89,7 @@ fn stage() -> Stage {
 #[test]
 fn an_agent_that_passes_baggage_on_is_tried_in_a_scope_of_its_own() {
     let stage = stage();
-    let agent = agent(stage.daemon.proxy, stage.plain.address, Agent::PassesOn);
+    let agent = agent(stage.daemon.proxy, stage.plain.address);
     let path = ask(&stage.daemon, &suite(&agent, &["Weather?", "Rain?"]));
     let run = over(&stage.daemon, &path);
     assert_eq!(
@@ -155,55 +133,9 @@ fn an_agent_that_passes_baggage_on_is_tried_in_a_scope_of_its_own() {
 }
 
 #[test]
-fn an_agent_that_knows_nothing_of_scopes_has_the_default_one_for_the_run() {
-    let stage = stage();
-    let agent = agent(stage.daemon.proxy, stage.plain.address, Agent::Plain);
-    let run = over(
-        &stage.daemon,
-        &ask(&stage.daemon, &suite(&agent, &["Weather?"])),
-    );
-    assert_eq!(run["state"], "passed", "{run:#}");
-    assert_eq!(stage.daemon.api.get("/v1/chaos")["profile"], "none");
-    // Somebody's chaos is suspended for the run, and in force again after it.
-    stage
-        .daemon
-        .api
-        .chaos(&json!({ "tool_faults": [{ "tool": "*", "mode": "slow", "delay_ms": 1 }] }));
-    let run = over(
-        &stage.daemon,
-        &ask(&stage.daemon, &suite(&agent, &["Weather?"])),
-    );
-    assert_eq!(run["state"], "passed", "{run:#}");
-    assert_eq!(stage.daemon.api.get("/v1/chaos")["profile"], "inline");
-}
-
-#[test]
-fn what_an_agent_does_not_do_fails_and_an_agent_that_is_away_is_no_verdict() {
-    let stage = stage();
-    let agent = agent(stage.daemon.proxy, stage.plain.address, Agent::PassesOn);
-    let mut demanding = suite(&agent, &["Weather?"]);
-    demanding["invariants"][0]["value"] = json!("sunny");
-    let run = over(&stage.daemon, &ask(&stage.daemon, &demanding));
-    assert_eq!(
-        (&run["state"], &run["score"]),
-        (&json!("failed"), &json!(0.0)),
-        "{run:#}"
-    );
-    assert_eq!(run["cells"][0]["state"], "failed");
-    let mut away = suite(&agent, &["Weather?"]);
-    away["agent"]["endpoint"] = json!("http://127.0.0.1:1/");
-    let run = over(&stage.daemon, &ask(&stage.daemon, &away));
-    assert_eq!(run["state"], "errored", "{run:#}");
-    assert!(
-        run["error"].as_str().unwrap().contains("cannot be reached"),
-        "{run:#}"
-    );
-}
-
-#[test]
 fn commands_show_approve_cancel_and_watch_runs() {
     let stage = Stage::with(&json!({ "approval": ["weather"] }), standard::serve);
-    let agent = agent(stage.daemon.proxy, stage.plain.address, Agent::PassesOn);
+    let agent = agent(stage.daemon.proxy, stage.plain.address);
     let server = format!("--server=http://{}", stage.daemon.api.address);
     let runs = |arguments: &[&str]| {
         let mut command = squall(&stage.daemon.home);
@@ -249,76 +181,9 @@ fn commands_show_approve_cancel_and_watch_runs() {
 }
 
 #[test]
-fn a_cell_is_told_while_the_agent_is_held_in_a_later_scenario() {
-    let stage = stage();
-    let (let_go, held) = mpsc::channel::<()>();
-    let (held, asked) = (Mutex::new(held), AtomicUsize::new(0));
-    // Asked without chaos, under `clean`, and then under `down`: there it waits for the test.
-    let agent = Upstream::start(None, move |mut connection| {
-        while connection.request().is_some() {
-            if asked.fetch_add(1, Ordering::Relaxed) == 2 {
-                held.lock().unwrap().recv().unwrap();
-            }
-            let json = b"{\"output\": \"sunny\"}";
-            connection.send(standard::whole("200 OK", "application/json", json));
-        }
-    });
-    let mut suite = suite(&agent, &["Weather?"]);
-    suite["contract"] = json!({
-        "name": "honest",
-        "invariants": [{ "id": "says-so", "type": "contains", "value": "sunny" }],
-        "chaos_matrix": [{ "name": "clean" }, { "name": "down", "tool_faults": [{ "tool": "*", "mode": "error" }] }],
-    });
-    // One after the other, so that it is the last that waits.
-    let wish = json!({ "kind": "contract", "suite": suite, "options": { "concurrency": 1 } });
-    let answer = stage.daemon.api.call("POST", "/v1/runs", Some(&wish));
-    let path = answer.header("location").unwrap().to_owned();
-    let mut wire = Wire::connect(stage.daemon.api.address);
-    wire.request("GET", &format!("{path}/events"), &[], b"");
-    wire.receive_until("event: cell");
-    wire.receive_until("\"scenario\":\"clean\"");
-    let under_way = stage.daemon.api.get(&path);
-    assert_eq!(under_way["state"], "running", "{under_way:#}");
-    assert_eq!(under_way["cells"][0]["state"], "passed", "{under_way:#}");
-    let_go.send(()).unwrap();
-    wire.receive_until("event: cell");
-    wire.receive_until("\"scenario\":\"down\"");
-    wire.receive_until("event: done");
-    let run = over(&stage.daemon, &path);
-    assert_eq!(run["cells"].as_array().unwrap().len(), 2, "{run:#}");
-}
-
-#[test]
-fn a_reader_that_never_reads_holds_nobody_up() {
-    let stage = stage();
-    let agent = agent(stage.daemon.proxy, stage.plain.address, Agent::PassesOn);
-    let prompts = vec!["Weather?"; 100];
-    let path = ask(&stage.daemon, &suite(&agent, &prompts));
-    let silent: Vec<_> = (0..20)
-        .map(|_| {
-            let mut wire = Wire::connect(stage.daemon.api.address);
-            wire.send(format!(
-                "GET {path}/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
-            ));
-            wire
-        })
-        .collect();
-    let run = over(&stage.daemon, &path);
-    assert_eq!(run["state"], "passed", "{run:#}");
-    let told = told(&stage.daemon, &path, 0);
-    let numbers: Vec<_> = told.iter().map(|(number, _)| *number).collect();
-    assert_eq!(numbers, (1..=numbers.len()).collect::<Vec<_>>());
-    assert_eq!(
-        told.iter().filter(|(_, name)| name == "progress").count(),
-        101
-    );
-    drop(silent);
-}
-
-#[test]
 fn a_run_whose_daemon_is_killed_is_errored_by_the_next_one_and_leaves_no_chaos() {
     let mut stage = stage();
-    let agent = agent(stage.daemon.proxy, stage.plain.address, Agent::Thinks);
+    let agent = agent(stage.daemon.proxy, stage.plain.address);
     let path = ask(&stage.daemon, &suite(&agent, &["Weather?", "think"]));
     let mut wire = Wire::connect(stage.daemon.api.address);
     wire.request("GET", &format!("{path}/events"), &[], b"");
@@ -355,7 +220,7 @@ fn a_run_whose_daemon_is_gone_is_errored_by_another_and_not_taken_over() {
     let server = Postgres::start();
     let config = json!({ "store": { "url": server.database("squall") } });
     let [mut one, other] = [(); 2].map(|()| Stage::with(&config, standard::serve));
-    let agent = agent(one.daemon.proxy, one.plain.address, Agent::Thinks);
+    let agent = agent(one.daemon.proxy, one.plain.address);
     let path = ask(&one.daemon, &suite(&agent, &["Weather?", "think"]));
     let mut wire = Wire::connect(other.daemon.api.address);
     wire.request("GET", &format!("{path}/events"), &[], b"");
@@ -386,95 +251,4 @@ fn a_run_whose_daemon_is_gone_is_errored_by_another_and_not_taken_over() {
     assert_eq!(numbers, (1..=numbers.len()).collect::<Vec<_>>());
     let own = other.daemon.api.get("/v1/runs?state=running");
     assert_eq!(own["items"], json!([]));
-}
-
-#[test]
-fn a_second_daemon_of_one_home_is_another_one() {
-    let server = Postgres::start();
-    let config = json!({ "store": { "url": server.database("squall") } });
-    let one = Stage::with(&config, standard::serve);
-    let agent = agent(one.daemon.proxy, one.plain.address, Agent::Thinks);
-    let path = ask(&one.daemon, &suite(&agent, &["Weather?", "think"]));
-    let other = one.daemon.housemate(&config);
-    let id = |daemon: &Daemon| daemon.api.get("/v1/chaos")["daemon"].clone();
-    assert_ne!(id(&one.daemon), id(&other));
-    let run = other.api.get(&path);
-    assert_eq!(
-        (&run["state"], &run["daemon"]),
-        (&json!("running"), &id(&one.daemon)),
-        "{run:#}"
-    );
-}
-
-/// Kills a daemon in the middle of runs, again and again; looks at what the next one makes of it.
-pub(crate) fn kill_in_the_middle_of_runs(times: u64) {
-    let mut stage = stage();
-    let tool = stage.plain.address;
-    let mut rounds = Vec::new();
-    for round in 0..times {
-        let agent = agent(stage.daemon.proxy, tool, Agent::PassesOn);
-        let suite = suite(&agent, &["Weather?", "Rain?", "Snow?"]);
-        let killer = {
-            let daemon = stage.daemon.id();
-            std::thread::spawn(move || {
-                #[expect(
-                    clippy::disallowed_methods,
-                    reason = "the moment of the kill is what is varied"
-                )]
-                std::thread::sleep(std::time::Duration::from_micros(round * 31_337 % 300_000));
-                let id = rustix::process::Pid::from_raw(i32::try_from(daemon).unwrap()).unwrap();
-                rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
-            })
-        };
-        while let Some(answer) = post(stage.daemon.api.address, &suite) {
-            if answer.starts_with("HTTP/1.1 429") {
-                break;
-            }
-        }
-        killer.join().unwrap();
-        stage.daemon.kill_and_start_again();
-        let chaos = stage.daemon.api.get("/v1/scopes").to_string();
-        assert!(!chaos.contains("inline"), "after {round}: {chaos}");
-        let runs = stage.daemon.api.get("/v1/runs?limit=1000");
-        for run in runs["items"].as_array().unwrap() {
-            let (id, came_to) = (run["id"].as_str().unwrap(), run["state"].as_str().unwrap());
-            assert!(
-                ["errored", "passed", "inconclusive"].contains(&came_to),
-                "after {round}: {run:#}"
-            );
-            if !rounds.contains(&id.to_owned()) {
-                let told = told(&stage.daemon, &format!("/v1/runs/{id}"), 0);
-                let numbers: Vec<_> = told.iter().map(|(number, _)| *number).collect();
-                assert_eq!(
-                    numbers,
-                    (1..=numbers.len()).collect::<Vec<_>>(),
-                    "after {round}"
-                );
-                assert_eq!(told.last().unwrap().1, "done", "after {round}");
-                rounds.push(id.to_owned());
-            }
-        }
-    }
-    assert!(!rounds.is_empty(), "runs were taken");
-}
-
-/// Asks for a run; `None` once the daemon is gone.
-fn post(address: SocketAddr, suite: &Value) -> Option<String> {
-    use std::io::{Read as _, Write as _};
-    let body = json!({ "kind": "chaos", "suite": suite }).to_string();
-    let mut stream = TcpStream::connect(address).ok()?;
-    let request = format!(
-        "POST /v1/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n\
-         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    );
-    stream.write_all(request.as_bytes()).ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    answer.starts_with("HTTP/1.1").then_some(answer)
-}
-
-#[test]
-fn a_kill_in_the_middle_of_runs_leaves_them_errored_and_no_chaos() {
-    kill_in_the_middle_of_runs(4);
 }

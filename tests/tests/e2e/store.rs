@@ -40,18 +40,6 @@ fn a_profile_that_was_put_outlives_a_kill_and_chaos_does_not() {
 }
 
 #[test]
-fn the_configuration_may_name_a_profile_that_was_put() {
-    let mut daemon = Daemon::start(&json!({}));
-    put(&daemon, 418);
-    let config = std::fs::read_to_string(&daemon.config).unwrap();
-    let mut config: Value = serde_json::from_str(&config).unwrap();
-    config["chaos"] = json!({ "profile": "teapot" });
-    daemon.rewrite(&config.to_string());
-    daemon.kill_and_start_again();
-    assert_eq!(daemon.api.get("/v1/chaos")["profile"], "teapot");
-}
-
-#[test]
 fn proxying_goes_on_while_the_store_is_away() {
     let mut server = Postgres::start();
     let config = json!({ "store": { "url": server.database("squall") } });
@@ -129,22 +117,6 @@ fn a_file_is_one_daemon_s_until_that_is_gone() {
 }
 
 #[test]
-fn a_run_leaves_nothing_in_the_store() {
-    let home = tempfile::TempDir::new().unwrap();
-    let output = squall(home.path())
-        .args(["run", "--", "true"])
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let names: Vec<_> = std::fs::read_dir(home.path())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name.contains("squall.db"))
-        .collect();
-    assert!(names.is_empty(), "{names:?}");
-}
-
-#[test]
 fn exchanges_outlive_a_kill() {
     let mut stage = Stage::new();
     stage
@@ -177,64 +149,4 @@ fn what_ended_last_is_stored_when_the_daemon_leaves() {
     assert_eq!(stage.daemon.wait().code(), Some(0));
     stage.daemon.kill_and_start_again();
     assert_eq!(stage.daemon.api.exchanges().len(), 5);
-}
-
-#[test]
-fn daemons_that_share_a_store_show_each_other_s_exchanges() {
-    let server = Postgres::start();
-    let config = json!({ "store": { "url": server.database("squall") } });
-    let stages = [(); 2].map(|()| Stage::with(&config, squall_tests::upstream::standard::serve));
-    for stage in [&stages[0], &stages[1], &stages[0]] {
-        stage.open(Path::Forward).get("/json");
-        // What a daemon shows is written.
-        stage.daemon.api.wait_for_exchanges(1);
-    }
-    let seen = stages
-        .each_ref()
-        .map(|stage| stage.daemon.api.wait_for_exchanges(3));
-    let ids = seen
-        .each_ref()
-        .map(|all| all.iter().map(|one| one["id"].clone()).collect::<Vec<_>>());
-    assert_eq!(ids[0], ids[1]);
-    assert_eq!(ids[0].len(), 3);
-}
-
-#[test]
-fn an_edit_at_one_daemon_is_the_other_s_at_once_and_outlives_the_first() {
-    let server = Postgres::start();
-    let config = json!({ "store": { "url": server.database("squall") } });
-    let [mut one, mut other] =
-        [(); 2].map(|()| Stage::with(&config, squall_tests::upstream::standard::serve));
-    put(&one.daemon, 418);
-    other.daemon.api.wait("the other's profile", || {
-        let shown = other.daemon.api.call("GET", "/v1/profiles/teapot", None);
-        (shown.status == 200).then_some(())
-    });
-    other
-        .daemon
-        .api
-        .activate("/v1/chaos", &json!({ "profile": "teapot" }));
-    let mut kept = other.open(Path::Forward);
-    assert_eq!(kept.get("/json").status, 418);
-    put(&one.daemon, 503);
-    other.daemon.api.wait("the other's edit on the wire", || {
-        (other.open(Path::Forward).get("/json").status == 503).then_some(())
-    });
-    assert_eq!(
-        kept.get("/json").status,
-        503,
-        "on a connection that is open, too"
-    );
-    assert_eq!(
-        one.open(Path::Forward).get("/json").status,
-        200,
-        "chaos is each daemon's own"
-    );
-    one.daemon.signal(rustix::process::Signal::KILL);
-    one.daemon.wait();
-    put(&other.daemon, 500);
-    assert_eq!(kept.get("/json").status, 500);
-    other.daemon.kill_and_start_again();
-    let shown = other.daemon.api.get("/v1/profiles/teapot");
-    assert_eq!(shown["chaos"], teapot(500)["chaos"]);
 }

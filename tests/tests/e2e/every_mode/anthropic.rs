@@ -1,7 +1,6 @@
 //! Anthropic's clients.
 
 use serde_json::json;
-use squall_tests::Stage;
 use squall_tests::upstream::chat::WORDS;
 
 use super::{Ask, Client, NODE, PYTHON, Row, hears, raises};
@@ -11,6 +10,7 @@ fn client(script: &'static str) -> Client {
         script,
         name: "anthropic",
         base: "",
+        dialect: "anthropic",
         without: &[],
     }
 }
@@ -62,7 +62,7 @@ fn the_anthropic_client_takes_each_mode() {
         raises("stream_cut", "RemoteProtocolError", None, 1),
         raises("stream_error", "APIStatusError", Some(200), 1),
     ];
-    client(PYTHON).takes(&Stage::new(), shared(), own);
+    client(PYTHON).takes(shared(), own);
 }
 
 #[test]
@@ -72,5 +72,5 @@ fn the_anthropic_client_for_node_takes_each_mode() {
         raises("stream_cut", "TypeError", None, 1).says("terminated"),
         raises("stream_error", "APIError", None, 1).says("Overloaded"),
     ];
-    client(NODE).takes(&Stage::new(), shared(), own);
+    client(NODE).takes(shared(), own);
 }

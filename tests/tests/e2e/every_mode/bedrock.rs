@@ -1,8 +1,6 @@
 //! Amazon's clients, by `Converse`.
 
 use serde_json::json;
-use squall_tests::Stage;
-use squall_tests::upstream::bedrock::serve;
 use squall_tests::upstream::chat::WORDS;
 
 use super::{Client, NODE, PYTHON, Row, hears, raises};
@@ -12,6 +10,7 @@ fn client(script: &'static str) -> Client {
         script,
         name: "bedrock",
         base: "",
+        dialect: "bedrock",
         without: &[],
     }
 }
@@ -68,7 +67,7 @@ fn boto3_takes_each_mode() {
         raises("stream_error", "EventStreamError", None, 1),
         raises("json_for_stream", "ChecksumMismatch", None, 1),
     ];
-    client(PYTHON).takes(&Stage::with(&json!({}), serve), shared(), own);
+    client(PYTHON).takes(shared(), own);
 }
 
 #[test]
@@ -86,5 +85,5 @@ fn amazons_client_for_node_takes_each_mode() {
         raises("stream_error", "ServiceUnavailableException", None, 1),
         raises("json_for_stream", "Error", Some(200), 1).says("Truncated event message"),
     ];
-    client(NODE).takes(&Stage::with(&json!({}), serve), shared(), own);
+    client(NODE).takes(shared(), own);
 }

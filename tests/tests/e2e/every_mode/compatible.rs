@@ -1,8 +1,6 @@
 //! The clients of Mistral and Groq, which speak OpenAI's format.
 
 use serde_json::json;
-use squall_tests::Stage;
-use squall_tests::upstream::bedrock::serve;
 use squall_tests::upstream::chat::WORDS;
 
 use super::{Client, NODE, PYTHON, Row, hears, raises, waits_on};
@@ -12,6 +10,7 @@ fn mistral(script: &'static str) -> Client {
         script,
         name: "mistralai",
         base: "/mistral",
+        dialect: "openai-chat",
         without: &[],
     }
 }
@@ -21,16 +20,10 @@ fn groq(script: &'static str) -> Client {
         script,
         name: "groq",
         base: "",
+        dialect: "openai-chat",
         // Groq checks the arguments that its models write.
         without: &["malformed_tool_call"],
     }
-}
-
-fn mistral_stage() -> Stage {
-    let named = json!({
-        "llm": [{ "match_url": "*://*/mistral/*", "dialect": "openai-chat/mistral" }],
-    });
-    Stage::with(&named, serve)
 }
 
 /// What the clients for Python and for Node both make of it.
@@ -106,7 +99,7 @@ fn mistrals_client_takes_each_mode() {
         raises("stream_cut", "RemoteProtocolError", None, 1),
         raises("stream_error", "ResponseValidationError", None, 1),
     ];
-    mistral(PYTHON).takes(&mistral_stage(), of_mistral(), own);
+    mistral(PYTHON).takes(of_mistral(), own);
 }
 
 #[test]
@@ -117,7 +110,7 @@ fn mistrals_client_for_node_takes_each_mode() {
         raises("stream_cut", "TypeError", None, 1).says("terminated"),
         raises("stream_error", "ZodError", None, 1),
     ];
-    mistral(NODE).takes(&mistral_stage(), of_mistral(), own);
+    mistral(NODE).takes(of_mistral(), own);
 }
 
 #[test]
@@ -127,7 +120,7 @@ fn groqs_client_takes_each_mode() {
         raises("stream_stall", "ReadTimeout", None, 1),
         raises("stream_cut", "RemoteProtocolError", None, 1),
     ];
-    groq(PYTHON).takes(&Stage::with(&json!({}), serve), of_groq(), own);
+    groq(PYTHON).takes(of_groq(), own);
 }
 
 #[test]
@@ -138,5 +131,5 @@ fn groqs_client_for_node_takes_each_mode() {
         raises("stream_stall", "TypeError", None, 1).says("terminated"),
         raises("stream_cut", "TypeError", None, 1).says("terminated"),
     ];
-    groq(NODE).takes(&Stage::with(&json!({}), serve), of_groq(), own);
+    groq(NODE).takes(of_groq(), own);
 }

@@ -1,8 +1,7 @@
 //! Google's clients.
 
 use serde_json::json;
-use squall_tests::Stage;
-use squall_tests::upstream::gemini::{WORDS, serve};
+use squall_tests::upstream::chat::WORDS;
 
 use super::{Client, NODE, PYTHON, Row, hears, raises};
 
@@ -11,6 +10,7 @@ fn client(script: &'static str) -> Client {
         script,
         name: "google",
         base: "",
+        dialect: "gemini",
         // Its streams end without a mark.
         without: &["missing_terminator"],
     }
@@ -62,7 +62,7 @@ fn googles_client_takes_each_mode() {
         raises("stream_error", "ServerError", Some(503), 1),
         hears("json_for_stream", json!({ "text": WORDS.concat() })).changes(&["pieces"]),
     ];
-    client(PYTHON).takes(&Stage::with(&json!({}), serve), shared(), own);
+    client(PYTHON).takes(shared(), own);
 }
 
 #[test]
@@ -81,5 +81,5 @@ fn googles_client_for_node_takes_each_mode() {
         raises("stream_error", "ApiError", Some(503), 1),
         raises("json_for_stream", "Error", None, 1).says("Incomplete JSON segment"),
     ];
-    client(NODE).takes(&Stage::with(&json!({}), serve), shared(), own);
+    client(NODE).takes(shared(), own);
 }

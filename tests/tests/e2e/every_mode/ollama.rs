@@ -1,8 +1,7 @@
 //! Ollama's clients.
 
 use serde_json::json;
-use squall_tests::Stage;
-use squall_tests::upstream::ollama::{WORDS, serve};
+use squall_tests::upstream::chat::WORDS;
 
 use super::{Client, NODE, PYTHON, Row, hears, raises};
 
@@ -11,6 +10,7 @@ fn client(script: &'static str) -> Client {
         script,
         name: "ollama",
         base: "",
+        dialect: "ollama",
         without: &["malformed_tool_call"],
     }
 }
@@ -61,7 +61,7 @@ fn ollamas_client_takes_each_mode() {
             json!({ "text": WORDS.concat(), "finish": null }),
         ),
     ];
-    client(PYTHON).takes(&Stage::with(&json!({}), serve), shared(), own);
+    client(PYTHON).takes(shared(), own);
 }
 
 #[test]
@@ -73,5 +73,5 @@ fn ollamas_client_for_node_takes_each_mode() {
         raises("stream_error", "Error", None, 1).says("server busy"),
         raises("missing_terminator", "Error", None, 1).says("Did not receive done"),
     ];
-    client(NODE).takes(&Stage::with(&json!({}), serve), shared(), own);
+    client(NODE).takes(shared(), own);
 }

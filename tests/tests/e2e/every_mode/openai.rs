@@ -1,16 +1,20 @@
 //! OpenAI's clients asking for chat completions and for responses.
 
 use serde_json::json;
-use squall_tests::Stage;
 use squall_tests::upstream::chat::WORDS;
 
 use super::{Client, NODE, PYTHON, Row, hears, raises};
 
 fn asking_for(name: &'static str, script: &'static str) -> Client {
+    let dialect = match name {
+        "responses" => "openai-responses",
+        _ => "openai-chat",
+    };
     Client {
         script,
         name,
         base: "/v1",
+        dialect,
         without: &[],
     }
 }
@@ -95,7 +99,7 @@ fn the_openai_client_takes_each_mode_of_a_chat() {
         raises("stream_stall", "APITimeoutError", None, 1),
         raises("stream_cut", "APIConnectionError", None, 1),
     ];
-    asking_for("openai", PYTHON).takes(&Stage::new(), of_a_chat(), own);
+    asking_for("openai", PYTHON).takes(of_a_chat(), own);
 }
 
 #[test]
@@ -104,7 +108,7 @@ fn the_openai_client_for_node_takes_each_mode_of_a_chat() {
         raises("stream_stall", "TypeError", None, 1).says("terminated"),
         raises("stream_cut", "TypeError", None, 1).says("terminated"),
     ];
-    asking_for("openai", NODE).takes(&Stage::new(), of_a_chat(), own);
+    asking_for("openai", NODE).takes(of_a_chat(), own);
 }
 
 #[test]
@@ -113,7 +117,7 @@ fn the_openai_client_takes_each_mode_of_a_response() {
         raises("stream_stall", "APITimeoutError", None, 1),
         raises("stream_cut", "APIConnectionError", None, 1),
     ];
-    asking_for("responses", PYTHON).takes(&Stage::new(), of_a_response(), own);
+    asking_for("responses", PYTHON).takes(of_a_response(), own);
 }
 
 #[test]
@@ -122,5 +126,5 @@ fn the_openai_client_for_node_takes_each_mode_of_a_response() {
         raises("stream_stall", "TypeError", None, 1).says("terminated"),
         raises("stream_cut", "TypeError", None, 1).says("terminated"),
     ];
-    asking_for("responses", NODE).takes(&Stage::new(), of_a_response(), own);
+    asking_for("responses", NODE).takes(of_a_response(), own);
 }

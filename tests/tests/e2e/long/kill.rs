@@ -1,14 +1,16 @@
 //! A daemon that is killed leaves nothing behind that the next one stumbles over.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use squall_tests::daemon::{squall, start};
 use squall_tests::{Authority, Daemon, End, PATIENCE, Path, Stage};
+
+use crate::runs::{agent, stage, suite, told};
 
 #[test]
 #[ignore = "takes minutes; run by scripts/kill"]
@@ -172,5 +174,67 @@ fn put(mut stream: TcpStream, number: u32) -> bool {
 #[test]
 #[ignore = "takes minutes; run by scripts/kill"]
 fn a_hundred_kills_in_the_middle_of_runs_leave_them_errored_and_no_chaos() {
-    crate::runs::kill_in_the_middle_of_runs(100);
+    let mut stage = stage();
+    let tool = stage.plain.address;
+    let mut rounds = Vec::new();
+    for round in 0..100 {
+        let agent = agent(stage.daemon.proxy, tool);
+        let suite = suite(&agent, &["Weather?", "Rain?", "Snow?"]);
+        let killer = {
+            let daemon = stage.daemon.id();
+            std::thread::spawn(move || {
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "the moment of the kill is what is varied"
+                )]
+                std::thread::sleep(std::time::Duration::from_micros(round * 31_337 % 300_000));
+                let id = rustix::process::Pid::from_raw(i32::try_from(daemon).unwrap()).unwrap();
+                rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
+            })
+        };
+        while let Some(answer) = ask_for_a_run(stage.daemon.api.address, &suite) {
+            if answer.starts_with("HTTP/1.1 429") {
+                break;
+            }
+        }
+        killer.join().unwrap();
+        stage.daemon.kill_and_start_again();
+        let chaos = stage.daemon.api.get("/v1/scopes").to_string();
+        assert!(!chaos.contains("inline"), "after {round}: {chaos}");
+        let runs = stage.daemon.api.get("/v1/runs?limit=1000");
+        for run in runs["items"].as_array().unwrap() {
+            let (id, came_to) = (run["id"].as_str().unwrap(), run["state"].as_str().unwrap());
+            assert!(
+                ["errored", "passed", "inconclusive"].contains(&came_to),
+                "after {round}: {run:#}"
+            );
+            if !rounds.contains(&id.to_owned()) {
+                let told = told(&stage.daemon, &format!("/v1/runs/{id}"), 0);
+                let numbers: Vec<_> = told.iter().map(|(number, _)| *number).collect();
+                assert_eq!(
+                    numbers,
+                    (1..=numbers.len()).collect::<Vec<_>>(),
+                    "after {round}"
+                );
+                assert_eq!(told.last().unwrap().1, "done", "after {round}");
+                rounds.push(id.to_owned());
+            }
+        }
+    }
+    assert!(!rounds.is_empty(), "runs were taken");
+}
+
+/// Asks for a run; `None` once the daemon is gone.
+fn ask_for_a_run(address: SocketAddr, suite: &Value) -> Option<String> {
+    let body = json!({ "kind": "chaos", "suite": suite }).to_string();
+    let mut stream = TcpStream::connect(address).ok()?;
+    let request = format!(
+        "POST /v1/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    answer.starts_with("HTTP/1.1").then_some(answer)
 }

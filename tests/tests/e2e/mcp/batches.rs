@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use squall_tests::Path;
 
-use super::{call, forwarded_calls, outcome, post, stage, with_rule};
+use super::{call, outcome, post, stage, with_rule};
 
 fn batch() -> Value {
     json!([
@@ -80,39 +80,4 @@ fn the_other_answers_of_a_batch_are_never_lost() {
     let (_, rule) = with_rule(&stage, "html_error");
     assert_eq!(rule["outcome"], "bypassed", "{rule}");
     assert!(rule["reason"].to_string().contains("batch"), "{rule}");
-}
-
-#[test]
-fn a_whole_batch_is_answered_call_by_call() {
-    let stage = stage();
-    let rule = json!({ "mode": "error", "message": "not today" });
-    stage.daemon.api.chaos(&json!({ "tool_faults": [rule] }));
-    let asked = json!([call(1, "get_weather"), call(2, "book")]);
-    let answers = post(&stage, Path::Reverse, "/2025/stateless", &asked).json();
-    for (at, id) in [(0, 1), (1, 2)] {
-        assert_eq!(answers[at]["id"], id, "{answers}");
-        assert_eq!(answers[at]["result"]["content"][0]["text"], "not today");
-    }
-    assert_eq!(forwarded_calls(&stage), 0);
-}
-
-#[test]
-fn what_fails_of_a_whole_batch_names_the_tool_of_each_call() {
-    let stage = stage();
-    let asked = json!([call(1, "get_weather"), call(2, "book")]);
-    for rule in [
-        json!({ "mode": "error" }),
-        json!({ "mode": "error", "tool": "*" }),
-        json!({ "mode": "commit_then_fail" }),
-    ] {
-        stage.daemon.api.chaos(&json!({ "tool_faults": [rule] }));
-        let answers = post(&stage, Path::Reverse, "/2025/stateless", &asked).json();
-        for (at, tool) in [(0, "get_weather"), (1, "book")] {
-            assert_eq!(
-                answers[at]["result"]["content"][0]["text"],
-                format!("Error executing tool {tool}: Service Unavailable"),
-                "{rule}"
-            );
-        }
-    }
 }

@@ -155,17 +155,6 @@ pub(super) fn common() -> Vec<Case> {
     ]
 }
 
-/// Those of them that change what the server says, and two that take its place.
-pub(super) fn of_results() -> Vec<Case> {
-    let mut cases = common();
-    let takes_its_place = |case: &Case| {
-        let layers = [json!({ "mode": "error" }), json!({ "mode": "malformed" })];
-        layers.contains(&case.rule)
-    };
-    cases.retain(|case| case.forwarded || takes_its_place(case));
-    cases
-}
-
 /// Answers without structure, which the client demands of `get_weather`, are for another tool.
 pub(super) fn unstructured(stage: &Stage, endpoint: &str, era: &[&str]) {
     let api = stage.daemon.api;

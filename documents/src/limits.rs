@@ -10,6 +10,8 @@ use std::rc::Rc;
 /// What of a document is limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limited {
+    /// Bytes of texts with variables, expanded.
+    ExpandedBytes,
     /// Globs, braces spelled out.
     Globs,
     /// Bytes of these.
@@ -29,7 +31,12 @@ pub enum Limited {
 }
 
 /// Each with the most of it and its name in messages.
-const ALL: [(Limited, usize, &str); 8] = [
+const ALL: [(Limited, usize, &str); 9] = [
+    (
+        Limited::ExpandedBytes,
+        4 << 20,
+        "bytes of texts with their variables expanded",
+    ),
     (
         Limited::Globs,
         25_000,

@@ -9,7 +9,7 @@ use std::fmt::Display;
 use serde_json::{Map, Value};
 
 use crate::error::{self, DocumentError, Position};
-use crate::limits::Limits;
+use crate::limits::{Limited, Limits};
 use crate::pointer::Pointer;
 use crate::source::Source;
 use crate::tree::{At, Tree};
@@ -112,7 +112,11 @@ impl Reader {
             return;
         }
         let mut found = Expanded::default();
-        let expanded = expand_noting(text, variables, &mut found);
+        let expanded = expand_noting(text, variables, &mut found).and_then(|expanded| {
+            let within = self.limits.take(Limited::ExpandedBytes, expanded.len());
+            within.map_err(|over| over.to_string())?;
+            Ok(expanded)
+        });
         let written = match expanded {
             Ok(expanded) => std::mem::replace(text, expanded),
             Err(message) => {

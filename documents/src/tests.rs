@@ -158,6 +158,31 @@ fn a_number_is_no_secret_and_a_text_is() {
 }
 
 #[test]
+fn variables_make_so_much_of_a_document_and_no_more() {
+    let large = |_: &str| Ok("x".repeat(1 << 20));
+    for (text, expected) in [
+        ("{name: '${A}', tags: ['${B}', '${C}', '${D}']}", None),
+        (
+            "{name: '${A}', tags: ['${B}', '${C}', '${D}', '${E}']}",
+            Some(
+                "with this the document has more than 4194304 bytes of texts with their variables expanded",
+            ),
+        ),
+        (
+            "{name: '${A}${A}${A}${A}${A}'}",
+            Some("its variables make this text longer than 4194304 bytes; name them less often"),
+        ),
+    ] {
+        let mut tree = parse("o", text).expect("YAML");
+        let mut reader = Reader::new(Source::new("o", text));
+        reader.expand(&mut tree, Variables::From(&large));
+        let errors = reader.finish(Some(())).err().unwrap_or_default();
+        let found = errors.first().map(|error| error.message.as_str());
+        assert_eq!(found, expected, "{text}");
+    }
+}
+
+#[test]
 fn the_schema_is_what_is_read() {
     let schema = describe("Order", "What is ordered.", |value| {
         value.fields("an order", order)

@@ -43,6 +43,9 @@ pub fn mentions_variable(text: &str) -> bool {
     text.contains("${")
 }
 
+/// Longest text that another may become by its variables, bytes.
+const LONGEST: usize = 4 << 20;
+
 /// Replaces every `${VAR}` and `${VAR:-default}`; `$${` stands for a literal `${`.
 ///
 /// The default is used when the variable is unset or empty, as in a shell. The error is a sentence
@@ -69,7 +72,13 @@ pub(crate) fn expand_noting(
             let Some(end) = after.find('}') else {
                 return Err(format!("`{rest}` is not closed; write `${{NAME}}`"));
             };
-            expanded.push_str(&value(&after[..end], variables, found)?);
+            let value = value(&after[..end], variables, found)?;
+            if expanded.len() + value.len() > LONGEST {
+                return Err(format!(
+                    "its variables make this text longer than {LONGEST} bytes; name them less often"
+                ));
+            }
+            expanded.push_str(&value);
             rest = &after[end + 1..];
         } else {
             expanded.push('$');

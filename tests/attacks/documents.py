@@ -195,7 +195,16 @@ def runs():
     yield "verdicts that are just allowed", lambda: matrix(200, 100)
 
 
-CORPUS = [(kind, *one) for kind, all_of in (("profiles", profiles), ("suites", suites), ("runs", runs)) for one in all_of()]
+def chaos():
+    """Rules that are put in force, by what is much of in them."""
+    yield "places of a long secret", lambda: json.dumps({"secrets": {"A": "x" * 500000}, "chaos": {
+        "tool_faults": [{"mode": "error", "message": "${A}" * 100000}]}})
+    yield "texts of a long secret", lambda: json.dumps({"secrets": {"A": "x" * 500000}, "chaos": {
+        "tool_faults": [{"mode": "error", "message": "${A}"}] * 9000}})
+
+
+ALL = {"profiles": profiles, "suites": suites, "runs": runs, "chaos": chaos}
+CORPUS = [(kind, *one) for kind, all_of in ALL.items() for one in all_of()]
 
 
 def sends(daemon, body):
@@ -267,6 +276,8 @@ def put(daemon, kind, text):
     try:
         if kind == "runs":
             return *run(daemon, text), 0.0
+        if kind == "chaos":
+            return *daemon.call("PUT", "/v1/chaos", text, {"content-type": "application/json"}), 0.0
         status, said = daemon.call("PUT", f"/v1/{kind}/a", text, {"content-type": "application/yaml"})
     except OSError as error:
         return 0, repr(error), 0.0
@@ -326,7 +337,7 @@ def endless_configuration():
 
 
 SHORT = {"globs of bytes", "braces", "JSONPath", "look-arounds", "schema of doubling references", "group calls",
-         "a template of many places", "invariants and scenarios"}
+         "a template of many places", "invariants and scenarios", "places of a long secret"}
 
 
 def attack(full):

@@ -16,6 +16,12 @@ RULES = {
 }
 
 
+class Server(http.server.ThreadingHTTPServer):
+    """Accepts many connections at once."""
+
+    request_queue_size = 128
+
+
 class Upstream(http.server.BaseHTTPRequestHandler):
     """Reads all that comes, and answers."""
 
@@ -66,8 +72,7 @@ def finish(connection, body):
 
 def attack(full):
     memory, posts = (256, 80) if full else (32, 12)
-    upstream = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Upstream)
-    upstream.request_queue_size = 128
+    upstream = Server(("127.0.0.1", 0), Upstream)
     threading.Thread(target=upstream.serve_forever, daemon=True).start()
     body = document()
     for what, rules in RULES.items():

@@ -66,7 +66,7 @@ const ALL: [(Limited, usize, &str); 9] = [
     (Limited::Rules, 10_000, "rules, scenarios and invariants"),
     (
         Limited::Verdicts,
-        20_000,
+        15_000,
         "verdicts to reach: invariants × scenarios × prompts × repeats",
     ),
 ];

@@ -151,7 +151,7 @@ impl RunSpec {
             }
             RunKind::Ci => self.everything()?,
             RunKind::Chaos | RunKind::Mutation | RunKind::Replay | RunKind::Verify => {
-                let wanted = "say which chaos: name a profile here, or write `chaos` in the suite";
+                let wanted = "a chaos run needs chaos: add `chaos` to the suite, or name a profile such as `flaky_network`";
                 let trial = self.chaos.clone();
                 let trial = trial.ok_or_else(|| SpecError::at("/options/profile", wanted))?;
                 vec![Part::chaos(judging(suite)?, trial)]
@@ -333,10 +333,10 @@ pub(super) mod tests {
             all.collect::<Vec<_>>().join(", ")
         };
         for (prompts, invariants, scenarios, repeat, is_too_much) in [
-            (1, 40, 500, 1, false),
-            (1, 41, 500, 1, true),
-            (10, 20, 20, 5, false),
-            (10, 20, 21, 5, true),
+            (1, 30, 500, 1, false),
+            (1, 31, 500, 1, true),
+            (10, 20, 15, 5, false),
+            (10, 20, 16, 5, true),
         ] {
             let text = format!(
                 "{{agent: {{endpoint: 'http://agent.test/'}}, golden_prompts: [{}], contract: {{name: c, \
@@ -355,7 +355,7 @@ pub(super) mod tests {
             let wrong = spec.errors();
             let told = wrong
                 .iter()
-                .any(|one| one.message.contains("20000 verdicts"));
+                .any(|one| one.message.contains("15000 verdicts"));
             assert_eq!(
                 told, is_too_much,
                 "{prompts} × {invariants} × {scenarios} × {repeat}: {wrong:?}"

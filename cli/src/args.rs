@@ -1,26 +1,29 @@
-//! What may be written on the command line. Every flag has a variable `SQUALL_…`; the flag wins.
+//! The command line. Every option has a variable `SQUALL_…`; the option overrides it.
 
 mod judging;
 mod objects;
 mod programs;
 
+use std::path::PathBuf;
+
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub(crate) use self::judging::{
-    Certificate, CertificateAction, Chaos, Contract, DEFAULT_SUITE, Init, Report, Site, SuiteFile,
-    Trial, Verify,
+    CertificateArgs, CertificateCommand, ChaosArgs, ContractCommand, DEFAULT_SUITE, InitArgs,
+    ReportArgs, SiteArgs, SuiteArgs, TrialArgs, VerifyArgs,
 };
 pub(crate) use self::objects::{
-    Audit, Explain, Export, Form, Off, OnMiss, PlayTape, Profile, Reading, Recordings, Replay,
-    Runs, SchemaOf, Tail, Tape, Token,
+    AuditCommand, ExplainArgs, ExportArgs, OffArgs, PlayArgs, ProfileCommand, ReadArgs, RecordArgs,
+    RecordingFormat, RecordingsCommand, ReplayCommand, RunsCommand, SchemaKind, StoreArgs,
+    TailArgs, TapeCommand, TokenCommand,
 };
 pub(crate) use self::programs::{
-    Ca, Daemon, Demo, DemoAgent, Env, LogFormat, Record, Run, Serve, Shell,
+    CaCommand, DaemonArgs, DemoAgentArgs, DemoArgs, EnvArgs, LogFormat, RunArgs, ServeArgs, Shell,
 };
 use crate::failure::EXIT_CODES;
 use crate::variables;
 
-/// A chaos proxy for AI agents: failures on the wire between an agent and everything it depends on.
+/// A chaos proxy for AI agents: injects failures between an agent and everything it depends on.
 #[derive(Debug, Parser)]
 #[command(
     name = "squall",
@@ -34,26 +37,32 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// What this program was started with: options, and variables for those that are not given.
+    /// Parses the command line; variables give the options that are not on it.
     pub(crate) fn read() -> Self {
-        let matches = variables::given(Self::command()).get_matches();
+        let matches = Self::with_variables().get_matches();
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+
+    /// The command line's description, for the parser, shell completions and man pages.
+    pub(crate) fn with_variables() -> clap::Command {
+        variables::given(Self::command())
     }
 }
 
-/// Reads a seed.
+/// Parses a seed.
 fn seed(text: &str) -> Result<u64, String> {
     text.parse()
         .map_err(|_| format!("a seed is a whole number from 0 to {}", u64::MAX))
 }
 
-/// Reads the name of a scope.
+/// Parses the name of a scope.
 fn scope(text: &str) -> Result<String, String> {
     if squall_proxy::is_scope_name(text) {
         return Ok(text.to_owned());
     }
     Err(format!(
-        "`{text}` cannot be a scope; a scope is 1 to 128 characters of a-z, A-Z, 0-9, `.`, `_` and `-`, the first no `.`, and no key"
+        "`{text}` is not a valid scope name; use 1 to 128 characters of a-z, A-Z, 0-9, `.`, `_` and `-`; the first must not \
+         be `.`, and the name must not look like a secret key"
     ))
 }
 
@@ -62,7 +71,7 @@ fn after_help() -> String {
     let codes = EXIT_CODES.map(|(code, meaning)| format!("\n  {code:<10}{meaning}"));
     format!(
         "Start with `squall demo`; then `squall run --profile rate_limit_storm -- YOUR PROGRAM`.\n\n\
-         Every option has a variable: `SQUALL_LOG_LEVEL` is `--log-level`.\n\n\
+         Every option has an environment variable: `SQUALL_LOG_LEVEL` is `--log-level`.\n\n\
          Exit codes:{}",
         codes.concat()
     )
@@ -70,110 +79,120 @@ fn after_help() -> String {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a contract over a small agent with two tools and a simulated model
+    /// Run a contract against a small agent with two tools and a simulated model
     ///
     /// Needs no network, no key and no configuration.
-    Demo(Demo),
+    Demo(DemoArgs),
     /// Run the daemon: the proxy and its control API
-    Serve(Serve),
-    /// Run a program with all its traffic going through a private proxy
+    Serve(ServeArgs),
+    /// Run a program behind a private proxy
     ///
-    /// The program gets the proxy and CA variables of its surroundings; its input, output, signals
-    /// and exit code pass through. A summary of exchanges and faults follows on stderr.
-    Run(Run),
-    /// Print the variables that point any program at the proxy
+    /// The program gets the proxy and CA variables. Its input, output, signals and exit code pass
+    /// through. A summary of exchanges and faults follows on stderr.
+    Run(RunArgs),
+    /// Print the variables that point a program at the proxy
     ///
     /// For bash: eval "$(squall env)"
-    Env(Env),
-    /// The interception CA
+    Env(EnvArgs),
+    /// Show, export or rotate the interception CA
     Ca {
         #[command(subcommand)]
-        action: Ca,
+        action: CaCommand,
     },
-    /// Show what is in force
-    Status(Remote),
-    /// Show exchanges as they happen
-    Tail(Tail),
-    /// Say why each rule did or did not fire on one exchange
-    Explain(Explain),
-    /// End all chaos at once, or one scope's
-    Off(Off),
-    /// Profiles: named sets of faults
+    /// Show the active profile of each scope, and problems of the daemon
+    Status(RemoteArgs),
+    /// Print exchanges as they end
+    Tail(TailArgs),
+    /// Explain why each rule did or did not fire on one exchange
+    Explain(ExplainArgs),
+    /// End all chaos, or the chaos of one scope
+    Off(OffArgs),
+    /// Manage profiles: named sets of faults
     Profile {
         #[command(subcommand)]
-        action: Profile,
+        action: ProfileCommand,
     },
-    /// The audit log: who changed what, and whether the log is whole
+    /// List or verify the audit log
     Audit {
         #[command(subcommand)]
-        action: Audit,
+        action: AuditCommand,
     },
-    /// Recordings: traffic with heads and bodies, secrets taken out
+    /// Manage recordings of traffic
     Recordings {
         #[command(subcommand)]
-        action: Recordings,
+        action: RecordingsCommand,
     },
-    /// Tapes: recorded responses in the place of a scope's upstreams
+    /// Play recorded responses instead of sending a scope's requests upstream
     Tape {
         #[command(subcommand)]
-        action: Tape,
+        action: TapeCommand,
     },
-    /// Replay sessions: incidents, recorded and written down
+    /// Record replay sessions, or export them from a run
     Replay {
         #[command(subcommand)]
-        action: Replay,
+        action: ReplayCommand,
     },
-    /// Write a suite to begin with, with `-- CMD` as its agent
-    Init(Init),
-    /// Check everything that a run of a suite needs, and say how to put right what fails
-    Verify(Box<Verify>),
-    /// Ask an agent its golden prompts under chaos: how much of it does it stand?
-    Chaos(Box<Chaos>),
-    /// Contracts: what must hold, in every scenario of a matrix
+    /// Write a first suite, with the program after `--` as its agent
+    Init(InitArgs),
+    /// Check that the agent, its traffic and the judge model are ready for a run
+    Verify(Box<VerifyArgs>),
+    /// Run golden prompts under chaos and report chaos resilience
+    Chaos(Box<ChaosArgs>),
+    /// Run or check a contract: invariants that must hold in every scenario
     Contract {
         #[command(subcommand)]
-        action: Contract,
+        action: ContractCommand,
     },
-    /// Everything a suite configures: one score, reports, an exit code
-    Ci(Box<Chaos>),
+    /// Run everything that a suite configures; write reports and one score
+    Ci(Box<ChaosArgs>),
     /// Write the report of a run
-    Report(Box<Report>),
-    /// Write a signed statement of what a run came to, or check one
-    Certificate(Box<Certificate>),
-    /// Runs: what agents were tried with, and what came of it
+    Report(Box<ReportArgs>),
+    /// Write or verify a signed certificate of a run's result
+    Certificate(Box<CertificateArgs>),
+    /// List, show, follow, approve or cancel runs
     Runs {
         #[command(subcommand)]
-        action: Runs,
+        action: RunsCommand,
     },
-    /// Tokens: who may use the control API
+    /// Manage the tokens of the control API
     Token {
         #[command(subcommand)]
-        action: Token,
+        action: TokenCommand,
     },
     /// Print a JSON Schema, for editors
     Schema {
-        /// Which file it describes
-        of: SchemaOf,
+        /// The file that the schema describes
+        of: SchemaKind,
+    },
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write man pages, one for each command
+    Man {
+        /// Directory for the pages
+        directory: PathBuf,
     },
     /// The agent of the demo
     #[command(hide = true)]
-    DemoAgent(DemoAgent),
+    DemoAgent(DemoAgentArgs),
 }
 
-/// Where a daemon's control API is unless somebody says otherwise.
-pub(crate) const USUAL_SERVER: &str = "http://127.0.0.1:7071";
+/// Default address of a daemon's control API.
+pub(crate) const DEFAULT_SERVER: &str = "http://127.0.0.1:7071";
 
 /// How to reach a running daemon.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Remote {
+pub(crate) struct RemoteArgs {
     /// Control API of the daemon
     #[arg(
         long,
         value_name = "URL",
-        default_value = USUAL_SERVER
+        default_value = DEFAULT_SERVER
     )]
     pub(crate) server: String,
-    /// Token, where the daemon asks for one
+    /// Token, if the daemon requires one
     #[arg(long, value_name = "TOKEN")]
     pub(crate) token: Option<String>,
     /// Print one JSON document on stdout
@@ -206,27 +225,11 @@ mod tests {
             .mut_args(|arg| arg.hide_env(true));
         command.build();
         let mut pages = vec![command.render_long_help().to_string()];
-        for name in [
-            "demo",
-            "serve",
-            "run",
-            "env",
-            "ca",
-            "tail",
-            "profile",
-            "recordings",
-            "tape",
-            "replay",
-            "chaos",
-            "contract",
-            "ci",
-            "init",
-            "verify",
-            "report",
-            "certificate",
-            "token",
-        ] {
-            let sub = command.find_subcommand_mut(name).expect(name);
+        let names = command
+            .get_subcommands()
+            .map(|sub| sub.get_name().to_owned());
+        for name in names.collect::<Vec<_>>() {
+            let sub = command.find_subcommand_mut(name).expect("a command");
             pages.push(sub.render_long_help().to_string());
         }
         insta::assert_snapshot!(pages.join("\n---\n"));

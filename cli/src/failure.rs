@@ -1,104 +1,106 @@
-//! Why a command did not do what it was asked, and the exit code that says so.
+//! Why a command failed, and its exit code.
 
 use std::process::ExitCode;
 
 use thiserror::Error;
 
-use crate::config::ConfigErrors;
+use crate::problem::Problem;
 
-/// Every exit code that a command ends with by itself; `run` hands its program's on. In the help, and
-/// word for word in `docs/commands.md`.
+/// The exit codes of all commands, in the help and word for word in `docs/commands.md`. `run` also passes on the exit
+/// code of its program.
 pub(crate) const EXIT_CODES: [(&str, &str); 7] = [
-    ("0", "it went well"),
-    ("1", "what was checked did not pass"),
-    ("2", "usage, or an invalid file; also what the API refuses"),
+    ("0", "success; a run passed"),
+    ("1", "a run failed, or a check did not pass"),
+    (
+        "2",
+        "wrong usage, an invalid file, or a request that the API rejects",
+    ),
     (
         "3",
-        "it could not run: no daemon, no port, no certificate, or the daemon is in trouble",
+        "could not run: agent, daemon or model unreachable, or an error of the daemon",
     ),
-    ("4", "what was checked proves nothing"),
+    (
+        "4",
+        "inconclusive: no fault was applied, or the agent's traffic was not seen",
+    ),
     (
         "126, 127",
-        "`run`: the program cannot be executed, was not found",
+        "`run`: the program cannot be executed, or was not found",
     ),
     ("130", "interrupted"),
 ];
 
-/// Every way a command ends badly. One variant, one exit code.
+/// Every way in which a command can fail.
 #[derive(Debug, Error)]
 pub(crate) enum Failure {
-    /// What was asked makes no sense; exit 2.
+    /// Wrong usage, or an invalid file; exit 2.
     #[error("{0}")]
     Usage(String),
-    /// The configuration is invalid; exit 2.
-    #[error("{0}")]
-    Config(#[from] ConfigErrors),
-    /// What is wrong with a file has been printed already; exit 2.
+    /// A file is invalid, and its errors are printed already; exit 2.
     #[error("invalid")]
     Reported,
-    /// What was checked did not pass, and why has been printed already; exit 1.
-    #[error("it did not pass")]
+    /// A run or a check failed, and the reason is printed already; exit 1.
+    #[error("failed")]
     NotPassed,
-    /// What was checked proves nothing, and why has been printed already; exit 4.
-    #[error("it proves nothing")]
+    /// A run was inconclusive, and the reason is printed already; exit 4.
+    #[error("inconclusive")]
     Inconclusive,
-    /// The control API refused; exit 2, or 3 if it is the daemon that is in trouble.
+    /// The control API rejected the request; exit 2, or 3 for a status of 500 and above.
     #[error("{0}")]
-    Refused(#[from] crate::client::Problem),
+    Refused(#[from] Problem),
     /// The daemon cannot be reached; exit 3.
     #[error(
-        "no daemon answers at {server}: {cause}; start one with `squall serve`, or name it with `--server`"
+        "no daemon answers at {server}: {cause}; start one with `squall serve`, or pass its address with `--server`"
     )]
     Unreachable {
-        /// Where it was looked for.
+        /// The address.
         server: String,
-        /// What the attempt met.
+        /// Why the connection failed.
         cause: String,
     },
-    /// Something else than a daemon's API answers there; exit 3.
+    /// Another program answers at the address; exit 3.
     #[error(
-        "{server} answers, but it is not Squall's control API; `squall serve` prints `api on \
-         http://…` when it starts: name that with `--server`"
+        "{server} answers, but it is not Squall's control API; pass the address that `squall serve` prints as \
+         `api on http://…` with `--server`"
     )]
     Foreign {
-        /// Where it answers.
+        /// The address.
         server: String,
     },
-    /// A daemon's proxy answers there instead of its API; exit 3.
+    /// A daemon's proxy answers at the address; exit 3.
     #[error(
-        "{server} is Squall's proxy, not its control API; the API listens on port 7071 unless \
-         `api.listen` or `--api` says otherwise, and `squall serve` prints `api on http://…` when it \
-         starts: name that with `--server`"
+        "{server} is Squall's proxy, not its control API; pass the address that `squall serve` prints as \
+         `api on http://…` with `--server`, by default http://127.0.0.1:7071"
     )]
     IsProxy {
-        /// Where it answers.
+        /// The address.
         server: String,
     },
-    /// There is no CA to work with; exit 3.
+    /// The CA cannot be read or created; exit 3.
     #[error(transparent)]
     Ca(#[from] squall_proxy::tls::CaError),
-    /// The data plane could not start; exit 3.
+    /// The proxy cannot start; exit 3.
     #[error(transparent)]
     Proxy(#[from] squall_proxy::StartError),
-    /// The store cannot be used; exit 3.
+    /// The store cannot be opened; exit 3.
     #[error(transparent)]
     Store(#[from] squall_control_api::store::StoreError),
     /// Something the command needs failed; exit 3.
     #[error("{0}")]
     CouldNotRun(String),
-    /// The program that was to be run could not be started; 126 or 127, as shells have it.
+    /// The program of `run` cannot be started; 126 or 127, as in shells.
     #[error("{message}")]
     NotStarted {
         /// The exit code.
         code: u8,
-        /// What is wrong with it.
+        /// The reason.
         message: String,
     },
-    /// The program that was run ended with this code, which is ours too.
-    #[error("the program ended with {0}")]
+    /// The program of `run` ended with this exit code, which becomes ours.
+    #[error("the program exited with {0}")]
     Program(u8),
-    /// Whoever read our stdout has gone; exit 0, as it has what it wanted.
-    #[error("nobody reads any more")]
+    /// The reader of our stdout closed it, as `head` does; exit 0.
+    #[error("stdout was closed")]
     ReaderGone,
     /// Ctrl-C; exit 130.
     #[error("interrupted")]
@@ -106,7 +108,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// "`what`: `cause`", for things that could not be done.
+    /// `what`: `cause`, exit 3.
     pub(crate) fn could_not(what: impl std::fmt::Display, cause: impl std::fmt::Display) -> Self {
         Self::CouldNotRun(format!("{what}: {cause}"))
     }
@@ -116,10 +118,7 @@ impl Failure {
         ExitCode::from(match self {
             Self::NotPassed => 1,
             Self::Inconclusive => 4,
-            Self::Usage(_)
-            | Self::Config(_)
-            | Self::Reported
-            | Self::Proxy(squall_proxy::StartError::Config(_)) => 2,
+            Self::Usage(_) | Self::Reported | Self::Proxy(squall_proxy::StartError::Config(_)) => 2,
             Self::Refused(problem) if problem.status < 500 => 2,
             Self::Refused(_)
             | Self::Unreachable { .. }
@@ -135,7 +134,7 @@ impl Failure {
         })
     }
 
-    /// Whether a person is told; a program's own code, and Ctrl-C, speak for themselves.
+    /// Whether no message is printed: there was one already, or none is needed.
     pub(crate) fn is_silent(&self) -> bool {
         matches!(
             self,
@@ -163,29 +162,5 @@ mod tests {
             .map_while(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
         let documented: Vec<_> = rows.filter_map(|row| row.split_once(" | ")).collect();
         assert_eq!(documented, EXIT_CODES);
-    }
-
-    #[test]
-    fn every_exit_code_is_in_the_list() {
-        let listed = |code: ExitCode| {
-            let codes = EXIT_CODES.iter().flat_map(|(codes, _)| codes.split(", "));
-            let mut codes = codes.filter_map(|code| code.parse::<u8>().ok());
-            codes.any(|listed| ExitCode::from(listed) == code)
-        };
-        let not_started = |code| Failure::NotStarted {
-            code,
-            message: String::new(),
-        };
-        for failure in [
-            Failure::Usage(String::new()),
-            Failure::CouldNotRun(String::new()),
-            Failure::ReaderGone,
-            Failure::Inconclusive,
-            Failure::Interrupted,
-            not_started(126),
-            not_started(127),
-        ] {
-            assert!(listed(failure.exit_code()), "{failure:?}");
-        }
     }
 }

@@ -1,8 +1,7 @@
-//! The daemon that a command asks: a running one, or a private one that goes with the command.
+//! The daemon of a command: a running one, or a private one that ends with the command.
 //!
-//! A private daemon keeps its runs in the store of the configuration, so that they can be reported and
-//! compared with later. Its API asks for a token that only this command knows: it may start programs, and
-//! every program of this machine reaches loopback.
+//! A private daemon keeps its runs in the configuration's store, for later reports and comparisons. Its API requires a
+//! token that only this command has, because it may start programs and every local program can reach loopback.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -13,7 +12,7 @@ use squall_control_api::DaemonId;
 use squall_harness::suite::Suite;
 use squall_harness::suite::agent::Way;
 
-use crate::args::{Daemon as Flags, LogFormat, Site, USUAL_SERVER};
+use crate::args::{DEFAULT_SERVER, DaemonArgs, LogFormat, ReadArgs, SiteArgs, StoreArgs};
 use crate::client::Client;
 use crate::config::Config;
 use crate::daemon::setup::{Ports, Setup};
@@ -21,26 +20,26 @@ use crate::daemon::{Daemon, log};
 use crate::failure::Failure;
 use crate::render::output;
 
-/// The daemon that a command asks.
+/// The daemon of a command.
 pub(crate) struct Host {
     client: Client,
     private: Option<Box<Daemon>>,
 }
 
 impl Host {
-    /// The daemon that is named, else a private one. `tried`: the suite that will be.
-    pub(crate) async fn open(site: &Site, tried: Option<&Suite>) -> Result<Self, Failure> {
-        if let Some(server) = &site.server {
+    /// The daemon of `--server`, else a private one, for a run of `suite`.
+    pub(crate) async fn open(args: &SiteArgs, suite: Option<&Suite>) -> Result<Self, Failure> {
+        if let Some(server) = &args.server {
             return Ok(Self {
-                client: Client::to(server, site.token.clone())?,
+                client: Client::to(server, args.token.clone())?,
                 private: None,
             });
         }
-        let fixed = tried.is_some_and(|suite| !is_started(suite));
-        let config = configuration(site, fixed, tried)?;
-        if fixed && let Some((client, proxy)) = running(&config, site).await? {
+        let fixed = suite.is_some_and(|suite| !is_started(suite));
+        let config = configuration(args, fixed, suite)?;
+        if fixed && let Some((client, proxy)) = running(&config, args).await? {
             let server = client.server();
-            output::tell_line(&format!("the daemon at {server} runs already and is used"));
+            output::tell_line(&format!("using the running daemon at {server}"));
             output::tell_line(&format!("proxy on http://{proxy}"));
             return Ok(Self {
                 client,
@@ -48,7 +47,7 @@ impl Host {
             });
         }
         let daemon = start(config, fixed).await?;
-        if tried.is_some() {
+        if suite.is_some() {
             output::tell_line(&format!(
                 "proxy on http://{}",
                 daemon.daemon.proxy_address()
@@ -61,24 +60,37 @@ impl Host {
         })
     }
 
-    /// What has profiles and runs to show: the daemon that is named, else the one at the usual address, else a
-    /// private one over this machine's configuration and store.
-    pub(crate) async fn reading(site: &Site) -> Result<Self, Failure> {
-        if site.server.is_none() {
-            let client = Client::to(USUAL_SERVER, site.token.clone())?;
+    /// The daemon of `--server`, else a private one on this machine's store.
+    pub(crate) async fn store(args: &StoreArgs) -> Result<Self, Failure> {
+        let site = SiteArgs {
+            server: args.server.clone(),
+            token: args.token.clone(),
+            config: args.config.clone(),
+            ..SiteArgs::default()
+        };
+        Self::open(&site, None).await
+    }
+
+    /// The same, but a daemon at the default address comes before this machine's store.
+    pub(crate) async fn read(args: &ReadArgs) -> Result<Self, Failure> {
+        let mut store = StoreArgs {
+            server: args.server.clone(),
+            token: args.token.clone(),
+            config: args.config.clone(),
+        };
+        if store.server.is_none() {
+            let client = Client::to(DEFAULT_SERVER, args.token.clone())?;
             match client.get::<Value>("/healthz").await {
                 Err(Failure::Unreachable { .. }) => output::tell_line(&format!(
-                    "no daemon answers at {USUAL_SERVER}: reading this machine's configuration and store"
+                    "no daemon answers at {DEFAULT_SERVER}: reading this machine's configuration and store"
                 )),
-                answered => {
-                    return answered.map(|_| Self {
-                        client,
-                        private: None,
-                    });
+                other => {
+                    other?;
+                    store.server = Some(DEFAULT_SERVER.to_owned());
                 }
             }
         }
-        Self::open(site, None).await
+        Self::store(&store).await
     }
 
     /// Its control API.
@@ -86,12 +98,33 @@ impl Host {
         &self.client
     }
 
-    /// Whether it goes with the command.
+    /// What the daemon returned; where `what` was not found, the error names the place.
+    pub(crate) fn in_store<T>(
+        &self,
+        result: Result<T, Failure>,
+        what: &str,
+        list: &str,
+    ) -> Result<T, Failure> {
+        result.map_err(|failure| match failure {
+            Failure::Refused(problem) if problem.status == 404 => {
+                let place = match &self.private {
+                    Some(daemon) => format!("this machine's store ({})", daemon.store_place()),
+                    None => format!("the daemon at {}", self.client.server()),
+                };
+                Failure::Usage(format!(
+                    "there is no {what} in {place}; `{list}` lists what exists"
+                ))
+            }
+            failure => failure,
+        })
+    }
+
+    /// Whether it ends with the command.
     pub(crate) fn is_private(&self) -> bool {
         self.private.is_some()
     }
 
-    /// Ends it, if it is private.
+    /// Stops it, if it is private.
     pub(crate) async fn close(self) {
         if let Some(daemon) = self.private {
             daemon.stop(Duration::ZERO).await;
@@ -99,8 +132,8 @@ impl Host {
     }
 }
 
-/// Whether the agent is started by the run, with the proxy it is to use. One that runs already was told
-/// where the proxy is before there was one: at its usual address.
+/// Whether the run starts the agent and passes it the proxy's address. An agent that runs already uses the address that
+/// it was started with: the default one.
 fn is_started(suite: &Suite) -> bool {
     match &suite.agent.way {
         Way::Command(_) | Way::Python { .. } => true,
@@ -114,17 +147,17 @@ struct Private {
 }
 
 /// The configuration of the private daemon.
-fn configuration(site: &Site, fixed: bool, tried: Option<&Suite>) -> Result<Config, Failure> {
+fn configuration(args: &SiteArgs, fixed: bool, suite: Option<&Suite>) -> Result<Config, Failure> {
     log::start("warn", LogFormat::Text)?;
-    let flags = Flags {
-        config: site.config.clone(),
-        proxy: site.proxy,
-        api: site.api,
-        ..Flags::default()
+    let flags = DaemonArgs {
+        config: args.config.clone(),
+        proxy: args.proxy,
+        api: args.api,
+        ..DaemonArgs::default()
     };
     let ports = if fixed { Ports::Written } else { Ports::Free };
     let mut config = Setup::for_one_command(flags, ports)?.read()?;
-    if let Some(suite) = tried {
+    if let Some(suite) = suite {
         let folder = Path::new(&*suite.file).parent();
         let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
         folder
@@ -134,13 +167,16 @@ fn configuration(site: &Site, fixed: bool, tried: Option<&Suite>) -> Result<Conf
     Ok(config)
 }
 
-/// The daemon of this home, if it has a port that the private one would take: the agent was pointed at it. Also where its
-/// proxy listens. A daemon of another home is not found: a stranger's would get the suite's secrets.
-async fn running(config: &Config, site: &Site) -> Result<Option<(Client, SocketAddr)>, Failure> {
+/// The running daemon of this home and the address of its proxy, if it has a port that the private one would take: the
+/// agent uses it. A daemon of another home is never used, because it would get the suite's secrets.
+async fn running(
+    config: &Config,
+    args: &SiteArgs,
+) -> Result<Option<(Client, SocketAddr)>, Failure> {
     let Some(api) = DaemonId::last_address(&config.home) else {
         return Ok(None);
     };
-    // Without the token, until it is known who answers.
+    // The token is sent only to the daemon of this home.
     let probe = Client::to(&api.to_string(), None)?;
     let Ok(ready) = probe.get_any::<Value>("/readyz").await else {
         return Ok(None);
@@ -156,12 +192,12 @@ async fn running(config: &Config, site: &Site) -> Result<Option<(Client, SocketA
     };
     let is_taken = DaemonId::is_taken(&config.home)
         .map_err(|error| Failure::could_not("the daemon's id", error))?;
-    let client = Client::to(&api.to_string(), site.token.clone())?;
+    let client = Client::to(&api.to_string(), args.token.clone())?;
     Ok(is_taken.then_some((client, proxy)))
 }
 
 async fn start(mut config: Config, fixed: bool) -> Result<Private, Failure> {
-    let token = config.ask_for_a_token()?;
+    let token = config.require_token()?;
     let started = Daemon::start(config).await;
     let daemon = started.map_err(|failure| match failure {
         Failure::Proxy(error @ squall_proxy::StartError::Listen { .. }) if fixed => {
@@ -173,12 +209,12 @@ async fn start(mut config: Config, fixed: bool) -> Result<Private, Failure> {
     Ok(Private { daemon, token })
 }
 
-/// The usual ports are somebody's.
+/// The default ports are in use.
 fn taken(error: &str) -> Failure {
     Failure::CouldNotRun(format!(
-        "{error}\nthe suite does not start its agent, so the private daemon wants the ports that the agent \
-         was pointed at; if a daemon of another SQUALL_HOME has them, name it with `--server http://127.0.0.1:7071`; \
-         else say where with `--proxy` and `--api`, or let `agent.start` start the agent"
+        "{error}\nthe suite does not start its agent, so the private daemon needs the ports that the running agent uses; \
+         if a daemon of another SQUALL_HOME has them, pass `--server {DEFAULT_SERVER}`; otherwise pass other ports with \
+         `--proxy` and `--api`, or let `agent.start` start the agent"
     ))
 }
 
@@ -189,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_agent_that_runs_already_was_pointed_at_the_usual_ports() {
+    fn an_agent_that_is_not_started_by_the_run_needs_the_default_ports() {
         for (agent, started) in [
             ("{endpoint: 'http://a.test/'}", false),
             (

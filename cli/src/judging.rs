@@ -1,16 +1,15 @@
-//! Trying an agent: a run is asked for, followed, and told. `chaos`, `contract` and `ci` are this.
+//! Testing an agent: `chaos`, `contract`, `ci` and `verify` request a run, follow it, and print its result.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
+use squall_harness::report::Report;
 use squall_harness::run::{RunKind, RunRecord, RunState};
 
-use crate::args::{Site, Trial};
-use crate::baseline;
+use crate::args::{SiteArgs, TrialArgs};
 use crate::client::{Client, Following, segment};
-use crate::daemon::signals::{Signals, Told};
+use crate::daemon::signals::{Interruption, Signals};
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::profile_file;
@@ -19,105 +18,106 @@ use crate::render::progress::Progress;
 use crate::render::{output, run as render};
 use crate::reports::Reports;
 use crate::suite::LocalSuite;
+use crate::text;
 
-/// A run that a command line wants.
-pub(crate) struct Wish<'w> {
-    /// What it tries.
+/// What a command requests beside the suite.
+pub(crate) struct RunRequest<'a> {
+    /// The kind of run.
     pub(crate) kind: RunKind,
-    /// The profile in the place of the suite's chaos: its name or its file.
-    profile: Option<&'w str>,
-    trial: &'w Trial,
+    /// Its `options`.
+    pub(crate) options: Map<String, Value>,
+    /// The values of variables in them.
+    pub(crate) variables: BTreeMap<String, String>,
+    /// The daemon.
+    pub(crate) site: &'a SiteArgs,
 }
 
-impl<'w> Wish<'w> {
-    /// With the suite's own chaos.
-    pub(crate) fn of(kind: RunKind, trial: &'w Trial) -> Self {
-        Self {
-            kind,
-            profile: None,
-            trial,
-        }
-    }
-
-    /// With another profile, if one is named.
-    pub(crate) fn under(self, profile: Option<&'w str>) -> Self {
-        Self { profile, ..self }
-    }
-
-    fn asked(&self) -> Result<Asked<'w>, Failure> {
-        let mut options = options(self)?;
+impl<'a> RunRequest<'a> {
+    /// By the command line; `profile` replaces the suite's chaos.
+    fn new(kind: RunKind, trial: &'a TrialArgs, profile: Option<&str>) -> Result<Self, Failure> {
         let mut variables = BTreeMap::new();
-        if let Some(file) = self.profile.and_then(profile_file::named) {
-            let profile = profile_file::read(file)?;
-            options.insert("profile".to_owned(), profile.named_document());
-            variables = profile.variables;
-        }
-        Ok(Asked {
-            kind: self.kind,
-            options,
+        let profile = match (profile, profile.and_then(text::as_file)) {
+            (_, Some(file)) => {
+                let profile = profile_file::read(file)?;
+                let document = profile.named_document();
+                variables = profile.variables;
+                Some(document)
+            }
+            (name, None) => name.map(Value::from),
+        };
+        let baseline = trial.baseline.as_deref().map(baseline).transpose()?;
+        let options = [
+            ("seed", trial.seed.map(Value::from)),
+            ("concurrency", trial.concurrency.map(Value::from)),
+            ("strict", trial.strict.then_some(Value::Bool(true))),
+            ("profile", profile),
+            ("min_score", trial.min_score.map(Value::from)),
+            ("repeat", trial.repeat.map(Value::from)),
+            ("baseline", baseline),
+            ("fail_on", trial.fail_on.as_deref().map(Value::from)),
+        ];
+        let given = options.into_iter();
+        Ok(Self {
+            kind,
+            options: given
+                .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+                .collect(),
             variables,
-            site: &self.trial.site,
+            site: &trial.site,
         })
     }
 }
 
-/// What a daemon is asked for, the suite apart.
-pub(crate) struct Asked<'a> {
-    /// What the run tries.
-    pub(crate) kind: RunKind,
-    /// Its `options`.
-    pub(crate) options: Map<String, Value>,
-    /// What variables in them stand for.
-    pub(crate) variables: BTreeMap<String, String>,
-    /// Which daemon.
-    pub(crate) site: &'a Site,
-}
-
-/// A run that is over.
-pub(crate) struct Judged {
-    /// What came of it.
+/// A finished run.
+pub(crate) struct FinishedRun {
+    /// The run.
     pub(crate) run: RunRecord,
     /// The same as the daemon wrote it.
     pub(crate) document: Value,
-    /// Where it can be asked for more.
+    /// The daemon, still running.
     pub(crate) host: Host,
-    /// Whether somebody ended it.
+    /// Whether the user cancelled it.
     pub(crate) interrupted: bool,
 }
 
-/// Has a run made, writes its reports, and tells what came of it.
-pub(crate) async fn run(wish: Wish<'_>) -> Result<(), Failure> {
-    let trial = wish.trial;
+/// Makes a run, writes its reports, and prints its result.
+pub(crate) async fn run(
+    kind: RunKind,
+    trial: &TrialArgs,
+    profile: Option<&str>,
+) -> Result<(), Failure> {
     let suite = LocalSuite::read(&trial.suite.file)?;
-    let reports = Reports::of(wish.kind, trial, &suite.suite.output)?;
-    let Judged {
-        run,
-        document,
-        host,
-        interrupted,
-    } = Box::pin(judge(&wish.asked()?, &suite)).await?;
-    if interrupted {
-        host.close().await;
-        return ended_before_its_end(&run, trial.json);
+    let reports = Reports::of(kind, trial, &suite.suite.output)?;
+    let request = RunRequest::new(kind, trial, profile)?;
+    let finished = Box::pin(finish(&request, &suite)).await?;
+    let run = finished.run;
+    if finished.interrupted {
+        finished.host.close().await;
+        return cancelled(&run, trial.json);
     }
-    let written = reports.write(host.client(), &run).await;
-    host.close().await;
+    let written = reports.write(finished.host.client(), &run).await;
+    finished.host.close().await;
+    let lines = report_lines(&written);
     if trial.json {
-        output::json(&document)?;
+        output::json(&finished.document)?;
+        output::tell(&format!("{lines}{}", render::closing(&run)));
     } else {
         output::print(&render::whole(&run, Paint::stdout()))?;
+        output::print(&format!("\n{lines}{}\n", render::closing(&run)))?;
     }
-    let told = told_of(&written);
-    if trial.json {
-        output::tell(&format!("{told}{}", render::closing(&run)));
-    } else {
-        output::print(&format!("\n{told}{}\n", render::closing(&run)))?;
+    verdict(&run)?;
+    match written {
+        // An older daemon has no reports.
+        Err(Failure::Refused(problem)) if problem.status == 404 => {
+            output::tell_line("squall: the daemon has no reports; none was written");
+            Ok(())
+        }
+        written => written.map(drop),
     }
-    verdict(&run).and(unwritten(written))
 }
 
-/// Says how far a run came that somebody ended, and nothing more.
-fn ended_before_its_end(run: &RunRecord, as_json: bool) -> Result<(), Failure> {
+/// Prints how far a cancelled run came.
+fn cancelled(run: &RunRecord, as_json: bool) -> Result<(), Failure> {
     let closing = render::closing(run);
     if as_json {
         output::tell_line(&closing);
@@ -127,19 +127,8 @@ fn ended_before_its_end(run: &RunRecord, as_json: bool) -> Result<(), Failure> {
     Err(Failure::Interrupted)
 }
 
-/// A report that could not be written is a failure, unless the daemon has none to give: an older one.
-fn unwritten(written: Result<Vec<PathBuf>, Failure>) -> Result<(), Failure> {
-    match written {
-        Err(Failure::Refused(problem)) if problem.status == 404 => {
-            output::tell_line("squall: the daemon gives no reports; none was written");
-            Ok(())
-        }
-        written => written.map(drop),
-    }
-}
-
-/// Where reports are, a line each.
-fn told_of(written: &Result<Vec<PathBuf>, Failure>) -> String {
+/// The paths of reports, one a line.
+fn report_lines(written: &Result<Vec<PathBuf>, Failure>) -> String {
     let files = written.iter().flatten();
     let lines: Vec<_> = files
         .map(|file| format!("report: {}\n", file.display()))
@@ -147,20 +136,21 @@ fn told_of(written: &Result<Vec<PathBuf>, Failure>) -> String {
     lines.concat()
 }
 
-/// Has a run made, and prints its score alone.
-pub(crate) async fn score(wish: Wish<'_>) -> Result<(), Failure> {
-    let suite = LocalSuite::read(&wish.trial.suite.file)?;
-    let Judged {
+/// Makes a contract run, and prints only its score.
+pub(crate) async fn score(trial: &TrialArgs) -> Result<(), Failure> {
+    let suite = LocalSuite::read(&trial.suite.file)?;
+    let request = RunRequest::new(RunKind::Contract, trial, None)?;
+    let FinishedRun {
         run,
         host,
         interrupted,
         ..
-    } = Box::pin(judge(&wish.asked()?, &suite)).await?;
+    } = Box::pin(finish(&request, &suite)).await?;
     host.close().await;
     if interrupted {
-        return ended_before_its_end(&run, true);
+        return cancelled(&run, true);
     }
-    if wish.trial.json {
+    if trial.json {
         let document = json!({ "run": run.id, "state": run.state, "score": run.score });
         output::json(&document)?;
     } else if run.score.is_some() {
@@ -170,27 +160,31 @@ pub(crate) async fn score(wish: Wish<'_>) -> Result<(), Failure> {
     verdict(&run)
 }
 
-/// Has a run made. Ctrl-C ends its chaos first, then the command.
-pub(crate) async fn judge(asked: &Asked<'_>, suite: &LocalSuite) -> Result<Judged, Failure> {
+/// Makes a run. Ctrl-C cancels it, its chaos first.
+pub(crate) async fn finish(
+    request: &RunRequest<'_>,
+    suite: &LocalSuite,
+) -> Result<FinishedRun, Failure> {
     let mut signals = Signals::listen()?;
     let notes: Vec<_> = suite.suite.notes.iter().map(ToString::to_string).collect();
     output::tell_findings(&[], &notes);
-    let opened = tokio::select! {
-        opened = Host::open(asked.site, Some(&suite.suite)) => opened,
-        () = told_to_stop(&mut signals) => Err(Failure::Interrupted),
+    let host = tokio::select! {
+        opened = Host::open(request.site, Some(&suite.suite)) => opened?,
+        () = stop(&mut signals) => return Err(Failure::Interrupted),
     };
-    let host = opened?;
-    match made(&host, asked, suite, &mut signals).await {
-        Ok((document, interrupted)) => {
-            let run = serde_json::from_value(document.clone())
-                .map_err(|error| Failure::could_not("a run of the daemon", error))?;
-            Ok(Judged {
-                run,
-                document,
-                host,
-                interrupted,
-            })
-        }
+    let done = async {
+        let (document, interrupted) = made(&host, request, suite, &mut signals).await?;
+        let run: RunRecord = serde_json::from_value(document.clone())
+            .map_err(|error| Failure::could_not("a run of the daemon", error))?;
+        Ok((run, document, interrupted))
+    };
+    match done.await {
+        Ok((run, document, interrupted)) => Ok(FinishedRun {
+            run,
+            document,
+            host,
+            interrupted,
+        }),
         Err(failure) => {
             host.close().await;
             Err(failure)
@@ -198,28 +192,27 @@ pub(crate) async fn judge(asked: &Asked<'_>, suite: &LocalSuite) -> Result<Judge
     }
 }
 
-/// Asks for the run and follows it to its end; also whether somebody ended it.
+/// Requests the run and follows it to its end; also whether the user cancelled it.
 async fn made(
     host: &Host,
-    asked: &Asked<'_>,
+    request: &RunRequest<'_>,
     suite: &LocalSuite,
     signals: &mut Signals,
 ) -> Result<(Value, bool), Failure> {
     let client = host.client();
-    let taken: Value = client
-        .post("/v1/runs", &order(asked, suite))
+    let accepted: Value = client
+        .post("/v1/runs", &body(request, suite))
         .await
         .map_err(|failure| in_suite(failure, suite))?;
-    let id = taken["id"].as_str().unwrap_or_default();
-    let on_terminal = std::io::stderr().is_terminal();
-    let mut progress = Progress::new(on_terminal, Paint::stderr());
+    let id = accepted["id"].as_str().unwrap_or_default();
+    let mut progress = Progress::new(Paint::stderr());
     let followed = follow(host, id, signals, &mut progress).await;
     progress.end();
     let interrupted = followed?;
     Ok((client.get(&path(id)).await?, interrupted))
 }
 
-/// Follows a run to its end; an interruption cancels it, a second one does not wait for that. Whether there was one.
+/// Follows a run to its end; an interruption cancels it, a second one exits at once. Whether there was one.
 async fn follow(
     host: &Host,
     id: &str,
@@ -232,96 +225,92 @@ async fn follow(
         tokio::select! {
             event = following.next() => {
                 let event = event?;
-                progress.tell(&event);
+                progress.show(&event.name, &event.data);
                 if event.name == "done" {
                     return Ok(interrupted);
                 }
-                if progress.waits_for_a_yes() && host.is_private() {
+                if progress.awaits_approval() && host.is_private() {
                     cancel(host.client(), id).await?;
-                    return Err(unapproved());
+                    return Err(Failure::CouldNotRun(
+                        "the configuration's `approval` requires approval for this run, and a private daemon cannot \
+                         wait for it; start the run in a running daemon with `--server`, then use `squall runs approve`"
+                            .to_owned(),
+                    ));
                 }
             }
-            () = told_to_stop(signals) => {
+            () = stop(signals) => {
                 if interrupted {
                     return Err(Failure::Interrupted);
                 }
                 interrupted = true;
-                progress.say("ending the run, its chaos first; once more ends at once");
+                progress.print("cancelling the run, its chaos first; Ctrl-C again exits at once");
                 cancel(host.client(), id).await?;
             }
         }
     }
 }
 
-/// A private daemon goes with the command: nobody else can say yes to it.
-fn unapproved() -> Failure {
-    Failure::CouldNotRun(
-        "the configuration's `approval` wants somebody's yes to this run, which a private daemon cannot \
-         wait for; ask a running one with `--server`, then say yes with `squall runs approve`"
-            .to_owned(),
-    )
-}
-
-/// Ends a run. One that is over in this moment is as good.
+/// Cancels a run; one that has just finished is left as it is.
 async fn cancel(client: &Client, id: &str) -> Result<(), Failure> {
-    let asked: Result<Value, _> = client
+    let cancelled: Result<Value, _> = client
         .post(&format!("{}/cancel", path(id)), &json!({}))
         .await;
-    match asked {
+    match cancelled {
         Err(Failure::Refused(problem)) if problem.status == 409 => Ok(()),
-        asked => asked.map(drop),
+        cancelled => cancelled.map(drop),
     }
 }
 
-async fn told_to_stop(signals: &mut Signals) {
-    while signals.next().await == Told::Reload {}
+async fn stop(signals: &mut Signals) {
+    while signals.next().await == Interruption::Reload {}
 }
 
 fn path(id: &str) -> String {
     format!("/v1/runs/{}", segment(id))
 }
 
-/// What the command line says of how the suite is tried.
-fn options(wish: &Wish<'_>) -> Result<Map<String, Value>, Failure> {
-    let trial = wish.trial;
-    let baseline = trial
-        .baseline
-        .as_deref()
-        .map(baseline::option)
-        .transpose()?;
-    let mut options = Map::new();
-    let mut add = |name: &str, value: Option<Value>| {
-        if let Some(value) = value {
-            options.insert(name.to_owned(), value);
-        }
+/// `--baseline`: a run's id as it is, or the run of a report in JSON. Evidence is left out: it is not compared, and
+/// would make the request too large.
+fn baseline(argument: &str) -> Result<Value, Failure> {
+    let Some(file) = text::as_file(argument) else {
+        return Ok(argument.into());
     };
-    add("seed", trial.seed.map(Value::from));
-    add("concurrency", trial.concurrency.map(Value::from));
-    add("strict", trial.strict.then_some(Value::Bool(true)));
-    add("profile", wish.profile.map(Value::from));
-    add("min_score", trial.min_score.map(Value::from));
-    add("repeat", trial.repeat.map(Value::from));
-    add("baseline", baseline);
-    add("fail_on", trial.fail_on.map(|what| what.as_str().into()));
-    Ok(options)
+    let mut run = read_report(file)?.run;
+    for cell in &mut run.cells {
+        cell.evidence.clear();
+        cell.reason = None;
+    }
+    run.warnings.clear();
+    serde_json::to_value(run).map_err(|error| Failure::could_not(file.display(), error))
 }
 
-/// What is posted.
-fn order(asked: &Asked<'_>, suite: &LocalSuite) -> Value {
-    let mut order = json!({
-        "kind": asked.kind.as_str(),
+/// Reads a report in JSON from a file.
+pub(crate) fn read_report(file: &Path) -> Result<Report, Failure> {
+    let text = text::read(file).map_err(|error| {
+        let error = error.in_file(file);
+        Failure::Usage(format!(
+            "{error}; pass a report that `squall report RUN --format json` wrote, or the id of a run (`squall runs list`)"
+        ))
+    })?;
+    Report::read(&text).map_err(|error| Failure::Usage(format!("{}: {error}", file.display())))
+}
+
+/// The body of `POST /v1/runs`.
+fn body(request: &RunRequest<'_>, suite: &LocalSuite) -> Value {
+    let mut body = json!({
+        "kind": request.kind.as_str(),
         "suite": suite.document,
-        "options": asked.options,
+        "options": request.options,
     });
     let mut secrets = suite.secrets.clone();
-    secrets.extend(asked.variables.clone());
+    secrets.extend(request.variables.clone());
     if !secrets.is_empty() {
-        order["secrets"] = json!(secrets);
+        body["secrets"] = json!(secrets);
     }
-    order
+    body
 }
 
-/// What the daemon refuses of the suite is said with its place in the file.
+/// Errors of the daemon about the suite, with their places in the file.
 fn in_suite(failure: Failure, suite: &LocalSuite) -> Failure {
     let Failure::Refused(problem) = &failure else {
         return failure;
@@ -336,13 +325,13 @@ fn in_suite(failure: Failure, suite: &LocalSuite) -> Failure {
     }
 }
 
-/// The option that a pointer into the order came from.
+/// The option that a pointer into the body came from.
 fn option(pointer: &str) -> Option<String> {
     let name = pointer.strip_prefix("/options/")?;
     Some(format!("--{}", name.replace('_', "-")))
 }
 
-/// What a run that is over makes of the command.
+/// The result of the command for a finished run.
 pub(crate) fn verdict(run: &RunRecord) -> Result<(), Failure> {
     match run.state {
         RunState::Passed => Ok(()),
@@ -353,12 +342,11 @@ pub(crate) fn verdict(run: &RunRecord) -> Result<(), Failure> {
         | RunState::Running
         | RunState::Errored
         | RunState::Cancelled => {
-            let why = run.error.as_deref().or(run.reason.as_deref());
-            let state = run.state.as_str().replace('_', " ");
-            let what = format!("the run is {state}");
-            Err(match why {
-                Some(why) => Failure::could_not(what, why),
-                None => Failure::CouldNotRun(what),
+            let reason = run.error.as_deref().or(run.reason.as_deref());
+            let state = format!("the run is {}", run.state.as_str().replace('_', " "));
+            Err(match reason {
+                Some(reason) => Failure::could_not(state, reason),
+                None => Failure::CouldNotRun(state),
             })
         }
     }
@@ -366,9 +354,11 @@ pub(crate) fn verdict(run: &RunRecord) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
+    use squall_harness::run::{CoverageRecord, ScoresRecord};
+
     use super::*;
 
-    fn over(state: RunState) -> RunRecord {
+    fn run_in(state: RunState) -> RunRecord {
         let document = json!({
             "id": "0194", "kind": "ci", "name": "x", "state": state, "score": 80.0, "passed": null,
             "coverage": CoverageRecord::default(), "scores": ScoresRecord::default(),
@@ -377,8 +367,6 @@ mod tests {
         });
         serde_json::from_value(document).expect("a run")
     }
-
-    use squall_harness::run::{CoverageRecord, ScoresRecord};
 
     #[test]
     fn g50_every_end_of_a_run_has_its_exit_code() {
@@ -389,7 +377,7 @@ mod tests {
             (RunState::Errored, Some(3)),
             (RunState::Cancelled, Some(3)),
         ] {
-            let code = verdict(&over(state)).err();
+            let code = verdict(&run_in(state)).err();
             let code = code.map(|failure| failure.exit_code());
             let expected = expected.map(std::process::ExitCode::from);
             assert_eq!(code, expected, "{state:?}");
@@ -397,8 +385,14 @@ mod tests {
     }
 
     #[test]
-    fn options_are_called_as_on_the_command_line() {
-        assert_eq!(option("/options/min_score").as_deref(), Some("--min-score"));
-        assert_eq!(option("/kind"), None);
+    fn a_baseline_is_an_id_or_a_file_that_must_exist() {
+        let id = "0193a1b2c3d4000000010042";
+        assert_eq!(baseline(id).expect("an id"), id);
+        for missing in ["nowhere.json", "reports/nowhere"] {
+            let Err(Failure::Usage(error)) = baseline(missing) else {
+                panic!("{missing}");
+            };
+            assert!(error.starts_with(missing), "{error}");
+        }
     }
 }

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use squall_profiles::library::Library;
 use squall_profiles::tools::ToolNames;
 
-use crate::config::{Config, DEFAULT_FILE, environment};
+use crate::config::{Config, DEFAULT_FILE};
 use crate::daemon::profiles;
 use crate::failure::Failure;
 use crate::render::output;
 use crate::render::paint::Paint;
-use crate::text;
+use crate::text::{self, environment};
 
 /// The configuration's names for upstreams, and its profile files.
 #[derive(Default)]

@@ -9,7 +9,6 @@
 
 mod args;
 mod base_urls;
-mod baseline;
 mod client;
 mod commands;
 mod config;
@@ -22,6 +21,7 @@ mod judging;
 mod known;
 mod output_file;
 mod pointing;
+mod problem;
 mod profile_file;
 mod render;
 mod reports;
@@ -31,9 +31,8 @@ mod variables;
 
 use std::process::ExitCode;
 
-// Every exchange allocates and frees on its own thread what it needs and no more; this allocator is
-// made for that, and gives back what many connections took. Linked in, it stands in for `malloc`: asked
-// for as Rust's global allocator it would be told an alignment each time, which takes a longer way.
+// mimalloc is fast where a thread frees what it allocated, and returns memory after many connections. It is linked in
+// as `malloc`, not set as Rust's global allocator: the calls with an alignment are slower.
 use mimalloc as _;
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! Profile files that commands send to a daemon: the daemon has other files and other variables.
+//! Profile files that commands send to a daemon, with the values of their variables.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,15 +6,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 use squall_profiles::profile::{Profile, parse_file};
 
-use crate::config::environment;
 use crate::failure::Failure;
-use crate::text;
-
-/// The file that stands in the place of a profile's name; names have neither dots nor slashes.
-pub(crate) fn named(profile: &str) -> Option<&Path> {
-    let is_file = profile.contains(['.', '/', '\\']);
-    is_file.then_some(Path::new(profile))
-}
+use crate::text::{self, environment};
 
 /// A profile file that was read.
 pub(crate) struct ProfileFile {

@@ -6,7 +6,7 @@ use squall_harness::report::{Format, Report};
 use squall_harness::run::{RunKind, RunRecord};
 use squall_harness::suite::{self, Output};
 
-use crate::args::Trial;
+use crate::args::TrialArgs;
 use crate::client::{Client, segment};
 use crate::failure::Failure;
 use crate::output_file;
@@ -23,7 +23,7 @@ pub(crate) struct Reports {
 impl Reports {
     /// Those that a command of this kind writes. What could not be written is refused, so that a run is not
     /// in vain.
-    pub(crate) fn of(kind: RunKind, trial: &Trial, output: &Output) -> Result<Self, Failure> {
+    pub(crate) fn of(kind: RunKind, trial: &TrialArgs, output: &Output) -> Result<Self, Failure> {
         let reports = Self::wanted(kind, trial.output.as_deref(), output);
         if !reports.formats.is_empty() {
             let is_there = |above: &&Path| !above.as_os_str().is_empty() && above.exists();

@@ -14,9 +14,8 @@ use squall_documents::{At, Tree};
 use squall_harness::suite::{self, Suite, SuiteError};
 
 use crate::args::DEFAULT_SUITE;
-use crate::config::environment;
 use crate::failure::Failure;
-use crate::text;
+use crate::text::{self, environment};
 
 /// Longest suite that a daemon takes, bytes: what else a run is asked for with has room beside it.
 const LONGEST: usize = squall_control_api::LONGEST_DOCUMENT - (4 << 10);

@@ -1,26 +1,38 @@
-//! Reading the files that people write: what is no text is said with its place.
+//! Reads the text files of users. An error has the place of the first byte that is not UTF-8.
 
 use std::io;
 use std::path::Path;
 
 use squall_documents::Position;
+use squall_documents::Variables;
 use squall_proxy::user_file;
+
+/// The variables of local files: the process's environment.
+pub(crate) fn environment() -> Variables<'static> {
+    Variables::From(&|name| std::env::var(name))
+}
+
+/// The path, where an argument is a file and not a name: names have neither dots nor slashes.
+pub(crate) fn as_file(argument: &str) -> Option<&Path> {
+    let is_file = argument.contains(['.', '/', '\\']);
+    is_file.then_some(Path::new(argument))
+}
 
 /// Why a file could not be read as text.
 #[derive(Debug)]
 pub(crate) struct Unreadable {
-    /// The first byte that is no text, if that is what is wrong.
+    /// The first byte that is not UTF-8.
     at: Option<Position>,
     why: String,
 }
 
 impl Unreadable {
-    /// For a reason that is told.
+    /// For another reason.
     pub(crate) fn because(why: String) -> Self {
         Self { at: None, why }
     }
 
-    /// The whole sentence about `file`.
+    /// The error message about `file`.
     pub(crate) fn in_file(&self, file: &Path) -> String {
         let (file, why) = (file.display(), &self.why);
         match self.at {
@@ -68,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_byte_that_is_no_text_is_told() {
+    fn an_error_has_the_place_of_the_first_byte_that_is_not_utf_8() {
         assert_eq!(text_of("grün".into()).unwrap(), "grün");
         let error = text_of(b"a: 1\nb: \xc3\xbc\xff".to_vec()).unwrap_err();
         assert_eq!(

@@ -367,7 +367,7 @@ impl<'a> Walk<'a> {
         let Some((_, extended)) = self.library.get(name) else {
             let hint = did_you_mean(name, self.library.names());
             return Err(error(format!(
-                "`extends` names an unknown profile `{name}`{hint}"
+                "unknown profile `{name}` in `extends`{hint}"
             )));
         };
         if self.done.insert(name.clone()) {
@@ -387,7 +387,7 @@ fn check_name(name: &str, file: &str) -> Result<(), DocumentError> {
     let message = if name == NONE {
         "`none` stands for no chaos at all; no profile can be called so".to_owned()
     } else {
-        format!("`{name}` is no profile's name; allowed are 1 to 64 of a-z, 0-9, `_` and `-`")
+        format!("`{name}` is not a valid profile name; allowed: 1 to 64 of a-z, 0-9, `_` and `-`")
     };
     Err(DocumentError::whole(file, message))
 }

@@ -1,21 +1,21 @@
-//! The commands that try an agent: their suite, their daemon, and how it is tried.
+//! The commands that test an agent: their suite, their daemon, and how the run is made.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 
-use super::seed;
+use super::{StoreArgs, seed};
 use crate::config::address;
 
-/// The suite that is meant where none is named.
+/// The suite that is used where none is named.
 pub(crate) const DEFAULT_SUITE: &str = "suite.yaml";
 
 /// The suite.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct SuiteFile {
-    /// The suite, YAML or JSON; `squall init` writes one
+pub(crate) struct SuiteArgs {
+    /// Suite file, YAML or JSON; `squall init` writes one
     #[arg(
         short = 'c',
         long = "suite",
@@ -25,16 +25,16 @@ pub(crate) struct SuiteFile {
     pub(crate) file: PathBuf,
 }
 
-/// The daemon that is asked: a running one, or a private one for this command.
+/// The daemon of a run: a running one, or a private one for this command.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct Site {
-    /// Control API of a running daemon [default: a private daemon is started]
+pub(crate) struct SiteArgs {
+    /// Control API of a running daemon [default: the command starts a private daemon]
     #[arg(long, value_name = "URL")]
     pub(crate) server: Option<String>,
-    /// Token, where that daemon asks for one
+    /// Token for the daemon of `--server`
     #[arg(long, value_name = "TOKEN")]
     pub(crate) token: Option<String>,
-    /// Configuration of the private daemon [default: squall.yaml, if it is there]
+    /// Configuration of the private daemon [default: squall.yaml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Address of the private daemon's proxy [default: a free port of loopback]
@@ -45,12 +45,12 @@ pub(crate) struct Site {
     pub(crate) api: Option<SocketAddr>,
 }
 
-/// How a suite is tried.
+/// How a run is made.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Trial {
+pub(crate) struct TrialArgs {
     #[command(flatten)]
-    pub(crate) suite: SuiteFile,
-    /// What every draw hangs on [default: the suite's, else 42]
+    pub(crate) suite: SuiteArgs,
+    /// Random seed; the same seed injects the same faults [default: the suite's, else 42]
     #[arg(
         long,
         value_name = "N",
@@ -58,147 +58,112 @@ pub(crate) struct Trial {
         allow_negative_numbers = true
     )]
     pub(crate) seed: Option<u64>,
-    /// Invocations of the agent at once, 1 to 100 [default: the suite's, else 10]
+    /// Concurrent invocations of the agent, 1 to 100 [default: the suite's, else 10]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(crate) concurrency: Option<u64>,
-    /// A single cell that proves nothing makes the run inconclusive
+    /// Exit with 4 if any cell was not exercised
     #[arg(long)]
     pub(crate) strict: bool,
-    /// The score to reach: 0 to 100, or a share up to 1 [default: the suite's, else none]
+    /// Minimum score: 0 to 100, or a share up to 1 [default: the suite's, else none]
     #[arg(long, value_name = "X", value_parser = score)]
     pub(crate) min_score: Option<f64>,
-    /// How often everything is done, 1 to 100; repeats tell what is flaky [default: 1]
+    /// Number of repeats, 1 to 100; repeats show what is flaky [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(crate) repeat: Option<u64>,
-    /// Compare with this earlier run: its id, or its report in JSON
+    /// Earlier run to compare with: its id, or its report in JSON
     #[arg(long, value_name = "RUN")]
     pub(crate) baseline: Option<String>,
-    /// What else makes the command fail
-    #[arg(long, value_name = "WHAT", requires = "baseline")]
-    pub(crate) fail_on: Option<FailOn>,
-    /// Directory of the reports [default: the suite's `output.path`, else ./reports]
+    /// Also fail on a regression: a cell fails that did not in the baseline, or the score is lower
+    #[arg(long, value_name = "WHAT", requires = "baseline", value_parser = ["regression"])]
+    pub(crate) fail_on: Option<String>,
+    /// Directory for reports [default: the suite's `output.path`, else ./reports]
     #[arg(long, short, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) site: Site,
+    pub(crate) site: SiteArgs,
     /// Print one JSON document on stdout
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What makes a command fail, beside the verdict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FailOn {
-    /// A cell fails that did not in the baseline, or the score is lower
-    Regression,
-}
-
-impl FailOn {
-    /// As the API has it.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Regression => "regression",
-        }
-    }
-}
-
 #[derive(Debug, Args)]
-pub(crate) struct Chaos {
-    /// The profile in force, in the place of the suite's `chaos`: its name or its file
+pub(crate) struct ChaosArgs {
+    /// Profile that replaces the suite's `chaos`: its name or its file
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) profile: Option<String>,
     #[command(flatten)]
-    pub(crate) trial: Trial,
+    pub(crate) trial: TrialArgs,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Contract {
-    /// Try every invariant in every scenario, and show the matrix
-    Run(Box<Trial>),
-    /// Check a suite as far as it can be told without running it; needs no daemon
+pub(crate) enum ContractCommand {
+    /// Test every invariant in every scenario, and print the matrix
+    Run(Box<TrialArgs>),
+    /// Check a suite without running it; needs no daemon
     Validate {
         #[command(flatten)]
-        suite: SuiteFile,
+        suite: SuiteArgs,
         /// Print one JSON document on stdout
         #[arg(long)]
         json: bool,
     },
-    /// The same as `run`, and print the score alone
-    Score(Box<Trial>),
+    /// Run the contract like `run`, and print only the score
+    Score(Box<TrialArgs>),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Verify {
+pub(crate) struct VerifyArgs {
     #[command(flatten)]
-    pub(crate) suite: SuiteFile,
+    pub(crate) suite: SuiteArgs,
     #[command(flatten)]
-    pub(crate) site: Site,
+    pub(crate) site: SiteArgs,
     /// Print one JSON document on stdout
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Report {
-    /// Id of the run, from `squall runs list`, or a report that was written as JSON
+pub(crate) struct ReportArgs {
+    /// Id of the run, from `squall runs list`, or the file of a report in JSON
     pub(crate) run: String,
-    /// Its form
-    #[arg(long, value_name = "FORM", default_value = "html")]
-    pub(crate) format: ReportFormat,
-    /// Where to; default: stdout
+    /// Format: html (a page), json (all data), junit (XML for CI systems) or markdown (a comment for a pull request)
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "html",
+        value_parser = ["html", "json", "junit", "markdown"],
+        hide_possible_values = true
+    )]
+    pub(crate) format: String,
+    /// Output file [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) site: Site,
-}
-
-/// A form of report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ReportFormat {
-    /// A page for people
-    Html,
-    /// The document that all forms are drawn from
-    Json,
-    /// XML for CI systems, a test case for each cell
-    Junit,
-    /// A comment for a pull request
-    Markdown,
-}
-
-impl From<ReportFormat> for squall_harness::report::Format {
-    fn from(format: ReportFormat) -> Self {
-        match format {
-            ReportFormat::Html => Self::Html,
-            ReportFormat::Json => Self::Json,
-            ReportFormat::Junit => Self::Junit,
-            ReportFormat::Markdown => Self::Markdown,
-        }
-    }
+    pub(crate) store: StoreArgs,
 }
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub(crate) struct Certificate {
+pub(crate) struct CertificateArgs {
     #[command(subcommand)]
-    pub(crate) action: Option<CertificateAction>,
+    pub(crate) action: Option<CertificateCommand>,
     /// Id of the run, from `squall runs list`
     #[arg(required = true)]
     pub(crate) run: Option<String>,
-    /// Where to: FILE.html is a page, FILE.pdf a PDF; without an ending the suite's `certificate.output_format`
-    /// decides [default: certificate-RUN in that form]
+    /// Output file: FILE.html is a page, FILE.pdf a PDF; without an extension, the suite's
+    /// `certificate.output_format` decides [default: certificate-RUN in that format]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Who says that the run was made [default: the suite's `certificate.tester_name`, else this user's name]
+    /// Name of the tester [default: the suite's `certificate.tester_name`, else your user name]
     #[arg(long, value_name = "NAME")]
     pub(crate) tester: Option<String>,
     #[command(flatten)]
-    pub(crate) site: Site,
+    pub(crate) store: StoreArgs,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum CertificateAction {
-    /// Check that a file is a certificate as it was signed; exits with 1 if it is none, or a byte of it
-    /// was changed
+pub(crate) enum CertificateCommand {
+    /// Check the signature of a certificate; exits with 1 if the file is not a certificate or was changed
     Verify {
         /// The certificate
         file: PathBuf,
@@ -209,19 +174,19 @@ pub(crate) enum CertificateAction {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Init {
+pub(crate) struct InitArgs {
     /// The file to write
     #[arg(value_name = "FILE", default_value = DEFAULT_SUITE)]
     pub(crate) file: PathBuf,
-    /// Write over a file that is there
+    /// Overwrite an existing file
     #[arg(long)]
     pub(crate) force: bool,
-    /// The agent: a program that reads a prompt on stdin and answers on stdout
+    /// The agent: a program that reads a prompt on stdin and writes its answer to stdout
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }
 
-/// Reads a score to reach.
+/// Parses a minimum score.
 fn score(text: &str) -> Result<f64, String> {
     let score = text.trim().parse::<f64>().ok();
     score

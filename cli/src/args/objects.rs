@@ -1,138 +1,161 @@
-//! The commands on what a running daemon has: profiles, exchanges, recordings, runs, tokens, its audit log.
+//! The commands on the API's objects: profiles, exchanges, recordings, runs, tokens, the audit log.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{Record, Remote, Site, scope, seed};
+use super::{DaemonArgs, RemoteArgs, scope, seed};
 use crate::config::quantity;
 
 #[derive(Debug, Args)]
-pub(crate) struct Tail {
+pub(crate) struct TailArgs {
     /// Only this scope
     #[arg(long, value_parser = scope)]
     pub(crate) scope: Option<String>,
-    /// Only exchanges that a fault was applied to
+    /// Only exchanges with an applied fault
     #[arg(long)]
     pub(crate) faults: bool,
     #[command(flatten)]
-    pub(crate) remote: Remote,
+    pub(crate) remote: RemoteArgs,
 }
 
-/// Where what is shown is read: a daemon, or this machine's configuration and store.
+/// Where a command finds runs: in a daemon, or in this machine's store.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct StoreArgs {
+    /// Control API of a daemon [default: none; the command reads this machine's store]
+    #[arg(long, value_name = "URL")]
+    pub(crate) server: Option<String>,
+    /// Token for the daemon of `--server`
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) token: Option<String>,
+    /// Configuration that names the store [default: squall.yaml, if it exists]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// Where a command reads: in a daemon, else in this machine's configuration and store.
 #[derive(Debug, Args)]
-pub(crate) struct Reading {
-    #[command(flatten)]
-    pub(crate) site: Site,
+pub(crate) struct ReadArgs {
+    /// Control API of a daemon [default: 127.0.0.1:7071; if no daemon answers there, this machine's configuration and
+    /// store]
+    #[arg(long, value_name = "URL")]
+    pub(crate) server: Option<String>,
+    /// Token for the daemon
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) token: Option<String>,
+    /// Configuration that is read without a daemon [default: squall.yaml, if it exists]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     /// Print one JSON document on stdout
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Explain {
+pub(crate) struct ExplainArgs {
     /// Id of the exchange, from `squall tail` or a report
     pub(crate) exchange: String,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) read: ReadArgs,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Off {
+pub(crate) struct OffArgs {
     /// Only this scope
     #[arg(long, value_parser = scope)]
     pub(crate) scope: Option<String>,
     #[command(flatten)]
-    pub(crate) remote: Remote,
+    pub(crate) remote: RemoteArgs,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Profile {
-    /// List the daemon's profiles; without a daemon, those of this machine
-    List(Reading),
-    /// Print one profile; without a daemon, one of this machine
+pub(crate) enum ProfileCommand {
+    /// List profiles, of a daemon or of this machine
+    List(ReadArgs),
+    /// Print one profile, of a daemon or of this machine
     Show {
-        /// Its name or file
+        /// Name or file of the profile
         name: String,
         #[command(flatten)]
-        reading: Reading,
+        read: ReadArgs,
     },
     /// Check profile files; needs no daemon
     Validate {
-        /// The files, YAML or JSON
+        /// Profile files, YAML or JSON
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        /// The configuration whose tools and profiles are known; default: `squall.yaml`
+        /// Configuration with the tools and profiles that the files may name [default: squall.yaml,
+        /// if it exists]
         #[arg(short, long, value_name = "FILE")]
         config: Option<PathBuf>,
         /// Print one JSON document on stdout
         #[arg(long)]
         json: bool,
     },
-    /// Put a profile in force
+    /// Activate a profile
     Use {
-        /// Its name, `none`, or a file, which is not stored
+        /// Name of the profile, `none`, or a file, which is sent and not stored
         name: String,
-        /// For this scope; default: the default scope
+        /// Scope [default: the default scope]
         #[arg(long, value_parser = scope)]
         scope: Option<String>,
-        /// What every draw hangs on
+        /// Random seed; the same seed injects the same faults [default: the configuration's]
         #[arg(long, value_name = "N", value_parser = seed, allow_negative_numbers = true)]
         seed: Option<u64>,
-        /// End it by itself after this time
+        /// Deactivate it after this time, such as 10m
         #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
         ttl: Option<Duration>,
         #[command(flatten)]
-        remote: Remote,
+        remote: RemoteArgs,
     },
-    /// Give the daemon a profile, or a new version of one
+    /// Store a profile, or a new version of it, in the daemon
     Put {
-        /// The file, YAML or JSON
+        /// Profile file, YAML or JSON
         file: PathBuf,
-        /// Its name, if not the one in the file
+        /// Store it under this name [default: the `name` in the file, else the file's name]
         #[arg(long)]
         name: Option<String>,
         #[command(flatten)]
-        remote: Remote,
+        remote: RemoteArgs,
     },
-    /// Delete a profile that came by API
+    /// Delete a profile that was stored with `put`
     Delete {
-        /// Its name
+        /// Name of the profile
         name: String,
         #[command(flatten)]
-        remote: Remote,
+        remote: RemoteArgs,
     },
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Audit {
-    /// Check that no entry was edited, taken out, put in or moved; exits with 1 if one was
+pub(crate) enum AuditCommand {
+    /// Check that no entry was edited, removed, added or moved; exits with 1 if one was
     Verify {
-        /// A hash that `verify` has printed before: check too that it is still in the chain
+        /// Head hash that an earlier `verify` printed: also check that the chain still contains it
         #[arg(long, value_name = "HASH")]
         head: Option<String>,
         #[command(flatten)]
-        remote: Remote,
+        remote: RemoteArgs,
     },
-    /// Show who changed what, newest first
+    /// List changes, newest first
     List {
-        /// Most entries
-        #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
+        /// Maximum number of entries
+        #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
         limit: u16,
-        /// Only those of this token, or of `squall` for what happened by itself
+        /// Only changes by this token; `squall` for changes that the daemon made by itself
         #[arg(long, value_name = "NAME")]
         actor: Option<String>,
         #[command(flatten)]
-        remote: Remote,
+        remote: RemoteArgs,
     },
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Recordings {
+pub(crate) enum RecordingsCommand {
     /// List recordings, newest first
-    List(Remote),
-    /// Record from now on, and print the recording's id
+    List(RemoteArgs),
+    /// Start a recording, and print its id
     Start {
         /// Only this scope
         #[arg(long, value_parser = scope)]
@@ -141,224 +164,201 @@ pub(crate) enum Recordings {
         #[arg(long)]
         name: Option<String>,
         #[command(flatten)]
-        remote: Remote,
+        remote: RemoteArgs,
     },
-    /// End a recording
+    /// Stop a recording
     Stop {
-        /// Its id
+        /// Id of the recording
         id: String,
         #[command(flatten)]
-        remote: Remote,
+        remote: RemoteArgs,
     },
-    /// Write a recording: FILE.har is an HTTP archive, any other a replay session
+    /// Write a recording: FILE.har is an HTTP archive, any other file a replay session
     Export {
-        /// Its id
+        /// Id of the recording
         id: String,
-        /// Where to; default: stdout
+        /// Output file [default: stdout]
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
-        /// Its form; default: what the file's name says, on stdout `replay`
-        #[arg(long, value_name = "FORM")]
-        format: Option<Form>,
+        /// Format [default: by the file's extension; `replay` on stdout]
+        #[arg(long, value_name = "FORMAT")]
+        format: Option<RecordingFormat>,
         #[command(flatten)]
-        remote: Remote,
+        remote: RemoteArgs,
     },
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Tape {
-    /// Answer a scope's requests from a replay session or a recording, from its beginning
-    Play(Box<PlayTape>),
+pub(crate) enum TapeCommand {
+    /// Answer a scope's requests from a replay session or a recording
+    Play(Box<PlayArgs>),
     /// Send a scope's requests upstream again, and print how many the tape answered
     Stop {
-        /// For this scope; default: the default scope
+        /// Scope [default: the default scope]
         #[arg(long, value_parser = scope)]
         scope: Option<String>,
         #[command(flatten)]
-        remote: Remote,
+        remote: RemoteArgs,
     },
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct PlayTape {
-    /// The replay session, YAML or JSON
+pub(crate) struct PlayArgs {
+    /// Replay session, YAML or JSON
     #[arg(value_name = "FILE", required_unless_present_any = ["recording", "replay"])]
     pub(crate) file: Option<PathBuf>,
-    /// A recording of the daemon, by its id, in the place of a file
+    /// Id of a recording of the daemon, instead of a file
     #[arg(long, value_name = "ID", conflicts_with_all = ["file", "replay"])]
     pub(crate) recording: Option<String>,
-    /// A replay session that the daemon has, by its id, in the place of a file
+    /// Id of a replay session that is stored in the daemon, instead of a file
     #[arg(long, value_name = "ID", conflicts_with = "file")]
     pub(crate) replay: Option<String>,
-    /// For this scope; default: the default scope
+    /// Scope [default: the default scope]
     #[arg(long, value_parser = scope)]
     pub(crate) scope: Option<String>,
-    /// What becomes of a request that is not on the tape [default: as the session says, else error]
-    #[arg(long, value_name = "WHAT")]
-    pub(crate) on_miss: Option<OnMiss>,
-    /// What becomes of a request all of whose responses were given [default: as the session says, else error]
-    #[arg(long, value_name = "WHAT")]
-    pub(crate) on_exhausted: Option<OnMiss>,
-    /// 0: responses come at once; 1: as they were recorded; 2: twice as fast
+    /// Action for a request that is not on the tape: an error, or passthrough to the upstream [default: the session's,
+    /// else error]
+    #[arg(long, value_name = "ACTION", value_parser = ON_MISS)]
+    pub(crate) on_miss: Option<String>,
+    /// Action for a request whose recorded responses are used up [default: the session's, else error]
+    #[arg(long, value_name = "ACTION", value_parser = ON_MISS)]
+    pub(crate) on_exhausted: Option<String>,
+    /// Speed of responses: 0 sends them at once, 1 as recorded, 2 twice as fast
     #[arg(long, value_name = "X", default_value_t = 0.0)]
     pub(crate) speed: f64,
     #[command(flatten)]
-    pub(crate) remote: Remote,
+    pub(crate) remote: RemoteArgs,
 }
 
-/// What becomes of a request that a tape has no response for.
+const ON_MISS: [&str; 2] = ["error", "passthrough"];
+
+/// A format of recordings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OnMiss {
-    /// It gets an error, and nothing goes upstream
-    Error,
-    /// It goes upstream
-    Passthrough,
-}
-
-impl OnMiss {
-    /// As the API has it.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Passthrough => "passthrough",
-        }
-    }
-}
-
-/// A form of recording.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Form {
-    /// A replay session, YAML
+pub(crate) enum RecordingFormat {
+    /// Replay session, YAML
     Replay,
-    /// An HTTP archive, HAR 1.2
+    /// HTTP archive, HAR 1.2
     Har,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Replay {
+pub(crate) enum ReplayCommand {
     /// Record a program, or a running daemon until Ctrl-C
-    Record(Box<Record>),
-    /// Write every invocation that failed in a run, a session each
-    Export(Box<Export>),
+    Record(Box<RecordArgs>),
+    /// Write each failed invocation of a run as a replay session
+    Export(Box<ExportArgs>),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Export {
-    /// Id of the run; where no daemon is named, of the store
+pub(crate) struct RecordArgs {
+    /// Only this scope; a program's traffic is put into it
+    #[arg(long, value_parser = scope)]
+    pub(crate) scope: Option<String>,
+    /// Output file: FILE.har is an HTTP archive, any other file a replay session
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) daemon: DaemonArgs,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+    /// Program and arguments, run behind a private daemon
+    #[arg(last = true, value_name = "CMD")]
+    pub(crate) command: Vec<std::ffi::OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// Id of the run
     #[arg(long, value_name = "RUN")]
     pub(crate) run: String,
-    /// Directory of the sessions
+    /// Directory for the sessions
     #[arg(long, short, value_name = "DIR")]
     pub(crate) output: PathBuf,
     /// Print one JSON document on stdout
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) site: Site,
+    pub(crate) store: StoreArgs,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Runs {
-    /// List runs, newest first; without a daemon, those in the store of this machine
+pub(crate) enum RunsCommand {
+    /// List runs, newest first
     List {
-        /// Only those in this state: `queued`, `awaiting_approval`, `running`, `passed`, `failed`, …
+        /// Only runs in this state: `queued`, `awaiting_approval`, `running`, `passed`, `failed`, …
         #[arg(long, value_name = "STATE")]
         state: Option<String>,
-        /// Most of them
+        /// Maximum number of runs
         #[arg(long, value_name = "N", default_value_t = 20)]
         limit: usize,
         #[command(flatten)]
-        reading: Reading,
+        read: ReadArgs,
     },
-    /// Show what came of a run, and why; without a daemon, one in the store of this machine
+    /// Show the result, the cells and the evidence of a run
     Show {
-        /// Its id
+        /// Id of the run
         run: String,
         #[command(flatten)]
-        reading: Reading,
+        read: ReadArgs,
     },
     /// Follow a run from its beginning to its end
     ///
-    /// Ends with 0 if it passed, 1 if it failed, 4 if it proves nothing, 3 if it could not be carried out
-    /// or was cancelled.
+    /// Exits with 0 if the run passed, 1 if it failed, 4 if it is inconclusive, 3 if it errored or was cancelled.
     Watch {
-        /// Its id
+        /// Id of the run
         run: String,
         #[command(flatten)]
-        remote: Remote,
+        remote: RemoteArgs,
     },
-    /// Say yes to a run that waits for it
+    /// Approve a run that awaits approval
     Approve {
-        /// Its id
+        /// Id of the run
         run: String,
         #[command(flatten)]
-        remote: Remote,
+        remote: RemoteArgs,
     },
-    /// End a run, its chaos first
+    /// Cancel a run; its chaos ends first
     Cancel {
-        /// Its id
+        /// Id of the run
         run: String,
         #[command(flatten)]
-        remote: Remote,
+        remote: RemoteArgs,
     },
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Token {
-    /// Make a token and print it, this once
+pub(crate) enum TokenCommand {
+    /// Create a token and print its secret, once
     ///
-    /// From the first token on the API asks everybody for one; the first must be an admin's.
+    /// As soon as a token exists, the API requires one. The first token must have the role admin.
     Create {
-        /// Who it is for: 1 to 64 characters of a-z, A-Z, 0-9, `.`, `_` and `-`
+        /// Name of the token: 1 to 64 characters of a-z, A-Z, 0-9, `.`, `_` and `-`
         name: String,
-        /// What it allows
-        #[arg(long)]
-        role: Role,
-        /// The workspace it belongs to [default: that of the token this is asked with]
+        /// Role: viewer (reads), operator (also switches chaos and edits profiles) or admin (also manages tokens)
+        #[arg(long, value_parser = ["viewer", "operator", "admin"], hide_possible_values = true)]
+        role: String,
+        /// Workspace of the token [default: the workspace of the token in use]
         #[arg(long, value_name = "NAME")]
         workspace: Option<String>,
         #[command(flatten)]
-        remote: Remote,
+        remote: RemoteArgs,
     },
-    /// List tokens, never their secrets
-    List(Remote),
-    /// Make a token good for nothing, at once
+    /// List tokens, without their secrets
+    List(RemoteArgs),
+    /// Revoke a token; it stops working at once
     Revoke {
-        /// Its name
+        /// Name of the token
         name: String,
-        /// The workspace it belongs to [default: that of the token this is asked with]
+        /// Workspace of the token [default: the workspace of the token in use]
         #[arg(long, value_name = "NAME")]
         workspace: Option<String>,
         #[command(flatten)]
-        remote: Remote,
+        remote: RemoteArgs,
     },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Role {
-    /// Read
-    Viewer,
-    /// Switch chaos, edit profiles
-    Operator,
-    /// Everything, tokens included
-    Admin,
-}
-
-impl Role {
-    /// As the API has it.
-    pub(crate) fn as_str(self) -> &'static str {
-        use squall_control_api::access::Role;
-        match self {
-            Self::Viewer => Role::Viewer,
-            Self::Operator => Role::Operator,
-            Self::Admin => Role::Admin,
-        }
-        .as_str()
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SchemaOf {
+pub(crate) enum SchemaKind {
     /// squall.yaml
     Config,
     /// A profile file
@@ -367,6 +367,6 @@ pub(crate) enum SchemaOf {
     Suite,
     /// A replay session
     Replay,
-    /// A report in JSON, as `squall report` reads it
+    /// A report in JSON
     Report,
 }

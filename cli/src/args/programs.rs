@@ -1,4 +1,4 @@
-//! The commands that start something: a daemon, a program behind one, the demo.
+//! The commands that start a daemon, a program behind one, or the demo.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{Remote, scope, seed};
+use super::{RemoteArgs, scope, seed};
 use crate::config::{address, quantity};
 
 #[derive(Debug, Args)]
-pub(crate) struct Demo {
-    /// Leave everything running afterwards, and say what to try
+pub(crate) struct DemoArgs {
+    /// Leave everything running, and print commands to try
     #[arg(long)]
     pub(crate) keep: bool,
-    /// What every draw hangs on
+    /// Random seed; the same seed injects the same faults
     #[arg(
         long,
         value_name = "N",
@@ -24,7 +24,7 @@ pub(crate) struct Demo {
         allow_negative_numbers = true
     )]
     pub(crate) seed: u64,
-    /// Where the report goes, a page
+    /// File for the report, an HTML page
     #[arg(long, short, value_name = "FILE", default_value = "squall-demo.html")]
     pub(crate) output: PathBuf,
     /// Print the results as one JSON document on stdout
@@ -33,46 +33,45 @@ pub(crate) struct Demo {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct DemoAgent {
-    /// What to do; `-` reads it from stdin
-    #[arg(default_value = crate::demo::TASK)]
-    pub(crate) task: String,
+pub(crate) struct DemoAgentArgs {
+    /// The task; `-` reads it from stdin [default: book a flight]
+    pub(crate) task: Option<String>,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Serve {
+pub(crate) struct ServeArgs {
     #[command(flatten)]
-    pub(crate) daemon: Daemon,
-    /// Where state is kept: sqlite (in the home directory), sqlite:PATH or postgres://… [default: sqlite]
+    pub(crate) daemon: DaemonArgs,
+    /// Store: sqlite (a file in the home directory), sqlite:PATH or postgres://… [default: sqlite]
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
-    /// Time that open exchanges get to finish after SIGTERM
+    /// Time for open exchanges to finish after SIGTERM
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = quantity::duration)]
     pub(crate) grace: Duration,
-    /// How much to log: error, warn, info, debug, trace, or per module as in `squall_proxy=debug`
+    /// Log level: error, warn, info, debug, trace, or per module as in `squall_proxy=debug`
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(crate) log_level: String,
-    /// How to log
+    /// Log format
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
 }
 
-/// What `serve` and `run` say about the daemon they start.
+/// The daemon that `serve`, `run` and `replay record` start.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct Daemon {
-    /// Configuration file [default: squall.yaml, if it is there]
+pub(crate) struct DaemonArgs {
+    /// Configuration file [default: squall.yaml, if it exists]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Address of the proxy; port 0 takes a free one
+    /// Address of the proxy; port 0 selects a free port
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) proxy: Option<SocketAddr>,
-    /// Address of the control API; port 0 takes a free one
+    /// Address of the control API; port 0 selects a free port
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) api: Option<SocketAddr>,
-    /// Profile in force from the start, for the default scope: its name or its file
+    /// Profile that is active from the start in the default scope: its name or its file
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) profile: Option<String>,
-    /// What every draw hangs on [default: 42]
+    /// Random seed; the same seed injects the same faults [default: 42]
     #[arg(
         long,
         value_name = "N",
@@ -80,50 +79,50 @@ pub(crate) struct Daemon {
         allow_negative_numbers = true
     )]
     pub(crate) seed: Option<u64>,
-    /// Threads that carry traffic [default: one per core]
+    /// Number of proxy threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) workers: Option<u16>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// Lines for people
+    /// Lines of text
     Text,
     /// One JSON object a line
     Json,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Run {
+pub(crate) struct RunArgs {
     #[command(flatten)]
-    pub(crate) daemon: Daemon,
+    pub(crate) daemon: DaemonArgs,
     /// Print no summary
     #[arg(long)]
     pub(crate) quiet: bool,
-    /// Write what went through to a file: FILE.har is an HTTP archive, any other a replay session
+    /// Record the traffic to a file: FILE.har is an HTTP archive, any other file a replay session
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// Answer requests from this replay session; without `on_miss: passthrough` in it nothing goes upstream
+    /// Answer requests from this replay session; nothing goes upstream unless it has `on_miss: passthrough`
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,
-    /// Set `OPENAI_BASE_URL` and its like too, for programs that ignore proxies
+    /// Also set `OPENAI_BASE_URL` and similar variables, for programs that ignore proxies
     #[arg(long)]
     pub(crate) base_urls: bool,
-    /// The program and its arguments
+    /// Program and arguments
     #[arg(required = true, last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Env {
-    /// Whose syntax to write
+pub(crate) struct EnvArgs {
+    /// Syntax of the output
     #[arg(long, default_value = "bash")]
     pub(crate) shell: Shell,
-    /// Scope that the program's traffic belongs to
+    /// Scope for the program's traffic
     #[arg(long, value_parser = scope)]
     pub(crate) scope: Option<String>,
     #[command(flatten)]
-    pub(crate) remote: Remote,
+    pub(crate) remote: RemoteArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -140,39 +139,22 @@ pub(crate) enum Shell {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Ca {
-    /// Show where the CA is, its fingerprint and how long it is valid
+pub(crate) enum CaCommand {
+    /// Show path, fingerprint and validity of the CA
     Show {
         /// Print one JSON document on stdout
         #[arg(long)]
         json: bool,
     },
-    /// Write the CA's certificate (never its key)
+    /// Write the CA's certificate, never its key
     Export {
-        /// Where to; default: stdout
+        /// Output file [default: stdout]
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
-        /// Together with the system's roots, for programs that replace theirs
+        /// Add the system's roots, for programs that replace theirs
         #[arg(long)]
         bundle: bool,
     },
-    /// Make a new CA; programs must trust the new one, and daemons restart
+    /// Create a new CA; restart daemons, and make programs trust the new certificate
     Rotate,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Record {
-    /// Only this scope; a program's traffic is in it
-    #[arg(long, value_parser = scope)]
-    pub(crate) scope: Option<String>,
-    /// Where to: FILE.har is an HTTP archive, any other a replay session
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) output: PathBuf,
-    #[command(flatten)]
-    pub(crate) daemon: Daemon,
-    #[command(flatten)]
-    pub(crate) remote: Remote,
-    /// The program and its arguments, behind a private daemon
-    #[arg(last = true, value_name = "CMD")]
-    pub(crate) command: Vec<OsString>,
 }

@@ -1,8 +1,7 @@
-//! The control API, from a command's side.
+//! The client of the control API.
 
 mod events;
 mod following;
-mod problem;
 
 use std::time::Duration;
 
@@ -12,9 +11,9 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::events::{Event, Events};
 pub(crate) use self::following::Following;
-pub(crate) use self::problem::Problem;
-use crate::args::Remote;
+use crate::args::RemoteArgs;
 use crate::failure::Failure;
+use crate::problem::Problem;
 
 /// A page of a list.
 #[derive(Debug, Deserialize)]
@@ -35,8 +34,8 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// A client for the daemon that was named.
-    pub(crate) fn new(remote: &Remote) -> Result<Self, Failure> {
+    /// A client for the daemon of `--server`.
+    pub(crate) fn new(remote: &RemoteArgs) -> Result<Self, Failure> {
         Self::to(&remote.server, remote.token.clone())
     }
 
@@ -67,12 +66,12 @@ impl Client {
         Ok(Self {
             http,
             server: server.trim_end_matches('/').to_owned(),
-            // A variable that is set to nothing is as one that is not set.
+            // A variable that is set to the empty text counts as not set.
             token: token.filter(|token| !token.is_empty()),
         })
     }
 
-    /// Where the daemon is.
+    /// The daemon's address.
     pub(crate) fn server(&self) -> &str {
         &self.server
     }
@@ -108,7 +107,7 @@ impl Client {
 
     /// GET, a JSON document, whatever the status is.
     pub(crate) async fn get_any<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
-        let response = self.ask(self.request(Method::GET, path)).await?;
+        let response = self.respond(self.request(Method::GET, path)).await?;
         self.document(response).await
     }
 
@@ -186,7 +185,7 @@ impl Client {
         }
     }
 
-    async fn ask(&self, request: RequestBuilder) -> Result<Response, Failure> {
+    async fn respond(&self, request: RequestBuilder) -> Result<Response, Failure> {
         request
             .send()
             .await
@@ -194,13 +193,13 @@ impl Client {
     }
 
     async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
-        let response = self.ask(request).await?;
+        let response = self.respond(request).await?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
         }
-        // What stands in front of a daemon may ask for credentials or not reach it; whatever else is
-        // refused in other words than ours is refused by somebody else.
+        // A gateway in front of a daemon may require credentials or fail to reach it. Any other error that is not
+        // a problem document comes from another program.
         let in_front = [401, 403, 407].contains(&status.as_u16()) || status.is_server_error();
         if !in_front && !is_of_type(&response, "application/problem+json") {
             return Err(self.foreign());
@@ -221,12 +220,12 @@ impl Client {
             .await
             .map_err(|error| self.unreachable(&error))?;
         serde_json::from_slice(&body).map_err(|error| {
-            tracing::debug!(%error, "the answer cannot be read");
+            tracing::debug!(%error, "the response cannot be parsed");
             self.foreign()
         })
     }
 
-    /// The answer, if it is of the type that was asked for.
+    /// The response, if it has the media type that was requested.
     fn of_type(&self, response: Response, media_type: &str) -> Result<Response, Failure> {
         if is_of_type(&response, media_type) {
             Ok(response)
@@ -249,22 +248,23 @@ impl Client {
     }
 }
 
-/// Whether an answer says that it is of a media type.
+/// Whether the `Content-Type` of a response is a media type.
 fn is_of_type(response: &Response, media_type: &str) -> bool {
-    let said = response.headers().get(http::header::CONTENT_TYPE);
-    said.and_then(|said| said.to_str().ok())
-        .and_then(|said| said.split(';').next())
-        .is_some_and(|said| said.trim().eq_ignore_ascii_case(media_type))
+    let header = response.headers().get(http::header::CONTENT_TYPE);
+    header
+        .and_then(|header| header.to_str().ok())
+        .and_then(|header| header.split(';').next())
+        .is_some_and(|found| found.trim().eq_ignore_ascii_case(media_type))
 }
 
 /// A client builder with our TLS provider in place.
 pub(crate) fn client_builder() -> reqwest::ClientBuilder {
-    // An error says that one is installed already, which is what is wanted.
+    // An error means that a provider is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
 }
 
-/// The last cause in an error's chain: what really happened.
+/// The last cause in an error's chain.
 pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
@@ -273,7 +273,7 @@ pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     error.to_string()
 }
 
-/// A path segment, safe for whatever characters a name has.
+/// A name as a path segment, percent-encoded.
 pub(crate) fn segment(name: &str) -> String {
     crate::pointing::encode(name).to_string()
 }

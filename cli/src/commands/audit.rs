@@ -1,9 +1,9 @@
-//! `squall audit`: who changed what, and whether the log of it is whole.
+//! `squall audit`: lists and verifies the audit log.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::args::{Audit, Remote};
+use crate::args::{AuditCommand, RemoteArgs};
 use crate::client::{Client, segment};
 use crate::failure::Failure;
 use crate::render::output;
@@ -12,10 +12,10 @@ use crate::render::table::Table;
 
 const AUDIT: &str = "/v1/audit";
 
-pub(super) async fn run(action: Audit) -> Result<(), Failure> {
+pub(super) async fn run(action: AuditCommand) -> Result<(), Failure> {
     match action {
-        Audit::Verify { head, remote } => verify(head.as_deref(), &remote).await,
-        Audit::List {
+        AuditCommand::Verify { head, remote } => verify(head.as_deref(), &remote).await,
+        AuditCommand::List {
             limit,
             actor,
             remote,
@@ -23,34 +23,35 @@ pub(super) async fn run(action: Audit) -> Result<(), Failure> {
     }
 }
 
-/// What `GET /v1/audit/verify` says.
+/// The response of `GET /v1/audit/verify`.
 #[derive(Deserialize)]
-struct Verdict {
+struct Verification {
     valid: bool,
     entries: i64,
     head: String,
-    problem: Option<Wrong>,
+    problem: Option<ChainProblem>,
 }
 
 #[derive(Deserialize)]
-struct Wrong {
+struct ChainProblem {
     entry: i64,
     what: String,
 }
 
-async fn verify(head: Option<&str>, remote: &Remote) -> Result<(), Failure> {
+async fn verify(head: Option<&str>, remote: &RemoteArgs) -> Result<(), Failure> {
     let mut path = format!("{AUDIT}/verify");
     if let Some(head) = head {
         path = format!("{path}?head={}", segment(head));
     }
     let document: Value = Client::new(remote)?.get(&path).await?;
     let read = serde_json::from_value(document.clone());
-    let verdict: Verdict = read.map_err(|error| Failure::could_not("the verdict", error))?;
+    let verdict: Verification =
+        read.map_err(|error| Failure::could_not("the daemon's response", error))?;
     if remote.json {
         output::json(&document)?;
     } else if verdict.valid {
         output::line(&format!(
-            "the audit log is whole: {} entries",
+            "the audit log is intact: {} entries",
             verdict.entries
         ))?;
         output::line(&format!("head {}", verdict.head))?;
@@ -58,20 +59,20 @@ async fn verify(head: Option<&str>, remote: &Remote) -> Result<(), Failure> {
     if verdict.valid {
         return Ok(());
     }
-    if let Some(Wrong { entry, what }) = verdict.problem {
+    if let Some(ChainProblem { entry, what }) = verdict.problem {
         let paint = Paint::stderr();
         output::tell_line(&format!(
             "{} entry {entry}: {what}",
-            paint.bad("the audit log is not whole:")
+            paint.bad("the audit log was changed:")
         ));
-        output::tell_line(&format!("sound up to entry {}", verdict.entries));
+        output::tell_line(&format!("intact up to entry {}", verdict.entries));
     }
     Err(Failure::NotPassed)
 }
 
 /// An entry of `GET /v1/audit`.
 #[derive(Deserialize)]
-struct Entry {
+struct ListedEntry {
     number: i64,
     at: String,
     actor: String,
@@ -82,7 +83,7 @@ struct Entry {
     detail: String,
 }
 
-async fn list(limit: u16, actor: Option<&str>, remote: &Remote) -> Result<(), Failure> {
+async fn list(limit: u16, actor: Option<&str>, remote: &RemoteArgs) -> Result<(), Failure> {
     let mut path = format!("{AUDIT}?limit={limit}");
     if let Some(actor) = actor {
         path = format!("{path}&actor={}", segment(actor));
@@ -92,9 +93,12 @@ async fn list(limit: u16, actor: Option<&str>, remote: &Remote) -> Result<(), Fa
         return output::json(&page);
     }
     let read = serde_json::from_value(page["items"].clone());
-    let entries: Vec<Entry> = read.map_err(|error| Failure::could_not("the audit log", error))?;
+    let entries: Vec<ListedEntry> =
+        read.map_err(|error| Failure::could_not("the audit log", error))?;
     let paint = Paint::stdout();
-    let mut table = Table::new(["#", "AT", "WHO", "FROM", "WHAT", "TO", "CAME OUT", ""]);
+    let mut table = Table::new([
+        "#", "TIME", "ACTOR", "SOURCE", "ACTION", "TARGET", "OUTCOME", "DETAIL",
+    ]);
     for entry in entries {
         let outcome = match entry.outcome.as_str() {
             "done" => entry.outcome,

@@ -1,22 +1,22 @@
-//! `squall ca`: the certificate programs have to trust. Its key is never printed.
+//! `squall ca`: the certificate that programs must trust. Its key is never printed.
 
 use std::path::Path;
 
 use serde_json::json;
 use squall_proxy::tls::CertificateAuthority;
 
-use crate::args::Ca;
+use crate::args::CaCommand;
 use crate::failure::Failure;
 use crate::home::home;
 use crate::output_file;
 use crate::render::output;
 
-pub(super) fn run(action: Ca) -> Result<(), Failure> {
+pub(super) fn run(action: CaCommand) -> Result<(), Failure> {
     let home = home()?;
     match action {
-        Ca::Show { json } => show(&home, json),
-        Ca::Export { output, bundle } => export(&home, output.as_deref(), bundle),
-        Ca::Rotate => {
+        CaCommand::Show { json } => show(&home, json),
+        CaCommand::Export { output, bundle } => export(&home, output.as_deref(), bundle),
+        CaCommand::Rotate => {
             let ca = CertificateAuthority::rotate(&home)?;
             ca.bundle(&home)?;
             output::line(&format!(
@@ -24,9 +24,7 @@ pub(super) fn run(action: Ca) -> Result<(), Failure> {
                 home.display(),
                 ca.subject()
             ))?;
-            output::tell_line(
-                "squall: restart daemons, and programs that were given the old certificate",
-            );
+            output::tell_line("squall: restart daemons, and give programs the new certificate");
             Ok(())
         }
     }
@@ -59,7 +57,7 @@ fn show(home: &Path, as_json: bool) -> Result<(), Failure> {
     );
     if bundle.system_roots == 0 {
         text.push_str(
-            "\nThis system has no trusted roots, so the bundle holds Squall's alone; install the \
+            "\nThis system has no trusted roots, so the bundle contains only Squall's CA; install the \
              package `ca-certificates`.\n",
         );
     }

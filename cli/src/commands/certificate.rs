@@ -1,4 +1,4 @@
-//! `squall certificate`: a signed statement of what a run came to.
+//! `squall certificate`: a signed statement of a run's result.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use squall_harness::report::certificate::{self, Form, Genuine, SigningKey};
 use squall_harness::report::{Format, Report};
 use squall_proxy::user_file;
 
-use crate::args::{Certificate, CertificateAction};
+use crate::args::{CertificateArgs, CertificateCommand};
 use crate::failure::Failure;
 use crate::home::home;
 use crate::host::Host;
@@ -16,18 +16,18 @@ use crate::render::paint::Paint;
 use crate::render::{clean, output, run as render};
 use crate::reports;
 
-pub(super) async fn run(certificate: Certificate) -> Result<(), Failure> {
+pub(super) async fn run(certificate: CertificateArgs) -> Result<(), Failure> {
     match &certificate.action {
-        Some(CertificateAction::Verify { file, json }) => verify(file, *json),
+        Some(CertificateCommand::Verify { file, json }) => verify(file, *json),
         None => issue(&certificate).await,
     }
 }
 
-/// Signs the report of a run as it is drawn now.
-async fn issue(wanted: &Certificate) -> Result<(), Failure> {
+/// Signs the report of a run.
+async fn issue(wanted: &CertificateArgs) -> Result<(), Failure> {
     let Some(run) = &wanted.run else {
-        // clap asks for it.
-        return Err(Failure::Usage("name a run".to_owned()));
+        // clap requires it.
+        return Err(Failure::Usage("pass the id of a run".to_owned()));
     };
     if let Some(file) = &wanted.output {
         form_of(file, None)?;
@@ -35,8 +35,9 @@ async fn issue(wanted: &Certificate) -> Result<(), Failure> {
     }
     let key =
         SigningKey::of_home(&home()?).map_err(|error| Failure::CouldNotRun(error.to_string()))?;
-    let host = Box::pin(Host::open(&wanted.site, None)).await?;
+    let host = Box::pin(Host::store(&wanted.store)).await?;
     let drawn = reports::fetch(host.client(), run, Format::Json).await;
+    let drawn = host.in_store(drawn, &format!("run `{run}`"), "squall runs list");
     host.close().await;
     let report =
         Report::read(&drawn?).map_err(|error| Failure::could_not("the daemon's report", error))?;
@@ -49,14 +50,14 @@ async fn issue(wanted: &Certificate) -> Result<(), Failure> {
         .map_err(|error| Failure::Usage(error.to_string()))?;
     output_file::write(&file, signed)?;
     output::line(&format!(
-        "{}: what run {} came to, signed by {tester} with the key {}",
+        "{}: result of run {}, signed by {tester} with the key {}",
         file.display(),
         report.run.id,
         key.fingerprint()
     ))
 }
 
-/// The form that the file's name asks for, else the suite of the run; a name without an ending may be of either.
+/// The format by the file's extension; without one, by the suite of the run.
 fn form_of(file: &Path, of_suite: Option<&str>) -> Result<Form, Failure> {
     let named = Form::of_file(&file.to_string_lossy());
     let named = named.or_else(|| match file.extension() {
@@ -66,12 +67,12 @@ fn form_of(file: &Path, of_suite: Option<&str>) -> Result<Form, Failure> {
     named.ok_or_else(|| {
         let file = file.display();
         Failure::Usage(format!(
-            "{file}: a certificate is a page or a PDF; end the file's name in `.html` or `.pdf`"
+            "{file}: a certificate is an HTML page or a PDF; end the file's name in `.html` or `.pdf`"
         ))
     })
 }
 
-/// Who signs: whom the command names, else whom the run's suite does, else who is at work here.
+/// The tester: of the command, else of the run's suite, else the user.
 fn tester(
     named: Option<&str>,
     of_suite: Option<&str>,
@@ -83,33 +84,18 @@ fn tester(
         .unwrap_or_else(|| "not named".to_owned())
 }
 
-/// Who is at work here: as the environment says, else as the machine's list of users does, which also
-/// knows a container's.
+/// The user's name in the environment.
 fn user() -> Option<String> {
-    let named = ["USER", "USERNAME"].map(|name| std::env::var(name).ok());
-    let named = named.into_iter().flatten().find(|name| !name.is_empty());
-    named.or_else(|| {
-        let users = std::fs::read_to_string("/etc/passwd").ok()?;
-        name_of(rustix::process::getuid().as_raw(), &users)
-    })
+    let names = ["USER", "USERNAME"].map(|name| std::env::var(name).ok());
+    names.into_iter().flatten().find(|name| !name.is_empty())
 }
 
-/// The name of a user by number, in a list of users as passwd(5) has it.
-fn name_of(number: u32, users: &str) -> Option<String> {
-    let mut names = users.lines().filter_map(|line| {
-        let mut fields = line.split(':');
-        let (name, of) = (fields.next()?, fields.nth(1)?);
-        (of.parse() == Ok(number) && !name.is_empty()).then(|| name.to_owned())
-    });
-    names.next()
-}
-
-/// Says whether a certificate is what was signed, and by which key.
+/// Checks the signature of a certificate, and prints what was signed.
 fn verify(file: &Path, as_json: bool) -> Result<(), Failure> {
     let bytes = user_file::read(file).map_err(|error| {
         let file = file.display();
         Failure::Usage(format!(
-            "{file}: {error}; name a certificate, as `squall certificate RUN --output FILE` writes it"
+            "{file}: {error}; pass a certificate that `squall certificate RUN --output FILE` wrote"
         ))
     })?;
     let verified = certificate::verify(&bytes);
@@ -124,8 +110,7 @@ fn verify(file: &Path, as_json: bool) -> Result<(), Failure> {
     }
     match verified {
         Ok(_) if as_json => Ok(()),
-        Ok(genuine) => output::print(&told(file, &genuine, Paint::stdout())),
-        // Also where there is no seal: it may be the seal's mark that was changed.
+        Ok(genuine) => output::print(&text(file, &genuine, Paint::stdout())),
         Err(error) => {
             let paint = Paint::stderr();
             output::tell(&format!(
@@ -138,7 +123,7 @@ fn verify(file: &Path, as_json: bool) -> Result<(), Failure> {
     }
 }
 
-fn told(file: &Path, genuine: &Genuine, paint: Paint) -> String {
+fn text(file: &Path, genuine: &Genuine, paint: Paint) -> String {
     let statement = &genuine.statement;
     let score = match statement.score {
         Some(_) => format!("score {} of 100", render::score(statement.score)),
@@ -146,7 +131,7 @@ fn told(file: &Path, genuine: &Genuine, paint: Paint) -> String {
     };
     format!(
         "{}: {}\n\n  key     {}\n  tester  {}\n  run     {} ({} {})\n  result  {}, {score}\n  signed  {}\n\n\
-         compare the key with the one that the tester names\n",
+         Ask the tester for the key's fingerprint, and compare it.\n",
         file.display(),
         paint.good("genuine"),
         genuine.fingerprint,
@@ -164,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_name_signs() {
+    fn the_tester_of_the_command_comes_before_the_suite_s_and_the_user() {
         let user = || Some("ada".to_owned());
         for (named, of_suite, expected) in [
             (Some("Quality"), Some("Suite Ltd"), "Quality"),
@@ -174,13 +159,5 @@ mod tests {
             assert_eq!(tester(named, of_suite, user), expected);
         }
         assert_eq!(tester(None, None, || None), "not named");
-    }
-
-    #[test]
-    fn a_user_without_variables_is_named_by_number() {
-        let users = "root:x:0:0:root:/root:/bin/bash\n+nis\nada:x:1000:1000::/home/ada:/bin/sh\n";
-        for (number, name) in [(0, Some("root")), (1000, Some("ada")), (7, None)] {
-            assert_eq!(name_of(number, users).as_deref(), name);
-        }
     }
 }

@@ -9,27 +9,25 @@ use squall_harness::suite::agent::{Reset, Way};
 use squall_harness::suite::{ContractPart, Isolation, Suite};
 use squall_profiles::library::Library;
 
-use crate::args::{Contract, SuiteFile, Trial};
+use crate::args::{ContractCommand, SuiteArgs};
 use crate::failure::Failure;
-use crate::judging::{self, Wish};
+use crate::judging;
 use crate::known::Known;
 use crate::render::{output, plural};
 use crate::suite::LocalSuite;
 
-pub(super) async fn run(action: Contract) -> Result<(), Failure> {
+pub(super) async fn run(action: ContractCommand) -> Result<(), Failure> {
     match action {
-        Contract::Run(trial) => Box::pin(judging::run(wish(&trial))).await,
-        Contract::Score(trial) => Box::pin(judging::score(wish(&trial))).await,
-        Contract::Validate { suite, json } => validate(&suite, json),
+        ContractCommand::Run(trial) => {
+            Box::pin(judging::run(RunKind::Contract, &trial, None)).await
+        }
+        ContractCommand::Score(trial) => Box::pin(judging::score(&trial)).await,
+        ContractCommand::Validate { suite, json } => validate(&suite, json),
     }
 }
 
-fn wish(trial: &Trial) -> Wish<'_> {
-    Wish::of(RunKind::Contract, trial)
-}
-
-/// Says what is wrong with a suite, and what it would do.
-fn validate(suite: &SuiteFile, as_json: bool) -> Result<(), Failure> {
+/// Prints the errors and warnings of a suite, and what a run of it does.
+fn validate(suite: &SuiteArgs, as_json: bool) -> Result<(), Failure> {
     let file = suite.file.display().to_string();
     let read = LocalSuite::read_noting(&suite.file);
     let (told, errors, warnings) = match &read {
@@ -56,8 +54,8 @@ fn validate(suite: &SuiteFile, as_json: bool) -> Result<(), Failure> {
     }
 }
 
-/// Profiles that are extended and that nobody here knows: those with nearly the name of one, and the others, which a
-/// daemon may have.
+/// Profiles in `extends` that are not known on this machine: errors for those whose name is close to a known one, and
+/// warnings for others, which the daemon may have.
 fn unknown_profiles(suite: &Suite, library: &Library) -> (Vec<String>, Vec<String>) {
     let scenarios = match &suite.contract {
         Some(ContractPart::Written(contract)) => &contract.scenarios[..],
@@ -75,11 +73,11 @@ fn unknown_profiles(suite: &Suite, library: &Library) -> (Vec<String>, Vec<Strin
             let near = did_you_mean(name, names.iter().map(String::as_str));
             let (line, column) = (place.line, place.column);
             let told = format!(
-                "{}:{line}:{column}: `extends` names an unknown profile `{name}`",
+                "{}:{line}:{column}: unknown profile `{name}` in `extends`",
                 chaos.file
             );
             if near.is_empty() {
-                unknown.push(format!("{told}; the daemon must have it"));
+                unknown.push(format!("{told}; the daemon of the run must have it"));
             } else {
                 misspelt.push(format!("{told}{near}"));
             }
@@ -88,8 +86,8 @@ fn unknown_profiles(suite: &Suite, library: &Library) -> (Vec<String>, Vec<Strin
     (misspelt, unknown)
 }
 
-/// Programs that the suite names and that are not there. A program without a slash is looked up when it is
-/// started, and a Python module by the interpreter: `squall verify` tells of those.
+/// Programs of the suite that do not exist. Programs without a slash and Python modules are looked up when they are
+/// started: `squall verify` checks those.
 fn absent(local: &LocalSuite) -> Vec<String> {
     let suite = &local.suite;
     let agent = &suite.agent;
@@ -106,7 +104,7 @@ fn absent(local: &LocalSuite) -> Vec<String> {
     let programs = named.into_iter().filter_map(|(pointer, program)| {
         let program = program.filter(|program| program.contains('/'))?;
         (!Path::new(program).exists())
-            .then(|| (pointer, format!("there is no program `{program}`")))
+            .then(|| (pointer, format!("the program `{program}` does not exist")))
     });
     programs
         .map(|(pointer, what)| format!("{}: {what}", local.place(pointer)))
@@ -117,14 +115,14 @@ fn document(file: &str, errors: &[String], warnings: &[String]) -> Value {
     json!({ "file": file, "valid": errors.is_empty(), "errors": errors, "warnings": warnings })
 }
 
-/// What would be tried, and how often the agent would be asked.
+/// What a run tests, and how often it invokes the agent.
 fn summary(suite: &Suite) -> String {
     let prompts = suite.golden_prompts.len() as u64;
     let contract = match &suite.contract {
         None => return format!("{}, no contract", plural(prompts, "golden prompt")),
         Some(ContractPart::Named(name)) => {
             return format!(
-                "{}, contract `{name}`: whether a daemon has one called so is not looked up here",
+                "{}, contract `{name}`, which must be stored in the daemon of the run",
                 plural(prompts, "golden prompt")
             );
         }
@@ -137,7 +135,7 @@ fn summary(suite: &Suite) -> String {
         Isolation::Cell => invariants,
     };
     format!(
-        "contract `{}`: {} in {}, {}; {} invocations, without the clean baseline and probes",
+        "contract `{}`: {} in {}, {}; {} invocations, plus the clean baseline and probes",
         contract.name,
         plural(invariants, "invariant"),
         plural(scenarios, "scenario"),
@@ -153,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_that_are_not_there_are_told_with_their_place() {
+    fn programs_that_do_not_exist_are_reported_with_their_place() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("s.yaml");
         let told = |agent: &str| {
@@ -168,13 +166,13 @@ mod tests {
             (
                 "{type: command, command: [./nope, x], reset_command: [./forget]}",
                 vec![
-                    at("1:33: there is no program `./nope`"),
-                    at("1:61: there is no program `./forget`"),
+                    at("1:33: the program `./nope` does not exist"),
+                    at("1:61: the program `./forget` does not exist"),
                 ],
             ),
             (
                 "{endpoint: 'http://a.test/', start: {command: [./serve], ready_url: 'http://a.test/'}}",
-                vec![at("1:54: there is no program `./serve`")],
+                vec![at("1:54: the program `./serve` does not exist")],
             ),
         ] {
             assert_eq!(told(agent), expected, "{agent}");
@@ -182,26 +180,29 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_that_is_not_known_here_is_an_error_only_where_it_is_misspelt() {
+    fn an_unknown_profile_is_an_error_only_where_it_is_misspelt() {
         let text = "agent: {endpoint: 'http://a.test/'}\ngolden_prompts: [x]\ncontract:\n  name: c\n  \
                     invariants: [{id: a, type: completes}]\n  chaos_matrix:\n    \
                     - {name: s, extends: [brownot, ours, api_outage]}\n";
         let suite = squall_harness::suite::parse("s.yaml", text, Variables::Refused);
         let found = unknown_profiles(&suite.expect("valid"), &Library::builtin());
-        let at = |place: &str, rest: &str| {
-            vec![format!(
-                "s.yaml:7:{place}: `extends` names an unknown profile {rest}"
-            )]
-        };
-        let misspelt = at("27", "`brownot`, did you mean `brownout`?");
+        let at =
+            |place: &str, rest: &str| vec![format!("s.yaml:7:{place}: unknown profile {rest}")];
+        let misspelt = at("27", "`brownot` in `extends`, did you mean `brownout`?");
         assert_eq!(
             found,
-            (misspelt, at("36", "`ours`; the daemon must have it"))
+            (
+                misspelt,
+                at(
+                    "36",
+                    "`ours` in `extends`; the daemon of the run must have it"
+                )
+            )
         );
     }
 
     #[test]
-    fn what_a_suite_would_do_is_told() {
+    fn a_valid_suite_is_summed_up() {
         let contract = |more: &str| {
             format!(
                 "contract: {{name: polite, {more} invariants: [{{id: a, type: completes}}, {{id: b, type: completes}}], \
@@ -215,17 +216,17 @@ mod tests {
             ),
             (
                 "contract: polite".to_owned(),
-                "2 golden prompts, contract `polite`: whether a daemon has one called so is not looked up here",
+                "2 golden prompts, contract `polite`, which must be stored in the daemon of the run",
             ),
             (
                 contract(""),
                 "contract `polite`: 2 invariants in 2 scenarios, 2 golden prompts; 4 invocations, \
-                 without the clean baseline and probes",
+                 plus the clean baseline and probes",
             ),
             (
                 contract("isolation: cell,"),
                 "contract `polite`: 2 invariants in 2 scenarios, 2 golden prompts; 8 invocations, \
-                 without the clean baseline and probes",
+                 plus the clean baseline and probes",
             ),
         ] {
             let text = format!(

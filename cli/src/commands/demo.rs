@@ -1,4 +1,4 @@
-//! `squall demo`: an agent held to a contract under five built-in profiles, and the report of it.
+//! `squall demo`: runs a contract against a small agent under five built-in profiles.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -9,7 +9,7 @@ use squall_harness::run::RunRecord;
 use tempfile::TempDir;
 
 use super::until_interrupted;
-use crate::args::{Demo, LogFormat};
+use crate::args::{DemoArgs, LogFormat};
 use crate::client::Client;
 use crate::config::{Config, StoreConfig};
 use crate::daemon::signals::Signals;
@@ -22,19 +22,19 @@ use crate::render::paint::Paint;
 use crate::render::{output, run as render};
 use crate::reports;
 
-pub(super) async fn run(demo: Demo) -> Result<(), Failure> {
+pub(super) async fn run(demo: DemoArgs) -> Result<(), Failure> {
     log::start("warn", LogFormat::Text)?;
     output_file::check(&demo.output)?;
-    let stage = until_interrupted(show(&demo)).await?;
+    let demo_run = until_interrupted(show(&demo)).await?;
     if demo.keep {
-        keep(&stage.daemon, &stage.token).await?;
+        keep(&demo_run.daemon, &demo_run.token).await?;
     }
-    stage.daemon.stop(std::time::Duration::ZERO).await;
+    demo_run.daemon.stop(std::time::Duration::ZERO).await;
     Ok(())
 }
 
-/// What runs as long as the demo does.
-struct Stage {
+/// Everything that runs during the demo.
+struct RunningDemo {
     daemon: Daemon,
     token: String,
     _world: World,
@@ -42,10 +42,10 @@ struct Stage {
 }
 
 /// Runs the contract, prints its result and writes its report.
-async fn show(demo: &Demo) -> Result<Stage, Failure> {
+async fn show(demo: &DemoArgs) -> Result<RunningDemo, Failure> {
     let made = tempfile::Builder::new().prefix("squall-demo-").tempdir();
     let temporary = made.map_err(|error| Failure::could_not("a temporary directory", error))?;
-    // What stays has the CA that stays.
+    // With `--keep`, programs need a CA that stays.
     let home = if demo.keep {
         home()?
     } else {
@@ -76,7 +76,7 @@ async fn show(demo: &Demo) -> Result<Stage, Failure> {
         output::print(&format!("\n{report}{}\n", render::closing(&run)))?;
     }
     written?;
-    Ok(Stage {
+    Ok(RunningDemo {
         daemon,
         token,
         _world: world,
@@ -88,22 +88,22 @@ async fn show(demo: &Demo) -> Result<Stage, Failure> {
 async fn judge(
     daemon: &Daemon,
     client: &Client,
-    demo: &Demo,
+    demo: &DemoArgs,
 ) -> Result<(RunRecord, String), Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::could_not("the path of this program", error))?;
-    // The suite starts the agent. No other document may start a program.
+    // The suite starts the agent; no other document may start a program.
     daemon.let_documents_start_programs(true);
     let run = contract::run(client, &contract::suite(&program), demo.seed).await;
     daemon.let_documents_start_programs(false);
     let run = run?;
     let mut report = reports::read(client, &run.id).await?;
-    // The daemon ends with the demo, and keeps nothing.
+    // The daemon ends with the demo and stores nothing.
     report.stands_alone = true;
     Ok((run, report.render(Format::Html)))
 }
 
-/// The run without the exchanges that `squall explain` could show: their daemon ends with the demo.
+/// The run without its exchanges: `squall explain` cannot show them after the demo.
 fn without_exchanges(mut run: RunRecord) -> RunRecord {
     for evidence in run.cells.iter_mut().flat_map(|cell| &mut cell.evidence) {
         evidence.telling = None;
@@ -112,13 +112,13 @@ fn without_exchanges(mut run: RunRecord) -> RunRecord {
     run
 }
 
-/// The daemon, with the world's names. Kept running, it has the usual ports if they are free.
+/// Starts the daemon, with `--keep` on the default ports if they are free.
 async fn start(world: &World, home: &Path, keep: bool) -> Result<(Daemon, String), Failure> {
     let mut config = Config::with_home(home.to_owned());
     config.proxy.connect_to = world.connect_to();
     config.proxy.tools = World::tools();
     config.store = StoreConfig::in_memory();
-    let token = config.ask_for_a_token()?;
+    let token = config.require_token()?;
     if keep && let Ok(daemon) = Daemon::start(config.clone()).await {
         return Ok((daemon, token));
     }
@@ -130,15 +130,15 @@ async fn start(world: &World, home: &Path, keep: bool) -> Result<(Daemon, String
 fn introduce() {
     let paint = Paint::stderr();
     output::tell(&format!(
-        "{} an agent, two tools and a model on this machine. All calls of the agent go through the proxy.\n\
+        "{} an agent, two tools and a simulated model on this machine. All calls of the agent go through the proxy.\n\
          task: {TASK}\n\
-         The agent does it once without chaos and once under each of {} scenarios.",
+         The agent does the task once without chaos and once under each of {} scenarios.",
         paint.strong("squall:"),
         contract::SCENARIOS.len() + 1,
     ));
 }
 
-/// Leaves everything running until Ctrl-C, and says what to try.
+/// Leaves everything running until Ctrl-C, and prints commands to try.
 async fn keep(daemon: &Daemon, token: &str) -> Result<(), Failure> {
     let paint = Paint::stdout();
     let server = if daemon.api_address().port() == 7071 {

@@ -7,14 +7,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use squall_proxy::tls::Bundle;
 
-use crate::args::Env;
+use crate::args::EnvArgs;
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::home::home;
 use crate::pointing::{self, Variable};
 use crate::render::output;
 
-pub(super) async fn run(env: Env) -> Result<(), Failure> {
+pub(super) async fn run(env: EnvArgs) -> Result<(), Failure> {
     let client = Client::new(&env.remote)?;
     let authority = proxy_authority(&client).await?;
     let bundle = bundle(&client, &home()?).await?;
@@ -25,21 +25,21 @@ pub(super) async fn run(env: Env) -> Result<(), Failure> {
     output::document(&pointing::script(env.shell, &variables))
 }
 
-/// What `/readyz` says about listeners.
+/// The listeners in the response of `/readyz`.
 #[derive(Deserialize)]
-struct Ready {
-    listeners: Vec<Listening>,
+struct Listeners {
+    listeners: Vec<Listener>,
 }
 
 #[derive(Deserialize)]
-struct Listening {
+struct Listener {
     name: String,
     address: SocketAddr,
 }
 
-/// Where programs on this machine reach the proxy.
+/// The address at which local programs reach the proxy.
 async fn proxy_authority(client: &Client) -> Result<String, Failure> {
-    let ready: Ready = client.get("/readyz").await?;
+    let ready: Listeners = client.get("/readyz").await?;
     let proxy = ready
         .listeners
         .iter()
@@ -47,7 +47,7 @@ async fn proxy_authority(client: &Client) -> Result<String, Failure> {
     let address = proxy
         .map(|listener| listener.address)
         .ok_or_else(|| Failure::CouldNotRun(format!("{} has no proxy", client.server())))?;
-    // A proxy that listens everywhere is where its API is.
+    // A proxy on all addresses has the host of its API.
     Ok(if address.ip().is_unspecified() {
         format!("{}:{}", client.host(), address.port())
     } else {
@@ -55,7 +55,7 @@ async fn proxy_authority(client: &Client) -> Result<String, Failure> {
     })
 }
 
-/// A file of roots for the daemon's CA, which need not be the one of this machine.
+/// A bundle with the CA of the daemon, which may run on another machine.
 async fn bundle(client: &Client, home: &Path) -> Result<PathBuf, Failure> {
     let certificate = client.get_text("/ca.pem", "application/x-pem-file").await?;
     Ok(Bundle::of(&certificate, home)?.path)

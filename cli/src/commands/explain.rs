@@ -8,7 +8,7 @@ use squall_journal::record::{
     CanaryRecord, ExchangeRecord, ExplainedRecord, RuleOutcome, RuleRecord, SpentRecord,
 };
 
-use crate::args::Explain;
+use crate::args::ExplainArgs;
 use crate::client::segment;
 use crate::failure::Failure;
 use crate::host::Host;
@@ -16,27 +16,22 @@ use crate::render::paint::Paint;
 use crate::render::table::Table;
 use crate::render::{exchange, output};
 
-pub(super) async fn run(explain: Explain) -> Result<(), Failure> {
-    if explain.reading.json {
-        return output::json(&found::<Value>(&explain).await?);
+pub(super) async fn run(explain: ExplainArgs) -> Result<(), Failure> {
+    if explain.read.json {
+        return output::json(&fetch::<Value>(&explain).await?);
     }
-    let explained: ExplainedRecord = found(&explain).await?;
+    let explained: ExplainedRecord = fetch(&explain).await?;
     output::print(&text(&explained, Paint::stdout()))
 }
 
-/// The exchange as the daemon has it, or the store, which keeps those of runs that had a daemon of their own.
-async fn found<T: DeserializeOwned>(explain: &Explain) -> Result<T, Failure> {
+async fn fetch<T: DeserializeOwned>(explain: &ExplainArgs) -> Result<T, Failure> {
     let id = &explain.exchange;
-    let host = Box::pin(Host::reading(&explain.reading.site)).await?;
+    let host = Box::pin(Host::read(&explain.read)).await?;
     let path = format!("/v1/exchanges/{}", segment(id));
-    let (found, in_store) = (host.client().get(&path).await, host.is_private());
+    let found = host.client().get(&path).await;
+    let found = host.in_store(found, &format!("exchange `{id}`"), "squall tail");
     host.close().await;
-    found.map_err(|failure| match failure {
-        Failure::Refused(problem) if problem.status == 404 && in_store => Failure::CouldNotRun(
-            format!("the store of this machine has no exchange `{id}` either"),
-        ),
-        failure => failure,
-    })
+    found
 }
 
 fn text(explained: &ExplainedRecord, paint: Paint) -> String {
@@ -48,7 +43,7 @@ fn text(explained: &ExplainedRecord, paint: Paint) -> String {
         circumstances(record, paint)
     );
     for canary in &record.canaries {
-        let _ = writeln!(text, "  {}", told(canary));
+        let _ = writeln!(text, "  {}", origin(canary));
     }
     let mut table = Table::default();
     for rule in &record.rules {
@@ -76,17 +71,17 @@ fn text(explained: &ExplainedRecord, paint: Paint) -> String {
     }
     if explained.nearest_misses.is_none() {
         text.push_str(
-            "  the rules that were in force are not any more: near misses are not known\n",
+            "  the rules of that time are no longer active, so near misses are unknown\n",
         );
     } else if record.rules.is_empty() && misses.is_empty() {
         text.push_str(
-            "  no rule matched, and none was near; `squall status` shows what is in force\n",
+            "  no rule matched, and there is no near miss; `squall status` shows the active profiles\n",
         );
     }
     text
 }
 
-/// Scope, seed and attempt: what the draws hang on.
+/// Scope, seed and attempt, which decide the draws.
 fn circumstances(record: &ExchangeRecord, paint: Paint) -> String {
     let mut parts = vec![
         format!("scope {}", record.scope),
@@ -100,22 +95,22 @@ fn circumstances(record: &ExchangeRecord, paint: Paint) -> String {
     }
     if record.upstream_status != record.status {
         parts.push(match record.upstream_status {
-            Some(status) => format!("the upstream said {status}"),
+            Some(status) => format!("the upstream returned {status}"),
             None => "no request was sent to the upstream".to_owned(),
         });
     }
     if record.injected_ms > 0.0 {
         parts.push(format!(
-            "{} of it injected",
+            "{} of it injected delay",
             exchange::milliseconds(record.injected_ms)
         ));
     }
     format!("  {}\n", paint.faint(parts.join(", ")))
 }
 
-/// What became of a canary, and where it is from.
-fn told(canary: &CanaryRecord) -> String {
-    let what = exchange::came_or_went(canary);
+/// What happened to a canary, and the rule that planted it.
+fn origin(canary: &CanaryRecord) -> String {
+    let what = exchange::canary_event(canary);
     let rule = &canary.rule;
     let payload = exchange::payload(canary);
     match canary.encoding {
@@ -144,12 +139,12 @@ fn name(rule: &str, mode: &str, paint: Paint) -> String {
     }
 }
 
-/// What decided, with the numbers that it was decided by.
+/// The reason, with the numbers that decided.
 fn why(rule: &RuleRecord) -> String {
     let mut parts = Vec::new();
-    // Of a rule that may not even match nothing was counted.
+    // 0: the rule was not compared with the exchange.
     if rule.ordinal > 0 {
-        parts.push(format!("call {} that it matches", rule.ordinal));
+        parts.push(format!("matching call {}", rule.ordinal));
     }
     if rule.outcome == RuleOutcome::Applied
         && let Some(spent) = &rule.spent
@@ -165,7 +160,9 @@ fn why(rule: &RuleRecord) -> String {
     parts.extend(rule.reason.clone());
     if !rule.told_of.is_empty() {
         let tools = rule.told_of.join(", ");
-        parts.push(format!("changed what the model is told of {tools}"));
+        parts.push(format!(
+            "changed the tool results of {tools} in the model's input"
+        ));
     }
     if rule.outcome == RuleOutcome::Applied
         && let Value::Object(parameters) = &rule.parameters
@@ -179,7 +176,7 @@ fn why(rule: &RuleRecord) -> String {
     format!("{} [{}]", parts.join("; "), rule.profile)
 }
 
-/// What a budget went by.
+/// The consumption that used up a budget.
 fn used_up(spent: &SpentRecord) -> String {
     let tokens = spent.input_tokens + spent.output_tokens;
     let estimated = match spent.estimated_tokens {
@@ -202,7 +199,7 @@ mod tests {
     use crate::render::exchange::tests::exchange;
 
     #[test]
-    fn every_rule_is_accounted_for() {
+    fn every_rule_has_its_reason() {
         let mut record = exchange(
             1.0,
             "POST http://model.test/v1/chat/completions",

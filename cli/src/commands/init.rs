@@ -1,4 +1,4 @@
-//! `squall init`: a suite to begin with.
+//! `squall init`: writes a first suite.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -9,24 +9,24 @@ use std::path::Path;
 use serde_json::json;
 use squall_journal::redact::Redactor;
 
-use crate::args::{DEFAULT_SUITE, Init};
+use crate::args::{DEFAULT_SUITE, InitArgs};
 use crate::failure::Failure;
 use crate::render::output;
 use crate::render::paint::Paint;
 
-/// A suite that lacks its agent.
+/// The suite without its agent.
 const SUITE: &str = include_str!("init/suite.yaml");
 
-/// Where the agent belongs in it.
+/// The place of the agent in it.
 const HERE: &str = "{agent}";
 
-/// The agent, where no program is given.
+/// The agent, if no program is given.
 const ENDPOINT: &str = include_str!("init/endpoint.yaml");
 
-pub(super) fn run(init: &Init) -> Result<(), Failure> {
+pub(super) fn run(init: &InitArgs) -> Result<(), Failure> {
     if is_json(&init.file) {
         return Err(Failure::Usage(format!(
-            "{} would be JSON, and the suite to begin with is YAML, with comments; name a file that ends with `.yaml`",
+            "{} would be JSON, but the suite is YAML with comments; pass a file name that ends in `.yaml`",
             init.file.display()
         )));
     }
@@ -34,7 +34,7 @@ pub(super) fn run(init: &Init) -> Result<(), Failure> {
     write(&init.file, &text, init.force)?;
     for key in keys {
         output::tell_line(&format!(
-            "the command has a key, which does not belong in a file: {} has `${{{key}}}` in its place; set that variable",
+            "the command contains a secret key; {} has `${{{key}}}` instead, so set that variable",
             init.file.display()
         ));
     }
@@ -50,7 +50,7 @@ fn suite(command: &[OsString]) -> Result<(String, Vec<String>), Failure> {
     let words = command.iter().map(|word| {
         let text = word.to_str().ok_or_else(|| {
             let word = word.to_string_lossy();
-            Failure::Usage(format!("`{word}` is not UTF-8; a suite is"))
+            Failure::Usage(format!("`{word}` is not UTF-8, and a suite must be"))
         })?;
         // JSON is YAML.
         Ok(json!(without_keys(text, &mut keys)).to_string())
@@ -92,7 +92,7 @@ fn write(file: &Path, text: &str, force: bool) -> Result<(), Failure> {
         let file = file.display();
         if error.kind() == ErrorKind::AlreadyExists {
             return Failure::Usage(format!(
-                "{file} is there already; name another file, or write over it with `--force`"
+                "{file} exists already; pass another file name, or `--force` to overwrite it"
             ));
         }
         Failure::could_not(file, error)
@@ -106,7 +106,7 @@ fn is_json(file: &Path) -> bool {
     ending.is_some_and(|ending| ending.eq_ignore_ascii_case("json"))
 }
 
-/// A file's name as a shell takes it for one word.
+/// A file's name, quoted for a shell.
 fn in_a_shell(file: &Path) -> String {
     let name = file.display().to_string();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
@@ -116,14 +116,20 @@ fn in_a_shell(file: &Path) -> String {
     format!("'{}'", name.replace('\'', r"'\''"))
 }
 
-fn next(init: &Init, paint: Paint) -> String {
+fn next(init: &InitArgs, paint: Paint) -> String {
     let option = match init.file.to_str() {
         Some(DEFAULT_SUITE) => String::new(),
         _ => format!(" -c {}", in_a_shell(&init.file)),
     };
     let commands = [
-        (format!("squall verify{option}"), "can a run be made?"),
-        (format!("squall ci{option}"), "how good is the agent?"),
+        (
+            format!("squall verify{option}"),
+            "checks that the agent and its traffic are ready",
+        ),
+        (
+            format!("squall ci{option}"),
+            "runs the contract, writes reports and prints a score",
+        ),
     ];
     let width = commands.iter().map(|(command, _)| command.len()).max();
     let width = width.unwrap_or(0);
@@ -132,12 +138,12 @@ fn next(init: &Init, paint: Paint) -> String {
         format!("  {}{space}   {}\n", paint.name(command), paint.faint(what))
     });
     let missing = if init.command.is_empty() {
-        "where your agent is and what it is asked"
+        "your agent and its prompts"
     } else {
-        "what your agent is asked"
+        "your agent's prompts"
     };
     format!(
-        "{} is written; fill in {missing}, then\n\n{}",
+        "wrote {}. Fill in {missing}, then run:\n\n{}",
         init.file.display(),
         lines.concat()
     )
@@ -150,8 +156,8 @@ mod tests {
 
     use super::*;
 
-    fn init(file: &Path, command: &[&str]) -> Init {
-        Init {
+    fn init(file: &Path, command: &[&str]) -> InitArgs {
+        InitArgs {
             file: file.to_owned(),
             force: false,
             command: command.iter().map(OsString::from).collect(),
@@ -159,20 +165,21 @@ mod tests {
     }
 
     #[test]
-    fn the_commands_can_be_typed_as_they_are_told() {
+    fn the_printed_commands_are_quoted_for_a_shell() {
         for (file, words) in [
             ("suite.yaml", "squall ci  "),
             ("dir/suite.yaml", "squall ci -c dir/suite.yaml "),
             ("my suite.yaml", "squall ci -c 'my suite.yaml' "),
             ("it's.yaml", r"squall ci -c 'it'\''s.yaml' "),
         ] {
-            let told = next(&init(Path::new(file), &[]), Paint::plain());
-            assert!(told.contains(words), "{told}");
+            let printed = next(&init(Path::new(file), &[]), Paint::plain());
+            assert!(printed.contains(words), "{printed}");
         }
+        insta::assert_snapshot!(next(&init(Path::new("suite.yaml"), &[]), Paint::plain()));
     }
 
     #[test]
-    fn no_yaml_is_written_where_json_belongs() {
+    fn init_writes_no_json_file() {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("suite.JSON");
         assert!(matches!(run(&init(&file, &[])), Err(Failure::Usage(_))));
@@ -180,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_suite_to_begin_with_is_valid_and_nothing_in_it_is_odd() {
+    fn the_first_suite_is_valid_and_has_no_warnings() {
         let none = |_: &str| Err(std::env::VarError::NotPresent);
         for command in [
             &[][..],
@@ -224,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_there_is_not_written_over_unasked() {
+    fn an_existing_file_is_only_overwritten_with_force() {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("suite.yaml");
         write(&file, "new", false).expect("written");
@@ -233,10 +240,5 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&file).expect("read"), "mine");
         write(&file, "new", true).expect("written");
         assert_eq!(std::fs::read_to_string(&file).expect("read"), "new");
-    }
-
-    #[test]
-    fn the_next_commands_are_told() {
-        insta::assert_snapshot!(next(&init(Path::new("suite.yaml"), &[]), Paint::plain()));
     }
 }

@@ -1,8 +1,9 @@
-//! One command, one file.
+//! The commands, one file each.
 
 mod audit;
 mod ca;
 mod certificate;
+mod completions;
 mod contract;
 mod demo;
 mod env;
@@ -28,12 +29,14 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::Command;
 use crate::failure::Failure;
-use crate::judging::{self, Wish};
+use crate::judging;
 
-/// Carries a command out.
+/// Runs a command.
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Schema { of } => schema::run(of),
+        Command::Completions { shell } => completions::script(shell),
+        Command::Man { directory } => completions::man(&directory),
         Command::Ca { action } => ca::run(action),
         Command::Serve(serve) => on_runtime(serve::run(serve)),
         Command::Run(run) => on_runtime(run::run(run)),
@@ -50,16 +53,16 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Tape { action } => on_runtime(tape::run(action)),
         Command::Replay { action } => on_runtime(replay::run(action)),
         Command::Chaos(chaos) => on_runtime(judging::run(
-            Wish::of(RunKind::Chaos, &chaos.trial).under(chaos.profile.as_deref()),
+            RunKind::Chaos,
+            &chaos.trial,
+            chaos.profile.as_deref(),
         )),
         Command::Contract { action } => on_runtime(contract::run(action)),
         Command::Init(init) => init::run(&init),
         Command::Verify(verify) => on_runtime(verify::run(*verify)),
         Command::Certificate(certificate) => on_runtime(certificate::run(*certificate)),
         Command::Report(report) => on_runtime(report::run(*report)),
-        Command::Ci(ci) => on_runtime(judging::run(
-            Wish::of(RunKind::Ci, &ci.trial).under(ci.profile.as_deref()),
-        )),
+        Command::Ci(ci) => on_runtime(judging::run(RunKind::Ci, &ci.trial, ci.profile.as_deref())),
         Command::Runs { action } => on_runtime(until_interrupted(runs::run(action))),
         Command::Token { action } => on_runtime(token::run(action)),
     }
@@ -72,12 +75,12 @@ fn on_runtime(command: impl Future<Output = Result<(), Failure>>) -> Result<(), 
         .build()
         .map_err(|error| Failure::could_not("the runtime", error))?;
     let done = runtime.block_on(command);
-    // A thread that still judges is not waited for.
+    // Threads that still judge are abandoned.
     runtime.shutdown_background();
     done
 }
 
-/// Ends with 130 on Ctrl-C, for commands that only watch.
+/// Exits with 130 on Ctrl-C, for commands that only watch.
 async fn until_interrupted<T>(
     command: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {

@@ -1,44 +1,44 @@
-//! `squall off`: ends all chaos in one swap, or one scope's.
+//! `squall off`: ends all chaos, or the chaos of one scope.
 
 use serde_json::json;
 use squall_journal::activation::ActivationRecord;
 
 use super::chaos_path;
-use crate::args::Off;
+use crate::args::OffArgs;
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::render::output;
 
-pub(super) async fn run(off: Off) -> Result<(), Failure> {
+pub(super) async fn run(off: OffArgs) -> Result<(), Failure> {
     let client = Client::new(&off.remote)?;
     let Some(scope) = &off.scope else {
         client.delete("/v1/chaos?all=true").await?;
         let ended = json!({ "ended": "all" });
-        return output::done(off.remote.json, &ended, "all chaos is over");
+        return output::done(off.remote.json, &ended, "all chaos has ended");
     };
     let path = chaos_path(Some(scope));
     let before: ActivationRecord = client.get(&path).await?;
     client.delete(&path).await?;
     let after: ActivationRecord = client.get(&path).await?;
     let ended = json!({ "ended": scope, "was_active": was_active(&before) });
-    output::done(off.remote.json, &ended, &said(&before, &after))
+    output::done(off.remote.json, &ended, &result(&before, &after))
 }
 
-/// Whether the scope had chaos of its own, or was kept clean.
+/// Whether the scope had an activation of its own.
 fn was_active(before: &ActivationRecord) -> bool {
     !before.inherited && before.activation.is_some()
 }
 
-fn said(before: &ActivationRecord, after: &ActivationRecord) -> String {
+fn result(before: &ActivationRecord, after: &ActivationRecord) -> String {
     let scope = &before.scope;
     let ended = if was_active(before) {
-        format!("profile {} is over in scope {scope}", before.profile)
+        format!("profile {} has ended in scope {scope}", before.profile)
     } else {
-        format!("nothing was active in scope {scope}, so nothing was ended")
+        format!("scope {scope} had no chaos of its own")
     };
     match &*after.profile {
         "none" => ended,
-        profile => format!("{ended}; the default scope's profile {profile} holds there"),
+        profile => format!("{ended}; it inherits profile {profile} of the default scope"),
     }
 }
 
@@ -55,31 +55,26 @@ mod tests {
     }
 
     #[test]
-    fn ending_nothing_is_told_from_ending_something() {
+    fn off_prints_whether_the_scope_had_chaos_of_its_own() {
         let nothing = record("none", true, false);
         let default = record("brownout", true, true);
         let own = record("api_outage", false, true);
         for (before, after, expected) in [
-            (&own, &nothing, "profile api_outage is over in scope job"),
+            (&own, &nothing, "profile api_outage has ended in scope job"),
             (
                 &own,
                 &default,
-                "profile api_outage is over in scope job; the default scope's profile brownout \
-                 holds there",
+                "profile api_outage has ended in scope job; it inherits profile brownout of \
+                 the default scope",
             ),
-            (
-                &nothing,
-                &nothing,
-                "nothing was active in scope job, so nothing was ended",
-            ),
+            (&nothing, &nothing, "scope job had no chaos of its own"),
             (
                 &default,
                 &default,
-                "nothing was active in scope job, so nothing was ended; the default scope's profile \
-                 brownout holds there",
+                "scope job had no chaos of its own; it inherits profile brownout of the default scope",
             ),
         ] {
-            assert_eq!(said(before, after), expected);
+            assert_eq!(result(before, after), expected);
         }
     }
 }

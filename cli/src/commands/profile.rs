@@ -1,4 +1,4 @@
-//! `squall profile`: the daemon's profiles, and profile files before they get there.
+//! `squall profile`: manages the daemon's profiles, and checks profile files.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,9 +13,8 @@ use squall_profiles::profile::parse_file;
 use squall_profiles::tools::ToolNames;
 
 use super::chaos_path;
-use crate::args::{Profile, Reading, Remote};
+use crate::args::{ProfileCommand, ReadArgs, RemoteArgs};
 use crate::client::{Client, segment};
-use crate::config::environment;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::known::Known;
@@ -23,25 +22,25 @@ use crate::profile_file;
 use crate::render::output;
 use crate::render::paint::Paint;
 use crate::render::table::Table;
-use crate::text;
+use crate::text::{self, environment};
 
-pub(super) async fn run(action: Profile) -> Result<(), Failure> {
+pub(super) async fn run(action: ProfileCommand) -> Result<(), Failure> {
     match action {
-        Profile::List(reading) => Box::pin(list(&reading)).await,
-        Profile::Show { name, reading } => Box::pin(show(&name, &reading)).await,
-        Profile::Validate {
+        ProfileCommand::List(read) => Box::pin(list(&read)).await,
+        ProfileCommand::Show { name, read } => Box::pin(show(&name, &read)).await,
+        ProfileCommand::Validate {
             files,
             config,
             json,
         } => validate(&files, config.as_deref(), json),
-        Profile::Use {
+        ProfileCommand::Use {
             name,
             scope,
             seed,
             ttl,
             remote,
         } => {
-            let (name, mut body) = match profile_file::named(&name) {
+            let (name, mut body) = match text::as_file(&name) {
                 Some(file) => {
                     let profile = profile_file::read(file)?;
                     let body = json!({
@@ -54,16 +53,16 @@ pub(super) async fn run(action: Profile) -> Result<(), Failure> {
             };
             body["seed"] = json!(seed);
             body["ttl"] = json!(ttl.map(|ttl| format!("{}ms", ttl.as_millis())));
-            put_in_force(&name, &body, scope.as_deref(), ttl, &remote).await
+            activate(&name, &body, scope.as_deref(), ttl, &remote).await
         }
-        Profile::Put { file, name, remote } => put(&file, name, &remote).await,
-        Profile::Delete { name, remote } => delete(&name, &remote).await,
+        ProfileCommand::Put { file, name, remote } => put(&file, name, &remote).await,
+        ProfileCommand::Delete { name, remote } => delete(&name, &remote).await,
     }
 }
 
 /// A line of `GET /v1/profiles`.
 #[derive(Deserialize)]
-struct Listed {
+struct ListedProfile {
     name: String,
     source: String,
     #[serde(default)]
@@ -71,18 +70,18 @@ struct Listed {
     rules: u64,
 }
 
-async fn list(reading: &Reading) -> Result<(), Failure> {
-    let host = Host::reading(&reading.site).await?;
+async fn list(args: &ReadArgs) -> Result<(), Failure> {
+    let host = Host::read(args).await?;
     let items: Result<Vec<Value>, Failure> = host.client().list("/v1/profiles").await;
     host.close().await;
     let items = items?;
-    if reading.json {
+    if args.json {
         return output::json(&json!({ "items": items }));
     }
     let paint = Paint::stdout();
-    let mut table = Table::new(["NAME", "FROM", "RULES", "WHAT IT IS FOR"]);
+    let mut table = Table::new(["NAME", "SOURCE", "RULES", "DESCRIPTION"]);
     for item in items {
-        let listed: Listed = serde_json::from_value(item)
+        let listed: ListedProfile = serde_json::from_value(item)
             .map_err(|error| Failure::could_not("a profile of the daemon", error))?;
         table.row([
             paint.name(&listed.name),
@@ -94,18 +93,18 @@ async fn list(reading: &Reading) -> Result<(), Failure> {
     output::print(&table.render())
 }
 
-async fn show(name: &str, reading: &Reading) -> Result<(), Failure> {
-    if let Some(file) = profile_file::named(name) {
+async fn show(name: &str, args: &ReadArgs) -> Result<(), Failure> {
+    if let Some(file) = text::as_file(name) {
         let profile = profile_file::read(file)?;
-        return if reading.json {
+        return if args.json {
             output::json(&profile.named_document())
         } else {
             output::document(&format!("{}\n", profile.text.trim_end()))
         };
     }
-    let host = Host::reading(&reading.site).await?;
+    let host = Host::read(args).await?;
     let (client, path) = (host.client(), format!("/v1/profiles/{}", segment(name)));
-    let shown = if reading.json {
+    let shown = if args.json {
         let document: Result<Value, Failure> = client.get(&path).await;
         document.and_then(|document| output::json(&document))
     } else {
@@ -116,13 +115,13 @@ async fn show(name: &str, reading: &Reading) -> Result<(), Failure> {
     shown
 }
 
-/// Checks files as the daemon would read them: errors, and what is surely not meant.
+/// Checks files like the daemon does, and prints errors and warnings.
 fn validate(files: &[PathBuf], config: Option<&Path>, as_json: bool) -> Result<(), Failure> {
     let known = Known::read(config)?;
     let mut library = Library::builtin();
     let mut reports = Vec::new();
     let mut invalid = false;
-    // Files given together may extend each other, in any order: they are all added first.
+    // The files may extend each other in any order, so they are all added first.
     let mut added = Vec::with_capacity(files.len());
     for file in files {
         let text = text::read(file).map_err(|error| vec![error.in_file(file)]);
@@ -190,12 +189,12 @@ fn check(
     )
 }
 
-async fn put_in_force(
+async fn activate(
     name: &str,
     body: &Value,
     scope: Option<&str>,
     ttl: Option<Duration>,
-    remote: &Remote,
+    remote: &RemoteArgs,
 ) -> Result<(), Failure> {
     let activation: Value = Client::new(remote)?.put(&chaos_path(scope), body).await?;
     if remote.json {
@@ -207,36 +206,35 @@ async fn put_in_force(
         format!("scope {scope}")
     });
     output::line(&format!(
-        "{} is in force for {scope}, seed {seed}{}",
+        "{} is active in {scope}, seed {seed}{}",
         paint.name(name),
         time_to_live(&activation, ttl)
     ))
 }
 
-/// How long an activation holds, and why, if that is not as it was asked for.
-fn time_to_live(activation: &Value, asked: Option<Duration>) -> String {
+/// The time to live of an activation, and why it differs from `--ttl`.
+fn time_to_live(activation: &Value, wanted: Option<Duration>) -> String {
     let Some(holds) = activation["ttl"].as_str() else {
         return String::new();
     };
-    match (activation["ttl_from"].as_str(), asked) {
-        (Some("safety.ttl"), Some(asked)) => format!(
-            ", for {holds} and not {}: the daemon's `safety.ttl` allows no more",
-            duration::format(asked)
+    match (activation["ttl_from"].as_str(), wanted) {
+        (Some("safety.ttl"), Some(wanted)) => format!(
+            ", for {holds} instead of {}: the daemon's `safety.ttl` is the maximum",
+            duration::format(wanted)
         ),
         (Some("safety.ttl"), None) => format!(", for {holds}, the daemon's `safety.ttl`"),
         _ => format!(", for {holds}"),
     }
 }
 
-/// Gives the daemon a profile.
-async fn put(file: &Path, name: Option<String>, remote: &Remote) -> Result<(), Failure> {
-    // Checked here first: the daemon does not know the file's name and cannot point into it.
+/// Stores a profile in the daemon.
+async fn put(file: &Path, name: Option<String>, remote: &RemoteArgs) -> Result<(), Failure> {
+    // Read here first, so that errors have the file's name and place.
     let profile = profile_file::read(file)?;
     let is_json = file
         .extension()
         .is_some_and(|extension| extension == "json");
-    // Variables are this process's: the daemon has others, expands none by itself, and tells none of
-    // the values it is sent.
+    // The daemon has other variables, so their values are sent beside the text. It never returns them.
     let (content_type, body) = if mentions_variable(&profile.text) {
         let sent = json!({ "document": profile.text, "variables": profile.variables });
         (WITH_VARIABLES, sent.to_string())
@@ -250,16 +248,16 @@ async fn put(file: &Path, name: Option<String>, remote: &Remote) -> Result<(), F
     Client::new(remote)?
         .put_text(&path, content_type, body)
         .await?;
-    let told = format!("profile {name} is there; put it in force with `squall profile use {name}`");
-    output::done(remote.json, &json!({ "name": name }), &told)
+    let line = format!("profile {name} is stored; activate it with `squall profile use {name}`");
+    output::done(remote.json, &json!({ "name": name }), &line)
 }
 
-async fn delete(name: &str, remote: &Remote) -> Result<(), Failure> {
+async fn delete(name: &str, remote: &RemoteArgs) -> Result<(), Failure> {
     Client::new(remote)?
         .delete(&format!("/v1/profiles/{}", segment(name)))
         .await?;
-    let told = format!("profile {name} is deleted");
-    output::done(remote.json, &json!({ "deleted": name }), &told)
+    let line = format!("profile {name} is deleted");
+    output::done(remote.json, &json!({ "deleted": name }), &line)
 }
 
 #[cfg(test)]
@@ -267,16 +265,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_to_live_that_was_cut_short_is_said_to_be() {
+    fn a_time_to_live_that_was_cut_has_its_reason() {
         let hours = |hours| Some(Duration::from_hours(hours));
-        for (holds, from, asked, said) in [
+        for (holds, from, wanted, expected) in [
             (json!(null), json!(null), None, ""),
             (json!("2h"), json!("request"), hours(2), ", for 2h"),
             (
                 json!("1h"),
                 json!("safety.ttl"),
                 hours(2),
-                ", for 1h and not 2h: the daemon's `safety.ttl` allows no more",
+                ", for 1h instead of 2h: the daemon's `safety.ttl` is the maximum",
             ),
             (
                 json!("1h"),
@@ -286,7 +284,7 @@ mod tests {
             ),
         ] {
             let activation = json!({ "ttl": holds, "ttl_from": from });
-            assert_eq!(time_to_live(&activation, asked), said);
+            assert_eq!(time_to_live(&activation, wanted), expected);
         }
     }
 }

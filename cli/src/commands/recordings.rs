@@ -1,11 +1,11 @@
-//! `squall recordings`: what the daemon records.
+//! `squall recordings`: lists, starts, stops and exports recordings.
 
 use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::args::{Form, Recordings, Remote};
+use crate::args::{RecordingFormat, RecordingsCommand, RemoteArgs};
 use crate::client::{Client, segment};
 use crate::failure::Failure;
 use crate::output_file;
@@ -17,7 +17,7 @@ const RECORDINGS: &str = "/v1/recordings";
 
 /// A recording, as the API lists it.
 #[derive(Debug, Deserialize)]
-pub(super) struct Line {
+pub(super) struct ListedRecording {
     pub(super) id: String,
     name: Option<String>,
     scope: Option<String>,
@@ -27,44 +27,44 @@ pub(super) struct Line {
     left_out: u64,
 }
 
-pub(super) async fn run(action: Recordings) -> Result<(), Failure> {
+pub(super) async fn run(action: RecordingsCommand) -> Result<(), Failure> {
     match action {
-        Recordings::List(remote) => list(&remote).await,
-        Recordings::Start {
+        RecordingsCommand::List(remote) => list(&remote).await,
+        RecordingsCommand::Start {
             scope,
             name,
             remote,
         } => start(scope.as_deref(), name.as_deref(), &remote).await,
-        Recordings::Stop { id, remote } => stop(&id, &remote).await,
-        Recordings::Export {
+        RecordingsCommand::Stop { id, remote } => stop(&id, &remote).await,
+        RecordingsCommand::Export {
             id,
             output,
             format,
             remote,
         } => {
-            let form = format.unwrap_or_else(|| Form::of(output.as_deref()));
+            let form = format.unwrap_or_else(|| RecordingFormat::of(output.as_deref()));
             export_as(&Client::new(&remote)?, &id, output.as_deref(), form).await
         }
     }
 }
 
-async fn list(remote: &Remote) -> Result<(), Failure> {
+async fn list(remote: &RemoteArgs) -> Result<(), Failure> {
     let client = Client::new(remote)?;
     if remote.json {
         let items: Vec<Value> = client.list(RECORDINGS).await?;
         return output::json(&json!({ "items": items }));
     }
-    let items: Vec<Line> = client.list(RECORDINGS).await?;
+    let items: Vec<ListedRecording> = client.list(RECORDINGS).await?;
     if items.is_empty() {
-        return output::line("no recordings; begin one with `squall recordings start`");
+        return output::line("no recordings; start one with `squall recordings start`");
     }
     let paint = Paint::stdout();
-    let mut table = Table::new(["ID", "STATE", "SCOPE", "EXCHANGES", "SINCE", "NAME"]);
+    let mut table = Table::new(["ID", "STATE", "SCOPE", "EXCHANGES", "STARTED", "NAME"]);
     for line in items {
         table.row([
             paint.name(&line.id),
             line.state,
-            line.scope.unwrap_or_else(|| "every one".to_owned()),
+            line.scope.unwrap_or_else(|| "all".to_owned()),
             line.exchanges.to_string(),
             line.started_at,
             line.name.unwrap_or_default(),
@@ -73,22 +73,26 @@ async fn list(remote: &Remote) -> Result<(), Failure> {
     output::print(&table.render())
 }
 
-async fn start(scope: Option<&str>, name: Option<&str>, remote: &Remote) -> Result<(), Failure> {
+async fn start(
+    scope: Option<&str>,
+    name: Option<&str>,
+    remote: &RemoteArgs,
+) -> Result<(), Failure> {
     let client = Client::new(remote)?;
     let begun = begin(&client, scope, name).await?;
     if remote.json {
         return output::json(&begun);
     }
-    // The id is the one thing on stdout, so that a script can take it from there.
+    // Only the id is on stdout, for scripts.
     let id = begun["id"].as_str().unwrap_or_default();
     output::line(id)?;
     output::tell_line(&format!(
-        "recording; end it with `squall recordings stop {id}`"
+        "recording; stop it with `squall recordings stop {id}`"
     ));
     Ok(())
 }
 
-/// Begins a recording.
+/// Starts a recording.
 pub(super) async fn begin(
     client: &Client,
     scope: Option<&str>,
@@ -98,16 +102,16 @@ pub(super) async fn begin(
     client.post(RECORDINGS, &body).await
 }
 
-async fn stop(id: &str, remote: &Remote) -> Result<(), Failure> {
+async fn stop(id: &str, remote: &RemoteArgs) -> Result<(), Failure> {
     let client = Client::new(remote)?;
     let ended = end(&client, id).await?;
     if remote.json {
         return output::json(&ended);
     }
-    let line: Line = serde_json::from_value(ended)
+    let line: ListedRecording = serde_json::from_value(ended)
         .map_err(|error| Failure::could_not("the daemon's answer", error))?;
     output::line(&format!(
-        "{}: {}, {}; give it out with `squall recordings export {}`",
+        "{}: {}, {}; export it with `squall recordings export {}`",
         line.id,
         line.state,
         holds(line.exchanges, line.left_out),
@@ -115,13 +119,13 @@ async fn stop(id: &str, remote: &Remote) -> Result<(), Failure> {
     ))
 }
 
-/// Ends a recording.
+/// Stops a recording.
 pub(super) async fn end(client: &Client, id: &str) -> Result<Value, Failure> {
     let path = format!("{RECORDINGS}/{}/stop", segment(id));
     client.post(&path, &json!({})).await
 }
 
-/// What a recording holds, in words.
+/// The size of a recording.
 pub(super) fn holds(exchanges: u64, left_out: u64) -> String {
     let exchanges = plural(exchanges, "exchange");
     if left_out == 0 {
@@ -131,16 +135,16 @@ pub(super) fn holds(exchanges: u64, left_out: u64) -> String {
     }
 }
 
-/// Writes a recording to a file, in the form that its name says, or its session to stdout.
+/// Writes a recording to a file in the format of its extension, or its session to stdout.
 pub(super) async fn export(client: &Client, id: &str, file: Option<&Path>) -> Result<(), Failure> {
-    export_as(client, id, file, Form::of(file)).await
+    export_as(client, id, file, RecordingFormat::of(file)).await
 }
 
 async fn export_as(
     client: &Client,
     id: &str,
     file: Option<&Path>,
-    form: Form,
+    form: RecordingFormat,
 ) -> Result<(), Failure> {
     let path = format!("{RECORDINGS}/{}?format={}", segment(id), form.name());
     let text = client.get_text(&path, form.media_type()).await?;
@@ -150,7 +154,7 @@ async fn export_as(
     }
 }
 
-impl Form {
+impl RecordingFormat {
     /// `.har` names an HTTP archive, anything else a replay session.
     pub(crate) fn of(file: Option<&Path>) -> Self {
         let extension = file.and_then(Path::extension);

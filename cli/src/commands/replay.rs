@@ -1,23 +1,23 @@
-//! `squall replay`: incidents, recorded and written down.
+//! `squall replay`: records replay sessions, and exports them from runs.
 
 use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::args::{Export, Record, Replay, Run};
+use crate::args::{ExportArgs, RecordArgs, ReplayCommand, RunArgs};
 use crate::client::{Client, segment};
 use crate::commands::recordings;
 use crate::commands::run::run_in;
-use crate::daemon::signals::{Signals, Told};
+use crate::daemon::signals::{Interruption, Signals};
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::output_file;
 use crate::render::{output, plural};
 
-pub(super) async fn run(action: Replay) -> Result<(), Failure> {
+pub(super) async fn run(action: ReplayCommand) -> Result<(), Failure> {
     match action {
-        Replay::Record(record) => {
+        ReplayCommand::Record(record) => {
             output_file::check(&record.output)?;
             if record.command.is_empty() {
                 here(&record).await
@@ -25,20 +25,20 @@ pub(super) async fn run(action: Replay) -> Result<(), Failure> {
                 Box::pin(program(*record)).await
             }
         }
-        Replay::Export(export) => incidents(&export).await,
+        ReplayCommand::Export(export) => incidents(&export).await,
     }
 }
 
 /// Records a program behind a private daemon.
-async fn program(record: Record) -> Result<(), Failure> {
-    let Record {
+async fn program(record: RecordArgs) -> Result<(), Failure> {
+    let RecordArgs {
         scope,
         output,
         command,
         daemon,
         ..
     } = record;
-    let run = Run {
+    let run = RunArgs {
         daemon,
         quiet: true,
         record: Some(output),
@@ -49,20 +49,22 @@ async fn program(record: Record) -> Result<(), Failure> {
     run_in(run, scope.as_deref()).await
 }
 
-/// Records a running daemon until somebody ends it.
-async fn here(record: &Record) -> Result<(), Failure> {
+/// Records the traffic of a running daemon until a signal.
+async fn here(record: &RecordArgs) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     let client = Client::new(&record.remote)?;
     let begun = recordings::begin(&client, record.scope.as_deref(), None).await?;
     let id = begun["id"].as_str().unwrap_or_default().to_owned();
     output::tell_line(&format!(
-        "recording {id}; Ctrl-C ends it and writes {}",
+        "recording {id}; Ctrl-C stops it and writes {}",
         record.output.display()
     ));
-    while signals.next().await == Told::Reload {}
+    while signals.next().await == Interruption::Reload {}
     let ended = recordings::end(&client, &id).await?;
     recordings::export(&client, &id, Some(&record.output)).await?;
-    say(&record.output, &ended);
+    let number = |name: &str| ended[name].as_u64().unwrap_or_default();
+    let holds = recordings::holds(number("exchanges"), number("left_out"));
+    output::tell_line(&format!("{}: {holds}", record.output.display()));
     Ok(())
 }
 
@@ -76,12 +78,13 @@ struct Incident {
     session: Value,
 }
 
-/// Writes what failed in a run, a session each.
-async fn incidents(export: &Export) -> Result<(), Failure> {
+/// Writes each failed invocation of a run as a session.
+async fn incidents(export: &ExportArgs) -> Result<(), Failure> {
     let run = &export.run;
-    let host = Box::pin(Host::open(&export.site, None)).await?;
+    let host = Box::pin(Host::store(&export.store)).await?;
     let path = format!("/v1/runs/{}/incidents", segment(run));
     let found = host.client().list::<Incident>(&path).await;
+    let found = host.in_store(found, &format!("run `{run}`"), "squall runs list");
     host.close().await;
     let found = found?;
     let directory = &export.output;
@@ -94,7 +97,7 @@ async fn incidents(export: &Export) -> Result<(), Failure> {
         let file = directory.join(format!("{}.yaml", name(&incident.id)?));
         output_file::write_private(&file, &session(&incident)?)?;
         if !export.json {
-            tell(&incident, &file)?;
+            print(&incident, &file)?;
         }
         items.push(json!({ "id": incident.id, "file": file, "missing": incident.missing }));
     }
@@ -103,13 +106,13 @@ async fn incidents(export: &Export) -> Result<(), Failure> {
     }
     if items.is_empty() {
         output::line(&format!(
-            "nothing failed in run {run}: there is nothing to write"
+            "no invocation failed in run {run}: no session was written"
         ))?;
     }
     Ok(())
 }
 
-/// The session as it is kept in a file; it can be read again.
+/// The session as YAML.
 fn session(incident: &Incident) -> Result<String, Failure> {
     let read = squall_harness::session::parse(&incident.id, &incident.session.to_string());
     let session = read.map_err(|errors| {
@@ -119,21 +122,24 @@ fn session(incident: &Incident) -> Result<String, Failure> {
     Ok(session.to_yaml())
 }
 
-/// A session's name, where it can be that of a file in a directory.
+/// A session's id, if it is a valid file name.
 fn name(id: &str) -> Result<&str, Failure> {
     if squall_proxy::is_scope_name(id) {
         return Ok(id);
     }
     Err(Failure::could_not(
         "a session of the daemon",
-        format!("its id is {id:?}, which cannot be the name of a file"),
+        format!("its id {id:?} is not a valid file name"),
     ))
 }
 
-fn tell(incident: &Incident, file: &Path) -> Result<(), Failure> {
+fn print(incident: &Incident, file: &Path) -> Result<(), Failure> {
     let missing = match incident.missing {
         0 => String::new(),
-        missing => format!("; it lacks {}", plural(missing, "exchange")),
+        missing => format!(
+            "; {} of it are no longer stored",
+            plural(missing, "exchange")
+        ),
     };
     output::line(&format!(
         "{}: {} under {}{missing}",
@@ -141,13 +147,4 @@ fn tell(incident: &Incident, file: &Path) -> Result<(), Failure> {
         incident.invariants.join(", "),
         incident.scenario
     ))
-}
-
-fn say(file: &Path, ended: &serde_json::Value) {
-    let number = |name: &str| ended[name].as_u64().unwrap_or_default();
-    output::tell_line(&format!(
-        "{}: {}",
-        file.display(),
-        recordings::holds(number("exchanges"), number("left_out"))
-    ));
 }

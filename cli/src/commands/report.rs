@@ -1,56 +1,34 @@
-//! `squall report`: a run's report, in one of its forms.
+//! `squall report`: the report of a run in one of its formats.
 
-use std::path::Path;
+use squall_harness::report::Format;
 
-use squall_harness::report::{self, Format};
-
-use crate::args::Report;
+use crate::args::ReportArgs;
 use crate::failure::Failure;
 use crate::host::Host;
+use crate::judging::read_report;
 use crate::output_file;
 use crate::render::output;
-use crate::reports;
-use crate::text;
+use crate::{reports, text};
 
-pub(super) async fn run(report: Report) -> Result<(), Failure> {
+pub(super) async fn run(report: ReportArgs) -> Result<(), Failure> {
     if let Some(file) = &report.output {
         output_file::check(file)?;
     }
-    let format = Format::from(report.format);
-    let file = Path::new(&report.run);
-    let text = if file.is_file() || is_path(&report.run) {
-        drawn_again(file, format)?
+    let format = Format::ALL
+        .into_iter()
+        .find(|format| format.as_str() == report.format)
+        .unwrap_or(Format::Html);
+    let text = if let Some(file) = text::as_file(&report.run) {
+        read_report(file)?.render(format)
     } else {
-        fetched(&report, format).await?
+        let host = Box::pin(Host::store(&report.store)).await?;
+        let text = reports::fetch(host.client(), &report.run, format).await;
+        let text = host.in_store(text, &format!("run `{}`", report.run), "squall runs list");
+        host.close().await;
+        text?
     };
     match &report.output {
         Some(file) => output_file::write(file, text),
         None => output::document(&text),
     }
-}
-
-/// Whether a file is meant: ids of runs have neither dots nor slashes.
-fn is_path(named: &str) -> bool {
-    named.contains(['.', '/', '\\'])
-}
-
-/// The report of a run that a daemon has, or the store.
-async fn fetched(report: &Report, format: Format) -> Result<String, Failure> {
-    let host = Box::pin(Host::open(&report.site, None)).await?;
-    let text = reports::fetch(host.client(), &report.run, format).await;
-    host.close().await;
-    text
-}
-
-/// A report that was kept as JSON, in another form.
-fn drawn_again(file: &Path, format: Format) -> Result<String, Failure> {
-    let text = text::read(file).map_err(|error| {
-        let error = error.in_file(file);
-        Failure::Usage(format!(
-            "{error}; name a report, as `squall report RUN --format json` writes it, or a run: `squall runs list`"
-        ))
-    })?;
-    let read = report::Report::read(&text)
-        .map_err(|error| Failure::Usage(format!("{}: {error}", file.display())))?;
-    Ok(read.render(format))
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 use squall_control_api::store::StoredRecording;
 
-use crate::args::{Form, LogFormat, Run};
+use crate::args::{LogFormat, RecordingFormat, RunArgs};
 use crate::base_urls;
 use crate::commands::recordings;
 use crate::commands::tape;
@@ -18,20 +18,20 @@ use crate::render::output;
 use crate::render::paint::Paint;
 use crate::render::summary::Summary;
 
-pub(super) async fn run(run: Run) -> Result<(), Failure> {
+pub(super) async fn run(run: RunArgs) -> Result<(), Failure> {
     run_in(run, None).await
 }
 
-/// With its traffic in a scope.
-pub(super) async fn run_in(run: Run, scope: Option<&str>) -> Result<(), Failure> {
+/// Runs the program with its traffic in a scope.
+pub(super) async fn run_in(run: RunArgs, scope: Option<&str>) -> Result<(), Failure> {
     if let Some(file) = &run.record {
         output_file::check(file)?;
     }
     let session = run.replay.as_deref().map(tape::session).transpose()?;
-    // The program's own output is what people want to see.
+    // The terminal belongs to the program.
     log::start("warn", LogFormat::Text)?;
     let mut config = Setup::private(run.daemon)?.read()?;
-    config.ask_for_a_token()?;
+    config.require_token()?;
     let bases = if run.base_urls {
         let set = |name: &str| std::env::var(name).ok();
         base_urls::add_routes(&mut config.proxy.routes, &set)?
@@ -59,8 +59,8 @@ pub(super) async fn run_in(run: Run, scope: Option<&str>) -> Result<(), Failure>
     if let (false, Ok(code)) = (run.quiet, &ended) {
         let mut summary = Summary::new(rules);
         daemon.exchanges(|exchange| summary.add(exchange));
-        let told = summary.render(&chaos, &unseen(*code), Paint::stderr());
-        output::tell(told.trim_end());
+        let text = summary.render(&chaos, &unseen(*code), Paint::stderr());
+        output::tell(text.trim_end());
         if let Some(tape) = tape {
             let counts = tape::counts(&json!(tape.counts()));
             output::tell_line(&format!("  {}: {counts}", tape.source()));
@@ -79,23 +79,24 @@ pub(super) async fn run_in(run: Run, scope: Option<&str>) -> Result<(), Failure>
     }
 }
 
-/// What to look at when nothing came through the proxy; `code` is what the program ended with.
+/// The likely reason for no traffic; `code` is the program's exit code.
 fn unseen(code: u8) -> String {
     if code != 0 {
         return format!(
-            "nothing came through: the program ended with exit code {code} before the proxy saw a request; see its own \
-             output above for the error"
+            "no traffic: the program exited with code {code} before it sent a request; its output above may show the error"
         );
     }
-    "nothing came through: the program made no request, or it does not read HTTP_PROXY and HTTPS_PROXY. Node reads \
-     them from versions 22.21 and 24 on; many libraries have an option for it (`trust_env` or `proxy`). For programs \
-     that ignore proxies try `--base-urls`, or point the base URL at a route of the proxy."
+    "no traffic: the program sent no request, or it ignores HTTP_PROXY and HTTPS_PROXY. Node reads them since versions \
+     22.21 and 24; many libraries have an option (`trust_env` or `proxy`). For programs that ignore proxies, try \
+     `--base-urls`, or set the base URL to a route of the proxy."
         .to_owned()
 }
 
-/// Writes what was recorded.
+/// Writes the recording.
 async fn keep(daemon: &Daemon, recording: &StoredRecording, file: &Path) -> Result<(), Failure> {
-    let (text, ended) = daemon.recorded(recording, Form::of(Some(file))).await?;
+    let (text, ended) = daemon
+        .recorded(recording, RecordingFormat::of(Some(file)))
+        .await?;
     output_file::write_private(file, &text)?;
     let holds = recordings::holds(ended.tally.exchanges, ended.tally.left_out);
     output::tell_line(&format!("{}: {holds}", file.display()));

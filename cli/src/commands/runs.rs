@@ -1,9 +1,9 @@
-//! `squall runs`: what agents were tried with, and what came of it.
+//! `squall runs`: lists, shows, follows, approves and cancels runs.
 
 use serde_json::{Value, json};
 use squall_harness::run::{RunRecord, RunState};
 
-use crate::args::{Reading, Remote, Runs};
+use crate::args::{ReadArgs, RemoteArgs, RunsCommand};
 use crate::client::{Client, Event, Following, Page, segment};
 use crate::failure::Failure;
 use crate::host::Host;
@@ -14,25 +14,23 @@ use crate::render::{output, run as render};
 
 const RUNS: &str = "/v1/runs";
 
-pub(super) async fn run(action: Runs) -> Result<(), Failure> {
+pub(super) async fn run(action: RunsCommand) -> Result<(), Failure> {
     match action {
-        Runs::List {
-            state,
-            limit,
-            reading,
-        } => Box::pin(list(state.as_deref(), limit, &reading)).await,
-        Runs::Show { run, reading } => Box::pin(show(&run, &reading)).await,
-        Runs::Watch { run, remote } => watch(&run, &remote).await,
-        Runs::Approve { run, remote } => {
-            ask(
+        RunsCommand::List { state, limit, read } => {
+            Box::pin(list(state.as_deref(), limit, &read)).await
+        }
+        RunsCommand::Show { run, read } => Box::pin(show(&run, &read)).await,
+        RunsCommand::Watch { run, remote } => watch(&run, &remote).await,
+        RunsCommand::Approve { run, remote } => {
+            post(
                 &run,
                 "approve",
-                "is approved; it starts when it is its turn",
+                "is approved; it starts after the runs before it",
                 &remote,
             )
             .await
         }
-        Runs::Cancel { run, remote } => ask(&run, "cancel", "is cancelled", &remote).await,
+        RunsCommand::Cancel { run, remote } => post(&run, "cancel", "is cancelled", &remote).await,
     }
 }
 
@@ -40,21 +38,23 @@ fn path(run: &str) -> String {
     format!("{RUNS}/{}", segment(run))
 }
 
-async fn list(state: Option<&str>, limit: usize, reading: &Reading) -> Result<(), Failure> {
+async fn list(state: Option<&str>, limit: usize, args: &ReadArgs) -> Result<(), Failure> {
     let state = state.map(|state| format!("&state={}", segment(state)));
     let path = format!("{RUNS}?limit={limit}{}", state.unwrap_or_default());
-    let host = Host::reading(&reading.site).await?;
+    let host = Host::read(args).await?;
     let page: Result<Page<Value>, Failure> = host.client().get(&path).await;
     host.close().await;
     let page = page?;
-    if reading.json {
+    if args.json {
         return output::json(&json!({ "items": page.items, "next_cursor": page.next_cursor }));
     }
     if page.items.is_empty() {
-        return output::line("no runs; ask for one with `POST /v1/runs`");
+        return output::line(
+            "no runs; start one with `squall chaos`, `squall contract run` or `squall ci`",
+        );
     }
     let paint = Paint::stdout();
-    let mut table = Table::new(["RUN", "KIND", "SUITE", "STATE", "SCORE", "ASKED FOR"]);
+    let mut table = Table::new(["RUN", "KIND", "SUITE", "STATE", "SCORE", "REQUESTED"]);
     for item in page.items {
         let run: RunRecord = read(item)?;
         table.row([
@@ -69,38 +69,39 @@ async fn list(state: Option<&str>, limit: usize, reading: &Reading) -> Result<()
     output::print(&table.render())
 }
 
-async fn show(run: &str, reading: &Reading) -> Result<(), Failure> {
-    let host = Host::reading(&reading.site).await?;
+async fn show(run: &str, args: &ReadArgs) -> Result<(), Failure> {
+    let host = Host::read(args).await?;
     let document: Result<Value, Failure> = host.client().get(&path(run)).await;
+    let document = host.in_store(document, &format!("run `{run}`"), "squall runs list");
     host.close().await;
     let document = document?;
-    if reading.json {
+    if args.json {
         return output::json(&document);
     }
     output::print(&render::whole(&read(document)?, Paint::stdout()))
 }
 
-async fn ask(run: &str, what: &str, done: &str, remote: &Remote) -> Result<(), Failure> {
+async fn post(run: &str, what: &str, done: &str, remote: &RemoteArgs) -> Result<(), Failure> {
     let path = format!("{}/{what}", path(run));
     let document: Value = Client::new(remote)?.post(&path, &json!({})).await?;
     output::done(remote.json, &document, &format!("run {run} {done}"))
 }
 
 /// Follows a run to its end, however often the connection breaks.
-async fn watch(run: &str, remote: &Remote) -> Result<(), Failure> {
+async fn watch(run: &str, remote: &RemoteArgs) -> Result<(), Failure> {
     let client = Client::new(remote)?;
     let paint = Paint::stdout();
     let mut following = Following::run(&client, run).await?;
     loop {
         let event = following.next().await?;
-        tell(&event, remote.json, paint)?;
+        print(&event, remote.json, paint)?;
         if event.name == "done" {
             return end(run, &client, remote.json, paint).await;
         }
     }
 }
 
-fn tell(event: &Event, as_json: bool, paint: Paint) -> Result<(), Failure> {
+fn print(event: &Event, as_json: bool, paint: Paint) -> Result<(), Failure> {
     let data: Value = read_text(&event.data)?;
     if as_json {
         return output::json_line(&json!({ "event": event.name, "data": data }).to_string());
@@ -111,7 +112,7 @@ fn tell(event: &Event, as_json: bool, paint: Paint) -> Result<(), Failure> {
     }
 }
 
-/// What is told of an event; nothing of those that the end tells again.
+/// The line of an event, if it has one.
 fn line(name: &str, data: &Value, paint: Paint) -> Option<String> {
     let text = |member: &str| data[member].as_str().unwrap_or_default();
     match name {
@@ -152,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_happens_in_a_run_is_told_in_a_line() {
+    fn an_event_of_a_run_is_a_line() {
         for (name, data, expected) in [
             (
                 "state",
@@ -172,8 +173,8 @@ mod tests {
             ("score", json!({ "score": 1 }), None),
             ("done", json!({}), None),
         ] {
-            let told = line(name, &data, Paint::plain());
-            assert_eq!(told.as_deref(), expected, "{name}");
+            let found = line(name, &data, Paint::plain());
+            assert_eq!(found.as_deref(), expected, "{name}");
         }
     }
 }

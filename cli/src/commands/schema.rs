@@ -1,15 +1,15 @@
 //! `squall schema`: JSON Schemas for editors, and for who reads reports.
 
-use crate::args::SchemaOf;
+use crate::args::SchemaKind;
 use crate::failure::Failure;
 use crate::render::output;
 
-pub(super) fn run(of: SchemaOf) -> Result<(), Failure> {
+pub(super) fn run(of: SchemaKind) -> Result<(), Failure> {
     match of {
-        SchemaOf::Config => output::json(&crate::config::schema()),
-        SchemaOf::Suite => output::json(&squall_harness::suite::suite_schema()),
-        SchemaOf::Replay => output::json(&squall_harness::suite::replay_schema()),
-        SchemaOf::Report => output::json(&squall_harness::report::Report::schema()),
-        SchemaOf::Profile => output::json(&squall_profiles::schema::profile_schema()),
+        SchemaKind::Config => output::json(&crate::config::schema()),
+        SchemaKind::Suite => output::json(&squall_harness::suite::suite_schema()),
+        SchemaKind::Replay => output::json(&squall_harness::suite::replay_schema()),
+        SchemaKind::Report => output::json(&squall_harness::report::Report::schema()),
+        SchemaKind::Profile => output::json(&squall_profiles::schema::profile_schema()),
     }
 }

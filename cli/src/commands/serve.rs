@@ -1,38 +1,38 @@
-//! `squall serve`: the daemon, until it is told to stop.
+//! `squall serve`: runs the daemon until a signal.
 
 use std::time::Duration;
 
-use crate::args::Serve;
+use crate::args::ServeArgs;
 use crate::daemon::profiles::Sources;
 use crate::daemon::setup::Setup;
-use crate::daemon::signals::{Signals, Told};
+use crate::daemon::signals::{Interruption, Signals};
 use crate::daemon::watch::Changes;
 use crate::daemon::{Daemon, log};
 use crate::failure::Failure;
 use crate::render::output;
 
-pub(super) async fn run(serve: Serve) -> Result<(), Failure> {
+pub(super) async fn run(serve: ServeArgs) -> Result<(), Failure> {
     log::start(&serve.log_level, serve.log_format)?;
     let setup = Setup::new(serve.daemon)?.with_store(serve.store.as_deref())?;
-    // From here on a signal ends the daemon in good order, however early it comes.
+    // From here on a signal stops the daemon gracefully.
     let mut signals = Signals::listen()?;
-    // Watching begins before the file is read for good: no change falls between the two.
+    // Watching starts before the file is read, so no change is missed.
     let watched = |sources: &Sources| Changes::of(setup.file(), sources);
     let mut changes = watched(&Sources::of(&setup.read()?));
     let mut daemon = Daemon::start(setup.read()?).await?;
     output::tell_line(&format!("proxy on http://{}", daemon.proxy_address()));
     output::tell_line(&format!("api on http://{}", daemon.api_address()));
     daemon.log_start(setup.file());
-    let told = loop {
+    let signal = loop {
         tokio::select! {
             () = changes.next() => {}
-            told = signals.next() => if told != Told::Reload { break told },
+            signal = signals.next() => if signal != Interruption::Reload { break signal },
         }
         let before = daemon.profile_sources();
-        let (reloaded, told) = reload(daemon, setup.clone(), &mut signals, serve.grace).await?;
+        let (reloaded, signal) = reload(daemon, setup.clone(), &mut signals, serve.grace).await?;
         daemon = reloaded;
-        if let Some(told) = told {
-            break told;
+        if let Some(signal) = signal {
+            break signal;
         }
         let now = daemon.profile_sources();
         if (&now.directory, &now.file) != (&before.directory, &before.file) {
@@ -44,21 +44,21 @@ pub(super) async fn run(serve: Serve) -> Result<(), Failure> {
         () = daemon.stop(serve.grace) => {}
         _ = signals.stop() => return Err(Failure::Interrupted),
     }
-    if told == Told::Interrupt {
+    if signal == Interruption::Interrupt {
         Err(Failure::Interrupted)
     } else {
         Ok(())
     }
 }
 
-/// Reads everything anew, on a thread that may be kept waiting; gives the signal to stop that came meanwhile. One
-/// that hangs is waited for no longer than `grace` then.
+/// Reloads everything on a thread that may block. A signal to stop is returned; after it a reload that hangs is abandoned
+/// after `grace`.
 async fn reload(
     mut daemon: Daemon,
     setup: Setup,
     signals: &mut Signals,
     grace: Duration,
-) -> Result<(Daemon, Option<Told>), Failure> {
+) -> Result<(Daemon, Option<Interruption>), Failure> {
     let mut reloading = tokio::task::spawn_blocking(move || {
         daemon.reload(setup.read(), setup.file());
         daemon
@@ -66,8 +66,8 @@ async fn reload(
     let failed = |error| Failure::could_not("reload", error);
     tokio::select! {
         daemon = &mut reloading => Ok((daemon.map_err(failed)?, None)),
-        told = signals.stop() => match tokio::time::timeout(grace, reloading).await {
-            Ok(daemon) => Ok((daemon.map_err(failed)?, Some(told))),
+        signal = signals.stop() => match tokio::time::timeout(grace, reloading).await {
+            Ok(daemon) => Ok((daemon.map_err(failed)?, Some(signal))),
             Err(_) => Err(Failure::Interrupted),
         },
     }

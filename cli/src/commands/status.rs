@@ -1,4 +1,4 @@
-//! `squall status`: what is in force, and what needs attention.
+//! `squall status`: the active profiles, and problems of the daemon.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -7,21 +7,21 @@ use serde_json::{Value, json};
 use squall_journal::activation::{ActivationRecord, Suspended};
 use squall_journal::record::{ExchangeRecord, Outcome};
 
-use crate::args::Remote;
+use crate::args::RemoteArgs;
 use crate::client::{Client, Page};
 use crate::failure::Failure;
 use crate::render::output;
 use crate::render::paint::Paint;
 use crate::render::table::Table;
 
-/// Exchanges that are looked through for programs that do not trust the CA.
-const LOOKED_THROUGH: usize = 200;
+/// Exchanges that are searched for programs that do not trust the CA.
+const LATEST: usize = 200;
 
-pub(super) async fn run(remote: Remote) -> Result<(), Failure> {
+pub(super) async fn run(remote: RemoteArgs) -> Result<(), Failure> {
     let client = Client::new(&remote)?;
     let ready: Value = client.get_any("/readyz").await?;
     let scopes: Vec<ActivationRecord> = client.list("/v1/scopes").await?;
-    let path = format!("/v1/exchanges?limit={LOOKED_THROUGH}");
+    let path = format!("/v1/exchanges?limit={LATEST}");
     let latest: Page<ExchangeRecord> = client.get(&path).await?;
     let untrusting = untrusting(&latest.items);
     if remote.json {
@@ -39,7 +39,7 @@ pub(super) async fn run(remote: Remote) -> Result<(), Failure> {
     ))
 }
 
-/// Hosts that programs refused to talk to because they do not trust the CA.
+/// Hosts to which a TLS handshake failed because the program does not trust the CA.
 fn untrusting(exchanges: &[ExchangeRecord]) -> BTreeSet<&str> {
     let rejected = exchanges
         .iter()
@@ -75,12 +75,12 @@ fn text(
         let _ = writeln!(text, "{} {file}{error}", paint.bad("!"));
     }
     text.push('\n');
-    let mut table = Table::new(["SCOPE", "PROFILE", "SEED", "RULES", "SINCE", "ENDS"]);
+    let mut table = Table::new(["SCOPE", "PROFILE", "SEED", "RULES", "STARTED", "ENDS"]);
     for scope in scopes {
         let mut profile = match (&*scope.profile, scope.inherited) {
             ("none", _) => paint.faint("none"),
             (profile, true) => {
-                format!("{} {}", paint.name(profile), paint.faint("(the default's)"))
+                format!("{} {}", paint.name(profile), paint.faint("(inherited)"))
             }
             (profile, false) => paint.name(profile),
         };
@@ -101,7 +101,7 @@ fn text(
     for host in untrusting {
         let _ = writeln!(
             text,
-            "\n{} a program refused {host}: it does not trust Squall's CA; see SSL_CERT_FILE in \
+            "\n{} a program rejected the certificate of {host}: it does not trust Squall's CA; see SSL_CERT_FILE in \
              `squall env`",
             paint.bad("!")
         );

@@ -3,13 +3,13 @@
 use squall_journal::activation::{Change, ChaosEvent};
 use squall_journal::record::ExchangeRecord;
 
-use crate::args::Tail;
+use crate::args::TailArgs;
 use crate::client::{Client, Event, Following, segment};
 use crate::failure::Failure;
 use crate::render::paint::Paint;
 use crate::render::{exchange, output};
 
-pub(super) async fn run(tail: Tail) -> Result<(), Failure> {
+pub(super) async fn run(tail: TailArgs) -> Result<(), Failure> {
     let client = Client::new(&tail.remote)?;
     let paint = Paint::stdout();
     let mut following = Following::begin(&client, path(&tail)).await?;
@@ -18,8 +18,8 @@ pub(super) async fn run(tail: Tail) -> Result<(), Failure> {
     }
 }
 
-/// The stream with what was asked for.
-fn path(tail: &Tail) -> String {
+/// The path of the stream, with the filters.
+fn path(tail: &TailArgs) -> String {
     let scope = tail
         .scope
         .as_ref()
@@ -34,7 +34,7 @@ fn path(tail: &Tail) -> String {
 }
 
 /// Prints an event.
-fn show(tail: &Tail, event: &Event, paint: Paint) -> Result<(), Failure> {
+fn show(tail: &TailArgs, event: &Event, paint: Paint) -> Result<(), Failure> {
     match event.name.as_str() {
         "exchange" if tail.remote.json => output::json_line(&event.data),
         "exchange" => output::line(&exchange::line(&document::<ExchangeRecord>(event)?, paint)),
@@ -52,12 +52,12 @@ fn document<T: serde::de::DeserializeOwned>(event: &Event) -> Result<T, Failure>
         .map_err(|error| Failure::could_not("an event of the daemon", error))
 }
 
-/// A change of the weather, between the exchanges it changes.
+/// A change of the active profile.
 fn chaos_line(event: &ChaosEvent, paint: Paint) -> String {
     let what = match event.change {
-        Change::Started => "in force",
+        Change::Started => "active",
         Change::Edited => "edited",
-        Change::Ended => "in force again",
+        Change::Ended => "active again",
     };
     let now = &event.now;
     let reason = event
@@ -66,7 +66,7 @@ fn chaos_line(event: &ChaosEvent, paint: Paint) -> String {
         .map(|reason| format!(": {reason}"))
         .unwrap_or_default();
     format!(
-        "{} {} {what} for scope {}, seed {}{reason}",
+        "{} {} {what} in scope {}, seed {}{reason}",
         paint.faint(event.at.get(11..23).unwrap_or(&event.at)),
         paint.name(&now.profile),
         now.scope,

@@ -1,4 +1,4 @@
-//! `squall tape`: recorded responses in the place of a scope's upstreams.
+//! `squall tape`: plays recorded responses instead of sending a scope's requests upstream.
 
 use std::path::Path;
 
@@ -6,34 +6,34 @@ use serde_json::{Value, json};
 use squall_journal::tape::Session;
 use squall_proxy::chaos::DEFAULT_SCOPE;
 
-use crate::args::{Form, OnMiss, PlayTape, Tape};
+use crate::args::{PlayArgs, RecordingFormat, TapeCommand};
 use crate::client::{Client, segment};
 use crate::failure::Failure;
 use crate::render::{output, plural};
 use crate::text;
 
-pub(super) async fn run(action: Tape) -> Result<(), Failure> {
+pub(super) async fn run(action: TapeCommand) -> Result<(), Failure> {
     match action {
-        Tape::Play(tape) => play(&tape).await,
-        Tape::Stop { scope, remote } => {
+        TapeCommand::Play(tape) => play(&tape).await,
+        TapeCommand::Stop { scope, remote } => {
             let scope = scope.as_deref().unwrap_or(DEFAULT_SCOPE);
             let (client, path) = (Client::new(&remote)?, path(scope));
             let tape: Value = client.get(&path).await?;
             client.delete(&path).await?;
-            let told = format!("scope {scope} plays no tape any more: {}", counts(&tape));
-            output::done(remote.json, &tape, &told)
+            let line = format!("the tape of scope {scope} has stopped: {}", counts(&tape));
+            output::done(remote.json, &tape, &line)
         }
     }
 }
 
-async fn play(tape: &PlayTape) -> Result<(), Failure> {
+async fn play(tape: &PlayArgs) -> Result<(), Failure> {
     let scope = tape.scope.as_deref().unwrap_or(DEFAULT_SCOPE);
     let mut body = match (&tape.file, &tape.recording, &tape.replay) {
         (Some(file), _, _) => json!({ "session": session(file)?.to_value() }),
         (None, recording, replay) => json!({ "recording": recording, "replay": replay }),
     };
-    body["on_miss"] = json!(tape.on_miss.map(OnMiss::as_str));
-    body["on_exhausted"] = json!(tape.on_exhausted.map(OnMiss::as_str));
+    body["on_miss"] = json!(tape.on_miss);
+    body["on_exhausted"] = json!(tape.on_exhausted);
     body["speed"] = json!(tape.speed);
     let playing: Value = Client::new(&tape.remote)?.put(&path(scope), &body).await?;
     if tape.remote.json {
@@ -41,7 +41,7 @@ async fn play(tape: &PlayTape) -> Result<(), Failure> {
     }
     let source = playing["source"].as_str().unwrap_or_default();
     output::line(&format!(
-        "scope {scope} plays {source}, {}; `squall tape stop` ends it",
+        "scope {scope} plays {source}, {}; stop it with `squall tape stop`",
         plural(playing["answers"].as_u64().unwrap_or_default(), "response")
     ))
 }
@@ -52,9 +52,9 @@ fn path(scope: &str) -> String {
 
 /// Reads a replay session.
 pub(super) fn session(file: &Path) -> Result<Session, Failure> {
-    if Form::of(Some(file)) == Form::Har {
+    if RecordingFormat::of(Some(file)) == RecordingFormat::Har {
         return Err(Failure::Usage(format!(
-            "{}: an HTTP archive cannot be played; name a replay session, as `squall run --record FILE.yaml` writes it",
+            "{}: an HTTP archive cannot be played; pass a replay session, such as `squall run --record FILE.yaml` writes",
             file.display()
         )));
     }
@@ -65,7 +65,7 @@ pub(super) fn session(file: &Path) -> Result<Session, Failure> {
     })
 }
 
-/// What came of a tape.
+/// The counters of a tape.
 pub(super) fn counts(tape: &Value) -> String {
     format!(
         "served {}, missed {}, dialled {}, left {}",

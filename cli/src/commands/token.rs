@@ -1,11 +1,11 @@
-//! `squall token`: who may use the daemon's control API.
+//! `squall token`: manages the tokens of the control API.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use squall_control_api::store::DEFAULT_WORKSPACE;
 
-use crate::args::{Remote, Token};
+use crate::args::{RemoteArgs, TokenCommand};
 use crate::client::{Client, segment};
 use crate::failure::Failure;
 use crate::render::output;
@@ -14,16 +14,16 @@ use crate::render::table::Table;
 
 const TOKENS: &str = "/v1/tokens";
 
-pub(super) async fn run(action: Token) -> Result<(), Failure> {
+pub(super) async fn run(action: TokenCommand) -> Result<(), Failure> {
     match action {
-        Token::Create {
+        TokenCommand::Create {
             name,
             role,
             workspace,
             remote,
-        } => create(&name, role.as_str(), workspace.as_deref(), &remote).await,
-        Token::List(remote) => list(&remote).await,
-        Token::Revoke {
+        } => create(&name, &role, workspace.as_deref(), &remote).await,
+        TokenCommand::List(remote) => list(&remote).await,
+        TokenCommand::Revoke {
             name,
             workspace,
             remote,
@@ -31,12 +31,12 @@ pub(super) async fn run(action: Token) -> Result<(), Failure> {
     }
 }
 
-/// The secret is the one thing on stdout, so that a script can take it from there.
+/// Only the secret is on stdout, for scripts.
 async fn create(
     name: &str,
     role: &str,
     workspace: Option<&str>,
-    remote: &Remote,
+    remote: &RemoteArgs,
 ) -> Result<(), Failure> {
     let mut body = json!({ "name": name, "role": role });
     if let Some(workspace) = workspace {
@@ -51,11 +51,11 @@ async fn create(
     let paint = Paint::stderr();
     let workspace = match made["workspace"].as_str() {
         Some(DEFAULT_WORKSPACE) | None => String::new(),
-        Some(other) => format!(" of workspace {other}"),
+        Some(other) => format!(", workspace {other}"),
     };
     output::tell_line(&format!(
-        "token {}, {role}{workspace}; it is not shown again. Commands take it as SQUALL_TOKEN or `--token`, other \
-         programs send `Authorization: Bearer …`",
+        "token {}, role {role}{workspace}; the secret is not shown again. Pass it to commands as SQUALL_TOKEN or `--token`; \
+         other programs send `Authorization: Bearer …`",
         paint.name(name)
     ));
     Ok(())
@@ -63,7 +63,7 @@ async fn create(
 
 /// A line of `GET /v1/tokens`.
 #[derive(Deserialize)]
-struct Listed {
+struct ListedToken {
     name: String,
     role: String,
     workspace: String,
@@ -71,21 +71,20 @@ struct Listed {
     created_at: Option<String>,
 }
 
-async fn list(remote: &Remote) -> Result<(), Failure> {
+async fn list(remote: &RemoteArgs) -> Result<(), Failure> {
     let client = Client::new(remote)?;
     if remote.json {
         let items: Vec<Value> = client.list(TOKENS).await?;
         return output::json(&json!({ "items": items }));
     }
-    let items: Vec<Listed> = client.list(TOKENS).await?;
+    let items: Vec<ListedToken> = client.list(TOKENS).await?;
     if items.is_empty() {
         return output::line(
-            "no tokens: everybody on this machine may do everything; make one with `squall token create \
-             NAME --role admin`",
+            "no tokens: every local program has full access; create one with `squall token create NAME --role admin`",
         );
     }
     let paint = Paint::stdout();
-    let mut table = Table::new(["NAME", "ROLE", "WORKSPACE", "FROM", "SINCE"]);
+    let mut table = Table::new(["NAME", "ROLE", "WORKSPACE", "SOURCE", "CREATED"]);
     for listed in items {
         table.row([
             paint.name(&listed.name),
@@ -98,12 +97,12 @@ async fn list(remote: &Remote) -> Result<(), Failure> {
     output::print(&table.render())
 }
 
-async fn revoke(name: &str, workspace: Option<&str>, remote: &Remote) -> Result<(), Failure> {
+async fn revoke(name: &str, workspace: Option<&str>, remote: &RemoteArgs) -> Result<(), Failure> {
     let mut path = format!("{TOKENS}/{}", segment(name));
     if let Some(workspace) = workspace {
         path = format!("{path}?workspace={}", segment(workspace));
     }
     Client::new(remote)?.delete(&path).await?;
-    let told = format!("token {name} is revoked");
-    output::done(remote.json, &json!({ "revoked": name }), &told)
+    let line = format!("token {name} is revoked");
+    output::done(remote.json, &json!({ "revoked": name }), &line)
 }

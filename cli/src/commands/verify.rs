@@ -1,28 +1,28 @@
-//! `squall verify`: whether a run could be made at all, and what to change if not.
+//! `squall verify`: checks that a suite, its agent and its model are ready for a run.
 
 use squall_harness::run::{CheckRecord, CheckState, RunKind, RunRecord};
 
-use crate::args::Verify;
+use crate::args::VerifyArgs;
 use crate::failure::Failure;
-use crate::judging::{self, Asked, Judged};
+use crate::judging::{self, FinishedRun, RunRequest};
 use crate::render::paint::Paint;
 use crate::render::{output, run as render};
 use crate::suite::LocalSuite;
 
-pub(super) async fn run(verify: Verify) -> Result<(), Failure> {
+pub(super) async fn run(verify: VerifyArgs) -> Result<(), Failure> {
     let suite = LocalSuite::read(&verify.suite.file)?;
-    let asked = Asked {
+    let request = RunRequest {
         kind: RunKind::Verify,
         options: serde_json::Map::new(),
         variables: std::collections::BTreeMap::new(),
         site: &verify.site,
     };
-    let Judged {
+    let FinishedRun {
         run,
         document,
         host,
         interrupted,
-    } = Box::pin(judging::judge(&asked, &suite)).await?;
+    } = Box::pin(judging::finish(&request, &suite)).await?;
     host.close().await;
     if interrupted {
         return Err(Failure::Interrupted);
@@ -30,17 +30,15 @@ pub(super) async fn run(verify: Verify) -> Result<(), Failure> {
     if verify.json {
         output::json(&document)?;
     } else {
-        output::print(&told(&run, &suite, Paint::stdout()))?;
+        output::print(&text(&run, &suite, Paint::stdout()))?;
     }
     match unreachable(&run) {
-        Some(name) => Err(Failure::CouldNotRun(format!(
-            "the {name} cannot be reached"
-        ))),
+        Some(name) => Err(Failure::CouldNotRun(format!("the {name} is unreachable"))),
         None => judging::verdict(&run),
     }
 }
 
-/// Who was not there: without them nothing can be run at all.
+/// The part without which no run is possible, and which is unreachable.
 fn unreachable(run: &RunRecord) -> Option<&str> {
     let failed = |check: &&CheckRecord| check.state == CheckState::Failed;
     let absent = run.checks.iter().filter(failed).find(|check| {
@@ -50,8 +48,8 @@ fn unreachable(run: &RunRecord) -> Option<&str> {
     absent.map(|check| check.name.as_str())
 }
 
-/// Every check, with the line to change.
-fn told(run: &RunRecord, suite: &LocalSuite, paint: Paint) -> String {
+/// All checks, each failed one with the line to change.
+fn text(run: &RunRecord, suite: &LocalSuite, paint: Paint) -> String {
     let mut lines = Vec::new();
     for check in &run.checks {
         lines.extend(render::check(check, |at| suite.place(at), paint));
@@ -63,16 +61,14 @@ fn told(run: &RunRecord, suite: &LocalSuite, paint: Paint) -> String {
         .count();
     let file = &suite.suite.file;
     if run.checks.is_empty() {
-        // What went wrong is the run's to say.
+        // The run's error is the message.
         return String::new();
     }
     lines.push(String::new());
     lines.push(match failed {
-        0 => format!("a run of {file} can be made"),
-        1 => format!("a run of {file} cannot be made: change what failed above"),
-        more => {
-            format!("a run of {file} cannot be made: change the {more} things that failed above")
-        }
+        0 => format!("{file} is ready: all checks passed"),
+        1 => format!("{file} is not ready: 1 check failed"),
+        more => format!("{file} is not ready: {more} checks failed"),
     });
     lines.push(String::new());
     lines.join("\n")
@@ -87,9 +83,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_check_is_told_with_the_line_to_change() {
-        let text = "agent:\n  endpoint: http://127.0.0.1:8000/ask\ngolden_prompts: [x]\ninvariants: [{type: completes}]\n";
-        let suite = LocalSuite::parse("suite.yaml", text, Variables::Refused);
+    fn every_check_is_printed_with_the_line_to_change() {
+        let file = "agent:\n  endpoint: http://127.0.0.1:8000/ask\ngolden_prompts: [x]\ninvariants: [{type: completes}]\n";
+        let suite = LocalSuite::parse("suite.yaml", file, Variables::Refused);
         let suite = suite.map_err(|errors| errors.join("\n")).expect("valid");
         let check = |name: &str, state: &str, found: &str, advice: Option<&str>| {
             json!({ "name": name, "state": state, "found": found, "advice": advice,
@@ -100,7 +96,7 @@ mod tests {
             "coverage": CoverageRecord::default(), "scores": ScoresRecord::default(), "seed": 1,
             "created_at": "", "started_at": null, "finished_at": "", "error": null, "reason": null,
             "daemon": "", "documents": [], "checks": [
-                check("suite", "passed", "it makes sense", None),
+                check("suite", "passed", "valid", None),
                 check("reset", "skipped", "the agent is taken to remember nothing", None),
                 check("agent", "passed", "it answered in 12 ms", None),
                 check("proxy", "failed", "none of the agent's calls came through the proxy",
@@ -110,7 +106,7 @@ mod tests {
             ],
         });
         let run: RunRecord = serde_json::from_value(document).expect("a run");
-        insta::assert_snapshot!(told(&run, &suite, Paint::plain()));
+        insta::assert_snapshot!(text(&run, &suite, Paint::plain()));
         insta::assert_snapshot!("shown_again", render::whole(&run, Paint::plain()));
     }
 }

@@ -68,7 +68,7 @@ impl Config {
                 } else {
                     (at_cert, format!("`proxy.ca.cert`: {error}"))
                 };
-                Failure::Config(format!("{}: {message}", self.places.at(at)).into())
+                Failure::Usage(format!("{}: {message}", self.places.at(at)))
             }
             None => error.into(),
         })

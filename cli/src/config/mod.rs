@@ -27,11 +27,7 @@ use squall_proxy::config::ProxyConfig;
 use self::files::Places;
 pub(crate) use self::read::schema;
 pub(crate) use self::words::{address, unknown, upstream_url};
-
-/// What variables in local files stand for: the process's environment.
-pub(crate) fn environment() -> Variables<'static> {
-    Variables::From(&|name| std::env::var(name))
-}
+use crate::text::{self, environment};
 
 /// The file that is read when none is named, if it is there.
 pub(crate) const DEFAULT_FILE: &str = "squall.yaml";
@@ -176,8 +172,7 @@ impl Config {
 
     /// The defaults with a file laid over them.
     pub(crate) fn from_file(home: PathBuf, file: &Path) -> Result<Self, ConfigErrors> {
-        let text =
-            crate::text::read(file).map_err(|error| ConfigErrors(vec![error.in_file(file)]))?;
+        let text = text::read(file).map_err(|error| ConfigErrors(vec![error.in_file(file)]))?;
         Self::from_text(home, file, &text, environment())
     }
 
@@ -218,6 +213,12 @@ impl fmt::Display for ConfigErrors {
 }
 
 impl std::error::Error for ConfigErrors {}
+
+impl From<ConfigErrors> for crate::failure::Failure {
+    fn from(errors: ConfigErrors) -> Self {
+        Self::Usage(errors.to_string())
+    }
+}
 
 impl From<String> for ConfigErrors {
     fn from(error: String) -> Self {

@@ -1,4 +1,4 @@
-//! The token of a daemon that goes with a command.
+//! The token of a private daemon.
 
 use squall_control_api::access::Role;
 use squall_control_api::store::DEFAULT_WORKSPACE;
@@ -7,9 +7,9 @@ use super::{Config, Token};
 use crate::failure::Failure;
 
 impl Config {
-    /// Has the control API ask for a token, since every program of this machine reaches loopback:
-    /// `$SQUALL_TOKEN` if it is set, else 128 random bits that only this process knows.
-    pub(crate) fn ask_for_a_token(&mut self) -> Result<String, Failure> {
+    /// Makes the control API require a token, because every local program can reach loopback: `$SQUALL_TOKEN` if it is
+    /// set, else 128 random bits.
+    pub(crate) fn require_token(&mut self) -> Result<String, Failure> {
         let given = std::env::var("SQUALL_TOKEN").ok();
         let secret = given.filter(|token| !token.is_empty());
         let secret = secret.map_or_else(random, Ok)?;
@@ -28,7 +28,7 @@ fn random() -> Result<String, Failure> {
     rustls::crypto::ring::default_provider()
         .secure_random
         .fill(&mut bytes)
-        .map_err(|_| Failure::CouldNotRun("the system gives no random bits".to_owned()))?;
+        .map_err(|_| Failure::CouldNotRun("the system has no random bits".to_owned()))?;
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 

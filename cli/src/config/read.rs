@@ -16,7 +16,7 @@ use squall_proxy::config::{
 };
 
 use super::{Config, ConfigErrors, Halt, Token, quantity, words};
-use crate::profile_file;
+use crate::text;
 
 /// Fewest characters of a token that the configuration names: who may guess does so slowly, but does.
 const SHORTEST_TOKEN: usize = 6;
@@ -356,7 +356,7 @@ impl Overlay<'_> {
     fn chaos(&mut self, fields: &mut Fields<'_, '_>) {
         let about = "A profile's name, its file relative to this one, or `none`. Default `none`.";
         if let Some(profile) = fields.text("profile", about) {
-            let file = profile_file::named(&profile.value);
+            let file = text::as_file(&profile.value);
             self.config.profile_file = file.map(|file| plain(&self.base.join(file)));
             self.config.chaos_place = Some(self.config.places.at(profile.position));
             self.config.chaos.profile = Some(profile.value);

@@ -264,6 +264,11 @@ impl Daemon {
         self
     }
 
+    /// Where the store is.
+    pub(crate) fn store_place(&self) -> &impl std::fmt::Display {
+        &self.config.store.place
+    }
+
     /// Where the proxy listens.
     pub(crate) fn proxy_address(&self) -> SocketAddr {
         self.proxy.address()

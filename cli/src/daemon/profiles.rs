@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use squall_control_api::Broken;
 use squall_profiles::library::Library;
 
-use crate::config::{Config, environment};
-use crate::text::{self, Unreadable};
+use crate::config::Config;
+use crate::text::{self, Unreadable, environment};
 
 /// What profile files a configuration names.
 #[derive(Debug, Clone)]

@@ -1,4 +1,4 @@
-//! What goes through this process's own proxy, recorded and played back.
+//! Recording and playing back the traffic of this process's proxy.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use squall_proxy::chaos::DEFAULT_SCOPE;
 use squall_proxy::tape::{Playing, PlayingOptions};
 
 use super::Daemon;
-use crate::args::Form;
+use crate::args::RecordingFormat;
 use crate::failure::Failure;
 
 impl Daemon {
@@ -46,14 +46,16 @@ impl Daemon {
     pub(crate) async fn recorded(
         &self,
         recording: &StoredRecording,
-        form: Form,
+        form: RecordingFormat,
     ) -> Result<(String, StoredRecording), Failure> {
         let ended = self.recordings.stop(DEFAULT_WORKSPACE, &recording.id).await;
         let ended = ended.map_err(|error| Failure::could_not("the recording", error))?;
         let recorded = self.recordings.recorded(&ended).await?;
         let text = match form {
-            Form::Replay => Recordings::session(&ended, &recorded).to_yaml(),
-            Form::Har => har::document(env!("CARGO_PKG_VERSION"), None, &recorded).to_string(),
+            RecordingFormat::Replay => Recordings::session(&ended, &recorded).to_yaml(),
+            RecordingFormat::Har => {
+                har::document(env!("CARGO_PKG_VERSION"), None, &recorded).to_string()
+            }
         };
         Ok((text, ended))
     }

@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use squall_control_api::store::Place;
 use squall_proxy::config::RouteEntry;
 
-use crate::args::Daemon as Flags;
+use crate::args::DaemonArgs;
 use crate::config::{Config, ConfigErrors, DEFAULT_FILE, StoreConfig};
 use crate::failure::Failure;
-use crate::profile_file;
+use crate::text;
 
 /// The sources of a configuration, to be read at start and on every reload.
 #[derive(Debug, Clone)]
 pub(crate) struct Setup {
     home: PathBuf,
     file: Option<PathBuf>,
-    flags: Flags,
+    flags: DaemonArgs,
     /// Where the store is, whatever the file says.
     store: Option<Place>,
     lives: Lives,
@@ -44,7 +44,7 @@ pub(crate) enum Ports {
 
 impl Setup {
     /// For `serve`: listens where file and flags say.
-    pub(crate) fn new(flags: Flags) -> Result<Self, Failure> {
+    pub(crate) fn new(flags: DaemonArgs) -> Result<Self, Failure> {
         let default = || Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.is_file());
         let file = flags.config.clone().or_else(default);
         Ok(Self {
@@ -72,7 +72,7 @@ impl Setup {
     }
 
     /// For `run`: listens on free ports, and leaves nothing in a store.
-    pub(crate) fn private(flags: Flags) -> Result<Self, Failure> {
+    pub(crate) fn private(flags: DaemonArgs) -> Result<Self, Failure> {
         Ok(Self {
             lives: Lives::ForProgram,
             ..Self::new(flags)?
@@ -80,7 +80,7 @@ impl Setup {
     }
 
     /// For the commands that try agents: over the file's store, with no chaos but what a run brings.
-    pub(crate) fn for_one_command(flags: Flags, ports: Ports) -> Result<Self, Failure> {
+    pub(crate) fn for_one_command(flags: DaemonArgs, ports: Ports) -> Result<Self, Failure> {
         Ok(Self {
             lives: Lives::ForCommand(ports),
             ..Self::new(flags)?
@@ -124,7 +124,7 @@ impl Setup {
         if let Some(profile) = &flags.profile {
             config.chaos.profile = Some(profile.clone());
             config.chaos_place = Some("--profile".to_owned());
-            config.profile_file = profile_file::named(profile).map(Path::to_owned);
+            config.profile_file = text::as_file(profile).map(Path::to_owned);
         }
         config.chaos.seed = flags.seed.or(config.chaos.seed);
         config.proxy.workers = flags.workers.map_or(config.proxy.workers, usize::from);
@@ -149,7 +149,7 @@ fn on_free_ports(config: &mut Config) {
 mod tests {
     use super::*;
 
-    fn setup(text: &str, flags: Flags, lives: Lives) -> (tempfile::TempDir, Setup) {
+    fn setup(text: &str, flags: DaemonArgs, lives: Lives) -> (tempfile::TempDir, Setup) {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("squall.yaml");
         std::fs::write(&file, text).unwrap();
@@ -166,9 +166,9 @@ mod tests {
     #[test]
     fn flags_beat_the_file_and_the_file_beats_the_default() {
         let text = "proxy: { listen: 127.0.0.1:1111 }\nchaos: { profile: brownout, seed: 7 }\n";
-        let flags = Flags {
+        let flags = DaemonArgs {
             seed: Some(8),
-            ..Flags::default()
+            ..DaemonArgs::default()
         };
         let (_directory, setup) = setup(text, flags, Lives::Long);
         let config = setup.read().unwrap();
@@ -182,7 +182,7 @@ mod tests {
     fn a_private_daemon_takes_free_ports_of_loopback() {
         let (_directory, setup) = setup(
             "proxy: { listen: 0.0.0.0:1111 }\nroutes: [{ name: own, listen: 127.0.0.1:1112, upstream: http://a.example }]\n",
-            Flags::default(),
+            DaemonArgs::default(),
             Lives::ForProgram,
         );
         let config = setup.read().unwrap();
@@ -198,7 +198,7 @@ mod tests {
         let text = "proxy: { listen: 127.0.0.1:1111 }\nchaos: { profile: brownout }\n";
         for (ports, port) in [(Ports::Written, 1111), (Ports::Free, 0)] {
             let lives = Lives::ForCommand(ports);
-            let (_directory, setup) = setup(text, Flags::default(), lives);
+            let (_directory, setup) = setup(text, DaemonArgs::default(), lives);
             let config = setup.read().unwrap();
             assert_eq!(config.proxy.listen.port(), port);
             assert_eq!(
@@ -212,9 +212,9 @@ mod tests {
 
     #[test]
     fn a_flag_cannot_expose_what_the_file_could_not() {
-        let flags = Flags {
+        let flags = DaemonArgs {
             proxy: Some(([0, 0, 0, 0], 1).into()),
-            ..Flags::default()
+            ..DaemonArgs::default()
         };
         let (_directory, setup) = setup("", flags, Lives::Long);
         let complaint = setup.read().unwrap_err().to_string();

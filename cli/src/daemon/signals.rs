@@ -1,21 +1,21 @@
-//! Signals a daemon answers to.
+//! The signals of a daemon.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
 
-/// What a daemon is told from outside.
+/// A signal that the daemon handles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
-    /// SIGTERM: end in good order.
+pub(crate) enum Interruption {
+    /// SIGTERM: stop gracefully.
     Terminate,
-    /// SIGINT: somebody pressed Ctrl-C; end in good order.
+    /// SIGINT, Ctrl-C: stop gracefully.
     Interrupt,
-    /// SIGHUP: read the configuration again.
+    /// SIGHUP: reload the configuration.
     Reload,
 }
 
-/// The signals, from when this was made.
+/// Listens to the signals from its creation on.
 #[derive(Debug)]
 pub(crate) struct Signals {
     terminate: Signal,
@@ -24,7 +24,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Begins to listen; until then they end the process.
+    /// Starts to listen; before that, the signals end the process.
     pub(crate) fn listen() -> Result<Self, Failure> {
         let listen = |kind| signal(kind).map_err(|error| Failure::could_not("signals", error));
         Ok(Self {
@@ -34,20 +34,20 @@ impl Signals {
         })
     }
 
-    /// The next one that ends the daemon.
-    pub(crate) async fn stop(&mut self) -> Told {
+    /// The next signal that stops the daemon.
+    pub(crate) async fn stop(&mut self) -> Interruption {
         tokio::select! {
-            _ = self.terminate.recv() => Told::Terminate,
-            _ = self.interrupt.recv() => Told::Interrupt,
+            _ = self.terminate.recv() => Interruption::Terminate,
+            _ = self.interrupt.recv() => Interruption::Interrupt,
         }
     }
 
-    /// The next one.
-    pub(crate) async fn next(&mut self) -> Told {
+    /// The next signal.
+    pub(crate) async fn next(&mut self) -> Interruption {
         tokio::select! {
-            _ = self.terminate.recv() => Told::Terminate,
-            _ = self.interrupt.recv() => Told::Interrupt,
-            _ = self.hangup.recv() => Told::Reload,
+            _ = self.terminate.recv() => Interruption::Terminate,
+            _ = self.interrupt.recv() => Interruption::Interrupt,
+            _ = self.hangup.recv() => Interruption::Reload,
         }
     }
 }

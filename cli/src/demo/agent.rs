@@ -14,7 +14,7 @@ use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::{BOOKING, MODEL, SEARCH};
-use crate::args::DemoAgent;
+use crate::args::DemoAgentArgs;
 use crate::client::{client_builder, innermost};
 use crate::failure::Failure;
 use crate::render::output;
@@ -32,16 +32,17 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const TURNS: usize = 6;
 
 /// Runs the agent: its answer goes to stdout, what kept it from one to stderr.
-pub(crate) async fn run(arguments: DemoAgent) -> Result<(), Failure> {
+pub(crate) async fn run(arguments: DemoAgentArgs) -> Result<(), Failure> {
     let http = client_builder()
         .connect_timeout(PATIENCE)
         .read_timeout(PATIENCE)
         .build()
         .map_err(|error| Failure::could_not("the HTTP client", error))?;
-    let task = match arguments.task.as_str() {
-        "-" => std::io::read_to_string(std::io::stdin())
+    let task = match arguments.task.as_deref() {
+        None => super::TASK.to_owned(),
+        Some("-") => std::io::read_to_string(std::io::stdin())
             .map_err(|error| Failure::could_not("the task on stdin", error))?,
-        task => task.to_owned(),
+        Some(task) => task.to_owned(),
     };
     let answer = Agent { http }
         .work(&task)

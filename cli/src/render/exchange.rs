@@ -37,10 +37,10 @@ pub(crate) fn line(exchange: &ExchangeRecord, paint: Paint) -> String {
         let _ = write!(line, " {}", paint.notable(format!("⚡{}", rule.mode)));
     }
     for canary in &exchange.canaries {
-        let said = came_or_went(canary);
+        let event = canary_event(canary);
         let _ = match canary.event {
-            CanaryEvent::Egress => write!(line, " {}", paint.bad(said)),
-            CanaryEvent::Planted => write!(line, " {}", paint.notable(said)),
+            CanaryEvent::Egress => write!(line, " {}", paint.bad(event)),
+            CanaryEvent::Planted => write!(line, " {}", paint.notable(event)),
         };
     }
     if let Some(error) = &exchange.error {
@@ -49,7 +49,7 @@ pub(crate) fn line(exchange: &ExchangeRecord, paint: Paint) -> String {
     line
 }
 
-/// The payload that carried a canary, to be said behind it; nothing for the only one of a rule.
+/// The payload of a canary; empty if the rule has only one.
 pub(crate) fn payload(canary: &CanaryRecord) -> String {
     match (&canary.payload, &canary.category) {
         (Some(id), Some(category)) => format!(", payload {id} ({category})"),
@@ -59,7 +59,7 @@ pub(crate) fn payload(canary: &CanaryRecord) -> String {
 }
 
 /// A canary, and whether it was planted or left.
-pub(crate) fn came_or_went(canary: &CanaryRecord) -> String {
+pub(crate) fn canary_event(canary: &CanaryRecord) -> String {
     let name = &canary.canary;
     match (canary.event, canary.place) {
         (CanaryEvent::Planted, _) => format!("{name} planted"),
@@ -76,7 +76,7 @@ pub(crate) fn applied(exchange: &ExchangeRecord) -> impl Iterator<Item = &RuleRe
         .filter(|rule| rule.outcome == RuleOutcome::Applied)
 }
 
-/// How it ended for the agent: a status, or what came instead of one.
+/// What the agent got: a status, or the outcome.
 pub(crate) fn ending(exchange: &ExchangeRecord, paint: Paint) -> String {
     match (exchange.status, exchange.outcome) {
         (_, Outcome::Open) => paint.faint("open"),
@@ -87,14 +87,14 @@ pub(crate) fn ending(exchange: &ExchangeRecord, paint: Paint) -> String {
     }
 }
 
-/// An outcome in words, for exchanges whose status does not say it.
+/// An outcome in words.
 fn words(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Open => "open",
         Outcome::Ok => "ok",
-        Outcome::Injected => "no answer",
+        Outcome::Injected => "no response",
         Outcome::UpstreamError => "upstream failed",
-        Outcome::ClientGone => "agent went away",
+        Outcome::ClientGone => "agent disconnected",
         Outcome::ClientRejectedCa => "agent rejected the CA",
         Outcome::Denied => "denied",
     }

@@ -1,7 +1,7 @@
-//! The one way to the terminal, when whoever reads may have gone.
+//! All output to stdout and stderr, the log included.
 //!
-//! All that commands and the log say passes here: of texts from outside nothing is left that a terminal obeys.
-//! Only Squall's own colours are, and what draws the progress bar over.
+//! Control characters from outside are made visible, so that they cannot control the terminal. Only Squall's own colours
+//! and the progress bar do.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
@@ -11,19 +11,19 @@ use squall_harness::report::{escaped, shown};
 use super::paint;
 use crate::failure::Failure;
 
-/// Columns of the terminal that stdout is; 80 where it is none.
+/// Columns of the terminal; 80 where stdout is not a terminal.
 pub(crate) fn width() -> usize {
     let size = rustix::termios::tcgetwinsize(io::stdout());
     let columns = size.map_or(0, |size| usize::from(size.ws_col));
     if columns > 0 { columns } else { 80 }
 }
 
-/// Writes text for people to stdout, at once.
+/// Writes text to stdout.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     written(&seen(text))
 }
 
-/// Writes a line to stdout; what it is made of cannot end it.
+/// Writes one line to stdout; line breaks in it become spaces.
 pub(crate) fn line(text: &str) -> Result<(), Failure> {
     written(&format!("{}\n", on_a_line(text)))
 }
@@ -35,17 +35,17 @@ pub(crate) fn json(document: &impl serde::Serialize) -> Result<(), Failure> {
     json_line(&text)
 }
 
-/// Writes what was done: a JSON document where that is wanted, else a line.
+/// Writes a JSON document with `--json`, else a line.
 pub(crate) fn done(as_json: bool, document: &Value, text: &str) -> Result<(), Failure> {
     if as_json { json(document) } else { line(text) }
 }
 
-/// Writes JSON to stdout as it was written elsewhere, and ends the line.
+/// Writes JSON text to stdout as a line.
 pub(crate) fn json_line(text: &str) -> Result<(), Failure> {
     written(&format!("{}\n", escaped(text)))
 }
 
-/// Writes what another program is to read to stdout: byte by byte, but on a terminal.
+/// Writes output for other programs to stdout, unchanged unless stdout is a terminal.
 pub(crate) fn document(text: &str) -> Result<(), Failure> {
     if io::stdout().is_terminal() {
         print(text)
@@ -54,13 +54,16 @@ pub(crate) fn document(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Writes lines for people to stderr.
-#[expect(clippy::print_stderr, reason = "this is the one way there")]
+/// Writes text to stderr.
+#[expect(
+    clippy::print_stderr,
+    reason = "all output to stderr goes through here"
+)]
 pub(crate) fn tell(text: &str) {
     eprintln!("{}", seen(text));
 }
 
-/// Writes what was found wrong or odd to stderr.
+/// Writes errors and warnings to stderr.
 pub(crate) fn tell_findings(errors: &[String], warnings: &[String]) {
     let paint = paint::Paint::stderr();
     for error in errors {
@@ -71,16 +74,13 @@ pub(crate) fn tell_findings(errors: &[String], warnings: &[String]) {
     }
 }
 
-/// Writes a line to stderr; what it is made of cannot end it.
-#[expect(clippy::print_stderr, reason = "this is the one way there")]
+/// Writes one line to stderr; line breaks in it become spaces.
+#[expect(
+    clippy::print_stderr,
+    reason = "all output to stderr goes through here"
+)]
 pub(crate) fn tell_line(text: &str) {
     eprintln!("{}", on_a_line(text));
-}
-
-/// Draws over the line that the cursor stands on, on a terminal's stderr, and stays there.
-#[expect(clippy::print_stderr, reason = "this is the one way there")]
-pub(crate) fn draw_over(text: &str) {
-    eprint!("\r\x1b[K{}", on_a_line(text));
 }
 
 fn written(text: &str) -> Result<(), Failure> {
@@ -90,13 +90,13 @@ fn written(text: &str) -> Result<(), Failure> {
         .and_then(|()| stdout.flush())
     {
         Ok(()) => Ok(()),
-        // `squall tail | head`: the reader has seen enough.
+        // As in `squall tail | head`.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Failure::ReaderGone),
         Err(error) => Err(Failure::could_not("stdout", error)),
     }
 }
 
-/// Text with nothing in it that is obeyed but line breaks, tabs and our colours.
+/// Text without control characters, except line breaks, tabs and our colours.
 fn seen(text: &str) -> String {
     let mut seen = String::with_capacity(text.len());
     let mut rest = text;
@@ -114,17 +114,17 @@ fn seen(text: &str) -> String {
     seen
 }
 
-/// The same, without line breaks and tabs.
+/// The same, with line breaks and tabs as spaces.
 pub(super) fn on_a_line(text: &str) -> String {
     seen(text).replace(['\n', '\t'], " ")
 }
 
-/// Stderr for the log: a record is a line, whatever it is made of.
+/// Stderr for the log: each record is one line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Log {
-    /// For people.
+    /// Lines of text.
     Text,
-    /// A document in each line.
+    /// One JSON object a line.
     Json,
 }
 
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_our_colours_are_obeyed() {
+    fn only_our_colours_reach_the_terminal() {
         for (text, expected) in [
             ("\x1b[32mgood\x1b[0m\n\tnext", "\x1b[32mgood\x1b[0m\n\tnext"),
             ("\x1b]0;title\x07", "␛]0;title␇"),

@@ -1,86 +1,86 @@
-//! How far a run is, on stderr: a bar on a terminal, plain lines elsewhere.
+//! Progress of a run on stderr: a bar on a terminal, plain lines elsewhere.
 
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
 use squall_harness::run::{CellState, RunState};
 
 use super::output;
 use super::paint::Paint;
-use crate::client::Event;
 
-/// Characters of the bar.
-const WIDTH: u64 = 24;
-
-/// Plain lines that tell of invocations, at most.
+/// Most plain lines about invocations.
 const LINES: u64 = 10;
 
-/// What is known of a run that is under way.
+/// The progress of one run.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    on_terminal: bool,
+    /// Hidden where stderr is not a terminal.
+    bar: ProgressBar,
     paint: Paint,
     state: Option<RunState>,
-    done: u64,
-    of: u64,
     passed: u64,
     failed: u64,
     other: u64,
-    /// How many tenths were told of.
-    told: u64,
+    /// How many tenths of the invocations have a line.
+    tenths: u64,
 }
 
 impl Progress {
-    /// Nothing yet.
-    pub(crate) fn new(on_terminal: bool, paint: Paint) -> Self {
+    /// Of a run that was requested.
+    pub(crate) fn new(paint: Paint) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
+        bar.set_style(style("{msg}"));
+        bar.set_message("requested");
         Self {
-            on_terminal,
+            bar,
             paint,
             state: None,
-            done: 0,
-            of: 0,
             passed: 0,
             failed: 0,
             other: 0,
-            told: 0,
+            tenths: 0,
         }
     }
 
-    /// Whether somebody must say yes before it goes on.
-    pub(crate) fn waits_for_a_yes(&self) -> bool {
+    /// Whether the run awaits approval.
+    pub(crate) fn awaits_approval(&self) -> bool {
         self.state == Some(RunState::AwaitingApproval)
     }
 
-    /// Tells of an event.
-    pub(crate) fn tell(&mut self, event: &Event) {
-        let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
-        let line = self.take(&event.name, &data);
-        if self.on_terminal {
-            if let Some(line) = line.filter(|_| event.name == "state") {
-                output::draw_over("");
-                output::tell_line(&line);
-            }
-            output::draw_over(&self.bar());
-        } else if let Some(line) = line {
-            output::tell_line(&line);
+    /// Shows an event of the run.
+    pub(crate) fn show(&mut self, name: &str, data: &str) {
+        let data: Value = serde_json::from_str(data).unwrap_or_default();
+        let line = self.read(name, &data);
+        if let Some(line) = line.filter(|_| self.bar.is_hidden() || name == "state") {
+            self.print(&line);
         }
+        if self.bar.length() == Some(0) {
+            let state = self.state.map_or("requested", RunState::as_str);
+            return self.bar.set_message(state.replace('_', " "));
+        }
+        let counts = [
+            (self.passed, self.paint.good("passed")),
+            (self.failed, self.paint.bad("failed")),
+            (self.other, self.paint.notable("without a verdict")),
+        ];
+        let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+        let counts: Vec<_> = counts
+            .map(|(count, word)| format!(", {count} {word}"))
+            .collect();
+        self.bar.set_message(counts.concat());
     }
 
-    /// Says something beside.
-    pub(crate) fn say(&self, line: &str) {
-        if self.on_terminal {
-            output::draw_over("");
-        }
-        output::tell_line(line);
+    /// Prints a line above the bar.
+    pub(crate) fn print(&self, line: &str) {
+        self.bar.suspend(|| output::tell_line(line));
     }
 
-    /// Leaves nothing of the bar.
+    /// Removes the bar.
     pub(crate) fn end(&self) {
-        if self.on_terminal {
-            output::draw_over("");
-        }
+        self.bar.finish_and_clear();
     }
 
-    /// Takes an event in; gives the line that tells of it where lines do.
-    fn take(&mut self, name: &str, data: &Value) -> Option<String> {
+    /// Reads an event; returns its line, if it has one.
+    fn read(&mut self, name: &str, data: &Value) -> Option<String> {
         let text = |member: &str| data[member].as_str().unwrap_or_default();
         let number = |member: &str| data[member].as_u64().unwrap_or_default();
         match name {
@@ -88,22 +88,26 @@ impl Progress {
                 self.state = RunState::parse(text("state"));
                 (self.state? == RunState::AwaitingApproval).then(|| {
                     let id = text("id");
-                    format!("waiting for a yes: `squall runs approve {id}`")
+                    format!("awaiting approval: `squall runs approve {id}`")
                 })
             }
             "progress" => {
-                (self.done, self.of) = (number("done"), number("of"));
-                let tenth = self.done * LINES / self.of.max(1);
-                let is_new = tenth > self.told;
-                self.told = tenth.max(self.told);
-                is_new.then(|| format!("invocation {} of {}", self.done, self.of))
+                let (done, of) = (number("done"), number("of"));
+                self.bar
+                    .set_style(style("{bar:24} invocation {pos} of {len}{msg}"));
+                self.bar.set_length(of);
+                self.bar.set_position(done);
+                let tenths = done * LINES / of.max(1);
+                let is_new = tenths > self.tenths;
+                self.tenths = tenths.max(self.tenths);
+                is_new.then(|| format!("invocation {done} of {of}"))
             }
-            "cell" => self.cell(data),
+            "cell" => self.read_cell(data),
             _ => None,
         }
     }
 
-    fn cell(&mut self, data: &Value) -> Option<String> {
+    fn read_cell(&mut self, data: &Value) -> Option<String> {
         let text = |member: &str| data[member].as_str().unwrap_or_default();
         let state: CellState = serde_json::from_value(data["state"].clone()).ok()?;
         let word = match state {
@@ -130,32 +134,11 @@ impl Progress {
             text("scenario")
         ))
     }
+}
 
-    /// The bar.
-    fn bar(&self) -> String {
-        let paint = self.paint;
-        if self.of == 0 {
-            let state = self.state.map_or("requested", RunState::as_str);
-            return paint.faint(state.replace('_', " "));
-        }
-        let full = (self.done * WIDTH / self.of).min(WIDTH);
-        let blocks = |count: u64, block: &str| (0..count).map(|_| block).collect::<String>();
-        let mut line = format!(
-            "{}{} invocation {} of {}",
-            blocks(full, "█"),
-            paint.faint(blocks(WIDTH - full, "░")),
-            self.done,
-            self.of,
-        );
-        let counts = [
-            (self.passed, paint.good("passed")),
-            (self.failed, paint.bad("failed")),
-            (self.other, paint.notable("without a verdict")),
-        ];
-        let counts = counts.into_iter().filter(|(count, _)| *count > 0);
-        line.extend(counts.map(|(count, word)| format!(", {count} {word}")));
-        line
-    }
+fn style(template: &str) -> ProgressStyle {
+    let style = ProgressStyle::with_template(template).expect("a valid template");
+    style.progress_chars("██░")
 }
 
 #[cfg(test)]
@@ -165,10 +148,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_under_way_is_told_in_few_lines_or_in_one() {
-        let mut progress = Progress::new(false, Paint::plain());
-        let mut lines = vec![progress.bar()];
-        let asked = |done: u64| ("progress", json!({ "done": done, "of": 40 }));
+    fn a_run_has_ten_lines_of_progress_and_one_for_each_failed_cell() {
+        let mut progress = Progress::new(Paint::plain());
+        let invocation = |done: u64| ("progress", json!({ "done": done, "of": 40 }));
         let cell = |state: &str| {
             (
                 "cell",
@@ -182,12 +164,11 @@ mod tests {
             ),
             ("state", json!({ "id": "0193", "state": "running" })),
         ];
-        events.extend((1..=40).map(asked));
+        events.extend((1..=40).map(invocation));
         events.extend(["passed", "failed", "not_exercised", "error"].map(cell));
-        for (name, data) in events {
-            lines.extend(progress.take(name, &data));
-        }
-        lines.push(progress.bar());
-        insta::assert_snapshot!(lines.join("\n"));
+        let lines = events
+            .iter()
+            .filter_map(|(name, data)| progress.read(name, data));
+        insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"));
     }
 }

@@ -1,4 +1,4 @@
-//! What went through the proxy during one `squall run`, in a dozen lines.
+//! The summary of one `squall run`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -39,11 +39,11 @@ pub(crate) struct Summary {
     destinations: BTreeMap<String, Destination>,
     rules: BTreeMap<RuleName, Fired>,
     rejected_ca: BTreeSet<String>,
-    /// What went wrong that no rule did, in the words of the journal.
+    /// Failures without a fault, as in the journal.
     failures: BTreeSet<String>,
-    /// What tells of canaries that left, in the order in which they did.
+    /// Lines about canaries that left, in order.
     left: Vec<String>,
-    /// A CONNECT failed that no rule failed: what would have come through it was not seen.
+    /// A CONNECT failed without a fault, so its requests were not seen.
     unreached: bool,
 }
 
@@ -150,7 +150,7 @@ impl Summary {
         self.exchanges == 0
     }
 
-    /// The lines for stderr. `chaos` says what was in force, `unseen` why nothing may have come through.
+    /// The lines for stderr. `chaos` is the active profile, `unseen` the likely reason for no traffic.
     pub(crate) fn render(&self, chaos: &str, unseen: &str, paint: Paint) -> String {
         let faults: u64 = self.rules.values().map(|fired| fired.applied).sum();
         let mut text = format!(
@@ -168,7 +168,7 @@ impl Summary {
         text.push_str(&self.table(paint));
         if self.injected_ms >= 1.0 {
             let delay = super::exchange::milliseconds(self.injected_ms);
-            let _ = writeln!(text, "  {delay} of waiting added by faults");
+            let _ = writeln!(text, "  {delay} of delay added by faults");
         }
         for left in self.left.iter().take(MOST_CANARIES) {
             let _ = writeln!(text, "  {} {left}", paint.bad("!"));
@@ -190,8 +190,8 @@ impl Summary {
         for url in &self.rejected_ca {
             let _ = writeln!(
                 text,
-                "  {} {url} was not reached: the program does not trust Squall's CA; give its TLS \
-                 library the file in SSL_CERT_FILE",
+                "  {} {url} was not reached: the program does not trust Squall's CA; configure its TLS \
+                 library with the file in SSL_CERT_FILE",
                 paint.bad("!"),
             );
         }
@@ -227,8 +227,8 @@ impl Summary {
         let mut text = String::new();
         for (name, fired) in &idle {
             let why = match (&fired.reason, fired.matched) {
-                (_, 0) if self.unreached => "no exchange matched it, and hosts above were not \
-                    reached: over https Squall dials before it sees a request"
+                (_, 0) if self.unreached => "no exchange matched it; hosts above were not \
+                    reached, and over https Squall dials before it sees a request"
                     .to_owned(),
                 (_, 0) => "no exchange matched it".to_owned(),
                 (Some(reason), count) => {
@@ -324,7 +324,7 @@ mod tests {
         for exchange in &exchanges {
             summary.add(exchange);
         }
-        let unseen = "nothing came through: the program made no request";
+        let unseen = "no traffic: the program sent no request";
         let nothing = Summary::new([]).render("no chaos", unseen, Paint::plain());
         let something = summary.render("profile p, seed 42", unseen, Paint::plain());
         insta::assert_snapshot!(format!("{something}\n{nothing}"));

@@ -147,8 +147,8 @@ pub enum NotIssued {
 pub enum NotGenuine {
     /// There is no seal, or more than one.
     #[error(
-        "this is no certificate of Squall: it carries {0} signed statements instead of one; \
-         write one with `squall certificate RUN --output FILE`"
+        "not a certificate of Squall: the file has {0} signed statements instead of one; \
+         `squall certificate RUN --output FILE` writes one"
     )]
     Seals(usize),
     /// The seal cannot be read.
@@ -158,11 +158,11 @@ pub enum NotGenuine {
     #[error("the certificate is of version {0}, and this Squall verifies version {VERSION}")]
     Version(u64),
     /// The signature is not that of the statement.
-    #[error("the signature does not fit the statement: one of them was changed")]
+    #[error("the signature does not match the statement: the file was changed")]
     Signature,
     /// The statement is genuine, what is shown around it is not.
     #[error(
-        "the file was changed: what it shows is not what was signed; the statement in it is genuine"
+        "the file was changed: it does not show what was signed; the signed statement itself is intact"
     )]
     Page,
 }

@@ -1,4 +1,4 @@
-//! What to do next when a run proves nothing.
+//! The next step after an inconclusive run.
 
 use crate::run::{CellRecord, CellState, RunKind, RunRecord, RunState};
 use crate::scores::NO_FAULT;
@@ -13,9 +13,9 @@ pub fn next_step(run: &RunRecord) -> Option<String> {
     let evidence = || run.cells.iter().flat_map(|cell| &cell.evidence);
     if evidence().all(|invocation| invocation.exchanges.is_empty()) {
         return Some(
-            "Next: let the agent's calls pass the proxy. Start it with the variables that `squall env` prints, or \
-             by `agent.start`; a client that heeds no proxy variable takes the proxy as its base URL. \
-             `squall verify -c SUITE` shows whether they arrive."
+            "Next: send the agent's calls through the proxy. Start the agent with the variables that `squall env` prints, or \
+             with `agent.start`; if its client ignores proxy variables, use the proxy as its base URL. \
+             `squall verify -c SUITE` checks that calls arrive."
                 .to_owned(),
         );
     }
@@ -30,14 +30,14 @@ pub fn next_step(run: &RunRecord) -> Option<String> {
     };
     if run.coverage.exercised == 0 && !idle().any(did_not_fire) {
         return Some(
-            "Next: let a rule meet the calls. The reason of a cell names the rule that came nearest, and what it missed \
-             by; a wider `match_url` or more prompts help."
+            "Next: make a rule match the agent's calls. The reason of each cell names the nearest rule and the condition that \
+             failed; a wider `match_url` or more prompts help."
                 .to_owned(),
         );
     }
     (idle().count() > 0).then(|| {
-        "Next: have the rules of every scenario fire. The report in JSON says of each cell what it lacked: a condition of a rule, \
-         a higher `probability`, more prompts."
+        "Next: check why the rules of some scenarios did not fire. The report in JSON has the reason of each cell: \
+         often a rule's condition, a low `probability`, or too few prompts."
             .to_owned()
     })
 }
@@ -53,9 +53,9 @@ mod tests {
         assert_eq!(next_step(&run), None, "it is {:?}", run.state);
         run.state = RunState::Inconclusive;
         let begin = |run: &RunRecord| next_step(run).map(|step| step[..24].to_owned());
-        assert_eq!(begin(&run).as_deref(), Some("Next: have the rules of "));
+        assert_eq!(begin(&run).as_deref(), Some("Next: check why the rule"));
         run.coverage.exercised = 0;
-        assert_eq!(begin(&run).as_deref(), Some("Next: let a rule meet th"));
+        assert_eq!(begin(&run).as_deref(), Some("Next: make a rule match "));
         let matched = "no planned fault was applied: rule `r` matched, and did not fire: its `limit` was used up";
         let idle = CellRecord {
             state: CellState::NotExercised,
@@ -63,13 +63,13 @@ mod tests {
             ..run.cells[0].clone()
         };
         run.cells.push(idle);
-        assert_eq!(begin(&run).as_deref(), Some("Next: have the rules of "));
+        assert_eq!(begin(&run).as_deref(), Some("Next: check why the rule"));
         for cell in &mut run.cells {
             for invocation in &mut cell.evidence {
                 invocation.exchanges.clear();
             }
         }
-        assert_eq!(begin(&run).as_deref(), Some("Next: let the agent's ca"));
+        assert_eq!(begin(&run).as_deref(), Some("Next: send the agent's c"));
         run.kind = RunKind::Replay;
         assert_eq!(next_step(&run), None);
     }

@@ -168,7 +168,7 @@ async fn verified(
     Ok(RunResult {
         passed: Some(holds),
         reason: (!holds)
-            .then(|| "a run cannot be made as things are; `checks` says why".to_owned()),
+            .then(|| "the suite is not ready for a run; `checks` lists what failed".to_owned()),
         checks,
         ..RunResult::default()
     })

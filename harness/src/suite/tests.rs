@@ -297,7 +297,9 @@ fn a_rule_that_another_one_shadows_is_told_with_both_lines() {
     let suite = format!("{AGENT}{PROMPTS}contract:\n  {}\n", within.trim_end());
     let told = |notes: Vec<SuiteError>| -> Vec<String> {
         let shadowed = notes.iter().map(ToString::to_string);
-        shadowed.filter(|note| note.contains("its way")).collect()
+        shadowed
+            .filter(|note| note.contains("has no effect"))
+            .collect()
     };
     let own = told(parsed(&suite).expect("valid").notes);
     assert!(

@@ -16,7 +16,7 @@ pub(super) fn shadowed<'a>(rule: &Rule, earlier: impl Iterator<Item = &'a Rule>)
             && covers(&other.matching, &rule.matching)
     })?;
     Some(format!(
-        "rule `{}` never has its way: rule `{}` {} always decides the answer first",
+        "rule `{}` has no effect: rule `{}` {} always decides the response first",
         rule.id,
         by.id,
         place(by, rule)

@@ -217,7 +217,7 @@ fn what_is_wrong_between_profiles_is_told() {
             "c.yaml:3:5: `extends` goes round in a circle: a → b → c → a",
             "a.yaml:1:10: `extends` goes round in a circle: b → c → a → b",
             "b.yaml:1:10: `extends` goes round in a circle: c → a → b → c",
-            "d.yaml:1:10: `extends` names an unknown profile `aa`",
+            "d.yaml:1:10: unknown profile `aa` in `extends`",
         ]
     );
     assert!(library.rule_set("a", &ToolNames::default()).is_err());

@@ -207,7 +207,7 @@ proptest! {
         }
         for (doubts, happened) in [
             (&["can never match", "can never fire"][..], &fired_ever),
-            (&["can never act", "never has its way"], &acted),
+            (&["can never act", "has no effect"], &acted),
         ] {
             for (doubt, id) in doubts.iter().flat_map(|doubt| happened.iter().map(move |id| (doubt, id))) {
                 let said = format!("rule `{id}` {doubt}");

@@ -173,7 +173,7 @@ fn what_a_run_lacks_is_told_with_the_line_to_change() {
     let fine = verified(&desk, &agent(&[]), "");
     assert_eq!(fine.code, Some(0), "{fine:#?}");
     assert!(
-        fine.out.contains("a run of suite.yaml can be made"),
+        fine.out.contains("suite.yaml is ready: all checks passed"),
         "{fine:#?}"
     );
     let reset = format!("{}\n  reset_command: [\"false\"]", agent(&[]));
@@ -228,6 +228,6 @@ fn what_a_run_lacks_is_told_with_the_line_to_change() {
         let failed = format!("failed   {check}");
         assert!(told.out.contains(&failed), "{what}: {told:#?}");
         assert!(told.out.contains(place), "{what}: {place}: {told:#?}");
-        assert!(told.out.contains("cannot be made"), "{what}: {told:#?}");
+        assert!(told.out.contains("is not ready: "), "{what}: {told:#?}");
     }
 }

@@ -100,16 +100,16 @@ fn why_nothing_came_through_is_told_by_how_the_program_ended() {
     let node = desk.directory.path().join("node");
     std::fs::write(&node, "#!/bin/sh\necho v20.11.1\nexit 1\n").unwrap();
     std::fs::set_permissions(&node, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let reads = "does not read HTTP_PROXY";
+    let reads = "it ignores HTTP_PROXY";
     for (program, said, not_said) in [
-        (&["true"][..], reads, "exit code"),
+        (&["true"][..], reads, "with code"),
         (
             &["true"],
-            "Node reads them from versions 22.21",
-            "exit code",
+            "Node reads them since versions 22.21",
+            "with code",
         ),
-        (&["sh", "-c", "exit 7"], "exit code 7 before", reads),
-        (&["./node", "x.js"], "exit code 1 before", reads),
+        (&["sh", "-c", "exit 7"], "exited with code 7 before", reads),
+        (&["./node", "x.js"], "exited with code 1 before", reads),
     ] {
         let told = desk.squall(&["run", "--"]).args(program).output();
         let told = Told::from(told.unwrap());
@@ -280,10 +280,7 @@ fn a_daemon_that_has_the_ports_already_carries_out_the_run() {
     };
     let used = contract(&own);
     assert_eq!(used.code, Some(0), "{used:#?}");
-    let said = format!(
-        "the daemon at http://{} runs already and is used",
-        own.api.address
-    );
+    let said = format!("using the running daemon at http://{}", own.api.address);
     assert!(used.err.contains(&said), "{used:#?}");
     assert!(
         used.err.contains(&format!("proxy on http://{}", own.proxy)),

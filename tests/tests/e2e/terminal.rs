@@ -19,11 +19,11 @@ fn progress_is_a_bar_on_a_terminal_and_nothing_of_it_stays() {
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}");
-    assert!(said.contains("\r\x1b[K"), "a bar is drawn over: {said:?}");
+    assert!(said.contains("\r\x1b[2K"), "a bar is drawn over: {said:?}");
     assert!(said.contains(" invocation 1 of 2"), "{said:?}");
     // What stays once the bar was drawn over.
     let shown: Vec<_> = (said.lines())
-        .map(|line| line.rsplit("\r\x1b[K").next().unwrap_or_default())
+        .map(|line| line.rsplit("\x1b[2K").next().unwrap_or_default())
         .collect();
     assert!(!shown.join("\n").contains('█'), "{shown:#?}");
     let closing = shown.last().unwrap();

@@ -1,4 +1,4 @@
-//! What looking at a suite's parts before a run has found, for people.
+//! The checks of `squall verify`.
 
 use squall_harness::run::{CheckRecord, CheckState};
 
@@ -12,7 +12,7 @@ const WIDTH: usize = 90;
 /// Most characters of what was found.
 const FOUND: usize = 600;
 
-/// What was found, and what to change where it is not well; `place` tells where a pointer into the suite leads.
+/// A check, and what to change if it did not pass; `place` resolves a pointer into the suite.
 pub(super) fn render(
     check: &CheckRecord,
     place: impl Fn(&str) -> String,
@@ -20,7 +20,7 @@ pub(super) fn render(
 ) -> Vec<String> {
     let state = match check.state {
         CheckState::Passed => paint.good("ok     "),
-        CheckState::Warned => paint.notable("odd    "),
+        CheckState::Warned => paint.notable("warning"),
         CheckState::Failed => paint.bad("failed "),
         CheckState::Skipped => paint.faint("skipped"),
     };

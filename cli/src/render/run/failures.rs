@@ -1,4 +1,4 @@
-//! What went wrong in a run, the worst first.
+//! The failures of a run, the worst first.
 
 use squall_harness::report::exercised;
 use squall_harness::run::{CellRecord, CellState, EvidenceRecord, RunRecord};
@@ -16,8 +16,8 @@ const WIDTH: usize = 96;
 /// Most characters of a prompt or an answer.
 const SAID: usize = 300;
 
-/// Failed cells, those that fail without chaos too, those that could not be judged, those of invariants that were
-/// exercised nowhere.
+/// Failed cells, cells that also fail without chaos, cells that could not be judged, and cells of invariants that were
+/// exercised in no scenario.
 pub(super) fn render(run: &RunRecord, paint: Paint) -> Vec<String> {
     let cells = &run.cells;
     let of = |wanted: fn(&CellRecord) -> bool| {
@@ -35,7 +35,7 @@ pub(super) fn render(run: &RunRecord, paint: Paint) -> Vec<String> {
             let more = found.len().saturating_sub(TOLD);
             let rest = match more {
                 0 => String::new(),
-                more => format!("; the worst, {more} more in the report"),
+                more => format!("; the worst {TOLD}, {more} more in the report"),
             };
             let cells = if found.len() == 1 { "cell" } else { "cells" };
             let heading = format!("{} {cells} {what}{rest}:", found.len());
@@ -47,14 +47,14 @@ pub(super) fn render(run: &RunRecord, paint: Paint) -> Vec<String> {
     let failed = of(|cell| cell.state == CellState::Failed && !cell.baseline_failed);
     part("failed", &failed, at_length);
     let without_chaos = of(|cell| cell.state == CellState::Failed && cell.baseline_failed);
-    part("failed without chaos too (✗*)", &without_chaos, at_length);
+    part("also failed without chaos (✗*)", &without_chaos, at_length);
     let unjudged = of(|cell| cell.state == CellState::Error);
     part("could not be judged", &unjudged, briefly);
     let mut unproved = of(|cell| cell.state == CellState::NotExercised);
     let exercised = exercised(run);
     unproved.retain(|cell| !exercised.contains(cell.invariant.as_str()));
     part(
-        "of invariants that were exercised nowhere",
+        "not exercised, of invariants that were exercised in no scenario",
         &unproved,
         briefly,
     );

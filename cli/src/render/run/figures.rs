@@ -1,4 +1,4 @@
-//! A run in figures: scores with the coverage beside them, recoveries, repeats, what changed.
+//! The figures of a run: scores, coverage, recoveries, repeats, and the comparison with a baseline.
 
 use squall_harness::run::{
     CellChange, CellState, ComparisonRecord, RecoveryRecord, RunRecord, StabilityRecord,
@@ -41,12 +41,12 @@ fn result(run: &RunRecord, paint: Paint) -> String {
         Some(_) => format!("score {} of 100", paint.strong(score(run.score))),
         None => "no score".to_owned(),
     };
-    let bar = run
+    let minimum = run
         .min_score
-        .map(|bar| format!(" ({} wanted)", score(Some(bar))));
+        .map(|minimum| format!(" (minimum {})", score(Some(minimum))));
     format!(
-        "{told}{}: {} of {} cells under chaos met a fault; rules were applied {} times in {} invocations",
-        bar.unwrap_or_default(),
+        "{told}{}: {} of {} chaos cells exercised, {} faults applied in {} invocations",
+        minimum.unwrap_or_default(),
         coverage.exercised,
         coverage.chaos_cells,
         coverage.rules_applied,
@@ -103,7 +103,7 @@ fn compared(comparison: &ComparisonRecord, now: Option<f64>, paint: Paint) -> Ve
         None => "no score".to_owned(),
     };
     let head = format!(
-        "against run {}: {before} then, {} fail that did not, {} pass that failed, {} changed otherwise",
+        "compared with run {} (score {before}): {} newly failing, {} fixed, {} other changes",
         clean(&comparison.baseline, 40),
         comparison.newly_failing.len(),
         comparison.fixed.len(),
@@ -122,7 +122,7 @@ fn compared(comparison: &ComparisonRecord, now: Option<f64>, paint: Paint) -> Ve
 
 fn changed(change: &CellChange) -> String {
     let word = |state: Option<CellState>| match state {
-        None => "was not there",
+        None => "did not exist",
         Some(CellState::Passed) => "passed",
         Some(CellState::Failed) => "failed",
         Some(CellState::NotExercised) => "was not exercised",

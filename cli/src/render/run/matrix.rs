@@ -1,4 +1,4 @@
-//! The matrix: what is demanded, under which chaos, and what became of it.
+//! The matrix: invariants × scenarios.
 
 use squall_harness::run::{CellRecord, CellState};
 
@@ -13,7 +13,7 @@ const NAME: usize = 28;
 const MARKS: [(&str, &str); 6] = [
     ("✓", "passed"),
     ("✗", "failed"),
-    ("✗*", "fails without chaos too"),
+    ("✗*", "also fails without chaos"),
     ("?", "not judged"),
     ("·", "not exercised"),
     ("–", "not applicable"),

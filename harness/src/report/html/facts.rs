@@ -173,7 +173,7 @@ pub(super) fn origin(report: &Report) -> Markup {
         ("Run", run.id.as_str()),
         ("Agent", run.agent.as_deref().unwrap_or("not named")),
         ("Seed", &seed),
-        ("Asked for", &run.created_at),
+        ("Requested", &run.created_at),
         ("Began", run.started_at.as_deref().unwrap_or("–")),
         ("Over", run.finished_at.as_deref().unwrap_or("–")),
     ];

@@ -1,10 +1,10 @@
-//! Why the control API refused: RFC 9457 problem details.
+//! Problem details of RFC 9457: error responses of the control API.
 
 use std::fmt;
 
 use serde::Deserialize;
 
-/// An answer that is not a success.
+/// An error response.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Problem {
     /// HTTP status.
@@ -31,7 +31,7 @@ struct Detail {
 }
 
 impl Problem {
-    /// Reads a problem; a body that is none is shown as it is, shortened.
+    /// Parses a problem; any other body becomes its detail, cut to 300 characters.
     pub(crate) fn read(status: reqwest::StatusCode, body: &[u8]) -> Self {
         let mut problem = serde_json::from_slice(body).unwrap_or_else(|_| Self {
             status: 0,
@@ -48,8 +48,7 @@ impl Problem {
         problem
     }
 
-    /// What is wrong, a line each, with `place` of the pointers that it knows; nothing of problems without
-    /// one.
+    /// The errors, one a line, each with its place in the user's file; `None` if `place` does not know a pointer.
     pub(crate) fn placed(&self, place: impl Fn(&str) -> Option<String>) -> Option<String> {
         let line = |error: &Detail| Some(format!("{}: {}", place(&error.pointer)?, error.detail));
         let lines: Option<Vec<_>> = self.errors.iter().map(line).collect();
@@ -58,7 +57,7 @@ impl Problem {
             .map(|lines| lines.join("\n"))
     }
 
-    /// Whether it is Squall's proxy that answers, which has no such path, instead of the control API.
+    /// Whether the response comes from Squall's proxy instead of its control API.
     pub(crate) fn is_the_proxys(&self) -> bool {
         ["no-route", "credentials-required"]
             .iter()
@@ -75,7 +74,7 @@ impl fmt::Display for Problem {
         };
         write!(f, "{what} ({})", self.status)?;
         if self.status == 401 {
-            f.write_str("; give a token with `--token` or SQUALL_TOKEN")?;
+            f.write_str("; pass a token with `--token` or SQUALL_TOKEN")?;
         }
         for error in self.errors.iter().filter(|error| error.detail != *what) {
             write!(f, "\n  ")?;
@@ -95,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_says_what_is_wrong_and_where() {
+    fn a_problem_is_shown_with_its_errors_and_their_pointers() {
         for (status, body, shown) in [
             (
                 404,
@@ -110,7 +109,7 @@ mod tests {
             (
                 401,
                 "",
-                "Unauthorized (401); give a token with `--token` or SQUALL_TOKEN",
+                "Unauthorized (401); pass a token with `--token` or SQUALL_TOKEN",
             ),
             (502, "bad gateway\n", "bad gateway (502)"),
         ] {

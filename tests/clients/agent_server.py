@@ -2,8 +2,8 @@
 
     agent_server.py PROXY TOOL CARRIES
 
-PROXY is host:port of the proxy, or `none` for an agent that ignores it; TOOL is a URL; CARRIES names what is passed
-on of what it is asked with: `baggage`, `traceparent`, or `none`. Prints its own port on the first line.
+PROXY is host:port of the proxy; TOOL is a URL; CARRIES names what is passed on of what it is asked with: `baggage`,
+`traceparent`, or `none`. Prints its own port on the first line.
 """
 
 import http.client
@@ -19,7 +19,7 @@ def ask_tool(headers, prompt):
     """The status of the tool's answer; 0 when there was none."""
     place = urllib.parse.urlsplit(tool)
     target = f"{tool}?q={urllib.parse.quote(prompt)}"
-    connection = http.client.HTTPConnection(place.netloc if proxy == "none" else proxy, timeout=20)
+    connection = http.client.HTTPConnection(proxy, timeout=20)
     try:
         connection.request("GET", target, headers={"Host": place.netloc, **headers})
         return connection.getresponse().status

@@ -1,10 +1,10 @@
-"""An agent with an HTTP endpoint that goes on calling for askings that are over.
+"""An agent with an HTTP endpoint that goes on calling for invocations that are over.
 
     late_server.py PROXY TOOL CARRIES
 
 PROXY is host:port of the proxy, TOOL a URL, CARRIES what is passed on of what it is asked with: `baggage`,
 `traceparent`, or both with a comma between them. Asked a prompt again, it first calls the tool with what it was asked
-with the first time, and only then for this asking. Prints its own port on the first line.
+with the first time, and only then for this invocation. Prints its own port on the first line.
 """
 
 import http.client

@@ -2,7 +2,8 @@
 
 `--era` is `legacy` (handshake, 2025-11-25), `2026-07-28`, `auto` (asks, then falls back) or `sse`
 (2024-11-05). With `--list` the tools are listed; then those of `--tool`, a list of names or `-`, are called
-one after the other, each for another city, with `--wait` seconds for each.
+one after the other, each for another city, with `--wait` seconds for each. With `--scopes`, a list, there is a
+session in each scope: its name stands for SCOPE in the URL, and the line printed has a member per scope.
 """
 
 import ssl
@@ -18,7 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 import told
 
 warnings.simplefilter("ignore")
-flags = told.arguments(era="legacy", tool="get_weather", city="Oslo", wait=20.0, list=False, progress=False)
+flags = told.arguments(era="legacy", tool="get_weather", city="Oslo", wait=20.0, list=False, progress=False, scopes="")
 
 
 def http(headers=None, timeout=None, auth=None):
@@ -31,12 +32,12 @@ def http(headers=None, timeout=None, auth=None):
 
 
 @asynccontextmanager
-async def transport():
+async def transport(url):
     if flags.era == "sse":
-        async with sse_client(flags.url, httpx_client_factory=http) as streams:
+        async with sse_client(url, httpx_client_factory=http) as streams:
             yield streams
     else:
-        async with http() as client, streamable_http_client(flags.url, http_client=client) as streams:
+        async with http() as client, streamable_http_client(url, http_client=client) as streams:
             yield streams
 
 
@@ -82,9 +83,9 @@ async def tools(client):
     return [[tool.name, tool.description, list(tool.input_schema.get("properties", {}))] for tool in listed]
 
 
-async def talk(heard):
+async def talk(url, heard):
     mode = "legacy" if flags.era == "sse" else flags.era
-    async with Client(transport(), mode=mode) as client:
+    async with Client(transport(url), mode=mode) as client:
         heard["version"] = client.protocol_version
         if flags.list:
             heard["tools"] = await tools(client)
@@ -93,14 +94,22 @@ async def talk(heard):
             heard["calls"] = [await call(client, number, name) for number, name in enumerate(names)]
 
 
-def ask():
+def session(url):
     heard = {}
     try:
-        anyio.run(talk, heard)
+        anyio.run(talk, url, heard)
     except BaseException as error:  # noqa: BLE001
         heard |= failure(error)
     first = heard.get("calls", [{}])[0]
-    told.say(**({"ok": True} | heard | ({"first": first} if first else {})))
+    return {"ok": True} | heard | ({"first": first} if first else {})
+
+
+def ask():
+    scopes = flags.scopes.split(",") if flags.scopes else []
+    if scopes:
+        told.say(**{scope: session(flags.url.replace("SCOPE", scope)) for scope in scopes})
+    else:
+        told.say(**session(flags.url))
 
 
 told.run(ask)

@@ -60,8 +60,23 @@ impl Api {
         );
     }
 
+    /// Asks for a run; its path.
+    pub fn ask_for_run(self, wish: &Value) -> String {
+        let answer = self.call("POST", "/v1/runs", Some(wish));
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        answer.header("location").expect("its path").to_owned()
+    }
+
+    /// The run at `path`, once it is over.
+    pub fn ended_run(self, path: &str) -> Value {
+        self.wait("the run's end", || {
+            let run = self.get(path);
+            run["finished_at"].is_string().then_some(run)
+        })
+    }
+
     /// Ends all chaos.
-    pub fn calm(self) {
+    pub fn end_chaos(self) {
         let response = self.call("DELETE", "/v1/chaos?all=true", None);
         assert!((200..300).contains(&response.status), "{}", response.text());
     }

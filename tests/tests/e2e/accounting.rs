@@ -41,7 +41,7 @@ fn passing(stage: &Stage, path: Path, ask: Ask) -> (usize, Seen) {
 
 /// That a budget of so many calls lets just so many pass, however short the pause between them.
 fn budget_is_exact(stage: &Stage, path: Path, ask: Ask) {
-    stage.daemon.api.calm();
+    stage.daemon.api.end_chaos();
     let before = stage.daemon.api.exchanges().len();
     assert_eq!(see(stage, path, ask).answer.status, 200);
     let used = tokens(&exchange(stage, before + 1));

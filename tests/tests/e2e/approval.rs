@@ -24,16 +24,7 @@ fn suite(endpoint: &str) -> Value {
 fn ask(daemon: &Daemon, endpoint: &str) -> String {
     let options = json!({ "concurrency": 1 });
     let wish = json!({ "kind": "contract", "suite": suite(endpoint), "options": options });
-    let answer = daemon.api.call("POST", "/v1/runs", Some(&wish));
-    assert_eq!(answer.status, 201, "{}", answer.text());
-    answer.header("location").unwrap().to_owned()
-}
-
-fn over(daemon: &Daemon, path: &str) -> Value {
-    daemon.api.wait("the run's end", || {
-        let run = daemon.api.get(path);
-        run["finished_at"].is_string().then_some(run)
-    })
+    daemon.api.ask_for_run(&wish)
 }
 
 #[test]
@@ -61,7 +52,7 @@ fn a_host_that_comes_on_the_list_is_out_of_reach_for_runs_that_are_under_way() {
         log["items"].get(0).map(drop)
     });
     agent.step();
-    let run = over(&daemon, &path);
+    let run = daemon.api.ended_run(&path);
     assert!(run.to_string().contains("was not approved for"), "{run:#}");
     assert_eq!(agent.requests().len(), 1);
 }
@@ -86,7 +77,7 @@ fn an_agent_that_knows_nothing_of_scopes_reaches_no_listed_host_for_the_run() {
         }
     });
     let path = ask(&daemon, &format!("http://{}/", agent.address));
-    let run = over(&daemon, &path);
+    let run = daemon.api.ended_run(&path);
     let answer = &run["cells"][0]["evidence"][0]["answer"];
     assert_eq!(answer, "status 403", "{run:#}");
     assert_eq!(listed.requests().len(), 0);

@@ -80,7 +80,7 @@ pub(crate) fn suite_of(agent: &Value, said: &str) -> Value {
                 { "id": "says-so", "type": "contains", "value": said, "when": "any_chaos_active",
                   "severity": "critical" },
             ],
-            "chaos_matrix": [{ "name": "calm" }, { "name": "outage", "tool_faults": outage }],
+            "chaos_matrix": [{ "name": "clean" }, { "name": "outage", "tool_faults": outage }],
         },
         "output": { "format": "terminal" },
     })

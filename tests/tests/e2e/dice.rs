@@ -111,7 +111,7 @@ fn two_rules_and_two_scopes_count_apart() {
 fn an_exchange_keeps_the_rules_it_began_with_and_the_next_sees_the_new_ones() {
     let stage = Stage::new();
     for path in Path::THROUGH {
-        stage.daemon.api.calm();
+        stage.daemon.api.end_chaos();
         let mut wire = stage.open(path);
         wire.request("GET", "/events", &[], b"");
         wire.receive_until("data: 1\n\n");

@@ -212,7 +212,7 @@ impl Row {
     }
 
     /// What is wrong with what the client told, if anything.
-    fn complaint(&self, told: &Value, calm: &Value) -> Option<&'static str> {
+    fn complaint(&self, told: &Value, clean: &Value) -> Option<&'static str> {
         let expected = self.told.as_object();
         let mut members = expected.into_iter().flatten();
         if members.any(|(name, value)| told[name.as_str()] != *value) {
@@ -222,10 +222,10 @@ impl Row {
         if !said.contains(self.said) {
             return Some("said otherwise");
         }
-        if self.changed.iter().any(|name| told[name] == calm[name]) {
+        if self.changed.iter().any(|name| told[name] == clean[name]) {
             return Some("the same as without the fault");
         }
-        if self.kept.iter().any(|name| told[name] != calm[name]) {
+        if self.kept.iter().any(|name| told[name] != clean[name]) {
             return Some("not the same as without the fault");
         }
         let seconds = |member: &str| told[member].as_f64().unwrap_or(0.0);
@@ -250,9 +250,9 @@ impl Row {
 
     /// Whether an answer without the fault would pass as one with it. How late it comes, the machine
     /// decides, too.
-    fn is_blind(&self, calm: &Value) -> bool {
+    fn is_blind(&self, clean: &Value) -> bool {
         let is_late = self.first > 0.0;
-        !is_late && !self.unnoticed && self.complaint(calm, calm).is_none()
+        !is_late && !self.unnoticed && self.complaint(clean, clean).is_none()
     }
 }
 
@@ -270,8 +270,8 @@ impl Ask {
     }
 
     /// The model that it asks without a fault.
-    fn calm(self) -> String {
-        format!("calm-{self:?}").to_lowercase()
+    fn clean_model(self) -> String {
+        format!("clean-{self:?}").to_lowercase()
     }
 }
 
@@ -289,20 +289,20 @@ impl Client {
         let stage = Stage::with(&json!({ "llm": [mistral] }), standard::serve);
         let rules: Vec<Value> = rows.iter().map(Row::rule).collect();
         stage.daemon.api.chaos(&json!({ "llm_faults": rules }));
-        let calm = Ask::ALL.map(|ask| ask.call(&ask.calm(), None));
-        let straight = self.told(&stage, Path::Direct, &calm);
+        let clean = Ask::ALL.map(|ask| ask.call(&ask.clean_model(), None));
+        let straight = self.told(&stage, Path::Direct, &clean);
         let calls = rows.iter().map(|row| {
             let timeout = (row.mode == "stream_stall").then_some(SHORT);
             let mut asked = row.ask.call(&row.model(), timeout);
             asked["patience"] = json!(row.patience);
             asked
         });
-        let calls: Vec<Value> = calm.into_iter().chain(calls).collect();
+        let calls: Vec<Value> = clean.into_iter().chain(calls).collect();
         let told = self.told(&stage, Path::Reverse, &calls);
 
         let entries = self.journal(&stage, &rows);
         for ask in Ask::ALL {
-            let model = ask.calm();
+            let model = ask.clean_model();
             let entry = entries.iter().find(|one| one["llm"]["model"] == model);
             self.notices_nothing(
                 ask,
@@ -314,13 +314,13 @@ impl Client {
         let mut complaints = Vec::new();
         for row in &rows {
             let model = json!(row.model());
-            let (with, calm) = (&told[row.model()], &told[row.ask.calm()]);
-            assert_eq!(calm["ok"], true, "{}: {calm}", self.name);
+            let (with, clean) = (&told[row.model()], &told[row.ask.clean_model()]);
+            assert_eq!(clean["ok"], true, "{}: {clean}", self.name);
             let of_it = entries.iter().filter(|one| one["llm"]["model"] == model);
             let of_it: Vec<&Value> = of_it.collect();
-            let complaint = row.complaint(with, calm).or_else(|| row.trouble(&of_it));
+            let complaint = row.complaint(with, clean).or_else(|| row.trouble(&of_it));
             let blind = row
-                .is_blind(calm)
+                .is_blind(clean)
                 .then_some("so it is without the fault, too");
             if let Some(complaint) = complaint.or(blind) {
                 let (mode, attempts) = (row.mode, of_it.len());
@@ -369,7 +369,7 @@ impl Client {
         assert_eq!(entry["llm"]["tool_calls"][0].as_str(), tool, "{entry}");
     }
 
-    /// The journal, when every attempt of the table and of the calm calls has ended.
+    /// The journal, when every attempt of the table and of the clean calls has ended.
     fn journal(&self, stage: &Stage, rows: &[Row]) -> Vec<Value> {
         let api = stage.daemon.api;
         api.wait(&format!("{} end", self.name), || {

@@ -105,9 +105,7 @@ impl Shop {
             "contract": { "name": agent, "invariants": invariants, "chaos_matrix": matrix },
         });
         let wish = json!({ "kind": "contract", "suite": suite, "options": { "seed": 7, "concurrency": 6 } });
-        let answer = self.daemon.api.call("POST", "/v1/runs", Some(&wish));
-        assert_eq!(answer.status, 201, "{agent}: {}", answer.text());
-        answer.header("location").unwrap().to_owned()
+        self.daemon.api.ask_for_run(&wish)
     }
 
     fn over(&self, path: &str) -> Value {

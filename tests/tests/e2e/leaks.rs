@@ -101,10 +101,7 @@ fn no_secret_of_a_run_is_kept_or_told() {
     let taken = api.call("POST", "/v1/runs", Some(&wish));
     assert_eq!(taken.status, 201, "{}", taken.text());
     let path = taken.header("location").unwrap().to_owned();
-    let run = api.wait("the run's end", || {
-        let run = api.get(&path);
-        run["finished_at"].is_string().then_some(run)
-    });
+    let run = api.ended_run(&path);
     // The agent was asked with the one, called with the other, and was judged by what it really said.
     assert_eq!(agent.requests()[0].header("x-agent-key"), Some(SENT));
     let called = stage.plain.requests();

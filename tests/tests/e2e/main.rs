@@ -5,6 +5,7 @@
     reason = "a panic here is a failed test, which says why"
 )]
 
+mod access;
 mod accounting;
 mod api;
 mod approval;
@@ -19,7 +20,6 @@ mod context;
 mod desk;
 mod dice;
 mod docs_page;
-mod doors;
 mod every_mode;
 mod first_event;
 mod framing;

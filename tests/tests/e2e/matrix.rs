@@ -124,7 +124,7 @@ pub(crate) fn check<const ROWS: usize>(family: &str, rows: [Row; ROWS], paths: &
     for (rule, ask, judge) in rows {
         let mode = rule["mode"].as_str().unwrap_or_default();
         for &path in paths {
-            api.calm();
+            api.end_chaos();
             let clean = see(&stage, path, ask);
             assert!(
                 judge(&clean).is_err(),

@@ -8,6 +8,7 @@ mod resumed;
 mod two_endpoints;
 
 use serde_json::{Value, json};
+use squall_tests::program::Way;
 use squall_tests::upstream::mcp::Server;
 use squall_tests::wire::Response;
 use squall_tests::{Path, Stage};
@@ -46,11 +47,29 @@ fn post(stage: &Stage, path: Path, target: &str, message: &Value) -> Response {
     wire.response()
 }
 
-/// The journal's entries of calls of a tool.
-fn calls_of(stage: &Stage, tool: &str) -> Vec<Value> {
-    let mut all = stage.daemon.api.exchanges();
-    all.retain(|exchange| exchange["tool"] == tool);
-    all
+/// What the client tells of a session under each of these, side by side in scopes of their own, by the
+/// scope's name.
+fn in_scopes(
+    stage: &Stage,
+    endpoint: &str,
+    arguments: &[&str],
+    chaos: &[Value],
+) -> Vec<(String, Value)> {
+    let scopes: Vec<_> = (0..chaos.len())
+        .map(|number| format!("case-{number}"))
+        .collect();
+    for (scope, chaos) in scopes.iter().zip(chaos) {
+        stage.daemon.api.chaos_in(scope, chaos);
+    }
+    let names = scopes.join(",");
+    let url = format!("http://{}/_scope/SCOPE/up{endpoint}", stage.daemon.proxy);
+    let arguments = [arguments, &["--scopes", &names]].concat();
+    let mut told = Way::direct(url).ask(CLIENT, &arguments);
+    let told = scopes.into_iter().map(|scope| {
+        let told = told[&scope].take();
+        (scope, told)
+    });
+    told.collect()
 }
 
 /// The journal's latest entry with a rule of `mode`, and that rule.

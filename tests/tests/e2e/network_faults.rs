@@ -177,7 +177,7 @@ fn blames(seen: &Seen, words: &[&str]) -> Result<(), String> {
 fn an_open_connection_meets_rules_that_refuse_it_at_its_next_exchange() {
     let stage = Stage::new();
     for (number, mode) in [(2, "refuse"), (4, "dns_failure")] {
-        stage.daemon.api.calm();
+        stage.daemon.api.end_chaos();
         let mut wire = stage.open(Path::Intercepted);
         assert_eq!(wire.get("/json").status, 200, "{mode}");
         let chaos = json!({ NETWORK: [{ "mode": mode }] });

@@ -55,13 +55,8 @@ fn failed_run() -> (Stage, String) {
     });
     let wish =
         json!({ "kind": "chaos", "suite": suite, "options": { "seed": 7, "min_score": 50 } });
-    let answer = stage.daemon.api.call("POST", "/v1/runs", Some(&wish));
-    assert_eq!(answer.status, 201, "{}", answer.text());
-    let path = answer.header("location").unwrap().to_owned();
-    let run = stage.daemon.api.wait("the run's end", || {
-        let run = stage.daemon.api.get(&path);
-        run["finished_at"].is_string().then_some(run)
-    });
+    let path = stage.daemon.api.ask_for_run(&wish);
+    let run = stage.daemon.api.ended_run(&path);
     assert_eq!(run["state"], "failed", "{run}");
     (stage, path)
 }
@@ -149,9 +144,7 @@ fn a_report_is_there_once_the_run_is_over_for_its_workspace_and_after_a_kill() {
         "chaos": { "tool_faults": [{ "tool": "*", "mode": "error" }] },
     });
     let wish = json!({ "kind": "chaos", "suite": suite });
-    let taken = stage.daemon.api.call("POST", "/v1/runs", Some(&wish));
-    assert_eq!(taken.status, 201, "{}", taken.text());
-    let path = taken.header("location").unwrap().to_owned();
+    let path = stage.daemon.api.ask_for_run(&wish);
     let of = |daemon: &Daemon| daemon.api.call("GET", &format!("{path}/report"), None);
 
     let early = of(&stage.daemon);

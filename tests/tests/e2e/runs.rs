@@ -46,16 +46,7 @@ pub(crate) fn suite(agent: &Upstream, prompts: &[&str]) -> Value {
 /// Asks for a run; its path.
 fn ask(daemon: &Daemon, suite: &Value) -> String {
     let wish = json!({ "kind": "chaos", "suite": suite, "options": { "seed": 7 } });
-    let answer = daemon.api.call("POST", "/v1/runs", Some(&wish));
-    assert_eq!(answer.status, 201, "{}", answer.text());
-    answer.header("location").unwrap().to_owned()
-}
-
-fn over(daemon: &Daemon, path: &str) -> Value {
-    daemon.api.wait("the run's end", || {
-        let run = daemon.api.get(path);
-        run["finished_at"].is_string().then_some(run)
-    })
+    daemon.api.ask_for_run(&wish)
 }
 
 /// Names and numbers of what happened in a run that is over, after number `last`.
@@ -91,7 +82,7 @@ fn an_agent_that_passes_baggage_on_is_tried_in_a_scope_of_its_own() {
     let stage = stage();
     let agent = agent(stage.daemon.proxy, stage.plain.address);
     let path = ask(&stage.daemon, &suite(&agent, &["Weather?", "Rain?"]));
-    let run = over(&stage.daemon, &path);
+    let run = stage.daemon.api.ended_run(&path);
     assert_eq!(
         (&run["state"], &run["score"]),
         (&json!("passed"), &json!(100.0)),
@@ -236,7 +227,7 @@ fn a_run_whose_daemon_is_gone_is_errored_by_another_and_not_taken_over() {
     }
     one.daemon.signal(rustix::process::Signal::KILL);
     one.daemon.wait();
-    let run = over(&other.daemon, &path);
+    let run = other.daemon.api.ended_run(&path);
     assert_eq!(run["state"], "errored", "{run:#}");
     assert!(
         run["error"]

@@ -23,7 +23,7 @@ fn ask(arguments: &[&str]) {
         .arg(format!("http://{}/openapi.json", daemon.api.address))
         .args(["-H", &format!("Authorization: Bearer {OPERATOR_TOKEN}")])
         .args(["--checks", "all", "--seed", "1", "--continue-on-failure"])
-        // It takes nothing but 401, and an address hears that only so often; `doors` tries every route.
+        // It takes nothing but 401, and an address hears that only so often; `access` tries every route.
         .args(["--exclude-checks", "ignored_auth"])
         .args(["--generation-database", "none", "--rate-limit", "95/s"])
         .args(arguments)

@@ -56,7 +56,7 @@ fn proxying_goes_on_while_the_store_is_away() {
     assert_eq!(refused.status, 503, "{}", refused.text());
     assert_eq!(api.call("GET", "/readyz", None).status, 200);
     assert_eq!(stage.open(Path::Forward).get("/json").status, 418);
-    api.calm();
+    api.end_chaos();
     assert_eq!(stage.open(Path::Forward).get("/json").status, 200);
     server.start_again();
     put(&stage.daemon, 500);

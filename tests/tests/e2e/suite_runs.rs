@@ -5,7 +5,6 @@ mod late;
 mod suspended;
 
 use std::io::{BufRead as _, BufReader};
-use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
@@ -21,15 +20,11 @@ struct Agent {
 }
 
 impl Agent {
-    /// `carries`: `baggage`, `traceparent` or `none`; without a proxy it ignores it.
-    fn start(proxy: Option<SocketAddr>, tool: &str, carries: &str) -> Self {
-        Self::serve("agent_server.py", proxy, tool, carries)
-    }
-
-    fn serve(program: &str, proxy: Option<SocketAddr>, tool: &str, carries: &str) -> Self {
-        let proxy = proxy.map_or_else(|| "none".to_owned(), |proxy| proxy.to_string());
+    /// `carries`: `baggage`, `traceparent` or `none`.
+    fn serve(program: &str, stage: &Stage, carries: &str) -> Self {
+        let (proxy, tool) = (stage.daemon.proxy, format!("http://{TOOL}/json"));
         let mut command = client(program);
-        command.args([proxy, format!("http://{tool}/json"), carries.to_owned()]);
+        command.args([&proxy.to_string(), &tool, carries]);
         Self::spawn(command)
     }
 
@@ -45,7 +40,7 @@ impl Agent {
     }
 
     fn of(stage: &Stage, carries: &str) -> Self {
-        Self::start(Some(stage.daemon.proxy), TOOL, carries)
+        Self::serve("agent_server.py", stage, carries)
     }
 }
 
@@ -100,16 +95,7 @@ fn suite(agent: &Agent) -> Value {
 /// Asks for a run and waits for its end.
 fn run(daemon: &Daemon, kind: &str, suite: &Value, options: &Value) -> Value {
     let wish = json!({ "kind": kind, "suite": suite, "options": options });
-    let answer = daemon.api.call("POST", "/v1/runs", Some(&wish));
-    assert_eq!(answer.status, 201, "{}", answer.text());
-    over(daemon, answer.header("location").unwrap())
-}
-
-fn over(daemon: &Daemon, path: &str) -> Value {
-    daemon.api.wait("the run's end", || {
-        let run = daemon.api.get(path);
-        run["finished_at"].is_string().then_some(run)
-    })
+    daemon.api.ended_run(&daemon.api.ask_for_run(&wish))
 }
 
 /// What is judged, without what differs between two runs of one seed: ids and times.
@@ -212,9 +198,8 @@ fn a_suite_of_flakestorm_v2_runs_unchanged() {
     let put = wire.response();
     assert_eq!(put.status, 201, "{}", put.text());
     let wish = json!({ "kind": "ci", "suite_name": "two" });
-    let answer = stage.daemon.api.call("POST", "/v1/runs", Some(&wish));
-    assert_eq!(answer.status, 201, "{}", answer.text());
-    let run = over(&stage.daemon, answer.header("location").unwrap());
+    let path = stage.daemon.api.ask_for_run(&wish);
+    let run = stage.daemon.api.ended_run(&path);
     assert_eq!(run["state"], "passed", "{run:#}");
     assert_eq!(run["score"], 100.0, "{run:#}");
     let names = (&run["name"], &run["documents"][0]["name"]);
@@ -230,8 +215,7 @@ fn a_cancelled_run_ends_its_chaos_first_and_counts_the_invocation_under_way() {
     let latency = json!([{ "mode": "latency", "delay_ms": 15000 }]);
     suite["contract"]["chaos_matrix"] = json!([{ "name": "slow", "network_faults": latency }]);
     let wish = json!({ "kind": "contract", "suite": suite, "options": { "concurrency": 1 } });
-    let answer = stage.daemon.api.call("POST", "/v1/runs", Some(&wish));
-    let path = answer.header("location").unwrap().to_owned();
+    let path = stage.daemon.api.ask_for_run(&wish);
     // Three without chaos, and the first under it.
     stage.daemon.api.wait("the fourth invocation", || {
         let run = stage.daemon.api.get(&path);
@@ -244,7 +228,7 @@ fn a_cancelled_run_ends_its_chaos_first_and_counts_the_invocation_under_way() {
     assert_eq!(cancelled.status, 200, "{}", cancelled.text());
     let scopes = stage.daemon.api.get("/v1/scopes").to_string();
     assert!(!scopes.contains("slow/prompt"), "{scopes}");
-    let run = over(&stage.daemon, &path);
+    let run = stage.daemon.api.ended_run(&path);
     assert_eq!(run["state"], "cancelled");
     assert_eq!(run["coverage"]["agent_invocations"], 4, "{run:#}");
 }

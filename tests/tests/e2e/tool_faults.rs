@@ -183,7 +183,7 @@ fn a_stale_or_swapped_answer_is_one_that_came_before() {
                 number += 1;
                 see(&stage, path, Ask::Get(target)).answer.text()
             };
-            stage.daemon.api.calm();
+            stage.daemon.api.end_chaos();
             assert_eq!([text("/json"), text("/tool")], [JSON, TOOL], "{path:?}");
             let chaos = json!({ TOOL_FAULTS: [{ "mode": mode }] });
             stage.daemon.api.chaos(&chaos);

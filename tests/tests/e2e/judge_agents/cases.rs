@@ -95,11 +95,6 @@ fn case(
 }
 
 /// Scenarios in which the agent comes to an answer, one way or the other.
-const ALL: &[&str] = &[
-    "clean", "slow", "down", "busy", "gone", "limited", "cut", "mistaken", "poisoned",
-];
-
-/// A few of these, for bugs that cost time.
 const SOME: &[&str] = &["clean", "down", "limited"];
 
 /// What is demanded of answers.
@@ -110,18 +105,18 @@ pub(super) fn on_the_answer() -> Vec<Case> {
     };
     let schema = json!({ "type": "object", "required": ["answer"] });
     vec![
-        case("contains", json!({ "value": "Kiel" }), ALL, "Kiel"),
+        case("contains", json!({ "value": "Kiel" }), SOME, "Kiel"),
         case(
             "contains_any",
             json!({ "values": ["rain", "unavailable"] }),
-            ALL,
+            SOME,
             "rain",
         ),
-        case("not_contains", json!({ "value": "42" }), ALL, "42"),
+        case("not_contains", json!({ "value": "42" }), SOME, "42"),
         case(
             "regex",
             json!({ "pattern": "[Ww]eather" }),
-            ALL,
+            SOME,
             "[Ww]eather",
         ),
         case(
@@ -130,11 +125,11 @@ pub(super) fn on_the_answer() -> Vec<Case> {
             &["clean", "slow"],
             "ms",
         ),
-        case("valid_json", only_json(json!({})), ALL, "JSON"),
+        case("valid_json", only_json(json!({})), SOME, "JSON"),
         case(
             "json_schema",
             only_json(json!({ "schema": schema })),
-            ALL,
+            SOME,
             "answer",
         ),
         case(
@@ -143,15 +138,15 @@ pub(super) fn on_the_answer() -> Vec<Case> {
             &["clean", "slow", "busy"],
             "",
         ),
-        case("excludes_pii", json!({}), ALL, "email"),
+        case("excludes_pii", json!({}), SOME, "email"),
         case(
             "excludes_pattern",
             json!({ "patterns": ["as an ai\\b"] }),
-            ALL,
+            SOME,
             "As an AI",
         ),
         case("refusal_check", json!({}), &["poisoned"], "ignore my"),
-        case("output_not_empty", json!({}), ALL, "empty"),
+        case("output_not_empty", json!({}), SOME, "empty"),
         case("completes", json!({}), &["down", "gone"], "500"),
         case(
             "behavior_unchanged",
@@ -165,7 +160,7 @@ pub(super) fn on_the_answer() -> Vec<Case> {
             SOME,
             "it insults",
         ),
-        case("max_length", json!({ "max": 400 }), ALL, "400"),
+        case("max_length", json!({ "max": 400 }), SOME, "400"),
     ]
 }
 
@@ -186,7 +181,7 @@ pub(super) fn on_the_wire() -> Vec<Case> {
             &["clean", "limited", "cut"],
             "search",
         ),
-        case("tool_not_called", json!({ "tool": "mail" }), ALL, "mail"),
+        case("tool_not_called", json!({ "tool": "mail" }), SOME, "mail"),
         case(
             "tool_order",
             json!({ "tools": ["search", "order"], "prompt_filter": "Order" }),
@@ -196,7 +191,7 @@ pub(super) fn on_the_wire() -> Vec<Case> {
         case(
             "max_calls",
             json!({ "tool": "search", "max": 6 }),
-            ALL,
+            SOME,
             "allowed are 6",
         ),
         case(
@@ -252,17 +247,17 @@ pub(super) fn on_the_wire() -> Vec<Case> {
         case(
             "no_secret_leaves",
             json!({ "patterns": ["acct_[0-9]{10}"] }),
-            ALL,
+            SOME,
             "carries",
         ),
-        case("no_pii_leaves", json!({}), ALL, "email"),
+        case("no_pii_leaves", json!({}), SOME, "email"),
         case(
             "hosts_allowed",
             json!({ "hosts": hosts }),
-            ALL,
+            SOME,
             "telemetry.test",
         ),
-        case("loop_free", json!({}), ALL, "search"),
+        case("loop_free", json!({}), SOME, "search"),
         case("max_tokens", json!({ "max": 2000 }), SOME, "2000"),
         case("max_cost", json!({ "usd": 0.002 }), SOME, "USD"),
     ]

@@ -73,7 +73,7 @@ fn mixed_traffic_under_changing_chaos_leaves_nothing_behind() {
             "grew from {early} to {late} bytes"
         );
     });
-    stage.daemon.api.calm();
+    stage.daemon.api.end_chaos();
     for path in Path::THROUGH {
         assert_eq!(
             stage.open(path).get("/json").text(),

@@ -23,7 +23,7 @@ fn the_other_answers_of_a_batch_are_never_lost() {
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.json()
     };
-    stage.daemon.api.calm();
+    stage.daemon.api.end_chaos();
     let clean = post(&stage, Path::Reverse, "/2025/stateless", &batch()).json();
     assert_eq!(clean.as_array().map(Vec::len), Some(3));
     let entry = stage.daemon.api.wait_for_exchanges(1).swap_remove(0);

@@ -1,4 +1,4 @@
-//! Connections that an agent keeps from one asking to the next: none is closed that it may be about to use, and
+//! Connections that an agent keeps from one invocation to the next: none is closed that it may be about to use, and
 //! none keeps a fault of connections away.
 
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ fn answers(run: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_connection_outlives_the_asking_that_opened_it() {
+fn a_connection_outlives_the_invocation_that_opened_it() {
     let stage = Stage::with(&json!({}), standard::serve);
     for (tool, scheme) in [
         (format!("http://{}/json", stage.plain.address), "http"),
@@ -62,7 +62,7 @@ fn a_connection_outlives_the_asking_that_opened_it() {
     ] {
         let agent = agent(&stage, &tool);
         let scenarios = json!([
-            { "name": "calm" },
+            { "name": "clean" },
             { "name": "down", "tool_faults": [{ "tool": "*", "mode": "error", "error_code": 503 }] },
         ]);
         let run = contract(&stage, &agent, &scenarios);
@@ -83,7 +83,7 @@ fn a_connection_outlives_the_asking_that_opened_it() {
 }
 
 #[test]
-fn faults_of_connections_are_met_in_each_asking_by_an_agent_that_keeps_them() {
+fn faults_of_connections_are_met_in_each_invocation_by_an_agent_that_keeps_them() {
     for fault in [
         json!({ "mode": "tls_failure", "kind": "untrusted" }),
         json!({ "mode": "refuse" }),
@@ -94,11 +94,11 @@ fn faults_of_connections_are_met_in_each_asking_by_an_agent_that_keeps_them() {
             &format!("https://{}/json", stage.secure_authority()),
         );
         let scenarios = json!([
-            { "name": "calm" },
+            { "name": "clean" },
             { "name": "broken", "network_faults": [fault] },
             { "name": "at first", "network_faults": [{ "mode": "refuse", "calls": [1] }] },
             { "name": "slow", "network_faults": [{ "mode": "latency", "delay_ms": 1 }] },
-            { "name": "calm again" },
+            { "name": "clean again" },
         ]);
         let run = contract(&stage, &agent, &scenarios);
         assert_eq!(run["state"], "passed", "{fault}: {run:#}");

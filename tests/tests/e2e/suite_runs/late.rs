@@ -1,4 +1,4 @@
-//! Calls that an agent makes when it has answered: they are their own asking's, and no other's.
+//! Calls that an agent makes when it has answered: they are of the invocation that they belong to, and of no other.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use squall_tests::Daemon;
 
 use super::{Agent, TOOL, judged, run, stage};
 
-/// A tool that may be called once in an asking, and fails at the first call.
+/// A tool that may be called once in an invocation, and fails at the first call.
 fn suite(agent: &Value) -> Value {
     json!({
         "name": "late",
@@ -21,7 +21,7 @@ fn suite(agent: &Value) -> Value {
                 { "id": "honest", "type": "contains", "value": "unavailable", "when": "tool_faults_active" },
             ],
             "chaos_matrix": [
-                { "name": "calm" },
+                { "name": "clean" },
                 { "name": "first-call-fails", "tool_faults": [{ "tool": "weather", "mode": "error", "calls": [1] }] },
             ],
         },
@@ -35,12 +35,12 @@ fn late(daemon: &Daemon) -> Vec<Value> {
 }
 
 #[test]
-fn a_call_for_an_asking_that_is_over_is_still_that_askings_at_any_concurrency() {
+fn a_call_for_an_invocation_that_is_over_belongs_to_it_at_any_concurrency() {
     let mut all = Vec::new();
     for (carries, concurrency) in [("baggage", 8), ("traceparent", 1)] {
         let told = format!("{carries} at {concurrency}");
         let (stage, _tool) = stage();
-        let agent = Agent::serve("late_server.py", Some(stage.daemon.proxy), TOOL, carries);
+        let agent = Agent::serve("late_server.py", &stage, carries);
         let suite = suite(&json!({ "endpoint": agent.endpoint }));
         let options = json!({ "seed": 7, "concurrency": concurrency });
         let run = run(&stage.daemon, "contract", &suite, &options);
@@ -58,7 +58,7 @@ fn a_call_for_an_asking_that_is_over_is_still_that_askings_at_any_concurrency() 
         assert_eq!(
             scopes.len(),
             3,
-            "{told}: one of each prompt's first asking: {scopes:?}"
+            "{told}: one of each prompt's first invocation: {scopes:?}"
         );
         for one in &late {
             assert_eq!(

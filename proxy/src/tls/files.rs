@@ -47,6 +47,10 @@ pub(super) fn write_new(path: &Path, content: &[u8], mode: u32) -> io::Result<()
 
 /// Holds `path` as a lock against every other process and thread until it is dropped.
 pub(super) fn lock(path: &Path) -> io::Result<File> {
+    // A pipe is opened only once somebody reads it.
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(io::Error::other("it is no regular file; remove it"));
+    }
     let mut options = OpenOptions::new();
     let file = options
         .write(true)

@@ -233,3 +233,14 @@ fn the_bundle_holds_the_ca_behind_the_systems_roots() {
         written
     );
 }
+
+#[test]
+fn a_lock_that_is_a_pipe_is_not_waited_for() {
+    let (home, _scratch) = new_home();
+    fs::create_dir_all(&home).unwrap();
+    let lock = home.join("ca.lock");
+    let made = std::process::Command::new("mkfifo").arg(&lock).status();
+    assert!(made.unwrap().success());
+    let error = refusal(&home);
+    assert!(error.contains("ca.lock: it is no regular file"), "{error}");
+}

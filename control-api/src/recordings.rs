@@ -20,7 +20,7 @@ use squall_journal::scopes::Scopes;
 use squall_journal::tape::{Recorded, Session};
 use squall_proxy::chaos::Chaos;
 use squall_proxy::recorder::Recorder;
-use squall_proxy::tape::{Of, Recording};
+use squall_proxy::tape::{RecordedScopes, Recording};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
@@ -172,7 +172,9 @@ impl Recordings {
                 waiting: Vec::new(),
             }),
         });
-        let of = asked.scope.map_or(Of::Seen(asked.scopes), Of::Scope);
+        let of = asked
+            .scope
+            .map_or(RecordedScopes::Seen(asked.scopes), RecordedScopes::Scope);
         let keeper = Box::new(Keeper(Arc::clone(&running)));
         self.running().insert(recording.id.clone(), running);
         self.chaos
@@ -379,7 +381,7 @@ impl Recordings {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use squall_proxy::tape::Keep as _;
+    use squall_proxy::tape::RecordingSink as _;
 
     use super::*;
 

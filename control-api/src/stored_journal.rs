@@ -6,7 +6,7 @@
 //! kept. What is too old or too much is deleted beside it ([`prune`]), runs too.
 //!
 //! ```text
-//! collector ─ keep() ─▶ queue ─▶ writer ─▶ Store ◀─ prune()
+//! collector ─ ended() ▶ queue ─▶ writer ─▶ Store ◀─ prune()
 //!                │ full: dropped     └─ away: the same batch again
 //!                └ more than a second's share: sampled out
 //! ```
@@ -18,7 +18,7 @@ use squall_journal::id::ExchangeId;
 use squall_journal::record::ExchangeRecord;
 use squall_journal::ring::{Entry as _, Filter, Page};
 use squall_proxy::metrics::{Metrics, Sink};
-use squall_proxy::recorder::{ExchangeNote, Keep, Recorder};
+use squall_proxy::recorder::{ExchangeNote, ExchangeObserver, Recorder};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -137,7 +137,7 @@ impl StoredJournal {
         };
         let (queue, messages) = mpsc::channel(options.queue.max(1));
         let (away, due) = (Arc::new(Mutex::new(None)), Arc::new(Notify::new()));
-        recorder.keep(Box::new(Keeper {
+        recorder.observe(Box::new(Keeper {
             queue: queue.clone(),
             due: Arc::clone(&due),
             share,
@@ -316,8 +316,8 @@ struct Keeper {
     metrics: Arc<Metrics>,
 }
 
-impl Keep for Keeper {
-    fn keep(&self, note: &Arc<ExchangeNote>) {
+impl ExchangeObserver for Keeper {
+    fn ended(&self, note: &Arc<ExchangeNote>) {
         let matters = || note.run.is_some() || note.had_fault("*") || !note.canaries.is_empty();
         if let Some(share) = &self.share
             && !matters()

@@ -2,7 +2,9 @@
 //! back as a whole, and the end of a body that must not come too early.
 
 pub(crate) mod agent;
+pub(crate) mod buffer;
 pub(crate) mod scripted;
+pub(crate) mod tapped;
 pub(crate) mod trailers;
 pub(crate) mod whole;
 

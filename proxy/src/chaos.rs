@@ -22,9 +22,11 @@ mod edit;
 mod halt;
 mod in_force;
 mod planted;
+mod profiles;
 mod request;
 mod safety;
 mod table;
+mod tapes;
 #[cfg(test)]
 mod tests;
 
@@ -35,10 +37,9 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use squall_journal::activation::{ActivationRecord, Change, ChaosEvent};
-use squall_journal::quota::OverQuota;
 use squall_journal::scopes::workspace_of;
 use squall_journal::timestamp;
-use squall_profiles::activation::{Activation, ActivationSpec, Observe};
+use squall_profiles::activation::{Activation, ActivationSpec};
 use squall_profiles::library::Library;
 use squall_profiles::ruleset::RuleSet;
 use squall_profiles::spending::Spent;
@@ -52,12 +53,14 @@ pub use self::in_force::ScopeChaos;
 use self::in_force::Ttl;
 pub(crate) use self::in_force::{ActivationEnd, Reads};
 pub use self::planted::Planted;
-pub use self::request::{Defaults, PutError, Request, Wanted};
+use self::profiles::Profiles;
+pub use self::request::{ChaosRequest, Defaults, PutError, RuleSource};
 use self::table::ScopeTable;
+use self::tapes::concerned;
 use crate::metrics::Metrics;
 use crate::recorder::{self, Recorder};
 pub use crate::run_mark::RunMark;
-use crate::tape::{Playing, Recording, Tapes};
+use crate::tape::Tapes;
 use crate::vocabularies;
 
 /// Name of the scope that takes everything no other scope takes.
@@ -97,13 +100,6 @@ impl std::fmt::Debug for Witness {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Witness(..)")
     }
-}
-
-/// What rules are compiled from; locked while they are.
-#[derive(Debug, Clone)]
-struct Profiles {
-    library: Library,
-    tools: ToolNames,
 }
 
 /// What those who swap the table share; never locked for long.
@@ -210,7 +206,7 @@ impl Chaos {
 
     /// Reads what rules may count tokens by, off this thread: to be waited for before they are put in
     /// force, so that no exchange has to.
-    pub async fn read_vocabularies(&self, rules: &Wanted) {
+    pub async fn read_vocabularies(&self, rules: &RuleSource) {
         let rules = lock(&self.profiles).compile(rules, &ToolNames::default());
         let unread = rules.map_or_else(|_| Vec::new(), |rules| vocabularies::wanted(&rules));
         if !unread.is_empty() {
@@ -222,7 +218,7 @@ impl Chaos {
     /// windows and attempts begin again. For a named scope the connections that carry its traffic
     /// are told to end ([`ScopeChaos::ended`]). A workspace has so many scopes with chaos of their own,
     /// those of runs not counted.
-    pub fn put(&self, scope: &str, request: Request) -> Result<ActivationRecord, PutError> {
+    pub fn put(&self, scope: &str, request: ChaosRequest) -> Result<ActivationRecord, PutError> {
         let (_, record) = self.put_counted(scope, request, None)?;
         Ok(record)
     }
@@ -233,7 +229,7 @@ impl Chaos {
     pub fn put_for_run(
         &self,
         scope: &str,
-        request: Request,
+        request: ChaosRequest,
         run: &Arc<RunMark>,
     ) -> Result<(Arc<ScopeChaos>, ActivationRecord), PutError> {
         self.put_counted(scope, request, Some(run))
@@ -242,7 +238,7 @@ impl Chaos {
     fn put_counted(
         &self,
         scope: &str,
-        request: Request,
+        request: ChaosRequest,
         run: Option<&Arc<RunMark>>,
     ) -> Result<(Arc<ScopeChaos>, ActivationRecord), PutError> {
         // Held to the end, so that no edit of the profile comes between compiling and swapping.
@@ -288,7 +284,7 @@ impl Chaos {
     fn activate(
         &self,
         scope: &str,
-        request: Request,
+        request: ChaosRequest,
         rules: Arc<RuleSet>,
         defaults: &Defaults,
     ) -> ScopeChaos {
@@ -421,56 +417,6 @@ impl Chaos {
         true
     }
 
-    /// What is recorded and played back.
-    pub fn tapes(&self) -> &Tapes {
-        &self.tapes
-    }
-
-    /// The tape that answers in a scope, if any does.
-    pub(crate) fn tape_of(&self, scope: &ScopeChaos) -> Option<Arc<Playing>> {
-        (scope.reads() == Reads::More)
-            .then(|| self.tapes.playing(scope.scope()))
-            .flatten()
-    }
-
-    /// Records what begins from now on in the recording's scopes.
-    pub fn start_recording(&self, recording: Arc<Recording>) {
-        let _keeping = lock(&self.keeping);
-        self.tapes.record(recording);
-        self.mark(&self.table.load());
-    }
-
-    /// Ends a recording: exchanges that have begun are in it when they end. Whether it ran.
-    pub fn stop_recording(&self, id: &str) -> bool {
-        let _keeping = lock(&self.keeping);
-        let ran = self.tapes.stop(id);
-        self.mark(&self.table.load());
-        ran
-    }
-
-    /// Answers the scope's exchanges from a tape from now on, if its workspace may play one more.
-    pub fn play(&self, scope: &str, tape: Arc<Playing>) -> Result<(), OverQuota> {
-        let _keeping = lock(&self.keeping);
-        let table = self.table.load();
-        self.tapes.play(scope, tape, |scope| table.owner(scope))?;
-        self.mark(&table);
-        Ok(())
-    }
-
-    /// Takes the scope's tape away: its exchanges go to their upstreams again.
-    pub fn take_out_tape(&self, scope: &str) {
-        let _keeping = lock(&self.keeping);
-        self.tapes.take_out(scope);
-        self.mark(&self.table.load());
-    }
-
-    /// Makes the exchanges of every scope look at what concerns them.
-    fn mark(&self, table: &ScopeTable) {
-        for scope in table.all() {
-            scope.mark(concerned(&self.tapes, scope));
-        }
-    }
-
     /// The first exchange of a scope that is under the default activation.
     fn fork(&self, scope: &str) -> Arc<ScopeChaos> {
         let mut keeping = lock(&self.keeping);
@@ -534,32 +480,7 @@ impl Chaos {
     }
 }
 
-/// Whether a scope's exchanges have something to look at beside what the journal reads.
-fn concerned(tapes: &Tapes, scope: &ScopeChaos) -> bool {
-    scope.observe() == Observe::Bodies || tapes.concern(scope.scope())
-}
-
 /// Each change builds its values first and stores them last: a panic leaves them whole.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Profiles {
-    /// The rules that are wanted, with names for upstreams of their own.
-    fn compile(&self, wanted: &Wanted, own: &ToolNames) -> Result<Arc<RuleSet>, PutError> {
-        let tools = self.tools.and(own);
-        let named = |library: &Library, name: &String| match name.as_str() {
-            NO_CHAOS => Ok(RuleSet::default()),
-            name if library.get(name).is_none() => Err(PutError::UnknownProfile(name.to_owned())),
-            name => Ok(library.rule_set(name, &tools)?),
-        };
-        let rules = match wanted {
-            Wanted::Profile(name) => named(&self.library, name),
-            Wanted::OfWorkspace { workspace, profile } => {
-                named(&self.library.of_workspace(workspace), profile)
-            }
-            Wanted::Inline(profile) => Ok(self.library.rule_set_of(profile, &tools)?),
-        };
-        Ok(Arc::new(rules?.with_own_tools(own.clone())))
-    }
 }

@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use squall_profiles::activation::Observe;
+
 /// Everything the proxy needs to run.
 #[derive(Debug, Clone)]
 pub struct ProxyConfig {
@@ -81,17 +83,6 @@ pub struct Intercept {
     pub hosts: Vec<String>,
     /// Tunnelled untouched; connection faults still apply.
     pub exclude: Vec<String>,
-}
-
-/// What the journal reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Observe {
-    /// Heads only.
-    Headers,
-    /// Usage, finish and tool calls of model calls.
-    Model,
-    /// Bodies too.
-    Bodies,
 }
 
 /// Bounds on what agents may take.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tokio::sync::Semaphore;
 
-use crate::body::whole::Inspect;
+use crate::body::buffer::Inspect;
 use crate::chaos::Chaos;
 use crate::compiled::{CompiledConfig, ConfigError, ListenerRole};
 use crate::config::{ProxyConfig, RouteEntry};

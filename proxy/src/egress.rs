@@ -10,24 +10,21 @@ mod undecided;
 use squall_dialects::codec::{Coding, Decoder, NotInCoding};
 use squall_profiles::canary::{Found, Search};
 
-use self::beside_history::{BesideHistory, Piece};
+use self::beside_history::{BesideHistory, MemberPiece};
 use self::frames::Frames;
 use self::undecided::Undecided;
 
 /// Bytes that a compressed body may decode to; the rest is not looked at.
 const DECODED: usize = 8 << 20;
 
-/// Bytes that are unwrapped at once.
-const PIECE: usize = 4 << 10;
-
 /// A search through one request's body.
 pub(crate) struct BodySearch {
-    search: Searched,
+    search: SearchedText,
     wrapping: Wrapping,
 }
 
 /// What is said, without what stands around it.
-struct Searched {
+struct SearchedText {
     search: Search,
     /// Of a model call only what is no history is looked at.
     beside_history: Option<BesideHistory>,
@@ -36,7 +33,7 @@ struct Searched {
     undecided: Option<Undecided>,
 }
 
-impl Searched {
+impl SearchedText {
     fn push(&mut self, bytes: &[u8], mut found: impl FnMut(Found)) {
         let Self {
             search,
@@ -52,8 +49,8 @@ impl Searched {
         match beside_history {
             None => search.push(bytes, found),
             Some(members) => members.push(bytes, |piece| match piece {
-                Piece::Of(bytes) => search.push(bytes, &mut found),
-                Piece::End => *search = Search::new(),
+                MemberPiece::Of(bytes) => search.push(bytes, &mut found),
+                MemberPiece::End => *search = Search::new(),
             }),
         }
     }
@@ -96,7 +93,7 @@ impl BodySearch {
 
     fn within(wrapping: Wrapping) -> Self {
         Self {
-            search: Searched {
+            search: SearchedText {
                 search: Search::new(),
                 beside_history: None,
                 undecided: None,
@@ -132,9 +129,9 @@ impl BodySearch {
                 frames.push(bytes, |said| search.push(said, &mut found));
             }
             Wrapping::Coded(decoder, left) => {
-                match decode(decoder, left, bytes, |plain| search.push(plain, &mut found)) {
-                    Ok(()) if *left > 0 => {}
-                    Ok(()) => self.wrapping = Wrapping::Sealed,
+                match decoder.push(bytes, *left, |plain| search.push(plain, &mut found)) {
+                    Ok(given) if given < *left => *left -= given,
+                    Ok(_) => self.wrapping = Wrapping::Sealed,
                     Err(NotInCoding(_)) => {
                         // The head says what is not so.
                         self.wrapping = Wrapping::Nothing;
@@ -145,27 +142,6 @@ impl BodySearch {
             Wrapping::Sealed => {}
         }
     }
-}
-
-/// Feeds `each` what `bytes` decode to, `left` bytes at most.
-fn decode(
-    decoder: &mut Decoder,
-    left: &mut usize,
-    mut bytes: &[u8],
-    mut each: impl FnMut(&[u8]),
-) -> Result<(), NotInCoding> {
-    let mut piece = [0; PIECE];
-    while *left > 0 {
-        let room = piece.len().min(*left);
-        let step = decoder.step(bytes, &mut piece[..room])?;
-        if step.is_stuck() {
-            break;
-        }
-        bytes = &bytes[step.read..];
-        each(&piece[..step.written]);
-        *left -= step.written;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use tokio::sync::Semaphore;
 
-use crate::body::whole::Inspect;
+use crate::body::buffer::Inspect;
 use crate::chaos::Chaos;
 use crate::compiled::CompiledConfig;
 use crate::faults::recall::Recall;

@@ -48,7 +48,7 @@ use crate::body::{self, AgentBody};
 use crate::compiled::CompiledConfig;
 use crate::faults::answer::{self, RequestInfo, SyntheticAnswer};
 use crate::faults::rewrite::{Rewritable, Rewritten};
-use crate::faults::{Context, Ledger, edit, hold, rewrite, shape};
+use crate::faults::{FaultContext, Ledger, edit, hold, rewrite, shape};
 use crate::mcp::McpCall;
 use crate::problem::Problem;
 use crate::tape::Playing;
@@ -91,27 +91,27 @@ struct Exchange {
 }
 
 /// An exchange that ends before the last step of its script.
-enum Ended {
+enum EarlyEnd {
     /// The agent gets this answer.
     Answered(Box<Response<Observed>>),
     /// The agent gets none.
     Aborted(Abort),
 }
 
-impl Ended {
+impl EarlyEnd {
     fn answered(answer: Response<Observed>) -> Self {
         Self::Answered(Box::new(answer))
     }
 }
 
-impl From<Abort> for Ended {
+impl From<Abort> for EarlyEnd {
     fn from(abort: Abort) -> Self {
         Self::Aborted(abort)
     }
 }
 
 /// What a step of the script gives, unless the exchange ends with it.
-type Step<T> = Result<T, Ended>;
+type ScriptStep<T> = Result<T, EarlyEnd>;
 
 impl Exchange {
     /// Finds out where a request goes and whose chaos it is under.
@@ -172,8 +172,8 @@ impl Exchange {
         };
         let abort = match ended {
             Ok(answer) => return Ok(answer),
-            Err(Ended::Answered(answer)) => return Ok(*answer),
-            Err(Ended::Aborted(abort)) => abort,
+            Err(EarlyEnd::Answered(answer)) => return Ok(*answer),
+            Err(EarlyEnd::Aborted(abort)) => abort,
         };
         // A rule, or a tape, may have read the body before anything was sent.
         if !abort.is_by_rule()
@@ -186,7 +186,7 @@ impl Exchange {
         Err(abort)
     }
 
-    async fn go(&mut self, request: Request<Incoming>) -> Step<Response<Observed>> {
+    async fn go(&mut self, request: Request<Incoming>) -> ScriptStep<Response<Observed>> {
         self.observe(&request);
         if self.is_only_forwarded() {
             return self.pass(request).await;
@@ -196,7 +196,7 @@ impl Exchange {
     }
 
     /// An exchange that no rule and no tape is about.
-    async fn pass(&mut self, request: Request<Incoming>) -> Step<Response<Observed>> {
+    async fn pass(&mut self, request: Request<Incoming>) -> ScriptStep<Response<Observed>> {
         let answer = self
             .forward(self.passing(request), &Shape::default())
             .await?;
@@ -209,7 +209,7 @@ impl Exchange {
     }
 
     /// The script of every other exchange.
-    async fn script(&mut self, request: Request<Incoming>) -> Step<Response<Observed>> {
+    async fn script(&mut self, request: Request<Incoming>) -> ScriptStep<Response<Observed>> {
         let (mut request, mut decision) = self.decide(request).await?;
         self.wait(&decision.plan.wait_before).await;
         self.answer_instead(&mut request, &mut decision).await?;
@@ -238,7 +238,7 @@ impl Exchange {
         &mut self,
         request: &mut Request<RequestBody>,
         decision: &mut Decision,
-    ) -> Step<()> {
+    ) -> ScriptStep<()> {
         let Some((verdict, answer)) = decision.plan.instead.take() else {
             return Ok(());
         };
@@ -247,7 +247,9 @@ impl Exchange {
             && let Some(answer) = Box::pin(self.make(&answer, verdict, decision)).await?
         {
             self.log.captured_head(answer.status(), answer.headers());
-            return Err(Ended::answered(self.shaped(answer, &decision.plan.shape)));
+            return Err(EarlyEnd::answered(
+                self.shaped(answer, &decision.plan.shape),
+            ));
         }
         Ok(())
     }
@@ -290,7 +292,7 @@ impl Exchange {
         &mut self,
         request: Request<RequestBody>,
         decision: &mut Decision,
-    ) -> Step<Response<AgentBody>> {
+    ) -> ScriptStep<Response<AgentBody>> {
         let request = self.rewrite(request, decision);
         let answer = self.forward(request, &decision.plan.shape).await?;
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -342,7 +344,7 @@ impl Exchange {
         &self,
         request: Request<RequestBody>,
         shape: &Shape,
-    ) -> Step<Response<Received>> {
+    ) -> ScriptStep<Response<Received>> {
         let request = request.map(|body| match shape.up {
             None => Box::pin(body),
             Some(_) => shape::upload(shape, Box::pin(body), &self.context()),
@@ -362,14 +364,14 @@ impl Exchange {
         &mut self,
         answer: Response<Received>,
         decision: &mut Decision,
-    ) -> Step<Response<AgentBody>> {
+    ) -> ScriptStep<Response<AgentBody>> {
         self.judge(answer.status(), decision);
         self.wait(&decision.plan.wait_after).await;
         match decision.plan.afterwards.take() {
             Some((verdict, Substitute::Answer(made))) => {
                 if let Some(made) = self.make(&made, verdict, decision).await? {
                     self.log.captured_head(made.status(), made.headers());
-                    return Err(Ended::answered(self.shaped(made, &decision.plan.shape)));
+                    return Err(EarlyEnd::answered(self.shaped(made, &decision.plan.shape)));
                 }
             }
             Some((verdict, Substitute::Reset)) => {
@@ -380,7 +382,7 @@ impl Exchange {
         }
         self.log.bypass_rest("the connection changed its protocol");
         let answer = forward::take_over(&self.connection, answer, &self.log);
-        Err(Ended::answered(self.observed(answer)))
+        Err(EarlyEnd::answered(self.observed(answer)))
     }
 
     /// Rules that depend on the upstream's status, and what its answer arms.
@@ -396,7 +398,7 @@ impl Exchange {
         &self,
         answer: Response<AgentBody>,
         decision: &mut Decision,
-    ) -> Step<Response<AgentBody>> {
+    ) -> ScriptStep<Response<AgentBody>> {
         match decision.plan.afterwards.take() {
             None => Ok(self.remember(answer, decision)),
             Some((verdict, Substitute::Answer(made))) => {
@@ -472,8 +474,8 @@ impl Exchange {
         Response::from_parts(head, body)
     }
 
-    fn refused(&self, problem: &Problem) -> Ended {
-        Ended::answered(reply::problem(&self.connection, problem, &self.log))
+    fn refused(&self, problem: &Problem) -> EarlyEnd {
+        EarlyEnd::answered(reply::problem(&self.connection, problem, &self.log))
     }
 
     fn agent_gone(&self, error: &hyper::Error) -> Abort {
@@ -488,7 +490,7 @@ impl Exchange {
         Rc::clone(&self.log) as Rc<dyn Ledger>
     }
 
-    fn context(&self) -> Context {
+    fn context(&self) -> FaultContext {
         self.log.context(&self.connection, &self.method)
     }
 }

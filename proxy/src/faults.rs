@@ -23,7 +23,8 @@ use squall_dialects::Tally;
 use squall_profiles::plan::VerdictIndex;
 
 use crate::body::agent::{AbortAfterFlush, AgentSide};
-use crate::body::whole::{Inspect, Unfinished, Whole};
+use crate::body::buffer::Inspect;
+use crate::body::whole::{Unfinished, Whole};
 use crate::body::{self, AgentBody};
 
 pub(crate) mod answer;
@@ -57,7 +58,7 @@ pub(crate) trait Ledger {
 
 /// What the parts of a plan need to know of the exchange they are carried out on.
 #[derive(Clone)]
-pub(crate) struct Context {
+pub(crate) struct FaultContext {
     /// Where they report.
     pub ledger: Rc<dyn Ledger>,
     /// The connection to the agent.
@@ -72,7 +73,7 @@ pub(crate) struct Context {
     pub inspect: Inspect,
 }
 
-impl Context {
+impl FaultContext {
     /// Collects an answer that has to be held whole; the time that its upstream takes is not Squall's.
     pub(crate) async fn collect(&self, body: AgentBody) -> Result<Whole, (AgentBody, Unfinished)> {
         let begun = Instant::now();
@@ -95,7 +96,7 @@ pub(crate) struct VerdictReport {
 }
 
 impl VerdictReport {
-    pub(crate) fn new(context: &Context, verdict: VerdictIndex) -> Self {
+    pub(crate) fn new(context: &FaultContext, verdict: VerdictIndex) -> Self {
         Self {
             ledger: Rc::clone(&context.ledger),
             verdict,

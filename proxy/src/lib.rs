@@ -10,6 +10,7 @@
 
 mod abort;
 mod body;
+mod bounded_map;
 pub mod chaos;
 mod compiled;
 pub mod config;

@@ -31,8 +31,9 @@ mod note;
 mod tests;
 mod traffic;
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -53,7 +54,7 @@ pub(crate) use self::meter::Meter;
 pub(crate) use self::model::ModelTraffic;
 pub(crate) use self::note::spent;
 pub use self::note::{CanaryNote, CanaryOrigin, ExchangeNote};
-pub use self::traffic::Traffic;
+pub(crate) use self::traffic::Traffic;
 use crate::metrics::{Metrics, Sink};
 
 /// How long a note may wait to be collected: a wake-up by the worker that wrote it would cost its exchange more than
@@ -109,16 +110,10 @@ pub enum Event {
     },
 }
 
-/// Who is told of every exchange that ends, on the collector's thread.
+/// Something that observes exchanges as they end.
 pub trait ExchangeObserver: Send + Sync {
-    /// An exchange ended.
-    fn ended(&self, note: &ExchangeNote);
-}
-
-/// Who keeps exchanges longer than the ring does.
-pub trait Keep: Send + Sync {
     /// An exchange ended, and all secrets are out of it. On the collector's thread: must not wait.
-    fn keep(&self, note: &Arc<ExchangeNote>);
+    fn ended(&self, note: &Arc<ExchangeNote>);
 }
 
 /// Where exchanges are written down; clones write into the same journal.
@@ -134,9 +129,22 @@ struct Anchor {
     unix_ms: u64,
 }
 
+/// What is on its way to the collector.
+enum Queued {
+    Exchange(Noted),
+    /// Whoever sent it waits until all before it is in the journal.
+    Flush(SyncSender<()>),
+}
+
+/// An exchange, with the bytes that the collector reads.
+struct Noted {
+    note: Arc<ExchangeNote>,
+    traffic: Option<Box<Traffic>>,
+}
+
 struct Shared {
     /// Grows in segments, so that a quiet daemon holds none; [`Recorder::record`] keeps its bound.
-    queue: SegQueue<Arc<ExchangeNote>>,
+    queue: SegQueue<Queued>,
     most_queued: usize,
     /// Bytes that notes in the queue hold for the collector to read.
     unread: AtomicUsize,
@@ -148,11 +156,11 @@ struct Shared {
     metrics: Arc<Metrics>,
     journal: Mutex<Journal>,
     changed: watch::Sender<()>,
-    watch: OnceLock<Box<dyn ExchangeObserver>>,
-    keep: OnceLock<Box<dyn Keep>>,
+    observers: Mutex<Vec<Box<dyn ExchangeObserver>>>,
     thread: OnceLock<Thread>,
     stopping: AtomicBool,
-    flush: Flush,
+    /// The collector looks at the queue no more.
+    ended: AtomicBool,
     join: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -168,14 +176,6 @@ impl std::fmt::Debug for Shared {
 struct Journal {
     ring: Ring<Arc<ExchangeNote>>,
     events: EventLog<Event>,
-}
-
-/// Tickets of those who wait until everything pushed before is in the journal.
-#[derive(Debug, Default)]
-struct Flush {
-    asked: AtomicU64,
-    done: Mutex<u64>,
-    moved: Condvar,
 }
 
 impl Recorder {
@@ -201,11 +201,10 @@ impl Recorder {
                 events: EventLog::new(log, options.events),
             }),
             changed: watch::Sender::new(()),
-            watch: OnceLock::new(),
-            keep: OnceLock::new(),
+            observers: Mutex::default(),
             thread: OnceLock::new(),
             stopping: AtomicBool::new(false),
-            flush: Flush::default(),
+            ended: AtomicBool::new(false),
             join: Mutex::new(None),
         });
         let collector = Collector::new(shared.clone());
@@ -231,19 +230,25 @@ impl Recorder {
     /// Writes an exchange down: when it has ended, and once before with outcome `open` when it runs
     /// for more than a second. Never waits; what does not fit is dropped and counted.
     pub fn record(&self, note: impl Into<Arc<ExchangeNote>>) {
-        let mut note = note.into();
+        self.record_with(note.into(), None);
+    }
+
+    /// The same, with bytes for the collector to read.
+    pub(crate) fn record_with(&self, note: Arc<ExchangeNote>, mut traffic: Option<Box<Traffic>>) {
         // Workers that look at the same moment may go over the bound by one note each.
         if self.shared.queue.len() >= self.shared.most_queued {
+            return self.shared.lose(&note);
+        }
+        if let Some(traffic) = &mut traffic
+            && !self.shared.has_room(traffic.unread())
+        {
             self.shared.lose(&note);
-        } else {
-            if !self.shared.has_room(note.unread()) {
-                self.shared.lose(&note);
-                Arc::make_mut(&mut note).leave_unread();
-            }
-            self.shared.queue.push(note);
-            if self.shared.queue.len() == BATCH {
-                self.shared.wake();
-            }
+            (traffic.model, traffic.mcp) = (None, None);
+        }
+        let noted = Noted { note, traffic };
+        self.shared.queue.push(Queued::Exchange(noted));
+        if self.shared.queue.len() == BATCH {
+            self.shared.wake();
         }
     }
 
@@ -268,14 +273,9 @@ impl Recorder {
         self.shared.changed.send_replace(());
     }
 
-    /// Tells `watch` of every exchange that ends from now on; only the first call counts.
-    pub fn watch(&self, watch: Box<dyn ExchangeObserver>) {
-        let _ = self.shared.watch.set(watch);
-    }
-
-    /// Hands every exchange that ends from now on to `keep`; only the first call counts.
-    pub fn keep(&self, keep: Box<dyn Keep>) {
-        let _ = self.shared.keep.set(keep);
+    /// Shows every exchange that ends from now on to `observer`.
+    pub fn observe(&self, observer: Box<dyn ExchangeObserver>) {
+        lock(&self.shared.observers).push(observer);
     }
 
     /// A page of exchanges, newest first; see [`Ring::page`].
@@ -325,15 +325,13 @@ impl Recorder {
     /// Waits until everything recorded before is in the journal. Blocks the thread: for tests and
     /// shutdown.
     pub fn flush(&self) {
-        let flush = &self.shared.flush;
-        let ticket = flush.asked.fetch_add(1, Ordering::SeqCst) + 1;
+        let (done, flushed) = sync_channel(1);
+        self.shared.queue.push(Queued::Flush(done));
         self.shared.wake();
-        let mut done = lock(&flush.done);
-        while *done < ticket {
-            done = flush
-                .moved
-                .wait(done)
-                .unwrap_or_else(PoisonError::into_inner);
+        // The collector empties the queue once more after it has said that it ended.
+        if !self.shared.ended.load(Ordering::SeqCst) {
+            // An error: it ended instead.
+            let _ = flushed.recv();
         }
     }
 

@@ -18,12 +18,14 @@ mod playing;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use squall_journal::quota::{OverQuota, Quota};
 use squall_journal::scopes::Scopes;
 use squall_journal::tape::Recorded;
+
+use crate::body::buffer::Inspect;
 
 pub(crate) use self::body::played;
 pub use self::playing::{Counts, Playing, PlayingOptions};
@@ -31,7 +33,7 @@ pub(crate) use self::playing::{Played, TapeRefusal};
 
 /// Bytes of captured bodies that are on their way to recordings at any time; what is over them is
 /// left out, which the recording says.
-const IN_FLIGHT: usize = 64 << 20;
+const IN_FLIGHT: u64 = 64 << 20;
 
 /// Scopes that may play a tape at a time. Each may hold a session of 16 MiB.
 const PLAYING: Quota = Quota {
@@ -43,14 +45,14 @@ const PLAYING: Quota = Quota {
 
 /// The traffic of which scopes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Of {
+pub enum RecordedScopes {
     /// One.
     Scope(String),
     /// All that somebody sees.
     Seen(Scopes),
 }
 
-impl Of {
+impl RecordedScopes {
     /// Whether a scope is among them.
     pub fn holds(&self, scope: &str) -> bool {
         match self {
@@ -61,7 +63,7 @@ impl Of {
 }
 
 /// Who keeps what is recorded.
-pub trait Keep: Send + Sync {
+pub trait RecordingSink: Send + Sync {
     /// An exchange ended, and all secrets are out of it. On the journal's thread: must not wait.
     fn keep(&self, recorded: &Arc<Recorded>);
 }
@@ -69,13 +71,17 @@ pub trait Keep: Send + Sync {
 /// A recording that runs.
 pub struct Recording {
     id: String,
-    of: Of,
-    keep: Box<dyn Keep>,
+    of: RecordedScopes,
+    keep: Box<dyn RecordingSink>,
 }
 
 impl Recording {
     /// A recording of these scopes' traffic.
-    pub fn new(id: impl Into<String>, of: Of, keep: Box<dyn Keep>) -> Arc<Self> {
+    pub fn new(
+        id: impl Into<String>,
+        of: RecordedScopes,
+        keep: Box<dyn RecordingSink>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             id: id.into(),
             of,
@@ -99,11 +105,21 @@ impl fmt::Debug for Recording {
 }
 
 /// Everything that is recorded and played back.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Tapes {
     any: AtomicBool,
     table: Mutex<TapeTable>,
-    in_flight: Arc<Room>,
+    in_flight: Inspect,
+}
+
+impl Default for Tapes {
+    fn default() -> Self {
+        Self {
+            any: AtomicBool::new(false),
+            table: Mutex::default(),
+            in_flight: Inspect::new(key::BODY as u64, IN_FLIGHT),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -138,7 +154,7 @@ impl Tapes {
     }
 
     /// What captured bodies may take.
-    pub(crate) fn room(&self) -> &Arc<Room> {
+    pub(crate) fn room(&self) -> &Inspect {
         &self.in_flight
     }
 
@@ -188,73 +204,5 @@ impl Tapes {
     fn table(&self) -> MutexGuard<'_, TapeTable> {
         // Whole between any two statements: a panic elsewhere has left nothing half done in it.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Room for captured bytes, shared by all exchanges.
-#[derive(Debug)]
-pub(crate) struct Room {
-    left: AtomicUsize,
-}
-
-impl Default for Room {
-    fn default() -> Self {
-        Self {
-            left: AtomicUsize::new(IN_FLIGHT),
-        }
-    }
-}
-
-/// What one exchange has taken of the room; given back when it is dropped.
-#[derive(Debug)]
-pub(crate) struct Lease {
-    room: Arc<Room>,
-    taken: AtomicUsize,
-}
-
-impl Room {
-    /// A lease of nothing yet.
-    pub(crate) fn lease(self: &Arc<Self>) -> Lease {
-        Lease {
-            room: Arc::clone(self),
-            taken: AtomicUsize::new(0),
-        }
-    }
-}
-
-impl Lease {
-    /// Takes room for so many bytes, if there is any.
-    pub(crate) fn take(&self, bytes: usize) -> bool {
-        let fits = |left: usize| left.checked_sub(bytes);
-        let left = &self.room.left;
-        let took = left
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
-            .is_ok();
-        if took {
-            self.taken.fetch_add(bytes, Ordering::Relaxed);
-        }
-        took
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        let taken = *self.taken.get_mut();
-        self.room.left.fetch_add(taken, Ordering::Relaxed);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn room_is_given_back() {
-        let room = Arc::<Room>::default();
-        let lease = room.lease();
-        assert!(lease.take(IN_FLIGHT));
-        assert!(!room.lease().take(1));
-        drop(lease);
-        assert!(room.lease().take(1));
     }
 }

@@ -12,12 +12,10 @@ use squall_harness::dial::{Destinations, Dialler};
 use squall_harness::reach::Pending;
 use squall_harness::runner::Executor;
 use squall_journal::redact::Redactor;
-use squall_profiles::activation::Observe;
 use squall_profiles::library::Library;
 use squall_profiles::tools::ToolNames;
 use squall_proxy::Proxy;
-use squall_proxy::chaos::{Chaos, DEFAULT_SCOPE, Defaults, NO_CHAOS, Request};
-use squall_proxy::config::Observe as WhatToRead;
+use squall_proxy::chaos::{Chaos, ChaosRequest, DEFAULT_SCOPE, Defaults, NO_CHAOS};
 use squall_proxy::metrics::Metrics;
 use squall_proxy::recorder::{Recorder, RecorderOptions};
 use squall_proxy::tls::CertificateAuthority;
@@ -59,11 +57,7 @@ pub(super) fn approval(config: &Config) -> Result<HostPatterns, Failure> {
 pub(super) fn defaults(config: &Config) -> Defaults {
     Defaults {
         seed: config.chaos.seed.unwrap_or(SEED),
-        observe: match config.proxy.observe {
-            WhatToRead::Headers => Observe::Headers,
-            WhatToRead::Model => Observe::Model,
-            WhatToRead::Bodies => Observe::Bodies,
-        },
+        observe: config.proxy.observe,
         ttl: config.safety.ttl,
         halt: config.safety.halt,
     }
@@ -76,7 +70,7 @@ pub(super) fn put_in_force(chaos: &Chaos, config: &Config) -> Result<(), Failure
     let Some(name) = wanted(config, &library) else {
         return Ok(());
     };
-    match chaos.put(DEFAULT_SCOPE, Request::profile(name)) {
+    match chaos.put(DEFAULT_SCOPE, ChaosRequest::profile(name)) {
         Ok(_) => Ok(()),
         Err(error) => Err(Failure::Usage(error.to_string())),
     }

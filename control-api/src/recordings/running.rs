@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use squall_journal::tape::Recorded;
-use squall_proxy::tape::Keep;
+use squall_proxy::tape::RecordingSink;
 use tokio::sync::Notify;
 
 use crate::store::{RecordingState, StoredRecording};
@@ -57,7 +57,7 @@ impl Running {
 /// What the proxy hands exchanges to.
 pub(super) struct Keeper(pub(super) Arc<Running>);
 
-impl Keep for Keeper {
+impl RecordingSink for Keeper {
     fn keep(&self, recorded: &Arc<Recorded>) {
         let mut held = self.0.held();
         let Held { recording, waiting } = &mut *held;

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use squall_journal::activation::ActivationRecord;
 use squall_profiles::profile::NONE;
-use squall_proxy::chaos::{PutError, Wanted};
+use squall_proxy::chaos::{PutError, RuleSource};
 
 use super::path::Scope;
 use super::{chaos_request, versions};
@@ -167,10 +167,10 @@ fn end_one(state: &ApiState, caller: &Caller, scope: &str) {
 }
 
 /// A profile is the one that the caller's workspace knows by its name.
-fn seen_by(caller: &Caller, rules: Wanted) -> Wanted {
+fn seen_by(caller: &Caller, rules: RuleSource) -> RuleSource {
     match (caller.workspace(), rules) {
         (DEFAULT_WORKSPACE, rules) => rules,
-        (workspace, Wanted::Profile(profile)) => Wanted::OfWorkspace {
+        (workspace, RuleSource::Profile(profile)) => RuleSource::OfWorkspace {
             workspace: workspace.to_owned(),
             profile,
         },
@@ -179,8 +179,8 @@ fn seen_by(caller: &Caller, rules: Wanted) -> Wanted {
 }
 
 /// What an inline profile extends is looked up among the profiles of the default workspace.
-fn check_extends(caller: &Caller, rules: &Wanted) -> Result<(), Problem> {
-    let extends = matches!(rules, Wanted::Inline(profile) if !profile.extends.is_empty());
+fn check_extends(caller: &Caller, rules: &RuleSource) -> Result<(), Problem> {
+    let extends = matches!(rules, RuleSource::Inline(profile) if !profile.extends.is_empty());
     if !extends || caller.is_of_default_workspace() {
         return Ok(());
     }

@@ -8,7 +8,7 @@ use squall_documents::{Variables, duration};
 use squall_profiles::activation::Observe;
 use squall_profiles::profile;
 use squall_profiles::tools::ToolNames;
-use squall_proxy::chaos::{INLINE, Request, Wanted};
+use squall_proxy::chaos::{ChaosRequest, INLINE, RuleSource};
 
 use crate::fields::Fields;
 use crate::problem::Detail;
@@ -22,7 +22,7 @@ const MEMBERS: [&str; 7] = [
 const KEY: usize = 256;
 
 /// Reads the document. What `trust` lists, and what is sent with it, expands in inline chaos.
-pub(super) fn read(document: &Value, trust: &Trust) -> Result<Request, Vec<Detail>> {
+pub(super) fn read(document: &Value, trust: &Trust) -> Result<ChaosRequest, Vec<Detail>> {
     let mut fields = Fields::of(document, &MEMBERS, "{\"profile\": \"api_outage\"}")?;
     let secrets = Sent::read(fields.given("secrets")).unwrap_or_else(|error| {
         fields.wrong("secrets", error);
@@ -51,7 +51,7 @@ pub(super) fn read(document: &Value, trust: &Trust) -> Result<Request, Vec<Detai
             _ => None,
         }
     });
-    fields.finish(rules.map(|rules| Request {
+    fields.finish(rules.map(|rules| ChaosRequest {
         rules,
         seed,
         ttl,
@@ -61,7 +61,7 @@ pub(super) fn read(document: &Value, trust: &Trust) -> Result<Request, Vec<Detai
     }))
 }
 
-fn rules(fields: &mut Fields<'_>, variables: Variables<'_>) -> Option<Wanted> {
+fn rules(fields: &mut Fields<'_>, variables: Variables<'_>) -> Option<RuleSource> {
     let read = match (fields.given("profile"), fields.given("chaos")) {
         (Some(profile @ Value::Object(_)), None) => {
             let read = profile::parse_file(INLINE, &profile.to_string(), variables);
@@ -70,7 +70,7 @@ fn rules(fields: &mut Fields<'_>, variables: Variables<'_>) -> Option<Wanted> {
         (Some(_), None) => {
             let expected = "the name of a profile, or a profile";
             let name = fields.read("profile", expected, Value::as_str)?;
-            return Some(Wanted::Profile(name.to_owned()));
+            return Some(RuleSource::Profile(name.to_owned()));
         }
         (None, Some(chaos)) => {
             let read = profile::parse_chaos_with("chaos", INLINE, &chaos.to_string(), variables);
@@ -90,7 +90,7 @@ fn rules(fields: &mut Fields<'_>, variables: Variables<'_>) -> Option<Wanted> {
         let wrong = wrong.into_iter();
         fields.add(wrong.map(|error| Detail::at(format!("{at}{}", error.pointer), error.message)));
     });
-    Some(Wanted::Inline(Arc::new(read.ok()?)))
+    Some(RuleSource::Inline(Arc::new(read.ok()?)))
 }
 
 /// `"90s"`, or a number of seconds.
@@ -109,14 +109,14 @@ mod tests {
 
     use super::*;
 
-    fn read_sent(document: &Value) -> Result<Request, Vec<Detail>> {
+    fn read_sent(document: &Value) -> Result<ChaosRequest, Vec<Detail>> {
         read(document, &Trust::default())
     }
 
     #[test]
     fn a_profile_alone_is_enough_and_everything_may_be_given() {
         let request = read_sent(&json!({ "profile": "api_outage" })).expect("valid");
-        assert!(matches!(request.rules, Wanted::Profile(name) if name == "api_outage"));
+        assert!(matches!(request.rules, RuleSource::Profile(name) if name == "api_outage"));
         assert_eq!((request.seed, request.ttl, request.key), (None, None, None));
         let request = read_sent(&json!({
             "profile": "x", "seed": u64::MAX, "ttl": "1m30s", "key": "k", "observe": "bodies",

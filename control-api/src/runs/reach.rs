@@ -17,8 +17,7 @@ use squall_profiles::activation::Observe as Reads;
 use squall_profiles::profile;
 use squall_profiles::tools::ToolNames;
 use squall_proxy::chaos::{
-    Chaos, DEFAULT_SCOPE, INLINE, NO_CHAOS, PutError, Request, RunMark, ScopeChaos,
-    Wanted as RulesWanted,
+    Chaos, ChaosRequest, DEFAULT_SCOPE, INLINE, NO_CHAOS, PutError, RuleSource, RunMark, ScopeChaos,
 };
 use squall_proxy::recorder::{ExchangeNote, Recorder};
 
@@ -398,11 +397,11 @@ fn is_of(chaos: &ScopeChaos, activation: &str) -> bool {
     chaos.id().is_some_and(|id| **id == *activation)
 }
 
-fn request(wanted: Wanted, workspace: String) -> Result<Request, ReachError> {
+fn request(wanted: Wanted, workspace: String) -> Result<ChaosRequest, ReachError> {
     let rules = match wanted.rules {
-        Rules::Nothing => RulesWanted::Profile(NO_CHAOS.to_owned()),
-        Rules::Profile(name) if workspace == DEFAULT_WORKSPACE => RulesWanted::Profile(name),
-        Rules::Profile(profile) => RulesWanted::OfWorkspace { workspace, profile },
+        Rules::Nothing => RuleSource::Profile(NO_CHAOS.to_owned()),
+        Rules::Profile(name) if workspace == DEFAULT_WORKSPACE => RuleSource::Profile(name),
+        Rules::Profile(profile) => RuleSource::OfWorkspace { workspace, profile },
         Rules::Document { text, variables } => {
             let lookup = |name: &str| {
                 let value = variables.find(name).map(str::to_owned);
@@ -413,12 +412,12 @@ fn request(wanted: Wanted, workspace: String) -> Result<Request, ReachError> {
                 let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
                 ReachError::BadRules(errors.join("; "))
             })?;
-            RulesWanted::Inline(Arc::new(read))
+            RuleSource::Inline(Arc::new(read))
         }
     };
     let tools = wanted.tools.iter();
     let tools = ToolNames::new(tools.map(|(name, globs)| (name.as_str(), globs.as_slice())));
-    Ok(Request {
+    Ok(ChaosRequest {
         rules,
         tools: tools.map_err(|error| ReachError::BadRules(error.to_string()))?,
         seed: Some(wanted.seed),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use squall_control_api::access::{Role, Token};
 use squall_control_api::audit::Outcome;
 use squall_control_api::store::Store;
-use squall_proxy::chaos::Request;
+use squall_proxy::chaos::ChaosRequest;
 use squall_tests::postgres::Postgres;
 
 use crate::bench::{Answer, Api, eventually};
@@ -295,9 +295,9 @@ async fn what_happens_by_itself_and_what_is_denied_is_told_once() {
     let stopping = api.state.stopping.clone();
     tokio::spawn(Arc::clone(&audit).keep_writing(stopping.clone()));
     tokio::spawn(Arc::clone(&api.state.chaos).keep_time(stopping));
-    let short = Request {
+    let short = ChaosRequest {
         ttl: Some(Duration::from_millis(1)),
-        ..Request::profile("api_outage")
+        ..ChaosRequest::profile("api_outage")
     };
     api.state.chaos.put("job", short).expect("a profile");
     let ended = eventually("the end of its time", async || {

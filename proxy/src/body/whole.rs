@@ -4,126 +4,15 @@
 //! frames collected so far, then the rest as it comes.
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body as _, SizeHint};
 use http_body_util::BodyExt as _;
 
+use super::buffer::{Inspect, Lease, TooMuch};
 use super::scripted::Scripted;
 use super::{AgentBody, boxed, empty};
-
-/// How much may be held back: by one body, and by all of them.
-#[derive(Debug, Clone)]
-pub(crate) struct Inspect {
-    limit: u64,
-    memory: Arc<Memory>,
-}
-
-#[derive(Debug)]
-struct Memory {
-    total: u64,
-    free: AtomicU64,
-}
-
-impl Inspect {
-    /// At most `limit` bytes a body (`inspect_limit`) and `memory` bytes in all
-    /// (`inspect_memory`). Clones share the memory.
-    pub(crate) fn new(limit: u64, memory: u64) -> Self {
-        let memory = Memory {
-            total: memory,
-            free: AtomicU64::new(memory),
-        };
-        Self {
-            limit,
-            memory: Arc::new(memory),
-        }
-    }
-
-    /// The largest body that may be held back, bytes.
-    pub(crate) fn limit(&self) -> u64 {
-        self.limit
-    }
-
-    /// A lease of no memory yet.
-    pub(crate) fn lease(&self) -> Lease {
-        Lease {
-            memory: Arc::clone(&self.memory),
-            taken: 0,
-        }
-    }
-}
-
-/// Memory taken for a body that is held back; given back when this is dropped.
-#[derive(Debug)]
-pub(crate) struct Lease {
-    memory: Arc<Memory>,
-    taken: u64,
-}
-
-impl Lease {
-    /// Takes `bytes` more, if there are that many.
-    pub(crate) fn grow(&mut self, bytes: u64) -> Result<(), TooMuch> {
-        self.memory
-            .free
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |free| {
-                free.checked_sub(bytes)
-            })
-            .map_err(|_| TooMuch::Memory(self.memory.total))?;
-        self.taken += bytes;
-        Ok(())
-    }
-
-    /// Takes as much more as there is to be `bytes` in all.
-    pub(crate) fn cover(&mut self, bytes: usize) -> Result<(), TooMuch> {
-        self.grow((bytes as u64).saturating_sub(self.taken))
-    }
-
-    /// The same bytes; the memory is given back when the last handle to them is gone.
-    pub(crate) fn hold(self, bytes: Bytes) -> Bytes {
-        struct Held(
-            Bytes,
-            #[expect(dead_code, reason = "held for its drop")] Lease,
-        );
-        impl AsRef<[u8]> for Held {
-            fn as_ref(&self) -> &[u8] {
-                &self.0
-            }
-        }
-        Bytes::from_owner(Held(bytes, self))
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        self.memory.free.fetch_add(self.taken, Ordering::Relaxed);
-    }
-}
-
-/// Why a body cannot be held back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TooMuch {
-    /// It is longer than `inspect_limit`, given here.
-    Body(u64),
-    /// It would take more than is left of `inspect_memory`, given here.
-    Memory(u64),
-}
-
-impl fmt::Display for TooMuch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Body(limit) => {
-                write!(f, "the body is longer than `inspect_limit` ({limit} bytes)")
-            }
-            Self::Memory(total) => write!(
-                f,
-                "other bodies that are held back take up `limits.inspect_memory` ({total} bytes)"
-            ),
-        }
-    }
-}
 
 /// Why a body was not collected to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -203,8 +92,8 @@ pub(crate) async fn collect(
     inspect: &Inspect,
 ) -> Result<Whole, (AgentBody, Unfinished)> {
     let hint = body.size_hint();
-    let too_long = Unfinished::TooMuch(TooMuch::Body(inspect.limit));
-    if hint.exact() > Some(inspect.limit) {
+    let too_long = Unfinished::TooMuch(TooMuch::Body(inspect.limit()));
+    if hint.exact() > Some(inspect.limit()) {
         return Err((body, too_long));
     }
     let mut whole = Whole {
@@ -223,7 +112,7 @@ pub(crate) async fn collect(
                     let more = data.len() as u64;
                     length += more;
                     whole.pieces.push(data);
-                    if length > inspect.limit {
+                    if length > inspect.limit() {
                         break (too_long, None);
                     }
                     if let Err(why) = whole.lease.grow(more) {

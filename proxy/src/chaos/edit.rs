@@ -11,7 +11,7 @@ use squall_profiles::profile::Profile;
 use squall_profiles::ruleset::RuleSet;
 use squall_profiles::tools::ToolNames;
 
-use super::{Chaos, Defaults, NO_CHAOS, Profiles, PutError, ScopeChaos, Wanted, lock};
+use super::{Chaos, Defaults, NO_CHAOS, Profiles, PutError, RuleSource, ScopeChaos, lock};
 use crate::vocabularies;
 
 /// Why profiles could not be changed.
@@ -71,7 +71,7 @@ impl Chaos {
             library,
             tools: profiles.tools.clone(),
         };
-        let touched = |wanted: &Wanted| {
+        let touched = |wanted: &RuleSource| {
             versions(&profiles.library, wanted) != versions(&edited.library, wanted)
         };
         let replacements = self.compile_again(&edited, touched)?;
@@ -99,7 +99,7 @@ impl Chaos {
     fn compile_again<E>(
         &self,
         profiles: &Profiles,
-        touched: impl Fn(&Wanted) -> bool,
+        touched: impl Fn(&RuleSource) -> bool,
     ) -> Result<Vec<Replacement>, EditError<E>> {
         let table = self.table.load();
         let mut replacements = Vec::new();
@@ -143,19 +143,21 @@ fn names(profile: &Profile) -> impl DoubleEndedIterator<Item = String> {
 }
 
 /// What makes up the rules: the versions of the profile and of all it extends, in order.
-fn versions(library: &Library, wanted: &Wanted) -> Vec<(Arc<str>, Arc<Expanded>)> {
+fn versions(library: &Library, wanted: &RuleSource) -> Vec<(Arc<str>, Arc<Expanded>)> {
     let mut versions = Vec::new();
     let seen_by_workspace;
     let library = match wanted {
-        Wanted::OfWorkspace { workspace, .. } => {
+        RuleSource::OfWorkspace { workspace, .. } => {
             seen_by_workspace = library.of_workspace(workspace);
             &seen_by_workspace
         }
-        Wanted::Profile(_) | Wanted::Inline(_) => library,
+        RuleSource::Profile(_) | RuleSource::Inline(_) => library,
     };
     let mut open: Vec<String> = match wanted {
-        Wanted::Profile(name) | Wanted::OfWorkspace { profile: name, .. } => vec![name.clone()],
-        Wanted::Inline(profile) => names(profile).collect(),
+        RuleSource::Profile(name) | RuleSource::OfWorkspace { profile: name, .. } => {
+            vec![name.clone()]
+        }
+        RuleSource::Inline(profile) => names(profile).collect(),
     };
     let mut seen = std::collections::HashSet::new();
     while let Some(name) = open.pop() {

@@ -37,7 +37,7 @@ pub(super) fn install(chaos: &Arc<Chaos>) {
         chaos: Arc::downgrade(chaos),
         window: Mutex::default(),
     };
-    chaos.recorder.watch(Box::new(brake));
+    chaos.recorder.observe(Box::new(brake));
 }
 
 struct Brake {
@@ -46,7 +46,7 @@ struct Brake {
 }
 
 impl ExchangeObserver for Brake {
-    fn ended(&self, note: &ExchangeNote) {
+    fn ended(&self, note: &Arc<ExchangeNote>) {
         let Some(chaos) = self.chaos.upgrade() else {
             return;
         };

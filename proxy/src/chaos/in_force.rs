@@ -17,7 +17,7 @@ use squall_profiles::faults::model_input::{Called, Told};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::planted::Planted;
-use super::{DEFAULT_SCOPE, Defaults, NO_CHAOS, Wanted};
+use super::{DEFAULT_SCOPE, Defaults, NO_CHAOS, RuleSource};
 use crate::recorder::{self, ExchangeNote};
 use crate::run_mark::{Counted, RunMark};
 
@@ -28,7 +28,7 @@ pub struct ScopeChaos {
     id: Option<Arc<str>>,
     activation: Arc<Activation>,
     /// Where the rules came from, to compile them again after an edit; `None` in forks.
-    wanted: Option<Wanted>,
+    wanted: Option<RuleSource>,
     since: Instant,
     ttl: Option<Ttl>,
     ended: CancellationToken,
@@ -111,6 +111,32 @@ impl Ttl {
 }
 
 impl ScopeChaos {
+    /// An activation in a scope, and nothing besides.
+    fn of(
+        scope: Arc<str>,
+        id: Option<Arc<str>>,
+        activation: Arc<Activation>,
+        since: Instant,
+    ) -> Self {
+        Self {
+            scope,
+            id,
+            wanted: None,
+            since,
+            ttl: None,
+            ended: CancellationToken::new(),
+            planted: Arc::default(),
+            told: Arc::default(),
+            called: Arc::default(),
+            reads: AtomicU8::new(Reads::of(activation.observe).number()),
+            used: AtomicBool::new(false),
+            counted: None,
+            is_rest: false,
+            suspended: None,
+            activation,
+        }
+    }
+
     /// No chaos, in the default scope.
     pub(super) fn nothing(defaults: &Defaults) -> Self {
         let spec = ActivationSpec {
@@ -119,29 +145,9 @@ impl ScopeChaos {
             key: None,
             observe: defaults.observe,
         };
-        let reads = AtomicU8::new(Reads::of(defaults.observe).number());
-        Self {
-            scope: DEFAULT_SCOPE.into(),
-            id: None,
-            activation: Arc::new(Activation::new(
-                String::new(),
-                DEFAULT_SCOPE.to_owned(),
-                spec,
-                Arc::default(),
-            )),
-            wanted: None,
-            since: Instant::now(),
-            ttl: None,
-            ended: CancellationToken::new(),
-            planted: Arc::default(),
-            told: Arc::default(),
-            called: Arc::default(),
-            reads,
-            used: AtomicBool::new(false),
-            counted: None,
-            is_rest: false,
-            suspended: None,
-        }
+        let (id, scope) = (String::new(), DEFAULT_SCOPE.to_owned());
+        let activation = Arc::new(Activation::new(id, scope, spec, Arc::default()));
+        Self::of(DEFAULT_SCOPE.into(), None, activation, Instant::now())
     }
 
     /// This, where chaos has ended: canaries that were planted before may still leave.
@@ -154,49 +160,28 @@ impl ScopeChaos {
     pub(super) fn own(
         scope: &str,
         activation: Activation,
-        wanted: Wanted,
+        wanted: RuleSource,
         since: Instant,
         ttl: Option<Ttl>,
     ) -> Self {
-        let reads = AtomicU8::new(Reads::of(activation.observe).number());
+        let id = activation.id.as_str().into();
         Self {
-            scope: scope.into(),
-            id: Some(activation.id.as_str().into()),
-            activation: Arc::new(activation),
             wanted: Some(wanted),
-            since,
             ttl,
-            ended: CancellationToken::new(),
-            planted: Arc::default(),
-            told: Arc::default(),
-            called: Arc::default(),
-            reads,
-            used: AtomicBool::new(false),
-            counted: None,
-            is_rest: false,
-            suspended: None,
+            ..Self::of(scope.into(), Some(id), Arc::new(activation), since)
         }
     }
 
     /// An activation in which another goes on: rules, counters, windows and attempts are the same ones.
     pub(super) fn going_on(former: &Self, scope: &str, id: &str) -> Self {
-        let reads = AtomicU8::new(Reads::of(former.activation.observe).number());
+        let activation = Arc::clone(&former.activation);
         Self {
-            scope: scope.into(),
-            id: Some(id.into()),
-            activation: Arc::clone(&former.activation),
             wanted: former.wanted.clone(),
-            since: former.since,
             ttl: former.ttl,
-            ended: CancellationToken::new(),
             planted: Arc::clone(&former.planted),
             told: Arc::clone(&former.told),
             called: Arc::clone(&former.called),
-            reads,
-            used: AtomicBool::new(false),
-            counted: None,
-            is_rest: false,
-            suspended: None,
+            ..Self::of(scope.into(), Some(id.into()), activation, former.since)
         }
     }
 
@@ -216,7 +201,7 @@ impl ScopeChaos {
         };
         let scope = &*former.scope;
         let activation = Activation::new(id.to_owned(), scope.to_owned(), spec, Arc::default());
-        let wanted = Wanted::Profile(NO_CHAOS.to_owned());
+        let wanted = RuleSource::Profile(NO_CHAOS.to_owned());
         let rest = Self::own(scope, activation, wanted, Instant::now(), None);
         Self {
             counted: former.counted.as_ref().map(|it| Counted::new(&it.mark)),
@@ -290,23 +275,11 @@ impl ScopeChaos {
     /// This, the default scope's, for a named scope, with counters of its own. `ended` goes with
     /// the scope: its connections outlive what is in force.
     pub(super) fn fork(&self, scope: Arc<str>, ended: CancellationToken) -> Self {
-        let reads = AtomicU8::new(Reads::of(self.activation.observe).number());
+        let activation = Arc::new(self.activation.fork(&scope));
         Self {
-            activation: Arc::new(self.activation.fork(&scope)),
-            scope,
-            id: self.id.clone(),
-            wanted: None,
-            since: self.since,
             ttl: self.ttl,
             ended,
-            planted: Arc::default(),
-            told: Arc::default(),
-            called: Arc::default(),
-            reads,
-            used: AtomicBool::new(false),
-            counted: None,
-            is_rest: false,
-            suspended: None,
+            ..Self::of(scope, self.id.clone(), activation, self.since)
         }
     }
 
@@ -354,8 +327,6 @@ impl ScopeChaos {
             },
             redactor: rules.redactor().clone(),
             canaries: Vec::new(),
-            traffic: None,
-            mcp: None,
             llm: None,
             recorded: None,
             spending: (kind == Kind::Llm).then(|| self.activation().spending.clone()),
@@ -474,7 +445,7 @@ impl ScopeChaos {
         self.is_named() && self.wanted.is_none()
     }
 
-    pub(super) fn wanted(&self) -> Option<&Wanted> {
+    pub(super) fn wanted(&self) -> Option<&RuleSource> {
         self.wanted.as_ref()
     }
 

@@ -1,27 +1,30 @@
 //! Which canaries were planted in a scope, and where: what egress is measured by.
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use squall_profiles::canary::Canary;
 
+use crate::bounded_map::BoundedMap;
 use crate::recorder::CanaryOrigin;
 
 /// Canaries one activation remembers.
 const REMEMBERED: usize = 4096;
 
 /// The canaries that were planted under one activation. Nothing is looked for where there is none.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Planted {
     any: AtomicBool,
-    table: Mutex<CanaryTable>,
+    origins: Mutex<BoundedMap<Canary, Option<CanaryOrigin>>>,
 }
 
-#[derive(Debug, Default)]
-struct CanaryTable {
-    planted: HashMap<Canary, CanaryOrigin>,
-    order: VecDeque<Canary>,
+impl Default for Planted {
+    fn default() -> Self {
+        Self {
+            any: AtomicBool::new(false),
+            origins: Mutex::new(BoundedMap::new(REMEMBERED, usize::MAX)),
+        }
+    }
 }
 
 impl Planted {
@@ -30,37 +33,24 @@ impl Planted {
         self.any.load(Ordering::Relaxed)
     }
 
-    /// Remembers a canary, and no longer the oldest one when there are too many. Whether one was
+    /// Remembers a canary, and no longer the one that was idle longest when there are too many. Whether one was
     /// forgotten. A canary that is planted again was planted there.
     pub fn plant(&self, canary: Canary, origin: CanaryOrigin) -> bool {
-        let forgot = self.with(|table| table.plant(canary, origin, REMEMBERED));
-        // After the table: who sees it looks into the table, and locks it.
+        let plant = |known: &mut Option<_>| *known = Some(origin);
+        let forgot = self.origins().update(&canary, plant, |_| 0) > 0;
+        // After the map: who sees it looks into the map, and locks it.
         self.any.store(true, Ordering::Relaxed);
         forgot
     }
 
     /// Where a canary was planted, if it was and is remembered.
     pub fn origin(&self, canary: Canary) -> Option<CanaryOrigin> {
-        self.with(|table| table.planted.get(&canary).cloned())
+        self.origins().get(&canary).cloned().flatten()
     }
 
-    fn with<T>(&self, look: impl FnOnce(&mut CanaryTable) -> T) -> T {
-        // The table is whole at every step: a panic elsewhere has left nothing half done in it.
-        look(&mut self.table.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl CanaryTable {
-    fn plant(&mut self, canary: Canary, origin: CanaryOrigin, remembered: usize) -> bool {
-        if self.planted.insert(canary, origin).is_some() {
-            return false;
-        }
-        self.order.push_back(canary);
-        if self.order.len() <= remembered {
-            return false;
-        }
-        let oldest = self.order.pop_front();
-        oldest.is_some_and(|oldest| self.planted.remove(&oldest).is_some())
+    fn origins(&self) -> MutexGuard<'_, BoundedMap<Canary, Option<CanaryOrigin>>> {
+        // The map is whole at every step: a panic elsewhere has left nothing half done in it.
+        self.origins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -76,22 +66,6 @@ mod tests {
             rule: "attack".to_owned(),
             payload: None,
         }
-    }
-
-    #[test]
-    fn the_oldest_is_forgotten_first_and_that_is_told() {
-        let mut table = CanaryTable::default();
-        let canaries = [1, 2, 3].map(Canary::from_draw);
-        let forgot: Vec<_> = [0, 1, 0, 2]
-            .iter()
-            .map(|which| table.plant(canaries[*which], origin(7), 2))
-            .collect();
-        assert_eq!(forgot, [false, false, false, true]);
-        assert_eq!(
-            canaries.map(|canary| table.planted.contains_key(&canary)),
-            [false, true, true]
-        );
-        assert_eq!(table.order.len(), 2);
     }
 
     #[test]

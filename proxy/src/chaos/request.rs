@@ -13,9 +13,9 @@ use super::{Halt, INLINE};
 
 /// What is asked to be put in force.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct ChaosRequest {
     /// The rules.
-    pub rules: Wanted,
+    pub rules: RuleSource,
     /// Seed of every draw; absent: the config's.
     pub seed: Option<u64>,
     /// How long it holds, at least a millisecond; absent: until it is ended.
@@ -28,11 +28,11 @@ pub struct Request {
     pub tools: ToolNames,
 }
 
-impl Request {
+impl ChaosRequest {
     /// A profile by its name, everything else by default.
     pub fn profile(name: impl Into<String>) -> Self {
         Self {
-            rules: Wanted::Profile(name.into()),
+            rules: RuleSource::Profile(name.into()),
             seed: None,
             ttl: None,
             key: None,
@@ -44,7 +44,7 @@ impl Request {
 
 /// Where the rules come from.
 #[derive(Debug, Clone)]
-pub enum Wanted {
+pub enum RuleSource {
     /// A profile by its name; `none` for no chaos.
     Profile(String),
     /// A profile by its name, as a workspace sees it; `none` for no chaos.
@@ -58,7 +58,7 @@ pub enum Wanted {
     Inline(Arc<Profile>),
 }
 
-impl Wanted {
+impl RuleSource {
     /// The profile's name, or [`INLINE`] where it has none.
     pub fn name(&self) -> &str {
         match self {

@@ -34,11 +34,11 @@ fn with_defaults(defaults: Defaults) -> Bench {
     }
 }
 
-fn inline(text: &str) -> Request {
+fn inline(text: &str) -> ChaosRequest {
     let profile = squall_profiles::profile::parse_chaos("chaos", INLINE, text).expect("valid");
-    Request {
-        rules: Wanted::Inline(Arc::new(profile)),
-        ..Request::profile("")
+    ChaosRequest {
+        rules: RuleSource::Inline(Arc::new(profile)),
+        ..ChaosRequest::profile("")
     }
 }
 
@@ -108,7 +108,7 @@ fn a_scope_of_its_own_is_apart_from_the_default_one() {
     bench.put(DEFAULT_SCOPE, TWO_RULES);
     let clean = bench
         .chaos
-        .put("clean", Request::profile(NO_CHAOS))
+        .put("clean", ChaosRequest::profile(NO_CHAOS))
         .expect("none is always there");
     assert_eq!(
         (bench.rules("clean"), bench.rules("other"), clean.inherited),
@@ -243,7 +243,7 @@ fn one_call_ends_all_chaos_and_says_so_for_each_scope() {
     let bench = bench();
     bench.put(DEFAULT_SCOPE, TWO_RULES);
     bench.put("a", TWO_RULES);
-    let clean = bench.chaos.put("clean", Request::profile(NO_CHAOS));
+    let clean = bench.chaos.put("clean", ChaosRequest::profile(NO_CHAOS));
     assert!(clean.is_ok(), "{clean:?}");
     assert_eq!(bench.rules("b"), 2);
     assert_eq!(
@@ -277,7 +277,7 @@ fn chaos_ends_when_its_time_is_over_and_not_before() {
         .chaos
         .put(
             "a",
-            Request {
+            ChaosRequest {
                 ttl,
                 ..inline(TWO_RULES)
             },
@@ -313,7 +313,7 @@ fn no_activation_outlives_the_limit_of_the_config() {
             .chaos
             .put(
                 "a",
-                Request {
+                ChaosRequest {
                     ttl,
                     ..inline(TWO_RULES)
                 },
@@ -336,7 +336,7 @@ async fn the_time_keeper_ends_what_is_put_while_it_sleeps() {
         .chaos
         .put(
             "a",
-            Request {
+            ChaosRequest {
                 ttl,
                 ..inline(TWO_RULES)
             },
@@ -358,7 +358,7 @@ fn an_exchange_after_the_time_to_live_meets_no_chaos() {
         (DEFAULT_SCOPE, "fork"),
         (DEFAULT_SCOPE, "default"),
     ] {
-        let request = Request {
+        let request = ChaosRequest {
             ttl: Some(Duration::ZERO),
             ..inline(TWO_RULES)
         };
@@ -394,7 +394,7 @@ fn scopes_whose_chaos_has_ended_are_bounded_too() {
         let name = format!("one-by-one-{number}");
         bench
             .chaos
-            .put(&name, Request::profile(NO_CHAOS))
+            .put(&name, ChaosRequest::profile(NO_CHAOS))
             .expect("none is always there");
         bench.chaos.end(&name);
     }
@@ -403,7 +403,7 @@ fn scopes_whose_chaos_has_ended_are_bounded_too() {
         let name = format!("at-once-{number}");
         bench
             .chaos
-            .put(&name, Request::profile(NO_CHAOS))
+            .put(&name, ChaosRequest::profile(NO_CHAOS))
             .expect("none is always there");
     }
     bench.chaos.end_all(None);
@@ -414,7 +414,9 @@ fn scopes_whose_chaos_has_ended_are_bounded_too() {
 fn an_unknown_profile_changes_nothing() {
     let bench = bench();
     bench.put("a", TWO_RULES);
-    let refused = bench.chaos.put("a", Request::profile("no_such_profile"));
+    let refused = bench
+        .chaos
+        .put("a", ChaosRequest::profile("no_such_profile"));
     assert_eq!(
         refused,
         Err(PutError::UnknownProfile("no_such_profile".into()))
@@ -438,13 +440,15 @@ fn names_of_tools_that_came_with_chaos_outlive_an_edit_and_a_reload() {
     let one = "chaos: {tool_faults: [{tool: search, mode: error}]}";
     let two = "chaos: {tool_faults: [{tool: search, mode: error}, {tool: b, mode: error}]}";
     chaos.edit(put_profile("base", one)).expect("valid");
-    let with_tools = |name: &str| Request {
+    let with_tools = |name: &str| ChaosRequest {
         tools: tool_names("search"),
-        ..Request::profile(name)
+        ..ChaosRequest::profile(name)
     };
     chaos.put("run", with_tools("base")).expect("known");
     chaos.put("clean", with_tools(NO_CHAOS)).expect("known");
-    chaos.put("other", Request::profile("base")).expect("known");
+    chaos
+        .put("other", ChaosRequest::profile("base"))
+        .expect("known");
     let url = CanonicalUrl::new("http", "search:5001", "/q");
     let own = |scope: &str| -> Vec<String> {
         let rules = chaos.scope(Some(scope)).activation().rules();
@@ -479,9 +483,11 @@ fn an_edit_takes_effect_at_once_in_every_scope_under_it_and_nowhere_else() {
         .edit(put_profile("more", "extends: [base]\nchaos: {}"))
         .expect("valid");
     chaos
-        .put(DEFAULT_SCOPE, Request::profile("more"))
+        .put(DEFAULT_SCOPE, ChaosRequest::profile("more"))
         .expect("known");
-    chaos.put("own", Request::profile("base")).expect("known");
+    chaos
+        .put("own", ChaosRequest::profile("base"))
+        .expect("known");
     chaos
         .put("apart", inline("{tool_faults: [{tool: z, mode: error}]}"))
         .expect("valid");
@@ -519,7 +525,7 @@ fn a_profile_in_force_that_is_deleted_stays_in_force() {
     bench.chaos.edit(put_profile("mine", one)).expect("valid");
     bench
         .chaos
-        .put("a", Request::profile("mine"))
+        .put("a", ChaosRequest::profile("mine"))
         .expect("known");
     bench
         .chaos
@@ -527,7 +533,7 @@ fn a_profile_in_force_that_is_deleted_stays_in_force() {
         .expect("it is the API's");
     assert_eq!(bench.rules("a"), 1);
     assert_eq!(
-        bench.chaos.put("a", Request::profile("mine")),
+        bench.chaos.put("a", ChaosRequest::profile("mine")),
         Err(PutError::UnknownProfile("mine".into()))
     );
 }
@@ -600,7 +606,7 @@ fn a_workspace_s_scopes_are_under_its_own_chaos_first() {
     }
     assert!(bench.chaos.look("w.unseen").inherited);
     assert_eq!(bench.chaos.look("w.unseen").rules, 2);
-    let clean = Request::profile(NO_CHAOS);
+    let clean = ChaosRequest::profile(NO_CHAOS);
     bench
         .chaos
         .put("w.clean", clean)
@@ -646,7 +652,7 @@ fn ending_all_of_a_workspace_leaves_others_alone() {
 }
 
 fn for_run(chaos: &Arc<Chaos>, scope: &str, run: &Arc<RunMark>) -> Arc<ScopeChaos> {
-    let request = Request::profile(NO_CHAOS);
+    let request = ChaosRequest::profile(NO_CHAOS);
     let (scope, _) = chaos.put_for_run(scope, request, run).expect("no rules");
     scope
 }
@@ -674,7 +680,7 @@ fn whoever_ends_a_run_s_chaos_cuts_the_run_short_but_the_run_itself() {
             "the end of everything" => assert_eq!(chaos.end_all(None), 1),
             "a limit" => assert_eq!(chaos.end_all(Some("safety.halt")), 1),
             "other chaos" => {
-                let put = chaos.put("run", Request::profile(NO_CHAOS));
+                let put = chaos.put("run", ChaosRequest::profile(NO_CHAOS));
                 put.expect("no rules");
             }
             _ => {}

@@ -9,7 +9,7 @@ use squall_dialects::endpoint::{LONGEST_BESIDE_HISTORY, is_beside_history};
 #[derive(Debug, Default)]
 pub(super) struct BesideHistory {
     depth: usize,
-    text: Text,
+    text: StringPosition,
     /// The outermost value is an object.
     in_object: bool,
     /// What comes is a member's name.
@@ -22,7 +22,7 @@ pub(super) struct BesideHistory {
 
 /// Where in a string it is.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Text {
+enum StringPosition {
     #[default]
     Outside,
     Inside,
@@ -32,7 +32,7 @@ enum Text {
 
 /// A piece of what is no history.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece<'a> {
+pub(super) enum MemberPiece<'a> {
     /// More of a member's value.
     Of(&'a [u8]),
     /// The member is over.
@@ -41,7 +41,7 @@ pub(super) enum Piece<'a> {
 
 impl BesideHistory {
     /// The next bytes of the body.
-    pub(super) fn push<'a>(&mut self, bytes: &'a [u8], mut found: impl FnMut(Piece<'a>)) {
+    pub(super) fn push<'a>(&mut self, bytes: &'a [u8], mut found: impl FnMut(MemberPiece<'a>)) {
         let mut begin = 0;
         for (at, byte) in bytes.iter().enumerate() {
             let was_open = self.open;
@@ -49,26 +49,26 @@ impl BesideHistory {
             match (was_open, self.open) {
                 (false, true) => begin = at + 1,
                 (true, false) => {
-                    found(Piece::Of(&bytes[begin..at]));
-                    found(Piece::End);
+                    found(MemberPiece::Of(&bytes[begin..at]));
+                    found(MemberPiece::End);
                 }
                 (true, true) | (false, false) => {}
             }
         }
         if self.open && begin < bytes.len() {
-            found(Piece::Of(&bytes[begin..]));
+            found(MemberPiece::Of(&bytes[begin..]));
         }
     }
 
     fn step(&mut self, byte: u8) {
         match (self.text, byte) {
-            (Text::Escaped, _) => self.text = Text::Inside,
-            (Text::Inside, b'\\') => self.text = Text::Escaped,
-            (Text::Inside, b'"') => self.text = Text::Outside,
-            (Text::Inside, _) => {}
-            (Text::Outside, _) => return self.structure(byte),
+            (StringPosition::Escaped, _) => self.text = StringPosition::Inside,
+            (StringPosition::Inside, b'\\') => self.text = StringPosition::Escaped,
+            (StringPosition::Inside, b'"') => self.text = StringPosition::Outside,
+            (StringPosition::Inside, _) => {}
+            (StringPosition::Outside, _) => return self.structure(byte),
         }
-        let of_name = self.awaits_name && self.depth == 1 && self.text == Text::Inside;
+        let of_name = self.awaits_name && self.depth == 1 && self.text == StringPosition::Inside;
         if of_name && self.name.len() <= LONGEST_BESIDE_HISTORY {
             self.name.push(byte);
         }
@@ -77,7 +77,7 @@ impl BesideHistory {
     fn structure(&mut self, byte: u8) {
         match byte {
             b'"' => {
-                self.text = Text::Inside;
+                self.text = StringPosition::Inside;
                 if self.awaits_name && self.depth == 1 {
                     self.name.clear();
                 }
@@ -115,8 +115,8 @@ mod tests {
         let mut beside = BesideHistory::default();
         for chunk in body.as_bytes().chunks(size) {
             beside.push(chunk, |piece| match piece {
-                Piece::Of(bytes) => members.last_mut().expect("one").extend_from_slice(bytes),
-                Piece::End => members.push(Vec::new()),
+                MemberPiece::Of(bytes) => members.last_mut().expect("one").extend_from_slice(bytes),
+                MemberPiece::End => members.push(Vec::new()),
             });
         }
         let texts = members.into_iter().map(String::from_utf8);

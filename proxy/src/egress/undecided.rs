@@ -6,7 +6,7 @@
 use squall_dialects::endpoint;
 use squall_profiles::canary::{Found, Search};
 
-use super::beside_history::{BesideHistory, Piece};
+use super::beside_history::{BesideHistory, MemberPiece};
 
 /// Bytes of a body that are kept.
 const KEPT: usize = 1 << 20;
@@ -50,8 +50,8 @@ impl Undecided {
         }
         let mut search = Search::new();
         BesideHistory::default().push(&self.body, |piece| match piece {
-            Piece::Of(bytes) => search.push(bytes, &mut found),
-            Piece::End => search = Search::new(),
+            MemberPiece::Of(bytes) => search.push(bytes, &mut found),
+            MemberPiece::End => search = Search::new(),
         });
     }
 }

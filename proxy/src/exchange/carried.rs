@@ -11,9 +11,9 @@ use crate::chaos::ScopeChaos;
 
 /// What is in force for a connection's latest exchange; nothing where no connection is closed for that.
 #[derive(Default)]
-pub(crate) struct CarriedScope(RefCell<Option<InForce>>);
+pub(crate) struct CarriedScope(RefCell<Option<CarriedActivation>>);
 
-struct InForce {
+struct CarriedActivation {
     chaos: Arc<ScopeChaos>,
     over: Pin<Box<WaitForCancellationFutureOwned>>,
 }
@@ -21,7 +21,7 @@ struct InForce {
 impl CarriedScope {
     /// An exchange under `chaos` comes over the connection.
     pub(crate) fn set(&self, chaos: &Arc<ScopeChaos>) {
-        let is_known = |known: &InForce| Arc::ptr_eq(&known.chaos, chaos);
+        let is_known = |known: &CarriedActivation| Arc::ptr_eq(&known.chaos, chaos);
         if !self.0.borrow().as_ref().is_some_and(is_known) {
             self.wait_for(chaos.connections_over(), chaos);
         }
@@ -43,7 +43,7 @@ impl CarriedScope {
     }
 
     fn wait_for(&self, over: Option<&CancellationToken>, chaos: &Arc<ScopeChaos>) {
-        *self.0.borrow_mut() = over.map(|over| InForce {
+        *self.0.borrow_mut() = over.map(|over| CarriedActivation {
             chaos: Arc::clone(chaos),
             over: Box::pin(over.clone().cancelled_owned()),
         });

@@ -1,21 +1,23 @@
 //! What an exchange is: kind, dialect, tool, and what its body says when that was read.
 
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
+use http::header::{CONTENT_ENCODING, HeaderMap};
 use http::{Method, Request};
 use squall_dialects::mcp::{Asked, Head, Id, Output, Sign};
 use squall_dialects::model::ModelRequest;
-use squall_dialects::{Dialect, Target, endpoint};
+use squall_dialects::{Dialect, Target, endpoint, media_type};
 use squall_profiles::facts::{Body, CanonicalUrl, Facts, Kind};
 use squall_profiles::faults::model_input::{self, Called, Terms};
 use squall_profiles::rule::Rule;
 use squall_profiles::ruleset::RuleSet;
 
 use crate::compiled::CompiledConfig;
+use crate::faults::declared_length;
 use crate::faults::edit::Speaking;
 use crate::mcp::McpCall;
 
 /// What is known of an exchange beside its head.
+#[derive(Clone)]
 pub(crate) struct Classification {
     pub(crate) kind: Kind,
     pub(crate) dialect: Option<&'static dyn Dialect>,
@@ -90,6 +92,11 @@ impl Classification {
             None => self.read_mcp(&body),
         }
         self.body = Some(body);
+    }
+
+    /// Bytes of the body, as far as it was read.
+    pub(crate) fn body_length(&self) -> usize {
+        self.body.as_ref().map_or(0, Bytes::len)
     }
 
     /// The body stays unread: what only it could tell is not so.
@@ -273,25 +280,15 @@ pub(crate) fn may_read_ahead(headers: &HeaderMap, limit: u64) -> bool {
     if headers.contains_key(CONTENT_ENCODING) || crate::headers::wants_upgrade(headers) {
         return false;
     }
-    let declared = headers
-        .get(CONTENT_LENGTH)
-        .and_then(|length| length.to_str().ok());
-    if let Some(length) = declared.and_then(|length| length.trim().parse::<u64>().ok()) {
+    if let Some(length) = declared_length(headers) {
         return length <= limit;
     }
-    let kind = headers
-        .get(CONTENT_TYPE)
-        .and_then(|kind| kind.to_str().ok())
-        .unwrap_or_default();
-    let kind = kind
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase();
-    kind == "application/json"
-        || kind == "application/x-www-form-urlencoded"
-        || (kind.starts_with("application/") && kind.ends_with("+json"))
+    media_type(headers).is_some_and(|kind| {
+        matches!(
+            &*kind,
+            "application/json" | "application/x-www-form-urlencoded"
+        ) || (kind.starts_with("application/") && kind.ends_with("+json"))
+    })
 }
 
 #[cfg(test)]

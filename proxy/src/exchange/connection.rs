@@ -83,16 +83,16 @@ pub(crate) type Io = Box<dyn ByteStream>;
 /// What a connection is changes: sniffed, then HTTP, then a tunnel, then TLS, then HTTP again. Were
 /// each stage awaited by the one before it, an intercepted connection would keep the memory of all
 /// of them for as long as it idles. So a stage ends by naming the next, and is gone.
-pub(crate) enum Stage {
+pub(crate) enum ConnectionStage {
     /// HTTP/1 is served.
     Http1(Io, Ingress),
     /// HTTP/2 is served.
     Http2(Io, Ingress),
     /// Something else is done.
-    Work(Pin<Box<dyn Future<Output = Option<Stage>>>>),
+    Work(Pin<Box<dyn Future<Output = Option<ConnectionStage>>>>),
 }
 
-impl Stage {
+impl ConnectionStage {
     /// Work that names the next stage, or none at the connection's end.
     pub(crate) fn work(work: impl Future<Output = Option<Self>> + 'static) -> Self {
         Self::Work(Box::pin(work))
@@ -108,7 +108,7 @@ impl Stage {
 }
 
 /// Makes the next stage of a connection that hyper gives back.
-pub(crate) type Takeover = Box<dyn FnOnce(Io) -> Stage>;
+pub(crate) type Takeover = Box<dyn FnOnce(Io) -> ConnectionStage>;
 
 impl Connection {
     pub(crate) fn new(

@@ -6,7 +6,7 @@ use std::time::Instant;
 use http::{HeaderValue, Request, Response, StatusCode, Uri, Version, uri};
 use squall_journal::record::Outcome;
 
-use super::connection::{Connection, Ingress, Stage};
+use super::connection::{Connection, ConnectionStage, Ingress};
 use super::log::ExchangeLog;
 use super::route::RequestTarget;
 use super::splice;
@@ -122,7 +122,7 @@ pub(crate) fn take_over(
     log.waits_for_agent(true);
     let (log, control) = (Rc::clone(log), Rc::clone(&connection.control));
     *connection.takeover.borrow_mut() = Some(Box::new(move |io| {
-        Stage::last(async move {
+        ConnectionStage::last(async move {
             match upstream.into_switched() {
                 Some(upstream) => splice::both_ways(io, upstream, &control, &log).await,
                 None => log.end(

@@ -1,13 +1,13 @@
 //! Lists of an MCP server's tools, read as they pass.
 
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, Response, StatusCode};
+use http::{Response, StatusCode};
 use squall_dialects::codec::Coding;
 use squall_dialects::mcp::Asked;
+use squall_dialects::media_type;
 
 use super::Exchange;
-use crate::body::{self, AgentBody};
-use crate::mcp::tools::{McpServer, ToolListReader, ToolLists};
+use crate::body::AgentBody;
+use crate::mcp::tools::{McpServer, ToolLists};
 
 impl Exchange {
     /// What is known of MCP servers' tools, and the server that is asked.
@@ -32,27 +32,13 @@ impl Exchange {
         }
         let (tools, server) = self.mcp_tools();
         let inspect = &self.connection.worker.engine.inspect;
-        if is_events(answer.headers()) {
-            let longest = usize::try_from(inspect.limit()).unwrap_or(usize::MAX);
-            answer.map(|body| body::boxed(ToolListReader::events(body, tools, server, longest)))
-        } else if is_json(answer.headers()) {
-            answer.map(|body| body::boxed(ToolListReader::json(body, tools, server, inspect)))
-        } else {
-            answer
+        match media_type(answer.headers()).as_deref() {
+            Some("text/event-stream") => {
+                let longest = usize::try_from(inspect.limit()).unwrap_or(usize::MAX);
+                answer.map(|body| tools.read_events(body, server, longest))
+            }
+            Some("application/json") => answer.map(|body| tools.read_json(body, server, inspect)),
+            _ => answer,
         }
     }
-}
-
-fn is_events(headers: &HeaderMap) -> bool {
-    has_media_type(headers, "text/event-stream")
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    has_media_type(headers, "application/json")
-}
-
-fn has_media_type(headers: &HeaderMap, wanted: &str) -> bool {
-    let kind = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
-    let kind = kind.and_then(|kind| kind.split(';').next());
-    kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case(wanted))
 }

@@ -21,7 +21,7 @@ use squall_profiles::plan::{Reply, ToolAnswer, ToolSays};
 use tokio::time::Instant;
 
 use super::request_body::RequestBody;
-use super::{Ended, Exchange, Step};
+use super::{EarlyEnd, Exchange, ScriptStep};
 use crate::abort::Abort;
 use crate::body::agent::AbortAfterFlush;
 use crate::body::{self, AgentBody};
@@ -40,7 +40,7 @@ impl Exchange {
         &mut self,
         request: &mut Request<RequestBody>,
         decision: &Decision,
-    ) -> Step<Option<Response<AgentBody>>> {
+    ) -> ScriptStep<Option<Response<AgentBody>>> {
         let Some(playing) = self.tape.clone() else {
             return Ok(None);
         };
@@ -59,7 +59,7 @@ impl Exchange {
         &mut self,
         playing: &Playing,
         request: &mut Request<RequestBody>,
-    ) -> Step<Option<Response<AgentBody>>> {
+    ) -> ScriptStep<Option<Response<AgentBody>>> {
         let began = Instant::now();
         let read = self.read_body(request, BODY).await?;
         let here = Instant::now();
@@ -133,7 +133,7 @@ impl Exchange {
     }
 
     /// Nothing was recorded that answers this, and nothing is dialled.
-    fn not_on_tape(&self, refusal: &TapeRefusal) -> Ended {
+    fn not_on_tape(&self, refusal: &TapeRefusal) -> EarlyEnd {
         let (slug, title) = if refusal.exhausted {
             ("tape-exhausted", "All recorded answers were given")
         } else {
@@ -241,7 +241,11 @@ impl Exchange {
     }
 
     /// What a tool of the session said, as plain HTTP or MCP has it.
-    fn tool_said(&self, response: &ToolResponse, request: &HeaderMap) -> Step<Response<AgentBody>> {
+    fn tool_said(
+        &self,
+        response: &ToolResponse,
+        request: &HeaderMap,
+    ) -> ScriptStep<Response<AgentBody>> {
         let Some(status) = StatusCode::from_u16(response.status)
             .ok()
             .filter(|_| response.status != 0)

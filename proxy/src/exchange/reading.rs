@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, Version};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use squall_profiles::activation::{Decision, Observe};
@@ -12,13 +12,17 @@ use squall_profiles::facts::{Facts, Kind, Stage};
 
 use super::classify::may_read_ahead;
 use super::connection::Ingress;
+use super::log::MODEL_BYTES;
 use super::request_body::RequestBody;
-use super::{Exchange, Step};
+use super::{Exchange, ScriptStep};
 use crate::abort::Abort;
 use crate::body::AgentBody;
 use crate::chaos::Reads;
-use crate::recorder::{Answering, Capture};
+use crate::recorder::{Answering, CallTap, Capture, McpTraffic, ModelTraffic, Traffic};
 use crate::vocabularies;
+
+/// The longest body whose rules are decided at once, bytes.
+const AT_ONCE: usize = 256 << 10;
 
 impl Exchange {
     /// Lets the journal read what it is to read of the exchange, and finds the tape that plays for it.
@@ -47,7 +51,9 @@ impl Exchange {
                 request.headers(),
             );
             let capture = Capture::new(recordings, observed, tapes.room(), head);
-            self.log.capture(capture, self.version);
+            let mut readers = self.log.taps();
+            readers.copies = self.version == Version::HTTP_2;
+            readers.traffic.get_or_insert_default().capture = Some(Box::new(capture));
         }
         self.tape = tapes.playing(self.log.chaos().scope());
     }
@@ -73,7 +79,7 @@ impl Exchange {
     pub(super) async fn decide(
         &mut self,
         request: Request<Incoming>,
-    ) -> Step<(Request<RequestBody>, Decision)> {
+    ) -> ScriptStep<(Request<RequestBody>, Decision)> {
         let stage = Stage::Request {
             behind_connect: match &self.connection.ingress {
                 Ingress::Tunnel(tunnel) => tunnel.was_decided_by(self.rules.rules()),
@@ -107,12 +113,24 @@ impl Exchange {
         };
         self.hear_calls();
         self.get_ready_to_count().await;
-        let facts = self
-            .classified
-            .facts(&self.method, &self.target.url, request.headers());
-        let mut decision = self
-            .rules
-            .decide(&shortlist, &facts, stage, self.log.chaos().elapsed());
+        let elapsed = self.log.chaos().elapsed();
+        let is_long = shortlist.needs_body && self.classified.body_length() > AT_ONCE;
+        let mut decision = if is_long {
+            // Expressions over a long body take a while: this thread serves others meanwhile.
+            let (rules, classified) = (self.rules.clone(), self.classified.clone());
+            let (method, url) = (self.method.clone(), self.target.url.clone());
+            let headers = request.headers().clone();
+            let deciding = tokio::task::spawn_blocking(move || {
+                let facts = classified.facts(&method, &url, &headers);
+                rules.decide(&shortlist, &facts, stage, elapsed)
+            });
+            let decided = deciding.await;
+            decided.map_err(|error| Abort::close(format!("rules were not decided: {error}")))?
+        } else {
+            let (method, url) = (&self.method, &self.target.url);
+            let facts = self.classified.facts(method, url, request.headers());
+            self.rules.decide(&shortlist, &facts, stage, elapsed)
+        };
         if decision.awaits_response() || decision.plan.mentions_headers() {
             self.headers = request.headers().clone();
         }
@@ -144,8 +162,8 @@ impl Exchange {
                 .has(squall_dialects::Quirk::KeepsConversations)
         });
         if let Some(dialect) = dialect.filter(|_| self.rules.rules().reads_results()) {
-            self.log
-                .hear_calls(dialect, self.target.url.path_and_query());
+            let called = CallTap::new(dialect, self.target.url.path_and_query());
+            self.log.taps().called = Some(Box::new(called));
         }
     }
 
@@ -155,7 +173,7 @@ impl Exchange {
         if let (Some(request), Some(dialect)) = (request, self.classified.dialect) {
             let target = self.target.url.path_and_query();
             let answering = Answering::new(request, dialect, target, answer.headers());
-            self.log.tells(answering);
+            self.log.taps().answering = Some(Box::new(answering));
         }
     }
 
@@ -213,12 +231,15 @@ impl Exchange {
             self.classified.tool(),
         );
         if let Some(asked) = self.classified.asked() {
-            self.log.calls_tools(asked);
+            // A rule may be about one of several calls.
+            if asked.tools().len() > 1 {
+                self.log.taps().calls = Some(Box::new(asked.clone()));
+            }
             let (tools, server) = self.mcp_tools();
             self.classified.promised(|tool| tools.output(&server, tool));
         }
-        if let Some(model) = self.classified.model() {
-            self.log.asked(model);
+        if let (Some(name), Some(model)) = (self.classified.model(), self.log.taps().model()) {
+            model.asked(name);
         }
         if self.rules.rules().reads_results() {
             self.classified.read_results(self.log.chaos().called());
@@ -230,14 +251,20 @@ impl Exchange {
 
     /// Lets the journal read a model call, or what an MCP server is asked.
     fn read_for_journal(&self) {
+        let mut taps = self.log.taps();
+        let mut traffic = Traffic::default();
         if let Some(dialect) = self.classified.dialect {
-            let target = self.target.url.path_and_query();
-            let named = self.classified.named();
-            self.log.read_model(dialect, named, target, self.version);
+            let (target, named) = (self.target.url.path_and_query(), self.classified.named());
+            taps.copies = self.version == Version::HTTP_2;
+            traffic.model = Some(ModelTraffic::new(dialect, named, target, MODEL_BYTES));
         } else if self.classified.may_call_over_mcp() {
-            self.log.read_mcp(self.classified.kind);
-        } else if self.classified.may_listen() {
-            self.log.may_begin_session();
+            let is_mcp = self.classified.kind == Kind::Mcp;
+            traffic.mcp = Some(McpTraffic::new(is_mcp, MODEL_BYTES));
+        } else {
+            // The first bytes of the answer show whether it is the event stream of an MCP session.
+            taps.may_begin_session = self.classified.may_listen();
+            return;
         }
+        taps.traffic = Some(Box::new(traffic));
     }
 }

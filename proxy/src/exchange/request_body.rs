@@ -13,7 +13,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
 use super::log::ExchangeLog;
-use crate::body::whole::{Inspect, TooMuch};
+use crate::body::buffer::{Inspect, TooMuch};
 use crate::headers;
 use crate::upstream::BodyError;
 

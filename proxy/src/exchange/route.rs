@@ -56,7 +56,7 @@ fn unreachable(uri: &Uri, why: &str) -> Problem {
         StatusCode::BAD_REQUEST,
         "bad-target",
         "Bad request target",
-        format!("cannot forward to `{uri}`: {why}"),
+        format!("cannot forward to `{}`: {why}", without_userinfo(uri)),
     )
 }
 
@@ -324,9 +324,22 @@ pub(crate) fn connect_authority(uri: &Uri) -> Result<Authority, Problem> {
                 StatusCode::BAD_REQUEST,
                 "bad-target",
                 "Bad CONNECT target",
-                format!("CONNECT needs host:port, such as `api.openai.com:443`; got `{uri}`"),
+                format!(
+                    "CONNECT needs host:port, such as `api.openai.com:443`; got `{}`",
+                    without_userinfo(uri)
+                ),
             )
         })
+}
+
+/// A URI without user name and password, which may be secret.
+fn without_userinfo(uri: &Uri) -> String {
+    let written = uri.to_string();
+    let authority = uri.authority().map_or("", Authority::as_str);
+    match authority.rsplit_once('@') {
+        Some((userinfo, _)) => written.replacen(&format!("{userinfo}@"), "", 1),
+        None => written,
+    }
 }
 
 fn no_route(uri: &Uri) -> Problem {
@@ -346,7 +359,7 @@ fn bad_path(uri: &Uri) -> Problem {
         StatusCode::BAD_REQUEST,
         "bad-target",
         "Bad request target",
-        format!("`{uri}` cannot be sent to an upstream"),
+        format!("`{}` cannot be sent to an upstream", without_userinfo(uri)),
     )
 }
 
@@ -358,4 +371,25 @@ fn bad_scope(bad: &BadScope) -> Problem {
         "Bad scope name",
         bad.to_string(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_about_a_target_holds_no_password() {
+        let uri = |text: &str| text.parse::<Uri>().expect("a URI");
+        for (problem, shown) in [
+            (connect_authority(&uri("joe:SECRET@h:9")).err(), "`h:9`"),
+            (
+                absolute(&uri("http://joe:SECRET@h:0/p")).err(),
+                "`http://h:0/p`",
+            ),
+            (Some(bad_path(&uri("http://SECRET@h/"))), "`http://h/`"),
+        ] {
+            let detail = problem.expect("rejected").detail;
+            assert!(detail.contains(shown), "{detail}");
+        }
+    }
 }

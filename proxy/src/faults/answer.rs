@@ -13,7 +13,7 @@ use squall_profiles::plan::{Answer, Ending, Reply, ToolSays, VerdictIndex};
 
 use super::edit::Speaking;
 use super::hold::hold;
-use super::{Context, Ledger, VerdictReport, has_body};
+use super::{FaultContext, Ledger, VerdictReport, has_body};
 use crate::abort::Abort;
 use crate::body::scripted::Scripted;
 use crate::body::{self, AgentBody};
@@ -62,7 +62,7 @@ pub(crate) async fn make(
     answer: &Answer,
     verdict: VerdictIndex,
     asked: RequestInfo<'_>,
-    context: &Context,
+    context: &FaultContext,
 ) -> SyntheticAnswer {
     let mut report = VerdictReport::new(context, verdict);
     let reply = match answer {
@@ -156,7 +156,7 @@ fn bypassed(mut report: VerdictReport, why: impl Into<String>) -> SyntheticAnswe
 
 /// Resets in place of an answer (`INTERNAL_ERROR` on HTTP/2): what the agent gets when the upstream
 /// did what was asked and the connection broke before it could say so.
-pub(crate) fn reset(verdict: VerdictIndex, context: &Context) -> Abort {
+pub(crate) fn reset(verdict: VerdictIndex, context: &FaultContext) -> Abort {
     VerdictReport::new(context, verdict).applied();
     let broken = Abort::reset("reset in place of the upstream's answer by a rule");
     context.agent.prepare(&broken);
@@ -164,7 +164,7 @@ pub(crate) fn reset(verdict: VerdictIndex, context: &Context) -> Abort {
 }
 
 /// A reply as a response to this request.
-pub(crate) fn respond(reply: Reply, context: &Context) -> Response<AgentBody> {
+pub(crate) fn respond(reply: Reply, context: &FaultContext) -> Response<AgentBody> {
     let Reply {
         status,
         mut headers,
@@ -192,7 +192,7 @@ pub(crate) fn respond(reply: Reply, context: &Context) -> Response<AgentBody> {
     response
 }
 
-fn broken(broken: Abort, context: &Context) -> SyntheticAnswer {
+fn broken(broken: Abort, context: &FaultContext) -> SyntheticAnswer {
     context.agent.prepare(&broken);
     SyntheticAnswer::Abort(broken)
 }
@@ -217,7 +217,7 @@ fn dns_failure(host: &str) -> Reply {
     .to_reply()
 }
 
-fn model_error(error: &ModelError, asked: RequestInfo<'_>, context: &Context) -> Reply {
+fn model_error(error: &ModelError, asked: RequestInfo<'_>, context: &FaultContext) -> Reply {
     let Some(model) = asked.model else {
         return undialected(error);
     };

@@ -32,7 +32,7 @@ use squall_dialects::tokens::{self, Counting};
 use squall_dialects::{Credential, Dialect, ErrorContext, Target};
 use squall_profiles::plan::{Edit, VerdictIndex};
 
-use super::{Context, VerdictReport, has_body};
+use super::{FaultContext, VerdictReport, has_body};
 use crate::body::AgentBody;
 
 /// The model call that is answered.
@@ -80,7 +80,7 @@ impl<'a> Speaking<'a> {
     pub(crate) fn error_context(
         &self,
         error: Option<&ModelError>,
-        context: &Context,
+        context: &FaultContext,
     ) -> ErrorContext<'a> {
         let model = self.request.and_then(|request| request.model.as_deref());
         let counted = error.is_some_and(ModelError::counts_input);
@@ -109,7 +109,7 @@ pub(crate) async fn apply<'a>(
     edits: &[(VerdictIndex, Edit)],
     mut response: Response<AgentBody>,
     model: Option<impl Into<Speaking<'a>>>,
-    context: &Context,
+    context: &FaultContext,
 ) -> Response<AgentBody> {
     let model = model.map(Into::into);
     for (verdict, edit) in edits {

@@ -12,21 +12,20 @@
 //! swapped, asked by A / B          –/A₁ B₁/A₁   B₂/A₁
 //! ```
 
-use std::collections::{HashMap, VecDeque};
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode};
-use http_body::{Body, Frame, SizeHint};
+use http_body::{Body as _, SizeHint};
 use squall_dialects::stream::Splitter;
 
 use super::{declared_length, has_body};
-use crate::abort::Abort;
+use crate::body::buffer::{Buffer, Inspect};
 use crate::body::scripted::Scripted;
-use crate::body::whole::{Inspect, Lease, collect};
+use crate::body::tapped::{Passed, tapped};
+use crate::body::whole::collect;
 use crate::body::{self, AgentBody};
+use crate::bounded_map::BoundedMap;
 
 /// Whose answers: one rule's in one scope, under one activation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -43,7 +42,7 @@ pub(crate) struct Owner {
 /// longest is forgotten first.
 #[derive(Debug, Clone)]
 pub(crate) struct Recall {
-    kept: Arc<Mutex<AnswerStore>>,
+    kept: Arc<Mutex<BoundedMap<Owner, OwnerAnswers>>>,
     /// What copies in the making may take.
     copies: Inspect,
 }
@@ -61,12 +60,9 @@ impl Recall {
     /// A store of answers whose bodies have at most `largest` bytes each (larger ones are not
     /// kept) and `memory` in all; copies in the making may take as much once more.
     pub(crate) fn new(largest: u64, memory: u64) -> Self {
-        let store = AnswerStore {
-            memory,
-            ..AnswerStore::default()
-        };
+        let bytes = usize::try_from(memory).unwrap_or(usize::MAX);
         Self {
-            kept: Arc::new(Mutex::new(store)),
+            kept: Arc::new(Mutex::new(BoundedMap::new(usize::MAX, bytes))),
             copies: Inspect::new(largest, memory),
         }
     }
@@ -81,7 +77,7 @@ impl Recall {
     ) -> Response<AgentBody> {
         let (head, body) = response.into_parts();
         let events = reply::events(&head.headers, self.copies.limit());
-        let copy = Copying {
+        let mut copy = Copying {
             recall: self.clone(),
             owner,
             call,
@@ -91,19 +87,14 @@ impl Recall {
                 body: Bytes::new(),
                 trailers: None,
             },
-            pieces: Vec::new(),
-            length: 0,
-            lease: self.copies.lease(),
+            body: Buffer::within(&self.copies),
             events,
         };
         if body.is_end_stream() {
             copy.keep();
             return Response::from_parts(head, body);
         }
-        let body = body::boxed(Noted {
-            body,
-            copy: Some(copy),
-        });
+        let body = tapped(body, move |passed| copy.see(passed));
         Response::from_parts(head, body)
     }
 
@@ -138,7 +129,7 @@ impl Recall {
     /// The previous answer of this owner. `None`: there is none to give again.
     pub(crate) fn stale(&self, owner: &Owner) -> Option<StoredAnswer> {
         self.store()
-            .entry(owner)?
+            .get(owner)?
             .latest
             .as_ref()
             .map(|(_, kept)| kept.clone())
@@ -147,7 +138,7 @@ impl Recall {
     /// The latest answer of this owner to another call than `call`. `None`: there is none.
     pub(crate) fn swapped(&self, owner: &Owner, call: u64) -> Option<StoredAnswer> {
         let mut store = self.store();
-        let entry = store.entry(owner)?;
+        let entry = store.get(owner)?;
         [&entry.latest, &entry.other]
             .into_iter()
             .flatten()
@@ -155,7 +146,7 @@ impl Recall {
             .map(|(_, kept)| kept.clone())
     }
 
-    fn store(&self) -> MutexGuard<'_, AnswerStore> {
+    fn store(&self) -> MutexGuard<'_, BoundedMap<Owner, OwnerAnswers>> {
         // Nothing in here can be left half done by a panic that matters more than the answer.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -187,23 +178,14 @@ impl StoredAnswer {
         response
     }
 
-    fn weight(&self) -> u64 {
+    fn weight(&self) -> usize {
         let headers: usize = self
             .headers
             .iter()
             .map(|(name, value)| name.as_str().len() + value.len())
             .sum();
-        (self.body.len() + headers) as u64
+        self.body.len() + headers
     }
-}
-
-#[derive(Debug, Default)]
-struct AnswerStore {
-    entries: HashMap<Owner, OwnerAnswers>,
-    /// Owners, the one idle longest first; each once.
-    order: VecDeque<Owner>,
-    taken: u64,
-    memory: u64,
 }
 
 #[derive(Debug, Default)]
@@ -215,7 +197,7 @@ struct OwnerAnswers {
 }
 
 impl OwnerAnswers {
-    fn weight(&self) -> u64 {
+    fn weight(&self) -> usize {
         [&self.latest, &self.other]
             .into_iter()
             .flatten()
@@ -231,135 +213,45 @@ impl OwnerAnswers {
     }
 }
 
-impl AnswerStore {
-    fn entry(&mut self, owner: &Owner) -> Option<&OwnerAnswers> {
-        self.touch(owner);
-        self.entries.get(owner)
-    }
-
-    fn keep(&mut self, owner: &Owner, call: u64, kept: StoredAnswer) {
-        let entry = self.entries.entry(owner.clone()).or_default();
-        self.taken -= entry.weight();
-        entry.note(call, kept);
-        self.taken += entry.weight();
-        self.touch(owner);
-        while self.taken > self.memory {
-            let Some(idle) = self.order.front().cloned() else {
-                break;
-            };
-            self.forget(|owner| *owner == idle);
-        }
-    }
-
-    /// Owners are as few as `stale` and `swapped` rules times scopes, so a search is cheap enough.
-    fn touch(&mut self, owner: &Owner) {
-        if let Some(at) = self.order.iter().position(|other| other == owner) {
-            self.order.remove(at);
-        }
-        if self.entries.contains_key(owner) {
-            self.order.push_back(owner.clone());
-        }
-    }
-
-    fn forget(&mut self, which: impl Fn(&Owner) -> bool) {
-        self.order.retain(|owner| !which(owner));
-        let taken = &mut self.taken;
-        self.entries.retain(|owner, entry| {
-            let stays = !which(owner);
-            if !stays {
-                *taken -= entry.weight();
-            }
-            stays
-        });
-    }
-}
-
 /// A copy in the making.
 struct Copying {
     recall: Recall,
     owner: Owner,
     call: u64,
     kept: StoredAnswer,
-    pieces: Vec<Bytes>,
-    length: u64,
-    lease: Lease,
+    body: Buffer,
     /// Reads a stream of events, in which the reply may pass before the end.
     events: Option<Splitter>,
 }
 
 impl Copying {
-    fn keep(mut self) {
-        // A piece may be a small part of a large buffer; what is kept is not.
-        self.kept.body = self.pieces.concat().into();
-        self.recall.store().keep(&self.owner, self.call, self.kept);
-    }
-}
-
-/// A body that is copied as it passes.
-struct Noted {
-    body: AgentBody,
-    /// Gone once it is kept, or too large, or the body broke off.
-    copy: Option<Copying>,
-}
-
-impl Noted {
-    fn see(&mut self, frame: Option<&Result<Frame<Bytes>, Abort>>) {
-        let Some(mut copy) = self.copy.take() else {
-            return;
-        };
-        match frame {
-            Some(Err(_)) => return,
-            None => return copy.keep(),
-            Some(Ok(frame)) => {
-                if let Some(data) = frame.data_ref() {
-                    let length = data.len() as u64;
-                    copy.length += length;
-                    let largest = copy.recall.copies.limit();
-                    if copy.length > largest || copy.lease.grow(length).is_err() {
-                        return;
-                    }
-                    copy.pieces.push(data.clone());
-                    if copy
-                        .events
-                        .as_mut()
-                        .is_some_and(|events| reply::passed(events, data))
-                    {
-                        return copy.keep();
-                    }
-                }
-                if let Some(trailers) = frame.trailers_ref() {
-                    copy.kept.trailers = Some(trailers.clone());
-                    return copy.keep();
+    /// Whether there is more to be copied.
+    fn see(&mut self, passed: Passed<'_>) -> bool {
+        match passed {
+            Passed::Data(data) => {
+                self.body.push(data);
+                let events = self.events.as_mut();
+                if self.body.is_cut() || !events.is_some_and(|it| reply::passed(it, data)) {
+                    return !self.body.is_cut();
                 }
             }
+            Passed::Trailers(trailers) => {
+                self.kept.trailers = Some(trailers.clone());
+                return true;
+            }
+            Passed::End => {}
         }
-        // hyper does not ask again for the end of a body whose length it knows.
-        if self.body.is_end_stream() {
-            return copy.keep();
-        }
-        self.copy = Some(copy);
-    }
-}
-
-impl Body for Noted {
-    type Data = Bytes;
-    type Error = Abort;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Abort>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        self.see(frame.as_ref());
-        Poll::Ready(frame)
+        self.keep();
+        false
     }
 
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+    fn keep(&mut self) {
+        // A piece may be a small part of a large buffer; what is kept is not.
+        self.kept.body = self.body.copied();
+        let kept = self.kept.clone();
+        let note = |answers: &mut OwnerAnswers| answers.note(self.call, kept);
+        let mut store = self.recall.store();
+        store.update(&self.owner, note, OwnerAnswers::weight);
     }
 }
 

@@ -14,7 +14,7 @@ use squall_profiles::plan::{Plan, RequestEdit, Verdict};
 
 use super::Ledger;
 use super::edit::{Speaking, correct_length, drop_digests};
-use crate::body::whole::TooMuch;
+use crate::body::buffer::TooMuch;
 
 /// A request whose body was read ahead, as far as that was possible.
 pub(crate) struct Rewritable<'a> {

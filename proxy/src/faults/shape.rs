@@ -20,7 +20,7 @@ use self::cut::cut;
 use self::pace::paced;
 use self::slice::sliced;
 use self::slow_close::slow_close;
-use super::{Context, VerdictReport, declared_length, has_body};
+use super::{FaultContext, VerdictReport, declared_length, has_body};
 use crate::body::scripted::Scripted;
 use crate::body::{self, AgentBody};
 use crate::upstream::Outgoing;
@@ -36,7 +36,7 @@ use crate::upstream::Outgoing;
 pub(crate) fn apply(
     shape: &Shape,
     response: Response<AgentBody>,
-    context: &Context,
+    context: &FaultContext,
 ) -> Response<AgentBody> {
     if shape.down.is_none()
         && shape.slices.is_none()
@@ -95,7 +95,7 @@ pub(crate) fn apply(
 /// Shapes a request's body on its way to the upstream: `up`, a bandwidth, and nothing else.
 ///
 /// When one rule throttles both ways, only the answer's way reports it bypassed.
-pub(crate) fn upload(shape: &Shape, body: Outgoing, context: &Context) -> Outgoing {
+pub(crate) fn upload(shape: &Shape, body: Outgoing, context: &FaultContext) -> Outgoing {
     let Some((verdict, throttle)) = shape.up else {
         return body;
     };
@@ -114,7 +114,7 @@ pub(crate) fn upload(shape: &Shape, body: Outgoing, context: &Context) -> Outgoi
     }))
 }
 
-fn bypass_all(shape: &Shape, context: &Context, why: &str) {
+fn bypass_all(shape: &Shape, context: &FaultContext, why: &str) {
     let verdicts = [
         shape.slices.map(|(verdict, _)| verdict),
         shape.down.map(|(verdict, _)| verdict),

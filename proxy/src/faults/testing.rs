@@ -20,11 +20,11 @@ use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 
-use super::Context;
+use super::FaultContext;
 use super::Ledger;
 use crate::abort::Abort;
 use crate::body::agent::AgentSide;
-use crate::body::whole::Inspect;
+use crate::body::buffer::Inspect;
 use crate::body::{self, AgentBody};
 use crate::http1::Socket;
 
@@ -88,9 +88,9 @@ impl Abort {
 }
 
 /// A context whose reports are remembered; the agent speaks HTTP/2, so nothing waits for flushes.
-pub(crate) fn context() -> (Context, Rc<Remembered>) {
+pub(crate) fn context() -> (FaultContext, Rc<Remembered>) {
     let ledger = Rc::new(Remembered::default());
-    let context = Context {
+    let context = FaultContext {
         ledger: ledger.clone(),
         agent: AgentSide::Http2,
         method: Method::GET,

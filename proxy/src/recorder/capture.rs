@@ -19,69 +19,52 @@ use squall_journal::tape::{exposed, redact};
 use squall_profiles::plan::Outcome as Verdicted;
 
 use super::ExchangeNote;
+use crate::body::buffer::{Buffer, Inspect};
+use crate::tape::Recording;
 use crate::tape::key::{self, BODY, Decoded};
-use crate::tape::{Lease, Recording, Room};
 
 /// The bytes of one exchange, both ways.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Capture {
     /// Whom it is kept for; nobody, where bodies are observed alone.
     recordings: Vec<Arc<Recording>>,
     /// The note keeps it too.
     observed: bool,
-    lease: Arc<Lease>,
     method: Method,
     url: String,
     version: Version,
     headers: HeaderMap,
-    request: Chunks,
+    request: TimedBody,
     answer: Option<AnswerHead>,
-    body: Chunks,
+    body: TimedBody,
     broken_off: bool,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct AnswerHead {
     status: StatusCode,
     headers: HeaderMap,
     at: Instant,
 }
 
-/// The beginning of a body, in the pieces in which it passed.
-#[derive(Debug, Clone, Default)]
-struct Chunks {
-    pieces: Vec<(Instant, Bytes)>,
-    bytes: usize,
-    /// There was more than is kept.
-    over: bool,
+/// The beginning of a body, and when its pieces passed.
+#[derive(Debug)]
+struct TimedBody {
+    bytes: Buffer,
+    times: Vec<Instant>,
 }
 
-impl Chunks {
-    fn push(&mut self, bytes: &Bytes, lease: &Lease) {
-        if self.over || bytes.is_empty() {
-            return;
+impl TimedBody {
+    fn new(room: &Inspect) -> Self {
+        Self {
+            bytes: Buffer::within(room),
+            times: Vec::new(),
         }
-        let room = BODY - self.bytes;
-        let kept = bytes.slice(..bytes.len().min(room));
-        self.over = kept.len() < bytes.len();
-        if kept.is_empty() {
-            return;
-        }
-        if !lease.take(kept.len()) {
-            self.over = true;
-            return;
-        }
-        self.bytes += kept.len();
-        self.pieces.push((Instant::now(), kept));
     }
 
-    fn whole(&self) -> Bytes {
-        match self.pieces.as_slice() {
-            [(_, one)] => one.clone(),
-            pieces => {
-                let pieces: Vec<&[u8]> = pieces.iter().map(|(_, bytes)| &bytes[..]).collect();
-                pieces.concat().into()
-            }
+    fn push(&mut self, bytes: &Bytes) {
+        if self.bytes.push(bytes) > 0 {
+            self.times.push(Instant::now());
         }
     }
 }
@@ -91,28 +74,27 @@ impl Capture {
     pub(crate) fn new(
         recordings: Vec<Arc<Recording>>,
         observed: bool,
-        room: &Arc<Room>,
+        room: &Inspect,
         head: (&Method, &str, Version, &HeaderMap),
     ) -> Self {
         let (method, url, version, headers) = head;
         Self {
             recordings,
             observed,
-            lease: Arc::new(room.lease()),
             method: method.clone(),
             url: url.to_owned(),
             version,
             headers: headers.clone(),
-            request: Chunks::default(),
+            request: TimedBody::new(room),
             answer: None,
-            body: Chunks::default(),
+            body: TimedBody::new(room),
             broken_off: false,
         }
     }
 
     /// More of the request's body.
     pub(crate) fn request(&mut self, bytes: &Bytes) {
-        self.request.push(bytes, &self.lease);
+        self.request.push(bytes);
     }
 
     /// The head of the answer that the agent gets.
@@ -126,7 +108,7 @@ impl Capture {
 
     /// More of the answer's body.
     pub(crate) fn answer(&mut self, bytes: &Bytes) {
-        self.body.push(bytes, &self.lease);
+        self.body.push(bytes);
     }
 
     /// The answer broke off before its end.
@@ -164,8 +146,8 @@ impl Capture {
         let dialect = note.dialect.and_then(squall_dialects::of_endpoint);
         let began = note.started;
         let duration_ms = millis(note.duration);
-        let sent = self.request.whole();
-        let asked = (!self.request.over).then_some(&sent);
+        let sent = self.request.bytes.whole();
+        let asked = (!self.request.bytes.is_cut()).then_some(&sent);
         let (_, fingerprint) = key::of(redactor, &self.method, &self.url, &self.headers, asked);
         let (request, decoded) = self.sent(&sent, note);
         let input = dialect.and_then(|dialect| input(dialect, &request.body.0));
@@ -229,7 +211,7 @@ impl Capture {
             headers: Vec::new(),
             body: Data(body),
             bytes: note.request_bytes,
-            over_limit: self.request.over || cut,
+            over_limit: self.request.bytes.is_cut() || cut,
         };
         (request, decoded)
     }
@@ -238,7 +220,7 @@ impl Capture {
 /// The answer as it is kept: decoded, and event by event where it is a stream.
 fn received(
     head: &AnswerHead,
-    body: &Chunks,
+    body: &TimedBody,
     framing: Option<Framing>,
     began: Instant,
     broken_off: bool,
@@ -246,9 +228,9 @@ fn received(
     let mut gathering = Gathering::new(framing, head.at);
     let coding = Coding::of(&head.headers).ok().flatten();
     let mut decoder = coding.and_then(|coding| Decoder::new(coding).ok());
-    let mut over = body.over;
+    let mut over = body.bytes.is_cut();
     let mut plain = Vec::new();
-    for (at, chunk) in &body.pieces {
+    for (at, chunk) in body.times.iter().zip(body.bytes.pieces()) {
         let Some(decoder) = &mut decoder else {
             gathering.push(*at, chunk);
             continue;
@@ -277,13 +259,13 @@ fn received(
     }
 }
 
-fn as_it_came(head: &AnswerHead, body: &Chunks, began: Instant, broken_off: bool) -> Answer {
+fn as_it_came(head: &AnswerHead, body: &TimedBody, began: Instant, broken_off: bool) -> Answer {
     Answer {
         status: head.status.as_u16(),
         headers: headers(&head.headers, false),
         latency_ms: millis(head.at.saturating_duration_since(began)),
-        content: Content::Body(Data(body.whole())),
-        over_limit: body.over,
+        content: Content::Body(Data(body.bytes.whole())),
+        over_limit: body.bytes.is_cut(),
         broken_off,
     }
 }

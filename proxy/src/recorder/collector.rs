@@ -10,7 +10,7 @@ use squall_journal::ring::Entry;
 use squall_profiles::facts::Kind;
 use squall_profiles::plan::Outcome as Verdicted;
 
-use super::{BATCH, Event, ExchangeNote, PERIOD, Shared, lock};
+use super::{BATCH, Event, ExchangeNote, Noted, PERIOD, Queued, Shared, lock};
 use crate::metrics::TokenDirection;
 
 /// Longest URL and error kept, bytes.
@@ -23,7 +23,7 @@ pub(super) struct Collector {
     shared: Arc<Shared>,
     /// Handles looked up once; the sorts of exchanges are few.
     exchanges: Vec<(CounterKey, IntCounter)>,
-    taken: Vec<Arc<ExchangeNote>>,
+    taken: Vec<Noted>,
 }
 
 impl Collector {
@@ -38,14 +38,12 @@ impl Collector {
     /// Runs until the recorder is stopped and the queue is empty.
     pub(super) fn run(mut self) {
         loop {
-            // Read before the queue is: what was pushed before someone asked is taken in by then.
-            let asked = self.shared.flush.asked.load(Ordering::SeqCst);
             let stopping = self.shared.stopping.load(Ordering::SeqCst);
             self.take_all();
-            self.answer_flush(asked);
             if stopping {
                 // Whoever flushes from now on must not wait for ever.
-                self.answer_flush(u64::MAX);
+                self.shared.ended.store(true, Ordering::SeqCst);
+                self.take_all();
                 return;
             }
             // A full batch, a flush and the end cut the wait short.
@@ -53,42 +51,42 @@ impl Collector {
         }
     }
 
-    fn answer_flush(&self, asked: u64) {
-        let mut done = lock(&self.shared.flush.done);
-        if *done < asked {
-            *done = asked;
-            self.shared.flush.moved.notify_all();
-        }
-    }
-
     /// Empties the queue.
     fn take_all(&mut self) {
-        loop {
-            while self.taken.len() < BATCH
-                && let Some(note) = self.shared.queue.pop()
-            {
-                self.taken.push(note);
+        while let Some(queued) = self.shared.queue.pop() {
+            match queued {
+                Queued::Exchange(noted) => {
+                    self.taken.push(noted);
+                    if self.taken.len() == BATCH {
+                        self.take_in();
+                    }
+                }
+                Queued::Flush(done) => {
+                    self.take_in();
+                    // Whoever is gone waits for nothing.
+                    let _ = done.send(());
+                }
             }
-            if self.taken.is_empty() {
-                return;
-            }
-            self.take_in();
         }
+        self.take_in();
     }
 
     fn take_in(&mut self) {
+        if self.taken.is_empty() {
+            return;
+        }
         let mut taken = std::mem::take(&mut self.taken);
-        taken.retain_mut(|note| {
+        taken.retain_mut(|noted| {
             // A panic costs the exchange that caused it its record, and not the thread.
-            let read = catch_unwind(AssertUnwindSafe(|| self.read(note)));
+            let read = catch_unwind(AssertUnwindSafe(|| self.read(noted)));
             if read.is_err() {
-                tracing::error!(id = %note.id, "an exchange is lost: reading it failed");
-                self.shared.lose(note);
+                tracing::error!(id = %noted.note.id, "an exchange is lost: reading it failed");
+                self.shared.lose(&noted.note);
             }
             read.is_ok()
         });
         let mut journal = self.shared.journal();
-        for note in taken.drain(..) {
+        for Noted { note, .. } in taken.drain(..) {
             if note.outcome != Outcome::Open {
                 journal
                     .events
@@ -102,13 +100,14 @@ impl Collector {
     }
 
     /// Redacts and reads what a worker wrote down, and reports it.
-    fn read(&mut self, note: &mut Arc<ExchangeNote>) {
+    fn read(&mut self, noted: &mut Noted) {
         // The queue held the only handle, so nothing is copied here.
-        let raw = Arc::make_mut(note);
-        self.shared.was_read(raw.unread());
-        raw.read_traffic();
+        let raw = Arc::make_mut(&mut noted.note);
+        let traffic = noted.traffic.take();
+        let unread = traffic.as_ref().map_or(0, |traffic| traffic.unread());
+        self.shared.was_read(unread);
+        let capture = traffic.and_then(|traffic| traffic.read_into(raw));
         raw.redactor = self.shared.redactor.and(&raw.redactor);
-        let capture = raw.traffic.take().and_then(|traffic| traffic.capture);
         let redactor = match &capture {
             Some(capture) => capture.redactor(&raw.redactor),
             None => raw.redactor.clone(),
@@ -117,13 +116,11 @@ impl Collector {
         if let Some(capture) = capture {
             raw.recorded = capture.finish(raw, &redactor, &self.shared.redactor);
         }
+        let note = &noted.note;
         if note.outcome != Outcome::Open {
             self.count(note);
-            if let Some(watch) = self.shared.watch.get() {
-                watch.ended(note);
-            }
-            if let Some(keep) = self.shared.keep.get() {
-                keep.keep(note);
+            for observer in &*lock(&self.shared.observers) {
+                observer.ended(note);
             }
         }
     }

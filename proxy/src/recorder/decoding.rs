@@ -5,49 +5,23 @@ use squall_dialects::codec::{Coding, Decoder};
 /// Bytes that a coded answer may decode to; the rest is not read.
 const DECODED: usize = 16 << 20;
 
-/// Bytes that are decoded at once.
-const PIECE: usize = 16 << 10;
-
 /// How an answer's bytes are coded.
-pub(crate) struct Decoding(State);
-
-enum State {
+pub(crate) enum Decoding {
     Plain,
-    Coded(Box<Coded>),
+    /// A decoder, and how many bytes it may still give.
+    Coded(Box<Decoder>, usize),
     /// No more of them can be read.
     Over,
-}
-
-struct Coded {
-    decoder: Decoder,
-    /// Bytes that were decoded so far.
-    bytes: usize,
-    /// What the decoder writes into, again and again.
-    piece: Vec<u8>,
 }
 
 impl Decoding {
     /// Of bytes in this coding.
     pub(super) fn of(coding: Option<Coding>) -> Self {
-        Self(match coding.map(Decoder::new).transpose() {
-            Ok(None) => State::Plain,
-            Ok(Some(decoder)) => State::Coded(Box::new(Coded {
-                decoder,
-                bytes: 0,
-                piece: vec![0; PIECE],
-            })),
-            Err(_) => State::Over,
-        })
-    }
-
-    /// Whether nothing can be read any more.
-    pub(super) fn is_over(&self) -> bool {
-        matches!(self.0, State::Over)
-    }
-
-    /// Whether there is nothing to undo.
-    pub(super) fn is_plain(&self) -> bool {
-        matches!(self.0, State::Plain)
+        match coding.map(Decoder::new).transpose() {
+            Ok(None) => Self::Plain,
+            Ok(Some(decoder)) => Self::Coded(Box::new(decoder), DECODED),
+            Err(_) => Self::Over,
+        }
     }
 
     /// Feeds `each` what the next bytes decode to.
@@ -55,26 +29,13 @@ impl Decoding {
     /// What came before the body turned out not to be in its coding was read: the journal says what
     /// can be said, and the agent gets the bytes as they are.
     pub(super) fn push(&mut self, chunk: &[u8], mut each: impl FnMut(&[u8])) {
-        let mut coded = match std::mem::replace(&mut self.0, State::Over) {
-            State::Plain => {
-                self.0 = State::Plain;
-                return each(chunk);
-            }
-            State::Coded(coded) => coded,
-            State::Over => return,
-        };
-        let mut rest = chunk;
-        while coded.bytes < DECODED {
-            let Ok(step) = coded.decoder.step(rest, &mut coded.piece) else {
-                return;
-            };
-            if step.is_stuck() {
-                self.0 = State::Coded(coded);
-                return;
-            }
-            rest = &rest[step.read..];
-            each(&coded.piece[..step.written]);
-            coded.bytes += step.written;
+        match self {
+            Self::Plain => each(chunk),
+            Self::Coded(decoder, left) => match decoder.push(chunk, *left, each) {
+                Ok(given) if given < *left => *left -= given,
+                Ok(_) | Err(_) => *self = Self::Over,
+            },
+            Self::Over => {}
         }
     }
 }

@@ -5,33 +5,33 @@ use squall_dialects::mcp::Asked;
 use squall_profiles::facts::Kind;
 
 use super::ExchangeNote;
-use super::model::Kept;
+use crate::body::buffer::Buffer;
 
-/// The bytes of a request as they passed: handles to them, bounded, read off the path.
-#[derive(Debug, Clone)]
+/// The bytes of a request, read off the path.
+#[derive(Debug)]
 pub(crate) struct McpTraffic {
-    request: Kept,
+    request: Buffer,
     /// The head says that it is MCP; else the body has to.
     is_mcp: bool,
 }
 
 impl McpTraffic {
-    /// Nothing kept yet. `is_mcp`: the head says so.
-    pub(crate) fn new(is_mcp: bool) -> Self {
+    /// Nothing kept yet, and `most` bytes at most. `is_mcp`: the head says so.
+    pub(crate) fn new(is_mcp: bool, most: usize) -> Self {
         Self {
-            request: Kept::default(),
+            request: Buffer::new(most),
             is_mcp,
         }
     }
 
-    /// More of the request's body; what goes over `most` bytes in all is not kept.
-    pub(crate) fn request(&mut self, chunk: &Bytes, most: usize) {
-        self.request.push(chunk, most);
+    /// More of the request's body.
+    pub(crate) fn request(&mut self, chunk: &Bytes) {
+        self.request.push(chunk);
     }
 
     /// Bytes that are kept.
     pub(super) fn bytes(&self) -> usize {
-        self.request.bytes()
+        self.request.length()
     }
 
     /// Writes down that the exchange is MCP, if it is, and the tool that it calls.

@@ -12,9 +12,10 @@ use squall_dialects::{endpoint, tokens};
 use squall_journal::record::LlmRecord;
 
 use super::decoding::Decoding;
+use crate::body::buffer::Buffer;
 
 /// The bytes of a model call, as they passed: handles to them, bounded, read off the path.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct ModelTraffic {
     dialect: &'static dyn Dialect,
     /// The dialect that the user says the endpoint speaks.
@@ -23,10 +24,10 @@ pub(crate) struct ModelTraffic {
     is_sure: bool,
     /// Path and query of the upstream's URL.
     target: String,
-    request: Kept,
-    answer: Kept,
+    request: Buffer,
+    answer: Buffer,
     /// What came after what was kept.
-    end: Tail,
+    end: BodyEnd,
     /// The model asked for, if more of the request was read than is kept of it.
     asked: Option<String>,
     form: Option<AnswerForm>,
@@ -41,31 +42,24 @@ pub(crate) struct ModelTraffic {
 /// token counts stand there.
 const TAIL: usize = 256 << 10;
 
-/// The beginning of a body.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Kept {
-    chunks: Vec<Bytes>,
-    bytes: usize,
-    /// There was more.
-    cut: bool,
-}
-
 impl ModelTraffic {
     /// Nothing kept yet of a call in `dialect`, as the head makes believe, to `target`, path and
-    /// query of the upstream's URL; `named` is what the user says that the endpoint speaks.
+    /// query of the upstream's URL; `named` is what the user says that the endpoint speaks. Of each body `most` bytes are
+    /// kept, of an answer also its end.
     pub(crate) fn new(
         dialect: &'static dyn Dialect,
         named: Option<&'static dyn Dialect>,
         target: &str,
+        most: usize,
     ) -> Self {
         Self {
             dialect,
             named,
             is_sure: false,
             target: target.to_owned(),
-            request: Kept::default(),
-            answer: Kept::default(),
-            end: Tail::default(),
+            request: Buffer::new(most),
+            answer: Buffer::new(most),
+            end: BodyEnd::default(),
             asked: None,
             form: None,
             coding: None,
@@ -93,7 +87,7 @@ impl ModelTraffic {
             match confirmed {
                 Some(dialect) => self.dialect = dialect,
                 // Of a body that is cut or coded nothing can be said: then the path decides.
-                None if !self.request.cut && Document::parse(&body).is_ok() => return None,
+                None if !self.request.is_cut() && Document::parse(&body).is_ok() => return None,
                 None => {}
             }
         }
@@ -105,9 +99,9 @@ impl ModelTraffic {
         self.asked = Some(model.to_owned());
     }
 
-    /// More of the request's body; what goes over `most` bytes in all is not kept.
-    pub(crate) fn request(&mut self, chunk: &Bytes, most: usize) {
-        self.request.push(chunk, most);
+    /// More of the request's body.
+    pub(crate) fn request(&mut self, chunk: &Bytes) {
+        self.request.push(chunk);
     }
 
     /// The answer's head. A body in a coding that nobody knows is not read.
@@ -124,17 +118,17 @@ impl ModelTraffic {
         }
     }
 
-    /// More of the answer's body; of what goes over `most` bytes in all the end is kept.
-    pub(crate) fn answer(&mut self, chunk: &Bytes, most: usize) {
+    /// More of the answer's body.
+    pub(crate) fn answer(&mut self, chunk: &Bytes) {
         if self.form.is_some() {
-            let kept = self.answer.push(chunk, most);
+            let kept = self.answer.push(chunk);
             self.end.push(chunk.slice(kept..));
         }
     }
 
     /// Bytes that are kept.
     pub(super) fn bytes(&self) -> usize {
-        self.request.bytes() + self.answer.bytes() + self.end.bytes
+        self.request.length() + self.answer.length() + self.end.bytes
     }
 
     /// The tokens out that the answer announces are Squall's own count.
@@ -146,8 +140,8 @@ impl ModelTraffic {
     pub(crate) fn was_heard(&mut self, tally: Box<Tally>) {
         if self.form.is_some() {
             self.heard = Some(tally);
-            self.answer = Kept::default();
-            self.end = Tail::default();
+            self.answer = Buffer::new(0);
+            self.end = BodyEnd::default();
         }
     }
 
@@ -158,7 +152,7 @@ impl ModelTraffic {
             reading.reader.was_read(*heard);
             return reading.finish();
         }
-        for chunk in &self.answer.chunks {
+        for chunk in self.answer.pieces() {
             reading.push(chunk);
         }
         reading.go_on(&self.end);
@@ -177,7 +171,7 @@ impl ModelTraffic {
         if self.counted_anew {
             reader.counted_anew();
         }
-        reader.head(self.form.filter(|_| !decoding.is_over()));
+        reader.head(self.form.filter(|_| !matches!(decoding, Decoding::Over)));
         CallReading {
             reader,
             request,
@@ -204,12 +198,12 @@ impl CallReading {
     }
 
     /// The end of an answer, all of whose beginning was read.
-    fn go_on(&mut self, end: &Tail) {
+    fn go_on(&mut self, end: &BodyEnd) {
         if !end.dropped {
             for chunk in &end.chunks {
                 self.push(chunk);
             }
-        } else if self.decoding.is_plain() {
+        } else if matches!(self.decoding, Decoding::Plain) {
             let rest: Vec<u8> = end.chunks.iter().flatten().copied().collect();
             self.reader.resume(&rest);
         }
@@ -260,15 +254,15 @@ impl CallReading {
 }
 
 /// The last bytes of a body.
-#[derive(Debug, Clone, Default)]
-struct Tail {
+#[derive(Debug, Default)]
+struct BodyEnd {
     chunks: VecDeque<Bytes>,
     bytes: usize,
     /// There were more.
     dropped: bool,
 }
 
-impl Tail {
+impl BodyEnd {
     fn push(&mut self, chunk: Bytes) {
         if chunk.is_empty() {
             return;
@@ -281,32 +275,6 @@ impl Tail {
             self.bytes -= first.len();
             self.chunks.pop_front();
             self.dropped = true;
-        }
-    }
-}
-
-impl Kept {
-    /// Keeps what there is room for of a chunk; how much of it that was.
-    pub(super) fn push(&mut self, chunk: &Bytes, most: usize) -> usize {
-        let room = most - self.bytes.min(most);
-        let kept = chunk.slice(..chunk.len().min(room));
-        let length = kept.len();
-        if length > 0 {
-            self.bytes += length;
-            self.chunks.push(kept);
-        }
-        self.cut |= length < chunk.len();
-        length
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    pub(super) fn whole(&self) -> Bytes {
-        match self.chunks.as_slice() {
-            [one] => one.clone(),
-            chunks => chunks.concat().into(),
         }
     }
 }
@@ -330,16 +298,16 @@ mod tests {
         if let Some(coding) = coding {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding));
         }
-        let mut traffic = ModelTraffic::new(dialect, None, "/v1/chat/completions");
+        let mut traffic = ModelTraffic::new(dialect, None, "/v1/chat/completions", most);
         for part in [
             &br#"{"model":"gpt-x","stre"#[..],
             br#"am":false,"messages":[]}"#,
         ] {
-            traffic.request(&Bytes::from_static(part), most);
+            traffic.request(&Bytes::from_static(part));
         }
         traffic.answer_head(&headers);
         for chunk in answer.chunks(10) {
-            traffic.answer(&Bytes::copy_from_slice(chunk), most);
+            traffic.answer(&Bytes::copy_from_slice(chunk));
         }
         traffic.read().0
     }
@@ -370,16 +338,12 @@ mod tests {
         let dialect = squall_dialects::by_name("openai-chat").expect("a dialect");
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-        let mut traffic = ModelTraffic::new(dialect, None, "/v1/chat/completions");
-        traffic.request(
-            &Bytes::from_static(br#"{"model":"gpt-x","stream":true}"#),
-            100,
-        );
+        let mut traffic = ModelTraffic::new(dialect, None, "/v1/chat/completions", 100);
+        traffic.request(&Bytes::from_static(br#"{"model":"gpt-x","stream":true}"#));
         traffic.answer_head(&headers);
-        traffic.answer(
-            &Bytes::from_static(b"data: {\"usage\":{\"completion_tokens\":9}}\n\n"),
-            100,
-        );
+        traffic.answer(&Bytes::from_static(
+            b"data: {\"usage\":{\"completion_tokens\":9}}\n\n",
+        ));
         let event = Document::parse(br#"{"usage":{"prompt_tokens":7,"completion_tokens":2}}"#);
         let mut tally = Tally::new(dialect, None);
         let event = event.expect("JSON");
@@ -407,11 +371,11 @@ mod tests {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
         // The end alone is more than is kept of it, and less.
         for times in [10, 20_000] {
-            let mut traffic = ModelTraffic::new(dialect, None, "/v1/chat/completions");
+            let mut traffic = ModelTraffic::new(dialect, None, "/v1/chat/completions", 100);
             traffic.answer_head(&headers);
             let stream = words.repeat(times) + end;
             for chunk in stream.as_bytes().chunks(1000) {
-                traffic.answer(&Bytes::copy_from_slice(chunk), 100);
+                traffic.answer(&Bytes::copy_from_slice(chunk));
             }
             assert!(traffic.end.bytes < TAIL + 1000);
             let (call, tokens) = traffic.read();

@@ -22,7 +22,7 @@ use squall_profiles::plan::{Outcome as Verdicted, Verdict};
 use squall_profiles::ruleset::RuleSet;
 use squall_profiles::spending::{Charge, Spending, Spent, Usd, Used};
 
-use super::{McpTraffic, ModelTraffic, Traffic};
+use super::ModelTraffic;
 use crate::run_mark::RunMark;
 
 /// Most other tools of a request that are kept.
@@ -97,11 +97,6 @@ pub struct ExchangeNote {
     pub redactor: Redactor,
     /// Canaries planted in it, and canaries that left through it.
     pub canaries: Vec<CanaryNote>,
-    /// The bytes of a model call and of what is recorded, for the collector to read; it leaves
-    /// [`Self::llm`] and [`Self::recorded`].
-    pub traffic: Option<Box<Traffic>>,
-    /// The bytes of a request that an MCP server may be asked in, for the collector to read.
-    pub(crate) mcp: Option<Box<McpTraffic>>,
     /// What was read of a model call.
     pub llm: Option<Box<LlmRecord>>,
     /// Heads and bodies, where the activation observes bodies.
@@ -122,32 +117,6 @@ impl ExchangeNote {
     pub(crate) fn brings(&mut self, tools: &[String]) {
         let first = tools.iter().take(TOOLS);
         self.results = Some(first.map(|tool| Arc::from(tool.as_str())).collect());
-    }
-
-    /// Bytes that [`Self::read_traffic`] reads.
-    pub(super) fn unread(&self) -> usize {
-        let model = self.traffic.as_ref().and_then(|it| it.model.as_ref());
-        model.map_or(0, ModelTraffic::bytes) + self.mcp.as_ref().map_or(0, |mcp| mcp.bytes())
-    }
-
-    /// Throws away what [`Self::read_traffic`] would read.
-    pub(super) fn leave_unread(&mut self) {
-        if let Some(traffic) = &mut self.traffic {
-            traffic.model = None;
-        }
-        self.mcp = None;
-    }
-
-    /// Reads what was kept of a model call, and of what an MCP server is asked; what is recorded stays
-    /// as it is.
-    pub(super) fn read_traffic(&mut self) {
-        let model = self.traffic.as_mut().and_then(|it| it.model.take());
-        if let Some(model) = model {
-            self.read_call(model);
-        }
-        if let Some(mcp) = self.mcp.take() {
-            mcp.read_into(self);
-        }
     }
 
     /// Takes secrets out of its texts. Texts and URLs are cut to `most` bytes.
@@ -177,7 +146,7 @@ impl ExchangeNote {
     }
 
     /// Reads what a model call says about itself, unless its body says that it is none.
-    fn read_call(&mut self, mut call: ModelTraffic) {
+    pub(super) fn read_call(&mut self, mut call: ModelTraffic) {
         let Some(dialect) = call.confirm() else {
             (self.kind, self.dialect) = (Kind::Tool, None);
             return;

@@ -76,6 +76,13 @@ fn secrets_are_gone_before_anything_is_kept() {
     assert_eq!(kept.error.as_deref(), Some("refused the key REDACTED"));
 }
 
+fn of_mcp(traffic: McpTraffic) -> Box<Traffic> {
+    Box::new(Traffic {
+        mcp: Some(traffic),
+        ..Traffic::default()
+    })
+}
+
 #[test]
 fn what_an_mcp_server_is_asked_is_read_off_the_path() {
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search"}}"#;
@@ -92,12 +99,11 @@ fn what_an_mcp_server_is_asked_is_read_off_the_path() {
         if head_says {
             seen.kind = Kind::Mcp;
         }
-        let mut traffic = McpTraffic::new(head_says);
+        let mut traffic = McpTraffic::new(head_says, 1 << 20);
         for chunk in body.as_bytes().chunks(7) {
-            traffic.request(&Bytes::copy_from_slice(chunk), 1 << 20);
+            traffic.request(&Bytes::copy_from_slice(chunk));
         }
-        seen.mcp = Some(Box::new(traffic));
-        recorder.record(seen);
+        recorder.record_with(seen.into(), Some(of_mcp(traffic)));
         let kept = &listed(&recorder)[0];
         assert_eq!((kept.kind, kept.tool.as_deref()), (kind, tool), "{body}");
     }
@@ -107,7 +113,7 @@ fn what_an_mcp_server_is_asked_is_read_off_the_path() {
 struct Gate(std::sync::Mutex<std::sync::mpsc::Receiver<()>>);
 
 impl ExchangeObserver for Gate {
-    fn ended(&self, note: &ExchangeNote) {
+    fn ended(&self, note: &Arc<ExchangeNote>) {
         if note.url.ends_with("/gate") {
             // Whoever is gone waits for nothing.
             let _ = lock(&self.0).recv();
@@ -123,17 +129,16 @@ fn what_the_collector_has_no_room_for_stays_unread_and_is_counted() {
         ..RecorderOptions::default()
     });
     let (open, gate) = std::sync::mpsc::channel();
-    recorder.watch(Box::new(Gate(gate.into())));
+    recorder.observe(Box::new(Gate(gate.into())));
     recorder.record(note(&recorder, "http://h/gate", Outcome::Ok));
     while !recorder.shared.queue.is_empty() {
         std::thread::yield_now();
     }
     for _ in 0..5 {
-        let mut seen = note(&recorder, "http://h/mcp", Outcome::Ok);
-        let mut traffic = McpTraffic::new(true);
-        traffic.request(&Bytes::from_static(call.as_bytes()), 1 << 20);
-        seen.mcp = Some(Box::new(traffic));
-        recorder.record(seen);
+        let seen = note(&recorder, "http://h/mcp", Outcome::Ok);
+        let mut traffic = McpTraffic::new(true, 1 << 20);
+        traffic.request(&Bytes::from_static(call.as_bytes()));
+        recorder.record_with(seen.into(), Some(of_mcp(traffic)));
     }
     let unread = &recorder.shared.unread;
     assert_eq!(unread.load(Ordering::Relaxed), 2 * call.len());
@@ -154,7 +159,7 @@ fn what_the_collector_has_no_room_for_stays_unread_and_is_counted() {
 struct Panics;
 
 impl ExchangeObserver for Panics {
-    fn ended(&self, note: &ExchangeNote) {
+    fn ended(&self, note: &Arc<ExchangeNote>) {
         assert!(!note.url.ends_with("/panics"), "as it should");
     }
 }
@@ -162,7 +167,7 @@ impl ExchangeObserver for Panics {
 #[test]
 fn a_panic_costs_the_collector_one_exchange() {
     let recorder = recorder(RecorderOptions::default());
-    recorder.watch(Box::new(Panics));
+    recorder.observe(Box::new(Panics));
     for path in ["a", "panics", "b"] {
         recorder.record(note(&recorder, &format!("http://h/{path}"), Outcome::Ok));
     }
@@ -180,11 +185,10 @@ fn a_list_of_calls_is_found_under_each_of_its_tools() {
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{name}"}}}}"#)
     };
     let body = format!("[{},{},{}]", call("search"), call("book"), call("search"));
-    let mut seen = note(&recorder, "http://h/mcp", Outcome::Ok);
-    let mut traffic = McpTraffic::new(false);
-    traffic.request(&Bytes::from(body), 1 << 20);
-    seen.mcp = Some(Box::new(traffic));
-    recorder.record(seen);
+    let seen = note(&recorder, "http://h/mcp", Outcome::Ok);
+    let mut traffic = McpTraffic::new(false, 1 << 20);
+    traffic.request(&Bytes::from(body));
+    recorder.record_with(seen.into(), Some(of_mcp(traffic)));
     recorder.flush();
     for (tool, found) in [("search", 1), ("book", 1), ("mail", 0)] {
         let filter = Filter {
@@ -318,18 +322,17 @@ async fn a_note_after_a_pause_wakes_the_collector_by_itself() {
 fn what_a_model_call_says_is_read_and_counted() {
     let recorder = recorder(RecorderOptions::default());
     let dialect = squall_dialects::by_name("openai-chat").expect("a dialect");
-    let mut traffic = ModelTraffic::new(dialect, None, "/v1/chat/completions");
+    let mut traffic = ModelTraffic::new(dialect, None, "/v1/chat/completions", 1 << 20);
     let request = Bytes::from_static(br#"{"model":"gpt-x","stream":true,"messages":[]}"#);
-    traffic.request(&request, 1 << 20);
+    traffic.request(&request);
     let mut call = note_of_nothing(&recorder);
     call.kind = Kind::Llm;
     call.dialect = Some(dialect.name());
-    call.traffic = Some(Box::new(Traffic {
+    let traffic = Traffic {
         model: Some(traffic),
-        capture: None,
-    }));
-    call.llm = None;
-    recorder.record(call);
+        ..Traffic::default()
+    };
+    recorder.record_with(call.into(), Some(Box::new(traffic)));
 
     let mut known = note_of_nothing(&recorder);
     known.dialect = Some("openai-chat");

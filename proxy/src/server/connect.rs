@@ -35,18 +35,18 @@ use crate::tape::Playing;
 use crate::upstream::{Dialled, Origin, Scheme, UpstreamError};
 
 /// The answer to a CONNECT; after a 200 also what takes the connection over.
-type Answered = (Response<Observed>, Option<Takeover>);
+type ConnectAnswer = (Response<Observed>, Option<Takeover>);
 
 /// Answers a CONNECT.
 pub(super) async fn serve(
     connection: &Rc<Connection>,
     request: &Request<Incoming>,
-) -> Result<Answered, Abort> {
+) -> Result<ConnectAnswer, Abort> {
     let compiled = connection.worker.engine.compiled();
     let opened = match own_routes(connection, &compiled, request) {
         Ok(Some(role)) => {
             let ingress = Ingress::Listener(role);
-            let takeover: Takeover = Box::new(|io| connection::Stage::Http1(io, ingress));
+            let takeover: Takeover = Box::new(|io| connection::ConnectionStage::Http1(io, ingress));
             return Ok((accepted(connection), Some(takeover)));
         }
         Ok(None) => Connect::open(connection, &compiled, request),
@@ -154,7 +154,7 @@ impl Connect {
         })
     }
 
-    async fn run(self, headers: &HeaderMap) -> Result<Answered, Abort> {
+    async fn run(self, headers: &HeaderMap) -> Result<ConnectAnswer, Abort> {
         let mut decision = self.decide(headers);
         for (verdict, wait) in &decision.plan.wait_before {
             self.log.applied(*verdict);
@@ -278,7 +278,7 @@ impl Connect {
         self,
         dialled: Option<Dialled>,
         tls_failure: Option<(VerdictIndex, TlsFailure)>,
-    ) -> Answered {
+    ) -> ConnectAnswer {
         let intercepted = self.compiled.intercepts(self.origin.host());
         let connection = self.connection;
         let opening = Box::new(Opening {

@@ -1,9 +1,8 @@
 //! HTTP on a connection from an agent: find out which version it speaks, then serve its exchanges.
 
-use std::future::ready;
+use std::future::{poll_fn, ready};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::Waker;
 use std::time::Duration;
 
 use http::{Method, Request, Response, StatusCode, Uri, Version};
@@ -18,7 +17,7 @@ use super::listener::Accepted;
 use crate::abort::Abort;
 use crate::body::agent::AgentSide;
 use crate::exchange;
-use crate::exchange::connection::{Connection, Ingress, Io, Stage};
+use crate::exchange::connection::{Connection, ConnectionStage, Ingress, Io};
 use crate::exchange::observed::Observed;
 use crate::exchange::reply::{Answering, refuse};
 use crate::exchange::worker::Worker;
@@ -49,33 +48,35 @@ pub(super) async fn serve(worker: Rc<Worker>, accepted: Accepted) {
     let control = socket.control();
     let _slot = worker.slot(&control, permit);
     let sniffed = sniffed(Rc::clone(&worker), socket, Ingress::Listener(role));
-    run(Stage::work(sniffed), worker, control).await;
+    run(ConnectionStage::work(sniffed), worker, control).await;
 }
 
 /// Looks at the first bytes: HTTP/1 or HTTP/2.
-async fn sniffed(worker: Rc<Worker>, socket: Socket, ingress: Ingress) -> Option<Stage> {
+async fn sniffed(worker: Rc<Worker>, socket: Socket, ingress: Ingress) -> Option<ConnectionStage> {
     let patience = worker.engine.compiled().config.limits.idle_timeout;
     let sniffed = tokio::select! {
         sniffed = sniff(socket, patience) => sniffed,
         () = worker.draining.cancelled() => return None,
     };
     match sniffed {
-        Ok((FirstBytes::Seen(Sniff::H2Preface), io)) => Some(Stage::Http2(Box::new(io), ingress)),
+        Ok((FirstBytes::Seen(Sniff::H2Preface), io)) => {
+            Some(ConnectionStage::Http2(Box::new(io), ingress))
+        }
         // The guard rejects what is no HTTP, in HTTP.
-        Ok((FirstBytes::Seen(_), io)) => Some(Stage::Http1(Box::new(io), ingress)),
+        Ok((FirstBytes::Seen(_), io)) => Some(ConnectionStage::Http1(Box::new(io), ingress)),
         Ok((FirstBytes::Silence | FirstBytes::Closed, _)) | Err(_) => None,
     }
 }
 
 /// Goes through this stage of a connection and all that follow.
-async fn run(stage: Stage, worker: Rc<Worker>, control: Rc<Control>) {
+async fn run(stage: ConnectionStage, worker: Rc<Worker>, control: Rc<Control>) {
     let mut next = Some(stage);
     while let Some(stage) = next {
         let (worker, control) = (Rc::clone(&worker), Rc::clone(&control));
-        let work: Pin<Box<dyn Future<Output = Option<Stage>>>> = match stage {
-            Stage::Http1(io, ingress) => Box::pin(serve_h1(worker, io, control, ingress)),
-            Stage::Http2(io, ingress) => Box::pin(serve_h2(worker, io, control, ingress)),
-            Stage::Work(work) => work,
+        let work: Pin<Box<dyn Future<Output = Option<ConnectionStage>>>> = match stage {
+            ConnectionStage::Http1(io, ingress) => Box::pin(serve_h1(worker, io, control, ingress)),
+            ConnectionStage::Http2(io, ingress) => Box::pin(serve_h2(worker, io, control, ingress)),
+            ConnectionStage::Work(work) => work,
         };
         next = work.await;
     }
@@ -87,7 +88,7 @@ async fn serve_h1(
     io: Io,
     control: Rc<Control>,
     ingress: Ingress,
-) -> Option<Stage> {
+) -> Option<ConnectionStage> {
     let compiled = worker.engine.compiled();
     let limits = &compiled.config.limits;
     let heads = HeadLimits {
@@ -107,31 +108,14 @@ async fn serve_h1(
         .max_headers(limits.header_count + 8)
         .max_buf_size((limits.header_bytes + 4096).max(512 << 10))
         .serve_connection(io, AgentService(Rc::clone(&connection)));
-    let result = {
-        let mut draining = pin!(worker.draining.cancelled());
-        let mut shuts_down = false;
-        // Who is woken when the worker drains: whoever is that already need not ask again.
-        let mut listens: Option<Waker> = None;
-        std::future::poll_fn(|cx| {
-            let waker = cx.waker();
-            let asks = worker.draining.is_cancelled()
-                || !listens.as_ref().is_some_and(|own| own.will_wake(waker));
-            if !shuts_down && asks {
-                if draining.as_mut().poll(cx).is_ready() {
-                    shuts_down = true;
-                    Pin::new(&mut served).graceful_shutdown();
-                }
-                listens = Some(waker.clone());
-            }
-            let polled = served.poll_without_shutdown(cx);
-            // Asked last: what the connection carries may be what it read just now.
-            if polled.is_pending() && connection.carried.poll_over(cx).is_ready() {
-                Pin::new(&mut served).graceful_shutdown();
-                return served.poll_without_shutdown(cx);
-            }
-            polled
-        })
-        .await
+    let serving = poll_fn(|cx| served.poll_without_shutdown(cx));
+    let result = tokio::select! {
+        biased;
+        result = serving => result,
+        () = is_to_close(&connection) => {
+            Pin::new(&mut served).graceful_shutdown();
+            poll_fn(|cx| served.poll_without_shutdown(cx)).await
+        }
     };
     let takeover = connection.takeover.borrow_mut().take();
     let parts = served.into_parts();
@@ -141,7 +125,11 @@ async fn serve_h1(
             let io = Rewind::new(io.into_rewind(), parts.read_buf);
             Some(takeover(Box::new(io)))
         }
-        _ => Some(Stage::last(close(io, control, worker.draining.clone()))),
+        _ => Some(ConnectionStage::last(close(
+            io,
+            control,
+            worker.draining.clone(),
+        ))),
     }
 }
 
@@ -151,7 +139,7 @@ async fn serve_h2(
     io: Io,
     control: Rc<Control>,
     ingress: Ingress,
-) -> Option<Stage> {
+) -> Option<ConnectionStage> {
     let compiled = worker.engine.compiled();
     let connection = Connection::new(&worker, &control, ingress, None, AgentSide::Http2);
     // h2 refuses what is beyond its bound with a bare 431; what is between is told why.
@@ -167,12 +155,10 @@ async fn serve_h2(
             .initial_connection_window_size(4 << 20)
             .serve_connection(TokioIo::new(io), AgentService(Rc::clone(&connection)))
     );
-    let over = std::future::poll_fn(|cx| connection.carried.poll_over(cx));
-    // In this order: what the connection carries may be what it read just now.
     let ended = tokio::select! {
         biased;
         ended = served.as_mut() => ended,
-        () = async { tokio::select! { () = worker.draining.cancelled() => {}, () = over => {} } } => {
+        () = is_to_close(&connection) => {
             served.as_mut().graceful_shutdown();
             served.await
         }
@@ -181,6 +167,15 @@ async fn serve_h2(
         tracing::debug!(%error, "an HTTP/2 connection ended");
     }
     None
+}
+
+/// Resolves when a connection is to take no other exchange. To be asked after the connection: what it carries may be what
+/// it read just now.
+async fn is_to_close(connection: &Connection) {
+    tokio::select! {
+        () = connection.worker.draining.cancelled() => {}
+        () = poll_fn(|cx| connection.carried.poll_over(cx)) => {}
+    }
 }
 
 /// Ends a connection in order: what was written arrives even if the agent has sent more than was

@@ -17,7 +17,7 @@ use squall_profiles::plan::VerdictIndex;
 use tokio::io::AsyncReadExt;
 use tokio_rustls::server::TlsStream;
 
-use crate::exchange::connection::{ByteStream, Ingress, Io, Stage, Tunnel};
+use crate::exchange::connection::{ByteStream, ConnectionStage, Ingress, Io, Tunnel};
 use crate::exchange::log::ExchangeLog;
 use crate::exchange::worker::Worker;
 use crate::exchange::{forward, splice};
@@ -49,10 +49,10 @@ impl Opening {
         worker: Rc<Worker>,
         io: Io,
         control: Rc<Control>,
-    ) -> Stage {
+    ) -> ConnectionStage {
         // Of a tunnel both sides are to be heard of.
         self.log.waits_for_agent(true);
-        Stage::work(self.run(worker, io, control))
+        ConnectionStage::work(self.run(worker, io, control))
     }
 
     async fn run(
@@ -60,7 +60,7 @@ impl Opening {
         worker: Rc<Worker>,
         io: Io,
         control: Rc<Control>,
-    ) -> Option<Stage> {
+    ) -> Option<ConnectionStage> {
         if !self.intercepted && self.tls_failure.is_none() {
             return Some(self.passing_on(worker, io, control));
         }
@@ -72,7 +72,7 @@ impl Opening {
             self.bypass_tls_failure();
         }
         match first {
-            Sniff::Tls => Some(Stage::work(self.intercept(worker, io, control))),
+            Sniff::Tls => Some(ConnectionStage::work(self.intercept(worker, io, control))),
             Sniff::Http1 | Sniff::H2Preface if self.intercepted => {
                 Some(self.serve_clear(&worker, io, first).await)
             }
@@ -106,7 +106,7 @@ impl Opening {
         worker: Rc<Worker>,
         io: Rewind<Io>,
         control: Rc<Control>,
-    ) -> Option<Stage> {
+    ) -> Option<ConnectionStage> {
         let patience = worker.engine.compiled().config.limits.header_timeout;
         let late = |what: &str| format!("{what} took longer than {patience:?}");
         let started = match tokio::time::timeout(patience, tls::accept(io)).await {
@@ -161,7 +161,11 @@ impl Opening {
         learned.unwrap_or(Alpn::H2)
     }
 
-    fn serve_intercepted(self, origin: Origin, stream: TlsStream<Rewind<Rewind<Io>>>) -> Stage {
+    fn serve_intercepted(
+        self,
+        origin: Origin,
+        stream: TlsStream<Rewind<Rewind<Io>>>,
+    ) -> ConnectionStage {
         self.log.forget();
         let alpn = Alpn::agreed(stream.get_ref().1.alpn_protocol());
         let tunnel = Tunnel {
@@ -170,13 +174,18 @@ impl Opening {
         };
         let ingress = Ingress::Tunnel(Rc::new(tunnel));
         match alpn {
-            Alpn::H2 => Stage::Http2(Box::new(stream), ingress),
-            Alpn::Http1 => Stage::Http1(Box::new(stream), ingress),
+            Alpn::H2 => ConnectionStage::Http2(Box::new(stream), ingress),
+            Alpn::Http1 => ConnectionStage::Http1(Box::new(stream), ingress),
         }
     }
 
     /// Serves HTTP that comes through the CONNECT in the clear.
-    async fn serve_clear(self: Box<Self>, worker: &Worker, io: Rewind<Io>, first: Sniff) -> Stage {
+    async fn serve_clear(
+        self: Box<Self>,
+        worker: &Worker,
+        io: Rewind<Io>,
+        first: Sniff,
+    ) -> ConnectionStage {
         let origin = self.tunnel.origin.clone().with_scheme(Scheme::Http);
         if let Some(dialled) = self.tunnel.dialled.take()
             && let Err(error) = worker.upstreams.keep(&origin, dialled).await
@@ -190,8 +199,8 @@ impl Opening {
             ..self.tunnel
         }));
         match first {
-            Sniff::H2Preface => Stage::Http2(Box::new(io), ingress),
-            _ => Stage::Http1(Box::new(io), ingress),
+            Sniff::H2Preface => ConnectionStage::Http2(Box::new(io), ingress),
+            _ => ConnectionStage::Http1(Box::new(io), ingress),
         }
     }
 
@@ -201,8 +210,8 @@ impl Opening {
         worker: Rc<Worker>,
         io: impl ByteStream + 'static,
         control: Rc<Control>,
-    ) -> Stage {
-        Stage::last(async move {
+    ) -> ConnectionStage {
+        ConnectionStage::last(async move {
             self.log.answered(http::StatusCode::OK);
             self.bypass_rules(&worker);
             let dialled = self.tunnel.dialled.take();
@@ -243,7 +252,7 @@ impl Opening {
     }
 
     /// The agent ended, or never began, what it had come for.
-    fn gone(&self, why: String) -> Option<Stage> {
+    fn gone(&self, why: String) -> Option<ConnectionStage> {
         self.log.end(Outcome::ClientGone, Some(why));
         None
     }
@@ -256,7 +265,7 @@ impl Opening {
     }
 
     /// The agent does not trust us: the one failure whose cure is on its side.
-    fn not_trusted(&self, host: &str, error: &HandshakeError) -> Option<Stage> {
+    fn not_trusted(&self, host: &str, error: &HandshakeError) -> Option<ConnectionStage> {
         if !matches!(error, HandshakeError::CertificateRejected { .. }) {
             return self.gone(error.to_string());
         }

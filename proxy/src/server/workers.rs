@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
+use tokio::task::LocalSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -52,14 +54,10 @@ impl Workers {
         let mut threads = Vec::with_capacity(count);
         for (number, receiver) in receivers.into_iter().enumerate() {
             let (engine, workers) = (Arc::clone(engine), Arc::clone(&workers));
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()?;
+            let runtime = Builder::new_current_thread().enable_all().build()?;
             let thread = std::thread::Builder::new().name(format!("squall-{number}"));
-            threads.push(thread.spawn(move || {
-                let local = tokio::task::LocalSet::new();
-                local.block_on(&runtime, run(engine, workers, receiver));
-            })?);
+            let work = move || carry(runtime, run(engine, workers, receiver));
+            threads.push(thread.spawn(work)?);
         }
         Ok((workers, threads))
     }
@@ -75,6 +73,14 @@ impl Workers {
         // A worker that is gone has stopped with all others; the connection is dropped with it.
         let _ = self.jobs[next].send(job);
     }
+}
+
+/// Runs one worker. Work that it has given to other threads is not waited for.
+fn carry(runtime: Runtime, work: impl Future<Output = ()>) {
+    let local = LocalSet::new();
+    local.block_on(&runtime, work);
+    drop(local);
+    runtime.shutdown_background();
 }
 
 /// A worker's life: serve what arrives until it is to stop.
@@ -123,5 +129,28 @@ async fn accept(listener: BoundListener, worker: Rc<Worker>, workers: Arc<Worker
     let accepting = listener.accept(serve, limit, workers.draining.clone());
     if let Err(error) = accepting.await {
         tracing::error!(%address, %error, "stopped listening");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn a_worker_ends_before_the_work_that_it_gave_to_another_thread() {
+        let (started, has_started) = channel();
+        let (open, gate) = channel::<()>();
+        let runtime = Builder::new_current_thread().build().expect("a runtime");
+        carry(runtime, async move {
+            drop(tokio::task::spawn_blocking(move || {
+                started.send(()).expect("the test waits");
+                // An error: the test has failed.
+                let _ = gate.recv();
+            }));
+            has_started.recv().expect("it starts");
+        });
+        open.send(()).expect("it still runs");
     }
 }

@@ -96,20 +96,11 @@ pub(crate) fn decode(
     out: &mut Vec<u8>,
     most: usize,
 ) -> Option<bool> {
-    let mut piece = vec![0; 16 << 10];
-    let mut rest = chunk;
-    loop {
-        let step = decoder.step(rest, &mut piece).ok()?;
-        if step.is_stuck() {
-            return Some(true);
-        }
-        rest = &rest[step.read..];
-        let room = most.saturating_sub(out.len()).min(step.written);
-        out.extend_from_slice(&piece[..room]);
-        if room < step.written {
-            return Some(false);
-        }
-    }
+    let room = most.saturating_sub(out.len());
+    let given = decoder.push(chunk, room + 1, |piece| out.extend_from_slice(piece));
+    let fits = given.ok()? <= room;
+    out.truncate(most);
+    Some(fits)
 }
 
 #[cfg(test)]

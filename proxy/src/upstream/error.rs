@@ -105,46 +105,34 @@ impl UpstreamError {
 
     /// One of [`REASONS`], or `denied`, `loop` or `request_body`, which are no upstream's failures.
     pub fn reason(&self) -> &'static str {
-        match self.cause {
-            Cause::Dns(_) => "dns",
-            Cause::Refused(_) => "refused",
-            Cause::ConnectTimeout(..) => "connect_timeout",
-            Cause::Unreachable(_) => "unreachable",
-            Cause::TlsExpired(_) => "tls_expired",
-            Cause::TlsWrongHost(_) => "tls_wrong_host",
-            Cause::TlsUnknownIssuer(_) => "tls_unknown_issuer",
-            Cause::TlsHandshake(_) => "tls_handshake",
-            Cause::ProxyRefused(_) => "proxy_refused",
-            Cause::ResponseTimeout(_) => "response_timeout",
-            Cause::Reset => "reset",
-            Cause::Closed => "closed",
-            Cause::Framing(_) => "framing",
-            Cause::H2(_) => "h2",
-            Cause::Denied(_) => "denied",
-            Cause::Loop(_) => "loop",
-            Cause::RequestBody(_) => "request_body",
-        }
+        self.names().0
     }
 
     /// The last part of the problem's type.
     pub fn slug(&self) -> &'static str {
+        self.names().1
+    }
+
+    /// The reason for metrics, and the last part of the problem's type.
+    fn names(&self) -> (&'static str, &'static str) {
         match self.cause {
-            Cause::Denied(_) => "destination-denied",
-            Cause::Loop(_) => "loop",
-            Cause::Dns(_) => "dns-failure",
-            Cause::ConnectTimeout(..) | Cause::ResponseTimeout(_) => "upstream-timeout",
-            Cause::TlsExpired(_)
-            | Cause::TlsWrongHost(_)
-            | Cause::TlsUnknownIssuer(_)
-            | Cause::TlsHandshake(_) => "upstream-tls",
-            Cause::Framing(_) => "upstream-framing",
-            Cause::Refused(_)
-            | Cause::Unreachable(_)
-            | Cause::ProxyRefused(_)
-            | Cause::Reset
-            | Cause::Closed
-            | Cause::H2(_)
-            | Cause::RequestBody(_) => "upstream-unreachable",
+            Cause::Dns(_) => ("dns", "dns-failure"),
+            Cause::Refused(_) => ("refused", "upstream-unreachable"),
+            Cause::ConnectTimeout(..) => ("connect_timeout", "upstream-timeout"),
+            Cause::Unreachable(_) => ("unreachable", "upstream-unreachable"),
+            Cause::TlsExpired(_) => ("tls_expired", "upstream-tls"),
+            Cause::TlsWrongHost(_) => ("tls_wrong_host", "upstream-tls"),
+            Cause::TlsUnknownIssuer(_) => ("tls_unknown_issuer", "upstream-tls"),
+            Cause::TlsHandshake(_) => ("tls_handshake", "upstream-tls"),
+            Cause::ProxyRefused(_) => ("proxy_refused", "upstream-unreachable"),
+            Cause::ResponseTimeout(_) => ("response_timeout", "upstream-timeout"),
+            Cause::Reset => ("reset", "upstream-unreachable"),
+            Cause::Closed => ("closed", "upstream-unreachable"),
+            Cause::Framing(_) => ("framing", "upstream-framing"),
+            Cause::H2(_) => ("h2", "upstream-unreachable"),
+            Cause::Denied(_) => ("denied", "destination-denied"),
+            Cause::Loop(_) => ("loop", "loop"),
+            Cause::RequestBody(_) => ("request_body", "upstream-unreachable"),
         }
     }
 

@@ -11,15 +11,12 @@ mod upload;
 
 use std::cell::RefCell;
 use std::future::poll_fn;
-use std::io;
-use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::Response;
 use http_body::Frame;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::spawn_local;
 
 use self::link::Link;
@@ -53,8 +50,7 @@ impl From<Cause> for NotSent {
 }
 
 /// A connection after `101 Switching Protocols`: what the upstream sends next, and where to send.
-#[derive(Debug)]
-pub(crate) struct Switched(Rewind<Transport>);
+pub(crate) type Switched = Rewind<Transport>;
 
 impl Http1 {
     /// Takes over a transport on which nothing has been said yet.
@@ -137,33 +133,5 @@ impl Http1 {
     /// The connection behind a 101; `None` when it is gone.
     pub(super) fn into_switched(self) -> Option<Switched> {
         self.link.borrow_mut().switch()
-    }
-}
-
-impl AsyncRead for Switched {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().0).poll_read(cx, buffer)
-    }
-}
-
-impl AsyncWrite for Switched {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().0).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().0).poll_flush(cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().0).poll_shutdown(cx)
     }
 }

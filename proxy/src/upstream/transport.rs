@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
+use tokio_util::either::Either;
 
 use super::speaks::{FRAME_HEAD, is_settings};
 
@@ -96,37 +97,33 @@ impl Dialled {
 /// A connection to an upstream: what the HTTP client, or a tunnel, speaks through.
 #[derive(Debug)]
 pub(crate) struct Transport {
-    io: Io,
-    _open: OpenConnection,
-}
-
-#[derive(Debug)]
-enum Io {
-    Clear(TcpStream),
     // Boxed: a TLS session is a kilobyte, and this moves into the connection's task.
-    Tls(Box<TlsStream<TcpStream>>),
+    io: Either<TcpStream, Box<TlsStream<TcpStream>>>,
+    _open: OpenConnection,
 }
 
 impl Transport {
     pub(super) fn clear(dialled: Dialled) -> Self {
         Self {
-            io: Io::Clear(dialled.socket),
+            io: Either::Left(dialled.socket),
             _open: dialled.open,
         }
     }
 
     pub(super) fn tls(stream: TlsStream<TcpStream>, open: OpenConnection) -> Self {
         Self {
-            io: Io::Tls(Box::new(stream)),
+            io: Either::Right(Box::new(stream)),
             _open: open,
         }
     }
-}
 
-impl Transport {
     /// True when a protocol says goodbye before the FIN.
     pub(super) fn has_farewell(&self) -> bool {
-        matches!(self.io, Io::Tls(_))
+        matches!(self.io, Either::Right(_))
+    }
+
+    fn io(self: Pin<&mut Self>) -> Pin<&mut Either<TcpStream, Box<TlsStream<TcpStream>>>> {
+        Pin::new(&mut self.get_mut().io)
     }
 }
 
@@ -136,10 +133,7 @@ impl AsyncRead for Transport {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match &mut self.get_mut().io {
-            Io::Clear(socket) => Pin::new(socket).poll_read(cx, buffer),
-            Io::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
-        }
+        self.io().poll_read(cx, buffer)
     }
 }
 
@@ -149,10 +143,7 @@ impl AsyncWrite for Transport {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match &mut self.get_mut().io {
-            Io::Clear(socket) => Pin::new(socket).poll_write(cx, bytes),
-            Io::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
-        }
+        self.io().poll_write(cx, bytes)
     }
 
     fn poll_write_vectored(
@@ -160,10 +151,7 @@ impl AsyncWrite for Transport {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match &mut self.get_mut().io {
-            Io::Clear(socket) => Pin::new(socket).poll_write_vectored(cx, slices),
-            Io::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
-        }
+        self.io().poll_write_vectored(cx, slices)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -171,16 +159,10 @@ impl AsyncWrite for Transport {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.get_mut().io {
-            Io::Clear(socket) => Pin::new(socket).poll_flush(cx),
-            Io::Tls(stream) => Pin::new(stream).poll_flush(cx),
-        }
+        self.io().poll_flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.get_mut().io {
-            Io::Clear(socket) => Pin::new(socket).poll_shutdown(cx),
-            Io::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
-        }
+        self.io().poll_shutdown(cx)
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Chaos of somebody in a scope, then a run that has it for itself and is between two invocations.
-fn taken(bench: &Bench, scope: &str, request: Request) -> (ActivationRecord, Arc<RunMark>) {
+fn taken(bench: &Bench, scope: &str, request: ChaosRequest) -> (ActivationRecord, Arc<RunMark>) {
     let before = bench.chaos.put(scope, request).expect("valid");
     let run = RunMark::new("r");
     for _ in 0..2 {
@@ -60,7 +60,7 @@ fn what_is_suspended_takes_over_edits() {
     let bench = bench();
     let edit = |text: &str| bench.chaos.edit(put_profile("mine", text)).expect("valid");
     edit("name: mine\ntool_faults: [{ mode: empty }]");
-    let (_, run) = taken(&bench, DEFAULT_SCOPE, Request::profile("mine"));
+    let (_, run) = taken(&bench, DEFAULT_SCOPE, ChaosRequest::profile("mine"));
     edit("name: mine\ntool_faults: [{ mode: empty }, { mode: error }]");
     assert_eq!(bench.rules(DEFAULT_SCOPE), 0);
     bench.chaos.end_for_run(None, &run);

@@ -6,6 +6,7 @@ use squall_journal::record::Place;
 use squall_profiles::canary::{Found, Search};
 use squall_profiles::facts::Kind;
 use squall_profiles::plan::{Planting, VerdictIndex};
+use squall_profiles::rule::Rule;
 
 use super::ExchangeLog;
 use crate::egress::BodySearch;
@@ -32,7 +33,7 @@ impl ExchangeLog {
             self.left(found, Place::Url);
         }
         if let Ok(Some(coding)) = Coding::of(headers) {
-            *self.search.borrow_mut() = Some(Box::new(BodySearch::coded(coding)));
+            self.taps().search = Some(Box::new(BodySearch::coded(coding)));
         }
         for (name, value) in headers {
             // What names the scope goes no further than Squall, and the host mostly stands in the URL.
@@ -63,15 +64,15 @@ impl ExchangeLog {
     /// The body repeats what tools said, though no model is called: it is not searched.
     pub(crate) fn has_history_for_body(&self) {
         if self.looks_for_canaries() {
-            *self.search.borrow_mut() = Some(Box::new(BodySearch::none()));
+            self.taps().search = Some(Box::new(BodySearch::none()));
         }
     }
 
     /// Whether the body repeats what tools said its shape tells, once it is over.
     pub(crate) fn has_body_that_tells_by_shape(&self) {
         if self.looks_for_canaries() {
-            let mut search = self.search.borrow_mut();
-            search
+            let mut taps = self.taps();
+            taps.search
                 .get_or_insert_with(|| Box::new(BodySearch::plain()))
                 .by_shape();
         }
@@ -83,7 +84,7 @@ impl ExchangeLog {
             .get(UPGRADE)
             .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"));
         if is_websocket && self.looks_for_canaries() {
-            *self.search.borrow_mut() = Some(Box::new(BodySearch::websocket()));
+            self.taps().search = Some(Box::new(BodySearch::websocket()));
         }
     }
 
@@ -92,8 +93,10 @@ impl ExchangeLog {
     pub(super) fn look_in_body(&self, bytes: &[u8]) {
         let kind = self.note.borrow().as_ref().map(|note| note.kind);
         let Some(kind) = kind else { return };
-        let mut search = self.search.borrow_mut();
-        let search = search.get_or_insert_with(|| Box::new(BodySearch::plain()));
+        let mut taps = self.taps();
+        let search = taps
+            .search
+            .get_or_insert_with(|| Box::new(BodySearch::plain()));
         if kind == Kind::Llm {
             search.pass_over_history();
         }
@@ -102,7 +105,8 @@ impl ExchangeLog {
 
     /// All of the body has passed that ever will: tells of the canaries in it that only its end tells of.
     pub(super) fn body_ended(&self) {
-        if let Some(mut search) = self.search.take() {
+        let search = self.taps().search.take();
+        if let Some(mut search) = search {
             search.end(|found| self.left(found, Place::Body));
         }
     }
@@ -127,19 +131,21 @@ impl ExchangeLog {
         });
     }
 
-    /// Writes down that a rule puts a canary before the agent; to be called before the agent can
-    /// have it.
-    fn planted(&self, planting: &Planting) {
+    /// Takes down what a rule that is applied plants; to be called before the agent can have it.
+    pub(super) fn plant(&self, by: VerdictIndex, rule: &Rule) {
+        for planting in &self.verdicts.borrow().plantings {
+            if planting.by == by {
+                self.planted(planting, rule);
+            }
+        }
+    }
+
+    fn planted(&self, planting: &Planting, rule: &Rule) {
         let canary = planting.canary;
-        let rule = {
-            let verdicts = self.verdicts.borrow();
-            let verdict = verdicts.get(usize::from(planting.by));
-            verdict.map_or_else(String::new, |verdict| verdict.rule.id.clone())
-        };
         self.note(|note| {
             let origin = CanaryOrigin {
                 exchange: note.id,
-                rule,
+                rule: rule.id.clone(),
                 payload: planting.payload,
             };
             if self.chaos.planted().plant(canary, origin.clone()) {
@@ -153,14 +159,5 @@ impl ExchangeLog {
                 });
             }
         });
-    }
-
-    /// Takes down what a rule that is applied plants.
-    pub(super) fn plant(&self, by: VerdictIndex) {
-        for planting in self.canaries.borrow().iter() {
-            if planting.by == by {
-                self.planted(planting);
-            }
-        }
     }
 }

@@ -8,13 +8,13 @@ use squall_profiles::faults::injection::{self, Form};
 
 use super::whole;
 use crate::body::AgentBody;
-use crate::faults::{Context, VerdictReport};
+use crate::faults::{FaultContext, VerdictReport};
 
 pub(super) async fn apply(
     injection: &Injection,
     response: Response<AgentBody>,
     mut report: VerdictReport,
-    context: &Context,
+    context: &FaultContext,
 ) -> Response<AgentBody> {
     if let Some(why) = unreadable(response.headers()) {
         report.bypassed(why);

@@ -1,16 +1,16 @@
 //! Answers to MCP calls, changed in the messages that a rule is about.
 
-use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Response, StatusCode};
 use http_body::Body as _;
 use squall_dialects::codec::Coding;
 use squall_dialects::mcp::Call;
+use squall_dialects::media_type;
 use squall_profiles::faults::mcp_answer::{Change, Form, McpEditor, OUT_OF_BAND};
 use squall_profiles::plan::{Edit, VerdictIndex};
 
 use super::stream;
 use crate::body::AgentBody;
-use crate::faults::{Context, VerdictReport, has_body};
+use crate::faults::{FaultContext, VerdictReport, has_body};
 
 /// The change that an edit is in an answer to an MCP call. `None`: it is none of single messages.
 pub(crate) fn change(edit: &Edit) -> Option<Change> {
@@ -33,7 +33,7 @@ pub(crate) async fn apply(
     typed: bool,
     response: Response<AgentBody>,
     verdict: VerdictIndex,
-    context: &Context,
+    context: &FaultContext,
 ) -> Response<AgentBody> {
     let mut report = VerdictReport::new(context, verdict);
     let form = form(response.headers());
@@ -56,13 +56,9 @@ pub(crate) async fn apply(
 
 /// How an answer is laid out, by its media type.
 fn form(headers: &HeaderMap) -> Option<Form> {
-    let kind = headers.get(CONTENT_TYPE)?.to_str().ok()?;
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    if kind.eq_ignore_ascii_case("text/event-stream") {
-        Some(Form::Events)
-    } else if kind.eq_ignore_ascii_case("application/json") {
-        Some(Form::Json)
-    } else {
-        None
+    match &*media_type(headers)? {
+        "text/event-stream" => Some(Form::Events),
+        "application/json" => Some(Form::Json),
+        _ => None,
     }
 }

@@ -22,14 +22,14 @@ use super::whole::{Plain, not_encoded};
 use super::{Speaking, drop_digests};
 use crate::body::scripted::Scripted;
 use crate::body::{self, AgentBody};
-use crate::faults::{Context, VerdictReport};
+use crate::faults::{FaultContext, VerdictReport};
 
 pub(super) async fn apply(
     fault: &StreamFault,
     response: Response<AgentBody>,
     model: Option<Speaking<'_>>,
     mut report: VerdictReport,
-    context: &Context,
+    context: &FaultContext,
 ) -> Response<AgentBody> {
     let (editor, coding) = match editor(fault, response.headers(), model, context) {
         Ok(found) => found,
@@ -47,7 +47,7 @@ pub(super) async fn play(
     coding: Option<Coding>,
     response: Response<AgentBody>,
     report: VerdictReport,
-    context: &Context,
+    context: &FaultContext,
 ) -> Response<AgentBody> {
     if editor.holds_whole_body() {
         return whole(editor, response, report, context).await;
@@ -78,7 +78,7 @@ fn editor(
     fault: &StreamFault,
     headers: &HeaderMap,
     model: Option<Speaking<'_>>,
-    context: &Context,
+    context: &FaultContext,
 ) -> Result<(StreamEditor, Option<Coding>), String> {
     let model = model.ok_or("the exchange is in no dialect that can be edited")?;
     let form = model
@@ -101,7 +101,7 @@ async fn whole(
     mut editor: Box<dyn AnswerEditor>,
     response: Response<AgentBody>,
     mut report: VerdictReport,
-    context: &Context,
+    context: &FaultContext,
 ) -> Response<AgentBody> {
     let plain = match Plain::of(response, &mut report, context).await {
         Ok(plain) => plain,

@@ -12,8 +12,8 @@ use tokio::io::AsyncWriteExt as _;
 
 use super::{Speaking, apply};
 use crate::body::AgentBody;
-use crate::body::whole::Inspect;
-use crate::faults::Context;
+use crate::body::buffer::Inspect;
+use crate::faults::FaultContext;
 use crate::faults::testing::{
     Drained, Remembered, Script, context, dechunk, drain, http1, on_the_wire, paused, pieces,
     read_to_end, split,
@@ -93,7 +93,7 @@ impl Edited {
 }
 
 fn edited_in(
-    change: impl FnOnce(&mut Context),
+    change: impl FnOnce(&mut FaultContext),
     edit: Edit,
     response: Response<AgentBody>,
 ) -> Edited {
@@ -384,7 +384,7 @@ fn an_upstream_that_breaks_off_does_so_through_a_whole_body_edit() {
 
 #[test]
 fn answers_without_a_body_are_not_edited() {
-    let head = |context: &mut Context| context.method = Method::HEAD;
+    let head = |context: &mut FaultContext| context.method = Method::HEAD;
     let edited = edited_in(head, truncate(Amount::Bytes(0)), sized(b"", &[]));
     edited.ledger.only_bypassed(1, "the answer has no body");
 }

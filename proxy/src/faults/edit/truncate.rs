@@ -9,13 +9,13 @@ use super::correct_length;
 use crate::abort::Abort;
 use crate::body::scripted::{Out, Scripted};
 use crate::body::{self, AgentBody};
-use crate::faults::{Context, VerdictReport, declared_length};
+use crate::faults::{FaultContext, VerdictReport, declared_length};
 
 pub(super) async fn apply(
     amount: Amount,
     response: Response<AgentBody>,
     mut report: VerdictReport,
-    context: &Context,
+    context: &FaultContext,
 ) -> Response<AgentBody> {
     let (mut head, mut body) = response.into_parts();
     let mut length = declared_length(&head.headers).or_else(|| body.size_hint().exact());

@@ -7,14 +7,15 @@ use squall_dialects::codec::{Coding, Decoder, Encoder};
 
 use super::fits;
 use crate::body::AgentBody;
-use crate::body::whole::{TooMuch, Whole};
-use crate::faults::{Context, VerdictReport};
+use crate::body::buffer::TooMuch;
+use crate::body::whole::Whole;
+use crate::faults::{FaultContext, VerdictReport};
 
 /// Changes a body by `change`, which is given it without its coding and says why where it cannot.
 pub(super) async fn apply(
     response: Response<AgentBody>,
     mut report: VerdictReport,
-    context: &Context,
+    context: &FaultContext,
     change: impl FnOnce(&HeaderMap, &[u8]) -> Result<Vec<u8>, String>,
 ) -> Response<AgentBody> {
     let plain = match Plain::of(response, &mut report, context).await {
@@ -50,7 +51,7 @@ impl Plain {
     pub(super) async fn of(
         response: Response<AgentBody>,
         report: &mut VerdictReport,
-        context: &Context,
+        context: &FaultContext,
     ) -> Result<Self, Response<AgentBody>> {
         let (head, body) = response.into_parts();
         let coding = match Coding::of(&head.headers) {

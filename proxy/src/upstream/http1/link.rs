@@ -261,7 +261,7 @@ impl Link {
         self.upload = None;
         let held = self.buffer.split().freeze();
         let transport = self.transport.take()?;
-        Some(Switched(Rewind::new(transport, held)))
+        Some(Rewind::new(transport, held))
     }
 
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Break>> {

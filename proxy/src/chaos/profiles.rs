@@ -1,0 +1,41 @@
+//! What rules are compiled from.
+
+use std::sync::Arc;
+
+use squall_profiles::library::Library;
+use squall_profiles::ruleset::RuleSet;
+use squall_profiles::tools::ToolNames;
+
+use super::NO_CHAOS;
+use super::request::{PutError, RuleSource};
+
+/// What rules are compiled from; locked while they are.
+#[derive(Debug, Clone)]
+pub(super) struct Profiles {
+    pub(super) library: Library,
+    pub(super) tools: ToolNames,
+}
+
+impl Profiles {
+    /// The rules that are wanted, with names for upstreams of their own.
+    pub(super) fn compile(
+        &self,
+        wanted: &RuleSource,
+        own: &ToolNames,
+    ) -> Result<Arc<RuleSet>, PutError> {
+        let tools = self.tools.and(own);
+        let named = |library: &Library, name: &String| match name.as_str() {
+            NO_CHAOS => Ok(RuleSet::default()),
+            name if library.get(name).is_none() => Err(PutError::UnknownProfile(name.to_owned())),
+            name => Ok(library.rule_set(name, &tools)?),
+        };
+        let rules = match wanted {
+            RuleSource::Profile(name) => named(&self.library, name),
+            RuleSource::OfWorkspace { workspace, profile } => {
+                named(&self.library.of_workspace(workspace), profile)
+            }
+            RuleSource::Inline(profile) => Ok(self.library.rule_set_of(profile, &tools)?),
+        };
+        Ok(Arc::new(rules?.with_own_tools(own.clone())))
+    }
+}

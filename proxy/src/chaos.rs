@@ -32,7 +32,7 @@ mod tests;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -57,6 +57,7 @@ use self::profiles::Profiles;
 pub use self::request::{ChaosRequest, Defaults, PutError, RuleSource};
 use self::table::ScopeTable;
 use self::tapes::concerned;
+use crate::lock::lock;
 use crate::metrics::Metrics;
 use crate::recorder::{self, Recorder};
 pub use crate::run_mark::RunMark;
@@ -478,9 +479,4 @@ impl Chaos {
         let number = self.ids.fetch_add(1, Ordering::Relaxed) + 1;
         format!("a{:x}-{number}", self.recorder.unix_ms(now))
     }
-}
-
-/// Each change builds its values first and stores them last: a panic leaves them whole.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -14,7 +14,7 @@ use crate::chaos::Chaos;
 use crate::compiled::{CompiledConfig, ConfigError, ListenerRole};
 use crate::config::{ProxyConfig, RouteEntry};
 use crate::descriptors;
-use crate::engine::{Engine, Figures};
+use crate::engine::Engine;
 use crate::faults::recall::Recall;
 use crate::mcp::tools::ToolLists;
 use crate::metrics::Metrics;
@@ -106,7 +106,8 @@ impl Proxy {
             recall: Recall::new(inspect_limit, limits.inspect_memory),
             mcp_tools: ToolLists::default(),
         });
-        engine.metrics.ask(Box::new(Figures(Arc::clone(&engine))));
+        let counting = Arc::clone(&engine);
+        engine.metrics.ask(move || counting.figures());
         let (workers, threads) = Workers::start(&engine, workers).map_err(StartError::Worker)?;
         let proxy = Self {
             engine,

@@ -10,7 +10,7 @@ use crate::chaos::Chaos;
 use crate::compiled::CompiledConfig;
 use crate::faults::recall::Recall;
 use crate::mcp::tools::ToolLists;
-use crate::metrics::{FigureSource, Metrics};
+use crate::metrics::{Figures, Metrics};
 use crate::recorder::Recorder;
 use crate::tls::LeafCache;
 use crate::upstream;
@@ -38,23 +38,12 @@ impl Engine {
     pub(crate) fn compiled(&self) -> Arc<CompiledConfig> {
         self.compiled.load_full()
     }
-}
 
-/// The figures that certificates and upstream connections keep themselves.
-pub(crate) struct Figures(pub(crate) Arc<Engine>);
-
-impl std::fmt::Debug for Figures {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Figures")
-    }
-}
-
-impl FigureSource for Figures {
-    fn leaves_minted(&self) -> u64 {
-        self.0.leaves.minted()
-    }
-
-    fn upstream_connections(&self) -> u64 {
-        self.0.upstream_shared.counters().open()
+    /// What certificates and upstream connections count themselves.
+    pub(crate) fn figures(&self) -> Figures {
+        Figures {
+            leaves_minted: self.leaves.minted(),
+            upstream_connections: self.upstream_shared.counters().open(),
+        }
     }
 }

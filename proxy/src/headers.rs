@@ -36,7 +36,7 @@ impl Passage {
 
 /// Removes what belongs to the connection the request came on.
 pub(crate) fn clean_request(headers: &mut HeaderMap, passage: Passage) {
-    let trailers = headers.contains_key(TE) && accepts_trailers(headers);
+    let trailers = names(headers, &TE, "trailers");
     clean(headers, passage, |name| {
         *name == PROXY_AUTHORIZATION
             || *name == SCOPE
@@ -69,15 +69,21 @@ pub(crate) fn clean_trailers(trailers: &mut HeaderMap) {
     });
 }
 
-/// True if the request says that it can take trailers.
-fn accepts_trailers(headers: &HeaderMap) -> bool {
-    headers.get_all(TE).iter().any(|value| {
-        value.to_str().is_ok_and(|value| {
-            value
-                .split(',')
-                .any(|coding| coding.trim().eq_ignore_ascii_case("trailers"))
-        })
-    })
+/// The members of a field that is a list, all of its lines together, in the order they came in.
+pub(crate) fn members<'h>(
+    headers: &'h HeaderMap,
+    name: &HeaderName,
+) -> impl Iterator<Item = &'h str> {
+    let values = headers.get_all(name).into_iter();
+    values
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+        .filter_map(|member| std::str::from_utf8(member.trim_ascii()).ok())
+}
+
+/// Whether a field that is a list names `option`.
+pub(crate) fn names(headers: &HeaderMap, name: &HeaderName, option: &str) -> bool {
+    headers.contains_key(name)
+        && members(headers, name).any(|member| member.eq_ignore_ascii_case(option))
 }
 
 /// Drops connection fields, those that `Connection` names, and those that `also` says.
@@ -125,19 +131,15 @@ fn clean(headers: &mut HeaderMap, passage: Passage, also: impl Fn(&HeaderName) -
 /// The field names that `Connection` lists, framing and identity fields excepted: a request that
 /// names `Host` or `Content-Length` there is asking for trouble, not for removal.
 fn connection_options(headers: &HeaderMap) -> Vec<String> {
-    let mut options = Vec::new();
-    for value in headers.get_all(CONNECTION) {
-        let Ok(value) = value.to_str() else { continue };
-        for option in value.split(',').map(str::trim) {
-            let kept = [HOST, CONTENT_LENGTH, TRANSFER_ENCODING]
-                .iter()
-                .any(|name| option.eq_ignore_ascii_case(name.as_str()));
-            if !option.is_empty() && !kept {
-                options.push(option.to_ascii_lowercase());
-            }
-        }
-    }
-    options
+    let stays = |option: &str| {
+        [HOST, CONTENT_LENGTH, TRANSFER_ENCODING]
+            .iter()
+            .any(|name| option.eq_ignore_ascii_case(name.as_str()))
+    };
+    members(headers, &CONNECTION)
+        .filter(|option| !option.is_empty() && !stays(option))
+        .map(str::to_ascii_lowercase)
+        .collect()
 }
 
 /// Makes a `Host` that is there say where the request goes, in its old place (RFC 9112 §3.2.2).
@@ -152,11 +154,7 @@ pub(crate) fn correct_host(headers: &mut HeaderMap, authority: &HeaderValue) {
 /// The protocol a request asks to upgrade to, if it does so properly.
 pub(crate) fn wants_upgrade(headers: &HeaderMap) -> bool {
     headers.contains_key(UPGRADE)
-        && headers.get_all(CONNECTION).iter().any(|value| {
-            value.to_str().is_ok_and(|value| {
-                value.split(',').any(|option| option.trim().eq_ignore_ascii_case("upgrade"))
-            })
-        })
+        && names(headers, &CONNECTION, "upgrade")
         // h2c upgrade is for one hop and never passed on (RFC 9113 §3.1 has dropped it).
         && !headers.contains_key(HTTP2_SETTINGS)
 }

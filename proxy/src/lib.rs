@@ -22,6 +22,7 @@ mod exchange;
 mod faults;
 mod headers;
 pub mod http1;
+mod lock;
 mod mcp;
 pub mod metrics;
 pub mod problem;

@@ -7,7 +7,7 @@ mod capped;
 mod runs;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use prometheus::{
@@ -21,6 +21,7 @@ use squall_profiles::rule::Rule;
 
 use self::capped::Capped;
 pub use self::runs::RunMetrics;
+use crate::lock::lock;
 use crate::upstream::REASONS;
 
 /// Every kind, in the order of its variants.
@@ -30,11 +31,21 @@ const KINDS: [Kind; 4] = [Kind::Llm, Kind::Tool, Kind::Mcp, Kind::Other];
 const VALUES: usize = 100;
 
 /// Figures that are kept where they arise.
-pub trait FigureSource: std::fmt::Debug + Send + Sync {
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Figures {
     /// Leaf certificates minted so far.
-    fn leaves_minted(&self) -> u64;
+    pub(crate) leaves_minted: u64,
     /// Connections to upstreams that are open.
-    fn upstream_connections(&self) -> u64;
+    pub(crate) upstream_connections: u64,
+}
+
+/// Gives those figures at each scrape.
+struct FigureSource(Box<dyn Fn() -> Figures + Send + Sync>);
+
+impl std::fmt::Debug for FigureSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("FigureSource")
+    }
 }
 
 /// Everything Squall counts.
@@ -51,7 +62,7 @@ pub struct Metrics {
     upstream_errors: IntCounterVec,
     connections: [IntGauge; 2],
     leaves: IntCounter,
-    source: OnceLock<Box<dyn FigureSource>>,
+    source: OnceLock<FigureSource>,
     tokens: IntCounterVec,
     dropped: [IntCounter; 4],
     stored: IntCounter,
@@ -271,10 +282,7 @@ impl Metrics {
     /// Scopes and profiles of the activations in force from now on, one each. One that was in force and no longer
     /// is stays, at zero.
     pub(crate) fn chaos_active<'a>(&self, own: impl IntoIterator<Item = (&'a str, &'a str)>) {
-        let mut counts = self
-            .active_once
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut counts = lock(&self.active_once);
         counts.values_mut().for_each(|count| *count = 0);
         for (scope, profile) in own {
             let label = self.profile(scope, profile);
@@ -328,17 +336,18 @@ impl Metrics {
     }
 
     /// Says where figures come from that somebody else keeps; asked at each scrape.
-    pub fn ask(&self, source: Box<dyn FigureSource>) {
+    pub(crate) fn ask(&self, source: impl Fn() -> Figures + Send + Sync + 'static) {
         // Only one data plane feeds a registry; a second one keeps what it counts to itself.
-        let _ = self.source.set(source);
+        let _ = self.source.set(FigureSource(Box::new(source)));
     }
 
     /// Everything in Prometheus' text format 0.0.4.
     pub fn render(&self) -> Result<String, prometheus::Error> {
-        if let Some(source) = self.source.get() {
-            let minted = source.leaves_minted();
+        if let Some(FigureSource(source)) = self.source.get() {
+            let figures = source();
+            let minted = figures.leaves_minted;
             self.leaves.inc_by(minted.saturating_sub(self.leaves.get()));
-            let open = i64::try_from(source.upstream_connections()).unwrap_or(i64::MAX);
+            let open = i64::try_from(figures.upstream_connections).unwrap_or(i64::MAX);
             self.connections(Side::Upstream).set(open);
         }
         TextEncoder::new().encode_to_string(&self.registry.gather())

@@ -33,7 +33,7 @@ mod traffic;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -55,6 +55,7 @@ pub(crate) use self::model::ModelTraffic;
 pub(crate) use self::note::spent;
 pub use self::note::{CanaryNote, CanaryOrigin, ExchangeNote};
 pub(crate) use self::traffic::Traffic;
+use crate::lock::lock;
 use crate::metrics::{Metrics, Sink};
 
 /// How long a note may wait to be collected: a wake-up by the worker that wrote it would cost its exchange more than
@@ -387,12 +388,6 @@ impl Shared {
             thread.unpark();
         }
     }
-}
-
-/// A mutex whose content is whole between any two statements, so that a panic elsewhere is no
-/// reason to stop.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Anchor {

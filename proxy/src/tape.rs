@@ -19,13 +19,14 @@ mod playing;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use squall_journal::quota::{OverQuota, Quota};
 use squall_journal::scopes::Scopes;
 use squall_journal::tape::Recorded;
 
 use crate::body::buffer::Inspect;
+use crate::lock::lock;
 
 pub(crate) use self::body::played;
 pub use self::playing::{Counts, Playing, PlayingOptions};
@@ -202,7 +203,6 @@ impl Tapes {
     }
 
     fn table(&self) -> MutexGuard<'_, TapeTable> {
-        // Whole between any two statements: a panic elsewhere has left nothing half done in it.
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.table)
     }
 }

@@ -12,6 +12,8 @@ use bytes::{Buf, Bytes};
 use http::header::{self, HeaderMap, HeaderName};
 use hyper::rt::Write;
 
+use crate::headers::members;
+
 /// What hyper ends a chunked body with.
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
@@ -36,13 +38,7 @@ pub(crate) fn last_chunk(trailers: &HeaderMap, announced: &HeaderMap) -> Option<
 
 /// How the answer's head announces `name`.
 fn spelling<'a>(announced: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
-    announced
-        .get_all(header::TRAILER)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .map(str::trim)
-        .find(|spelt| spelt.eq_ignore_ascii_case(name.as_str()))
+    members(announced, &header::TRAILER).find(|it| it.eq_ignore_ascii_case(name.as_str()))
 }
 
 fn may_come_late(name: &HeaderName) -> bool {

@@ -10,7 +10,8 @@ use std::time::Instant;
 
 use squall_journal::activation::{ActivationRecord, Change};
 
-use super::{Chaos, RunMark, ScopeChaos, lock};
+use super::{Chaos, RunMark, ScopeChaos};
+use crate::lock::lock;
 
 impl Chaos {
     /// Puts in force for a scope what is or was in force in another, for the same run: its counters, windows

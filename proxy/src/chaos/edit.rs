@@ -11,7 +11,8 @@ use squall_profiles::profile::Profile;
 use squall_profiles::ruleset::RuleSet;
 use squall_profiles::tools::ToolNames;
 
-use super::{Chaos, Defaults, NO_CHAOS, Profiles, PutError, RuleSource, ScopeChaos, lock};
+use super::{Chaos, Defaults, NO_CHAOS, Profiles, PutError, RuleSource, ScopeChaos};
+use crate::lock::lock;
 use crate::vocabularies;
 
 /// Why profiles could not be changed.

@@ -1,13 +1,14 @@
 //! The brake: chaos ends by itself when too much goes wrong.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use squall_journal::record::Outcome;
 use squall_profiles::plan::Outcome as Verdicted;
 
-use super::{Chaos, lock};
+use super::Chaos;
+use crate::lock::lock;
 use crate::recorder::{ExchangeNote, ExchangeObserver};
 
 /// When chaos is ended because too much goes wrong.
@@ -52,7 +53,7 @@ impl ExchangeObserver for Brake {
         };
         let Some(halt) = chaos.halt() else { return };
         let at = note.started + note.duration;
-        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut window = lock(&self.window);
         window.add(&halt, at, Counts::of(note));
         if let Some(reason) = window.reason(&halt) {
             // Chaos that is put in force later is judged by what happens from then on.

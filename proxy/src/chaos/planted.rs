@@ -1,11 +1,12 @@
 //! Which canaries were planted in a scope, and where: what egress is measured by.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use squall_profiles::canary::Canary;
 
 use crate::bounded_map::BoundedMap;
+use crate::lock::lock;
 use crate::recorder::CanaryOrigin;
 
 /// Canaries one activation remembers.
@@ -49,8 +50,7 @@ impl Planted {
     }
 
     fn origins(&self) -> MutexGuard<'_, BoundedMap<Canary, Option<CanaryOrigin>>> {
-        // The map is whole at every step: a panic elsewhere has left nothing half done in it.
-        self.origins.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.origins)
     }
 }
 

@@ -6,7 +6,8 @@ use squall_journal::quota::OverQuota;
 use squall_profiles::activation::Observe;
 
 use super::table::ScopeTable;
-use super::{Chaos, Reads, ScopeChaos, lock};
+use super::{Chaos, Reads, ScopeChaos};
+use crate::lock::lock;
 use crate::tape::{Playing, Recording, Tapes};
 
 impl Chaos {

@@ -12,7 +12,7 @@
 //! swapped, asked by A / B          –/A₁ B₁/A₁   B₂/A₁
 //! ```
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode};
@@ -26,6 +26,7 @@ use crate::body::tapped::{Passed, tapped};
 use crate::body::whole::collect;
 use crate::body::{self, AgentBody};
 use crate::bounded_map::BoundedMap;
+use crate::lock::lock;
 
 /// Whose answers: one rule's in one scope, under one activation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -147,8 +148,7 @@ impl Recall {
     }
 
     fn store(&self) -> MutexGuard<'_, BoundedMap<Owner, OwnerAnswers>> {
-        // Nothing in here can be left half done by a panic that matters more than the answer.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.kept)
     }
 }
 

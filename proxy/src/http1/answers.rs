@@ -15,6 +15,7 @@ use super::body::{BodyFraming, BodyPart};
 use super::head::{FieldSpan, HeadScan, StatusLine};
 use super::shapes::{HeadShape, HeadShapes};
 use super::{FramingError, HeadLimits};
+use crate::headers::names;
 
 /// The answers on one connection, on which one request at a time is in flight.
 #[derive(Debug)]
@@ -224,19 +225,10 @@ fn reason(section: &Bytes, fields: &[FieldSpan]) -> Bytes {
 }
 
 fn keeps_alive(headers: &HeaderMap, version: Version) -> bool {
-    let says = |option: &str| {
-        headers.contains_key(CONNECTION)
-            && headers.get_all(CONNECTION).iter().any(|value| {
-                value
-                    .as_bytes()
-                    .split(|b| *b == b',')
-                    .any(|said| said.trim_ascii().eq_ignore_ascii_case(option.as_bytes()))
-            })
-    };
     if version == Version::HTTP_10 {
-        says("keep-alive")
+        names(headers, &CONNECTION, "keep-alive")
     } else {
-        !says("close")
+        !names(headers, &CONNECTION, "close")
     }
 }
 

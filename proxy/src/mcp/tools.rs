@@ -5,7 +5,7 @@
 //! request read ahead. Nothing is changed.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use squall_dialects::json::{Document, Kind};
 use squall_dialects::mcp::{self, Message, Output};
@@ -15,6 +15,7 @@ use crate::body::AgentBody;
 use crate::body::buffer::{Buffer, Inspect};
 use crate::body::tapped::{Passed, tapped};
 use crate::bounded_map::BoundedMap;
+use crate::lock::lock;
 use crate::upstream::Origin;
 
 /// What is kept in all, bytes of names and schemas.
@@ -82,8 +83,7 @@ impl ToolLists {
     }
 
     fn lists(&self) -> MutexGuard<'_, BoundedMap<McpServer, Outputs>> {
-        // Each change leaves it whole, so a panic elsewhere is no reason to stop.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Reads an answer to `tools/list` as it passes: of JSON, without content coding. At most `inspect` allows is

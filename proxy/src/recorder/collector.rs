@@ -10,7 +10,8 @@ use squall_journal::ring::Entry;
 use squall_profiles::facts::Kind;
 use squall_profiles::plan::Outcome as Verdicted;
 
-use super::{BATCH, Event, ExchangeNote, Noted, PERIOD, Queued, Shared, lock};
+use super::{BATCH, Event, ExchangeNote, Noted, PERIOD, Queued, Shared};
+use crate::lock::lock;
 use crate::metrics::TokenDirection;
 
 /// Longest URL and error kept, bytes.

@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use serde::Serialize;
 use squall_journal::tape::{Found, Given, Otherwise, Question, Session, Tape, ToolResponse};
 
 use super::key;
+use crate::lock::lock;
 
 /// How a tape is played.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -191,8 +192,7 @@ impl Playing {
     }
 
     fn tape(&self) -> MutexGuard<'_, Tape> {
-        // Whole between any two statements.
-        self.tape.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.tape)
     }
 }
 

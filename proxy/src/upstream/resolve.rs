@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use std::fs;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use tokio::sync::{OnceCell, Semaphore};
 
 use super::error::Cause;
 use super::patterns::{LOOPBACK, is_localhost, literal, plain_name};
+use crate::lock::lock;
 
 /// Threads that ask the system at once.
 const AT_ONCE: usize = 64;
@@ -81,7 +82,7 @@ impl Resolver {
 
     /// The lookup of a name that is running, or another one.
     fn joined(&self, host: &str) -> Arc<OnceCell<LookUp>> {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = lock(&self.running);
         if let Some(found) = running.get(host).and_then(Weak::upgrade) {
             return found;
         }

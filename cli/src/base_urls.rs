@@ -1,6 +1,6 @@
 //! Base URLs for programs that ignore proxies: the variables that provider SDKs read, and a route behind each.
 
-use squall_proxy::config::{Route, RouteEntry};
+use squall_proxy::config::{ProxyRoute, RouteEntry};
 
 use crate::config::upstream_url;
 use crate::failure::Failure;
@@ -24,7 +24,7 @@ const PROVIDERS: [(&[&str], Option<&str>); 6] = [
 
 /// Adds a route for each variable, named as it. What a variable is set to already is where its route goes.
 pub(crate) fn add_routes(
-    routes: &mut Vec<Route>,
+    routes: &mut Vec<ProxyRoute>,
     set: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Vec<&'static str>, Failure> {
     let set = |name: &str| set(name).filter(|value| !value.is_empty());
@@ -39,7 +39,7 @@ pub(crate) fn add_routes(
             };
             let upstream = upstream_url(&url)
                 .map_err(|error| Failure::Usage(format!("the variable {from}: {error}")))?;
-            routes.push(Route {
+            routes.push(ProxyRoute {
                 name: (*name).to_owned(),
                 entry: RouteEntry::Prefix(prefix(name)),
                 upstream,

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use bytes::BytesMut;
 use http::Method;
 use libfuzzer_sys::fuzz_target;
-use squall_proxy::http1::answers::{ParsedHead, Answers, AnswerPart};
+use squall_proxy::http1::answers::{AnswerPart, Answers, ParsedHead};
 use squall_proxy::http1::{FramingError, HeadLimits};
 
 const LIMITS: HeadLimits = HeadLimits {

@@ -6,8 +6,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use squall_proxy::tls::{ClientHello, HelloReader};
 use squall_proxy::http1::sniff::{Sniff, classify};
+use squall_proxy::tls::{ClientHello, HelloReader};
 
 fuzz_target!(|input: &[u8]| {
     let [size, connection @ ..] = input else {

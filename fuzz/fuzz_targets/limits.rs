@@ -4,9 +4,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use squall_documents::{Limited, Limits};
 use squall_profiles::glob::Glob;
 use squall_profiles::json_path;
-use squall_documents::{Limited, Limits};
 use squall_profiles::pattern::{self, Searched};
 
 fuzz_target!(|text: &str| {

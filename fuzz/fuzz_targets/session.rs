@@ -6,7 +6,7 @@
 use http::Method;
 use libfuzzer_sys::fuzz_target;
 use squall_harness::session;
-use squall_journal::tape::{Question, Session, Tape};
+use squall_journal::tape::{Session, Tape, TapeQuestion};
 
 fuzz_target!(|text: &str| {
     match session::parse("fuzz.yaml", text) {
@@ -35,7 +35,7 @@ fn use_it(session: &Session) {
         .collect();
     for exchange in &again.exchanges {
         let url = exchange.matching.url.as_deref().unwrap_or_default();
-        tape.ask(&Question {
+        tape.ask(&TapeQuestion {
             method: &Method::POST,
             url,
             fingerprint: exchange.matching.fingerprint.unwrap_or_default(),

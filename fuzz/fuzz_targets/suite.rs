@@ -4,12 +4,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use squall_documents::Variables;
 use squall_harness::answer::Answer;
 use squall_harness::invariants::Subject;
 use squall_harness::outside::Told;
 use squall_harness::suite::{self, Active, Prompt, Suite};
 use squall_harness::trace::Trace;
-use squall_documents::Variables;
 
 fuzz_target!(|text: &str| {
     match suite::parse("fuzz.yaml", text, Variables::Refused) {

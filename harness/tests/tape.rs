@@ -8,7 +8,7 @@ use squall_journal::record::{Kind, Outcome};
 use squall_journal::redact::Redactor;
 use squall_journal::tape::recorded::{Recorded, Request};
 use squall_journal::tape::{
-    Answer, Content, Data, Found, Piece, Question, Session, Tape, har, redact,
+    Answer, Content, Data, Piece, Session, Tape, TapeQuestion, TapeResult, har, redact,
 };
 
 fn data() -> impl Strategy<Value = Data> {
@@ -85,10 +85,10 @@ fn fingerprint(method: &Method, url: &str, body: &[u8]) -> u64 {
 }
 
 /// What a tape answers to what was recorded, in the same order.
-fn played(session: &Session, asked: &[Recorded]) -> Vec<Found> {
+fn played(session: &Session, asked: &[Recorded]) -> Vec<TapeResult> {
     let mut tape = Tape::new(session, &fingerprint);
     let asked = asked.iter().map(|one| {
-        tape.ask(&Question {
+        tape.ask(&TapeQuestion {
             method: &Method::POST,
             url: &one.request.url,
             fingerprint: one.fingerprint,
@@ -114,7 +114,7 @@ proptest! {
         prop_assert_eq!(first.map(|one| one.content.whole()), again.map(|one| one.content.whole()));
         let (given, expected) = (played(&imported, &recording), played(&exported, &recording));
         for (given, recorded) in given.iter().zip(&recording) {
-            let Found::Answer(given) = given else {
+            let TapeResult::Answer(given) = given else {
                 panic!("{given:?}");
             };
             let none = Answer::default();
@@ -192,7 +192,7 @@ fn no_secret_is_left_in_an_export() {
 /// Which answer a request gets.
 mod invocation {
     use http::Method;
-    use squall_journal::tape::{Content, Found, Question, Tape};
+    use squall_journal::tape::{Content, Tape, TapeQuestion, TapeResult};
 
     fn number(method: &Method, url: &str, body: &[u8]) -> u64 {
         (method.as_str().len() + url.len() * 1000 + body.len() * 1_000_000) as u64
@@ -204,7 +204,7 @@ mod invocation {
     }
 
     fn ask(tape: &mut Tape, method: &Method, url: &str, body: &str) -> String {
-        said(tape.ask(&Question {
+        said(tape.ask(&TapeQuestion {
             method,
             url,
             fingerprint: number(method, url, body.as_bytes()),
@@ -214,15 +214,15 @@ mod invocation {
         }))
     }
 
-    fn said(found: Found) -> String {
+    fn said(found: TapeResult) -> String {
         match found {
-            Found::Answer(given) => match &given.answer.content {
+            TapeResult::Answer(given) => match &given.answer.content {
                 Content::Body(body) => body.as_text().expect("a text").to_owned(),
                 Content::Stream(_) => "a stream".to_owned(),
             },
-            Found::Tool(tool) => tool.response.to_string(),
-            Found::Exhausted(why) => format!("exhausted: {why}"),
-            Found::Missed(why) => format!("missed: {why}"),
+            TapeResult::Tool(tool) => tool.response.to_string(),
+            TapeResult::Exhausted(why) => format!("exhausted: {why}"),
+            TapeResult::Missed(why) => format!("missed: {why}"),
         }
     }
 
@@ -270,7 +270,7 @@ mod invocation {
             {"tool":"mail","response":"m"},{"tool":"search","response":2}]}"#,
         );
         let mut call = |tool: &str| {
-            said(tape.ask(&Question {
+            said(tape.ask(&TapeQuestion {
                 method: &Method::POST,
                 url: "http://tools/x",
                 fingerprint: 1,
@@ -300,7 +300,7 @@ mod invocation {
             {"dialect":"anthropic","body":"a2"},{"body":"any"}]}"#,
         );
         let mut call = |dialect: &str, model: &str| {
-            said(tape.ask(&Question {
+            said(tape.ask(&TapeQuestion {
                 method: &Method::POST,
                 url: "http://m/x",
                 fingerprint: 1,

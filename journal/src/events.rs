@@ -67,14 +67,14 @@ pub struct Batch<E> {
     /// The events with their ids, oldest first.
     pub events: Vec<(EventId, E)>,
     /// Whether events between were dropped.
-    pub gap: Option<Gap>,
+    pub gap: Option<EventGap>,
     /// The event to ask for next.
     pub last: EventId,
 }
 
 /// Events that were dropped before they were read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gap {
+pub struct EventGap {
     /// How many; `None` if the event before them was another daemon's.
     pub missed: Option<u64>,
 }
@@ -142,7 +142,7 @@ impl<E: Clone> EventLog<E> {
             .map(|((_, event), number)| (id(number), event.clone()))
             .collect();
         Batch {
-            gap: (missed != Some(0)).then_some(Gap { missed }),
+            gap: (missed != Some(0)).then_some(EventGap { missed }),
             last: id(from + events.len() as u64),
             events,
         }
@@ -180,15 +180,27 @@ mod tests {
             (id(7, 10), vec![], None),
             (id(7, 8), vec![9, 10], None),
             (id(7, 6), vec![7, 8, 9, 10], None),
-            (id(7, 5), vec![7, 8, 9, 10], Some(Gap { missed: Some(1) })),
-            (id(7, 0), vec![7, 8, 9, 10], Some(Gap { missed: Some(6) })),
-            (id(6, 9), vec![7, 8, 9, 10], Some(Gap { missed: None })),
+            (
+                id(7, 5),
+                vec![7, 8, 9, 10],
+                Some(EventGap { missed: Some(1) }),
+            ),
+            (
+                id(7, 0),
+                vec![7, 8, 9, 10],
+                Some(EventGap { missed: Some(6) }),
+            ),
+            (id(6, 9), vec![7, 8, 9, 10], Some(EventGap { missed: None })),
             (
                 EventId::ELSEWHERE,
                 vec![7, 8, 9, 10],
-                Some(Gap { missed: None }),
+                Some(EventGap { missed: None }),
             ),
-            (id(7, 11), vec![7, 8, 9, 10], Some(Gap { missed: None })),
+            (
+                id(7, 11),
+                vec![7, 8, 9, 10],
+                Some(EventGap { missed: None }),
+            ),
         ] {
             let batch = log.after(seen, 100);
             let events: Vec<u64> = batch.events.iter().map(|(_, e)| *e).collect();

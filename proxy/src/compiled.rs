@@ -11,7 +11,7 @@ use squall_profiles::ruleset::RuleSet;
 use squall_profiles::tools::ToolNames;
 
 use crate::config::{ProxyConfig, RouteEntry};
-use crate::upstream::{HostPatterns, Origin};
+use crate::upstream::{HostPatterns, UpstreamOrigin};
 
 /// What a listener is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub(crate) struct CompiledConfig {
 /// A reverse route, ready to use.
 pub(crate) struct CompiledRoute {
     prefix: Option<String>,
-    pub(crate) origin: Origin,
+    pub(crate) origin: UpstreamOrigin,
     pub(crate) authority: String,
     pub(crate) host: HeaderValue,
     /// Path of the upstream's base URL, without a slash at its end.
@@ -202,12 +202,12 @@ fn llm_endpoints(config: &ProxyConfig) -> Result<ToolNames, ConfigError> {
 }
 
 impl CompiledRoute {
-    fn new(route: &crate::config::Route) -> Result<Self, ConfigError> {
+    fn new(route: &crate::config::ProxyRoute) -> Result<Self, ConfigError> {
         let bad = || ConfigError::Route {
             route: route.name.clone(),
             given: route.upstream.to_string(),
         };
-        let origin = Origin::of_uri(&route.upstream).ok_or_else(bad)?;
+        let origin = UpstreamOrigin::of_uri(&route.upstream).ok_or_else(bad)?;
         let authority = origin.authority();
         let host = HeaderValue::from_str(&authority).map_err(|_| bad())?;
         Ok(Self {

@@ -36,13 +36,13 @@ pub struct ProxyConfig {
     /// What the journal reads of traffic when the activation does not say.
     pub observe: Observe,
     /// Bounds on what agents may take.
-    pub limits: Limits,
+    pub limits: ProxyLimits,
     /// Bounds on what upstreams may take.
     pub upstream: UpstreamTimeouts,
     /// Adds a `squall-fault` header to answers that a fault touched.
     pub annotate: bool,
     /// Reverse routes.
-    pub routes: Vec<Route>,
+    pub routes: Vec<ProxyRoute>,
     /// Names for upstreams.
     pub tools: Vec<(String, Vec<String>)>,
     /// Model endpoints that cannot be recognised by themselves.
@@ -87,7 +87,7 @@ pub struct Intercept {
 
 /// Bounds on what agents may take.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct ProxyLimits {
     /// Open connections; further ones wait in the kernel's queue. Default 20 000.
     pub connections: usize,
     /// Bytes of a request's head. Default 256 KiB; over it 431.
@@ -116,7 +116,7 @@ pub struct UpstreamTimeouts {
 
 /// A reverse route.
 #[derive(Debug, Clone)]
-pub struct Route {
+pub struct ProxyRoute {
     /// Name for the log.
     pub name: String,
     /// How requests reach it.
@@ -165,7 +165,7 @@ impl ProxyConfig {
             approval: Vec::new(),
             inspect_limit: 8 << 20,
             observe: Observe::Model,
-            limits: Limits::default(),
+            limits: ProxyLimits::default(),
             upstream: UpstreamTimeouts::default(),
             annotate: false,
             routes: Vec::new(),
@@ -176,7 +176,7 @@ impl ProxyConfig {
     }
 }
 
-impl Default for Limits {
+impl Default for ProxyLimits {
     fn default() -> Self {
         Self {
             connections: 20_000,

@@ -14,18 +14,18 @@ use crate::chaos::Chaos;
 use crate::compiled::{CompiledConfig, ConfigError, ListenerRole};
 use crate::config::{ProxyConfig, RouteEntry};
 use crate::descriptors;
-use crate::engine::Engine;
+use crate::engine::ProxyEngine;
 use crate::faults::recall::Recall;
 use crate::mcp::tools::ToolLists;
 use crate::metrics::Metrics;
 use crate::recorder::Recorder;
 use crate::server::listener::BoundListener;
-use crate::server::workers::Workers;
+use crate::server::workers::WorkerThreads;
 use crate::tls::{CertificateAuthority, LeafCache};
 use crate::upstream::{self, OwnListeners};
 
 /// What the data plane shares with the control API.
-pub struct Parts {
+pub struct ProxyParts {
     /// Who is under which chaos.
     pub chaos: Arc<Chaos>,
     /// Where exchanges are written down.
@@ -59,8 +59,8 @@ pub enum StartError {
 
 /// A running data plane.
 pub struct Proxy {
-    pub(crate) engine: Arc<Engine>,
-    workers: Arc<Workers>,
+    pub(crate) engine: Arc<ProxyEngine>,
+    workers: Arc<WorkerThreads>,
     threads: Vec<JoinHandle<()>>,
     address: SocketAddr,
     routes: Vec<(String, SocketAddr)>,
@@ -69,7 +69,7 @@ pub struct Proxy {
 
 impl Proxy {
     /// Binds every listener, then starts the workers. Connections made from now on are served.
-    pub fn start(config: ProxyConfig, parts: Parts) -> Result<Self, StartError> {
+    pub fn start(config: ProxyConfig, parts: ProxyParts) -> Result<Self, StartError> {
         let main = bind("the proxy", config.listen, ListenerRole::Main)?;
         let address = main.address;
         let mut listeners = vec![main];
@@ -94,7 +94,7 @@ impl Proxy {
         let bound = listeners.iter().map(|one| (one.address, one.role));
         let mut compiled = CompiledConfig::new(config, bound.collect())?;
         compiled.config.listen = address;
-        let engine = Arc::new(Engine {
+        let engine = Arc::new(ProxyEngine {
             compiled: ArcSwap::from_pointee(compiled),
             chaos: parts.chaos,
             recorder: parts.recorder,
@@ -108,7 +108,8 @@ impl Proxy {
         });
         let counting = Arc::clone(&engine);
         engine.metrics.ask(move || counting.figures());
-        let (workers, threads) = Workers::start(&engine, workers).map_err(StartError::Worker)?;
+        let (workers, threads) =
+            WorkerThreads::start(&engine, workers).map_err(StartError::Worker)?;
         let proxy = Self {
             engine,
             workers,

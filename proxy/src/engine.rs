@@ -16,7 +16,7 @@ use crate::tls::LeafCache;
 use crate::upstream;
 
 /// What all workers share.
-pub(crate) struct Engine {
+pub(crate) struct ProxyEngine {
     pub(crate) compiled: ArcSwap<CompiledConfig>,
     pub(crate) chaos: Arc<Chaos>,
     pub(crate) recorder: Recorder,
@@ -33,7 +33,7 @@ pub(crate) struct Engine {
     pub(crate) mcp_tools: ToolLists,
 }
 
-impl Engine {
+impl ProxyEngine {
     /// The configuration in force; who holds it keeps it, whatever is loaded meanwhile.
     pub(crate) fn compiled(&self) -> Arc<CompiledConfig> {
         self.compiled.load_full()

@@ -91,27 +91,27 @@ struct Exchange {
 }
 
 /// An exchange that ends before the last step of its script.
-enum EarlyEnd {
+enum Shortcut {
     /// The agent gets this answer.
     Answered(Box<Response<Observed>>),
     /// The agent gets none.
     Aborted(Abort),
 }
 
-impl EarlyEnd {
+impl Shortcut {
     fn answered(answer: Response<Observed>) -> Self {
         Self::Answered(Box::new(answer))
     }
 }
 
-impl From<Abort> for EarlyEnd {
+impl From<Abort> for Shortcut {
     fn from(abort: Abort) -> Self {
         Self::Aborted(abort)
     }
 }
 
 /// What a step of the script gives, unless the exchange ends with it.
-type ScriptStep<T> = Result<T, EarlyEnd>;
+type ScriptStep<T> = Result<T, Shortcut>;
 
 impl Exchange {
     /// Finds out where a request goes and whose chaos it is under.
@@ -172,8 +172,8 @@ impl Exchange {
         };
         let abort = match ended {
             Ok(answer) => return Ok(answer),
-            Err(EarlyEnd::Answered(answer)) => return Ok(*answer),
-            Err(EarlyEnd::Aborted(abort)) => abort,
+            Err(Shortcut::Answered(answer)) => return Ok(*answer),
+            Err(Shortcut::Aborted(abort)) => abort,
         };
         // A rule, or a tape, may have read the body before anything was sent.
         if !abort.is_by_rule()
@@ -247,7 +247,7 @@ impl Exchange {
             && let Some(answer) = Box::pin(self.make(&answer, verdict, decision)).await?
         {
             self.log.captured_head(answer.status(), answer.headers());
-            return Err(EarlyEnd::answered(
+            return Err(Shortcut::answered(
                 self.shaped(answer, &decision.plan.shape),
             ));
         }
@@ -371,7 +371,7 @@ impl Exchange {
             Some((verdict, Substitute::Answer(made))) => {
                 if let Some(made) = self.make(&made, verdict, decision).await? {
                     self.log.captured_head(made.status(), made.headers());
-                    return Err(EarlyEnd::answered(self.shaped(made, &decision.plan.shape)));
+                    return Err(Shortcut::answered(self.shaped(made, &decision.plan.shape)));
                 }
             }
             Some((verdict, Substitute::Reset)) => {
@@ -382,7 +382,7 @@ impl Exchange {
         }
         self.log.bypass_rest("the connection changed its protocol");
         let answer = forward::take_over(&self.connection, answer, &self.log);
-        Err(EarlyEnd::answered(self.observed(answer)))
+        Err(Shortcut::answered(self.observed(answer)))
     }
 
     /// Rules that depend on the upstream's status, and what its answer arms.
@@ -474,8 +474,8 @@ impl Exchange {
         Response::from_parts(head, body)
     }
 
-    fn refused(&self, problem: &Problem) -> EarlyEnd {
-        EarlyEnd::answered(reply::problem(&self.connection, problem, &self.log))
+    fn refused(&self, problem: &Problem) -> Shortcut {
+        Shortcut::answered(reply::problem(&self.connection, problem, &self.log))
     }
 
     fn agent_gone(&self, error: &hyper::Error) -> Abort {

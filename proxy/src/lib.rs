@@ -37,5 +37,5 @@ pub mod user_file;
 mod vocabularies;
 
 pub use self::compiled::ConfigError;
-pub use self::daemon::{Parts, Proxy, StartError};
+pub use self::daemon::{Proxy, ProxyParts, StartError};
 pub use self::exchange::scope::is_scope_name;

@@ -42,12 +42,12 @@ use http::uri::Authority;
 use http::{HeaderValue, Request, Response, Version};
 use tokio::time::Instant;
 
-pub use self::destination::Destinations;
+pub use self::destination::DestinationLists;
 pub(crate) use self::destination::OwnListeners;
 pub(crate) use self::error::ToAgent;
-pub use self::error::{Cause, REASONS, SettingsError, UpstreamError};
+pub use self::error::{FailureCause, REASONS, SettingsError, UpstreamError};
 pub(crate) use self::origin::flaw;
-pub use self::origin::{Origin, Scheme};
+pub use self::origin::{Scheme, UpstreamOrigin};
 pub use self::patterns::{HostPatternError, HostPatterns};
 pub(crate) use self::received::Received;
 pub(crate) use self::resolve::Resolver;
@@ -111,14 +111,17 @@ impl Shared {
 
     /// Judges where something else than an exchange wants to go, as far as that can be done without resolving
     /// the name.
-    pub fn check(&self, origin: &Origin) -> Result<(), UpstreamError> {
+    pub fn check(&self, origin: &UpstreamOrigin) -> Result<(), UpstreamError> {
         let judged = judge_name(self, &self.settings.load(), origin);
         let judged = judged.map(|_standing| ());
         judged.map_err(|cause| UpstreamError::new(origin, cause))
     }
 
     /// The addresses that something else than an exchange may dial.
-    pub async fn addresses(&self, origin: &Origin) -> Result<Vec<SocketAddr>, UpstreamError> {
+    pub async fn addresses(
+        &self,
+        origin: &UpstreamOrigin,
+    ) -> Result<Vec<SocketAddr>, UpstreamError> {
         let found = addresses(self, &self.settings.load_full(), origin).await;
         found.map_err(|cause| UpstreamError::new(origin, cause))
     }
@@ -128,11 +131,11 @@ impl Shared {
         &self.counters
     }
 
-    fn refuse_own(&self, address: SocketAddr) -> Result<(), Cause> {
+    fn refuse_own(&self, address: SocketAddr) -> Result<(), FailureCause> {
         self.own
             .load()
             .reached_by(address)
-            .map_or(Ok(()), |own| Err(Cause::Loop(own)))
+            .map_or(Ok(()), |own| Err(FailureCause::Loop(own)))
     }
 }
 
@@ -165,7 +168,7 @@ impl Upstreams {
     /// The answer's body gives the connection back at its end.
     pub(crate) fn send<'a>(
         &'a self,
-        origin: &'a Origin,
+        origin: &'a UpstreamOrigin,
         request: Request<Outgoing>,
         original: &OriginalNames,
     ) -> impl Future<Output = Result<Response<Received>, UpstreamError>> + 'a {
@@ -186,7 +189,7 @@ impl Upstreams {
 
     /// Judges `origin` as far as that can be done without resolving its name: `allow`, `deny`,
     /// and Squall's own listeners when it is an IP literal.
-    pub(crate) fn check(&self, origin: &Origin) -> Result<(), UpstreamError> {
+    pub(crate) fn check(&self, origin: &UpstreamOrigin) -> Result<(), UpstreamError> {
         judge(&self.shared, &self.settings(), origin)
             .map(|_standing| ())
             .map_err(|cause| UpstreamError::new(origin, cause))
@@ -194,7 +197,7 @@ impl Upstreams {
 
     /// `origin` as a run asks for it that nobody has approved, or as anybody else does: the same where nothing needs
     /// approval.
-    pub(crate) fn origin_for(&self, origin: Origin, unapproved: bool) -> Origin {
+    pub(crate) fn origin_for(&self, origin: UpstreamOrigin, unapproved: bool) -> UpstreamOrigin {
         let has_approval = || self.shared.settings.load().destinations.has_approval();
         origin.unapproved(unapproved && has_approval())
     }
@@ -202,7 +205,7 @@ impl Upstreams {
     /// Judges what `Host` says at `origin`, where one server may answer for several: only `approval` counts.
     pub(crate) fn check_host(
         &self,
-        origin: &Origin,
+        origin: &UpstreamOrigin,
         host: &HeaderValue,
     ) -> Result<(), UpstreamError> {
         if !origin.is_unapproved() {
@@ -213,12 +216,15 @@ impl Upstreams {
             let lists = &self.settings().destinations;
             lists.check_approval(origin, named.host(), None)
         });
-        judged.map_err(|why| UpstreamError::new(origin, Cause::Denied(why)))
+        judged.map_err(|why| UpstreamError::new(origin, FailureCause::Denied(why)))
     }
 
     /// Dials `origin` without sending anything: what a CONNECT does before its 200. The scheme
     /// does not matter.
-    pub(crate) async fn connect_tcp(&self, origin: &Origin) -> Result<Dialled, UpstreamError> {
+    pub(crate) async fn connect_tcp(
+        &self,
+        origin: &UpstreamOrigin,
+    ) -> Result<Dialled, UpstreamError> {
         let settings = self.settings();
         let deadline = Instant::now() + settings.connect_timeout;
         dial(&self.shared, &settings, origin, Carries::Bytes, deadline)
@@ -227,7 +233,7 @@ impl Upstreams {
     }
 
     /// Whether a pooled connection to `origin` is open, so that a CONNECT need not dial.
-    pub(crate) fn has_live(&self, origin: &Origin) -> bool {
+    pub(crate) fn has_live(&self, origin: &UpstreamOrigin) -> bool {
         self.pool
             .known(origin, &self.settings())
             .is_some_and(|endpoint| endpoint.has_idle() || endpoint.h2_with_room().is_some())
@@ -237,7 +243,7 @@ impl Upstreams {
     /// its own, and pools it; uses what is pooled already where it can.
     pub(crate) async fn learn_alpn(
         &self,
-        origin: &Origin,
+        origin: &UpstreamOrigin,
         dialled: Option<Dialled>,
         newest: Alpn,
     ) -> Result<Alpn, UpstreamError> {
@@ -250,7 +256,7 @@ impl Upstreams {
     /// Gives a dialled socket to the pool of a clear-text origin.
     pub(crate) async fn keep(
         &self,
-        origin: &Origin,
+        origin: &UpstreamOrigin,
         dialled: Dialled,
     ) -> Result<(), UpstreamError> {
         let endpoint = self.endpoint(origin);
@@ -263,7 +269,7 @@ impl Upstreams {
         }
     }
 
-    fn endpoint(&self, origin: &Origin) -> Rc<OriginPool> {
+    fn endpoint(&self, origin: &UpstreamOrigin) -> Rc<OriginPool> {
         self.pool.endpoint(origin, &self.shared.settings.load())
     }
 

@@ -12,7 +12,7 @@ use squall_documents::{
     DocumentError, Fields, Position, Reader, Source, ValueReader, Variables, describe,
 };
 use squall_proxy::config::{
-    CaSource, Credentials, LlmEndpoint, Observe, ProxyConfig, Route, RouteEntry,
+    CaSource, Credentials, LlmEndpoint, Observe, ProxyConfig, ProxyRoute, RouteEntry,
 };
 
 use super::{Config, ConfigErrors, Halt, Token, quantity, words};
@@ -270,7 +270,7 @@ impl Overlay<'_> {
                 fields.error("name", message);
             }
         }
-        routes.push(Route {
+        routes.push(ProxyRoute {
             name,
             entry,
             upstream,

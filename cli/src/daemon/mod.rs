@@ -35,7 +35,7 @@ use squall_proxy::chaos::Chaos;
 use squall_proxy::metrics::Metrics;
 use squall_proxy::recorder::Recorder;
 use squall_proxy::tls::CertificateAuthority;
-use squall_proxy::{Parts, Proxy};
+use squall_proxy::{Proxy, ProxyParts};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
@@ -143,7 +143,7 @@ impl Daemon {
         let (listener, api_address) = parts::listen(config.api.listen).await?;
         let proxy = Proxy::start(
             config.proxy.clone(),
-            Parts {
+            ProxyParts {
                 chaos: Arc::clone(&chaos),
                 recorder: recorder.clone(),
                 metrics: Arc::clone(&metrics),

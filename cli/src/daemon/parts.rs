@@ -19,7 +19,7 @@ use squall_proxy::chaos::{Chaos, ChaosRequest, DEFAULT_SCOPE, Defaults, NO_CHAOS
 use squall_proxy::metrics::Metrics;
 use squall_proxy::recorder::{Recorder, RecorderOptions};
 use squall_proxy::tls::CertificateAuthority;
-use squall_proxy::upstream::{self, HostPatterns, Origin, Scheme};
+use squall_proxy::upstream::{self, HostPatterns, Scheme, UpstreamOrigin};
 
 use crate::config::{Config, unknown};
 use crate::failure::Failure;
@@ -177,8 +177,8 @@ struct OfProxy {
 }
 
 impl OfProxy {
-    fn origin(&self, host: &str, port: u16) -> Origin {
-        Origin::new(Scheme::Http, host, port).unapproved(self.unapproved)
+    fn origin(&self, host: &str, port: u16) -> UpstreamOrigin {
+        UpstreamOrigin::new(Scheme::Http, host, port).unapproved(self.unapproved)
     }
 }
 

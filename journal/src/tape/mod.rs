@@ -23,6 +23,6 @@ mod yaml;
 
 pub use self::content::{Content, Data, Piece};
 pub use self::given::Given;
-pub use self::play::{Found, Question, Tape};
+pub use self::play::{Tape, TapeQuestion, TapeResult};
 pub use self::recorded::{Detected, Exposed, Recorded};
 pub use self::session::{Answer, Exchange, Matching, Otherwise, Session, ToolResponse};

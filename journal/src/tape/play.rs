@@ -13,7 +13,7 @@ use super::session::{Exchange, Matching, Session, ToolResponse};
 
 /// A request, as it is looked up: redacted as what was recorded.
 #[derive(Debug, Clone, Copy)]
-pub struct Question<'a> {
+pub struct TapeQuestion<'a> {
     /// Method.
     pub method: &'a Method,
     /// URL as rules see it.
@@ -30,7 +30,7 @@ pub struct Question<'a> {
 
 /// What a tape has for a request.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Found {
+pub enum TapeResult {
     /// This response.
     Answer(Arc<Given>),
     /// This response of a tool.
@@ -48,7 +48,7 @@ pub struct Tape(Vec<TapeEntry>);
 #[derive(Debug, Clone)]
 struct TapeEntry {
     key: TapeKey,
-    response: Found,
+    response: TapeResult,
     is_used: bool,
 }
 
@@ -70,7 +70,7 @@ impl Tape {
     pub fn new(session: &Session, fingerprint: &dyn Fn(&Method, &str, &[u8]) -> u64) -> Self {
         let recorded = |key: TapeKey, exchange: &Exchange| TapeEntry {
             key,
-            response: Found::Answer(Arc::new(Given::of(exchange))),
+            response: TapeResult::Answer(Arc::new(Given::of(exchange))),
             is_used: false,
         };
         let exchanges = session.exchanges.iter().map(|exchange| {
@@ -91,7 +91,7 @@ impl Tape {
         entries.extend(patterns);
         entries.extend(session.tool_responses.iter().map(|response| TapeEntry {
             key: TapeKey::Tool(response.tool.clone()),
-            response: Found::Tool(Arc::new(response.clone())),
+            response: TapeResult::Tool(Arc::new(response.clone())),
             is_used: false,
         }));
         entries.extend(session.llm_responses.iter().map(|response| {
@@ -102,7 +102,7 @@ impl Tape {
     }
 
     /// The next response for a request; it is used then.
-    pub fn ask(&mut self, question: &Question<'_>) -> Found {
+    pub fn ask(&mut self, question: &TapeQuestion<'_>) -> TapeResult {
         let mut used = 0;
         for entry in self.0.iter_mut().filter(|entry| entry.key.is_of(question)) {
             if !entry.is_used {
@@ -112,9 +112,9 @@ impl Tape {
             used += 1;
         }
         match used {
-            0 => Found::Missed(self.nearest(question)),
-            1 => Found::Exhausted("its one recorded answer was given".to_owned()),
-            used => Found::Exhausted(format!("its {used} recorded answers were given")),
+            0 => TapeResult::Missed(self.nearest(question)),
+            1 => TapeResult::Exhausted("its one recorded answer was given".to_owned()),
+            used => TapeResult::Exhausted(format!("its {used} recorded answers were given")),
         }
     }
 
@@ -125,7 +125,7 @@ impl Tape {
     }
 
     /// What was recorded that is most like the request, as a sentence.
-    fn nearest(&self, question: &Question<'_>) -> String {
+    fn nearest(&self, question: &TapeQuestion<'_>) -> String {
         let tools = self.0.iter().filter_map(|entry| match &entry.key {
             TapeKey::Tool(tool) => Some(tool.as_str()),
             TapeKey::Exact(..) | TapeKey::Pattern(_) | TapeKey::Model(..) => None,
@@ -165,7 +165,7 @@ impl Tape {
 }
 
 impl TapeKey {
-    fn is_of(&self, question: &Question<'_>) -> bool {
+    fn is_of(&self, question: &TapeQuestion<'_>) -> bool {
         match self {
             Self::Exact(_, fingerprint) => *fingerprint == question.fingerprint,
             Self::Pattern(matching) => matching.is_of(question),
@@ -182,7 +182,7 @@ impl TapeKey {
 
 impl Matching {
     /// Whether method, URL and model are those of a request.
-    fn is_of(&self, question: &Question<'_>) -> bool {
+    fn is_of(&self, question: &TapeQuestion<'_>) -> bool {
         let is_model = |model: &String| question.model.is_some_and(|asked| is_like(model, asked));
         (self.method.as_ref()).is_none_or(|method| method == question.method)
             && (self.url.as_ref()).is_none_or(|url| is_like(url, question.url))
@@ -190,7 +190,7 @@ impl Matching {
     }
 
     /// How much of the URL begins alike; the same URL is most alike, then the same method.
-    fn likeness(&self, question: &Question<'_>) -> (bool, usize, bool) {
+    fn likeness(&self, question: &TapeQuestion<'_>) -> (bool, usize, bool) {
         let url = self.url.as_deref().unwrap_or_default();
         let alike = url.bytes().zip(question.url.bytes());
         (

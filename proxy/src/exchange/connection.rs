@@ -11,18 +11,18 @@ use squall_profiles::ruleset::RuleSet;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::carried::CarriedScope;
-use super::worker::Worker;
+use super::worker::ExchangeWorker;
 use crate::abort::Abort;
 use crate::body::agent::AgentSide;
 use crate::compiled::ListenerRole;
 use crate::http1::framing::OriginalNames;
 use crate::http1::guard::RequestState;
 use crate::http1::{Control, FramingError};
-use crate::upstream::{Dialled, Origin};
+use crate::upstream::{Dialled, UpstreamOrigin};
 
 /// What every exchange of a connection shares.
 pub(crate) struct Connection {
-    pub(crate) worker: Rc<Worker>,
+    pub(crate) worker: Rc<ExchangeWorker>,
     /// The socket below everything.
     pub(crate) control: Rc<Control>,
     /// Where its requests come from.
@@ -51,7 +51,7 @@ pub(crate) enum Ingress {
 /// What the exchanges of an intercepted connection share.
 pub(crate) struct Tunnel {
     /// Where they go.
-    pub(crate) origin: Origin,
+    pub(crate) origin: UpstreamOrigin,
     /// The same as `Host` must say it.
     pub(crate) authority: String,
     /// The scope that the CONNECT's credentials name.
@@ -112,7 +112,7 @@ pub(crate) type Takeover = Box<dyn FnOnce(Io) -> ConnectionStage>;
 
 impl Connection {
     pub(crate) fn new(
-        worker: &Rc<Worker>,
+        worker: &Rc<ExchangeWorker>,
         control: &Rc<Control>,
         ingress: Ingress,
         guard: Option<Rc<RequestState>>,

@@ -17,7 +17,9 @@ use crate::http1::FramingError;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::tls::Alpn;
-use crate::upstream::{Cause, Origin, Outgoing, Received, Scheme, ToAgent, UpstreamError};
+use crate::upstream::{
+    FailureCause, Outgoing, Received, Scheme, ToAgent, UpstreamError, UpstreamOrigin,
+};
 
 /// Sends `request` to its target, as an intermediary must and with nothing added. Gives the upstream's answer, ready to
 /// be passed on (a 101 grants an upgrade that was asked for), or what the agent is shown instead.
@@ -60,7 +62,7 @@ pub(crate) fn forward<'a>(
 /// first exchange.
 async fn prepare(
     connection: &Connection,
-    origin: &Origin,
+    origin: &UpstreamOrigin,
     host: &HeaderValue,
 ) -> Result<(), UpstreamError> {
     let upstreams = &connection.worker.upstreams;
@@ -162,7 +164,7 @@ pub(crate) fn problem(
 pub(crate) fn note(error: &UpstreamError, metrics: &Metrics, log: &ExchangeLog) {
     let outcome = match error.cause() {
         _ if error.is_agents() => Outcome::ClientGone,
-        Cause::Denied(_) | Cause::Loop(_) => Outcome::Denied,
+        FailureCause::Denied(_) | FailureCause::Loop(_) => Outcome::Denied,
         _ => {
             metrics.upstream_error(error.reason());
             Outcome::UpstreamError

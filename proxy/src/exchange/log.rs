@@ -26,7 +26,7 @@ pub(super) use self::taps::MODEL_BYTES;
 use self::taps::Taps;
 use self::verdicts::Verdicts;
 use super::connection::Connection;
-use super::worker::{OpenExchange, Worker};
+use super::worker::{ExchangeWorker, OpenExchange};
 use crate::abort::Abort;
 use crate::chaos::ScopeChaos;
 use crate::faults::{FaultContext, Ledger};
@@ -35,7 +35,7 @@ use crate::recorder::ExchangeNote;
 
 /// The running account of one exchange.
 pub(crate) struct ExchangeLog {
-    worker: Rc<Worker>,
+    worker: Rc<ExchangeWorker>,
     waits: Waits,
     listed: Cell<Option<usize>>,
     /// Under which the exchange is.

@@ -13,7 +13,7 @@ use http::{Request, Response, StatusCode};
 use squall_dialects::{Target, mcp};
 use squall_journal::record::Outcome;
 use squall_journal::redact::REDACTED;
-use squall_journal::tape::{Content, Data, Given, Piece, Question, ToolResponse};
+use squall_journal::tape::{Content, Data, Given, Piece, TapeQuestion, ToolResponse};
 use squall_profiles::activation::Decision;
 use squall_profiles::faults::llm_stream::Step as EditStep;
 use squall_profiles::faults::mcp_answer::{Change, Form, McpEditor};
@@ -21,7 +21,7 @@ use squall_profiles::plan::{Reply, ToolAnswer, ToolSays};
 use tokio::time::Instant;
 
 use super::request_body::RequestBody;
-use super::{EarlyEnd, Exchange, ScriptStep};
+use super::{Exchange, ScriptStep, Shortcut};
 use crate::abort::Abort;
 use crate::body::agent::AbortAfterFlush;
 use crate::body::{self, AgentBody};
@@ -122,7 +122,7 @@ impl Exchange {
             .classified
             .asked()
             .is_some_and(|asked| asked.requests().count() > 1);
-        playing.ask(&Question {
+        playing.ask(&TapeQuestion {
             method: &self.method,
             url,
             fingerprint,
@@ -133,7 +133,7 @@ impl Exchange {
     }
 
     /// Nothing was recorded that answers this, and nothing is dialled.
-    fn not_on_tape(&self, refusal: &TapeRefusal) -> EarlyEnd {
+    fn not_on_tape(&self, refusal: &TapeRefusal) -> Shortcut {
         let (slug, title) = if refusal.exhausted {
             ("tape-exhausted", "All recorded answers were given")
         } else {

@@ -14,12 +14,12 @@ use crate::compiled::{CompiledConfig, CompiledRoute, ListenerRole};
 use crate::config::Credentials;
 use crate::headers::{origin_form, path_and_query};
 use crate::problem::Problem;
-use crate::upstream::{Origin, OwnListeners, flaw};
+use crate::upstream::{OwnListeners, UpstreamOrigin, flaw};
 
 /// Where one request goes.
 pub(crate) struct RequestTarget {
     /// Whom it is sent to.
-    pub(crate) origin: Origin,
+    pub(crate) origin: UpstreamOrigin,
     /// What `Host` says there.
     pub(crate) host: HeaderValue,
     /// What the request line must say there.
@@ -164,7 +164,7 @@ fn has_route(config: &CompiledConfig, uri: &Uri) -> bool {
 }
 
 fn absolute(uri: &Uri) -> Result<RequestTarget, Problem> {
-    let Some((origin, written)) = Origin::of_uri(uri).zip(uri.authority()) else {
+    let Some((origin, written)) = UpstreamOrigin::of_uri(uri).zip(uri.authority()) else {
         let why = "only http:// and https:// URLs can be reached";
         return Err(unreachable(uri, why));
     };
@@ -180,7 +180,7 @@ fn absolute(uri: &Uri) -> Result<RequestTarget, Problem> {
 }
 
 fn forward(
-    origin: Origin,
+    origin: UpstreamOrigin,
     authority: &str,
     host: HeaderValue,
     uri: &Uri,

@@ -9,7 +9,7 @@ use slab::Slab;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::Engine;
+use crate::engine::ProxyEngine;
 use crate::http1::Control;
 use crate::metrics::Side;
 use crate::upstream::Upstreams;
@@ -19,8 +19,8 @@ use crate::upstream::Upstreams;
 pub(crate) const ROUND: Duration = Duration::from_millis(250);
 
 /// One worker: the state of a thread that carries traffic.
-pub(crate) struct Worker {
-    pub(crate) engine: Arc<Engine>,
+pub(crate) struct ExchangeWorker {
+    pub(crate) engine: Arc<ProxyEngine>,
     pub(crate) upstreams: Upstreams,
     pub(crate) draining: CancellationToken,
     connections: RefCell<Slab<WatchedConnection>>,
@@ -40,8 +40,8 @@ struct WatchedConnection {
     idle_for: Cell<Duration>,
 }
 
-impl Worker {
-    pub(crate) fn new(engine: Arc<Engine>, draining: CancellationToken) -> Rc<Self> {
+impl ExchangeWorker {
+    pub(crate) fn new(engine: Arc<ProxyEngine>, draining: CancellationToken) -> Rc<Self> {
         Rc::new(Self {
             upstreams: Upstreams::new(Arc::clone(&engine.upstream_shared)),
             engine,
@@ -52,7 +52,7 @@ impl Worker {
     }
 
     /// Counts a connection as open and watches it until the slot is dropped; an idle one is ended by
-    /// [`Worker::round`].
+    /// [`ExchangeWorker::round`].
     pub(crate) fn slot(
         self: &Rc<Self>,
         control: &Rc<Control>,
@@ -108,7 +108,7 @@ impl Worker {
 
 /// The place of a connection among those that are open, given back when this is dropped: in a panic too.
 pub(crate) struct ConnectionSlot {
-    worker: Rc<Worker>,
+    worker: Rc<ExchangeWorker>,
     watched: usize,
     _permit: OwnedSemaphorePermit,
 }
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use crate::chaos::{Chaos, Defaults};
     use crate::config::ProxyConfig;
-    use crate::daemon::{Parts, Proxy};
+    use crate::daemon::{Proxy, ProxyParts};
     use crate::http1::Socket;
     use crate::metrics::Metrics;
     use crate::recorder::{Recorder, RecorderOptions};
@@ -150,7 +150,7 @@ mod tests {
         let mut config = ProxyConfig::with_home(home.to_owned());
         config.listen = "127.0.0.1:0".parse().unwrap();
         let ca = Arc::new(CertificateAuthority::load_or_create(home).unwrap());
-        let parts = Parts {
+        let parts = ProxyParts {
             chaos,
             recorder,
             metrics,
@@ -163,7 +163,7 @@ mod tests {
     async fn a_connection_that_panics_gives_its_slot_back() {
         let home = tempfile::tempdir().unwrap();
         let proxy = proxy(home.path());
-        let worker = Worker::new(Arc::clone(&proxy.engine), CancellationToken::new());
+        let worker = ExchangeWorker::new(Arc::clone(&proxy.engine), CancellationToken::new());
         let stream = tokio::net::TcpStream::connect(proxy.address()).await;
         let control = Socket::new(stream.unwrap()).unwrap().control();
         let permits = Arc::new(tokio::sync::Semaphore::new(1));

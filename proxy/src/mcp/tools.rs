@@ -16,7 +16,7 @@ use crate::body::buffer::{Buffer, Inspect};
 use crate::body::tapped::{Passed, tapped};
 use crate::bounded_map::BoundedMap;
 use crate::lock::lock;
-use crate::upstream::Origin;
+use crate::upstream::UpstreamOrigin;
 
 /// What is kept in all, bytes of names and schemas.
 const MEMORY: usize = 8 << 20;
@@ -27,7 +27,7 @@ const SERVERS: usize = 1024;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct McpServer {
     /// Where it is.
-    pub(crate) origin: Origin,
+    pub(crate) origin: UpstreamOrigin,
     /// Path of the endpoint, without the query.
     pub(crate) path: String,
     /// Whose list it was.
@@ -148,7 +148,7 @@ mod tests {
 
     fn server(scope: &str) -> McpServer {
         McpServer {
-            origin: Origin::new(Scheme::Http, "server", 80),
+            origin: UpstreamOrigin::new(Scheme::Http, "server", 80),
             path: "/mcp".to_owned(),
             scope: Arc::from(scope),
         }

@@ -32,7 +32,7 @@ use crate::faults::answer::{self, RequestInfo, SyntheticAnswer};
 use crate::faults::{Ledger, hold};
 use crate::problem::Problem;
 use crate::tape::Playing;
-use crate::upstream::{Dialled, Origin, Scheme, UpstreamError};
+use crate::upstream::{Dialled, Scheme, UpstreamError, UpstreamOrigin};
 
 /// The answer to a CONNECT; after a 200 also what takes the connection over.
 type ConnectAnswer = (Response<Observed>, Option<Takeover>);
@@ -96,7 +96,7 @@ struct Connect {
     compiled: Arc<CompiledConfig>,
     authority: Authority,
     /// As if for TLS, which is what a CONNECT nearly always carries; its first bytes will tell.
-    origin: Origin,
+    origin: UpstreamOrigin,
     url: CanonicalUrl,
     scope: Option<Arc<str>>,
     /// In force when it came; a rule that comes while it waits or dials is none of its own.
@@ -122,7 +122,7 @@ impl Connect {
         }
         let authority = route::connect_authority(request.uri())?;
         let scope = connect_scope(compiled, request.headers())?;
-        let origin = Origin::of_authority(Scheme::Https, &authority);
+        let origin = UpstreamOrigin::of_authority(Scheme::Https, &authority);
         let url = CanonicalUrl::new("https", &origin.authority(), "/");
         let engine = &connection.worker.engine;
         let chaos = engine.chaos.scope_or_slot(scope.as_deref());

@@ -20,7 +20,7 @@ use crate::exchange;
 use crate::exchange::connection::{Connection, ConnectionStage, Ingress, Io};
 use crate::exchange::observed::Observed;
 use crate::exchange::reply::{Answering, refuse};
-use crate::exchange::worker::Worker;
+use crate::exchange::worker::ExchangeWorker;
 use crate::http1::guard::RequestGuard;
 use crate::http1::sniff::{FirstBytes, Sniff, sniff};
 use crate::http1::{Control, FramingError, HeadLimits, Rewind, Socket};
@@ -31,7 +31,7 @@ const LINGER_BYTES: usize = 256 << 10;
 const LINGER_TIME: Duration = Duration::from_secs(2);
 
 /// Serves a connection that a listener accepted.
-pub(super) async fn serve(worker: Rc<Worker>, accepted: Accepted) {
+pub(super) async fn serve(worker: Rc<ExchangeWorker>, accepted: Accepted) {
     let Accepted {
         stream,
         role,
@@ -52,7 +52,11 @@ pub(super) async fn serve(worker: Rc<Worker>, accepted: Accepted) {
 }
 
 /// Looks at the first bytes: HTTP/1 or HTTP/2.
-async fn sniffed(worker: Rc<Worker>, socket: Socket, ingress: Ingress) -> Option<ConnectionStage> {
+async fn sniffed(
+    worker: Rc<ExchangeWorker>,
+    socket: Socket,
+    ingress: Ingress,
+) -> Option<ConnectionStage> {
     let patience = worker.engine.compiled().config.limits.idle_timeout;
     let sniffed = tokio::select! {
         sniffed = sniff(socket, patience) => sniffed,
@@ -69,7 +73,7 @@ async fn sniffed(worker: Rc<Worker>, socket: Socket, ingress: Ingress) -> Option
 }
 
 /// Goes through this stage of a connection and all that follow.
-async fn run(stage: ConnectionStage, worker: Rc<Worker>, control: Rc<Control>) {
+async fn run(stage: ConnectionStage, worker: Rc<ExchangeWorker>, control: Rc<Control>) {
     let mut next = Some(stage);
     while let Some(stage) = next {
         let (worker, control) = (Rc::clone(&worker), Rc::clone(&control));
@@ -84,7 +88,7 @@ async fn run(stage: ConnectionStage, worker: Rc<Worker>, control: Rc<Control>) {
 
 /// Serves HTTP/1 on `io` until it ends or is taken over.
 async fn serve_h1(
-    worker: Rc<Worker>,
+    worker: Rc<ExchangeWorker>,
     io: Io,
     control: Rc<Control>,
     ingress: Ingress,
@@ -135,7 +139,7 @@ async fn serve_h1(
 
 /// Serves HTTP/2 on `io` until it ends.
 async fn serve_h2(
-    worker: Rc<Worker>,
+    worker: Rc<ExchangeWorker>,
     io: Io,
     control: Rc<Control>,
     ingress: Ingress,

@@ -19,14 +19,14 @@ use tokio_rustls::server::TlsStream;
 
 use crate::exchange::connection::{ByteStream, ConnectionStage, Ingress, Io, Tunnel};
 use crate::exchange::log::ExchangeLog;
-use crate::exchange::worker::Worker;
+use crate::exchange::worker::ExchangeWorker;
 use crate::exchange::{forward, splice};
 use crate::faults::Ledger;
 use crate::http1::sniff::{Sniff, classify};
 use crate::http1::{Control, Rewind};
 use crate::tape::Playing;
 use crate::tls::{self, Alpn, ClientHello, Flaw, HandshakeError, PendingHandshake};
-use crate::upstream::{Dialled, Origin, Scheme};
+use crate::upstream::{Dialled, Scheme, UpstreamOrigin};
 
 /// A CONNECT right after its 200.
 pub(super) struct Opening {
@@ -46,7 +46,7 @@ impl Opening {
     /// The connection's life from here on.
     pub(super) fn stage(
         self: Box<Self>,
-        worker: Rc<Worker>,
+        worker: Rc<ExchangeWorker>,
         io: Io,
         control: Rc<Control>,
     ) -> ConnectionStage {
@@ -57,7 +57,7 @@ impl Opening {
 
     async fn run(
         mut self: Box<Self>,
-        worker: Rc<Worker>,
+        worker: Rc<ExchangeWorker>,
         io: Io,
         control: Rc<Control>,
     ) -> Option<ConnectionStage> {
@@ -103,7 +103,7 @@ impl Opening {
     /// Answers the agent's handshake in the upstream's name.
     async fn intercept(
         mut self: Box<Self>,
-        worker: Rc<Worker>,
+        worker: Rc<ExchangeWorker>,
         io: Rewind<Io>,
         control: Rc<Control>,
     ) -> Option<ConnectionStage> {
@@ -142,7 +142,12 @@ impl Opening {
     /// What may be offered to the agent: never more than the upstream speaks. An agent that does
     /// not offer HTTP/2 leaves nothing to find out; the upstream's own handshake then waits for the
     /// first request.
-    async fn agree_on(&self, worker: &Worker, origin: &Origin, hello: &ClientHello) -> Alpn {
+    async fn agree_on(
+        &self,
+        worker: &ExchangeWorker,
+        origin: &UpstreamOrigin,
+        hello: &ClientHello,
+    ) -> Alpn {
         if !hello.offers_http2() {
             return Alpn::Http1;
         }
@@ -163,7 +168,7 @@ impl Opening {
 
     fn serve_intercepted(
         self,
-        origin: Origin,
+        origin: UpstreamOrigin,
         stream: TlsStream<Rewind<Rewind<Io>>>,
     ) -> ConnectionStage {
         self.log.forget();
@@ -182,7 +187,7 @@ impl Opening {
     /// Serves HTTP that comes through the CONNECT in the clear.
     async fn serve_clear(
         self: Box<Self>,
-        worker: &Worker,
+        worker: &ExchangeWorker,
         io: Rewind<Io>,
         first: Sniff,
     ) -> ConnectionStage {
@@ -207,7 +212,7 @@ impl Opening {
     /// Passes bytes both ways, untouched.
     fn passing_on(
         self: Box<Self>,
-        worker: Rc<Worker>,
+        worker: Rc<ExchangeWorker>,
         io: impl ByteStream + 'static,
         control: Rc<Control>,
     ) -> ConnectionStage {
@@ -238,7 +243,7 @@ impl Opening {
     }
 
     /// Says of the rules that would touch what passes that they cannot.
-    fn bypass_rules(&self, worker: &Worker) {
+    fn bypass_rules(&self, worker: &ExchangeWorker) {
         if self.rules.is_empty() {
             return;
         }
@@ -310,7 +315,7 @@ fn speaks_http(hello: &ClientHello) -> bool {
 
 /// Fails a handshake as a rule says.
 async fn fail(
-    worker: &Worker,
+    worker: &ExchangeWorker,
     started: PendingHandshake<Rewind<Io>>,
     host: &str,
     failure: TlsFailure,

@@ -17,8 +17,8 @@ use tokio_util::task::TaskTracker;
 
 use super::http;
 use super::listener::{Accepted, BoundListener};
-use crate::engine::Engine;
-use crate::exchange::worker::{ROUND, Worker};
+use crate::engine::ProxyEngine;
+use crate::exchange::worker::{ExchangeWorker, ROUND};
 
 /// What a worker is given to do.
 enum WorkerJob {
@@ -27,7 +27,7 @@ enum WorkerJob {
 }
 
 /// All workers, seen from outside.
-pub(crate) struct Workers {
+pub(crate) struct WorkerThreads {
     jobs: Vec<mpsc::UnboundedSender<WorkerJob>>,
     next: AtomicUsize,
     /// No new connections and no new exchanges.
@@ -36,10 +36,10 @@ pub(crate) struct Workers {
     pub(crate) stopping: CancellationToken,
 }
 
-impl Workers {
+impl WorkerThreads {
     /// Starts `count` threads.
     pub(crate) fn start(
-        engine: &Arc<Engine>,
+        engine: &Arc<ProxyEngine>,
         count: usize,
     ) -> io::Result<(Arc<Self>, Vec<JoinHandle<()>>)> {
         // Unbounded, but never more than the connections that the limit lets in.
@@ -85,11 +85,11 @@ fn carry(runtime: Runtime, work: impl Future<Output = ()>) {
 
 /// A worker's life: serve what arrives until it is to stop.
 async fn run(
-    engine: Arc<Engine>,
-    workers: Arc<Workers>,
+    engine: Arc<ProxyEngine>,
+    workers: Arc<WorkerThreads>,
     mut jobs: mpsc::UnboundedReceiver<WorkerJob>,
 ) {
-    let worker = Worker::new(engine, workers.draining.clone());
+    let worker = ExchangeWorker::new(engine, workers.draining.clone());
     let tasks = TaskTracker::new();
     let rounds = tokio::task::spawn_local(rounds(Rc::clone(&worker)));
     loop {
@@ -115,14 +115,14 @@ async fn run(
     rounds.abort();
 }
 
-async fn rounds(worker: Rc<Worker>) {
+async fn rounds(worker: Rc<ExchangeWorker>) {
     loop {
         tokio::time::sleep(ROUND).await;
         worker.round();
     }
 }
 
-async fn accept(listener: BoundListener, worker: Rc<Worker>, workers: Arc<Workers>) {
+async fn accept(listener: BoundListener, worker: Rc<ExchangeWorker>, workers: Arc<WorkerThreads>) {
     let address = listener.address;
     let limit = Arc::clone(&worker.engine.connections);
     let serve = |accepted| workers.give(WorkerJob::Serve(accepted));

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use serde::Serialize;
-use squall_journal::tape::{Found, Given, Otherwise, Question, Session, Tape, ToolResponse};
+use squall_journal::tape::{
+    Given, Otherwise, Session, Tape, TapeQuestion, TapeResult, ToolResponse,
+};
 
 use super::key;
 use crate::lock::lock;
@@ -157,23 +159,23 @@ impl Playing {
     }
 
     /// What is done with a request.
-    pub(crate) fn ask(&self, question: &Question<'_>) -> Played {
+    pub(crate) fn ask(&self, question: &TapeQuestion<'_>) -> Played {
         let found = self.tape().ask(question);
         let (otherwise, refusal) = match found {
-            Found::Answer(given) if given.answer.over_limit => {
+            TapeResult::Answer(given) if given.answer.over_limit => {
                 let why = "its recorded answer was longer than what is kept of one, and was cut";
                 (self.options.on_miss, TapeRefusal::missed(why.to_owned()))
             }
-            Found::Answer(given) => {
+            TapeResult::Answer(given) => {
                 self.served.fetch_add(1, Ordering::Relaxed);
                 return Played::Answer(given);
             }
-            Found::Tool(response) => {
+            TapeResult::Tool(response) => {
                 self.served.fetch_add(1, Ordering::Relaxed);
                 return Played::Tool(response);
             }
-            Found::Missed(why) => (self.options.on_miss, TapeRefusal::missed(why)),
-            Found::Exhausted(why) => {
+            TapeResult::Missed(why) => (self.options.on_miss, TapeRefusal::missed(why)),
+            TapeResult::Exhausted(why) => {
                 self.exhausted.fetch_add(1, Ordering::Relaxed);
                 let exhausted = true;
                 (self.options.on_exhausted, TapeRefusal { exhausted, why })

@@ -12,7 +12,7 @@ use percent_encoding::percent_decode_str;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::error::{Cause, SettingsError};
+use super::error::{FailureCause, SettingsError};
 use super::origin::host_and_port;
 
 /// Longest answer to a CONNECT that is read, bytes.
@@ -64,7 +64,11 @@ impl UpstreamProxy {
     }
 
     /// Asks it on `socket` to connect to `target`.
-    pub(super) async fn ask(&self, socket: &mut TcpStream, target: &str) -> Result<(), Cause> {
+    pub(super) async fn ask(
+        &self,
+        socket: &mut TcpStream,
+        target: &str,
+    ) -> Result<(), FailureCause> {
         let mut request = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n").into_bytes();
         if let Some(authorization) = &self.authorization {
             request.extend_from_slice(b"Proxy-Authorization: ");
@@ -89,8 +93,8 @@ impl UpstreamProxy {
         }
     }
 
-    pub(super) fn failed(&self, why: &str) -> Cause {
-        Cause::ProxyRefused(format!("{}: {why}", host_and_port(&self.host, self.port)))
+    pub(super) fn failed(&self, why: &str) -> FailureCause {
+        FailureCause::ProxyRefused(format!("{}: {why}", host_and_port(&self.host, self.port)))
     }
 }
 

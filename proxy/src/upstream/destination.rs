@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use ipnet::IpNet;
 
 use super::error::SettingsError;
-use super::origin::{Origin, host_and_port};
+use super::origin::{UpstreamOrigin, host_and_port};
 use super::patterns::{
     HostPattern, HostPatterns, LOOPBACK, canonical_ip, is_all_numbers, is_localhost, literal,
     plain_name,
@@ -37,7 +37,7 @@ const METADATA_NETS: [&str; 7] = [
 
 /// `allow`, `deny` and `approval` of one configuration, compiled.
 #[derive(Debug)]
-pub struct Destinations {
+pub struct DestinationLists {
     allow: Vec<HostPattern>,
     deny: Vec<HostPattern>,
     approval: HostPatterns,
@@ -61,7 +61,7 @@ pub(super) fn not_covered(host: &str, port: u16) -> String {
     )
 }
 
-impl Destinations {
+impl DestinationLists {
     /// Compiles `allow` and `deny`; upstreams of routes count as allowed.
     pub(crate) fn new(config: &ProxyConfig) -> Result<Self, SettingsError> {
         let mut allow = patterns("proxy.allow", &config.allow)?;
@@ -135,7 +135,7 @@ impl Destinations {
     /// Judges a host, or an address, that `origin` leads to: runs reach some only once they are approved.
     pub(super) fn check_approval(
         &self,
-        origin: &Origin,
+        origin: &UpstreamOrigin,
         host: &str,
         port: Option<u16>,
     ) -> Result<(), String> {
@@ -238,14 +238,14 @@ fn is_local(ip: IpAddr) -> bool {
 mod tests {
     use super::*;
 
-    fn lists(allow: &str, deny: &str) -> Destinations {
+    fn lists(allow: &str, deny: &str) -> DestinationLists {
         let mut config = ProxyConfig::with_home("/nowhere".into());
         config.allow = allow.split_whitespace().map(str::to_owned).collect();
         config.deny = deny.split_whitespace().map(str::to_owned).collect();
-        Destinations::new(&config).unwrap()
+        DestinationLists::new(&config).unwrap()
     }
 
-    fn may(lists: &Destinations, host: &str, port: u16, resolved: &str) -> bool {
+    fn may(lists: &DestinationLists, host: &str, port: u16, resolved: &str) -> bool {
         lists
             .check_name(host, port)
             .and_then(|standing| lists.check_address(standing, resolved.parse().unwrap(), port))
@@ -357,7 +357,7 @@ mod tests {
         let named = lists("* 169.254.169.254", "");
         assert!(may(&named, "169.254.169.254", 80, "169.254.169.254"));
         let default = ProxyConfig::with_home("/nowhere".into());
-        let default = Destinations::new(&default).unwrap();
+        let default = DestinationLists::new(&default).unwrap();
         assert!(!may(&default, "169.254.169.254", 80, "169.254.169.254"));
     }
 
@@ -366,7 +366,7 @@ mod tests {
         for entry in ["10.0.0.0/40", "h:99999", "", ":80", "fe80::zz"] {
             let mut config = ProxyConfig::with_home("/nowhere".into());
             config.deny = vec![entry.to_owned()];
-            let error = Destinations::new(&config).unwrap_err().to_string();
+            let error = DestinationLists::new(&config).unwrap_err().to_string();
             assert!(
                 error.contains("proxy.deny") && error.contains(entry),
                 "{error}"

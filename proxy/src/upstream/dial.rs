@@ -11,8 +11,8 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::Shared;
 use super::chain::UpstreamProxy;
 use super::destination::{NameVerdict, not_covered};
-use super::error::Cause;
-use super::origin::{Origin, Scheme, host_and_port};
+use super::error::FailureCause;
+use super::origin::{Scheme, UpstreamOrigin, host_and_port};
 use super::patterns::{is_localhost, literal};
 use super::settings::Settings;
 use super::transport::{Dialled, OpenConnection};
@@ -33,7 +33,7 @@ pub(super) enum Carries {
 }
 
 impl Carries {
-    pub(super) fn for_origin(origin: &Origin) -> Self {
+    pub(super) fn for_origin(origin: &UpstreamOrigin) -> Self {
         match origin.scheme() {
             Scheme::Http => Self::ClearHttp,
             Scheme::Https => Self::Bytes,
@@ -45,10 +45,10 @@ impl Carries {
 pub(super) async fn dial(
     shared: &Shared,
     settings: &Settings,
-    origin: &Origin,
+    origin: &UpstreamOrigin,
     carries: Carries,
     deadline: Instant,
-) -> Result<Dialled, Cause> {
+) -> Result<Dialled, FailureCause> {
     let standing = judge(shared, settings, origin)?;
     let (host, port) = settings.connect_to.target(origin.host(), origin.port());
     let resolve = shared.resolver.resolve(host, port);
@@ -56,15 +56,18 @@ pub(super) async fn dial(
         None => in_time(settings, deadline, &[], resolve).await,
         Some(_) => timeout(LOOK_BEFORE_CHAIN, resolve)
             .await
-            .unwrap_or_else(|_| Err(Cause::Dns("the look-up took too long".to_owned()))),
+            .unwrap_or_else(|_| Err(FailureCause::Dns("the look-up took too long".to_owned()))),
     };
     let resolved = match (resolved, standing) {
         // Only an address could have made it allowed, and there is none.
-        (Err(Cause::Dns(_)), NameVerdict::ByAddress) => {
-            return Err(Cause::Denied(not_covered(origin.host(), origin.port())));
+        (Err(FailureCause::Dns(_)), NameVerdict::ByAddress) => {
+            return Err(FailureCause::Denied(not_covered(
+                origin.host(),
+                origin.port(),
+            )));
         }
         // Only the other proxy can resolve it, so only that can judge it.
-        (Err(Cause::Dns(_)), NameVerdict::ByName) if settings.proxy.is_some() => Vec::new(),
+        (Err(FailureCause::Dns(_)), NameVerdict::ByName) if settings.proxy.is_some() => Vec::new(),
         (resolved, _) => resolved?,
     };
     let (addresses, denied) = judge_each(shared, settings, origin, standing, resolved)?;
@@ -72,12 +75,12 @@ pub(super) async fn dial(
     let is_one = matches!(standing, NameVerdict::ByName) && is_localhost(host);
     if let Some(why) = denied.filter(|_| addresses.is_empty() || settings.proxy.is_some() || is_one)
     {
-        return Err(Cause::Denied(why));
+        return Err(FailureCause::Denied(why));
     }
     if let Some(proxy) = &settings.proxy {
         // It resolves the name anew, and may be on this machine.
         if literal(host).is_none() && shared.own.load().has_port(port) {
-            return Err(Cause::Denied(format!(
+            return Err(FailureCause::Denied(format!(
                 "`proxy.upstream_proxy` resolves the name, which could lead to Squall's own listener on port \
                  {port}; give the host an address in `proxy.connect_to`"
             )));
@@ -95,7 +98,7 @@ async fn dial_through(
     target: (&str, u16),
     carries: Carries,
     deadline: Instant,
-) -> Result<Dialled, Cause> {
+) -> Result<Dialled, FailureCause> {
     let connecting = async {
         let (host, port) = proxy.place();
         let resolve = shared.resolver.resolve(host, port);
@@ -106,8 +109,8 @@ async fn dial_through(
         connect(shared, settings, &addresses, deadline).await
     };
     let mut dialled = connecting.await.map_err(|cause| match cause {
-        Cause::Dns(why) | Cause::Unreachable(why) => proxy.failed(&why),
-        Cause::Refused(_) => proxy.failed("it refused the connection"),
+        FailureCause::Dns(why) | FailureCause::Unreachable(why) => proxy.failed(&why),
+        FailureCause::Refused(_) => proxy.failed("it refused the connection"),
         other => other,
     })?;
     if carries == Carries::Bytes {
@@ -122,10 +125,10 @@ async fn dial_through(
 fn judge_each(
     shared: &Shared,
     settings: &Settings,
-    origin: &Origin,
+    origin: &UpstreamOrigin,
     standing: NameVerdict,
     resolved: Vec<SocketAddr>,
-) -> Result<(Vec<SocketAddr>, Option<String>), Cause> {
+) -> Result<(Vec<SocketAddr>, Option<String>), FailureCause> {
     let mut addresses = Vec::with_capacity(resolved.len());
     let mut denied = None;
     for address in resolved {
@@ -146,13 +149,13 @@ fn judge_each(
 pub(super) async fn addresses(
     shared: &Shared,
     settings: &Settings,
-    origin: &Origin,
-) -> Result<Vec<SocketAddr>, Cause> {
+    origin: &UpstreamOrigin,
+) -> Result<Vec<SocketAddr>, FailureCause> {
     let (host, port) = (origin.host(), origin.port());
     let standing = judge_name(shared, settings, origin)?;
     let resolved = shared.resolver.resolve(host, port).await?;
     match judge_each(shared, settings, origin, standing, resolved)? {
-        (addresses, Some(why)) if addresses.is_empty() => Err(Cause::Denied(why)),
+        (addresses, Some(why)) if addresses.is_empty() => Err(FailureCause::Denied(why)),
         (addresses, _) => Ok(addresses),
     }
 }
@@ -161,43 +164,43 @@ pub(super) async fn addresses(
 pub(super) fn judge_name(
     shared: &Shared,
     settings: &Settings,
-    origin: &Origin,
-) -> Result<NameVerdict, Cause> {
+    origin: &UpstreamOrigin,
+) -> Result<NameVerdict, FailureCause> {
     let (host, port) = (origin.host(), origin.port());
     if let Some(own) = shared.own.load().reached_as(host, port) {
-        return Err(Cause::Loop(own));
+        return Err(FailureCause::Loop(own));
     }
     let lists = &settings.destinations;
     let approved = lists.check_approval(origin, host, Some(port));
     let checked = approved.and_then(|()| lists.check_name(host, port));
-    checked.map_err(Cause::Denied)
+    checked.map_err(FailureCause::Denied)
 }
 
 /// What can be said of an origin without resolving it.
 pub(super) fn judge(
     shared: &Shared,
     settings: &Settings,
-    origin: &Origin,
-) -> Result<NameVerdict, Cause> {
+    origin: &UpstreamOrigin,
+) -> Result<NameVerdict, FailureCause> {
     let lists = &settings.destinations;
     let (host, port) = (origin.host(), origin.port());
-    let standing = lists.check_name(host, port).map_err(Cause::Denied)?;
+    let standing = lists.check_name(host, port).map_err(FailureCause::Denied)?;
     if origin.server_name() != host {
         lists
             .check_denied_name(origin.server_name(), port)
-            .map_err(Cause::Denied)?;
+            .map_err(FailureCause::Denied)?;
     }
     let dialled @ (target, target_port) = settings.connect_to.target(host, port);
     for (host, port) in [(host, port), (origin.server_name(), port), dialled] {
         lists
             .check_approval(origin, host, Some(port))
-            .map_err(Cause::Denied)?;
+            .map_err(FailureCause::Denied)?;
     }
     if let Some(ip) = literal(target) {
         shared.refuse_own(SocketAddr::new(ip, target_port))?;
         lists
             .check_address(standing, ip, target_port)
-            .map_err(Cause::Denied)?;
+            .map_err(FailureCause::Denied)?;
     }
     Ok(standing)
 }
@@ -208,12 +211,12 @@ pub(super) async fn connect(
     settings: &Settings,
     addresses: &[SocketAddr],
     deadline: Instant,
-) -> Result<Dialled, Cause> {
+) -> Result<Dialled, FailureCause> {
     let (socket, address) = in_time(settings, deadline, addresses, any_of(addresses)).await?;
     // Nagle's algorithm holds back the small writes that streams of events are made of.
     socket
         .set_nodelay(true)
-        .map_err(|error| Cause::Unreachable(error.to_string()))?;
+        .map_err(|error| FailureCause::Unreachable(error.to_string()))?;
     Ok(Dialled {
         socket,
         address,
@@ -226,18 +229,18 @@ pub(super) async fn in_time<T>(
     settings: &Settings,
     deadline: Instant,
     addresses: &[SocketAddr],
-    step: impl Future<Output = Result<T, Cause>>,
-) -> Result<T, Cause> {
+    step: impl Future<Output = Result<T, FailureCause>>,
+) -> Result<T, FailureCause> {
     match timeout_at(deadline, step).await {
         Ok(done) => done,
-        Err(_elapsed) => Err(Cause::ConnectTimeout(
+        Err(_elapsed) => Err(FailureCause::ConnectTimeout(
             settings.connect_timeout,
             addresses.to_vec(),
         )),
     }
 }
 
-async fn any_of(addresses: &[SocketAddr]) -> Result<(TcpStream, SocketAddr), Cause> {
+async fn any_of(addresses: &[SocketAddr]) -> Result<(TcpStream, SocketAddr), FailureCause> {
     let mut waiting = addresses.iter().copied();
     let mut attempts = FuturesUnordered::new();
     let mut failures = Vec::new();
@@ -261,7 +264,7 @@ async fn attempt(address: SocketAddr) -> (SocketAddr, io::Result<TcpStream>) {
 }
 
 /// One cause for all that failed: a refusal says most, so it is what is told.
-fn why_none(failures: &[(SocketAddr, io::Error)]) -> Cause {
+fn why_none(failures: &[(SocketAddr, io::Error)]) -> FailureCause {
     let of_kind = |kind: io::ErrorKind| -> Vec<SocketAddr> {
         failures
             .iter()
@@ -271,11 +274,11 @@ fn why_none(failures: &[(SocketAddr, io::Error)]) -> Cause {
     };
     let refused = of_kind(io::ErrorKind::ConnectionRefused);
     if !refused.is_empty() {
-        return Cause::Refused(refused);
+        return FailureCause::Refused(refused);
     }
     let each: Vec<String> = failures
         .iter()
         .map(|(at, error)| format!("{at}: {error}"))
         .collect();
-    Cause::Unreachable(each.join("; "))
+    FailureCause::Unreachable(each.join("; "))
 }

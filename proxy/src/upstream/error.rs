@@ -13,7 +13,7 @@ use std::time::Duration;
 use http::StatusCode;
 use squall_profiles::plan::Ending;
 
-use super::origin::Origin;
+use super::origin::UpstreamOrigin;
 use super::patterns::HostPatternError;
 use crate::abort::Abort;
 
@@ -21,12 +21,12 @@ use crate::abort::Abort;
 #[derive(Debug)]
 pub struct UpstreamError {
     place: String,
-    cause: Cause,
+    cause: FailureCause,
 }
 
 /// What went wrong.
 #[derive(Debug)]
-pub enum Cause {
+pub enum FailureCause {
     /// The name has no address.
     Dns(String),
     /// Every address refused the connection.
@@ -91,7 +91,7 @@ pub const REASONS: [&str; 14] = [
 ];
 
 impl UpstreamError {
-    pub(crate) fn new(origin: &Origin, cause: Cause) -> Self {
+    pub(crate) fn new(origin: &UpstreamOrigin, cause: FailureCause) -> Self {
         Self {
             place: origin.host_and_port(),
             cause,
@@ -99,7 +99,7 @@ impl UpstreamError {
     }
 
     /// What went wrong.
-    pub fn cause(&self) -> &Cause {
+    pub fn cause(&self) -> &FailureCause {
         &self.cause
     }
 
@@ -116,23 +116,23 @@ impl UpstreamError {
     /// The reason for metrics, and the last part of the problem's type.
     fn names(&self) -> (&'static str, &'static str) {
         match self.cause {
-            Cause::Dns(_) => ("dns", "dns-failure"),
-            Cause::Refused(_) => ("refused", "upstream-unreachable"),
-            Cause::ConnectTimeout(..) => ("connect_timeout", "upstream-timeout"),
-            Cause::Unreachable(_) => ("unreachable", "upstream-unreachable"),
-            Cause::TlsExpired(_) => ("tls_expired", "upstream-tls"),
-            Cause::TlsWrongHost(_) => ("tls_wrong_host", "upstream-tls"),
-            Cause::TlsUnknownIssuer(_) => ("tls_unknown_issuer", "upstream-tls"),
-            Cause::TlsHandshake(_) => ("tls_handshake", "upstream-tls"),
-            Cause::ProxyRefused(_) => ("proxy_refused", "upstream-unreachable"),
-            Cause::ResponseTimeout(_) => ("response_timeout", "upstream-timeout"),
-            Cause::Reset => ("reset", "upstream-unreachable"),
-            Cause::Closed => ("closed", "upstream-unreachable"),
-            Cause::Framing(_) => ("framing", "upstream-framing"),
-            Cause::H2(_) => ("h2", "upstream-unreachable"),
-            Cause::Denied(_) => ("denied", "destination-denied"),
-            Cause::Loop(_) => ("loop", "loop"),
-            Cause::RequestBody(_) => ("request_body", "upstream-unreachable"),
+            FailureCause::Dns(_) => ("dns", "dns-failure"),
+            FailureCause::Refused(_) => ("refused", "upstream-unreachable"),
+            FailureCause::ConnectTimeout(..) => ("connect_timeout", "upstream-timeout"),
+            FailureCause::Unreachable(_) => ("unreachable", "upstream-unreachable"),
+            FailureCause::TlsExpired(_) => ("tls_expired", "upstream-tls"),
+            FailureCause::TlsWrongHost(_) => ("tls_wrong_host", "upstream-tls"),
+            FailureCause::TlsUnknownIssuer(_) => ("tls_unknown_issuer", "upstream-tls"),
+            FailureCause::TlsHandshake(_) => ("tls_handshake", "upstream-tls"),
+            FailureCause::ProxyRefused(_) => ("proxy_refused", "upstream-unreachable"),
+            FailureCause::ResponseTimeout(_) => ("response_timeout", "upstream-timeout"),
+            FailureCause::Reset => ("reset", "upstream-unreachable"),
+            FailureCause::Closed => ("closed", "upstream-unreachable"),
+            FailureCause::Framing(_) => ("framing", "upstream-framing"),
+            FailureCause::H2(_) => ("h2", "upstream-unreachable"),
+            FailureCause::Denied(_) => ("denied", "destination-denied"),
+            FailureCause::Loop(_) => ("loop", "loop"),
+            FailureCause::RequestBody(_) => ("request_body", "upstream-unreachable"),
         }
     }
 
@@ -152,23 +152,25 @@ impl UpstreamError {
     /// What the agent is shown.
     pub(crate) fn to_agent(&self) -> ToAgent {
         match &self.cause {
-            Cause::ConnectTimeout(..) | Cause::ResponseTimeout(_) => {
+            FailureCause::ConnectTimeout(..) | FailureCause::ResponseTimeout(_) => {
                 ToAgent::Problem(StatusCode::GATEWAY_TIMEOUT)
             }
-            Cause::Denied(_) => ToAgent::Problem(StatusCode::FORBIDDEN),
-            Cause::Loop(_) => ToAgent::Problem(StatusCode::LOOP_DETECTED),
-            Cause::Dns(_)
-            | Cause::Refused(_)
-            | Cause::Unreachable(_)
-            | Cause::TlsExpired(_)
-            | Cause::TlsWrongHost(_)
-            | Cause::TlsUnknownIssuer(_)
-            | Cause::TlsHandshake(_)
-            | Cause::ProxyRefused(_)
-            | Cause::Framing(_) => ToAgent::Problem(StatusCode::BAD_GATEWAY),
-            Cause::Reset => ToAgent::Break(Abort::reset(self.to_string())),
-            Cause::Closed | Cause::RequestBody(_) => ToAgent::Break(Abort::close(self.to_string())),
-            Cause::H2(reason) => {
+            FailureCause::Denied(_) => ToAgent::Problem(StatusCode::FORBIDDEN),
+            FailureCause::Loop(_) => ToAgent::Problem(StatusCode::LOOP_DETECTED),
+            FailureCause::Dns(_)
+            | FailureCause::Refused(_)
+            | FailureCause::Unreachable(_)
+            | FailureCause::TlsExpired(_)
+            | FailureCause::TlsWrongHost(_)
+            | FailureCause::TlsUnknownIssuer(_)
+            | FailureCause::TlsHandshake(_)
+            | FailureCause::ProxyRefused(_)
+            | FailureCause::Framing(_) => ToAgent::Problem(StatusCode::BAD_GATEWAY),
+            FailureCause::Reset => ToAgent::Break(Abort::reset(self.to_string())),
+            FailureCause::Closed | FailureCause::RequestBody(_) => {
+                ToAgent::Break(Abort::close(self.to_string()))
+            }
+            FailureCause::H2(reason) => {
                 ToAgent::Break(Abort::new(Ending::Close, *reason, self.to_string()))
             }
         }
@@ -176,7 +178,7 @@ impl UpstreamError {
 
     /// True when it is the agent who went away, not the upstream that failed.
     pub(crate) fn is_agents(&self) -> bool {
-        matches!(self.cause, Cause::RequestBody(_))
+        matches!(self.cause, FailureCause::RequestBody(_))
     }
 }
 
@@ -184,53 +186,55 @@ impl fmt::Display for UpstreamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = &self.place;
         match &self.cause {
-            Cause::Dns(why) => write!(
+            FailureCause::Dns(why) => write!(
                 f,
                 "{place} could not be resolved: {why}; check the name, or name an address for it \
                  in `proxy.connect_to`"
             ),
-            Cause::Refused(addresses) => write!(
+            FailureCause::Refused(addresses) => write!(
                 f,
                 "{place} refused the connection{}; is the upstream running?",
                 AddressList(addresses)
             ),
-            Cause::ConnectTimeout(after, addresses) => write!(
+            FailureCause::ConnectTimeout(after, addresses) => write!(
                 f,
                 "{place} could not be connected within {after:?}{}; check the address, or raise \
                  `proxy.upstream.connect_timeout`",
                 AddressList(addresses)
             ),
-            Cause::Unreachable(why) => write!(f, "{place} cannot be reached: {why}"),
-            Cause::TlsExpired(why) => {
+            FailureCause::Unreachable(why) => write!(f, "{place} cannot be reached: {why}"),
+            FailureCause::TlsExpired(why) => {
                 write!(
                     f,
                     "{place} has a certificate that is out of its dates: {why}"
                 )
             }
-            Cause::TlsWrongHost(why) => {
+            FailureCause::TlsWrongHost(why) => {
                 write!(f, "{place} has a certificate for another name: {why}")
             }
-            Cause::TlsUnknownIssuer(why) => write!(
+            FailureCause::TlsUnknownIssuer(why) => write!(
                 f,
                 "{place} has a certificate that no trusted root signed: {why}; add its root to \
                  `proxy.upstream_ca`"
             ),
-            Cause::TlsHandshake(why) => write!(f, "TLS with {place} failed: {why}"),
-            Cause::ProxyRefused(why) => write!(
+            FailureCause::TlsHandshake(why) => write!(f, "TLS with {place} failed: {why}"),
+            FailureCause::ProxyRefused(why) => write!(
                 f,
                 "{place} could not be reached through `proxy.upstream_proxy`: {why}"
             ),
-            Cause::ResponseTimeout(after) => write!(
+            FailureCause::ResponseTimeout(after) => write!(
                 f,
                 "{place} sent no answer within {after:?} of the request's end \
                  (`proxy.upstream.response_timeout`)"
             ),
-            Cause::Reset => write!(f, "{place} reset the connection before it answered"),
-            Cause::Closed => write!(f, "{place} closed the connection before it answered"),
-            Cause::Framing(why) => write!(f, "{place} sent an answer that is not HTTP: {why}"),
-            Cause::H2(reason) => write!(f, "{place} ended the HTTP/2 stream: {reason}"),
-            Cause::Denied(why) => write!(f, "{place} is not an allowed destination: {why}"),
-            Cause::Loop(own) => {
+            FailureCause::Reset => write!(f, "{place} reset the connection before it answered"),
+            FailureCause::Closed => write!(f, "{place} closed the connection before it answered"),
+            FailureCause::Framing(why) => {
+                write!(f, "{place} sent an answer that is not HTTP: {why}")
+            }
+            FailureCause::H2(reason) => write!(f, "{place} ended the HTTP/2 stream: {reason}"),
+            FailureCause::Denied(why) => write!(f, "{place} is not an allowed destination: {why}"),
+            FailureCause::Loop(own) => {
                 let own = own.to_string();
                 let leads = if own == *place {
                     String::new()
@@ -243,7 +247,7 @@ impl fmt::Display for UpstreamError {
                      agent needs an address of its own"
                 )
             }
-            Cause::RequestBody(why) => {
+            FailureCause::RequestBody(why) => {
                 write!(f, "the request body for {place} broke off: {why}")
             }
         }
@@ -269,12 +273,12 @@ impl fmt::Display for AddressList<'_> {
 }
 
 /// What an error of hyper's means before the head.
-pub(super) fn cause_of(error: &hyper::Error) -> Cause {
+pub(super) fn cause_of(error: &hyper::Error) -> FailureCause {
     if error.is_user() {
-        return Cause::RequestBody(innermost(error));
+        return FailureCause::RequestBody(innermost(error));
     }
     if error.is_parse() {
-        return Cause::Framing(innermost(error));
+        return FailureCause::Framing(innermost(error));
     }
     break_of(error).into()
 }
@@ -294,7 +298,7 @@ pub(super) enum Break {
     Tls(String),
 }
 
-impl From<Break> for Cause {
+impl From<Break> for FailureCause {
     fn from(seen: Break) -> Self {
         match seen {
             Break::H2(reason) => Self::H2(reason),
@@ -443,27 +447,27 @@ mod tests {
             .map(|a| a.parse().unwrap())
             .into();
         let causes = [
-            Cause::Dns(why()),
-            Cause::Refused(at.clone()),
-            Cause::Refused(vec![at[0]]),
-            Cause::ConnectTimeout(soon, at.clone()),
-            Cause::ConnectTimeout(soon, Vec::new()),
-            Cause::Unreachable(why()),
-            Cause::TlsExpired(why()),
-            Cause::TlsWrongHost(why()),
-            Cause::TlsUnknownIssuer(why()),
-            Cause::TlsHandshake(why()),
-            Cause::ProxyRefused(why()),
-            Cause::ResponseTimeout(soon),
-            Cause::Reset,
-            Cause::Closed,
-            Cause::Framing(why()),
-            Cause::H2(h2::Reason::ENHANCE_YOUR_CALM),
-            Cause::Denied(why()),
-            Cause::Loop(at[0]),
-            Cause::RequestBody(why()),
+            FailureCause::Dns(why()),
+            FailureCause::Refused(at.clone()),
+            FailureCause::Refused(vec![at[0]]),
+            FailureCause::ConnectTimeout(soon, at.clone()),
+            FailureCause::ConnectTimeout(soon, Vec::new()),
+            FailureCause::Unreachable(why()),
+            FailureCause::TlsExpired(why()),
+            FailureCause::TlsWrongHost(why()),
+            FailureCause::TlsUnknownIssuer(why()),
+            FailureCause::TlsHandshake(why()),
+            FailureCause::ProxyRefused(why()),
+            FailureCause::ResponseTimeout(soon),
+            FailureCause::Reset,
+            FailureCause::Closed,
+            FailureCause::Framing(why()),
+            FailureCause::H2(h2::Reason::ENHANCE_YOUR_CALM),
+            FailureCause::Denied(why()),
+            FailureCause::Loop(at[0]),
+            FailureCause::RequestBody(why()),
         ];
-        let origin = Origin::new(Scheme::Https, "up.example", 443);
+        let origin = UpstreamOrigin::new(Scheme::Https, "up.example", 443);
         let lines = causes.map(|cause| {
             let error = UpstreamError::new(&origin, cause);
             let of_others = ["denied", "loop", "request_body"];

@@ -8,11 +8,11 @@ use http::uri::{Authority, Scheme as UriScheme};
 use http::{HeaderValue, Request, Uri, Version};
 
 use super::chain::UpstreamProxy;
-use super::origin::{Origin, Scheme};
+use super::origin::{Scheme, UpstreamOrigin};
 use crate::headers;
 
 /// Makes `request` one for an HTTP/1.1 upstream.
-pub(super) fn for_http1<B>(request: &mut Request<B>, origin: &Origin) {
+pub(super) fn for_http1<B>(request: &mut Request<B>, origin: &UpstreamOrigin) {
     if !request.headers().contains_key(HOST) {
         let host = asked_host(request.uri(), origin);
         request.headers_mut().insert(HOST, host);
@@ -29,7 +29,11 @@ pub(super) fn for_http1<B>(request: &mut Request<B>, origin: &Origin) {
 }
 
 /// Makes `request` one in clear text for another proxy: absolute-form, its credentials.
-pub(super) fn for_proxy<B>(request: &mut Request<B>, origin: &Origin, proxy: &UpstreamProxy) {
+pub(super) fn for_proxy<B>(
+    request: &mut Request<B>,
+    origin: &UpstreamOrigin,
+    proxy: &UpstreamProxy,
+) {
     for_http1(request, origin);
     absolute(request, origin, authority_of(origin));
     if let Some(authorization) = proxy.authorization() {
@@ -40,7 +44,7 @@ pub(super) fn for_proxy<B>(request: &mut Request<B>, origin: &Origin, proxy: &Up
 }
 
 /// Makes `request` one for an HTTP/2 upstream.
-pub(super) fn for_http2<B>(request: &mut Request<B>, origin: &Origin) {
+pub(super) fn for_http2<B>(request: &mut Request<B>, origin: &UpstreamOrigin) {
     let written = request.headers_mut().remove(HOST);
     let authority = written
         .and_then(|host| Authority::try_from(host.as_bytes()).ok())
@@ -50,7 +54,7 @@ pub(super) fn for_http2<B>(request: &mut Request<B>, origin: &Origin) {
     *request.version_mut() = Version::HTTP_2;
 }
 
-fn absolute<B>(request: &mut Request<B>, origin: &Origin, authority: Option<Authority>) {
+fn absolute<B>(request: &mut Request<B>, origin: &UpstreamOrigin, authority: Option<Authority>) {
     let mut parts = http::uri::Parts::default();
     parts.scheme = Some(match origin.scheme() {
         Scheme::Http => UriScheme::HTTP,
@@ -63,12 +67,12 @@ fn absolute<B>(request: &mut Request<B>, origin: &Origin, authority: Option<Auth
     }
 }
 
-fn authority_of(origin: &Origin) -> Option<Authority> {
+fn authority_of(origin: &UpstreamOrigin) -> Option<Authority> {
     origin.authority().parse().ok()
 }
 
 /// `Host` as the agent would have written it: its own authority, else the origin's.
-fn asked_host(uri: &Uri, origin: &Origin) -> HeaderValue {
+fn asked_host(uri: &Uri, origin: &UpstreamOrigin) -> HeaderValue {
     let written = uri.authority().and_then(|authority| {
         let host = authority
             .as_str()
@@ -120,7 +124,7 @@ mod tests {
 
     #[test]
     fn an_http2_request_becomes_an_http1_one() {
-        let origin = Origin::new(Scheme::Https, "up.example", 443);
+        let origin = UpstreamOrigin::new(Scheme::Https, "up.example", 443);
         let fields = [("cookie", "a=1"), ("x", "y"), ("cookie", "b=2")];
         let mut request = request("https://Asked.example/p?q", Version::HTTP_2, &fields);
         for_http1(&mut request, &origin);
@@ -133,7 +137,7 @@ mod tests {
 
     #[test]
     fn an_http2_request_that_takes_trailers_says_so_of_its_http1_connection() {
-        let origin = Origin::new(Scheme::Http, "up.example", 8080);
+        let origin = UpstreamOrigin::new(Scheme::Http, "up.example", 8080);
         for (version, option) in [(Version::HTTP_2, Some("te")), (Version::HTTP_11, None)] {
             // On HTTP/1.1 the caller sees to it, who knows whether an upgrade is asked for as well.
             let mut request = request("http://up.example:8080/p", version, &[("te", "trailers")]);
@@ -149,7 +153,7 @@ mod tests {
 
     #[test]
     fn an_http1_request_keeps_its_host_and_its_target() {
-        let origin = Origin::new(Scheme::Http, "up.example", 8080);
+        let origin = UpstreamOrigin::new(Scheme::Http, "up.example", 8080);
         for (uri, target) in [
             ("/p?q", "/p?q"),
             ("*", "*"),
@@ -165,7 +169,7 @@ mod tests {
 
     #[test]
     fn an_http2_upstream_gets_the_host_as_authority() {
-        let origin = Origin::new(Scheme::Http, "up.example", 8080);
+        let origin = UpstreamOrigin::new(Scheme::Http, "up.example", 8080);
         for (uri, fields, whole) in [
             ("/p", &[("host", "asked:1")][..], "http://asked:1/p"),
             ("http://other/p", &[], "http://other/p"),
@@ -180,7 +184,7 @@ mod tests {
 
     #[test]
     fn another_proxy_gets_the_absolute_form_and_its_credentials() {
-        let origin = Origin::new(Scheme::Http, "up.example", 80);
+        let origin = UpstreamOrigin::new(Scheme::Http, "up.example", 80);
         let proxy = UpstreamProxy::parse("http://u:p@proxy:3128").unwrap();
         let mut request = request("/p", Version::HTTP_11, &[("host", "up.example")]);
         for_proxy(&mut request, &origin, &proxy);

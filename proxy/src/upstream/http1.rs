@@ -21,7 +21,7 @@ use tokio::task::spawn_local;
 
 use self::link::Link;
 
-use super::error::{Break, Cause};
+use super::error::{Break, FailureCause};
 use super::settings::Settings;
 use super::transport::Transport;
 use crate::http1::Rewind;
@@ -37,13 +37,13 @@ pub(super) struct Http1 {
 
 /// A request without an answer.
 pub(super) struct NotSent {
-    pub(super) cause: Cause,
+    pub(super) cause: FailureCause,
     /// The request, when not a byte of it was written.
     pub(super) unsent: Option<Box<Upload>>,
 }
 
-impl From<Cause> for NotSent {
-    fn from(cause: Cause) -> Self {
+impl From<FailureCause> for NotSent {
+    fn from(cause: FailureCause) -> Self {
         let unsent = None;
         Self { cause, unsent }
     }

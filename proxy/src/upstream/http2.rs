@@ -13,7 +13,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::spawn_local;
 
-use super::error::{Cause, cause_of};
+use super::error::{FailureCause, cause_of};
 use super::sent::SentBody;
 use super::settings::Settings;
 
@@ -37,7 +37,7 @@ pub(super) struct Http2 {
 
 impl Http2 {
     /// Takes over a stream on which nothing has been said yet.
-    pub(super) async fn open<T>(io: T, settings: &Settings) -> Result<Self, Cause>
+    pub(super) async fn open<T>(io: T, settings: &Settings) -> Result<Self, FailureCause>
     where
         T: AsyncRead + AsyncWrite + Unpin + 'static,
     {

@@ -6,7 +6,7 @@ use tokio::time::{Instant, timeout};
 
 use super::Shared;
 use super::dial::{Carries, dial, in_time, judge};
-use super::error::Cause;
+use super::error::FailureCause;
 use super::http1::Http1;
 use super::http2::Http2;
 use super::origin::Scheme;
@@ -27,7 +27,10 @@ pub(super) enum Opened {
 }
 
 /// Dials for an HTTP/1.1 exchange.
-pub(super) async fn open_http1(shared: &Shared, endpoint: &OriginPool) -> Result<Http1, Cause> {
+pub(super) async fn open_http1(
+    shared: &Shared,
+    endpoint: &OriginPool,
+) -> Result<Http1, FailureCause> {
     let deadline = deadline(endpoint);
     let dialled = dial_for(shared, endpoint, deadline).await?;
     finish_http1(endpoint, dialled, deadline).await
@@ -38,7 +41,7 @@ pub(super) async fn finish_http1(
     endpoint: &OriginPool,
     dialled: Dialled,
     deadline: Instant,
-) -> Result<Http1, Cause> {
+) -> Result<Http1, FailureCause> {
     let transport = match endpoint.origin.scheme() {
         Scheme::Http => Transport::clear(dialled),
         Scheme::Https => handshake(endpoint, Alpn::Http1, dialled, deadline).await?.0,
@@ -51,7 +54,7 @@ pub(super) async fn open_any(
     shared: &Shared,
     endpoint: &Rc<OriginPool>,
     deadline: Instant,
-) -> Result<Opened, Cause> {
+) -> Result<Opened, FailureCause> {
     // Another proxy takes clear requests in absolute form, on HTTP/1.1.
     if endpoint.origin.scheme() == Scheme::Http && endpoint.settings.proxy.is_some() {
         shared.speaks.learn(&endpoint.origin, Alpn::Http1);
@@ -71,7 +74,7 @@ pub(super) async fn finish_tls(
     newest: Alpn,
     dialled: Dialled,
     deadline: Instant,
-) -> Result<Opened, Cause> {
+) -> Result<Opened, FailureCause> {
     let (transport, alpn) = handshake(endpoint, newest, dialled, deadline).await?;
     if newest == Alpn::H2 {
         shared.speaks.learn(&endpoint.origin, alpn);
@@ -95,7 +98,7 @@ pub(super) async fn learn_alpn(
     endpoint: &Rc<OriginPool>,
     dialled: Option<Dialled>,
     newest: Alpn,
-) -> Result<Alpn, Cause> {
+) -> Result<Alpn, FailureCause> {
     match newest {
         Alpn::H2 if endpoint.h2_with_room().is_some() => return Ok(Alpn::H2),
         Alpn::H2
@@ -116,7 +119,7 @@ pub(super) async fn learn_alpn(
             let approved = settings
                 .destinations
                 .check_approval(origin, &ip, Some(port));
-            approved.map_err(Cause::Denied)?;
+            approved.map_err(FailureCause::Denied)?;
             dialled
         }
         None => dial_for(shared, endpoint, deadline).await?,
@@ -137,7 +140,11 @@ pub(super) fn deadline(endpoint: &OriginPool) -> Instant {
 }
 
 /// Speaks HTTP/2 to a clear-text upstream and looks at what it answers first.
-async fn probe(shared: &Shared, endpoint: &OriginPool, dialled: Dialled) -> Result<Opened, Cause> {
+async fn probe(
+    shared: &Shared,
+    endpoint: &OriginPool,
+    dialled: Dialled,
+) -> Result<Opened, FailureCause> {
     let (io, verdict) = FirstFrame::watch(Transport::clear(dialled));
     let connection = Http2::open(io, &endpoint.settings).await?;
     let alpn = match timeout(PROBE_PATIENCE, verdict).await {
@@ -158,7 +165,7 @@ async fn handshake(
     newest: Alpn,
     dialled: Dialled,
     deadline: Instant,
-) -> Result<(Transport, Alpn), Cause> {
+) -> Result<(Transport, Alpn), FailureCause> {
     let Dialled {
         socket,
         address,
@@ -175,7 +182,7 @@ async fn dial_for(
     shared: &Shared,
     endpoint: &OriginPool,
     deadline: Instant,
-) -> Result<Dialled, Cause> {
+) -> Result<Dialled, FailureCause> {
     let origin = &endpoint.origin;
     dial(
         shared,

@@ -11,7 +11,7 @@ use http::uri::Authority;
 ///
 /// The host is kept in lower case and without the brackets of an IPv6 literal. Cloning is cheap.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Origin {
+pub struct UpstreamOrigin {
     scheme: Scheme,
     port: u16,
     host: Arc<str>,
@@ -49,7 +49,7 @@ impl Scheme {
     }
 }
 
-impl Origin {
+impl UpstreamOrigin {
     /// An origin by its parts; `host` is a name or an IP literal, with or without brackets.
     pub fn new(scheme: Scheme, host: &str, port: u16) -> Self {
         Self {
@@ -142,13 +142,13 @@ impl Origin {
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for UpstreamOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}://{}", self.scheme.as_str(), self.authority())
     }
 }
 
-impl fmt::Debug for Origin {
+impl fmt::Debug for UpstreamOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")?;
         match &self.server_name {
@@ -248,15 +248,18 @@ mod tests {
         ] {
             let a: Uri = a.parse().unwrap();
             let b: Uri = b.parse().unwrap();
-            assert_eq!(Origin::of_uri(&a).unwrap(), Origin::of_uri(&b).unwrap());
+            assert_eq!(
+                UpstreamOrigin::of_uri(&a).unwrap(),
+                UpstreamOrigin::of_uri(&b).unwrap()
+            );
         }
     }
 
     #[test]
     fn another_scheme_port_or_server_name_is_another_origin() {
-        let origin = Origin::new(Scheme::Https, "h", 443);
+        let origin = UpstreamOrigin::new(Scheme::Https, "h", 443);
         assert_ne!(origin, origin.clone().with_scheme(Scheme::Http));
-        assert_ne!(origin, Origin::new(Scheme::Https, "h", 444));
+        assert_ne!(origin, UpstreamOrigin::new(Scheme::Https, "h", 444));
         assert_ne!(origin, origin.clone().with_server_name("g"));
         assert_eq!(origin, origin.clone().with_server_name("H"));
     }
@@ -270,7 +273,7 @@ mod tests {
             ("::1", 8, "[::1]:8"),
         ] {
             assert_eq!(
-                Origin::new(Scheme::Https, host, port).authority(),
+                UpstreamOrigin::new(Scheme::Https, host, port).authority(),
                 authority
             );
         }

@@ -17,7 +17,7 @@ use tokio::task::{spawn_local, yield_now};
 
 use super::http1::Http1;
 use super::http2::Http2;
-use super::origin::Origin;
+use super::origin::UpstreamOrigin;
 use super::sent::SentBody;
 use super::settings::Settings;
 use super::transport::ConnectionCounters;
@@ -35,7 +35,7 @@ const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
 
 /// One worker's connections.
 pub(super) struct ConnectionPool {
-    endpoints: RefCell<HashMap<Origin, Rc<OriginPool>>>,
+    endpoints: RefCell<HashMap<UpstreamOrigin, Rc<OriginPool>>>,
     shapes: Rc<HeadShapes>,
     tick: Rc<Cell<u32>>,
     sweeping: Cell<bool>,
@@ -56,7 +56,7 @@ impl ConnectionPool {
     /// The connections to `origin` under `settings`. Those made under older settings are let go.
     pub(super) fn endpoint(
         self: &Rc<Self>,
-        origin: &Origin,
+        origin: &UpstreamOrigin,
         settings: &Arc<Settings>,
     ) -> Rc<OriginPool> {
         let holds = |endpoint: &Rc<OriginPool>| {
@@ -66,7 +66,11 @@ impl ConnectionPool {
         known.unwrap_or_else(|| self.new_endpoint(origin, settings))
     }
 
-    fn new_endpoint(self: &Rc<Self>, origin: &Origin, settings: &Arc<Settings>) -> Rc<OriginPool> {
+    fn new_endpoint(
+        self: &Rc<Self>,
+        origin: &UpstreamOrigin,
+        settings: &Arc<Settings>,
+    ) -> Rc<OriginPool> {
         let endpoint = Rc::new(OriginPool {
             origin: origin.clone(),
             settings: settings.clone(),
@@ -94,7 +98,7 @@ impl ConnectionPool {
     /// The connections to `origin`, if there ever were any under `settings`.
     pub(super) fn known(
         &self,
-        origin: &Origin,
+        origin: &UpstreamOrigin,
         settings: &Arc<Settings>,
     ) -> Option<Rc<OriginPool>> {
         let endpoints = self.endpoints.borrow();
@@ -138,7 +142,7 @@ impl ConnectionPool {
 
 /// One worker's connections to one origin.
 pub(super) struct OriginPool {
-    pub(super) origin: Origin,
+    pub(super) origin: UpstreamOrigin,
     pub(super) settings: Arc<Settings>,
     /// What was seen of answers' heads.
     pub(super) shapes: Rc<HeadShapes>,

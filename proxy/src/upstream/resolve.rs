@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use tokio::sync::{OnceCell, Semaphore};
 
-use super::error::Cause;
+use super::error::FailureCause;
 use super::patterns::{LOOPBACK, is_localhost, literal, plain_name};
 use crate::lock::lock;
 
@@ -53,16 +53,20 @@ impl Resolver {
     }
 
     /// Every address of `host`, in the order in which they are to be tried; never empty.
-    pub(super) async fn resolve(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, Cause> {
+    pub(super) async fn resolve(
+        &self,
+        host: &str,
+        port: u16,
+    ) -> Result<Vec<SocketAddr>, FailureCause> {
         if let Some(ip) = literal(host) {
             return Ok(vec![SocketAddr::new(ip, port)]);
         }
         if is_localhost(host) {
             return Ok(LOOPBACK.map(|ip| SocketAddr::new(ip, port)).into());
         }
-        let found = self.find(host).await.map_err(Cause::Dns)?;
+        let found = self.find(host).await.map_err(FailureCause::Dns)?;
         if found.is_empty() {
-            return Err(Cause::Dns("the name has no address".to_owned()));
+            return Err(FailureCause::Dns("the name has no address".to_owned()));
         }
         let found = found.into_iter().map(|ip| SocketAddr::new(ip, port));
         Ok(found.collect())

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::Shared;
-use super::error::{Cause, cause_of};
+use super::error::{FailureCause, cause_of};
 use super::form;
 use super::http1::{Http1, NotSent, Upload};
 use super::open::{Opened, deadline, open_any, open_http1};
@@ -82,7 +82,7 @@ impl<'a> Sending<'a> {
         mut self,
         upload: Box<Upload>,
         opened: Option<Http1>,
-    ) -> Result<Response<Received>, Cause> {
+    ) -> Result<Response<Received>, FailureCause> {
         let (mut connection, pooled) = match opened {
             Some(connection) => (connection, false),
             None => self.take_or_open().await?,
@@ -106,7 +106,7 @@ impl<'a> Sending<'a> {
         mut self,
         mut failed: NotSent,
         mut pooled: bool,
-    ) -> Result<Response<Received>, Cause> {
+    ) -> Result<Response<Received>, FailureCause> {
         loop {
             let Some(unsent) = failed.unsent.filter(|_| pooled) else {
                 return Err(failed.cause);
@@ -129,7 +129,7 @@ impl<'a> Sending<'a> {
     pub(super) async fn on_best(
         mut self,
         mut request: Box<Request<SentBody>>,
-    ) -> Result<Response<Received>, Cause> {
+    ) -> Result<Response<Received>, FailureCause> {
         loop {
             let (shared_connection, pooled) = match self.best().await? {
                 Best::Pooled(connection) => (connection, true),
@@ -161,7 +161,7 @@ impl<'a> Sending<'a> {
         }
     }
 
-    async fn take_or_open(&self) -> Result<(Http1, bool), Cause> {
+    async fn take_or_open(&self) -> Result<(Http1, bool), FailureCause> {
         match self.endpoint.take_idle(&self.shared.counters).await {
             Some(connection) => Ok((connection, true)),
             // Boxed: most exchanges find a connection, and would keep room for a dial.
@@ -176,11 +176,11 @@ impl<'a> Sending<'a> {
         &self,
         response: Response<()>,
         mut connection: Http1,
-    ) -> Result<Response<Received>, Cause> {
+    ) -> Result<Response<Received>, FailureCause> {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             if !self.upgrade {
                 let why = "101 Switching Protocols, which the request did not ask for";
-                return Err(Cause::Framing(why.to_owned()));
+                return Err(FailureCause::Framing(why.to_owned()));
             }
             return Ok(response.map(|()| Received::switching(connection)));
         }
@@ -189,7 +189,7 @@ impl<'a> Sending<'a> {
         Ok(response.map(|()| Received::http1(endpoint, connection)))
     }
 
-    async fn best(&self) -> Result<Best, Cause> {
+    async fn best(&self) -> Result<Best, FailureCause> {
         let endpoint = &self.endpoint;
         let deadline = deadline(endpoint);
         let mut waited = false;
@@ -217,11 +217,11 @@ impl<'a> Sending<'a> {
     }
 
     /// An upstream that breaks HTTP/2 may not speak it any more: the next exchange asks again.
-    fn cause_on_h2(&self, error: &hyper::Error) -> Cause {
+    fn cause_on_h2(&self, error: &hyper::Error) -> FailureCause {
         let cause = cause_of(error);
         if matches!(
             cause,
-            Cause::Framing(_) | Cause::H2(h2::Reason::HTTP_1_1_REQUIRED)
+            FailureCause::Framing(_) | FailureCause::H2(h2::Reason::HTTP_1_1_REQUIRED)
         ) {
             self.shared.speaks.forget(&self.endpoint.origin);
         }
@@ -235,7 +235,7 @@ impl<'a> Sending<'a> {
     async fn head_in_time<T>(
         &mut self,
         head: Pin<&mut impl Future<Output = T>>,
-    ) -> Result<T, Cause> {
+    ) -> Result<T, FailureCause> {
         match &mut self.limit {
             None => Ok(head.await),
             // Boxed: most exchanges have no limit, and would keep room for one.
@@ -245,7 +245,7 @@ impl<'a> Sending<'a> {
 }
 
 impl Limit {
-    async fn keep<F: Future>(&mut self, mut head: Pin<&mut F>) -> Result<F::Output, Cause> {
+    async fn keep<F: Future>(&mut self, mut head: Pin<&mut F>) -> Result<F::Output, FailureCause> {
         if let Some(ended) = &mut self.ended {
             tokio::select! {
                 biased;
@@ -255,7 +255,7 @@ impl Limit {
         }
         timeout(self.after, head)
             .await
-            .map_err(|_| Cause::ResponseTimeout(self.after))
+            .map_err(|_| FailureCause::ResponseTimeout(self.after))
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::chain::UpstreamProxy;
-use super::destination::Destinations;
+use super::destination::DestinationLists;
 use super::error::SettingsError;
 use super::origin::split_host_and_port;
 use super::tls::TlsClients;
@@ -13,7 +13,7 @@ use crate::config::ProxyConfig;
 /// The part of a configuration that is about upstreams.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    pub(super) destinations: Destinations,
+    pub(super) destinations: DestinationLists,
     pub(super) connect_to: ConnectTo,
     pub(super) proxy: Option<UpstreamProxy>,
     pub(super) tls: TlsClients,
@@ -29,7 +29,7 @@ pub(crate) struct Settings {
 impl Settings {
     pub(super) fn new(config: &ProxyConfig) -> Result<Self, SettingsError> {
         Ok(Self {
-            destinations: Destinations::new(config)?,
+            destinations: DestinationLists::new(config)?,
             connect_to: ConnectTo::new(&config.connect_to)?,
             proxy: config
                 .upstream_proxy

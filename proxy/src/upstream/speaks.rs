@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::origin::Origin;
+use super::origin::UpstreamOrigin;
 use crate::tls::Alpn;
 
 /// How long what was learned is believed.
@@ -29,7 +29,7 @@ const REMEMBERED: usize = 10_000;
 
 /// What each origin speaks, and since when that is known.
 #[derive(Debug)]
-pub(super) struct Speaks(Cache<Origin, (Alpn, Instant)>);
+pub(super) struct Speaks(Cache<UpstreamOrigin, (Alpn, Instant)>);
 
 impl Default for Speaks {
     fn default() -> Self {
@@ -39,18 +39,18 @@ impl Default for Speaks {
 
 impl Speaks {
     /// What `origin` is believed to speak.
-    pub(super) fn of(&self, origin: &Origin) -> Option<Alpn> {
+    pub(super) fn of(&self, origin: &UpstreamOrigin) -> Option<Alpn> {
         let (alpn, since) = self.0.get(origin)?;
         (since.elapsed() < BELIEVED_FOR).then_some(alpn)
     }
 
     /// Notes what `origin` speaks.
-    pub(super) fn learn(&self, origin: &Origin, alpn: Alpn) {
+    pub(super) fn learn(&self, origin: &UpstreamOrigin, alpn: Alpn) {
         self.0.insert(origin.clone(), (alpn, Instant::now()));
     }
 
     /// Takes back what was learned of `origin`.
-    pub(super) fn forget(&self, origin: &Origin) {
+    pub(super) fn forget(&self, origin: &UpstreamOrigin) {
         self.0.remove(origin);
     }
 }
@@ -179,7 +179,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_was_learned_is_believed_for_a_while() {
         let speaks = Speaks::default();
-        let origin = Origin::new(Scheme::Https, "h", 443);
+        let origin = UpstreamOrigin::new(Scheme::Https, "h", 443);
         assert_eq!(speaks.of(&origin), None);
         speaks.learn(&origin, Alpn::H2);
         assert_eq!(speaks.of(&origin), Some(Alpn::H2));

@@ -102,7 +102,7 @@ where
 /// Sends in the background, so that the test can play the upstream meanwhile.
 fn send(
     upstreams: &Upstreams,
-    origin: &Origin,
+    origin: &UpstreamOrigin,
     request: Request<Outgoing>,
 ) -> JoinHandle<Result<Response<Received>, UpstreamError>> {
     let (upstreams, origin) = (upstreams.clone(), origin.clone());
@@ -133,9 +133,9 @@ impl Script {
         self.listener.local_addr().unwrap()
     }
 
-    fn origin(&self) -> Origin {
+    fn origin(&self) -> UpstreamOrigin {
         let address = self.address();
-        Origin::new(Scheme::Http, &address.ip().to_string(), address.port())
+        UpstreamOrigin::new(Scheme::Http, &address.ip().to_string(), address.port())
     }
 
     async fn accept(&self) -> Peer {

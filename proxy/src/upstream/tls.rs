@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::error::{Cause, SettingsError, about_alert, in_words};
+use super::error::{FailureCause, SettingsError, about_alert, in_words};
 use super::trust::{CertificateVerifier, TrustError};
 use crate::tls::Alpn;
 use crate::user_file;
@@ -56,11 +56,11 @@ impl TlsClients {
         server_name: &str,
         newest: Alpn,
         socket: TcpStream,
-    ) -> Result<(TlsStream<TcpStream>, Alpn), Cause> {
+    ) -> Result<(TlsStream<TcpStream>, Alpn), FailureCause> {
         let made = self.made();
         let name =
             ServerName::try_from(server_name.trim_end_matches('.').to_owned()).map_err(|_| {
-                Cause::TlsHandshake(format!("`{server_name}` is not a name TLS can ask for"))
+                FailureCause::TlsHandshake(format!("`{server_name}` is not a name TLS can ask for"))
             })?;
         let config = match newest {
             Alpn::Http1 => &made.http1,
@@ -114,10 +114,12 @@ impl ClientConfigs {
         }
     }
 
-    fn cause_of(&self, error: &io::Error) -> Cause {
+    fn cause_of(&self, error: &io::Error) -> FailureCause {
         match cause_of(error) {
-            Cause::TlsUnknownIssuer(why) if self.native_roots == 0 => {
-                Cause::TlsUnknownIssuer(format!("{why}, and this system has no root certificates"))
+            FailureCause::TlsUnknownIssuer(why) if self.native_roots == 0 => {
+                FailureCause::TlsUnknownIssuer(format!(
+                    "{why}, and this system has no root certificates"
+                ))
             }
             cause => cause,
         }
@@ -174,42 +176,44 @@ fn read_roots(path: &Path) -> Result<Vec<CertificateDer<'static>>, SettingsError
 }
 
 /// What a failed handshake means.
-fn cause_of(error: &io::Error) -> Cause {
+fn cause_of(error: &io::Error) -> FailureCause {
     let Some(tls) = error
         .get_ref()
         .and_then(|inner| inner.downcast_ref::<rustls::Error>())
     else {
         return match error.kind() {
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
-                Cause::TlsHandshake("the upstream reset the connection in the handshake".to_owned())
+                FailureCause::TlsHandshake(
+                    "the upstream reset the connection in the handshake".to_owned(),
+                )
             }
-            io::ErrorKind::UnexpectedEof => Cause::TlsHandshake(
+            io::ErrorKind::UnexpectedEof => FailureCause::TlsHandshake(
                 "the upstream closed the connection in the handshake".to_owned(),
             ),
-            _ => Cause::TlsHandshake(error.to_string()),
+            _ => FailureCause::TlsHandshake(error.to_string()),
         };
     };
     let rustls::Error::InvalidCertificate(certificate) = tls else {
-        return Cause::TlsHandshake(plain_words(tls));
+        return FailureCause::TlsHandshake(plain_words(tls));
     };
     let why = about_certificate(certificate);
     match certificate {
         CertificateError::Expired
         | CertificateError::ExpiredContext { .. }
         | CertificateError::NotValidYet
-        | CertificateError::NotValidYetContext { .. } => Cause::TlsExpired(why),
+        | CertificateError::NotValidYetContext { .. } => FailureCause::TlsExpired(why),
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            Cause::TlsWrongHost(why)
+            FailureCause::TlsWrongHost(why)
         }
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-            Cause::TlsUnknownIssuer(why)
+            FailureCause::TlsUnknownIssuer(why)
         }
         CertificateError::Other(other)
             if other.0.downcast_ref::<TrustError>() == Some(&TrustError::SelfSigned) =>
         {
-            Cause::TlsUnknownIssuer(why)
+            FailureCause::TlsUnknownIssuer(why)
         }
-        _ => Cause::TlsHandshake(format!("of the upstream's certificate, {why}")),
+        _ => FailureCause::TlsHandshake(format!("of the upstream's certificate, {why}")),
     }
 }
 
@@ -336,7 +340,7 @@ mod tests {
     use rustls::{AlertDescription, OtherError, PeerIncompatible, PeerMisbehaved};
 
     use super::*;
-    use crate::upstream::{Origin, Scheme, UpstreamError};
+    use crate::upstream::{Scheme, UpstreamError, UpstreamOrigin};
 
     fn other(error: impl std::error::Error + Send + Sync + 'static) -> rustls::Error {
         let error = CertificateError::Other(OtherError(Arc::new(error)));
@@ -404,7 +408,7 @@ mod tests {
         ] {
             let shown = format!("{error:?}");
             let error = io::Error::new(io::ErrorKind::InvalidData, error);
-            let origin = Origin::new(Scheme::Https, "h", 443);
+            let origin = UpstreamOrigin::new(Scheme::Https, "h", 443);
             let said = UpstreamError::new(&origin, cause_of(&error)).to_string();
             assert!(said.contains(expected), "{shown}: {said}");
             assert!(!said.contains(['{', '}', '"']), "{shown}: {said}");

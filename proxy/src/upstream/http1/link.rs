@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::task::JoinHandle;
 use tokio_util::io::poll_read_buf;
 
-use super::super::error::{Break, Cause, alert_of};
+use super::super::error::{Break, FailureCause, alert_of};
 use super::super::transport::Transport;
 use super::upload::{Unwritten, Upload};
 use super::{NotSent, Switched};
@@ -79,7 +79,7 @@ impl Link {
             match self.poll_upload(cx) {
                 Poll::Ready(Err(Unwritten::Body(why))) => {
                     self.close();
-                    return Poll::Ready(Err(Cause::RequestBody(why).into()));
+                    return Poll::Ready(Err(FailureCause::RequestBody(why).into()));
                 }
                 // The answer may have come all the same.
                 Poll::Ready(Err(Unwritten::Connection(error))) => self.cannot_write(&error),
@@ -99,7 +99,7 @@ impl Link {
                     self.close();
                     let why =
                         format!("more than {MOST_INTERIM} interim answers (1xx) came before it");
-                    return Poll::Ready(Err(Cause::Framing(why).into()));
+                    return Poll::Ready(Err(FailureCause::Framing(why).into()));
                 }
                 Ok(Some(ParsedHead::Final(response))) => {
                     if let Some(upload) = &mut self.upload {
@@ -110,7 +110,7 @@ impl Link {
                 Ok(None) => {}
                 Err(error) => {
                     self.close();
-                    return Poll::Ready(Err(Cause::Framing(error.to_string()).into()));
+                    return Poll::Ready(Err(FailureCause::Framing(error.to_string()).into()));
                 }
             }
             if let Err(seen) = ready!(self.poll_fill(cx)) {

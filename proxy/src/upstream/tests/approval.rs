@@ -45,10 +45,10 @@ fn an_unapproved_run_dials_a_listed_host_in_no_form_and_everybody_else_does() {
             "LISTED.example",
             "listed.example.",
         ]
-        .map(|host| Origin::new(Scheme::Http, host, port))
+        .map(|host| UpstreamOrigin::new(Scheme::Http, host, port))
         .into();
-        origins.push(Origin::new(Scheme::Http, "detour.example", 80));
-        origins.push(Origin::new(Scheme::Http, "by-name.example", 80));
+        origins.push(UpstreamOrigin::new(Scheme::Http, "detour.example", 80));
+        origins.push(UpstreamOrigin::new(Scheme::Http, "by-name.example", 80));
         for origin in origins {
             let unapproved = upstreams.origin_for(origin.clone(), true);
             let error = upstreams.connect_tcp(&unapproved).await.unwrap_err();
@@ -71,7 +71,7 @@ fn an_unapproved_run_dials_a_listed_host_in_no_form_and_everybody_else_does() {
 #[test]
 fn names_in_tls_and_in_host_count_and_other_ports_do_not() {
     let upstreams = upstreams_of(&listing(&["listed.example:443"]));
-    let other = Origin::new(Scheme::Https, "other.example", 443);
+    let other = UpstreamOrigin::new(Scheme::Https, "other.example", 443);
     for (origin, unapproved, may) in [
         (other.clone(), true, true),
         (
@@ -85,11 +85,15 @@ fn names_in_tls_and_in_host_count_and_other_ports_do_not() {
             true,
         ),
         (
-            Origin::new(Scheme::Https, "listed.example", 443),
+            UpstreamOrigin::new(Scheme::Https, "listed.example", 443),
             true,
             false,
         ),
-        (Origin::new(Scheme::Http, "listed.example", 80), true, true),
+        (
+            UpstreamOrigin::new(Scheme::Http, "listed.example", 80),
+            true,
+            true,
+        ),
     ] {
         let origin = upstreams.origin_for(origin, unapproved);
         assert_eq!(upstreams.check(&origin).is_ok(), may, "{origin:?}");
@@ -116,7 +120,7 @@ fn an_unapproved_run_takes_no_connection_that_another_scope_made() {
     on_worker(async {
         let (script, names) = (Script::listen().await, [("up.example", &["127.0.0.1"][..])]);
         let upstreams = upstreams_where(&listing(&["127.0.0.1"]), &names);
-        let origin = Origin::new(Scheme::Http, "up.example", script.address().port());
+        let origin = UpstreamOrigin::new(Scheme::Http, "up.example", script.address().port());
         let sent = send(&upstreams, &origin, get(Version::HTTP_11));
         let mut peer = script.accept().await;
         peer.answer(OK).await;

@@ -15,7 +15,7 @@ fn every_address_is_tried() {
         let script = Script::listen_on("127.0.0.2:0").await;
         let names: [(&str, &[&str]); 1] = [("up.example", &["127.0.0.1", "::1", "127.0.0.2"])];
         let upstreams = upstreams_where(&config(), &names);
-        let origin = Origin::new(Scheme::Http, "up.example", script.address().port());
+        let origin = UpstreamOrigin::new(Scheme::Http, "up.example", script.address().port());
         let sent = send(&upstreams, &origin, get(Version::HTTP_11));
         script.accept().await.answer(OK).await;
         assert_eq!(text(sent.await.unwrap().unwrap()).await, "ok");
@@ -50,7 +50,7 @@ fn an_address_that_hangs_does_not_keep_the_next_one_from_being_tried() {
         let script = Script::listen_on(&format!("127.0.0.2:{}", hung.port())).await;
         let names: [(&str, &[&str]); 1] = [("up.example", &["127.0.0.1", "127.0.0.2"])];
         let upstreams = upstreams_where(&config(), &names);
-        let origin = Origin::new(Scheme::Http, "up.example", hung.port());
+        let origin = UpstreamOrigin::new(Scheme::Http, "up.example", hung.port());
         let dialled = upstreams.connect_tcp(&origin).await.unwrap();
         assert_eq!(dialled.address(), script.address());
     });
@@ -62,7 +62,7 @@ fn an_upstream_that_hangs_on_connect_is_a_504() {
         let (_listener, _queued, hung) = hanging("127.0.0.1:0");
         let mut config = config();
         config.upstream.connect = Duration::from_millis(50);
-        let origin = Origin::new(Scheme::Http, "127.0.0.1", hung.port());
+        let origin = UpstreamOrigin::new(Scheme::Http, "127.0.0.1", hung.port());
         let error = upstreams_of(&config)
             .connect_tcp(&origin)
             .await
@@ -82,7 +82,7 @@ fn a_refusal_names_every_address_that_refused() {
         let port = Script::listen().await.address().port();
         let names: [(&str, &[&str]); 1] = [("up.example", &["127.0.0.1", "127.0.0.2"])];
         let upstreams = upstreams_where(&config(), &names);
-        let origin = Origin::new(Scheme::Http, "up.example", port);
+        let origin = UpstreamOrigin::new(Scheme::Http, "up.example", port);
         let error = upstreams
             .send(&origin, get(Version::HTTP_11), &OriginalNames::default())
             .await
@@ -106,7 +106,7 @@ fn a_refusal_names_every_address_that_refused() {
 fn a_name_without_an_address_is_a_dns_failure() {
     on_worker(async {
         let upstreams = upstreams_where(&config(), &[]);
-        let origin = Origin::new(Scheme::Http, "nowhere.example", 80);
+        let origin = UpstreamOrigin::new(Scheme::Http, "nowhere.example", 80);
         let error = upstreams
             .send(&origin, get(Version::HTTP_11), &OriginalNames::default())
             .await
@@ -126,7 +126,7 @@ fn connect_to_changes_what_is_dialled_and_nothing_else() {
         let mut config = config();
         config.connect_to = vec![("up.example:80".into(), script.address().to_string())];
         let upstreams = upstreams_where(&config, &[]);
-        let origin = Origin::new(Scheme::Http, "up.example", 80);
+        let origin = UpstreamOrigin::new(Scheme::Http, "up.example", 80);
         let sent = send(&upstreams, &origin, get(Version::HTTP_11));
         let head = script.accept().await.answer(OK).await;
         assert!(head.contains("host: up.example\r\n"), "{head}");
@@ -146,7 +146,7 @@ fn an_innocent_name_does_not_hide_a_denied_address() {
         ];
         let upstreams = upstreams_where(&config, &names);
         for name in ["up.example", "mapped.example"] {
-            let origin = Origin::new(Scheme::Http, name, script.address().port());
+            let origin = UpstreamOrigin::new(Scheme::Http, name, script.address().port());
             assert!(
                 upstreams.check(&origin).is_ok(),
                 "the name alone is allowed"
@@ -172,7 +172,7 @@ fn of_several_addresses_only_allowed_ones_are_dialled() {
         config.deny = vec!["127.0.0.1".into()];
         let names: [(&str, &[&str]); 1] = [("up.example", &["127.0.0.1", "127.0.0.2"])];
         let upstreams = upstreams_where(&config, &names);
-        let origin = Origin::new(Scheme::Http, "up.example", port);
+        let origin = UpstreamOrigin::new(Scheme::Http, "up.example", port);
         let dialled = upstreams.connect_tcp(&origin).await.unwrap();
         assert_eq!(dialled.address(), allowed.address());
     });
@@ -189,7 +189,7 @@ fn squalls_own_listeners_are_a_loop() {
             .shared()
             .set_own_listeners(OwnListeners::new([script.address()]));
         for host in ["me.example", "127.0.0.1", "0.0.0.0", "::ffff:127.0.0.1"] {
-            let origin = Origin::new(Scheme::Http, host, port);
+            let origin = UpstreamOrigin::new(Scheme::Http, host, port);
             let error = upstreams.connect_tcp(&origin).await.unwrap_err();
             assert_eq!(error.reason(), "loop", "{host}");
             assert!(matches!(
@@ -295,7 +295,7 @@ async fn behind_a_proxy(credentials: &str) -> (Script, Upstreams) {
 fn another_proxy_takes_clear_requests_in_absolute_form() {
     on_worker(async {
         let (script, upstreams) = behind_a_proxy("u:p@").await;
-        let origin = Origin::new(Scheme::Http, "up.example", 80);
+        let origin = UpstreamOrigin::new(Scheme::Http, "up.example", 80);
         // An HTTP/2 exchange goes through it as HTTP/1.1.
         for version in [Version::HTTP_11, Version::HTTP_2] {
             let sent = send(&upstreams, &origin, get(version));
@@ -350,7 +350,7 @@ fn what_is_denied_here_is_not_left_to_another_proxy() {
             ("012.1.1.1", 80, "denied"),
         ] {
             for scheme in [Scheme::Http, Scheme::Https] {
-                let origin = Origin::new(scheme, host, port);
+                let origin = UpstreamOrigin::new(scheme, host, port);
                 let error = upstreams
                     .send(&origin, get(Version::HTTP_11), &OriginalNames::default())
                     .await
@@ -376,7 +376,7 @@ fn what_a_suite_may_not_dial_of_squall_itself_is_known_at_once() {
             "localhost:7071 leads to 127.0.0.1:7071 and is one of",
         ),
     ] {
-        let origin = Origin::new(Scheme::Http, host, 7071);
+        let origin = UpstreamOrigin::new(Scheme::Http, host, 7071);
         let error = shared.check(&origin).unwrap_err().to_string();
         assert!(error.starts_with(said), "{error}");
     }
@@ -392,7 +392,7 @@ fn a_name_that_only_an_address_could_allow_is_not_left_to_another_proxy() {
         let names: [(&str, &[&str]); 1] = [("other.example", &["198.51.100.1"])];
         let upstreams = upstreams_where(&config, &names);
         for host in ["other.example", "nowhere.example"] {
-            let origin = Origin::new(Scheme::Https, host, 443);
+            let origin = UpstreamOrigin::new(Scheme::Https, host, 443);
             let error = upstreams.connect_tcp(&origin).await.unwrap_err();
             assert_eq!(error.reason(), "denied", "{host}");
         }
@@ -405,7 +405,7 @@ fn another_proxy_is_asked_for_a_tunnel_and_its_first_bytes_are_kept() {
     on_worker(async {
         let (script, upstreams) = behind_a_proxy("").await;
         let dialling = upstreams.clone();
-        let origin = Origin::new(Scheme::Https, "up.example", 443);
+        let origin = UpstreamOrigin::new(Scheme::Https, "up.example", 443);
         let dialled = spawn_local(async move { dialling.connect_tcp(&origin).await });
         let mut peer = script.accept().await;
         let head = peer.answer("HTTP/1.1 200 Fine\r\nX: y\r\n\r\nfirst").await;
@@ -432,7 +432,7 @@ fn another_proxy_that_says_no_is_quoted() {
             ("SSH-2.0\r\n\r\n", "not HTTP"),
         ] {
             let (script, upstreams) = behind_a_proxy("u:secret@").await;
-            let origin = Origin::new(Scheme::Https, "up.example", 443);
+            let origin = UpstreamOrigin::new(Scheme::Https, "up.example", 443);
             let sent = send(&upstreams, &origin, get(Version::HTTP_11));
             script.accept().await.answer(answer).await;
             let error = sent.await.unwrap().unwrap_err();

@@ -79,14 +79,14 @@ fn serving(certificate: CertificateDer<'static>, key: &KeyPair, alpn: Option<Alp
 }
 
 /// Upstreams that trust `ca` and find up.example at this address.
-fn trusting(ca: &Ca, script: &Script) -> (Upstreams, Origin) {
+fn trusting(ca: &Ca, script: &Script) -> (Upstreams, UpstreamOrigin) {
     let mut config = config();
     config.upstream_ca = vec![ca.path()];
     config.upstream.connect = Duration::from_secs(5);
     let upstreams = upstreams_where(&config, &[("up.example", &["127.0.0.1"])]);
     (
         upstreams,
-        Origin::new(Scheme::Https, "up.example", script.address().port()),
+        UpstreamOrigin::new(Scheme::Https, "up.example", script.address().port()),
     )
 }
 
@@ -141,7 +141,7 @@ fn a_self_signed_certificate_is_trusted_where_it_is_named_and_for_its_own_names(
             let mut config = config();
             config.upstream_ca = vec![if named { own.path() } else { other.path() }];
             let upstreams = upstreams_where(&config, &[(host, &["127.0.0.1"])]);
-            let origin = Origin::new(Scheme::Https, host, script.address().port());
+            let origin = UpstreamOrigin::new(Scheme::Https, host, script.address().port());
             let sent = send(&upstreams, &origin, get(Version::HTTP_11));
             let peer = accept(&script, &own.as_server()).await;
             if let Ok(mut peer) = peer {
@@ -221,7 +221,7 @@ fn a_chain_with_a_short_key_is_called_by_that() {
         let certificate = CertificateDer::from_pem_slice(leaf.as_bytes()).unwrap();
         let server = serving(certificate, &KeyPair::from_pem(leaf).unwrap(), None);
         let script = Script::listen().await;
-        let origin = Origin::new(Scheme::Https, "up.example", script.address().port());
+        let origin = UpstreamOrigin::new(Scheme::Https, "up.example", script.address().port());
         let sent = send(&upstreams, &origin, get(Version::HTTP_11));
         assert!(accept(&script, &server).await.is_err());
         let error = sent.await.unwrap().unwrap_err();

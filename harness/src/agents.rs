@@ -144,7 +144,7 @@ fn baggage(scope: &str) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
     /// Nobody is there.
-    #[error("the agent cannot be reached at {endpoint}{}: {why}", tried(*tries))]
+    #[error("the agent cannot be reached at {endpoint}{}: {why}", self::tries(*tries))]
     Unreachable {
         /// Where it was looked for.
         endpoint: String,
@@ -209,7 +209,7 @@ impl AskError {
 }
 
 /// How often something was tried, unless once.
-pub(crate) fn tried(tries: u64) -> String {
+pub(crate) fn tries(tries: u64) -> String {
     match tries {
         0 | 1 => String::new(),
         more => format!(" ({more} tries)"),

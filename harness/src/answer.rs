@@ -5,16 +5,16 @@ use std::time::Duration;
 /// An agent's answer to one invocation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer {
-    /// Its text; of an error whatever the agent said of it.
+    /// Its text; of a failure whatever the agent said of it.
     pub text: String,
-    /// Why it is no answer as such: a status, a time-out, a broken connection. An error is judged like
-    /// any other text, but nothing has been completed.
+    /// Why the agent failed: a status, a time-out, a broken connection. The text is judged all the same, but nothing has
+    /// been completed.
     pub error: Option<String>,
     /// The connection was closed or reset before the answer was whole.
     pub broke_off: bool,
-    /// Not a byte of an answer came, to no turn.
-    pub is_silent: bool,
-    /// From the first byte of the question to the last of the answer, all turns together.
+    /// The answer was not whole in time.
+    pub timed_out: bool,
+    /// From the first byte of the prompt to the last of the answer, all turns together.
     pub latency: Duration,
 }
 
@@ -25,6 +25,11 @@ impl Answer {
             text: text.into(),
             ..Self::default()
         }
+    }
+
+    /// Whether no byte of an answer came.
+    pub fn is_silent(&self) -> bool {
+        (self.broke_off || self.timed_out) && self.text.is_empty()
     }
 
     /// Whether nothing of its text can be seen.

@@ -1,10 +1,9 @@
 //! Invariants: demands on what an agent answers and on what it does on the wire.
 //!
-//! A kind of invariant is one file below this one and one line in the table of its sort ([`ON_ANSWERS`], [`wire::KINDS`]). Its `read` takes its
-//! parameters from the suite, with their defaults and ranges; what it gives back is a [`Check`],
-//! which judges a [`Subject`] without a clock, a socket or dice; what it wants to know from outside it
-//! [`asks`](Check::asks) before. What holds for every kind (`negate`,
-//! `when`, `severity`, `probes`, `baseline`, `prompt_filter`) is here, and no kind has to think of it.
+//! A kind of invariant is one file below this one and one line in a table ([`ON_ANSWERS`], [`wire::KINDS`]). Its `read`
+//! takes its parameters from the suite, with their defaults and ranges, and returns a [`Check`], which judges a
+//! [`Subject`] without a clock, a socket or dice. What holds for every kind (`negate`, `when`, `severity`, `probes`,
+//! `baseline`, `prompt_filter`) is here.
 
 mod judge;
 mod reading;
@@ -36,9 +35,9 @@ use std::sync::Arc;
 
 use squall_documents::{DocumentError, Fields, Position};
 
-pub use self::judge::{Baseline, Judgement, Subject, Verdict};
+pub use self::judge::{Baseline, Subject, Verdict};
 pub(crate) use self::reading::read;
-use crate::outside::Question;
+use crate::answer::Answer;
 use crate::pattern::Pattern;
 use crate::suite::{Active, Prompt, Touched};
 
@@ -49,6 +48,8 @@ pub struct Invariant {
     pub id: String,
     /// The type in files.
     pub kind: &'static str,
+    /// Whether it looks at the wire, so that bodies have to be kept.
+    pub on_wire: bool,
     /// What it demands, in a person's words.
     pub description: Option<String>,
     /// What a failure counts. Default medium.
@@ -59,8 +60,8 @@ pub struct Invariant {
     pub negate: bool,
     /// Prompts of its own, each in an invocation of its own; empty: it judges the golden prompts.
     pub probes: Vec<Prompt>,
-    /// What counts as the clean answer.
-    pub baseline: BaselineFrom,
+    /// The clean answer; absent: what the agent answers to the same prompt without chaos.
+    pub baseline: Option<Answer>,
     /// The golden prompts it judges; absent: all.
     pub prompt_filter: Option<PromptFilter>,
     /// The tool that it names, or a glob over tools; absent: any.
@@ -199,16 +200,6 @@ impl When {
     }
 }
 
-/// What counts as the clean answer of a prompt.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum BaselineFrom {
-    /// What the agent answers to the same prompt without chaos, after a reset.
-    #[default]
-    Auto,
-    /// This text.
-    Text(String),
-}
-
 /// A regular expression over golden prompts.
 #[derive(Debug, Clone)]
 pub struct PromptFilter(pub(crate) Pattern);
@@ -222,13 +213,8 @@ impl PromptFilter {
 
 /// What one kind of invariant demands.
 pub(crate) trait Check: Debug + Send + Sync {
-    /// Whether it holds. What it [`asks`](Self::asks) was asked before.
+    /// Whether it holds. It is judged again once [`Subject::replies`] has what it looked up there in vain.
     fn judge(&self, subject: &Subject<'_>) -> Verdict;
-
-    /// What it wants to know from outside before it judges; the replies are in [`Subject::told`].
-    fn asks(&self, _subject: &Subject<'_>) -> Vec<Question> {
-        Vec::new()
-    }
 
     /// Tools that it names beside its `tool`, or globs over them.
     fn tools(&self) -> Vec<&str> {
@@ -251,34 +237,25 @@ pub(crate) trait Check: Debug + Send + Sync {
     }
 }
 
+/// Reads the parameters of a kind of invariant; `None` after an error.
+type ReadCheck = fn(&mut Fields<'_, '_, '_>) -> Option<Box<dyn Check>>;
+
 /// A kind of invariant.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kind {
     /// The type in files.
     pub(crate) name: &'static str,
-    /// What it looks at.
-    pub(crate) looks_at: LooksAt,
-    /// Reads its parameters; `None` after an error.
-    pub(crate) read: fn(&mut Fields<'_, '_>) -> Option<Box<dyn Check>>,
-}
-
-/// What a kind of invariant looks at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LooksAt {
-    /// The answer.
-    Answer,
-    /// What went over the wire.
-    Wire,
+    /// Whether it looks at the wire, not at the answer.
+    pub(crate) on_wire: bool,
+    /// Reads its parameters.
+    pub(crate) read: ReadCheck,
 }
 
 impl Kind {
-    const fn answer(
-        name: &'static str,
-        read: fn(&mut Fields<'_, '_>) -> Option<Box<dyn Check>>,
-    ) -> Self {
+    const fn answer(name: &'static str, read: ReadCheck) -> Self {
         Self {
             name,
-            looks_at: LooksAt::Answer,
+            on_wire: false,
             read,
         }
     }

@@ -1,14 +1,13 @@
 //! The judge: suites, agents, invariants, scores.
 //!
-//! A [`suite::Suite`] says how an agent is reached and what is demanded of it; an [`agents::Driver`]
-//! asks it. Each demand is an [`invariants::Invariant`], judged on what the agent answered
-//! ([`answer::Answer`]) and on what went over the wire while it did ([`trace::Trace`]). What the
-//! judgements come to is in [`scores`]; [`runner`] does all of it, and [`report`] is what a person or
-//! a CI system reads of it. The proxy is reached through
-//! [`reach::Reach`] only: nothing here knows how chaos is made.
+//! A [`suite::Suite`] describes an agent and what is demanded of it; an [`agents::Driver`] invokes it. Each demand is
+//! an [`invariants::Invariant`], judged on the answer ([`answer::Answer`]) and on the traffic meanwhile
+//! ([`trace::Trace`]). What the verdicts come to is in [`scores`]; [`runner`] does all of it, and [`report`] is what a
+//! person or a CI system reads. The proxy is reached through [`reach::Reach`] only: nothing here knows how chaos is made.
 
 pub mod agents;
 pub mod answer;
+mod deadline;
 pub mod dial;
 pub mod digest;
 pub mod invariants;
@@ -23,7 +22,6 @@ pub mod scores;
 pub mod session;
 pub mod suite;
 pub mod trace;
-mod undrawn;
 pub mod verify;
 
 #[cfg(test)]

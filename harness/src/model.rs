@@ -34,9 +34,9 @@ const TOLD: usize = 200;
 /// Version of Anthropic's API that is spoken.
 const ANTHROPIC: &str = "2023-06-01";
 
-/// What the model is asked.
+/// What is sent to the model.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Wish<'a> {
+pub struct ModelRequest<'a> {
     /// What it is to do.
     pub system: &'a str,
     /// What it is to do it to.
@@ -99,27 +99,26 @@ impl ModelClient {
     }
 
     /// What it says.
-    pub async fn ask(&self, wish: &Wish<'_>) -> Result<String, ModelError> {
-        let (endpoint, headers, body) = self.request(wish);
-        let answer = Endpoint::new(&self.client, endpoint, headers)
-            .post(&body)
-            .await?;
-        self.said(&answer.document).ok_or(ModelError::Unread {
-            endpoint: answer.endpoint,
+    pub async fn ask(&self, request: &ModelRequest<'_>) -> Result<String, ModelError> {
+        let (endpoint, headers, body) = self.request(request);
+        let endpoint = Endpoint::new(&self.client, endpoint, headers);
+        let answer = endpoint.post(&body).await?;
+        self.said(&answer).ok_or_else(|| ModelError::Unread {
+            endpoint: endpoint.shown(),
             missing: "text",
         })
     }
 
-    fn request(&self, wish: &Wish<'_>) -> (String, Vec<(&'static str, String)>, Value) {
+    fn request(&self, request: &ModelRequest<'_>) -> (String, Vec<(&'static str, String)>, Value) {
         let Model { name, api_key, .. } = &self.model;
         let key = api_key.clone().unwrap_or_default();
-        let Wish {
+        let ModelRequest {
             system,
             prompt,
             temperature,
             most_tokens,
             ..
-        } = *wish;
+        } = *request;
         let user = json!({ "role": "user", "content": prompt });
         let both = json!([{ "role": "system", "content": system }, user]);
         match self.model.provider {
@@ -127,7 +126,7 @@ impl ModelClient {
                 let options = json!({ "temperature": temperature, "num_predict": most_tokens });
                 let mut body =
                     json!({ "model": name, "stream": false, "messages": both, "options": options });
-                if wish.json {
+                if request.json {
                     body["format"] = "json".into();
                 }
                 let headers = api_key
@@ -152,7 +151,7 @@ impl ModelClient {
             Provider::Google => {
                 let mut generation =
                     json!({ "temperature": temperature, "maxOutputTokens": most_tokens });
-                if wish.json {
+                if request.json {
                     generation["responseMimeType"] = "application/json".into();
                 }
                 let body = json!({
@@ -205,13 +204,6 @@ pub(crate) struct Endpoint<'c> {
     headers: Vec<(&'static str, String)>,
 }
 
-/// What an endpoint answered.
-pub(crate) struct Answered {
-    /// Where, without secrets.
-    pub(crate) endpoint: String,
-    pub(crate) document: Value,
-}
-
 impl<'c> Endpoint<'c> {
     pub(crate) fn new(
         client: &'c Client,
@@ -225,18 +217,14 @@ impl<'c> Endpoint<'c> {
         }
     }
 
-    pub(crate) async fn post(&self, body: &Value) -> Result<Answered, ModelError> {
+    /// The document that it answers with.
+    pub(crate) async fn post(&self, body: &Value) -> Result<Value, ModelError> {
         let body = body.to_string();
         let mut tries = 0;
         loop {
             tries += 1;
             let (error, announced) = match self.once(&body).await {
-                Ok(document) => {
-                    return Ok(Answered {
-                        endpoint: self.shown(),
-                        document,
-                    });
-                }
+                Ok(document) => return Ok(document),
                 Err(Failed::ForGood(error)) => return Err(error),
                 Err(Failed::Unsent(why)) => {
                     let endpoint = self.shown();
@@ -318,7 +306,8 @@ impl<'c> Endpoint<'c> {
         })
     }
 
-    fn shown(&self) -> String {
+    /// Where it is, without secrets.
+    pub(crate) fn shown(&self) -> String {
         let mut url = self.url.clone();
         Redactor::default().url(&mut url, TOLD);
         url
@@ -357,7 +346,7 @@ mod tests {
         }
     }
 
-    const WISH: Wish<'static> = Wish {
+    const REQUEST: ModelRequest<'static> = ModelRequest {
         system: "Be short.",
         prompt: "Hi",
         temperature: 0.0,
@@ -403,7 +392,7 @@ mod tests {
             let server = Server::start(vec![reply]).await;
             let base = format!("{}{suffix}", server.url);
             let asked = ModelClient::new(&model(provider, base), &Dialler::default())
-                .ask(&WISH)
+                .ask(&REQUEST)
                 .await;
             assert_eq!(asked.as_deref(), Ok("hello"), "{provider:?}");
             let request = &server.requests()[0];
@@ -433,7 +422,7 @@ mod tests {
                 &model(Provider::Ollama, server.url.clone()),
                 &Dialler::default(),
             );
-            let asked = client.ask(&WISH).await;
+            let asked = client.ask(&REQUEST).await;
             let found = asked.as_deref().map_err(|error| match error {
                 ModelError::Refused { status, .. } => *status,
                 _ => 0,
@@ -451,7 +440,7 @@ mod tests {
             &model(Provider::OpenAi, server.url.clone()),
             &Dialler::default(),
         );
-        let error = client.ask(&WISH).await.expect_err("refused").to_string();
+        let error = client.ask(&REQUEST).await.expect_err("refused").to_string();
         assert!(
             error.contains("status 401") && error.contains("/chat/completions"),
             "{error}"

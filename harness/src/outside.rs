@@ -1,45 +1,46 @@
-//! What invariants want to know before they judge: what a model or a program says.
+//! What invariants ask outside Squall before they judge: a model, embeddings, a program.
 //!
-//! Judging stays pure. An invariant names its [`Question`]s, all of a scenario's are asked at once, each only
-//! once in a run however many cells want to know it, and the invariant judges with the replies at hand:
+//! Judging stays pure. An invariant looks for the [`Reply`] to a [`Question`]; the questions without one of a scenario
+//! are sent together, each once in a run, and the invariant judges again:
 //!
 //! ```text
-//! subjects ─▶ questions ─▶ Outside::answer (sockets, programs) ─▶ Told ─▶ judge
+//! judge ─▶ missing replies ─▶ Outside::answer (sockets, programs) ─▶ Replies ─▶ judge
 //! ```
 
 mod embeddings;
 mod program;
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream;
 
 use crate::dial::Dialler;
-use crate::model::{ModelClient, ModelError, Wish};
+use crate::model::{ModelClient, ModelError, ModelRequest};
 use crate::reach::Pending;
 use crate::suite::{Embeddings, Model, Suite};
 
-/// Questions that are asked at the same time.
+/// Questions that are sent at the same time.
 const AT_ONCE: usize = 8;
 
 /// Most tokens of a model's reply: a score and a sentence, and room to think for models that do.
 const MOST_TOKENS: u32 = 2048;
 
-/// Something that an invariant wants to know.
+/// Something that an invariant asks.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Question {
-    /// What the suite's model says to this, at temperature 0.
+    /// The suite's model, at temperature 0.
     Model {
-        /// What it is to do.
+        /// Its instructions.
         system: String,
-        /// What it is to do it to.
+        /// What they apply to.
         prompt: String,
     },
-    /// Where a text lies among others by what it means.
+    /// The embedding of a text.
     Embedding(String),
-    /// What a program says.
+    /// The output of a program.
     Program {
         /// Its name and its arguments.
         command: Vec<String>,
@@ -53,7 +54,7 @@ pub(crate) enum Question {
 /// What came back.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Reply {
-    /// What a model or a program says.
+    /// Of a model or a program.
     Text(String),
     /// An embedding.
     Vector(Vec<f32>),
@@ -61,56 +62,69 @@ pub(crate) enum Reply {
 
 /// Why nothing came back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Silence {
-    /// Nobody is there, or who is there refuses.
-    Absent(String),
-    /// What came is of no use.
-    Useless(String),
+pub(crate) struct NoReply {
+    why: String,
+    /// It could not be reached, or rejects whatever is asked.
+    is_absent: bool,
 }
 
-impl Silence {
-    fn why(&self) -> &str {
-        match self {
-            Self::Absent(why) | Self::Useless(why) => why,
+impl NoReply {
+    fn useless(why: impl Into<String>) -> Self {
+        Self {
+            why: why.into(),
+            is_absent: false,
         }
     }
 }
 
-impl From<ModelError> for Silence {
+impl From<ModelError> for NoReply {
     fn from(error: ModelError) -> Self {
-        match error {
-            ModelError::Unreachable { .. } | ModelError::Refused { .. } => {
-                Self::Absent(error.to_string())
-            }
-            ModelError::Unread { .. } => Self::Useless(error.to_string()),
+        Self {
+            is_absent: !matches!(error, ModelError::Unread { .. }),
+            why: error.to_string(),
         }
     }
 }
 
-/// Every reply of a run.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Told {
+/// A question, and what came of it.
+type Answered = (Question, Result<Reply, NoReply>);
+
+/// The replies of a run.
+#[derive(Debug, Default)]
+pub struct Replies {
     embeds: bool,
-    replies: HashMap<Question, Result<Reply, Silence>>,
+    known: Arc<HashMap<Question, Result<Reply, NoReply>>>,
+    /// Questions that were looked for in vain.
+    missing: Mutex<BTreeSet<Question>>,
 }
 
-impl Told {
-    /// Nothing was asked yet; whether texts are compared by embeddings is known.
-    pub(crate) fn nothing(outside: &Outside<'_>) -> Self {
+/// The same replies, of which none was looked for.
+impl Clone for Replies {
+    fn clone(&self) -> Self {
+        Self {
+            embeds: self.embeds,
+            known: Arc::clone(&self.known),
+            missing: Mutex::default(),
+        }
+    }
+}
+
+impl Replies {
+    /// None yet.
+    pub(crate) fn new(outside: &Outside<'_>) -> Self {
         Self {
             embeds: outside.embeddings.is_some(),
-            replies: HashMap::new(),
+            ..Self::default()
         }
     }
 
-    /// These too.
-    pub(crate) fn and(&mut self, others: Self) {
-        self.replies.extend(others.replies);
+    pub(crate) fn add(&mut self, answered: Vec<Answered>) {
+        Arc::make_mut(&mut self.known).extend(answered);
     }
 
-    /// Whether somebody was asked this, whatever came back.
-    pub(crate) fn knows(&self, question: &Question) -> bool {
-        self.replies.contains_key(question)
+    /// The questions that were looked for in vain.
+    pub(crate) fn missing(&self) -> BTreeSet<Question> {
+        std::mem::take(&mut self.missing.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Whether texts are compared by embeddings.
@@ -118,7 +132,7 @@ impl Told {
         self.embeds
     }
 
-    /// What a model or a program said, or why it said nothing.
+    /// The reply of a model or a program, or why there is none.
     pub(crate) fn text(&self, question: &Question) -> Result<&str, &str> {
         match self.reply(question)? {
             Reply::Text(text) => Ok(text),
@@ -135,118 +149,98 @@ impl Told {
     }
 
     fn reply(&self, question: &Question) -> Result<&Reply, &str> {
-        match self.replies.get(question) {
+        match self.known.get(question) {
             Some(Ok(reply)) => Ok(reply),
-            Some(Err(silence)) => Err(silence.why()),
-            None => Err("nobody was asked"),
+            Some(Err(none)) => Err(&none.why),
+            None => {
+                let missing = self.missing.lock();
+                let mut missing = missing.unwrap_or_else(PoisonError::into_inner);
+                missing.insert(question.clone());
+                Err("the question was not sent")
+            }
         }
     }
 
-    /// Why nothing could be learnt from the model, or of embeddings: nobody was there or all was refused, whatever
-    /// was asked. `None`: somebody answered, or nobody was asked.
+    /// Why there is no reply to any question to the model, or for embeddings, where that cannot be reached or rejects
+    /// all of them. `None`: there is one, or no question.
     pub(crate) fn absent(&self) -> Option<&str> {
-        let of_model = |question: &Question| matches!(question, Question::Model { .. });
-        let of_embeddings = |question: &Question| matches!(question, Question::Embedding(_));
-        self.always_absent(of_model)
-            .or_else(|| self.always_absent(of_embeddings))
-    }
-
-    fn always_absent(&self, among: impl Fn(&Question) -> bool) -> Option<&str> {
-        let asked = self.replies.iter().filter(|(question, _)| among(question));
-        let absent = asked.map(|(_, reply)| match reply {
-            Err(Silence::Absent(why)) => Some(why.as_str()),
-            Ok(_) | Err(Silence::Useless(_)) => None,
-        });
-        // Whichever comes first by its words: a map has no order.
-        absent.collect::<Option<Vec<_>>>()?.into_iter().min()
+        let absent = |among: fn(&Question) -> bool| {
+            let sent = self.known.iter().filter(|(question, _)| among(question));
+            let absent = sent.map(|(_, reply)| match reply {
+                Err(none) if none.is_absent => Some(none.why.as_str()),
+                Ok(_) | Err(_) => None,
+            });
+            // Whichever comes first by its words: a map has no order.
+            absent.collect::<Option<Vec<_>>>()?.into_iter().min()
+        };
+        absent(|question| matches!(question, Question::Model { .. }))
+            .or_else(|| absent(|question| matches!(question, Question::Embedding(_))))
     }
 }
 
-/// Whom a suite's invariants may ask.
+/// What a suite's invariants may ask.
 #[derive(Debug, Clone, Default)]
 pub struct Outside<'a> {
     model: Option<&'a Model>,
     embeddings: Option<&'a Embeddings>,
-    /// Whom they dial by.
     dialler: Dialler,
 }
 
 impl<'a> Outside<'a> {
-    /// What a suite names.
-    pub fn of(suite: &'a Suite) -> Self {
+    /// What a suite names, dialled by this.
+    pub fn new(suite: &'a Suite, dialler: Dialler) -> Self {
         Self {
             model: suite.model.as_ref(),
             embeddings: suite.embeddings.as_ref(),
-            ..Self::default()
+            dialler,
         }
     }
 
-    /// The same, dialling by this.
-    #[must_use]
-    pub fn through(self, dialler: Dialler) -> Self {
-        Self { dialler, ..self }
-    }
-
-    /// Asks everything, in whatever order; what nobody answers is told as such.
-    pub(crate) async fn answer(&self, questions: BTreeSet<Question>) -> Told {
-        let mut told = Told::nothing(self);
-        if questions.is_empty() {
-            return told;
-        }
+    /// Sends all questions, in any order.
+    pub(crate) async fn answer(&self, questions: BTreeSet<Question>) -> Vec<Answered> {
         let model = self
             .model
             .map(|model| ModelClient::new(model, &self.dialler));
-        let (mut invocations, mut texts): (Vec<Pending<'_, Vec<Asked>>>, Vec<String>) =
-            Default::default();
+        let mut pending: Vec<Pending<'_, Vec<Answered>>> = Vec::new();
+        let mut texts = Vec::new();
         for question in questions {
             match question {
                 Question::Embedding(text) => texts.push(text),
-                question @ Question::Model { .. } => {
-                    invocations.push(Box::pin(ask_model(model.as_ref(), question)));
+                Question::Model { .. } => {
+                    pending.push(Box::pin(ask_model(model.as_ref(), question)));
                 }
-                question @ Question::Program { .. } => {
-                    invocations.push(Box::pin(program::ask(question)));
-                }
+                Question::Program { .. } => pending.push(Box::pin(program::ask(question))),
             }
         }
         if let Some(endpoint) = self.embeddings {
             for some in texts.chunks(embeddings::AT_A_TIME) {
-                invocations.push(Box::pin(embeddings::ask(
-                    endpoint,
-                    &self.dialler,
-                    some.to_vec(),
-                )));
+                let asked = embeddings::ask(endpoint, &self.dialler, some.to_vec());
+                pending.push(Box::pin(asked));
             }
         }
-        let mut replies = stream::iter(invocations).buffer_unordered(AT_ONCE);
-        while let Some(some) = replies.next().await {
-            told.replies.extend(some);
-        }
-        drop(replies);
-        told
+        let replies = stream::iter(pending).buffer_unordered(AT_ONCE);
+        replies.concat().await
     }
 }
 
-type Asked = (Question, Result<Reply, Silence>);
-
-async fn ask_model(model: Option<&ModelClient>, question: Question) -> Vec<Asked> {
+async fn ask_model(model: Option<&ModelClient>, question: Question) -> Vec<Answered> {
     let Question::Model { system, prompt } = &question else {
         return Vec::new();
     };
     let reply = match model {
-        None => Err(Silence::Useless(
-            "the suite names no model; write `model: {provider: …, name: …}`".to_owned(),
+        None => Err(NoReply::useless(
+            "the suite names no model; write `model: {provider: …, name: …}`",
         )),
         Some(model) => {
-            let wish = Wish {
+            let request = ModelRequest {
                 system,
                 prompt,
                 temperature: 0.0,
                 most_tokens: MOST_TOKENS,
                 json: true,
             };
-            let said = model.ask(&wish).await;
-            said.map(Reply::Text).map_err(Silence::from)
+            let said = model.ask(&request).await;
+            said.map(Reply::Text).map_err(NoReply::from)
         }
     };
     vec![(question, reply)]
@@ -272,8 +266,10 @@ mod tests {
             system: String::new(),
             prompt: String::new(),
         };
-        let told = Outside::of(&suite).answer([question].into()).await;
-        told.absent().map(str::to_owned)
+        let outside = Outside::new(&suite, Dialler::default());
+        let mut replies = Replies::new(&outside);
+        replies.add(outside.answer([question].into()).await);
+        replies.absent().map(str::to_owned)
     }
 
     #[tokio::test]

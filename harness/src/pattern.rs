@@ -8,18 +8,16 @@ use regex_automata::meta::{BuildError, Regex};
 use squall_documents::{Limited, Limits, ValueReader};
 use squall_profiles::pattern::{self, PatternError, Searched};
 
-use crate::runner::is_late;
+use crate::deadline::is_late;
 
-/// What one part of an expression with look-around may compile to, bytes: as little as does.
-const SIZES: [usize; 3] = [16 << 10, 128 << 10, 1 << 20];
-/// What such a part may keep between searches, bytes.
-const CACHE: usize = 128 << 10;
+/// What one part of an expression with look-around may compile to, and keep between searches, bytes.
+const PART: usize = 128 << 10;
 /// Longest text that is searched with look-around, bytes.
 const LONGEST: usize = 16 << 10;
-/// Steps of such a search for each byte of the longest text: each step may go over all of it.
-const STEPS: usize = 4;
-/// How often one step may go over the text.
-const MOST_TIMES: usize = 10_000;
+/// Steps of such a search: each may go over all of the text as often as look-around is repeated.
+const STEPS: usize = 64 << 10;
+/// How often look-around and back-references may be repeated by counts.
+const MOST_TIMES: usize = 100;
 /// Most of a compiled expression's bytes times the text's: each may cost 0.15 ns.
 pub(crate) const MOST: usize = 1 << 37;
 
@@ -33,23 +31,18 @@ pub(crate) struct Pattern {
 #[derive(Debug, Clone)]
 enum Engine {
     Linear(Regex),
-    Backtracking {
-        regex: fancy_regex::Regex,
-        /// Longest text that it is searched in, bytes.
-        longest: usize,
-    },
+    Backtracking(fancy_regex::Regex),
 }
 
 /// Why a search has no result.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TooHard {
     #[error(
-        "an expression with look-around or back-references like this one is searched in {longest} bytes at most, and \
-         there are {found}"
+        "an expression with look-around or back-references is searched in {LONGEST} bytes at most, and there are {0}"
     )]
-    TooLong { longest: usize, found: usize },
-    #[error("it takes more than {0} steps")]
-    Steps(usize),
+    TooLong(usize),
+    #[error("it takes more than {STEPS} steps")]
+    Steps,
     #[error("it compiles to {size} bytes, which is too much to search in {found}")]
     TooLarge { size: usize, found: usize },
     #[error("the verdict's deadline is over")]
@@ -97,7 +90,7 @@ impl Pattern {
     pub(crate) fn cost(&self, length: usize) -> usize {
         match &self.engine {
             Engine::Linear(regex) => regex.memory_usage().saturating_mul(length),
-            Engine::Backtracking { .. } => usize::MAX,
+            Engine::Backtracking(_) => usize::MAX,
         }
     }
 
@@ -115,14 +108,9 @@ impl Pattern {
                 }
                 Ok((regex.find(text)).and_then(|found| text.get(found.range())))
             }
-            Engine::Backtracking { longest, .. } if found > *longest => Err(TooHard::TooLong {
-                longest: *longest,
-                found,
-            }),
-            Engine::Backtracking { regex, longest } => {
-                let found = regex
-                    .find(text)
-                    .map_err(|_| TooHard::Steps(STEPS * longest))?;
+            Engine::Backtracking(_) if found > LONGEST => Err(TooHard::TooLong(found)),
+            Engine::Backtracking(regex) => {
+                let found = regex.find(text).map_err(|_| TooHard::Steps)?;
                 Ok(found.map(|found| found.as_str()))
             }
         }
@@ -134,10 +122,9 @@ impl Pattern {
     }
 }
 
-/// How much of a text one step of a search may go over, in bytes of the longest one: look-around goes over all of it,
-/// and what is repeated so many times is one step too.
-fn reach(expression: &Expr) -> usize {
-    let parts = expression.children_iter().map(reach);
+/// How many look-arounds and back-references one step of a search may try: what a count repeats is one step.
+fn look_arounds(expression: &Expr) -> usize {
+    let parts = expression.children_iter().map(look_arounds);
     let parts = parts.fold(0, usize::saturating_add);
     match expression {
         Expr::Repeat { lo, hi, .. } => {
@@ -149,47 +136,38 @@ fn reach(expression: &Expr) -> usize {
         | Expr::Absent(_)
         | Expr::Conditional { .. }
         | Expr::Backref { .. }
-        | Expr::BackrefWithRelativeRecursionLevel { .. } => parts.saturating_add(LONGEST),
-        _ => parts.saturating_add(1),
+        | Expr::BackrefWithRelativeRecursionLevel { .. } => parts.saturating_add(1),
+        _ => parts,
     }
 }
 
 /// The parts between look-arounds, back-references and groups are compiled each by itself.
 fn backtracking(whole: &str, limits: &Limits) -> Result<Engine, PatternError> {
-    let wrong = |error| PatternError::Syntax(pattern::last_line(&reason(&error)));
-    let tree = Expr::parse_tree(whole).map_err(wrong)?;
-    if tree.contains_subroutines {
-        let why = "calls of groups, like `\\g<name>`, are not supported";
-        return Err(PatternError::Syntax(why.to_owned()));
-    }
-    let times = 1 + reach(&tree.expr) / LONGEST;
-    if times > MOST_TIMES {
-        let why =
-            format!("look-around and back-references are repeated more than {MOST_TIMES} times");
+    let wrong =
+        |error: &fancy_regex::Error| PatternError::Syntax(pattern::last_line(&reason(error)));
+    let tree = Expr::parse_tree(whole).map_err(|error| wrong(&error))?;
+    let unsupported = if tree.contains_subroutines {
+        Some("calls of groups, like `\\g<name>`, are not supported".to_owned())
+    } else {
+        (look_arounds(&tree.expr) > MOST_TIMES).then(|| {
+            format!("there are more than {MOST_TIMES} look-arounds and back-references, repetitions counted")
+        })
+    };
+    if let Some(why) = unsupported {
         return Err(PatternError::Syntax(why));
     }
-    let longest = LONGEST / times.isqrt();
     let parts = 1 + whole.matches(['(', '\\']).count();
-    for size in SIZES {
-        let much = parts.saturating_mul(size);
-        if limits.left(Limited::PatternBytes) < much {
-            limits.take(Limited::PatternBytes, much)?;
-        }
-        let built = fancy_regex::RegexBuilder::new(whole)
-            .backtrack_limit(STEPS * longest)
-            .delegate_size_limit(size)
-            .delegate_dfa_size_limit(CACHE)
-            .build();
-        match built.as_ref().err().and_then(inner) {
-            Some(error) if error.size_limit().is_some() => {}
-            _ => {
-                limits.take(Limited::PatternBytes, much)?;
-                let regex = built.map_err(wrong)?;
-                return Ok(Engine::Backtracking { regex, longest });
-            }
-        }
-    }
-    Err(PatternError::TooLarge)
+    limits.take(Limited::PatternBytes, parts.saturating_mul(PART))?;
+    let built = fancy_regex::RegexBuilder::new(whole)
+        .backtrack_limit(STEPS)
+        .delegate_size_limit(PART)
+        .delegate_dfa_size_limit(PART)
+        .build();
+    let regex = built.map_err(|error| match inner(&error) {
+        Some(error) if error.size_limit().is_some() => PatternError::TooLarge,
+        _ => wrong(&error),
+    })?;
+    Ok(Engine::Backtracking(regex))
 }
 
 /// What is wrong with a part.
@@ -203,7 +181,7 @@ fn inner(error: &fancy_regex::Error) -> Option<&BuildError> {
     }
 }
 
-/// What is wrong with an expression, by whoever took it apart: for the most part another library.
+/// What is wrong with an expression; mostly another library's words.
 fn reason(error: &fancy_regex::Error) -> String {
     let syntax = inner(error).and_then(BuildError::syntax_error);
     syntax.map_or_else(|| error.to_string(), ToString::to_string)

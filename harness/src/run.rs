@@ -1,145 +1,11 @@
 //! A run as the API shows it: `GET /v1/runs/{id}`.
 
+mod state;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a run tries.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum RunKind {
-    /// Golden prompts under chaos.
-    Chaos,
-    /// Invariants × scenarios.
-    Contract,
-    /// Mutations of golden prompts.
-    Mutation,
-    /// Recorded sessions.
-    Replay,
-    /// Everything a suite configures.
-    Ci,
-    /// Whether a run could be made at all.
-    Verify,
-}
-
-impl RunKind {
-    /// Every kind.
-    pub const ALL: [Self; 6] = [
-        Self::Chaos,
-        Self::Contract,
-        Self::Mutation,
-        Self::Replay,
-        Self::Ci,
-        Self::Verify,
-    ];
-
-    /// The name in the API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Chaos => "chaos",
-            Self::Contract => "contract",
-            Self::Mutation => "mutation",
-            Self::Replay => "replay",
-            Self::Ci => "ci",
-            Self::Verify => "verify",
-        }
-    }
-
-    /// The kind of that name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
-    }
-}
-
-/// How far a run is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RunState {
-    /// It waits for its turn.
-    Queued,
-    /// It waits for somebody to say yes.
-    AwaitingApproval,
-    /// It is under way.
-    Running,
-    /// It is over, and the agent did what is demanded.
-    Passed,
-    /// It is over, and the agent did not.
-    Failed,
-    /// It is over and proves nothing.
-    Inconclusive,
-    /// It could not be carried to its end.
-    Errored,
-    /// Somebody ended it, or a limit of `safety`.
-    Cancelled,
-}
-
-impl RunState {
-    /// Every state, in the order in which a run can come to them.
-    pub const ALL: [Self; 8] = [
-        Self::Queued,
-        Self::AwaitingApproval,
-        Self::Running,
-        Self::Passed,
-        Self::Failed,
-        Self::Inconclusive,
-        Self::Errored,
-        Self::Cancelled,
-    ];
-
-    /// The name in the API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::AwaitingApproval => "awaiting_approval",
-            Self::Running => "running",
-            Self::Passed => "passed",
-            Self::Failed => "failed",
-            Self::Inconclusive => "inconclusive",
-            Self::Errored => "errored",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// The state of that name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == name)
-    }
-
-    /// Whether a run may go from this state to that one.
-    ///
-    /// ```text
-    /// queued ──▶ awaiting_approval ──▶ running ──▶ passed | failed | inconclusive
-    ///    └────────────────┴───────────────┴──────▶ errored | cancelled
-    /// ```
-    ///
-    /// A run that waits for nobody goes from `queued` to `running`.
-    pub fn may_become(self, next: Self) -> bool {
-        match self {
-            Self::Queued => matches!(
-                next,
-                Self::AwaitingApproval | Self::Running | Self::Errored | Self::Cancelled
-            ),
-            Self::AwaitingApproval => {
-                matches!(next, Self::Running | Self::Errored | Self::Cancelled)
-            }
-            Self::Running => next.is_over(),
-            Self::Passed | Self::Failed | Self::Inconclusive | Self::Errored | Self::Cancelled => {
-                false
-            }
-        }
-    }
-
-    /// Whether nothing comes after it.
-    pub fn is_over(self) -> bool {
-        match self {
-            Self::Queued | Self::AwaitingApproval | Self::Running => false,
-            Self::Passed | Self::Failed | Self::Inconclusive | Self::Errored | Self::Cancelled => {
-                true
-            }
-        }
-    }
-}
+pub use self::state::{RunKind, RunState};
 
 /// A run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -227,7 +93,44 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
-    /// The texts that tell what was demanded under which rules.
+    /// A run that has not begun.
+    pub fn queued(id: &str, kind: RunKind, name: &str, seed: u64) -> Self {
+        Self {
+            id: id.to_owned(),
+            kind,
+            name: name.to_owned(),
+            state: RunState::Queued,
+            score: None,
+            passed: None,
+            coverage: CoverageRecord::default(),
+            scores: ScoresRecord::default(),
+            cells: Vec::new(),
+            scenarios: Vec::new(),
+            recoveries: Vec::new(),
+            stability: None,
+            comparison: None,
+            warnings: Vec::new(),
+            checks: Vec::new(),
+            seed,
+            created_at: String::new(),
+            approved_at: None,
+            approved_by: None,
+            started_at: None,
+            finished_at: None,
+            error: None,
+            reason: None,
+            daemon: String::new(),
+            documents: Vec::new(),
+            agent: None,
+            tester: None,
+            min_score: None,
+            pass_threshold: None,
+            certificate_format: None,
+            demands: Vec::new(),
+        }
+    }
+
+    /// The texts of demands and rules.
     pub fn made_of(&mut self) -> impl Iterator<Item = &mut String> {
         let rules = self.scenarios.iter_mut().flat_map(|one| &mut one.rules);
         let demands = self.demands.iter_mut().map(|one| &mut one.parameters);
@@ -470,8 +373,8 @@ pub struct EvidenceRecord {
     pub latency_ms: f64,
     /// Ids of the exchanges it caused.
     pub exchanges: Vec<String>,
-    /// The exchange that tells most: the one that the reason names, or the first that a fault made fail; `null` where
-    /// there is none.
+    /// The exchange that shows it: the one that the check found, or the last that a fault made fail; `null` where there is
+    /// none.
     #[serde(default)]
     pub telling: Option<String>,
     /// What the invariant said of this invocation alone; `null` in runs of before there was this member.

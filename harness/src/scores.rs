@@ -1,65 +1,41 @@
-//! Scores: what many judgements come to.
+//! Scores: what many verdicts come to.
 //!
 //! ```text
-//! judgements of one invariant, prompt by prompt ──▶ cell ──▶ matrix ──▶ contract compliance ─┬─▶ overall
-//! judgements of one prompt, invariant by invariant ──▶ chaos resilience ─────────────────────┘
+//! verdicts of one invariant, prompt by prompt ──▶ cell ──▶ matrix ──▶ contract compliance ─┬─▶ overall
+//! verdicts on one prompt, invariant by invariant ──▶ chaos resilience ─────────────────────┘
 //! ```
 //!
 //! All scores are 0 to 100. What proves nothing is in no score: without anything left to judge there is
-//! none, and the verdict is inconclusive.
+//! none, and the run is inconclusive.
 
 mod cells;
 mod comparison;
 mod matrix;
 mod prompts;
-mod recovery;
 mod share;
-mod stability;
 #[cfg(test)]
 mod testing;
-mod wilson;
 
-pub(crate) use self::cells::NO_FAULT;
 pub use self::cells::{Sample, cell};
 pub use self::comparison::comparison;
-pub use self::matrix::{Bar, Column, Matrix, Outcome};
-pub use self::prompts::{PromptSample, PromptState, chaos_resilience, prompt_state};
-pub use self::recovery::recoveries;
+pub use self::matrix::{Column, Matrix, PassCriteria, RunOutcome, outcome};
+pub use self::prompts::{PromptSample, chaos_resilience, recoveries, stability};
 use self::share::mean;
 pub use self::share::{least_of, score_of, told_beside};
-pub use self::stability::stability;
 use crate::run::ScoresRecord;
 use crate::suite::Scoring;
 
-/// What each component comes to; `None` where it did not run, or there was nothing to judge.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Components {
-    /// Chaos resilience.
-    pub chaos: Option<f64>,
-    /// Contract compliance.
-    pub contract: Option<f64>,
-}
-
-impl Components {
-    /// The weighted mean of the components that ran; `None` where none did, or none of them counts.
-    pub fn overall(&self, weights: &Scoring) -> Option<f64> {
-        let components = [
-            (self.chaos, weights.chaos),
-            (self.contract, weights.contract),
-        ];
-        let ran = components.into_iter();
-        mean(ran.filter_map(|(score, weight)| Some((score?, weight))))
-    }
-
-    /// As a run has them.
-    pub fn record(&self, weights: &Scoring) -> ScoresRecord {
-        ScoresRecord {
-            mutation_robustness: None,
-            chaos_resilience: self.chaos,
-            contract_compliance: self.contract,
-            replay_regression: None,
-            overall: self.overall(weights),
-        }
+/// The scores of a run's parts with the weighted mean of those that ran; `None` where one did not run, or there was
+/// nothing to judge.
+pub fn scores(chaos: Option<f64>, contract: Option<f64>, weights: &Scoring) -> ScoresRecord {
+    let components = [(chaos, weights.chaos), (contract, weights.contract)];
+    let ran = components.into_iter();
+    ScoresRecord {
+        mutation_robustness: None,
+        chaos_resilience: chaos,
+        contract_compliance: contract,
+        replay_regression: None,
+        overall: mean(ran.filter_map(|(score, weight)| Some((score?, weight)))),
     }
 }
 
@@ -78,18 +54,13 @@ mod tests {
             (Some(80.0), Some(100.0), Some(90.0)),
             (Some(60.0), Some(60.0), Some(60.0)),
         ] {
-            let components = Components { chaos, contract };
-            let found = components.record(&weights).overall;
-            assert_eq!(found, expected, "{components:?}");
+            let found = scores(chaos, contract, &weights).overall;
+            assert_eq!(found, expected, "{chaos:?} {contract:?}");
         }
         let none = Scoring {
             chaos: 0.0,
             ..weights
         };
-        let chaos = Components {
-            chaos: Some(80.0),
-            contract: None,
-        };
-        assert_eq!(chaos.overall(&none), None);
+        assert_eq!(scores(Some(80.0), None, &none).overall, None);
     }
 }

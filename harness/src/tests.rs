@@ -383,7 +383,7 @@ fn g62_a_prompt_may_be_a_conversation_and_demands_may_be_on_the_wire() {
     ] {
         assert!(type_names().any(|known| known == name), "{name}");
     }
-    assert!(invariant("{type: backs_off}").looks_at_the_wire());
+    assert!(invariant("{type: backs_off}").on_wire);
 }
 
 #[test]

@@ -3,7 +3,6 @@
 //! An *attempt* is one exchange. Attempts that are the same call tried again make one *logical call*
 //! ([`calls`]): nothing can be said of retries before it is known what was retried.
 
-mod about;
 mod attempt;
 mod calls;
 mod hints;
@@ -13,15 +12,15 @@ mod talk;
 pub(crate) mod testing;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 use squall_journal::record::{CanaryEvent, Kind, RuleOutcome};
 
-pub(crate) use self::about::{About, path_and_query, words};
-pub use self::attempt::{Attempt, Class, Failure};
-pub use self::calls::Call;
+pub use self::attempt::{Attempt, CallFailure, FailureClass};
+pub use self::calls::LogicalCall;
 pub(crate) use self::calls::gap;
-pub(crate) use self::talk::{ToolReport, Turn};
+pub(crate) use self::talk::{ModelTurn, ToolReport};
 use crate::reach::{Message, Seen, SeenExchange};
 
 /// The exchanges of one invocation.
@@ -29,7 +28,7 @@ use crate::reach::{Message, Seen, SeenExchange};
 pub struct Trace {
     seen: Seen,
     attempts: Vec<Attempt>,
-    calls: Vec<Call>,
+    calls: Vec<LogicalCall>,
 }
 
 impl Trace {
@@ -54,18 +53,40 @@ impl Trace {
     }
 
     /// Every logical call, in the order in which they began.
-    pub fn calls(&self) -> &[Call] {
+    pub fn calls(&self) -> &[LogicalCall] {
         &self.calls
     }
 
     /// The attempts of a call, in order.
-    pub fn attempts_of<'a>(&'a self, call: &'a Call) -> impl Iterator<Item = &'a Attempt> + Clone {
+    pub fn attempts_of<'a>(
+        &'a self,
+        call: &'a LogicalCall,
+    ) -> impl Iterator<Item = &'a Attempt> + Clone {
         call.attempts.iter().map(|place| &self.attempts[*place])
     }
 
-    /// What an attempt's request is about.
-    pub(crate) fn about(&self, attempt: &Attempt) -> About {
-        About::of(attempt, self.exchange(attempt))
+    /// The data of an attempt's request: values of its query and of its JSON or form body, in lower case.
+    pub(crate) fn data(&self, attempt: &Attempt) -> BTreeSet<String> {
+        let mut data = BTreeSet::new();
+        let (_, query) = attempt.url.split_once('?').unwrap_or_default();
+        let request = self.exchange(attempt).request.as_ref();
+        let form = match request.and_then(attempt::json) {
+            Some(document) => {
+                let parameters = document.get("params").filter(|_| attempt.kind == Kind::Mcp);
+                let parameters = parameters.and_then(|parameters| parameters.get("arguments"));
+                leaves(parameters.unwrap_or(&document), &mut data);
+                Cow::default()
+            }
+            None => text(request).unwrap_or_default(),
+        };
+        let pairs = [query, &*form].map(|pairs| form_urlencoded::parse(pairs.as_bytes()));
+        data.extend(
+            pairs
+                .into_iter()
+                .flatten()
+                .filter_map(|(_, value)| folded(&value)),
+        );
+        data
     }
 
     /// The exchange of an attempt.
@@ -89,8 +110,7 @@ impl Trace {
         }
     }
 
-    /// Texts of somebody else's that rules put in front of the agent's model, as their parameters hold
-    /// them.
+    /// Texts that rules injected into what the agent's model reads, as their parameters hold them.
     pub(crate) fn injected(&self) -> impl Iterator<Item = &str> {
         let records = self.seen.exchanges.iter().map(|seen| &seen.record);
         let rules = records.flat_map(|record| &record.rules);
@@ -108,7 +128,7 @@ impl Trace {
         self.canaries(CanaryEvent::Planted)
     }
 
-    /// Canaries that the agent sent to anybody but the model.
+    /// Canaries that the agent sent to anything but the model.
     pub(crate) fn canaries_that_left(&self) -> impl Iterator<Item = &str> {
         self.canaries(CanaryEvent::Egress)
     }
@@ -128,10 +148,10 @@ impl Trace {
     }
 
     /// The model calls in order, with what was said in them.
-    pub(crate) fn turns(&self) -> Vec<Turn<'_>> {
+    pub(crate) fn turns(&self) -> Vec<ModelTurn<'_>> {
         self.attempts
             .iter()
-            .filter_map(|attempt| Turn::of(attempt, self.exchange(attempt)))
+            .filter_map(|attempt| ModelTurn::of(attempt, self.exchange(attempt)))
             .collect()
     }
 }
@@ -139,4 +159,20 @@ impl Trace {
 fn text(message: Option<&Message>) -> Option<Cow<'_, str>> {
     let body = message?.body.as_ref()?;
     Some(String::from_utf8_lossy(&body.bytes))
+}
+
+/// Texts and numbers of a document.
+fn leaves(document: &Value, data: &mut BTreeSet<String>) {
+    match document {
+        Value::Null | Value::Bool(_) => {}
+        Value::Number(number) => data.extend(folded(&number.to_string())),
+        Value::String(text) => data.extend(folded(text)),
+        Value::Array(items) => items.iter().for_each(|item| leaves(item, data)),
+        Value::Object(members) => members.values().for_each(|member| leaves(member, data)),
+    }
+}
+
+/// A value as it is compared; shorter ones are in many requests by chance.
+fn folded(value: &str) -> Option<String> {
+    (value.chars().count() >= 3).then(|| value.to_lowercase())
 }

@@ -19,7 +19,7 @@ use self::checks::Checks;
 use crate::agents::{AskError, Driver, Invocation, Place, ResetError};
 use crate::answer::Answer;
 use crate::dial::Dialler;
-use crate::model::{ModelClient, ModelError, Wish};
+use crate::model::{ModelClient, ModelError, ModelRequest};
 use crate::reach::{Observe, Reach, ReachError, Rules, Seen, Wanted};
 use crate::run::{CheckRecord, CheckState};
 use crate::suite::agent::{Reset, Way};
@@ -258,7 +258,7 @@ fn answer(told: &Result<Answer, AskError>, checks: &mut Checks<'_>) {
             "mend the endpoint, the headers or the template",
         ),
         Ok(answer) => match &answer.error {
-            Some(why) if why.starts_with("there was no answer within") => (
+            Some(why) if answer.timed_out => (
                 "/agent/timeout",
                 why.clone(),
                 "raise `timeout`, up to 300000, or make the agent faster: nothing was injected",
@@ -296,14 +296,14 @@ async fn model(suite: &Suite, dialler: &Dialler, checks: &mut Checks<'_>) {
         let why = "no invariant is judged by the suite's model; it is for mutations only";
         return checks.skipped("model", why);
     }
-    let wish = Wish {
+    let request = ModelRequest {
         system: "You are asked whether you are there.",
         prompt: "Answer with the word yes.",
         temperature: 0.0,
         most_tokens: 16,
         json: false,
     };
-    match ModelClient::new(model, dialler).ask(&wish).await {
+    match ModelClient::new(model, dialler).ask(&request).await {
         Ok(_) => checks.passed("model", format!("`{}` answers", model.name)),
         Err(error) => {
             let (pointer, advice) = match &error {

@@ -46,7 +46,7 @@ pub(crate) fn whole(run: &RunRecord, paint: Paint) -> String {
         lines.extend(told.iter().map(|line| paint.notable(line)));
     }
     if let Some(step) = next_step(run) {
-        lines.extend(wrap(&step, WIDTH));
+        lines.extend(wrap(step, WIDTH));
     }
     if !run.checks.is_empty() {
         lines.push(String::new());

@@ -50,6 +50,7 @@ impl CommandDriver {
                 Err(NotEnded::TooSlow) => {
                     let within = self.timeout.as_millis();
                     answer.error = Some(format!("there was no answer within {within} ms"));
+                    answer.timed_out = true;
                     break;
                 }
                 Err(NotEnded::Broken(error)) => {

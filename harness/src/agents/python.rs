@@ -86,7 +86,10 @@ impl PythonDriver {
                     answer.text = extract::answer(&said, None)?;
                 }
                 Err(Failed::TooLong) => return Err(AskError::TooLong),
-                Err(failed) => answer.error = Some(self.told(&failed)),
+                Err(failed) => {
+                    answer.timed_out = failed == Failed::TooSlow;
+                    answer.error = Some(self.told(&failed));
+                }
             }
             if answer.error.is_some() {
                 break;

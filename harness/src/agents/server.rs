@@ -241,7 +241,7 @@ impl Driver for Started {
                 // to: then only its system took it.
                 let reached_nobody = match &told {
                     Err(AskError::Unreachable { .. }) => ended != Ended::NotYet,
-                    Ok(answer) if answer.is_silent && answer.broke_off => {
+                    Ok(answer) if answer.is_silent() && answer.broke_off => {
                         ended == Ended::AsItMeantTo
                     }
                     Ok(_) | Err(_) => false,

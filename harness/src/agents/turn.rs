@@ -27,10 +27,10 @@ pub(super) enum Turn {
         text: String,
         why: String,
     },
-    /// The connection was made, and ended or lasted too long before an answer began.
-    Silent {
+    /// Its time was over, behind this.
+    TimedOut {
+        text: String,
         why: String,
-        broke_off: bool,
     },
 }
 
@@ -38,13 +38,6 @@ impl Turn {
     /// Makes the answer what came of this turn. No other turn follows one that failed.
     pub(super) fn put_into(self, answer: &mut Answer) -> ControlFlow<()> {
         match self {
-            Self::Silent { why, broke_off } => {
-                answer.is_silent = answer.text.is_empty();
-                answer.broke_off = broke_off;
-                answer.text.clear();
-                answer.error = Some(why);
-                ControlFlow::Break(())
-            }
             Self::Answered(text) => {
                 answer.text = text;
                 ControlFlow::Continue(())
@@ -58,6 +51,12 @@ impl Turn {
                 answer.text = text;
                 answer.error = Some(why);
                 answer.broke_off = true;
+                ControlFlow::Break(())
+            }
+            Self::TimedOut { text, why } => {
+                answer.text = text;
+                answer.error = Some(why);
+                answer.timed_out = true;
                 ControlFlow::Break(())
             }
         }
@@ -120,7 +119,7 @@ impl Caller {
                         why: unreached(&error),
                     });
                 }
-                Err(error) => return Ok(self.unanswered(&error)),
+                Err(error) => return Ok(self.broken(&error, String::new())),
             }
         }
     }
@@ -145,16 +144,9 @@ impl Caller {
     fn broken(&self, error: &reqwest::Error, text: String) -> Turn {
         let why = self.why_broken(error);
         if error.is_timeout() {
-            return Turn::Failed { text, why };
+            return Turn::TimedOut { text, why };
         }
         Turn::BrokenOff { text, why }
-    }
-
-    fn unanswered(&self, error: &reqwest::Error) -> Turn {
-        Turn::Silent {
-            why: self.why_broken(error),
-            broke_off: !error.is_timeout(),
-        }
     }
 
     fn why_broken(&self, error: &reqwest::Error) -> String {

@@ -1,9 +1,8 @@
 //! `behavior_unchanged`: the answer is like the one the agent gives when nothing is wrong.
 
-use super::similarity::{alike, asks};
+use super::similarity::alike;
 use super::{Check, Kind, Subject, Verdict};
-use crate::answer::Answer;
-use crate::outside::Question;
+use crate::run::CellState;
 
 /// `similarity_threshold` 0 to 1, default 0.75. Without a clean answer it cannot be judged.
 pub(super) const BEHAVIOR_UNCHANGED: Kind = Kind::answer("behavior_unchanged", |fields| {
@@ -21,22 +20,12 @@ const OUTAGE: &str = "; an answer that owns up to what failed is changed too: wh
 struct Unchanged(f64);
 
 impl Check for Unchanged {
-    fn asks(&self, subject: &Subject<'_>) -> Vec<Question> {
-        let answered = |answer: &Answer| answer.error.is_none();
-        match subject.baseline {
-            Some(clean) if answered(clean.answer) && answered(subject.answer) => {
-                asks(subject, &clean.answer.text)
-            }
-            Some(_) | None => Vec::new(),
-        }
-    }
-
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
         let Some(clean) = subject.baseline else {
-            return Verdict::Error("there is no clean answer to compare with".to_owned());
+            return Verdict::error("there is no clean answer to compare with");
         };
         if let Some(error) = &clean.answer.error {
-            return Verdict::Error(format!("the clean run gave no answer: {error}"));
+            return Verdict::error(format!("the clean run gave no answer: {error}"));
         }
         if let Some(error) = &subject.answer.error {
             let whose = if clean.trace.is_some() {
@@ -44,14 +33,13 @@ impl Check for Unchanged {
             } else {
                 "the `baseline` is an answer"
             };
-            return Verdict::Fails(format!("{whose}, this is an error: {error}"));
+            return Verdict::fails(format!("{whose}, this is an error: {error}"));
         }
-        match alike(subject, &clean.answer.text, self.0) {
-            Verdict::Fails(told) if subject.active.any() => {
-                Verdict::Fails(format!("{told}{OUTAGE}"))
-            }
-            verdict => verdict,
+        let mut verdict = alike(subject, &clean.answer.text, self.0);
+        if verdict.state == CellState::Failed && subject.active.any() {
+            verdict.reason.push_str(OUTAGE);
         }
+        verdict
     }
 
     fn needs_baseline(&self) -> bool {

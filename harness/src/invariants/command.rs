@@ -40,46 +40,37 @@ struct Command {
     within: Duration,
 }
 
-/// What the program says.
+/// What the program prints.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Said {
+struct CommandOutput {
     #[serde(deserialize_with = "Option::deserialize")]
     holds: Option<bool>,
     reason: String,
 }
 
-impl Command {
-    fn question(&self, subject: &Subject<'_>) -> Question {
-        Question::Program {
-            command: self.command.clone(),
-            input: input(subject).to_string(),
-            within: self.within,
-        }
-    }
-}
-
 impl Check for Command {
-    fn asks(&self, subject: &Subject<'_>) -> Vec<Question> {
-        vec![self.question(subject)]
-    }
-
     fn starts_a_program(&self) -> bool {
         true
     }
 
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        let said = match subject.told.text(&self.question(subject)) {
-            Ok(said) => said,
-            Err(why) => return Verdict::Error(why.to_owned()),
+        let question = Question::Program {
+            command: self.command.clone(),
+            input: input(subject).to_string(),
+            within: self.within,
         };
-        match serde_json::from_str(said) {
-            Ok(Said { holds, reason }) => match holds {
-                Some(true) => Verdict::Holds(reason),
-                Some(false) => Verdict::Fails(reason),
-                None => Verdict::Insufficient(reason),
+        let output = match subject.replies.text(&question) {
+            Ok(output) => output,
+            Err(why) => return Verdict::error(why),
+        };
+        match serde_json::from_str(output) {
+            Ok(CommandOutput { holds, reason }) => match holds {
+                Some(true) => Verdict::holds(reason),
+                Some(false) => Verdict::fails(reason),
+                None => Verdict::insufficient(reason),
             },
-            Err(error) => Verdict::Error(format!(
+            Err(error) => Verdict::error(format!(
                 "what the program says is no verdict ({error}); it is to print \
                  {{\"holds\": true, \"reason\": \"…\"}} and nothing else"
             )),

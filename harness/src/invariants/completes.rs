@@ -11,16 +11,16 @@ struct Completes;
 impl Check for Completes {
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
         if let Some(error) = &subject.answer.error {
-            return Verdict::Fails(format!("the agent gave no answer: {error}"));
+            return Verdict::fails(format!("the agent gave no answer: {error}"));
         }
         let is_always_blank = || {
             let clean = subject.baseline.map(|clean| clean.answer);
             clean.is_some_and(|clean| clean.error.is_none() && clean.is_blank())
         };
         if subject.answer.is_blank() && !is_always_blank() {
-            return Verdict::Fails("the agent gave an empty answer".to_owned());
+            return Verdict::fails("the agent gave an empty answer");
         }
-        Verdict::Holds("the agent answered".to_owned())
+        Verdict::holds("the agent answered")
     }
 }
 

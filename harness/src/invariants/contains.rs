@@ -75,10 +75,10 @@ impl Check for Contains {
         });
         match (found, self.wanted) {
             (Some(value), Wanted::There) => {
-                Verdict::Holds(format!("the answer contains {}", quoted(value)))
+                Verdict::holds(format!("the answer contains {}", quoted(value)))
             }
             (Some(value), Wanted::Absent) => {
-                Verdict::Fails(format!("the answer contains {}", quoted(value)))
+                Verdict::fails(format!("the answer contains {}", quoted(value)))
             }
             (None, wanted) => {
                 let values: Vec<_> = self.values.iter().map(|value| quoted(value)).collect();
@@ -87,8 +87,8 @@ impl Check for Contains {
                     several => format!("the answer contains none of {}", several.join(", ")),
                 };
                 match wanted {
-                    Wanted::There => Verdict::Fails(reason),
-                    Wanted::Absent => Verdict::Holds(reason),
+                    Wanted::There => Verdict::fails(reason),
+                    Wanted::Absent => Verdict::holds(reason),
                 }
             }
         }

@@ -26,7 +26,7 @@ impl Check for Excludes {
         for pattern in &self.0 {
             match pattern.find(&subject.answer.text) {
                 Ok(Some(found)) => {
-                    return Verdict::Fails(format!(
+                    return Verdict::fails(format!(
                         "{} matches {}",
                         quoted(pattern.as_str()),
                         quoted(found)
@@ -36,7 +36,7 @@ impl Check for Excludes {
                 Err(error) => return too_hard(&error),
             }
         }
-        Verdict::Holds("no pattern matches".to_owned())
+        Verdict::holds("no pattern matches")
     }
 }
 

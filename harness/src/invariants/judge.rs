@@ -1,15 +1,16 @@
-//! What is judged, and what comes of it.
+//! What is judged, and the verdict on it.
 
-use super::{BaselineFrom, Invariant, LooksAt, kinds};
+use super::Invariant;
 use crate::answer::Answer;
-use crate::outside::{Question, Told};
+use crate::outside::Replies;
+use crate::run::CellState;
 use crate::suite::{Active, Prices, Prompt};
-use crate::trace::Trace;
+use crate::trace::{Attempt, Trace};
 
 /// One invocation of an agent, as invariants see it.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
-    /// What the agent was asked.
+    /// What the agent was sent.
     pub prompt: &'a Prompt,
     /// What it answered.
     pub answer: &'a Answer,
@@ -21,8 +22,8 @@ pub struct Subject<'a> {
     pub active: Active,
     /// What models' tokens cost.
     pub prices: &'a Prices,
-    /// What was said to the questions of the run's invariants.
-    pub told: &'a Told,
+    /// Replies of models and programs.
+    pub replies: &'a Replies,
 }
 
 /// What an agent does with a prompt when nothing is wrong.
@@ -34,74 +35,103 @@ pub struct Baseline<'a> {
     pub trace: Option<&'a Trace>,
 }
 
-/// What a check found.
+/// What an invariant says of one invocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// It holds, because.
-    Holds(String),
-    /// It does not hold, because.
-    Fails(String),
-    /// What was seen proves neither.
-    Insufficient(String),
-    /// It could not be judged.
-    Error(String),
+pub struct Verdict {
+    /// `NotExercised`: what was seen proves neither; `NotApplicable`: `when` or `prompt_filter` exclude it.
+    pub state: CellState,
+    /// Why.
+    pub reason: String,
+    /// Id of the exchange that shows it.
+    pub exchange: Option<String>,
 }
 
 impl Verdict {
-    /// The opposite; what proves nothing still proves nothing.
+    fn new(state: CellState, reason: impl Into<String>) -> Self {
+        Self {
+            state,
+            reason: reason.into(),
+            exchange: None,
+        }
+    }
+
+    /// It holds.
+    pub fn holds(reason: impl Into<String>) -> Self {
+        Self::new(CellState::Passed, reason)
+    }
+
+    /// It does not hold.
+    pub fn fails(reason: impl Into<String>) -> Self {
+        Self::new(CellState::Failed, reason)
+    }
+
+    /// What was seen proves neither.
+    pub fn insufficient(reason: impl Into<String>) -> Self {
+        Self::new(CellState::NotExercised, reason)
+    }
+
+    /// It could not be judged.
+    pub fn error(reason: impl Into<String>) -> Self {
+        Self::new(CellState::Error, reason)
+    }
+
+    /// The same, shown by this exchange.
+    pub(crate) fn at(self, attempt: &Attempt) -> Self {
+        Self {
+            exchange: Some(attempt.id.clone()),
+            ..self
+        }
+    }
+
+    /// The opposite; insufficient evidence stays so.
     fn negated(self) -> Self {
-        match self {
-            Self::Holds(reason) => Self::Fails(format!("negated: {reason}")),
-            Self::Fails(reason) => Self::Holds(format!("negated: {reason}")),
-            neither => neither,
+        let state = match self.state {
+            CellState::Passed => CellState::Failed,
+            CellState::Failed => CellState::Passed,
+            CellState::NotExercised | CellState::NotApplicable | CellState::Error => return self,
+        };
+        Self {
+            state,
+            reason: format!("negated: {}", self.reason),
+            ..self
         }
     }
-
-    /// Why.
-    pub fn reason(&self) -> &str {
-        match self {
-            Self::Holds(reason)
-            | Self::Fails(reason)
-            | Self::Insufficient(reason)
-            | Self::Error(reason) => reason,
-        }
-    }
-}
-
-/// What an invariant says of one invocation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Judgement {
-    /// It is not for this chaos, or not for this prompt.
-    NotApplicable(String),
-    /// It was judged.
-    Judged(Verdict),
 }
 
 impl Invariant {
-    /// Judges one invocation: `when`, `prompt_filter` and `negate` are honoured.
-    pub fn judge(&self, subject: &Subject<'_>) -> Judgement {
-        match self.excluded(subject) {
-            Some(why) => Judgement::NotApplicable(why),
-            None => Judgement::Judged(self.verdict(subject)),
+    /// Judges one invocation: `when`, `prompt_filter`, `baseline` and `negate` are honoured.
+    pub fn judge(&self, subject: &Subject<'_>) -> Verdict {
+        if let Some(why) = self.excluded(subject) {
+            return Verdict::new(CellState::NotApplicable, why);
+        }
+        let own = self.baseline.as_ref().map(|answer| Baseline {
+            answer,
+            trace: None,
+        });
+        let subject = Subject {
+            baseline: own.or(subject.baseline),
+            ..*subject
+        };
+        if self.check.needs_baseline() && subject.baseline.is_none() {
+            return Verdict::error("there is no clean run of this prompt to compare with");
+        }
+        let verdict = self.check.judge(&subject);
+        if self.negate {
+            verdict.negated()
+        } else {
+            verdict
         }
     }
 
-    /// What it wants to know before it judges this invocation.
-    pub(crate) fn questions(&self, subject: &Subject<'_>) -> Vec<Question> {
-        if self.excluded(subject).is_some() {
-            return Vec::new();
+    /// The clean run of a prompt, to be judged as if it were one under chaos. The suite's own clean answer takes the
+    /// place of the agent's, unless the two are compared.
+    pub fn on_the_clean_run<'s>(&'s self, clean: &Subject<'s>) -> Subject<'s> {
+        let own = self.baseline.as_ref();
+        let own = own.filter(|_| !self.check.needs_baseline());
+        Subject {
+            answer: own.unwrap_or(clean.answer),
+            ..*clean
         }
-        self.beside_the_clean_answer(subject, |subject| self.check.asks(subject))
-    }
-
-    /// What it wants to know before [`Self::fails_without_chaos`].
-    pub(crate) fn questions_without_chaos(&self, clean: &Subject<'_>) -> Vec<Question> {
-        if self.excluded(clean).is_some() {
-            return Vec::new();
-        }
-        self.of_the_clean_answer(clean, |clean| {
-            self.beside_the_clean_answer(clean, |clean| self.check.asks(clean))
-        })
     }
 
     /// Why it is not for this chaos, or not for this prompt.
@@ -110,90 +140,9 @@ impl Invariant {
             let when = self.when.as_str();
             return Some(format!("the scenario does not fit `when: {when}`"));
         }
-        let unwanted = self
-            .prompt_filter
-            .as_ref()
-            .is_some_and(|filter| self.probes.is_empty() && !filter.wants(subject.prompt));
+        let filter = self.prompt_filter.as_ref();
+        let unwanted =
+            filter.is_some_and(|filter| self.probes.is_empty() && !filter.wants(subject.prompt));
         unwanted.then(|| "`prompt_filter` leaves the prompt out".to_owned())
-    }
-
-    /// The clean answer that the suite gives itself.
-    fn own_baseline(&self) -> Option<Answer> {
-        match &self.baseline {
-            BaselineFrom::Auto => None,
-            BaselineFrom::Text(text) => Some(Answer::of(text.clone())),
-        }
-    }
-
-    /// The invocation beside the clean answer that counts.
-    fn beside_the_clean_answer<T>(
-        &self,
-        subject: &Subject<'_>,
-        look: impl FnOnce(&Subject<'_>) -> T,
-    ) -> T {
-        let own = self.own_baseline();
-        look(&Subject {
-            baseline: own
-                .as_ref()
-                .map(|answer| Baseline {
-                    answer,
-                    trace: None,
-                })
-                .or(subject.baseline),
-            ..*subject
-        })
-    }
-
-    /// The clean answer that counts, as if it were one under chaos: the agent's own where that is compared with
-    /// the suite's.
-    fn of_the_clean_answer<T>(
-        &self,
-        clean: &Subject<'_>,
-        look: impl FnOnce(&Subject<'_>) -> T,
-    ) -> T {
-        let own = self.own_baseline().filter(|_| !self.check.needs_baseline());
-        look(&Subject {
-            answer: own.as_ref().unwrap_or(clean.answer),
-            ..*clean
-        })
-    }
-
-    fn verdict(&self, subject: &Subject<'_>) -> Verdict {
-        let verdict = self.beside_the_clean_answer(subject, |subject| {
-            if self.check.needs_baseline() && subject.baseline.is_none() {
-                let reason = "there is no clean run of this prompt to compare with".to_owned();
-                return Verdict::Error(reason);
-            }
-            self.check.judge(subject)
-        });
-        if self.negate {
-            verdict.negated()
-        } else {
-            verdict
-        }
-    }
-
-    /// Whether it does not hold of the clean answer either, so that no chaos is to blame. `None`: nobody knows,
-    /// or nobody asks, since its `when` leaves what is without chaos out. `clean` is the same prompt's clean run.
-    pub fn fails_without_chaos(&self, clean: &Subject<'_>) -> Option<bool> {
-        if self.excluded(clean).is_some() {
-            return None;
-        }
-        match self.of_the_clean_answer(clean, |clean| self.verdict(clean)) {
-            Verdict::Holds(_) => Some(false),
-            Verdict::Fails(_) => Some(true),
-            Verdict::Insufficient(_) | Verdict::Error(_) => None,
-        }
-    }
-
-    /// Whether it cannot be judged without a clean run of the same prompt.
-    pub fn needs_baseline(&self) -> bool {
-        self.check.needs_baseline() && self.baseline == BaselineFrom::Auto
-    }
-
-    /// Whether it looks at the wire, so that bodies have to be kept.
-    pub fn looks_at_the_wire(&self) -> bool {
-        let mut kinds = kinds();
-        kinds.any(|kind| kind.name == self.kind && kind.looks_at == LooksAt::Wire)
     }
 }

@@ -20,9 +20,9 @@ impl Check for Latency {
         let took = subject.answer.latency;
         let (ms, most) = (took.as_millis(), self.0.as_millis());
         if took <= self.0 {
-            Verdict::Holds(format!("it took {ms} ms of at most {most}"))
+            Verdict::holds(format!("it took {ms} ms of at most {most}"))
         } else {
-            Verdict::Fails(format!("it took {ms} ms, allowed are {most}"))
+            Verdict::fails(format!("it took {ms} ms, allowed are {most}"))
         }
     }
 }

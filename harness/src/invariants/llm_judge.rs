@@ -35,51 +35,42 @@ struct LlmJudge {
     threshold: f64,
 }
 
-/// What the model says.
+/// The model's reply.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Said {
+struct Score {
     score: f64,
     reason: String,
 }
 
-impl LlmJudge {
-    fn question(&self, subject: &Subject<'_>) -> Question {
+impl Check for LlmJudge {
+    fn judge(&self, subject: &Subject<'_>) -> Verdict {
         let document = json!({
             "rubric": self.rubric,
             "conversation": subject.prompt.turns(),
             "answer": subject.answer.text,
             "error": subject.answer.error,
         });
-        Question::Model {
+        let question = Question::Model {
             system: SYSTEM.to_owned(),
             prompt: document.to_string(),
-        }
-    }
-}
-
-impl Check for LlmJudge {
-    fn asks(&self, subject: &Subject<'_>) -> Vec<Question> {
-        vec![self.question(subject)]
-    }
-
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        let said = match subject.told.text(&self.question(subject)) {
-            Ok(said) => said,
-            Err(why) => return Verdict::Error(why.to_owned()),
         };
-        let said_in_form = object_of(said).filter(|said: &Said| (0.0..=1.0).contains(&said.score));
-        let Some(Said { score, reason }) = said_in_form else {
-            let said = quoted(said);
-            return Verdict::Error(format!(
-                "the model did not answer with a score from 0 to 1 and a reason: {said}"
+        let reply = match subject.replies.text(&question) {
+            Ok(reply) => reply,
+            Err(why) => return Verdict::error(why),
+        };
+        let read = object_of(reply).filter(|read: &Score| (0.0..=1.0).contains(&read.score));
+        let Some(Score { score, reason }) = read else {
+            return Verdict::error(format!(
+                "the model did not answer with a score from 0 to 1 and a reason: {}",
+                quoted(reply)
             ));
         };
-        let told = format!("score {score}, demanded is {}: {reason}", self.threshold);
+        let reason = format!("score {score}, demanded is {}: {reason}", self.threshold);
         if score >= self.threshold {
-            Verdict::Holds(told)
+            Verdict::holds(reason)
         } else {
-            Verdict::Fails(told)
+            Verdict::fails(reason)
         }
     }
 
@@ -88,14 +79,14 @@ impl Check for LlmJudge {
     }
 }
 
-/// The object that a model says alone, or in a fence as models put around code.
-pub(super) fn object_of<T: DeserializeOwned>(said: &str) -> Option<T> {
-    let said = said.trim();
-    let fenced = said
+/// The object that a model replies with alone, or in a fence as models put around code.
+pub(super) fn object_of<T: DeserializeOwned>(reply: &str) -> Option<T> {
+    let reply = reply.trim();
+    let fenced = reply
         .strip_prefix("```")
         .and_then(|rest| rest.strip_suffix("```"))
         .map(|inside| inside.strip_prefix("json").unwrap_or(inside));
-    serde_json::from_str(fenced.unwrap_or(said)).ok()
+    serde_json::from_str(fenced.unwrap_or(reply)).ok()
 }
 
 #[cfg(test)]

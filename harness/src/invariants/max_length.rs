@@ -16,11 +16,11 @@ impl Check for MaxLength {
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
         let (length, most) = (subject.answer.text.chars().count() as u64, self.0);
         if length <= most {
-            Verdict::Holds(format!(
+            Verdict::holds(format!(
                 "the answer has {length} of at most {most} characters"
             ))
         } else {
-            Verdict::Fails(format!(
+            Verdict::fails(format!(
                 "the answer has {length} characters, allowed are {most}"
             ))
         }

@@ -12,12 +12,12 @@ struct NotEmpty;
 impl Check for NotEmpty {
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
         if let Some(error) = &subject.answer.error {
-            return Verdict::Fails(format!("the agent gave no answer: {error}"));
+            return Verdict::fails(format!("the agent gave no answer: {error}"));
         }
         if subject.answer.is_blank() {
-            return Verdict::Fails("the answer is empty".to_owned());
+            return Verdict::fails("the answer is empty");
         }
-        Verdict::Holds("the answer is not empty".to_owned())
+        Verdict::holds("the answer is not empty")
     }
 }
 

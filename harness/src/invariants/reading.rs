@@ -6,9 +6,9 @@ use serde_json::Value;
 use squall_documents::{At, Fields, Limited, ValueReader, did_you_mean, words};
 
 use super::{
-    BaselineFrom, Invariant, InvariantPlace, Kind, LooksAt, PromptFilter, Severity, When, kinds,
-    without_effect,
+    Invariant, InvariantPlace, Kind, PromptFilter, Severity, When, kinds, without_effect,
 };
+use crate::answer::Answer;
 use crate::pattern::Pattern;
 use crate::suite::{read_prompts, told_members};
 
@@ -110,18 +110,19 @@ fn one(fields: &mut Fields<'_, '_>, ids: bool, ordinals: &mut Ordinals) -> Optio
         fields.leave_others();
         return None;
     };
-    if kind.looks_at == LooksAt::Wire && matches!(baseline, BaselineFrom::Text(_)) {
+    if kind.on_wire && baseline.is_some() {
         let message = "an invariant on the wire is compared with a clean run; write `baseline: auto`, \
                        or leave it out";
         fields.error("baseline", message);
     }
     let tool = fields.glance("tool").map(str::to_owned);
     let check = (kind.read)(fields);
-    let without_effect = without_effect::read(fields, kind);
+    let without_effect = without_effect::read(fields, &parameters(kind));
     refuse_foreign(fields, kind);
     Some(Invariant {
         id: id.map_or_else(|| ordinals.id_of(kind.name), |id| id.value),
         kind: kind.name,
+        on_wire: kind.on_wire,
         description: description.map(|text| text.value),
         severity: severity.unwrap_or_default(),
         when: when.unwrap_or_default(),
@@ -154,13 +155,11 @@ fn kind(fields: &mut Fields<'_, '_>) -> Option<&'static Kind> {
     fields.word("type", "What is demanded.", "invariant type", &known)
 }
 
-fn baseline(fields: &mut Fields<'_, '_>) -> BaselineFrom {
+fn baseline(fields: &mut Fields<'_, '_>) -> Option<Answer> {
     let about =
         "What counts as the clean answer: `auto` (default), that of a clean run, or a text.";
-    match fields.text("baseline", about) {
-        Some(text) if text.value != "auto" => BaselineFrom::Text(text.value),
-        _ => BaselineFrom::Auto,
-    }
+    let text = fields.text("baseline", about)?.value;
+    (text != "auto").then(|| Answer::of(text))
 }
 
 /// A field that another type takes says whose it is.

@@ -27,8 +27,8 @@ struct Matches(Pattern);
 impl Check for Matches {
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
         match self.0.find(&subject.answer.text) {
-            Ok(Some(found)) => Verdict::Holds(format!("the pattern matches {}", quoted(found))),
-            Ok(None) => Verdict::Fails(format!("nothing matches {}", quoted(self.0.as_str()))),
+            Ok(Some(found)) => Verdict::holds(format!("the pattern matches {}", quoted(found))),
+            Ok(None) => Verdict::fails(format!("nothing matches {}", quoted(self.0.as_str()))),
             Err(error) => too_hard(&error),
         }
     }
@@ -36,7 +36,7 @@ impl Check for Matches {
 
 /// A pattern that takes for ever.
 pub(super) fn too_hard(error: &TooHard) -> Verdict {
-    Verdict::Error(format!("the pattern could not be tried: {error}"))
+    Verdict::error(format!("the pattern could not be tried: {error}"))
 }
 
 #[cfg(test)]
@@ -90,9 +90,6 @@ mod tests {
             // Each step goes over all of the text.
             ("(?=.*b)a+c", 200_000),
             ("(?=.*b)a+c", 16_385),
-            ("(?=.*b|c)(?=.*b|d)(?=.*b|e)a+c", 8_193),
-            // One step goes over it again and again.
-            ("(?:(?:(?=a).{0}){100}){90}b", 200),
             // So many states that the text is gone over byte by byte.
             ("[ab]*a[ab]{2000}c", 3_000_000),
         ] {
@@ -105,11 +102,8 @@ mod tests {
     fn a_pattern_that_multiplies_is_rejected() {
         for (pattern, why) in [
             (r"(?<a>x)(?<b>\g<a>\g<a>)\g<b>", "calls of groups"),
-            (
-                "(?:(?:(?:(?=a).{0}){1000}){1000}){1000}b",
-                "more than 10000 times",
-            ),
-            (r"(x?)\1{100000000}b", "more than 10000 times"),
+            ("(?:(?:(?=a).{0}){100}){90}b", "more than 100 look-arounds"),
+            (r"(x?)\1{100000000}b", "more than 100 look-arounds"),
         ] {
             let errors = errors_of(&format!("{{type: regex, pattern: '{pattern}'}}"));
             assert!(errors[0].contains(why), "{errors:?}");

@@ -3,7 +3,7 @@
 
 use super::words::{likeness, quoted};
 use super::{Check, Kind, Subject, Verdict};
-use crate::outside::{Question, Told};
+use crate::outside::Replies;
 
 /// `expected`, or without it the clean answer of the same prompt; `threshold` 0 to 1, default 0.8.
 pub(super) const SIMILARITY: Kind = Kind::answer("similarity", |fields| {
@@ -39,19 +39,14 @@ impl Similarity {
 }
 
 impl Check for Similarity {
-    fn asks(&self, subject: &Subject<'_>) -> Vec<Question> {
-        let expected = self.expected(subject);
-        expected.map_or_else(Vec::new, |expected| asks(subject, expected))
-    }
-
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
         let clean = subject.baseline.filter(|_| self.expected.is_none());
         if let Some(error) = clean.and_then(|clean| clean.answer.error.as_ref()) {
-            return Verdict::Error(format!("the clean run gave no answer: {error}"));
+            return Verdict::error(format!("the clean run gave no answer: {error}"));
         }
         match self.expected(subject) {
             Some(expected) => alike(subject, expected, self.threshold),
-            None => Verdict::Error("there is no clean answer to compare with".to_owned()),
+            None => Verdict::error("there is no clean answer to compare with"),
         }
     }
 
@@ -60,44 +55,34 @@ impl Check for Similarity {
     }
 }
 
-/// What has to be known before an answer is compared with a text.
-pub(super) fn asks(subject: &Subject<'_>, expected: &str) -> Vec<Question> {
-    let texts = [subject.answer.text.as_str(), expected];
-    let is_empty = texts.iter().any(|text| text.trim().is_empty());
-    if !subject.told.embeds() || is_empty {
-        return Vec::new();
-    }
-    texts
-        .map(|text| Question::Embedding(text.to_owned()))
-        .into()
-}
-
 /// Whether the answer and a text are at least so alike.
 pub(super) fn alike(subject: &Subject<'_>, expected: &str, threshold: f64) -> Verdict {
     let answer = &subject.answer.text;
     let is_empty = answer.trim().is_empty() || expected.trim().is_empty();
-    let likeness = if subject.told.embeds() && !is_empty {
-        match by_meaning(subject.told, answer, expected) {
+    let likeness = if subject.replies.embeds() && !is_empty {
+        match by_meaning(subject.replies, answer, expected) {
             Ok(likeness) => likeness,
-            Err(why) => return Verdict::Error(why),
+            Err(why) => return Verdict::error(why),
         }
     } else {
         likeness(answer, expected)
     };
-    let told = format!(
+    let reason = format!(
         "likeness {likeness:.2} to {}, demanded is {threshold}",
         quoted(expected)
     );
     if likeness >= threshold {
-        Verdict::Holds(told)
+        Verdict::holds(reason)
     } else {
-        Verdict::Fails(told)
+        Verdict::fails(reason)
     }
 }
 
 /// The cosine of two texts' embeddings.
-fn by_meaning(told: &Told, one: &str, other: &str) -> Result<f64, String> {
-    let (one, other) = (told.vector(one)?, told.vector(other)?);
+fn by_meaning(replies: &Replies, one: &str, other: &str) -> Result<f64, String> {
+    // Both are looked up before either may be missing.
+    let (one, other) = (replies.vector(one), replies.vector(other));
+    let (one, other) = (one?, other?);
     let product = |one: &[f32], other: &[f32]| -> f64 {
         let pairs = one.iter().zip(other);
         pairs

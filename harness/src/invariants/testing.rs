@@ -1,8 +1,10 @@
 //! One invariant, as it is written in a suite, judged on one answer.
 
 use crate::answer::Answer;
-use crate::invariants::{Baseline, Invariant, Judgement, Subject, Verdict};
-use crate::outside::{Outside, Told};
+use crate::dial::Dialler;
+use crate::invariants::{Baseline, Invariant, Subject, Verdict};
+use crate::outside::{Outside, Replies};
+use crate::run::CellState;
 use crate::suite::{self, Active, Prices, Prompt, Suite};
 use crate::trace::Trace;
 use squall_documents::Variables;
@@ -17,14 +19,14 @@ pub(crate) enum Outcome {
     NotApplicable,
 }
 
-impl From<&Judgement> for Outcome {
-    fn from(judgement: &Judgement) -> Self {
-        match judgement {
-            Judgement::NotApplicable(_) => Self::NotApplicable,
-            Judgement::Judged(Verdict::Holds(_)) => Self::Holds,
-            Judgement::Judged(Verdict::Fails(_)) => Self::Fails,
-            Judgement::Judged(Verdict::Insufficient(_)) => Self::Unproven,
-            Judgement::Judged(Verdict::Error(_)) => Self::Errs,
+impl From<&Verdict> for Outcome {
+    fn from(verdict: &Verdict) -> Self {
+        match verdict.state {
+            CellState::NotApplicable => Self::NotApplicable,
+            CellState::Passed => Self::Holds,
+            CellState::Failed => Self::Fails,
+            CellState::NotExercised => Self::Unproven,
+            CellState::Error => Self::Errs,
         }
     }
 }
@@ -58,13 +60,9 @@ pub(crate) fn judged(written: &str, answer: &str) -> Outcome {
 /// What is said of an answer to a prompt.
 pub(crate) fn reason(written: &str, prompt: &str, answer: &str) -> String {
     let invariant = invariant(written);
-    let judged = subject(prompt, &Answer::of(answer), None, |subject| {
-        invariant.judge(subject)
-    });
-    match judged {
-        Judgement::NotApplicable(reason) => reason,
-        Judgement::Judged(verdict) => verdict.reason().to_owned(),
-    }
+    subject(prompt, &Answer::of(answer), None, |subject| {
+        invariant.judge(subject).reason
+    })
 }
 
 pub(crate) fn judged_answer(written: &str, answer: &Answer) -> Outcome {
@@ -104,38 +102,34 @@ pub(crate) fn subject<T>(
         }),
         active: Active::default(),
         prices: &Prices::default(),
-        told: &Told::default(),
+        replies: &Replies::default(),
     })
 }
 
 /// Judges an answer after what the invariant wants to know was asked; the verdict and its reason.
 pub(crate) async fn asked_outside(head: &str, written: &str, answer: &str) -> (Outcome, String) {
     let suite = suite_with(head, written).expect("a valid suite");
-    let outside = Outside::of(&suite);
+    let outside = Outside::new(&suite, Dialler::default());
     let (prompt, answer, trace) = (
         Prompt::single("hello"),
         Answer::of(answer),
         Trace::default(),
     );
-    let (invariant, nothing) = (&suite.invariants[0], Told::nothing(&outside));
-    let subject = Subject {
-        prompt: &prompt,
-        answer: &answer,
-        trace: &trace,
-        baseline: None,
-        active: Active::default(),
-        prices: &suite.prices,
-        told: &nothing,
+    let mut replies = Replies::new(&outside);
+    let judge = |replies: &Replies| {
+        suite.invariants[0].judge(&Subject {
+            prompt: &prompt,
+            answer: &answer,
+            trace: &trace,
+            baseline: None,
+            active: Active::default(),
+            prices: &suite.prices,
+            replies,
+        })
     };
-    let questions = invariant.questions(&subject).into_iter().collect();
-    let told = outside.answer(questions).await;
-    let judgement = invariant.judge(&Subject {
-        told: &told,
-        ..subject
-    });
-    let reason = match &judgement {
-        Judgement::NotApplicable(reason) => reason.clone(),
-        Judgement::Judged(verdict) => verdict.reason().to_owned(),
-    };
-    ((&judgement).into(), reason)
+    judge(&replies);
+    let answered = outside.answer(replies.missing()).await;
+    replies.add(answered);
+    let verdict = judge(&replies);
+    ((&verdict).into(), verdict.reason)
 }

@@ -15,7 +15,7 @@ struct ValidJson;
 impl Check for ValidJson {
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
         match document(&subject.answer.text) {
-            Ok(_) => Verdict::Holds("the answer is JSON".to_owned()),
+            Ok(_) => Verdict::holds("the answer is JSON"),
             Err(verdict) => verdict,
         }
     }
@@ -26,18 +26,18 @@ pub(super) fn document(text: &str) -> Result<Value, Verdict> {
     let text = text.trim();
     if text.is_empty() {
         let why = "the answer is empty, and so no JSON";
-        return Err(Verdict::Fails(why.to_owned()));
+        return Err(Verdict::fails(why));
     }
     match json_tree::read(text.as_bytes()) {
         Ok(tree) => Ok(tree.value),
         Err(why @ NotRead::NotJson(_)) => {
             let begins = quoted(text);
-            Err(Verdict::Fails(format!(
+            Err(Verdict::fails(format!(
                 "the answer is {why}; it begins {begins}"
             )))
         }
         Err(why @ (NotRead::TooLarge | NotRead::TooDeep)) => {
-            Err(Verdict::Error(format!("the answer is {why}")))
+            Err(Verdict::error(format!("the answer is {why}")))
         }
     }
 }

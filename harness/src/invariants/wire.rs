@@ -1,38 +1,36 @@
 //! Invariants on the wire: what only a proxy can see.
 //!
-//! Each judges the [`Trace`] of one invocation. What was not seen is never held for what did not
-//! happen: with exchanges missing, or come in no scope of the run, or bodies unread that it takes, a check that
-//! found nothing wrong says that there is not enough evidence. So it does where nothing has happened that could show
-//! anything, such as retries of calls that never failed.
+//! Each judges the [`Trace`] of one invocation. Where exchanges are missing, or came in no scope of the run, or bodies
+//! that it needs were not read, a check that found nothing wrong reports insufficient evidence. So it does where
+//! nothing happened that could show anything, such as retries of calls that never failed.
 
 mod backs_off;
 mod honours_retry_after;
 mod hosts_allowed;
 mod loop_free;
 mod max_calls;
-mod max_cost;
-mod max_tokens;
+mod max_spent;
 mod no_canary_egress;
 mod no_duplicate_side_effects;
 mod no_leaves;
 mod no_retry_of_permanent;
 mod no_unasked_tool;
+mod requested;
 mod retries_bounded;
 mod retries_transient;
 mod tool_called;
 mod tool_failure_acknowledged;
 mod tool_order;
 mod truncated_stream_not_consumed;
-mod wishes;
 
 use std::net::Ipv6Addr;
 
 use squall_documents::{At, Fields};
 use squall_profiles::glob::Glob;
 
-use super::{Check, Kind, LooksAt, Verdict};
+use super::{Kind, ReadCheck, Verdict};
 use crate::suite::glob;
-use crate::trace::{Attempt, Call, Class, Trace};
+use crate::trace::{Attempt, FailureClass, LogicalCall, Trace};
 
 pub(super) static KINDS: [Kind; 20] = [
     tool_called::TOOL_CALLED,
@@ -53,14 +51,14 @@ pub(super) static KINDS: [Kind; 20] = [
     no_leaves::NO_PII_LEAVES,
     hosts_allowed::HOSTS_ALLOWED,
     loop_free::LOOP_FREE,
-    max_tokens::MAX_TOKENS,
-    max_cost::MAX_COST,
+    max_spent::MAX_TOKENS,
+    max_spent::MAX_COST,
 ];
 
-const fn wire(name: &'static str, read: fn(&mut Fields<'_, '_>) -> Option<Box<dyn Check>>) -> Kind {
+const fn wire(name: &'static str, read: ReadCheck) -> Kind {
     Kind {
         name,
-        looks_at: LooksAt::Wire,
+        on_wire: true,
         read,
     }
 }
@@ -110,7 +108,7 @@ impl Narrow {
         let hosts: Vec<_> = self.hosts.iter().map(Glob::as_str).collect();
         let hosts = hosts.join(" or ");
         match &self.tool {
-            None if hosts.is_empty() => "anybody".to_owned(),
+            None if hosts.is_empty() => "any tool or host".to_owned(),
             None => hosts,
             Some(tool) if hosts.is_empty() => tool.as_str().to_owned(),
             Some(tool) => format!("{} at {hosts}", tool.as_str()),
@@ -134,7 +132,7 @@ impl Narrow {
 
     /// The calls that it is about, each as its attempts.
     fn calls<'a>(&'a self, trace: &'a Trace) -> impl Iterator<Item = Vec<&'a Attempt>> + 'a {
-        let of = |call: &'a Call| trace.attempts_of(call).collect::<Vec<_>>();
+        let of = |call: &'a LogicalCall| trace.attempts_of(call).collect::<Vec<_>>();
         let calls = trace.calls().iter().map(of);
         calls.filter(|attempts| attempts.iter().any(|attempt| self.wants(attempt)))
     }
@@ -194,9 +192,9 @@ fn globs(
 /// Nothing wrong was found; where something is missing, that proves nothing.
 fn holds(trace: &Trace, reason: impl Into<String>) -> Verdict {
     match trace.unseen() {
-        None => Verdict::Holds(reason.into()),
+        None => Verdict::holds(reason),
         Some(why) => {
-            Verdict::Insufficient(format!("{why}; of those that were seen: {}", reason.into()))
+            Verdict::insufficient(format!("{why}; of those that were seen: {}", reason.into()))
         }
     }
 }
@@ -204,35 +202,35 @@ fn holds(trace: &Trace, reason: impl Into<String>) -> Verdict {
 /// Something that is demanded was not found; where something is missing, that proves nothing.
 fn fails(trace: &Trace, reason: impl Into<String>) -> Verdict {
     match trace.unseen() {
-        None => Verdict::Fails(reason.into()),
-        Some(why) => Verdict::Insufficient(format!("{}; {why}", reason.into())),
+        None => Verdict::fails(reason),
+        Some(why) => Verdict::insufficient(format!("{}; {why}", reason.into())),
     }
 }
 
-fn failed_for(attempt: &Attempt, class: Class) -> bool {
+fn failed_for(attempt: &Attempt, class: FailureClass) -> bool {
     attempt
         .failure
         .as_ref()
         .is_some_and(|failure| failure.class == class)
 }
 
-/// Whether an attempt failed that cannot be told from others: its body was not read. A key does not help: the
-/// same may be asked again with another one.
+/// Whether an attempt failed whose retry cannot be recognised: its body was not read. A key does not help: a retry may
+/// have another one.
 fn is_nameless(attempt: &Attempt) -> bool {
     attempt.failure.is_some() && attempt.identity.is_none()
 }
 
-/// No call was tried again; that is known only where all that failed can be told apart.
+/// No call was retried; that is known only where the bodies of all that failed were read.
 fn no_retries(narrow: &Narrow, trace: &Trace) -> Verdict {
     let mut attempts = narrow.attempts(trace);
-    let reason = match attempts.find(|attempt| is_nameless(attempt)) {
-        Some(nameless) => format!(
-            "the body of {} was not read, so a retry of it is not known from another call",
+    match attempts.find(|attempt| is_nameless(attempt)) {
+        Some(nameless) => Verdict::insufficient(format!(
+            "the body of {} was not read, so a retry of it cannot be recognised",
             nameless.name()
-        ),
-        None => "no call was tried again".to_owned(),
-    };
-    Verdict::Insufficient(reason)
+        ))
+        .at(nameless),
+        None => Verdict::insufficient("no call was tried again"),
+    }
 }
 
 #[cfg(test)]

@@ -1,18 +1,17 @@
 //! Fields that flakestorm lets stand beside any type of invariant, and writes there when it saves a suite.
 //!
-//! They are read, so that a slip in one is told, and change nothing. Those that are more than flakestorm's own
-//! defaults are told of, all of a suite in one sentence.
+//! They are read, so that a mistake in one is an error, and have no effect. One warning lists those that differ from
+//! flakestorm's defaults.
 
 use std::collections::BTreeMap;
 
 use squall_documents::{DocumentError, Fields};
 
-use super::reading::parameters;
-use super::{Invariant, Kind};
+use super::Invariant;
 
-/// What stands in a field; of those that have one, flakestorm's default.
+/// What a field holds; of those that have one, flakestorm's default.
 #[derive(Clone, Copy)]
-enum Shape {
+enum SavedField {
     Text,
     Texts,
     Milliseconds,
@@ -20,40 +19,39 @@ enum Shape {
     Flag(bool),
 }
 
-const OF_FLAKESTORM: [(&str, Shape); 9] = [
-    ("value", Shape::Text),
-    ("values", Shape::Texts),
-    ("max_ms", Shape::Milliseconds),
-    ("pattern", Shape::Text),
-    ("patterns", Shape::Texts),
-    ("expected", Shape::Text),
-    ("threshold", Shape::Share(0.8)),
-    ("dangerous_prompts", Shape::Flag(true)),
-    ("similarity_threshold", Shape::Share(0.75)),
+const OF_FLAKESTORM: [(&str, SavedField); 9] = [
+    ("value", SavedField::Text),
+    ("values", SavedField::Texts),
+    ("max_ms", SavedField::Milliseconds),
+    ("pattern", SavedField::Text),
+    ("patterns", SavedField::Texts),
+    ("expected", SavedField::Text),
+    ("threshold", SavedField::Share(0.8)),
+    ("dangerous_prompts", SavedField::Flag(true)),
+    ("similarity_threshold", SavedField::Share(0.75)),
 ];
 
-/// Reads those that the type does not take. Given back are the ones that say something.
-pub(super) fn read(fields: &mut Fields<'_, '_>, kind: &Kind) -> Vec<&'static str> {
-    let own = parameters(kind);
+/// Reads those that the type does not take; its own are `own`. Returned are the ones that differ from the defaults.
+pub(super) fn read(fields: &mut Fields<'_, '_>, own: &[&str]) -> Vec<&'static str> {
     let others = OF_FLAKESTORM.iter().filter(|(name, _)| !own.contains(name));
-    let telling = others.filter(|(name, shape)| says_something(fields, name, *shape));
-    telling.map(|(name, _)| *name).collect()
+    let differing = others.filter(|(name, field)| differs(fields, name, *field));
+    differing.map(|(name, _)| *name).collect()
 }
 
 #[expect(clippy::float_cmp, reason = "a default is written as it is")]
-fn says_something(fields: &mut Fields<'_, '_>, name: &'static str, shape: Shape) -> bool {
+fn differs(fields: &mut Fields<'_, '_>, name: &'static str, field: SavedField) -> bool {
     let about = "";
-    match shape {
-        Shape::Text => fields.text(name, about).is_some(),
-        Shape::Texts => fields.texts(name, about, "a list of texts").is_some(),
-        Shape::Milliseconds => {
+    match field {
+        SavedField::Text => fields.text(name, about).is_some(),
+        SavedField::Texts => fields.texts(name, about, "a list of texts").is_some(),
+        SavedField::Milliseconds => {
             let read = fields.whole(name, about, 0..=u64::MAX, " milliseconds");
             read.is_some()
         }
-        Shape::Share(default) => fields
+        SavedField::Share(default) => fields
             .real(name, about, 0.0..=1.0, "")
             .is_some_and(|found| found != default),
-        Shape::Flag(default) => fields
+        SavedField::Flag(default) => fields
             .flag(name, about)
             .is_some_and(|found| found != default),
     }
@@ -67,38 +65,18 @@ pub(crate) fn told<'i>(
     for invariant in invariants.clone() {
         for field in &invariant.without_effect {
             let of = places.entry((*field, invariant.kind)).or_default();
-            of.push(&invariant.place.pointer);
+            of.push(&invariant.id);
         }
     }
     let first = invariants
         .filter(|invariant| !invariant.without_effect.is_empty())
         .min_by_key(|invariant| invariant.place.position)?;
-    let each = places.iter().map(|((field, kind), pointers)| {
-        let places = listed(pointers);
-        format!("`{field}` has no effect on `{kind}` ({places})")
+    let each = places.iter().map(|((field, kind), ids)| {
+        let ids = ids.join(", ");
+        format!("`{field}` has no effect on `{kind}` ({ids})")
     });
     let each: Vec<_> = each.collect();
     Some(first.place.error(each.join("; ")))
-}
-
-/// How many places are written out.
-const WRITTEN_OUT: usize = 6;
-
-/// `/contract/invariants/0` and `…/3` as `contract.invariants[0], [3]`.
-fn listed(pointers: &[&str]) -> String {
-    let mut before = "";
-    let each = pointers.iter().take(WRITTEN_OUT).map(|pointer| {
-        let (list, number) = pointer.rsplit_once('/').unwrap_or_default();
-        let known = std::mem::replace(&mut before, list) == list;
-        let list = list.trim_start_matches('/').replace('/', ".");
-        let list = if known { "" } else { &list };
-        format!("{list}[{number}]")
-    });
-    let written = each.collect::<Vec<_>>().join(", ");
-    match pointers.len().saturating_sub(WRITTEN_OUT) {
-        0 => written,
-        more => format!("{written} and {more} more"),
-    }
 }
 
 #[cfg(test)]
@@ -142,20 +120,10 @@ mod tests {
         assert_eq!(
             told,
             [
-                "s.yaml:4:5: `dangerous_prompts` has no effect on `completes` (contract.invariants[0]); `threshold` has \
-                 no effect on `not_contains` (invariants[0], [2]); `value` has no effect on `completes` \
-                 (invariants[1], contract.invariants[0])"
+                "s.yaml:4:5: `dangerous_prompts` has no effect on `completes` (a); `threshold` has no effect on \
+                 `not_contains` (not_contains, not_contains-2); `value` has no effect on `completes` (completes, a)"
             ]
         );
-    }
-
-    #[test]
-    fn many_places_are_counted() {
-        let told = notes(
-            &"  - {type: completes, value: x}\n".repeat(9),
-            "    - {id: a, type: completes}\n",
-        );
-        assert!(told[0].ends_with("[4], [5] and 3 more)"), "{told:?}");
     }
 
     #[test]

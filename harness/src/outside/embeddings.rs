@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Asked, Question, Reply, Silence};
+use super::{Answered, NoReply, Question, Reply};
 use crate::dial::Dialler;
-use crate::model::{Answered, Endpoint};
+use crate::model::Endpoint;
 use crate::suite::Embeddings;
 
 /// Texts of one request.
@@ -14,7 +14,7 @@ pub(super) async fn ask(
     embeddings: &Embeddings,
     dialler: &Dialler,
     texts: Vec<String>,
-) -> Vec<Asked> {
+) -> Vec<Answered> {
     let vectors = vectors(embeddings, dialler, &texts).await;
     let asked = texts.into_iter().enumerate().map(|(place, text)| {
         let reply = match &vectors {
@@ -30,7 +30,7 @@ async fn vectors(
     embeddings: &Embeddings,
     dialler: &Dialler,
     texts: &[String],
-) -> Result<Vec<Vec<f32>>, Silence> {
+) -> Result<Vec<Vec<f32>>, NoReply> {
     let base = embeddings.base_url.trim_end_matches('/');
     let key = embeddings.api_key.iter();
     let headers = key
@@ -39,10 +39,12 @@ async fn vectors(
     let body = json!({ "model": embeddings.name, "input": texts });
     let client = dialler.client(base);
     let endpoint = Endpoint::new(&client, format!("{base}/embeddings"), headers);
-    let Answered { endpoint, document } = endpoint.post(&body).await?;
+    let document = endpoint.post(&body).await?;
     read(&document, texts.len()).ok_or_else(|| {
-        let why = format!("the answer of {endpoint} has no embedding for every text");
-        Silence::Useless(why)
+        let at = endpoint.shown();
+        NoReply::useless(format!(
+            "the answer of {at} has no embedding for every text"
+        ))
     })
 }
 

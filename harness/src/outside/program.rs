@@ -1,11 +1,11 @@
 //! A program that judges: it reads on stdin, and says its verdict on stdout.
 
-use super::{Asked, Question, Reply, Silence};
+use super::{Answered, NoReply, Question, Reply};
 use crate::agents::program::{self, NotEnded};
 
 /// It runs with Squall's own environment, none of the agent's proxy variables in it, and is ended with all
 /// that it started when its time is over.
-pub(super) async fn ask(question: Question) -> Vec<Asked> {
+pub(super) async fn ask(question: Question) -> Vec<Answered> {
     let Question::Program {
         command,
         input,
@@ -35,5 +35,5 @@ pub(super) async fn ask(question: Question) -> Vec<Asked> {
             Err(format!("the program could not be listened to: {error}"))
         }
     };
-    vec![(question, reply.map_err(Silence::Useless))]
+    vec![(question, reply.map_err(NoReply::useless))]
 }

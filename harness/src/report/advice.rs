@@ -1,11 +1,9 @@
-//! What to do about a cell: said of what really happened on the wire, never of what a scenario is called.
+//! What to do about a cell, by what happened on the wire.
 
 use squall_journal::record::{ExchangeRecord, RuleOutcome, RuleRecord};
 
 use super::story::{Injection, Story, Wire, applied};
 use crate::run::{CellRecord, CellState};
-use crate::scores::NO_FAULT;
-use crate::undrawn::why_undrawn;
 
 /// What to do about a cell, of which `stories` are the invocations that say most; `None` where there is nothing
 /// to do.
@@ -15,35 +13,30 @@ pub(super) fn advice(wire: &Wire<'_>, cell: &CellRecord, stories: &[Story<'_>]) 
         CellState::Failed if cell.baseline_failed => {
             Some("It fails without chaos too: fix the agent or the invariant first.".to_owned())
         }
-        CellState::Failed => Some(of_a_failure(wire.type_of(cell), cell, stories)),
+        CellState::Failed => Some(of_a_failure(wire.type_of(cell), stories)),
         CellState::Error => Some(
             "The cell could not be judged: fix what the reason names, and run again.".to_owned(),
         ),
-        CellState::NotExercised => Some(of_nothing(cell.reason.as_deref(), stories)),
+        CellState::NotExercised => Some(of_nothing(wire.is_under_chaos(cell), stories)),
     }
 }
 
-fn of_a_failure(invariant: &str, cell: &CellRecord, stories: &[Story<'_>]) -> String {
-    let reason = cell.reason.as_deref();
+fn of_a_failure(invariant: &str, stories: &[Story<'_>]) -> String {
     let injections: Vec<_> = stories.iter().flat_map(Story::injections).collect();
     // Of several that weigh the same, the first.
-    let Some(cause) = injections
-        .iter()
-        .rev()
-        .max_by_key(|one| weight(reason, one))
-    else {
+    let Some(cause) = injections.iter().rev().max_by_key(|one| weight(one)) else {
         let unseen: usize = stories.iter().map(|story| story.missing).sum();
         return match unseen {
             0 => "No fault was applied in this invocation: the agent failed by itself.".to_owned(),
-            _ => "Injected faults is not in this report any more; run again to see it.".to_owned(),
+            _ => "The injected faults are not in this report any more; run again to see them."
+                .to_owned(),
         };
     };
     let remedy = of_type(invariant).unwrap_or_else(|| remedy(cause.rule));
     format!("{} {remedy}", happened(cause))
 }
 
-/// What helps where a check of this type fails, whatever fault was applied: no retry helps against what an agent
-/// gives out or does twice.
+/// What helps where a check of this type fails, whatever fault was applied.
 fn of_type(invariant: &str) -> Option<&'static str> {
     Some(match invariant {
         "excludes_pii" => {
@@ -80,13 +73,12 @@ fn of_type(invariant: &str) -> Option<&'static str> {
     })
 }
 
-/// What makes an injection the likelier cause, the weightiest first: the check's reason names what it hit,
-/// it did harm, nothing made up for it, and it did more than delay.
-fn weight(reason: Option<&str>, injection: &Injection<'_>) -> [bool; 4] {
-    let rule = injection.rule;
-    let delays = is_delay(rule);
+/// What makes an injection the likelier cause, the weightiest first: it hit the exchange that shows the failure, it did
+/// harm, nothing made up for it, and it did more than delay.
+fn weight(injection: &Injection<'_>) -> [bool; 4] {
+    let delays = is_delay(injection.rule);
     [
-        reason.is_some_and(|reason| reason.contains(&injection.on)),
+        injection.shows_failure,
         injection.harmed || !delays,
         !injection.mended,
         !delays,
@@ -125,7 +117,7 @@ fn happened(cause: &Injection<'_>) -> String {
     )
 }
 
-fn of_nothing(reason: Option<&str>, stories: &[Story<'_>]) -> String {
+fn of_nothing(under_chaos: bool, stories: &[Story<'_>]) -> String {
     let calls = || stories.iter().flat_map(|story| &story.calls);
     let unseen: usize = stories.iter().map(|story| story.missing).sum();
     let mut rules = calls().flat_map(|call| &call.exchange.rules);
@@ -149,10 +141,10 @@ fn of_nothing(reason: Option<&str>, stories: &[Story<'_>]) -> String {
         return "Faults were applied, but the evidence is insufficient: see the reason.".to_owned();
     }
     if let Some(idle) = rules.find(|rule| rule.outcome == RuleOutcome::NotDrawn) {
+        let why = idle.reason.as_deref().unwrap_or("no reason is recorded");
         return format!(
-            "The rule {} matched and did not fire: {}.",
-            idle.rule,
-            why_undrawn(idle)
+            "The rule {} matched and did not fire: {why}. Change its trigger, or send more prompts.",
+            idle.rule
         );
     }
     match (calls().count(), unseen) {
@@ -160,7 +152,7 @@ fn of_nothing(reason: Option<&str>, stories: &[Story<'_>]) -> String {
              and see with `squall verify` that its calls arrive."
             .to_owned(),
         (0, _) => "Its calls are not in this report any more; run again to see them.".to_owned(),
-        _ if reason.is_some_and(|reason| reason.starts_with(NO_FAULT)) => {
+        _ if under_chaos => {
             "Its calls went through the proxy, and no rule matched them: correct the condition that the reason names, \
              or have the agent make calls that the rules are about."
                 .to_owned()
@@ -343,17 +335,21 @@ mod tests {
             again: 0,
             mended,
             harmed,
+            shows_failure: false,
         };
         let slow_search = of(&latency, "search", false, false);
         let slow_booking = of(&latency, "book", false, true);
         let broken_booking = of(&reset, "book", true, true);
         let unmended = of(&reset, "search", false, true);
         // One that made up for a break has done more than one that was never felt.
-        assert!(weight(None, &broken_booking) > weight(None, &slow_search));
-        assert!(weight(None, &unmended) > weight(None, &broken_booking));
-        assert!(weight(None, &unmended) > weight(None, &slow_booking));
-        let reason = Some("book was called twice");
-        assert!(weight(reason, &broken_booking) > weight(reason, &unmended));
+        assert!(weight(&broken_booking) > weight(&slow_search));
+        assert!(weight(&unmended) > weight(&broken_booking));
+        assert!(weight(&unmended) > weight(&slow_booking));
+        let shown = Injection {
+            shows_failure: true,
+            ..broken_booking
+        };
+        assert!(weight(&shown) > weight(&unmended));
     }
 
     #[test]

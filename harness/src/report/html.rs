@@ -102,7 +102,7 @@ fn body(report: &Report) -> Markup {
             h1 { (run.name) " " (tag(run.state.as_str(), words::verdict(run), "verdict")) }
             p class="lead" {
                 (prose(&words::why(run)))
-                @if let Some(step) = next_step(run) { " " (prose(&step)) }
+                @if let Some(step) = next_step(run) { " " (prose(step)) }
             }
         }
         nav aria-label="Parts of this report" {

@@ -18,10 +18,12 @@ pub(super) struct Wire<'r> {
 /// One invocation of the agent with its calls.
 #[derive(Debug)]
 pub(super) struct Story<'r> {
-    /// Wire that the report holds, oldest first.
+    /// Those that the report holds, oldest first.
     pub(super) calls: Vec<Call<'r>>,
-    /// Wire that it does not hold.
+    /// How many it does not hold.
     pub(super) missing: usize,
+    /// Id of the exchange that shows the verdict.
+    shown_by: Option<&'r str>,
 }
 
 /// One call of the agent.
@@ -48,6 +50,8 @@ pub(super) struct Injection<'r> {
     pub(super) mended: bool,
     /// Whether one that it was applied to did not end as it should.
     pub(super) harmed: bool,
+    /// Whether one that it was applied to shows the verdict.
+    pub(super) shows_failure: bool,
 }
 
 impl<'r> Wire<'r> {
@@ -66,6 +70,12 @@ impl<'r> Wire<'r> {
         demand.map_or(&cell.invariant, |one| &one.r#type)
     }
 
+    /// Whether a cell is under chaos.
+    pub(super) fn is_under_chaos(&self, cell: &CellRecord) -> bool {
+        let mut scenarios = self.run.scenarios.iter();
+        scenarios.any(|one| one.name == cell.scenario && one.under_chaos)
+    }
+
     pub(super) fn story(&self, invocation: &'r EvidenceRecord) -> Story<'r> {
         let ids = invocation.exchanges.iter();
         let found = ids.filter_map(|id| self.by_id.get(id.as_str()).copied());
@@ -81,16 +91,18 @@ impl<'r> Wire<'r> {
         Story {
             calls: calls.collect(),
             missing,
+            shown_by: invocation.telling.as_deref(),
         }
     }
 }
 
 impl<'r> Story<'r> {
-    /// Injected faults, by rule and what it was applied to, in the order in which it first was.
+    /// Injected faults, by rule and what they were applied to, in the order in which it first was.
     pub(super) fn injections(&self) -> Vec<Injection<'r>> {
         let mut found: Vec<Injection<'r>> = Vec::new();
         for (place, call) in self.calls.iter().enumerate() {
             let on = name(call.exchange);
+            let shows_failure = self.shown_by == Some(&call.exchange.id);
             for rule in applied(call.exchange) {
                 let known = found.iter_mut().find(|injection| {
                     injection.on == on
@@ -100,6 +112,7 @@ impl<'r> Story<'r> {
                 if let Some(injection) = known {
                     injection.times += 1;
                     injection.harmed |= !is_good(call.exchange);
+                    injection.shows_failure |= shows_failure;
                     continue;
                 }
                 let later = self.calls[place + 1..].iter().map(|call| call.exchange);
@@ -112,6 +125,7 @@ impl<'r> Story<'r> {
                     again: same.len(),
                     mended: same.last().is_some_and(|last| is_good(last)),
                     harmed: !is_good(call.exchange),
+                    shows_failure,
                 });
             }
         }
@@ -149,7 +163,7 @@ pub(super) fn got(exchange: &ExchangeRecord) -> String {
     }
 }
 
-/// How an answer ends that a fault ends before its time.
+/// How a fault ends an answer early.
 fn broken(family: &str, mode: &str) -> Option<&'static str> {
     match (family, mode) {
         ("network_faults", "reset_peer") => Some("a reset connection"),
@@ -231,7 +245,13 @@ mod tests {
         ] {
             let calls = calls.iter().map(|exchange| Call { exchange, at_ms: 0 });
             let (calls, missing) = (calls.collect(), 0);
-            let told = Story { calls, missing }.injections()[0].mended;
+            let told = Story {
+                calls,
+                missing,
+                shown_by: None,
+            }
+            .injections()[0]
+                .mended;
             assert_eq!(told, mended);
         }
     }

@@ -113,9 +113,8 @@ async fn tried(
     dialler: Dialler,
     context: &RunContext<'_>,
 ) -> Result<RunResult, RunError> {
-    let plan = spec.plan(context.run);
-    let mut plan = plan.map_err(|wrong| RunError::Agent(wrong.message))?;
-    plan.outside = plan.outside.through(dialler);
+    let plan = spec.plan(context.run, dialler);
+    let plan = plan.map_err(|wrong| RunError::Agent(wrong.message))?;
     let scopes = Scopes {
         own: context.scope,
         at_once: spec.at_once(),

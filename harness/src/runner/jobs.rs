@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::plan::{Part, Plan};
+use super::plan::{InPart, Part, Plan};
 use crate::invariants::Invariant;
 use crate::suite::{Counters, Isolation, Prompt};
 
@@ -27,13 +27,6 @@ pub(super) struct Job<'p> {
     pub(super) key: String,
     /// It goes on under the activation of the invocation before it.
     pub(super) goes_on: bool,
-}
-
-/// A scenario by its place in a part by its place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct InPart {
-    pub(super) part: usize,
-    pub(super) trial: usize,
 }
 
 impl<'p> Job<'p> {
@@ -76,7 +69,7 @@ pub(super) fn clean<'p>(plan: &Plan<'p>, units: &mut Vec<Vec<Job<'p>>>) -> Vec<J
     let mut taken_out = |prompt: &Prompt| {
         units.iter_mut().find_map(|unit| {
             let mut jobs = unit.iter();
-            let at = jobs.position(|job| job.prompt == prompt && plan.is_clean(job))?;
+            let at = jobs.position(|job| job.prompt == prompt && plan.is_clean(job.trial))?;
             Some(unit.remove(at))
         })
     };

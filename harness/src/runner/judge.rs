@@ -1,132 +1,128 @@
-//! What came of the invocations of a scenario, judged: its cells, and what is said of each invocation.
+//! The results of a scenario's invocations, judged: its cells, and what is said of each invocation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::jobs::{InPart, Job};
+use super::jobs::Job;
 use super::plan::{Part, Plan, Trial};
 use super::pool::JUDGING;
-use super::{Asked, Tried};
-use crate::invariants::{Baseline, Invariant, Judgement, Subject, Verdict};
-use crate::outside::{Question, Told};
-use crate::run::{CellRecord, EvidenceRecord};
+use super::result::InvocationResult;
+use super::{JobResult, Replies};
+use crate::invariants::{Baseline, Invariant, Subject, Verdict};
+use crate::outside::Question;
+use crate::run::{CellRecord, CellState, EvidenceRecord, ScenarioRecord};
 use crate::scores::{Column, PromptSample, Sample, cell};
 use crate::suite::{Active, Prices, Prompt};
 
-/// Judges what came of a run, scenario by scenario.
+/// Judges the results of a run, scenario by scenario.
 pub(super) struct Judge<'r, 'p> {
     plan: &'r Plan<'p>,
-    clean: BTreeMap<&'p Prompt, Arc<Asked>>,
-    /// What invariants wanted to know from outside.
-    told: Arc<Told>,
+    clean: BTreeMap<&'p Prompt, Arc<InvocationResult>>,
+    replies: Replies,
     prices: Arc<Prices>,
     /// Whether a call of the agent came through the proxy without chaos.
     was_seen: bool,
 }
 
-/// Of an agent that never called anybody nobody knows what it does on the wire.
-pub(super) const BLIND: &str = "no call of the agent came through the proxy, not without chaos either: nothing is known of what \
-     it does on the wire";
+pub(super) const BLIND: &str = "no call of the agent came through the proxy, not without chaos either, so its wire behaviour cannot be \
+     judged";
 
 /// A scenario, judged.
-pub(super) struct Judged {
+pub(super) struct ScenarioResult {
     pub(super) column: Column,
     /// One for each invariant.
     pub(super) cells: Vec<CellRecord>,
-    /// What all invariants said of each invocation, in the invocations' order.
-    pub(super) prompts: Vec<(Repeated, PromptSample)>,
+    /// Of each invocation its place in the scenario, which its repeats share, and what all invariants said of it.
+    pub(super) prompts: Vec<(usize, PromptSample)>,
 }
-
-/// An invocation by its scenario and its place there: what its repeats have in common.
-pub(super) type Repeated = (InPart, usize);
 
 impl<'r, 'p> Judge<'r, 'p> {
     /// One that compares with these invocations without chaos.
-    pub(super) fn new(plan: &'r Plan<'p>, clean: &[Tried<'p>]) -> Self {
-        let was_seen = clean.iter().any(|(_, asked)| asked.was_seen());
+    pub(super) fn new(plan: &'r Plan<'p>, clean: &[JobResult<'p>]) -> Self {
+        let was_seen = clean.iter().any(|(_, result)| result.was_seen());
         let clean = clean.iter();
-        let clean = clean.map(|(job, asked)| (job.prompt, Arc::clone(asked)));
+        let clean = clean.map(|(job, result)| (job.prompt, Arc::clone(result)));
         Self {
             was_seen,
             plan,
             clean: clean.collect(),
-            told: Arc::new(Told::nothing(&plan.outside)),
+            replies: Replies::new(&plan.outside),
             prices: Arc::new(plan.prices.clone()),
         }
     }
 
-    /// Why nobody outside was there that invariants had to ask.
+    /// Why a model or embeddings that invariants had to ask could not be reached.
     pub(super) fn unreachable(&self) -> Option<&str> {
-        self.told.absent()
+        self.replies.absent()
     }
 
-    /// Judges a scenario of which these are all the invocations. Asks whatever its invariants want to know and no
-    /// scenario before it did.
+    /// Judges a scenario of which these are all the results. What invariants ask outside, and no scenario before it
+    /// asked, is sent at once; then they judge again.
     pub(super) async fn scenario(
         &mut self,
-        at: InPart,
         part: &Part<'p>,
         trial: &Trial,
-        tried: &[Tried<'p>],
-    ) -> Judged {
+        results: &[JobResult<'p>],
+    ) -> ScenarioResult {
         let invariants: Vec<_> = part.invariants.iter().cloned().map(Arc::new).collect();
-        let questions = self.questions(&invariants, trial, tried).await;
-        let replies = self.plan.outside.answer(questions).await;
-        Arc::make_mut(&mut self.told).and(replies);
-        let mut judged = Judged {
-            column: Column {
-                name: trial.name.clone(),
-                under_chaos: trial.active.any(),
-                rules_applied: tried.iter().map(|(_, asked)| asked.faults_applied).sum(),
-                invocations: tried.len() as u64,
-                idle: idle(tried),
-                rules: trial.told.clone(),
-            },
-            cells: Vec::new(),
-            prompts: tried
-                .iter()
-                .map(|(job, asked)| ((at, job.invocation), asked.not_judged_yet()))
-                .collect(),
-        };
+        let mut samples = Vec::new();
+        let mut questions = BTreeSet::new();
         for (place, invariant) in invariants.iter().enumerate() {
-            let mut samples = Vec::new();
-            for ((job, asked), (_, prompt)) in tried.iter().zip(&mut judged.prompts) {
+            for (number, (job, result)) in results.iter().enumerate() {
                 if job.judges(place, invariant) {
-                    let sample = self.case(invariant, trial, job, asked).judged().await;
-                    prompt.exercised |= sample.exercised;
-                    let said = (sample.judgement.clone(), sample.fails_without_chaos);
-                    prompt.judgements.push(said);
-                    samples.push(sample);
+                    let case = self.case(invariant, trial, job, result);
+                    let (sample, missing) = case.judged().await;
+                    samples.push((place, number, sample, !missing.is_empty()));
+                    questions.extend(missing);
                 }
             }
-            let cell = cell(invariant, &trial.name, trial.active.any(), &samples);
-            judged.cells.push(CellRecord {
-                invariant: part.name_of(invariant),
-                ..cell
-            });
         }
-        judged
-    }
-
-    /// What invariants want to know of these invocations that nobody was asked yet. Whoever takes too long to say
-    /// so asks nothing, and takes too long to judge.
-    async fn questions(
-        &self,
-        invariants: &[Arc<Invariant>],
-        trial: &Trial,
-        tried: &[Tried<'p>],
-    ) -> BTreeSet<Question> {
-        let mut questions = BTreeSet::new();
-        for (job, asked) in tried {
-            let invariants = invariants.iter().enumerate();
-            for (_, invariant) in invariants.filter(|(place, one)| job.judges(*place, one)) {
-                let case = self.case(invariant, trial, job, asked);
-                let asks = JUDGING.run(move || case.questions()).await;
-                questions.extend(asks.unwrap_or_default());
+        let plan = self.plan;
+        let answered = plan.outside.answer(questions).await;
+        self.replies.add(answered);
+        for (place, number, sample, is_pending) in &mut samples {
+            if *is_pending {
+                let (job, result) = &results[*number];
+                let case = self.case(&invariants[*place], trial, job, result);
+                (*sample, _) = case.judged().await;
             }
         }
-        questions.retain(|question| !self.told.knows(question));
-        questions
+        let mut prompts: Vec<_> = results
+            .iter()
+            .map(|(job, result)| {
+                let families = result.families.clone();
+                let sample = PromptSample {
+                    families,
+                    ..PromptSample::default()
+                };
+                (job.invocation, sample)
+            })
+            .collect();
+        let mut of_invariants = vec![Vec::new(); invariants.len()];
+        for (place, number, sample, _) in samples {
+            let state = (sample.state(), sample.fails_without_chaos);
+            prompts[number].1.states.push(state);
+            of_invariants[place].push(sample);
+        }
+        let cells = invariants.iter().zip(&of_invariants);
+        let cells = cells.map(|(invariant, samples)| {
+            let severity = invariant.severity.as_str();
+            cell(part.name_of(invariant), severity, &trial.name, samples)
+        });
+        ScenarioResult {
+            column: Column {
+                scenario: ScenarioRecord {
+                    name: trial.name.clone(),
+                    under_chaos: trial.active.any(),
+                    rules_applied: results.iter().map(|(_, one)| one.faults_applied).sum(),
+                    invocations: results.len() as u64,
+                    rules: trial.told.clone(),
+                },
+                idle: idle(results),
+            },
+            cells: cells.collect(),
+            prompts,
+        }
     }
 
     fn case(
@@ -134,23 +130,23 @@ impl<'r, 'p> Judge<'r, 'p> {
         invariant: &Arc<Invariant>,
         trial: &Trial,
         job: &Job<'_>,
-        asked: &Arc<Asked>,
+        result: &Arc<InvocationResult>,
     ) -> Case {
         Case {
             invariant: Arc::clone(invariant),
             prompt: job.prompt.clone(),
             repeat: (self.plan.repeat > 1).then_some(job.repeat),
             active: trial.active,
-            asked: Arc::clone(asked),
+            result: Arc::clone(result),
             clean: self.clean.get(job.prompt).cloned(),
             prices: Arc::clone(&self.prices),
-            told: Arc::clone(&self.told),
+            replies: self.replies.clone(),
             was_seen: self.was_seen,
         }
     }
 }
 
-/// One invocation and the invariant that judges it, with all that it judges by: a thread of its own judges it.
+/// One invocation and the invariant that judges it, with all that it needs: a thread of its own judges it.
 #[derive(Clone)]
 struct Case {
     invariant: Arc<Invariant>,
@@ -158,125 +154,109 @@ struct Case {
     /// Which repeat it is; `None`: there is one.
     repeat: Option<u64>,
     active: Active,
-    asked: Arc<Asked>,
+    result: Arc<InvocationResult>,
     /// The same prompt without chaos.
-    clean: Option<Arc<Asked>>,
+    clean: Option<Arc<InvocationResult>>,
     prices: Arc<Prices>,
-    told: Arc<Told>,
+    replies: Replies,
     /// Whether a call of the agent came through the proxy without chaos.
     was_seen: bool,
 }
 
 impl Case {
-    /// The sample, within the deadline; one that is not reached by then is an error.
-    async fn judged(self) -> Sample {
+    /// The sample, within the deadline, else an error; and the questions that have no reply yet.
+    async fn judged(self) -> (Sample, BTreeSet<Question>) {
         let case = self.clone();
-        let judged = JUDGING.run(move || case.sample()).await;
-        judged.unwrap_or_else(|why| self.sample_of(Judgement::Judged(Verdict::Error(why)), None))
-    }
-
-    fn questions(&self) -> Vec<Question> {
-        let mut questions = Vec::new();
-        if let Some(subject) = self.subject() {
-            questions.extend(self.invariant.questions(&subject));
-        }
-        if let Some(subject) = self.clean_subject() {
-            questions.extend(self.invariant.questions_without_chaos(&subject));
-        }
-        questions
+        let judged = JUDGING.run(move || (case.sample(), case.replies.missing()));
+        let judged = judged.await;
+        judged.unwrap_or_else(|why| {
+            let sample = self.sample_of(Verdict::error(why), false);
+            (sample, BTreeSet::new())
+        })
     }
 
     fn sample(&self) -> Sample {
-        let cannot_be_judged = || {
-            let why = self.asked.wrong.clone().unwrap_or_default();
-            Judgement::Judged(Verdict::Error(why))
+        let verdict = match &self.result.wrong {
+            Some(why) => Verdict::error(why),
+            None => self
+                .invariant
+                .judge(&self.subject(&self.result, self.active)),
         };
-        let judgement = (self.subject())
-            .map_or_else(cannot_be_judged, |subject| self.invariant.judge(&subject));
-        let without_chaos = self.clean_subject();
-        let fails = without_chaos.and_then(|clean| self.invariant.fails_without_chaos(&clean));
-        self.sample_of(judgement, fails)
+        let fails_without_chaos = self.clean().is_some_and(|clean| {
+            let clean = self.subject(clean, Active::default());
+            let clean = self.invariant.on_the_clean_run(&clean);
+            self.invariant.judge(&clean).state == CellState::Failed
+        });
+        self.sample_of(verdict, fails_without_chaos)
     }
 
-    fn sample_of(&self, judgement: Judgement, fails_without_chaos: Option<bool>) -> Sample {
-        let asked = &self.asked;
-        let reason = match &judgement {
-            Judgement::NotApplicable(reason) => reason,
-            Judgement::Judged(verdict) => verdict.reason(),
-        };
-        let telling = asked.telling(reason);
-        let looks_at_the_wire = self.invariant.looks_at_the_wire();
-        let fails = matches!(judgement, Judgement::Judged(Verdict::Fails(_)));
-        let gives_up = fails && !looks_at_the_wire && self.gives_up();
-        let is_blind = !self.was_seen && !asked.was_seen() && looks_at_the_wire;
-        let when = self.invariant.when;
-        let is_another_fault =
-            asked.faults_applied > 0 && !gives_up && !when.applies(asked.applied);
-        let proves_nothing = if is_blind {
-            Some(BLIND.to_owned())
-        } else if is_another_fault {
-            let when = when.as_str();
-            Some(format!(
-                "no fault was applied in this invocation that `when: {when}` is about"
-            ))
-        } else {
-            None
+    fn sample_of(&self, verdict: Verdict, fails_without_chaos: bool) -> Sample {
+        let verdict = match verdict.state {
+            CellState::Passed | CellState::Failed => match self.not_exercised(&verdict) {
+                Some(why) => Verdict::insufficient(why),
+                None => verdict,
+            },
+            CellState::NotExercised | CellState::NotApplicable | CellState::Error => verdict,
         };
         Sample {
-            judgement: match (judgement, proves_nothing) {
-                (Judgement::Judged(Verdict::Holds(_) | Verdict::Fails(_)), Some(why)) => {
-                    Judgement::Judged(Verdict::Insufficient(why))
-                }
-                (judgement, _) => judgement,
-            },
-            faults_applied: asked.faults_applied,
-            exercised: asked.faults_applied > 0 || gives_up,
-            idle: asked.idle.as_ref().map(ToString::to_string),
             fails_without_chaos,
             evidence: EvidenceRecord {
                 repeat: self.repeat,
-                telling,
-                ..asked.evidence(&self.prompt)
+                telling: verdict.exchange.or_else(|| self.result.cause()),
+                state: Some(verdict.state),
+                reason: Some(verdict.reason),
+                ..self.result.evidence(&self.prompt)
             },
         }
     }
 
-    /// The invocation as the invariant sees it; `None`: it cannot be judged.
-    fn subject(&self) -> Option<Subject<'_>> {
-        let can_be_judged = self.asked.wrong.is_none();
-        can_be_judged.then(|| self.subject_of(&self.asked, self.active))
+    /// Why a verdict does not count: its invocation met no traffic, or no fault, that it is about.
+    fn not_exercised(&self, verdict: &Verdict) -> Option<String> {
+        let Invariant { on_wire, when, .. } = *self.invariant;
+        if on_wire && !self.was_seen && !self.result.was_seen() {
+            return Some(BLIND.to_owned());
+        }
+        let gives_up = verdict.state == CellState::Failed && !on_wire && self.gives_up();
+        if gives_up || !self.active.any() {
+            return None;
+        }
+        if self.result.faults_applied == 0 {
+            let why = self.result.no_fault.iter().map(|why| format!(": {why}"));
+            let why: String = why.collect();
+            return Some(format!("no planned fault was applied{why}"));
+        }
+        let is_another = !when.applies(self.result.applied);
+        is_another.then(|| {
+            let when = when.as_str();
+            format!("no fault was applied in this invocation that `when: {when}` is about")
+        })
     }
 
-    /// The same prompt's clean run; `None`: there is none that can be judged.
-    fn clean_subject(&self) -> Option<Subject<'_>> {
-        let clean = self.clean_answer()?;
-        Some(self.subject_of(clean, Active::default()))
-    }
-
-    fn subject_of<'a>(&'a self, asked: &'a Asked, active: Active) -> Subject<'a> {
+    fn subject<'a>(&'a self, result: &'a InvocationResult, active: Active) -> Subject<'a> {
         Subject {
             prompt: &self.prompt,
-            answer: &asked.answer,
-            trace: &asked.trace,
-            baseline: self.clean_answer().map(|clean| Baseline {
+            answer: &result.answer,
+            trace: &result.trace,
+            baseline: self.clean().map(|clean| Baseline {
                 answer: &clean.answer,
                 trace: Some(&clean.trace),
             }),
             active,
             prices: &self.prices,
-            told: &self.told,
+            replies: &self.replies,
         }
     }
 
-    fn clean_answer(&self) -> Option<&Asked> {
+    /// The same prompt's clean run; `None`: there is none that can be judged.
+    fn clean(&self) -> Option<&InvocationResult> {
         self.clean.as_deref().filter(|clean| clean.wrong.is_none())
     }
 
     /// Whether the agent gave no answer under chaos, or an empty one, to what it answers without: a fault before may
     /// have broken it.
     fn gives_up(&self) -> bool {
-        let answer = &self.asked.answer;
-        let clean = self.clean_answer().map(|clean| &clean.answer);
+        let answer = &self.result.answer;
+        let clean = self.clean().map(|clean| &clean.answer);
         self.active.any()
             && (answer.error.is_some() || answer.is_blank())
             && clean.is_some_and(|clean| clean.error.is_none() && !clean.is_blank())
@@ -284,7 +264,10 @@ impl Case {
 }
 
 /// Why no planned fault was applied in a whole scenario, by the invocation that came nearest to one.
-fn idle(tried: &[Tried<'_>]) -> Option<String> {
-    let idle: Option<Vec<_>> = tried.iter().map(|(_, asked)| asked.idle.as_ref()).collect();
+fn idle(results: &[JobResult<'_>]) -> Option<String> {
+    let idle: Option<Vec<_>> = results
+        .iter()
+        .map(|(_, one)| one.no_fault.as_ref())
+        .collect();
     Some(idle?.into_iter().max()?.to_string())
 }

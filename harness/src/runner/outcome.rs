@@ -1,12 +1,12 @@
 //! The verdict on a run: what its parts come to, against the pass criteria and an earlier run.
 
 use super::spec::RunSpec;
-use super::{Component, Ran, RanPart};
+use super::{Component, Ran};
 use crate::run::{
     CheckRecord, ComparisonRecord, DemandRecord, DocumentVersion, RecoveryRecord, RunKind,
     RunRecord, ScenarioRecord, ScoresRecord, StabilityRecord,
 };
-use crate::scores::{Bar, Column, Components, Outcome, comparison};
+use crate::scores::{RunOutcome, comparison, outcome, scores};
 
 /// How a run has gone. Its cells were reported before.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -56,25 +56,29 @@ impl RunResult {
 /// What a run that was carried out comes to.
 pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
     let of = |component| ran.parts.iter().find(|part| part.component == component);
-    let components = Components {
-        chaos: of(Component::Chaos).and_then(|part| part.chaos_resilience),
-        contract: of(Component::Contract).and_then(|part| part.matrix.score()),
-    };
-    let scores = components.record(&spec.suite.scoring);
+    let chaos = of(Component::Chaos).and_then(|part| part.chaos_resilience);
+    let contract = of(Component::Contract).and_then(|part| part.matrix.score());
+    let scores = scores(chaos, contract, &spec.suite.scoring);
     // With one part this is its own score.
     let score = scores.overall;
+    let parts = ran.parts.iter().map(|part| match part.component {
+        Component::Chaos => (&part.matrix, chaos, false),
+        Component::Contract => (&part.matrix, contract, true),
+    });
+    let fails_at_zero = spec.kind != RunKind::Contract;
+    let outcome = outcome(parts, score, spec.criteria, fails_at_zero);
     let cells = || ran.parts.iter().flat_map(|part| &part.matrix.cells);
     let compared = spec.baseline.as_ref();
     let compared = compared.map(|baseline| comparison(baseline, cells()));
     let worse = compared
         .as_ref()
         .and_then(|compared| worse(compared, score));
-    let (passed, reason) = match (outcome(spec, &ran, score), worse) {
-        (Outcome::Failed(reason), _) => (Some(false), reason),
+    let (passed, reason) = match (outcome, worse) {
+        (RunOutcome::Failed(reason), _) => (Some(false), reason),
         (_, Some(worse)) if spec.fails_if_worse => (Some(false), worse),
-        (Outcome::Passed(_), _) if let Some(why) = &ran.proves_nothing => (None, why.clone()),
-        (Outcome::Passed(reason), _) => (Some(true), reason),
-        (Outcome::Inconclusive(reason), _) => (None, reason),
+        (RunOutcome::Passed(_), _) if let Some(why) = &ran.proves_nothing => (None, why.clone()),
+        (RunOutcome::Passed(reason), _) => (Some(true), reason),
+        (RunOutcome::Inconclusive(reason), _) => (None, reason),
     };
     // What holds without chaos alone is no score of resilience.
     let has_score = passed.is_some() || ran.coverage.exercised > 0;
@@ -94,7 +98,7 @@ pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
             ScoresRecord::default()
         },
         reason: Some(reason),
-        scenarios: columns.map(scenario).collect(),
+        scenarios: columns.map(|column| column.scenario.clone()).collect(),
         demands: demands.cloned().collect(),
         documents: Vec::new(),
         recoveries: ran.recoveries,
@@ -126,66 +130,15 @@ fn worse(compared: &ComparisonRecord, score: Option<f64>) -> Option<String> {
     ))
 }
 
-/// The worst that any part comes to, and what the overall score does where there are several.
-fn outcome(spec: &RunSpec, ran: &Ran, score: Option<f64>) -> Outcome {
-    if let [only] = &ran.parts[..] {
-        return outcome_of(spec.kind, only, spec.bar);
-    }
-    let apart = Bar {
-        least: None,
-        strict: spec.bar.strict,
-    };
-    let mut outcomes: Vec<_> = (ran.parts.iter())
-        .map(|part| match part.component {
-            Component::Contract => part.matrix.outcome(apart),
-            Component::Chaos => part.matrix.outcome_of(part.chaos_resilience, apart),
-        })
-        .collect();
-    outcomes.push(match score {
-        Some(score) => {
-            let missed = spec.bar.missed(score);
-            missed
-                .or_else(|| spec.bar.missed_by_nothing(score))
-                .unwrap_or_else(|| Outcome::Passed(format!("the score is {score:.1}")))
-        }
-        None => Outcome::Inconclusive("nothing was left to judge".to_owned()),
-    });
-    let worst = outcomes.into_iter().max_by_key(|outcome| match outcome {
-        Outcome::Failed(_) => 2,
-        Outcome::Inconclusive(_) => 1,
-        Outcome::Passed(_) => 0,
-    });
-    worst.unwrap_or_else(|| Outcome::Inconclusive("nothing was tried".to_owned()))
-}
-
-fn outcome_of(kind: RunKind, part: &RanPart, bar: Bar) -> Outcome {
-    match part.component {
-        Component::Contract if kind == RunKind::Contract => part.matrix.outcome(bar),
-        Component::Contract => part.matrix.outcome_in_ci(bar),
-        Component::Chaos => part.matrix.outcome_unless_zero(part.chaos_resilience, bar),
-    }
-}
-
-fn scenario(column: &Column) -> ScenarioRecord {
-    ScenarioRecord {
-        name: column.name.clone(),
-        under_chaos: column.under_chaos,
-        rules_applied: column.rules_applied,
-        invocations: column.invocations,
-        rules: column.rules.clone(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use serde_json::json;
-
     use super::super::spec::tests::spec;
     use super::*;
     use crate::run::{CellRecord, CellState, CoverageRecord};
-    use crate::scores::Matrix;
+    use crate::runner::RanPart;
+    use crate::scores::{Column, Matrix};
 
     /// A part in which one cell was judged, under chaos.
     fn part(component: Component, severity: &str, state: CellState) -> RanPart {
@@ -201,12 +154,14 @@ mod tests {
             evidence: Vec::new(),
         };
         let column = Column {
-            name: "down".into(),
-            under_chaos: true,
-            rules_applied: 1,
-            invocations: 1,
+            scenario: ScenarioRecord {
+                name: "down".into(),
+                under_chaos: true,
+                rules_applied: 1,
+                invocations: 1,
+                rules: Vec::new(),
+            },
             idle: None,
-            rules: Vec::new(),
         };
         RanPart {
             component,
@@ -246,13 +201,7 @@ mod tests {
         let mut spec = spec("");
         assert_eq!(spec.of_another_suite(), None);
         for (name, told) in [("shop", false), ("desk", true)] {
-            let run = json!({
-                "id": "0194", "kind": "ci", "name": name, "state": "passed", "score": null, "passed": null,
-                "coverage": CoverageRecord::default(), "scores": ScoresRecord::default(), "seed": 1,
-                "created_at": "", "started_at": null, "finished_at": null, "error": null, "reason": null,
-                "daemon": "", "documents": [],
-            });
-            spec.baseline = Some(Arc::new(serde_json::from_value(run).expect("a run")));
+            spec.baseline = Some(Arc::new(RunRecord::queued("0194", RunKind::Ci, name, 1)));
             let warning = spec.of_another_suite().unwrap_or_default();
             assert_eq!(warning.contains("`desk`"), told, "{name}: {warning}");
         }
@@ -268,7 +217,7 @@ mod tests {
             (None, "critical", CellState::Failed, 20.0, false),
         ] {
             let mut spec = spec("");
-            spec.bar.least = least;
+            spec.criteria.min_score = least;
             let result = result(
                 &spec,
                 ran(vec![

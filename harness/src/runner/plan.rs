@@ -5,7 +5,7 @@ use std::sync::Arc;
 use squall_profiles::library::Library;
 use squall_profiles::profile::Profile;
 
-use super::jobs::{InPart, Job};
+use crate::dial::Dialler;
 use crate::invariants::{Invariant, When};
 use crate::outside::Outside;
 use crate::reach::Rules;
@@ -17,7 +17,7 @@ use crate::suite::{Active, Contract, Counters, Isolation, Prices, Prompt, Suite,
 pub(super) struct Plan<'a> {
     /// Id of the run.
     pub(super) run: &'a str,
-    /// What the agent is asked.
+    /// What the agent is sent.
     pub(super) prompts: &'a [Prompt],
     /// What is made of that, one after the other.
     pub(super) parts: Vec<Part<'a>>,
@@ -25,7 +25,7 @@ pub(super) struct Plan<'a> {
     pub(super) tools: &'a [(String, Vec<String>)],
     /// What models' tokens cost.
     pub(super) prices: &'a Prices,
-    /// Whom invariants may ask.
+    /// What invariants may ask.
     pub(super) outside: Outside<'a>,
     /// Seed of every draw.
     pub(super) seed: u64,
@@ -37,9 +37,15 @@ pub(super) struct Plan<'a> {
     pub(super) retries: u64,
     /// Whether the agent is reset before each invocation.
     pub(super) resets: bool,
-    /// Whether the agent's CONNECTs are in the scope of its invocation: it is a program that is told of the proxy by
-    /// variables, with the scope in them.
+    /// Whether the agent's CONNECTs are in the scope of its invocation: the proxy variables that a program gets contain it.
     pub(super) connects_in_scope: bool,
+}
+
+/// A scenario by its place in a part by its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct InPart {
+    pub(super) part: usize,
+    pub(super) trial: usize,
 }
 
 /// Prompts under some chaos, and what must hold of them.
@@ -106,14 +112,19 @@ impl Trial {
 
 impl<'a> Plan<'a> {
     /// A suite's prompts in these parts, once.
-    pub(super) fn new(suite: &'a Suite, run: &'a str, parts: Vec<Part<'a>>) -> Self {
+    pub(super) fn new(
+        suite: &'a Suite,
+        run: &'a str,
+        parts: Vec<Part<'a>>,
+        dialler: Dialler,
+    ) -> Self {
         Self {
             run,
             prompts: &suite.golden_prompts,
             parts,
             tools: &suite.tools.written,
             prices: &suite.prices,
-            outside: Outside::of(suite),
+            outside: Outside::new(suite, dialler),
             seed: suite.advanced.seed.unwrap_or(SEED),
             counters: suite.advanced.counters,
             repeat: 1,
@@ -128,7 +139,7 @@ impl<'a> Plan<'a> {
         self.parts.iter().any(|part| {
             let applies = |when: When| part.trials.iter().any(|trial| when.applies(trial.active));
             let mut invariants = part.invariants.iter();
-            invariants.any(|one| one.looks_at_the_wire() && applies(one.when))
+            invariants.any(|one| one.on_wire && applies(one.when))
         })
     }
 
@@ -139,15 +150,15 @@ impl<'a> Plan<'a> {
         trials.any(|trial| trial.active.connections)
     }
 
-    /// Whether what a scenario does is met only by CONNECTs in the scope of what names none.
-    pub(super) fn is_met_beside(&self, job: &Job<'_>) -> bool {
-        let trial = job.trial.and_then(|at| self.trial(at));
+    /// Whether faults of a scenario are decided at CONNECTs that name no scope.
+    pub(super) fn needs_shared_scope(&self, trial: Option<InPart>) -> bool {
+        let trial = trial.and_then(|at| self.trial(at));
         !self.connects_in_scope && trial.is_some_and(|trial| trial.active.handshakes)
     }
 
     /// Whether an invocation is under no chaos.
-    pub(super) fn is_clean(&self, job: &Job<'_>) -> bool {
-        let trial = job.trial.and_then(|at| self.trial(at));
+    pub(super) fn is_clean(&self, trial: Option<InPart>) -> bool {
+        let trial = trial.and_then(|at| self.trial(at));
         trial.is_none_or(|trial| !trial.active.any())
     }
 

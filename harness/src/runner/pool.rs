@@ -1,8 +1,7 @@
 //! The threads that judge. A verdict is computation only and may take for ever: it runs on a blocking thread
 //! and has a deadline. A thread cannot be stopped, so one past its deadline stays busy until its verdict is
-//! reached, or asks [`is_late`]; when all are, further verdicts fail at once.
+//! reached, or asks [`deadline::is_late`]; when all are, further verdicts fail at once.
 
-use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -10,6 +9,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
+
+use crate::deadline;
 
 /// A bounded number of threads, shared by all runs of the process.
 #[derive(Debug)]
@@ -24,18 +25,6 @@ pub(super) struct Pool {
 
 /// The process's own.
 pub(super) static JUDGING: Pool = Pool::new(4, Duration::from_secs(10));
-
-thread_local! {
-    /// When the verdict that the thread reaches is late; `None`: it reaches none.
-    static DEADLINE: Cell<Option<Instant>> = const { Cell::new(None) };
-}
-
-/// Whether the verdict that this thread reaches is past its deadline: nobody waits for it.
-pub(crate) fn is_late() -> bool {
-    DEADLINE
-        .get()
-        .is_some_and(|deadline| Instant::now() > deadline)
-}
 
 impl Pool {
     pub(super) const fn new(threads: usize, deadline: Duration) -> Self {
@@ -74,7 +63,7 @@ impl Pool {
                 settled: on_thread,
                 _permit: permit,
             };
-            DEADLINE.set(Some(Instant::now() + self.deadline));
+            deadline::set(Some(Instant::now() + self.deadline));
             judge()
         });
         match timeout(self.deadline, verdict).await {
@@ -101,7 +90,7 @@ struct Busy {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        DEADLINE.set(None);
+        deadline::set(None);
         if self.settled.swap(true, Ordering::SeqCst) {
             self.pool.overdue.fetch_sub(1, Ordering::SeqCst);
         }
@@ -137,8 +126,8 @@ mod tests {
     async fn a_verdict_that_asks_whether_it_is_late_ends_at_its_deadline() {
         let pool: &'static Pool = Box::leak(Box::new(Pool::new(1, Duration::from_millis(1))));
         // Whether it is over a moment before the deadline or behind it.
-        let _ = pool.run(|| while !is_late() {}).await;
-        assert!(!is_late(), "no verdict is reached here");
+        let _ = pool.run(|| while !deadline::is_late() {}).await;
+        assert!(!deadline::is_late(), "no verdict is reached here");
         drop(pool.free.acquire().await.expect("open"));
     }
 

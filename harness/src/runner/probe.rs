@@ -1,25 +1,24 @@
-//! In which scopes the agent's calls can be told apart, found out while it is asked without chaos.
+//! In which scopes the agent's calls can be told apart, found out while it is invoked without chaos.
 //!
-//! The agent is told a scope in every way there is. Calls that come in that scope can be told from those
-//! of other invocations, and as many invocations go on at once as there are slots. Calls that come in the scope of
-//! what names none cannot: then one invocation follows the other, while this run has that scope for itself.
+//! The agent gets a scope in every way there is. Calls that come in that scope can be told from those of other
+//! invocations, and as many invocations go on at once as there are slots. Calls that come in the scope of what names
+//! none cannot: then one invocation follows the other, while this run has that scope for itself.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use tokio::sync::{Mutex, MutexGuard, mpsc};
 
-use super::ask::{In, Invoker};
+use super::invoker::{CallsIn, Invoker};
 use super::jobs::Job;
-use super::slot::Slot;
-use super::unwell::fails_always;
-use super::{RunError, Tried};
+use super::warnings::fails_always;
+use super::{JobResult, RunError};
+use crate::agents::Place;
 
 /// The scopes that a run can work in.
 #[derive(Debug)]
 pub(super) struct Scopes<'s> {
-    /// Its own are called so, with `-1`, `-2` and so on; with `-slot-1` and so on what stands for one after the
-    /// other.
+    /// What its own begin with: `-1`, `-2` and so on follow; of slots `-slot-1` and so on.
     pub(super) own: &'s str,
     /// How many invocations go on at once.
     pub(super) at_once: NonZeroUsize,
@@ -29,23 +28,45 @@ pub(super) struct Scopes<'s> {
     pub(super) exclusive: &'s Mutex<()>,
 }
 
+/// Where invocations follow one another: as many go on at once as there are slots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Slot {
+    /// Each invocation has a scope of its own.
+    Own {
+        /// The name by which a process that stays knows all of them.
+        name: String,
+        /// What the scopes' names begin with.
+        scopes: String,
+    },
+    /// The scope of what names none.
+    Shared(String),
+}
+
+impl Slot {
+    /// Where the next invocation is; `number` makes its scope unique in the run.
+    pub(super) fn place(&self, number: impl FnOnce() -> u64) -> Place {
+        match self {
+            Self::Own { name, scopes } => Place {
+                slot: name.clone(),
+                scope: format!("{scopes}-{}", number()),
+            },
+            Self::Shared(scope) => Place::shared(scope),
+        }
+    }
+}
+
 impl Scopes<'_> {
-    /// Does units in the scope of what names none, too, one invocation after the other.
-    pub(super) async fn work_beside<'p>(
+    /// Does units in the scope of what names none, one invocation after the other.
+    pub(super) async fn work_in_shared<'p>(
         &self,
         invoker: &Invoker<'_>,
-        shared: &str,
         units: Vec<Vec<Job<'p>>>,
-        done: mpsc::Sender<Tried<'p>>,
+        done: mpsc::Sender<JobResult<'p>>,
     ) -> Result<(), RunError> {
         let _held = self.exclusive.lock().await;
-        let slot = Slot::Both {
-            name: format!("{}-slot-1", self.own),
-            scopes: self.own.to_owned(),
-            shared: shared.to_owned(),
-        };
+        let slot = Slot::Shared(self.shared.to_owned());
         invoker.work(units, &[slot], done).await?;
-        invoker.leave(shared).await
+        invoker.leave(self.shared).await
     }
 
     fn slot(&self, number: usize) -> Slot {
@@ -58,17 +79,17 @@ impl Scopes<'_> {
 
 /// What the clean run has shown.
 pub(super) struct Probed<'s, 'p> {
-    pub(super) clean: Vec<Tried<'p>>,
+    pub(super) clean: Vec<JobResult<'p>>,
     /// The slots to go on in, at least one.
     pub(super) slots: Vec<Slot>,
-    pub(super) warnings: Vec<String>,
-    /// The scope of what names none, where it is free and calls of an invocation name their own: CONNECTs may not.
-    pub(super) beside: Option<&'s str>,
+    pub(super) warning: Option<String>,
+    /// Whether calls name the scope of their invocation: CONNECTs may not.
+    pub(super) names_scopes: bool,
     /// The shared scope is this run's for as long as this is held.
     _held: Option<MutexGuard<'s, ()>>,
 }
 
-/// Asks everything once without chaos.
+/// Does all jobs without chaos.
 pub(super) async fn probe<'s, 'p>(
     invoker: &Invoker<'_>,
     jobs: Vec<Job<'p>>,
@@ -82,43 +103,49 @@ pub(super) async fn probe<'s, 'p>(
     let held = scopes.exclusive.lock().await;
     let mut jobs = jobs.into_iter();
     let mut clean = Vec::new();
-    let mut found = In::Neither;
-    while let Some(job) = jobs.as_slice().first().filter(|_| found == In::Neither) {
-        let (asked, at) = invoker.asked_in_both(&scopes.slot(1), shared, job).await?;
-        // Whoever is not there when everything begins is not waited for again and again.
-        if let Some(why) = asked.unreachable.clone().filter(|_| clean.is_empty()) {
+    let mut found = CallsIn::Neither;
+    while let Some(job) = jobs
+        .as_slice()
+        .first()
+        .filter(|_| found == CallsIn::Neither)
+    {
+        let (result, calls) = invoker
+            .invoke(&scopes.slot(1), job, &mut None, Some(shared))
+            .await?;
+        // An agent that cannot be reached at the beginning is not waited for again and again.
+        if let Some(why) = result.unreachable.clone().filter(|_| clean.is_empty()) {
             return Err(RunError::Unreachable(why));
         }
-        found = at;
-        clean.extend(jobs.next().map(|job| (job, Arc::new(asked))));
+        found = calls;
+        clean.extend(jobs.next().map(|job| (job, Arc::new(result))));
     }
     let rest = jobs.map(|job| vec![job]).collect();
     let (slots, warning, held) = match found {
-        In::Shared => (
+        CallsIn::Shared => (
             vec![Slot::Shared(shared.to_owned())],
             one_at_a_time(scopes.at_once.get()),
             Some(held),
         ),
-        In::Own { others } => (own(), (others > 0).then(|| elsewhere(others)), None),
-        In::Neither => (own(), Some(NOTHING.to_owned()), None),
+        CallsIn::Own { others } => (own(), (others > 0).then(|| elsewhere(others)), None),
+        CallsIn::Neither => (own(), Some(NO_CALL.to_owned()), None),
     };
     if held.is_none() {
         invoker.leave(shared).await?;
     }
     clean.extend(invoker.work_through(rest, &slots).await?);
-    // What fails before it calls anybody says nothing of where its calls would go.
-    let warning = warning.filter(|_| found != In::Neither || !fails_always(&clean));
+    // What fails before it calls anything does not show where its calls would go.
+    let warning = warning.filter(|_| found != CallsIn::Neither || !fails_always(&clean));
     Ok(Probed {
         clean,
         slots,
-        warnings: warning.into_iter().collect(),
-        beside: matches!(found, In::Own { .. }).then_some(shared),
+        warning,
+        names_scopes: matches!(found, CallsIn::Own { .. }),
         _held: held,
     })
 }
 
-const NOTHING: &str = "without chaos no call of the agent came through the proxy: either it makes none, or it \
-     does not use the proxy; `squall verify` says which";
+const NO_CALL: &str = "without chaos no call of the agent came through the proxy: either it makes none, or it \
+     does not use the proxy; `squall verify` reports which";
 
 fn one_at_a_time(at_once: usize) -> Option<String> {
     (at_once > 1).then(|| {
@@ -136,7 +163,7 @@ fn elsewhere(others: usize) -> String {
         more => format!("{more} calls"),
     };
     format!(
-        "{calls} came through the proxy in no scope of the run while it asked without chaos: where \
+        "{calls} came through the proxy in no scope of the run while it ran without chaos: where \
          they are the agent's, they meet no chaos; have it pass on `baggage` or `traceparent` with all of them"
     )
 }

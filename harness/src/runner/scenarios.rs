@@ -1,26 +1,23 @@
-//! Scenarios as they come to their end, judged and told one by one in the plan's order, and what all of them
-//! come to.
+//! Scenarios, judged and reported one by one in the plan's order, and what all of them come to.
 
 use std::collections::BTreeMap;
 
 use tokio::sync::mpsc;
 
-use super::ask::Tally;
-use super::jobs::InPart;
-use super::judge::{Judge, Judged, Repeated};
-use super::plan::{Component, Part, Plan, Trial};
-use super::{RanPart, Tell, Tried};
+use super::invoker::Tally;
+use super::judge::{Judge, ScenarioResult};
+use super::plan::{Component, InPart, Part, Plan, Trial};
+use super::{JobResult, RanPart, Tell};
 use crate::run::{CoverageRecord, RecoveryRecord, StabilityRecord};
-use crate::scores::{Matrix, PromptSample, PromptState};
-use crate::scores::{chaos_resilience, prompt_state, recoveries, stability};
+use crate::scores::{Matrix, chaos_resilience, recoveries, stability};
 
 /// The scenarios of a run, those judged so far and those to come.
 pub(super) struct Scenarios<'r, 'p> {
     plan: &'r Plan<'p>,
     judge: Judge<'r, 'p>,
-    judged: BTreeMap<InPart, Judged>,
-    /// Invocations of scenarios that are judged.
-    tried: Vec<Tried<'p>>,
+    judged: BTreeMap<InPart, ScenarioResult>,
+    /// Results of scenarios that are judged.
+    results: Vec<JobResult<'p>>,
     /// What was done so far, judged or not.
     tally: &'r Tally,
     /// The cells of the scenarios that are judged.
@@ -29,12 +26,12 @@ pub(super) struct Scenarios<'r, 'p> {
 
 impl<'r, 'p> Scenarios<'r, 'p> {
     /// None judged yet, after these invocations without chaos. What is done meanwhile is counted in `tally`.
-    pub(super) fn new(plan: &'r Plan<'p>, clean: &[Tried<'p>], tally: &'r Tally) -> Self {
+    pub(super) fn new(plan: &'r Plan<'p>, clean: &[JobResult<'p>], tally: &'r Tally) -> Self {
         Self {
             plan,
             judge: Judge::new(plan, clean),
             judged: BTreeMap::new(),
-            tried: Vec::new(),
+            results: Vec::new(),
             tally,
             covered: CoverageRecord::default(),
         }
@@ -45,10 +42,10 @@ impl<'r, 'p> Scenarios<'r, 'p> {
     pub(super) async fn judge(
         &mut self,
         invocations: &BTreeMap<InPart, usize>,
-        mut done: mpsc::Receiver<Tried<'p>>,
+        mut done: mpsc::Receiver<JobResult<'p>>,
         tell: &dyn Tell,
     ) {
-        let mut waiting: BTreeMap<InPart, Vec<Tried<'p>>> = BTreeMap::new();
+        let mut waiting: BTreeMap<InPart, Vec<JobResult<'p>>> = BTreeMap::new();
         let plan = self.plan;
         for (at, part, trial) in places(plan) {
             let expected = invocations.get(&at).copied().unwrap_or(0);
@@ -60,14 +57,20 @@ impl<'r, 'p> Scenarios<'r, 'p> {
                     waiting.entry(at).or_default().push(one);
                 }
             }
-            let mut tried = waiting.remove(&at).unwrap_or_default();
-            tried.sort_by_key(|(job, _)| job.number);
-            let judged = self.judge.scenario(at, part, trial, &tried).await;
-            self.add(at, tried, judged, tell).await;
+            let mut results = waiting.remove(&at).unwrap_or_default();
+            results.sort_by_key(|(job, _)| job.number);
+            let judged = self.judge.scenario(part, trial, &results).await;
+            self.add(at, results, judged, tell).await;
         }
     }
 
-    async fn add(&mut self, at: InPart, tried: Vec<Tried<'p>>, judged: Judged, tell: &dyn Tell) {
+    async fn add(
+        &mut self,
+        at: InPart,
+        results: Vec<JobResult<'p>>,
+        judged: ScenarioResult,
+        tell: &dyn Tell,
+    ) {
         let matrix = Matrix {
             columns: vec![judged.column.clone()],
             cells: judged.cells.clone(),
@@ -76,7 +79,7 @@ impl<'r, 'p> Scenarios<'r, 'p> {
         self.covered.cells += more.cells;
         self.covered.chaos_cells += more.chaos_cells;
         self.covered.exercised += more.exercised;
-        self.tried.extend(tried);
+        self.results.extend(results);
         self.judged.insert(at, judged);
         tell.coverage(self.coverage());
         for cell in matrix.cells {
@@ -85,11 +88,11 @@ impl<'r, 'p> Scenarios<'r, 'p> {
     }
 
     /// Every invocation of the scenarios that are judged, in order.
-    pub(super) fn tried(&self) -> &[Tried<'p>] {
-        &self.tried
+    pub(super) fn results(&self) -> &[JobResult<'p>] {
+        &self.results
     }
 
-    /// Why nobody outside was there that invariants had to ask.
+    /// Why a model or embeddings that invariants had to ask could not be reached.
     pub(super) fn unreachable(&self) -> Option<String> {
         self.judge.unreachable().map(str::to_owned)
     }
@@ -103,7 +106,9 @@ impl<'r, 'p> Scenarios<'r, 'p> {
     fn part(&mut self, place: usize, part: &Part<'_>) -> RanPart {
         let own = self.judged.iter_mut();
         let own: Vec<_> = own.filter(|(at, _)| at.part == place).collect();
-        let under_chaos = own.iter().filter(|(_, judged)| judged.column.under_chaos);
+        let under_chaos = own
+            .iter()
+            .filter(|(_, judged)| judged.column.scenario.under_chaos);
         let prompts = under_chaos.flat_map(|(_, judged)| &judged.prompts);
         RanPart {
             component: part.component,
@@ -121,34 +126,29 @@ impl<'r, 'p> Scenarios<'r, 'p> {
         }
     }
 
-    fn prompts(&self) -> impl Iterator<Item = &(Repeated, PromptSample)> {
-        self.judged.values().flat_map(|judged| &judged.prompts)
-    }
-
     /// How the agent recovers from each family of faults.
     pub(super) fn recoveries(&self) -> Vec<RecoveryRecord> {
-        recoveries(self.prompts().map(|(_, sample)| sample))
+        let prompts = self.judged.values().flat_map(|judged| &judged.prompts);
+        recoveries(prompts.map(|(_, sample)| sample))
     }
 
-    /// How far repeats agree; `None` when everything is done once. An invocation under chaos that met no fault was
-    /// not judged.
+    /// How far repeats agree; `None` when everything is done once.
     pub(super) fn stability(&self) -> Option<StabilityRecord> {
         if self.plan.repeat <= 1 {
             return None;
         }
-        let mut repeats: BTreeMap<Repeated, Vec<Option<bool>>> = BTreeMap::new();
-        for judged in self.judged.values() {
+        let mut repeats: BTreeMap<(InPart, usize), Vec<Option<bool>>> = BTreeMap::new();
+        for (at, judged) in &self.judged {
             for (invocation, sample) in &judged.prompts {
-                let is_shown = !judged.column.under_chaos || sample.exercised;
-                let passed = sample.passed().filter(|_| is_shown);
-                repeats.entry(*invocation).or_default().push(passed);
+                let of_it = repeats.entry((*at, *invocation)).or_default();
+                of_it.push(sample.passed());
             }
         }
         let repeats = repeats.values().map(Vec::as_slice);
         Some(stability(self.plan.repeat, repeats))
     }
 
-    /// A sentence about prompts that chaos resilience leaves out, since what fails of them fails without chaos
+    /// A warning about prompts that chaos resilience leaves out, since what fails of them fails without chaos
     /// too; `None`: there are none.
     pub(super) fn left_out(&self) -> Option<String> {
         let is_chaos = |at: &InPart| {
@@ -157,11 +157,13 @@ impl<'r, 'p> Scenarios<'r, 'p> {
         };
         let (mut invocations, mut left_out) = (0, Vec::new());
         for (at, judged) in self.judged.iter().filter(|(at, _)| is_chaos(at)) {
-            let tried = self.tried.iter().filter(|(job, _)| job.trial == Some(*at));
-            for ((job, _), (_, sample)) in tried.zip(&judged.prompts) {
+            let results = self
+                .results
+                .iter()
+                .filter(|(job, _)| job.trial == Some(*at));
+            for ((job, _), (_, sample)) in results.zip(&judged.prompts) {
                 invocations += 1;
-                let state = prompt_state(sample);
-                left_out.extend((state == PromptState::BaselineFailed).then_some(job.prompt));
+                left_out.extend(sample.fails_in_baseline_only().then_some(job.prompt));
             }
         }
         let prompt = left_out.first()?.beginning();

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use squall_documents::{Limited, Limits};
 
 use super::plan::{Part, Plan, Trial};
+use crate::dial::Dialler;
 use crate::invariants::Invariant;
-use crate::run::{CoverageRecord, DocumentVersion, RunKind, RunRecord, RunState, ScoresRecord};
-use crate::scores::Bar;
+use crate::run::{DocumentVersion, RunKind, RunRecord};
+use crate::scores::PassCriteria;
 use crate::suite::agent::{Reset, Way};
 use crate::suite::{Contract, ContractPart, Suite};
 
@@ -32,7 +33,7 @@ pub struct RunSpec {
     /// Invocations of the agent at once, 1 to 100.
     pub concurrency: NonZeroUsize,
     /// The pass criteria.
-    pub bar: Bar,
+    pub criteria: PassCriteria,
     /// How often everything under chaos is done, at least 1.
     pub repeat: u64,
     /// The run to compare with.
@@ -71,39 +72,14 @@ const KINDS: [RunKind; 4] = [
 
 impl RunSpec {
     /// The record of the run before it begins: what the spec says of it, with this id.
-    pub fn record(&self, id: String) -> RunRecord {
+    pub fn record(&self, id: &str) -> RunRecord {
         RunRecord {
-            id,
-            kind: self.kind,
-            name: self.name.clone(),
-            state: RunState::Queued,
-            score: None,
-            passed: None,
-            coverage: CoverageRecord::default(),
-            scores: ScoresRecord::default(),
-            cells: Vec::new(),
-            scenarios: Vec::new(),
-            recoveries: Vec::new(),
-            stability: None,
-            comparison: None,
-            warnings: Vec::new(),
-            checks: Vec::new(),
-            seed: self.seed,
-            created_at: String::new(),
-            approved_at: None,
-            approved_by: None,
-            started_at: None,
-            finished_at: None,
-            error: None,
-            reason: None,
-            daemon: String::new(),
             documents: self.documents.clone(),
-            agent: None,
             tester: self.suite.certificate.tester.clone(),
-            min_score: self.bar.least,
+            min_score: self.criteria.min_score,
             pass_threshold: self.suite.certificate.pass_threshold,
             certificate_format: self.suite.certificate.format.map(str::to_owned),
-            demands: Vec::new(),
+            ..RunRecord::queued(id, self.kind, &self.name, self.seed)
         }
     }
 
@@ -134,13 +110,17 @@ impl RunSpec {
             })
             .collect();
         if !is_verify {
-            errors.extend(self.plan("").err());
+            errors.extend(self.plan("", Dialler::default()).err());
         }
         errors
     }
 
     /// What the run with this id does.
-    pub(super) fn plan<'s>(&'s self, run: &'s str) -> Result<Plan<'s>, SpecError> {
+    pub(super) fn plan<'s>(
+        &'s self,
+        run: &'s str,
+        dialler: Dialler,
+    ) -> Result<Plan<'s>, SpecError> {
         let suite = &*self.suite;
         let parts = match self.kind {
             RunKind::Contract => {
@@ -170,7 +150,7 @@ impl RunSpec {
         Ok(Plan {
             seed: self.seed,
             repeat: self.repeat,
-            ..Plan::new(suite, run, parts)
+            ..Plan::new(suite, run, parts, dialler)
         })
     }
 
@@ -296,7 +276,7 @@ pub(super) mod tests {
             names_profile: false,
             seed: 1,
             concurrency: NonZeroUsize::MIN,
-            bar: Bar::default(),
+            criteria: PassCriteria::default(),
             repeat: 1,
             baseline: None,
             fails_if_worse: false,

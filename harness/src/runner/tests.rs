@@ -11,9 +11,10 @@ use squall_documents::Variables;
 use self::world::{Death, World};
 use super::*;
 use crate::answer::Answer;
+use crate::dial::Dialler;
 use crate::reach::{Late, LateCall, Pending, Rules, Wanted};
 use crate::run::CellState;
-use crate::scores::{Bar, Outcome};
+use crate::scores::{PassCriteria, RunOutcome, outcome};
 use crate::suite::{self, ContractPart, Suite};
 
 #[test]
@@ -21,7 +22,7 @@ fn a_run_can_be_carried_out_by_any_thread() {
     fn takes(_: impl Send) {}
     let world = World::default();
     let suite = suite_of(SUITE);
-    let plan = Plan::new(&suite, "r", Vec::new());
+    let plan = Plan::new(&suite, "r", Vec::new(), Dialler::default());
     let alone = tokio::sync::Mutex::default();
     takes(run(&plan, &world, &world, &scopes(1, &alone), &Silent));
 }
@@ -33,6 +34,18 @@ fn scopes(at_once: usize, exclusive: &tokio::sync::Mutex<()>) -> Scopes<'_> {
         shared: "default",
         exclusive,
     }
+}
+
+/// The outcome of a contract without a minimum score.
+fn outcome_of(ran: &Ran) -> RunOutcome {
+    let matrix = &ran.parts[0].matrix;
+    let score = matrix.score();
+    outcome(
+        [(matrix, score, true)],
+        score,
+        PassCriteria::default(),
+        false,
+    )
 }
 
 struct Silent;
@@ -81,7 +94,12 @@ fn contract_of(suite: &Suite) -> &crate::suite::Contract {
 
 async fn run_contract(world: &World, text: &str, slots: usize) -> Result<Ran, RunError> {
     let suite = suite_of(text);
-    let plan = Plan::new(&suite, "run-1", vec![Part::contract(contract_of(&suite))]);
+    let plan = Plan::new(
+        &suite,
+        "run-1",
+        vec![Part::contract(contract_of(&suite))],
+        Dialler::default(),
+    );
     let alone = tokio::sync::Mutex::default();
     run(&plan, world, world, &scopes(slots, &alone), &Silent).await
 }
@@ -115,10 +133,7 @@ async fn a_contract_is_tried_and_judged() {
             "{invariant} {scenario}"
         );
     }
-    assert!(matches!(
-        ran.parts[0].matrix.outcome(Bar::default()),
-        Outcome::Passed(_)
-    ));
+    assert!(matches!(outcome_of(&ran), RunOutcome::Passed(_)));
     // The scenario without chaos is the clean baseline.
     assert_eq!(ran.coverage.agent_invocations, 15);
     world.state(|state| {
@@ -187,7 +202,12 @@ async fn a_scenarios_cells_are_told_while_a_later_one_is_being_tried() {
         wanted: 12,
     };
     let suite = suite_of(SUITE);
-    let plan = Plan::new(&suite, "run-1", vec![Part::contract(contract_of(&suite))]);
+    let plan = Plan::new(
+        &suite,
+        "run-1",
+        vec![Part::contract(contract_of(&suite))],
+        Dialler::default(),
+    );
     let alone = tokio::sync::Mutex::default();
     let ran = run(&plan, &world, &world, &scopes(3, &alone), &hears).await;
     let ran = ran.expect("a run");
@@ -230,10 +250,7 @@ async fn an_agent_that_ignores_the_proxy_proves_nothing() {
     };
     let ran = run_contract(&world, SUITE, 2).await.expect("a run");
     assert_eq!(state_of(&ran, "completes", "down"), CellState::NotExercised);
-    assert!(matches!(
-        ran.parts[0].matrix.outcome(Bar::default()),
-        Outcome::Inconclusive(_)
-    ));
+    assert!(matches!(outcome_of(&ran), RunOutcome::Inconclusive(_)));
     assert_eq!(ran.parts[0].chaos_resilience, None);
 }
 
@@ -294,7 +311,12 @@ chaos: {tool_faults: [{tool: '*', mode: error}]}
 ";
     let suite = suite_of(text);
     let trial = Trial::of("chaos", suite.chaos.as_ref().expect("chaos"));
-    let plan = Plan::new(&suite, "r", vec![Part::chaos(&suite.invariants, trial)]);
+    let plan = Plan::new(
+        &suite,
+        "r",
+        vec![Part::chaos(&suite.invariants, trial)],
+        Dialler::default(),
+    );
     for (fails_at, expected) in [(Some("two"), true), (None, false)] {
         let world = World {
             fails_at,
@@ -326,7 +348,12 @@ chaos: {tool_faults: [{tool: '*', mode: error}]}
 ";
     let suite = suite_of(text);
     let trial = Trial::of("chaos", suite.chaos.as_ref().expect("chaos"));
-    let plan = Plan::new(&suite, "r", vec![Part::chaos(&suite.invariants, trial)]);
+    let plan = Plan::new(
+        &suite,
+        "r",
+        vec![Part::chaos(&suite.invariants, trial)],
+        Dialler::default(),
+    );
     let world = World {
         is_careless: true,
         ..World::default()
@@ -378,7 +405,7 @@ async fn an_agent_that_always_fails_is_told_of_and_the_proxy_is_not_blamed() {
     let ran = run_contract(&world, &text, 3).await.expect("a run");
     assert_eq!(ran.warnings.len(), 1, "{:?}", ran.warnings);
     assert!(ran.warnings[0].contains("`two`: status 500"));
-    let Outcome::Inconclusive(why) = ran.parts[0].matrix.outcome(Bar::default()) else {
+    let RunOutcome::Inconclusive(why) = outcome_of(&ran) else {
         panic!("nothing was proved");
     };
     assert!(why.ends_with("and it failed: status 500"), "{why}");
@@ -398,10 +425,7 @@ async fn a_reset_that_fails_makes_cells_that_cannot_be_judged() {
             .iter()
             .all(|cell| cell.state == CellState::Error)
     );
-    assert!(matches!(
-        ran.parts[0].matrix.outcome(Bar::default()),
-        Outcome::Inconclusive(_)
-    ));
+    assert!(matches!(outcome_of(&ran), RunOutcome::Inconclusive(_)));
 }
 
 #[tokio::test]
@@ -494,8 +518,8 @@ async fn an_agent_that_dies_under_chaos_has_not_passed() {
                 Death::Gone => state,
             }
         );
-        let outcome = ran.parts[0].matrix.outcome(Bar::default());
-        assert_eq!(matches!(outcome, Outcome::Failed(_)), is_failed, "{told}");
+        let found = outcome_of(&ran);
+        assert_eq!(matches!(found, RunOutcome::Failed(_)), is_failed, "{told}");
         let is_gone = ran.proves_nothing.is_some();
         assert_eq!(is_gone, death == Death::Gone, "{told}");
     }
@@ -515,7 +539,7 @@ async fn what_takes_connections_and_never_answers_is_no_agent() {
             Ok(_) => assert!(is_there),
             Err(error) => {
                 assert!(!is_there, "{error}");
-                let told = "the agent takes connections, and answers nothing: without chaos, the answer broke off";
+                let told = "the agent accepts connections, and answers nothing: without chaos, the answer broke off";
                 assert!(error.to_string().starts_with(told), "{error}");
                 world.state(|state| {
                     assert!(
@@ -537,7 +561,12 @@ async fn an_agent_that_is_down_is_asked_once() {
         ..World::default()
     };
     let suite = suite_of(SUITE);
-    let plan = Plan::new(&suite, "run-1", vec![Part::contract(contract_of(&suite))]);
+    let plan = Plan::new(
+        &suite,
+        "run-1",
+        vec![Part::contract(contract_of(&suite))],
+        Dialler::default(),
+    );
     let alone = tokio::sync::Mutex::default();
     let ran = run(&plan, &world, &world, &scopes(3, &alone), &Silent).await;
     ran.expect_err("nobody there");
@@ -618,10 +647,7 @@ async fn a_cell_can_have_invocations_of_its_own() {
         .await
         .expect("a run");
     assert_eq!(ran.coverage.agent_invocations, 6 * 5 * 3);
-    assert!(matches!(
-        ran.parts[0].matrix.outcome(Bar::default()),
-        Outcome::Passed(_)
-    ));
+    assert!(matches!(outcome_of(&ran), RunOutcome::Passed(_)));
 }
 
 #[tokio::test]
@@ -666,7 +692,12 @@ chaos: {tool_faults: [{tool: '*', mode: error}]}
     let suite = suite_of(text);
     let chaos = suite.chaos.as_ref().expect("chaos");
     let trial = Trial::of("chaos", chaos);
-    let plan = Plan::new(&suite, "r", vec![Part::chaos(&suite.invariants, trial)]);
+    let plan = Plan::new(
+        &suite,
+        "r",
+        vec![Part::chaos(&suite.invariants, trial)],
+        Dialler::default(),
+    );
     let world = World::default();
     let alone = tokio::sync::Mutex::default();
     let ran = run(&plan, &world, &world, &scopes(1, &alone), &Silent)
@@ -878,7 +909,12 @@ async fn repeats_are_judged_together_and_told_how_far_they_agree() {
     let suite = suite_of(SUITE);
     let plan = Plan {
         repeat: 3,
-        ..Plan::new(&suite, "run-1", vec![Part::contract(contract_of(&suite))])
+        ..Plan::new(
+            &suite,
+            "run-1",
+            vec![Part::contract(contract_of(&suite))],
+            Dialler::default(),
+        )
     };
     let alone = tokio::sync::Mutex::default();
     let ran = run(&plan, &world, &world, &scopes(4, &alone), &Silent).await;
@@ -907,7 +943,7 @@ async fn parts_share_what_was_asked_without_chaos() {
         },
         Part::contract(contract),
     ];
-    let plan = Plan::new(&suite, "run-1", parts);
+    let plan = Plan::new(&suite, "run-1", parts, Dialler::default());
     let world = World::default();
     let alone = tokio::sync::Mutex::default();
     let ran = run(&plan, &world, &world, &scopes(4, &alone), &Silent).await;
@@ -999,10 +1035,10 @@ async fn an_answer_that_keeps_breaking_off_says_how_often() {
 
 #[test]
 fn what_came_of_an_invocation_stays_where_nothing_comes_of_the_next() {
-    let broken = || Asked {
+    let broken = || InvocationResult {
         answer: Answer::of("It is "),
         tries: 1,
-        ..Asked::default()
+        ..InvocationResult::default()
     };
     let gone = AskError::NotStarted {
         program: "serve".into(),
@@ -1010,29 +1046,29 @@ fn what_came_of_an_invocation_stays_where_nothing_comes_of_the_next() {
     };
     for (again, expected) in [
         (
-            Asked {
+            InvocationResult {
                 wrong: Some("no reset".into()),
-                ..Asked::default()
+                ..InvocationResult::default()
             },
             "It is ",
         ),
         (
-            Asked {
+            InvocationResult {
                 unreachable: Some(gone),
-                ..Asked::default()
+                ..InvocationResult::default()
             },
             "It is ",
         ),
         (
-            Asked {
+            InvocationResult {
                 answer: Answer::of("It rains"),
-                ..Asked::default()
+                ..InvocationResult::default()
             },
             "It rains",
         ),
     ] {
-        let mut asked = broken();
-        asked.replace_with(again);
-        assert_eq!((asked.answer.text.as_str(), asked.tries), (expected, 2));
+        let mut result = broken();
+        result.replace_with(again);
+        assert_eq!((result.answer.text.as_str(), result.tries), (expected, 2));
     }
 }

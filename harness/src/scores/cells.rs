@@ -1,120 +1,58 @@
 //! One invariant in one scenario, over all its prompts.
 
-use crate::invariants::{Invariant, Judgement, Verdict};
 use crate::run::{CellRecord, CellState, EvidenceRecord};
-
-/// What the reason of a cell begins with that is under chaos and met no fault.
-pub(crate) const NO_FAULT: &str = "no planned fault was applied";
 
 /// What an invariant said of one invocation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
-    /// Its judgement.
-    pub judgement: Judgement,
-    /// How often a planned fault was applied in the invocation.
-    pub faults_applied: u64,
-    /// Whether it counts under chaos: a fault was applied, or the agent gave no answer where it gives one
-    /// without chaos.
-    pub exercised: bool,
-    /// Why none was, where that is known.
-    pub idle: Option<String>,
-    /// Whether it does not hold without chaos either; `None`: nobody knows.
-    pub fails_without_chaos: Option<bool>,
-    /// What it was judged by.
+    /// The invocation, with the verdict's state and reason.
     pub evidence: EvidenceRecord,
-}
-
-/// What became of one sample.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Of {
-    NotApplicable,
-    NotExercised,
-    Passed,
-    Error,
-    Failed,
-}
-
-impl Of {
-    fn state(self) -> CellState {
-        match self {
-            Self::NotApplicable => CellState::NotApplicable,
-            Self::NotExercised => CellState::NotExercised,
-            Self::Passed => CellState::Passed,
-            Self::Error => CellState::Error,
-            Self::Failed => CellState::Failed,
-        }
-    }
+    /// Whether it fails without chaos too.
+    pub fails_without_chaos: bool,
 }
 
 impl Sample {
-    fn of(&self, under_chaos: bool) -> Of {
-        let exercised = !under_chaos || self.exercised;
-        match &self.judgement {
-            Judgement::NotApplicable(_) => Of::NotApplicable,
-            Judgement::Judged(Verdict::Error(_)) => Of::Error,
-            Judgement::Judged(_) if !exercised => Of::NotExercised,
-            Judgement::Judged(Verdict::Insufficient(_)) => Of::NotExercised,
-            Judgement::Judged(Verdict::Holds(_)) => Of::Passed,
-            Judgement::Judged(Verdict::Fails(_)) => Of::Failed,
-        }
-    }
-
-    /// The evidence, and what it comes to by itself.
-    fn judged(&self, under_chaos: bool) -> EvidenceRecord {
-        EvidenceRecord {
-            state: Some(self.of(under_chaos).state()),
-            reason: Some(self.reason(under_chaos)),
-            ..self.evidence.clone()
-        }
-    }
-
-    fn reason(&self, under_chaos: bool) -> String {
-        match &self.judgement {
-            Judgement::NotApplicable(reason) | Judgement::Judged(Verdict::Insufficient(reason)) => {
-                reason.clone()
-            }
-            Judgement::Judged(_) if self.of(under_chaos) == Of::NotExercised => {
-                let why = self.idle.iter().map(|why| format!(": {why}"));
-                format!("{NO_FAULT}{}", why.collect::<String>())
-            }
-            Judgement::Judged(verdict) => verdict.reason().to_owned(),
-        }
+    /// The state of the verdict.
+    pub fn state(&self) -> CellState {
+        self.evidence.state.unwrap_or(CellState::NotExercised)
     }
 }
 
-/// The cell of an invariant in a scenario: failed if any exercised prompt failed, else in error if any
-/// could not be judged, else passed if any was exercised, else not exercised. A scenario without chaos
-/// needs no fault. Samples with the state of the cell come first in its evidence.
-pub fn cell(
-    invariant: &Invariant,
-    scenario: &str,
-    under_chaos: bool,
-    samples: &[Sample],
-) -> CellRecord {
-    let worst = samples.iter().map(|sample| sample.of(under_chaos)).max();
-    let worst = worst.unwrap_or(Of::NotExercised);
-    let (telling, others): (Vec<_>, Vec<_>) = samples
-        .iter()
-        .partition(|sample| sample.of(under_chaos) == worst);
+/// The worst state decides what a cell is: failed if any prompt failed, else error if any could not be judged, else
+/// passed if any was exercised, else not exercised.
+fn weight(state: CellState) -> u8 {
+    match state {
+        CellState::Failed => 4,
+        CellState::Error => 3,
+        CellState::Passed => 2,
+        CellState::NotExercised => 1,
+        CellState::NotApplicable => 0,
+    }
+}
+
+/// The cell of an invariant in a scenario. Samples with the state of the cell come first in its evidence.
+pub fn cell(invariant: String, severity: &str, scenario: &str, samples: &[Sample]) -> CellRecord {
+    let states = samples.iter().map(Sample::state);
+    let state = states.max_by_key(|state| weight(*state));
+    let state = state.unwrap_or(CellState::NotExercised);
+    let (telling, others): (Vec<_>, Vec<_>) =
+        samples.iter().partition(|sample| sample.state() == state);
     let reason = match telling.first() {
-        Some(first) => first.reason(under_chaos),
-        None => "the agent was not called".to_owned(),
+        Some(first) => first.evidence.reason.clone(),
+        None => Some("the agent was not called".to_owned()),
     };
-    let without_chaos = |sample: &&Sample| sample.fails_without_chaos == Some(true);
+    let all = telling.iter().chain(&others).map(|sample| &sample.evidence);
     CellRecord {
-        invariant: invariant.id.clone(),
+        invariant,
         scenario: scenario.to_owned(),
-        severity: invariant.severity.as_str().to_owned(),
-        state: worst.state(),
-        reason: Some(reason),
-        faults_applied: samples.iter().map(|sample| sample.faults_applied).sum(),
+        severity: severity.to_owned(),
+        state,
+        reason,
+        faults_applied: all.clone().map(|one| one.faults_applied).sum(),
         mutation: None,
-        baseline_failed: worst == Of::Failed && telling.iter().all(without_chaos),
-        evidence: telling
-            .into_iter()
-            .chain(others)
-            .map(|sample| sample.judged(under_chaos))
-            .collect(),
+        baseline_failed: state == CellState::Failed
+            && telling.iter().all(|sample| sample.fails_without_chaos),
+        evidence: all.cloned().collect(),
     }
 }
 
@@ -124,58 +62,48 @@ mod tests {
 
     use super::super::testing::sample;
     use super::*;
-    use crate::invariants::testing::invariant;
+
+    fn of(samples: &[Sample]) -> CellRecord {
+        cell("i".to_owned(), "high", "s", samples)
+    }
 
     #[test]
     fn the_worst_that_was_exercised_decides() {
-        let one = invariant("{type: completes, severity: high}");
-        for (samples, under_chaos, expected) in [
-            (vec![("holds", 1), ("fails", 1)], true, Failed),
-            (vec![("holds", 1), ("fails", 0)], true, Passed),
-            (vec![("error", 0), ("fails", 1)], true, Failed),
-            (vec![("error", 1), ("holds", 1)], true, Error),
-            (vec![("holds", 0), ("fails", 0)], true, NotExercised),
-            (vec![("holds", 0)], false, Passed),
-            (vec![("fails", 0)], false, Failed),
-            (vec![("holds", 1), ("gives up", 0)], true, Failed),
-            (vec![("unproven", 3)], true, NotExercised),
-            (vec![("unproven", 3), ("holds", 1)], true, Passed),
-            (vec![("n/a", 1)], true, NotApplicable),
-            (vec![("n/a", 1), ("holds", 0)], true, NotExercised),
-            (vec![], true, NotExercised),
+        for (verdicts, expected) in [
+            (&["holds", "fails"][..], Failed),
+            (&["error", "fails"], Failed),
+            (&["error", "holds"], Error),
+            (&["unproven"], NotExercised),
+            (&["unproven", "holds"], Passed),
+            (&["n/a"], NotApplicable),
+            (&["n/a", "unproven"], NotExercised),
+            (&[], NotExercised),
         ] {
-            let told = format!("{samples:?}");
-            let samples: Vec<_> = samples.into_iter().map(|(v, f)| sample(v, f)).collect();
-            let cell = cell(&one, "s", under_chaos, &samples);
-            assert_eq!(cell.state, expected, "{told}");
-            assert_eq!(cell.severity, "high");
+            let samples: Vec<_> = verdicts.iter().map(|one| sample(one, 1)).collect();
+            let cell = of(&samples);
+            assert_eq!(cell.state, expected, "{verdicts:?}");
             assert!(cell.reason.is_some_and(|reason| !reason.is_empty()));
         }
     }
 
     #[test]
-    fn the_telling_evidence_comes_first_and_gives_the_reason() {
-        let one = invariant("{type: completes}");
-        let samples = [sample("holds", 1), sample("fails", 2)];
-        let cell = cell(&one, "s", true, &samples);
+    fn the_evidence_for_the_state_comes_first_and_gives_the_reason() {
+        let cell = of(&[sample("holds", 1), sample("fails", 2)]);
         assert_eq!(cell.reason.as_deref(), Some("fails"));
-        assert_eq!(cell.evidence[0].prompt, "fails");
-        assert_eq!((cell.evidence.len(), cell.faults_applied), (2, 3));
-        let states: Vec<_> = cell.evidence.iter().map(|one| one.state).collect();
-        assert_eq!(states, [Some(Failed), Some(Passed)]);
-        assert_eq!(cell.evidence[1].reason.as_deref(), Some("holds"));
+        let prompts: Vec<_> = cell.evidence.iter().map(|one| &*one.prompt).collect();
+        assert_eq!((prompts, cell.faults_applied), (vec!["fails", "holds"], 3));
     }
 
     #[test]
     fn g46_what_fails_without_chaos_is_told_apart() {
-        let one = invariant("{type: completes}");
-        for (samples, expected) in [
-            (vec![sample("fails always", 1)], true),
-            (vec![sample("fails always", 1), sample("holds", 1)], true),
-            (vec![sample("fails always", 1), sample("fails", 1)], false),
-            (vec![sample("holds", 1)], false),
+        for (verdicts, expected) in [
+            (&["fails always"][..], true),
+            (&["fails always", "holds"], true),
+            (&["fails always", "fails"], false),
+            (&["holds"], false),
         ] {
-            assert_eq!(cell(&one, "s", true, &samples).baseline_failed, expected);
+            let samples: Vec<_> = verdicts.iter().map(|one| sample(one, 1)).collect();
+            assert_eq!(of(&samples).baseline_failed, expected, "{verdicts:?}");
         }
     }
 }

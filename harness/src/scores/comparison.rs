@@ -53,7 +53,7 @@ fn key(cell: &CellRecord) -> (&str, &str, Option<&str>) {
 #[cfg(test)]
 mod tests {
     use crate::run::CellState::*;
-    use crate::run::{CoverageRecord, RunKind, RunState, ScoresRecord};
+    use crate::run::RunKind;
 
     use super::*;
 
@@ -73,37 +73,9 @@ mod tests {
 
     fn run(cells: Vec<CellRecord>) -> RunRecord {
         RunRecord {
-            id: "before".to_owned(),
-            kind: RunKind::Contract,
-            name: "suite".to_owned(),
-            state: RunState::Passed,
             score: Some(90.0),
-            passed: Some(true),
-            coverage: CoverageRecord::default(),
-            scores: ScoresRecord::default(),
             cells,
-            scenarios: Vec::new(),
-            recoveries: Vec::new(),
-            stability: None,
-            comparison: None,
-            warnings: Vec::new(),
-            checks: Vec::new(),
-            agent: None,
-            tester: None,
-            min_score: None,
-            pass_threshold: None,
-            certificate_format: None,
-            demands: Vec::new(),
-            seed: 42,
-            created_at: String::new(),
-            approved_at: None,
-            approved_by: None,
-            started_at: None,
-            finished_at: None,
-            error: None,
-            reason: None,
-            daemon: String::new(),
-            documents: Vec::new(),
+            ..RunRecord::queued("before", RunKind::Contract, "suite", 42)
         }
     }
 

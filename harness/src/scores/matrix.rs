@@ -1,26 +1,18 @@
-//! Invariants × scenarios: the score of a contract, its coverage, its verdict.
+//! Invariants × scenarios: the score of a contract, its coverage, and the outcome of a run.
 
 use super::share::{score_of, told_beside};
-use crate::run::{CellRecord, CellState, CoverageRecord};
+use crate::run::{CellRecord, CellState, CoverageRecord, ScenarioRecord};
 
 /// A scenario of a matrix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// Its name.
-    pub name: String,
-    /// Whether there is chaos in it.
-    pub under_chaos: bool,
-    /// How often a planned fault was applied in it, whatever was judged.
-    pub rules_applied: u64,
-    /// How often the agent was asked in it.
-    pub invocations: u64,
+    /// How it went.
+    pub scenario: ScenarioRecord,
     /// Why no planned fault was applied in it, where that is known.
     pub idle: Option<String>,
-    /// Its rules, a line each.
-    pub rules: Vec<String>,
 }
 
-/// The cells of a contract.
+/// The cells of a part of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Matrix {
     /// The scenarios.
@@ -31,37 +23,61 @@ pub struct Matrix {
 
 /// What a run has to reach.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Bar {
-    /// Least score, 0 to 100; `None`: a contract passes unless a critical invariant failed.
-    pub least: Option<f64>,
+pub struct PassCriteria {
+    /// Minimum score, 0 to 100; `None`: a contract passes unless a critical invariant failed, other runs unless their
+    /// score is 0.
+    pub min_score: Option<f64>,
     /// Whether a single cell that was not exercised makes the run inconclusive.
     pub strict: bool,
 }
 
-/// The verdict on a run, with the reason in a sentence.
+/// The outcome of a run, with the reason in a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    /// The agent did what is demanded.
-    Passed(String),
-    /// It did not.
+pub enum RunOutcome {
+    /// The agent did not do what is demanded.
     Failed(String),
     /// Nothing is proved.
     Inconclusive(String),
+    /// The agent did what is demanded.
+    Passed(String),
 }
 
-impl Bar {
-    /// The verdict on a score below it; `None`: it is reached.
-    pub fn missed(self, score: f64) -> Option<Outcome> {
-        let least = self.least?;
-        let told = || told_beside(score, least);
-        (score < least)
-            .then(|| Outcome::Failed(format!("the score is {}, demanded are {least}", told())))
-    }
+/// The outcome of a run with these parts: the matrix of each, its score, and whether a critical failure fails it.
+/// `score` is the run's own; without a minimum score one of 0 fails the run where `fails_at_zero`.
+pub fn outcome<'m>(
+    parts: impl IntoIterator<Item = (&'m Matrix, Option<f64>, bool)>,
+    score: Option<f64>,
+    criteria: PassCriteria,
+    fails_at_zero: bool,
+) -> RunOutcome {
+    let parts = parts.into_iter().flat_map(|(matrix, score, is_contract)| {
+        let critical = matrix.critical().filter(|_| is_contract);
+        let inconclusive = matrix.inconclusive(score, criteria.strict);
+        let inconclusive = inconclusive.map(RunOutcome::Inconclusive);
+        critical.into_iter().chain(inconclusive)
+    });
+    let all = parts.chain([criteria.reached(score, fails_at_zero)]);
+    let worst = all.min_by_key(|outcome| match outcome {
+        RunOutcome::Failed(_) => 0,
+        RunOutcome::Inconclusive(_) => 1,
+        RunOutcome::Passed(_) => 2,
+    });
+    worst.unwrap_or_else(|| RunOutcome::Inconclusive("nothing was tried".to_owned()))
+}
 
-    /// The verdict on a score of 0 where no bar says how little is enough.
-    pub fn missed_by_nothing(self, score: f64) -> Option<Outcome> {
-        let is_nothing = self.least.is_none() && score <= 0.0;
-        is_nothing.then(|| Outcome::Failed("the score is 0".to_owned()))
+impl PassCriteria {
+    fn reached(self, score: Option<f64>, fails_at_zero: bool) -> RunOutcome {
+        match (score, self.min_score) {
+            (None, _) => RunOutcome::Inconclusive("nothing was left to judge".to_owned()),
+            (Some(score), Some(least)) if score < least => RunOutcome::Failed(format!(
+                "the score is {}, demanded are {least}",
+                told_beside(score, least)
+            )),
+            (Some(score), None) if fails_at_zero && score <= 0.0 => {
+                RunOutcome::Failed("the score is 0".to_owned())
+            }
+            (Some(score), _) => RunOutcome::Passed(format!("the score is {score:.1}")),
+        }
     }
 }
 
@@ -91,110 +107,83 @@ impl Matrix {
                 )
         };
         let count = |number: usize| number as u64;
+        let scenarios = || self.columns.iter().map(|column| &column.scenario);
         CoverageRecord {
             cells: count(self.cells.len()),
             chaos_cells: count(self.cells.iter().filter(under_chaos).count()),
             exercised: count(self.cells.iter().filter(exercised).count()),
-            rules_applied: self.columns.iter().map(|column| column.rules_applied).sum(),
-            agent_invocations: self.columns.iter().map(|column| column.invocations).sum(),
+            rules_applied: scenarios().map(|one| one.rules_applied).sum(),
+            agent_invocations: scenarios().map(|one| one.invocations).sum(),
         }
     }
 
-    /// Any critical failure fails the contract whatever the number; a scenario of chaos that was never
-    /// exercised makes it inconclusive unless it failed.
-    pub fn outcome(&self, bar: Bar) -> Outcome {
-        self.critical()
-            .unwrap_or_else(|| self.outcome_of(self.score(), bar))
-    }
-
-    /// The verdict on a contract that is all there is to a `ci` run: as any other run, that one fails without a
-    /// bar where the score is 0.
-    pub fn outcome_in_ci(&self, bar: Bar) -> Outcome {
-        self.critical()
-            .unwrap_or_else(|| self.outcome_unless_zero(self.score(), bar))
-    }
-
-    /// The verdict on golden prompts under chaos, with the score that they come to: without a bar they pass
-    /// unless that is 0.
-    pub fn outcome_unless_zero(&self, score: Option<f64>, bar: Bar) -> Outcome {
-        let zero = score.and_then(|score| bar.missed_by_nothing(score));
-        zero.unwrap_or_else(|| self.outcome_of(score, bar))
-    }
-
-    fn critical(&self) -> Option<Outcome> {
+    fn critical(&self) -> Option<RunOutcome> {
         let mut cells = self.cells.iter();
         let failed =
             cells.find(|cell| cell.state == CellState::Failed && cell.severity == "critical")?;
-        Some(Outcome::Failed(format!(
+        Some(RunOutcome::Failed(format!(
             "critical invariant `{}` failed in scenario `{}`",
             failed.invariant, failed.scenario
         )))
     }
 
-    /// The verdict by a score alone: below the bar it has failed, and without evidence nothing is proved.
-    pub fn outcome_of(&self, score: Option<f64>, bar: Bar) -> Outcome {
-        if let Some(missed) = score.and_then(|score| bar.missed(score)) {
-            return missed;
-        }
-        if let Some(column) = self.unexercised() {
+    /// Why nothing is proved: a scenario of chaos was never exercised, or cells could not be judged. `None`: something is.
+    fn inconclusive(&self, score: Option<f64>, strict: bool) -> Option<String> {
+        let mut columns = self.columns.iter();
+        let unexercised =
+            |column: &&Column| column.scenario.under_chaos && column.scenario.rules_applied == 0;
+        if let Some(column) = columns.find(unexercised) {
             let why = column.idle.as_deref();
-            return Outcome::Inconclusive(format!(
+            return Some(format!(
                 "in scenario `{}` no planned fault was ever applied: {}",
-                column.name,
+                column.scenario.name,
                 why.unwrap_or("the agent could not be called")
             ));
         }
-        let Some(score) = score else {
-            return Outcome::Inconclusive("nothing was left to judge".to_owned());
-        };
-        if let Some(cell) = self.unjudged(bar) {
-            return Outcome::Inconclusive(format!(
+        if score.is_none() {
+            return Some("nothing was left to judge".to_owned());
+        }
+        if let Some(cell) = self.unjudged(strict) {
+            return Some(format!(
                 "invariant `{}` could not be judged in scenario `{}`: {}",
                 cell.invariant,
                 cell.scenario,
                 cell.reason.as_deref().unwrap_or("nothing says why")
             ));
         }
-        let idle = self.cells.iter().find(|cell| {
+        let mut cells = self.cells.iter();
+        let idle = cells.find(|cell| {
             cell.state == CellState::NotExercised && self.is_under_chaos(&cell.scenario)
         });
-        if let Some(cell) = idle.filter(|_| bar.strict) {
-            return Outcome::Inconclusive(format!(
-                "invariant `{}` was not exercised in scenario `{}`",
-                cell.invariant, cell.scenario
-            ));
-        }
-        Outcome::Passed(format!("the score is {score:.1}"))
+        let idle = idle.filter(|_| strict)?;
+        Some(format!(
+            "invariant `{}` was not exercised in scenario `{}`",
+            idle.invariant, idle.scenario
+        ))
     }
 
     /// A cell in error without which nothing is proved: of a critical invariant, of a scenario in which nothing
-    /// could be judged, or, if the bar is strict, any.
-    fn unjudged(&self, bar: Bar) -> Option<&CellRecord> {
-        let of = |scenario: &str| {
-            let mut cells = self.cells.iter();
+    /// could be judged, or, if `strict`, any.
+    fn unjudged(&self, strict: bool) -> Option<&CellRecord> {
+        let none_judged = |scenario: &str| {
             let judged = [
                 CellState::Passed,
                 CellState::Failed,
                 CellState::NotExercised,
             ];
+            let mut cells = self.cells.iter();
             !cells.any(|cell| cell.scenario == scenario && judged.contains(&cell.state))
         };
-        let mut errors = self
-            .cells
-            .iter()
-            .filter(|cell| cell.state == CellState::Error);
-        errors.find(|cell| bar.strict || cell.severity == "critical" || of(&cell.scenario))
+        let mut cells = self.cells.iter();
+        cells.find(|cell| {
+            cell.state == CellState::Error
+                && (strict || cell.severity == "critical" || none_judged(&cell.scenario))
+        })
     }
 
-    /// A scenario of chaos in which no fault was applied.
-    fn unexercised(&self) -> Option<&Column> {
-        let mut columns = self.columns.iter();
-        columns.find(|column| column.under_chaos && column.rules_applied == 0)
-    }
-
-    fn is_under_chaos(&self, scenario: &str) -> bool {
-        let mut columns = self.columns.iter();
-        columns.any(|column| column.name == scenario && column.under_chaos)
+    fn is_under_chaos(&self, name: &str) -> bool {
+        let mut scenarios = self.columns.iter().map(|column| &column.scenario);
+        scenarios.any(|scenario| scenario.name == name && scenario.under_chaos)
     }
 }
 
@@ -230,16 +219,35 @@ mod tests {
 
     fn matrix(cells: Vec<CellRecord>) -> Matrix {
         let column = |name: &str, under_chaos, rules_applied| Column {
-            name: name.into(),
-            under_chaos,
-            rules_applied,
-            invocations: 3,
+            scenario: ScenarioRecord {
+                name: name.into(),
+                under_chaos,
+                rules_applied,
+                invocations: 3,
+                rules: Vec::new(),
+            },
             idle: None,
-            rules: Vec::new(),
         };
         Matrix {
             columns: vec![column("clean", false, 0), column("chaos", true, 5)],
             cells,
+        }
+    }
+
+    /// The outcome of a contract, or of a contract in `ci`.
+    fn outcome_of(matrix: &Matrix, criteria: PassCriteria, in_ci: bool) -> &'static str {
+        let score = matrix.score();
+        match outcome([(matrix, score, true)], score, criteria, in_ci) {
+            RunOutcome::Passed(_) => "passed",
+            RunOutcome::Failed(_) => "failed",
+            RunOutcome::Inconclusive(_) => "inconclusive",
+        }
+    }
+
+    fn least(min_score: Option<f64>) -> PassCriteria {
+        PassCriteria {
+            min_score,
+            strict: false,
         }
     }
 
@@ -266,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_verdict_is_never_better_than_what_was_proved() {
-        let bar = |least, strict| Bar { least, strict };
+        let bar = |min_score, strict| PassCriteria { min_score, strict };
         let passed = || cell("chaos", "high", Passed);
         for (cells, bar, expected) in [
             (vec![passed()], bar(None, false), "passed"),
@@ -333,11 +341,7 @@ mod tests {
             (vec![], bar(None, false), "inconclusive"),
         ] {
             let told = format!("{cells:?} {bar:?}");
-            let outcome = match matrix(cells).outcome(bar) {
-                Outcome::Passed(_) => "passed",
-                Outcome::Failed(_) => "failed",
-                Outcome::Inconclusive(_) => "inconclusive",
-            };
+            let outcome = outcome_of(&matrix(cells), bar, false);
             assert_eq!(outcome, expected, "{told}");
         }
     }
@@ -348,44 +352,25 @@ mod tests {
             let states = (0..100).map(|number| if number < passed { Passed } else { Failed });
             let cells = states.map(|state| cell("chaos", "high", state)).collect();
             let matrix = matrix(cells);
-            for (least, is_reached) in
-                [(f64::from(passed), true), (f64::from(passed) + 0.01, false)]
-            {
-                let bar = Bar {
-                    least: Some(least),
-                    strict: false,
-                };
-                let outcome = matrix.outcome(bar);
-                let is_passed = matches!(outcome, Outcome::Passed(_));
-                assert_eq!(
-                    is_passed, is_reached,
-                    "{passed} of 100 for {least}: {outcome:?}"
-                );
+            let passed = f64::from(passed);
+            for (score, expected) in [(passed, "passed"), (passed + 0.01, "failed")] {
+                let found = outcome_of(&matrix, least(Some(score)), false);
+                assert_eq!(found, expected, "{passed} of 100 for {score}");
             }
         }
     }
 
     #[test]
     fn a_contract_of_which_nothing_holds_fails_in_ci_only() {
-        for (severity, state, least, expected) in [
-            ("high", Failed, None, [true, false]),
-            ("high", Failed, Some(0.0), [true, true]),
-            ("high", Passed, None, [true, true]),
-            ("critical", Failed, Some(0.0), [false, false]),
+        for (severity, state, min_score, expected) in [
+            ("high", Failed, None, ["passed", "failed"]),
+            ("high", Failed, Some(0.0), ["passed", "passed"]),
+            ("high", Passed, None, ["passed", "passed"]),
+            ("critical", Failed, Some(0.0), ["failed", "failed"]),
         ] {
             let matrix = matrix(vec![cell("chaos", severity, state)]);
-            let bar = Bar {
-                least,
-                strict: false,
-            };
-            let outcomes = [matrix.outcome(bar), matrix.outcome_in_ci(bar)];
-            let passed = outcomes
-                .each_ref()
-                .map(|outcome| matches!(outcome, Outcome::Passed(_)));
-            assert_eq!(
-                passed, expected,
-                "{severity} {state:?} {least:?}: {outcomes:?}"
-            );
+            let found = [false, true].map(|in_ci| outcome_of(&matrix, least(min_score), in_ci));
+            assert_eq!(found, expected, "{severity} {state:?} {min_score:?}");
         }
     }
 
@@ -395,13 +380,10 @@ mod tests {
             cell("clean", "high", Passed),
             cell("chaos", "high", NotExercised),
         ]);
-        idle.columns[1].rules_applied = 0;
-        assert!(matches!(
-            idle.outcome(Bar::default()),
-            Outcome::Inconclusive(_)
-        ));
+        idle.columns[1].scenario.rules_applied = 0;
+        assert_eq!(outcome_of(&idle, least(None), false), "inconclusive");
         idle.cells.push(cell("clean", "critical", Failed));
-        assert!(matches!(idle.outcome(Bar::default()), Outcome::Failed(_)));
+        assert_eq!(outcome_of(&idle, least(None), false), "failed");
     }
 
     #[test]

@@ -1,99 +1,104 @@
-//! Chaos resilience: exercised prompts of which all invariants hold, by exercised prompts.
+//! What golden prompts under chaos come to: chaos resilience, recovery from each family of faults, agreement of repeats.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::share::score_of;
-use crate::invariants::{Judgement, Verdict};
+use super::share::{interval, score_of};
+use crate::run::{CellState, RecoveryRecord, StabilityRecord};
 
-/// What all invariants said of one prompt under chaos.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What all invariants said of one prompt.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PromptSample {
-    /// Whether it counts under chaos.
-    pub exercised: bool,
-    /// The families of the rules that were.
+    /// The families of the rules that were applied.
     pub families: BTreeSet<String>,
-    /// Each invariant's judgement, and whether it fails without chaos too.
-    pub judgements: Vec<(Judgement, Option<bool>)>,
-}
-
-/// What a prompt counts as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PromptState {
-    /// All that could be judged holds.
-    Passed,
-    /// Something fails that holds without chaos.
-    Failed,
-    /// What fails, fails without chaos too.
-    BaselineFailed,
-    /// Something could not be judged, and nothing failed.
-    Error,
-    /// No planned fault was applied, or nothing could be shown.
-    NotExercised,
-}
-
-/// What a prompt counts as.
-pub fn prompt_state(sample: &PromptSample) -> PromptState {
-    if !sample.exercised {
-        return PromptState::NotExercised;
-    }
-    let verdicts = || {
-        sample
-            .judgements
-            .iter()
-            .filter_map(|(judgement, clean)| match judgement {
-                Judgement::Judged(verdict) => Some((verdict, *clean)),
-                Judgement::NotApplicable(_) => None,
-            })
-    };
-    let fails = |verdict: &Verdict| matches!(verdict, Verdict::Fails(_));
-    if verdicts().any(|(verdict, clean)| fails(verdict) && clean != Some(true)) {
-        return PromptState::Failed;
-    }
-    if verdicts().any(|(verdict, _)| fails(verdict)) {
-        return PromptState::BaselineFailed;
-    }
-    if verdicts().any(|(verdict, _)| matches!(verdict, Verdict::Error(_))) {
-        return PromptState::Error;
-    }
-    if verdicts().any(|(verdict, _)| matches!(verdict, Verdict::Holds(_))) {
-        return PromptState::Passed;
-    }
-    PromptState::NotExercised
+    /// The state of each invariant's verdict, and whether it fails without chaos too.
+    pub states: Vec<(CellState, bool)>,
 }
 
 impl PromptSample {
-    /// Whether all that could be judged holds, whatever chaos there was; `None`: nothing could be judged, or
-    /// not all.
+    fn has(&self, state: CellState) -> bool {
+        self.states.iter().any(|(found, _)| *found == state)
+    }
+
+    /// Whether the prompt passed; `None`: it was not exercised, or something could not be judged.
     pub fn passed(&self) -> Option<bool> {
-        let verdicts = || {
-            self.judgements.iter().filter_map(|(one, _)| match one {
-                Judgement::Judged(verdict) => Some(verdict),
-                Judgement::NotApplicable(_) => None,
-            })
-        };
-        if verdicts().any(|verdict| matches!(verdict, Verdict::Fails(_))) {
+        if self.has(CellState::Failed) {
             return Some(false);
         }
-        if verdicts().any(|verdict| matches!(verdict, Verdict::Error(_))) {
-            return None;
-        }
-        verdicts()
-            .any(|verdict| matches!(verdict, Verdict::Holds(_)))
-            .then_some(true)
+        (self.has(CellState::Passed) && !self.has(CellState::Error)).then_some(true)
+    }
+
+    /// Whether all that fails, fails without chaos too.
+    pub fn fails_in_baseline_only(&self) -> bool {
+        let mut states = self.states.iter();
+        self.has(CellState::Failed)
+            && states.all(|(state, baseline)| *state != CellState::Failed || *baseline)
+    }
+
+    /// Whether the agent passed the prompt under chaos; what fails without chaos too is left out.
+    fn resists(&self) -> Option<bool> {
+        self.passed().filter(|_| !self.fails_in_baseline_only())
     }
 }
 
-/// The score; `None`: no prompt was exercised that could be judged.
+/// Exercised prompts of which all invariants hold, by exercised prompts; `None`: none could be judged.
 pub fn chaos_resilience<'a>(samples: impl IntoIterator<Item = &'a PromptSample>) -> Option<f64> {
-    let (mut passed, mut failed) = (0, 0);
+    let judged = samples.into_iter().filter_map(PromptSample::resists);
+    let judged: Vec<_> = judged.collect();
+    let passed = judged.iter().filter(|passed| **passed).count();
+    score_of(passed as u64, judged.len() as u64)
+}
+
+/// How the agent recovers from every family that was applied and judged, by name. A prompt on which several were applied
+/// counts for each of them.
+pub fn recoveries<'a>(samples: impl IntoIterator<Item = &'a PromptSample>) -> Vec<RecoveryRecord> {
+    let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for sample in samples {
-        match prompt_state(sample) {
-            PromptState::Passed => passed += 1,
-            PromptState::Failed => failed += 1,
-            PromptState::BaselineFailed | PromptState::Error | PromptState::NotExercised => {}
+        let Some(passed) = sample.resists() else {
+            continue;
+        };
+        for family in &sample.families {
+            let (all_passed, judged) = counts.entry(family).or_default();
+            *all_passed += u64::from(passed);
+            *judged += 1;
         }
     }
-    score_of(passed, passed + failed)
+    let recovery = |(family, (passed, judged)): (&str, (u64, u64))| {
+        let (low, high) = interval(passed, judged)?;
+        Some(RecoveryRecord {
+            family: family.to_owned(),
+            passed,
+            judged,
+            rate: score_of(passed, judged)?,
+            low,
+            high,
+        })
+    };
+    counts.into_iter().filter_map(recovery).collect()
+}
+
+/// How far repeats of the same invocation agree: of every invocation whether each of its repeats passed; `None`: it
+/// could not be judged. An invocation that failed once does not pass, whatever the others are.
+pub fn stability<'a>(
+    repeats: u64,
+    invocations: impl IntoIterator<Item = &'a [Option<bool>]>,
+) -> StabilityRecord {
+    let (mut judged, mut always_passed, mut flaky) = (0, 0, 0);
+    for repeats in invocations {
+        let fails = repeats.contains(&Some(false));
+        if repeats.contains(&None) && !fails {
+            continue;
+        }
+        judged += 1;
+        always_passed += u64::from(!fails);
+        flaky += u64::from(fails && repeats.contains(&Some(true)));
+    }
+    StabilityRecord {
+        repeats,
+        judged,
+        always_passed,
+        flaky,
+        pass_k: score_of(always_passed, judged),
+    }
 }
 
 #[cfg(test)]
@@ -101,54 +106,95 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::testing::prompt;
-    use super::PromptState::*;
     use super::*;
 
     #[test]
     fn a_prompt_passes_when_all_that_is_judged_holds() {
-        for (faults, verdicts, expected) in [
-            (1, &["holds", "holds"][..], Passed),
-            (1, &["holds", "n/a", "unproven"], Passed),
-            (1, &["holds", "fails"], Failed),
-            (1, &["fails always", "fails"], Failed),
-            (1, &["fails always", "holds"], BaselineFailed),
-            (1, &["error", "fails"], Failed),
-            (1, &["error", "holds"], Error),
-            (0, &["fails"], NotExercised),
-            (0, &["gives up"], Failed),
-            (1, &["unproven"], NotExercised),
-            (1, &[], NotExercised),
+        for (verdicts, expected) in [
+            (&["holds", "holds"][..], Some(true)),
+            (&["holds", "n/a", "unproven"], Some(true)),
+            (&["holds", "fails"], Some(false)),
+            (&["fails always", "fails"], Some(false)),
+            (&["fails always", "holds"], None),
+            (&["error", "fails"], Some(false)),
+            (&["error", "holds"], None),
+            (&["unproven"], None),
+            (&[], None),
         ] {
-            assert_eq!(
-                prompt_state(&prompt(faults, verdicts)),
-                expected,
-                "{verdicts:?}"
-            );
+            assert_eq!(prompt(verdicts).resists(), expected, "{verdicts:?}");
         }
     }
 
     #[test]
     fn what_chaos_is_not_to_blame_for_is_left_out() {
         let samples = [
-            prompt(1, &["holds"]),
-            prompt(1, &["fails"]),
-            prompt(1, &["fails always"]),
-            prompt(0, &["fails"]),
-            prompt(1, &["error"]),
+            prompt(&["holds"]),
+            prompt(&["fails"]),
+            prompt(&["fails always"]),
+            prompt(&["unproven"]),
+            prompt(&["error"]),
         ];
         assert_eq!(chaos_resilience(&samples), Some(50.0));
         assert_eq!(chaos_resilience(&samples[2..]), None);
+    }
+
+    #[test]
+    fn each_family_is_counted_by_itself() {
+        let under = |families: &[&str], verdicts: &[&str]| PromptSample {
+            families: families.iter().map(|family| (*family).to_owned()).collect(),
+            ..prompt(verdicts)
+        };
+        let samples = [
+            under(&["tool_faults"], &["holds"]),
+            under(&["tool_faults", "llm_faults"], &["fails"]),
+            under(&["tool_faults"], &["fails always"]),
+            under(&["llm_faults"], &["holds"]),
+            under(&["network_faults"], &["unproven"]),
+        ];
+        let found: Vec<_> = recoveries(&samples)
+            .into_iter()
+            .map(|one| (one.family, one.passed, one.judged))
+            .collect();
+        let expected = [("llm_faults", 1, 2), ("tool_faults", 1, 2)];
+        assert_eq!(
+            found,
+            expected.map(|(family, passed, judged)| (family.to_owned(), passed, judged))
+        );
+        let all = recoveries(&samples);
+        assert!(
+            all.iter()
+                .all(|one| one.low <= one.rate && one.rate <= one.high)
+        );
+    }
+
+    #[test]
+    fn what_passes_at_times_is_flaky_and_what_may_have_passed_every_time_counts_nowhere() {
+        let (yes, no, nobody) = (Some(true), Some(false), None);
+        let invocations: [&[Option<bool>]; 8] = [
+            &[no, nobody, no],
+            &[nobody, no, yes],
+            &[nobody, nobody, nobody],
+            &[yes, yes, yes],
+            &[yes, no, yes],
+            &[no, no, no],
+            &[yes, nobody, yes],
+            &[yes, yes, yes],
+        ];
+        let found = stability(3, invocations);
+        assert_eq!((found.judged, found.always_passed, found.flaky), (6, 2, 2));
+        assert_eq!(found.pass_k, Some(100.0 / 3.0));
+        let nothing: [&[Option<bool>]; 1] = [&[nobody]];
+        assert_eq!(stability(1, nothing).pass_k, None);
     }
 
     proptest! {
         #[test]
         fn the_score_is_one_and_the_order_does_not_count(
             verdicts in proptest::collection::vec(
-                (0..3_u64, proptest::sample::select(vec!["holds", "fails", "fails always", "unproven", "error"])),
-                0..20,
+                proptest::sample::select(vec!["holds", "fails", "fails always", "unproven", "error"]), 0..20,
             ),
         ) {
-            let mut samples: Vec<_> = verdicts.iter().map(|(faults, verdict)| prompt(*faults, &[verdict])).collect();
+            let mut samples: Vec<_> = verdicts.iter().map(|verdict| prompt(&[verdict])).collect();
             let score = chaos_resilience(&samples);
             prop_assert!(score.is_none_or(|score| (0.0..=100.0).contains(&score)));
             samples.reverse();

@@ -51,16 +51,16 @@ pub struct Attempt {
     /// Model asked for.
     pub model: Option<String>,
     /// How it failed.
-    pub failure: Option<Failure>,
+    pub failure: Option<CallFailure>,
     /// How long the answer asked the agent to wait.
     pub retry_after: Option<Duration>,
 }
 
 /// How an exchange failed, as the agent sees it: who made it fail does not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct CallFailure {
     /// What is to be done about it.
-    pub class: Class,
+    pub class: FailureClass,
     /// What happened, in a few words.
     pub why: String,
     /// Whether the agent cannot know if the upstream did what it was asked to.
@@ -69,7 +69,7 @@ pub struct Failure {
 
 /// What is to be done about a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
+pub enum FailureClass {
     /// Try again, or elsewhere.
     Transient,
     /// Do not try the same again.
@@ -133,6 +133,17 @@ impl Attempt {
         }
     }
 
+    /// The path of its URL, `/` where that has none.
+    pub(crate) fn path(&self) -> &str {
+        let rest = self
+            .url
+            .split_once("://")
+            .map_or(&*self.url, |(_, rest)| rest);
+        let end = rest.find(['?', '#']).unwrap_or(rest.len());
+        rest.find('/')
+            .map_or("/", |at| rest.get(at..end).unwrap_or("/"))
+    }
+
     /// What it is called in reasons.
     pub fn name(&self) -> String {
         let what = match (&self.tools[..], self.kind) {
@@ -169,10 +180,10 @@ fn identity(seen: &SeenExchange) -> Option<u64> {
     Some(Fingerprint::of_request(&method, &record.url, body).0)
 }
 
-fn failure(seen: &SeenExchange) -> Option<Failure> {
+fn failure(seen: &SeenExchange) -> Option<CallFailure> {
     let record = &seen.record;
     let failed = |class, why: String, unclear| {
-        Some(Failure {
+        Some(CallFailure {
             class,
             why,
             unclear,
@@ -182,18 +193,22 @@ fn failure(seen: &SeenExchange) -> Option<Failure> {
         (Outcome::Open, _) => None,
         // Clients hang up on a model that has said all.
         (Outcome::ClientGone, Some(200)) if has_said_all(record) => None,
-        (Outcome::Denied, _) => failed(Class::Permanent, "it was denied".to_owned(), false),
+        (Outcome::Denied, _) => failed(FailureClass::Permanent, "it was denied".to_owned(), false),
         (Outcome::ClientRejectedCa, _) => failed(
-            Class::Permanent,
+            FailureClass::Permanent,
             "the certificate was rejected".to_owned(),
             false,
         ),
         (Outcome::ClientGone, _) => failed(
-            Class::Transient,
+            FailureClass::Transient,
             "the agent gave up waiting".to_owned(),
             true,
         ),
-        (_, None) => failed(Class::Transient, "there was no answer".to_owned(), true),
+        (_, None) => failed(
+            FailureClass::Transient,
+            "there was no answer".to_owned(),
+            true,
+        ),
         (_, Some(status)) => of_status(seen, status),
     }
 }
@@ -203,38 +218,38 @@ fn has_said_all(record: &ExchangeRecord) -> bool {
     record.llm.as_ref().is_some_and(|llm| llm.finish.is_some())
 }
 
-fn of_status(seen: &SeenExchange, status: u16) -> Option<Failure> {
+fn of_status(seen: &SeenExchange, status: u16) -> Option<CallFailure> {
     let why = format!("the answer was {status}");
     let failure = |class, unclear| {
-        Some(Failure {
+        Some(CallFailure {
             class,
             why: why.clone(),
             unclear,
         })
     };
     match status {
-        429 if says_that_waiting_is_no_use(seen) => failure(Class::Permanent, false),
-        408 | 425 => failure(Class::Transient, status == 408),
-        429 => failure(Class::Transient, false),
+        429 if says_that_waiting_is_no_use(seen) => failure(FailureClass::Permanent, false),
+        408 | 425 => failure(FailureClass::Transient, status == 408),
+        429 => failure(FailureClass::Transient, false),
         // An MCP session that is gone: what was asked may be asked again in a new one.
-        404 if seen.record.kind == Kind::Mcp => failure(Class::Reported, false),
-        500 | 502..=504 | 506..=599 => failure(Class::Transient, true),
+        404 if seen.record.kind == Kind::Mcp => failure(FailureClass::Reported, false),
+        500 | 502..=504 | 506..=599 => failure(FailureClass::Transient, true),
         // A conflict may be over, a connection may be the wrong one, a gateway may learn: official clients of
         // providers try all of them again.
-        409 | 421 | 501 => failure(Class::Unsettled, false),
-        400..=499 | 505 => failure(Class::Permanent, false),
-        _ if is_filtered(&seen.record) => Some(Failure {
-            class: Class::Permanent,
+        409 | 421 | 501 => failure(FailureClass::Unsettled, false),
+        400..=499 | 505 => failure(FailureClass::Permanent, false),
+        _ if is_filtered(&seen.record) => Some(CallFailure {
+            class: FailureClass::Permanent,
             why: "a content filter stopped the answer".to_owned(),
             unclear: false,
         }),
-        _ if is_cut(&seen.record) => Some(Failure {
-            class: Class::Transient,
+        _ if is_cut(&seen.record) => Some(CallFailure {
+            class: FailureClass::Transient,
             why: "the answer broke off".to_owned(),
             unclear: true,
         }),
-        _ => reported(seen).map(|why| Failure {
-            class: Class::Reported,
+        _ => reported(seen).map(|why| CallFailure {
+            class: FailureClass::Reported,
             why,
             unclear: false,
         }),

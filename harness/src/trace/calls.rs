@@ -9,28 +9,29 @@
 
 use std::time::Duration;
 
-use super::attempt::{Attempt, Class};
+use super::attempt::{Attempt, FailureClass};
 
 /// The attempts at one call, at least one, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
+pub struct LogicalCall {
     pub(super) attempts: Vec<usize>,
 }
 
-impl Call {
+impl LogicalCall {
     /// How often it was tried again.
     pub fn retries(&self) -> usize {
         self.attempts.len() - 1
     }
 }
 
-pub(super) fn of(attempts: &[Attempt]) -> Vec<Call> {
-    let mut calls: Vec<Call> = Vec::new();
+pub(super) fn of(attempts: &[Attempt]) -> Vec<LogicalCall> {
+    let mut calls: Vec<LogicalCall> = Vec::new();
     for (place, attempt) in attempts.iter().enumerate() {
-        let last = |call: &Call| call.attempts.last().map(|last| &attempts[*last]);
+        let last = |call: &LogicalCall| call.attempts.last().map(|last| &attempts[*last]);
         let to_come = &attempts[place + 1..];
-        let same =
-            |call: &&mut Call| last(call).is_some_and(|last| is_retry(last, attempt, to_come));
+        let same = |call: &&mut LogicalCall| {
+            last(call).is_some_and(|last| is_retry(last, attempt, to_come))
+        };
         let counts = attempt.counted.is_some_and(|count| count > 0);
         let found = if counts {
             calls.iter_mut().find(same)
@@ -40,7 +41,7 @@ pub(super) fn of(attempts: &[Attempt]) -> Vec<Call> {
         };
         match found {
             Some(call) => call.attempts.push(place),
-            None => calls.push(Call {
+            None => calls.push(LogicalCall {
                 attempts: vec![place],
             }),
         }
@@ -88,7 +89,7 @@ fn is_the_same_again(earlier: &Attempt, later: &Attempt) -> bool {
     let failed = earlier
         .failure
         .as_ref()
-        .is_some_and(|failure| failure.class != Class::Reported);
+        .is_some_and(|failure| failure.class != FailureClass::Reported);
     failed
         && had_ended(earlier, later)
         && earlier.identity.is_some()

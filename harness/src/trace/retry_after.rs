@@ -4,7 +4,7 @@
 //! milliseconds, and Gemini's `RetryInfo` in the body. Where heads were not kept, what the applied rule
 //! announced counts.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 use squall_journal::record::RuleOutcome;
@@ -64,17 +64,8 @@ fn by_rule(seen: &SeenExchange) -> Option<Duration> {
 
 /// `Sun, 06 Nov 1994 08:49:37 GMT` as the time since 1970.
 fn http_date(text: &str) -> Option<Duration> {
-    const MONTHS: [&str; 12] = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ];
-    let (_, date) = text.trim().split_once(", ")?;
-    let mut parts = date.split(' ');
-    let day: u32 = parts.next()?.parse().ok()?;
-    let name = parts.next()?;
-    let month = MONTHS.iter().position(|month| *month == name)? + 1;
-    let (year, time) = (parts.next()?, parts.next()?);
-    let iso = format!("{year}-{month:02}-{day:02}T{time}Z");
-    timestamp::parse(&iso).ok().map(Duration::from_millis)
+    let date = httpdate::parse_http_date(text.trim()).ok()?;
+    date.duration_since(SystemTime::UNIX_EPOCH).ok()
 }
 
 #[cfg(test)]

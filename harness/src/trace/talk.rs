@@ -15,18 +15,16 @@ use crate::reach::SeenExchange;
 
 /// A model call.
 #[derive(Debug)]
-pub(crate) struct Turn<'a> {
+pub(crate) struct ModelTurn<'a> {
     pub(crate) attempt: &'a Attempt,
     /// What the agent told the model of tools' results; `None`: the request was not kept.
     pub(crate) reports: Option<Vec<ToolReport>>,
     /// What the agent told the model that the model itself had said.
     pub(crate) history: Option<Vec<String>>,
-    /// The last that the user, or the agent in their name, says to the model.
-    pub(crate) asked: Option<String>,
     /// What the model said, as far as the agent got it.
     pub(crate) said: String,
-    /// Ids of the tool calls that the model wished, as far as the agent got them; `None`: of one there is none.
-    pub(crate) wishes: Vec<Option<String>>,
+    /// Ids of the tool calls that the model requested, as far as the agent got them; `None`: one without an id.
+    pub(crate) requests: Vec<Option<String>>,
     /// Whether the answer broke off.
     pub(crate) is_cut: bool,
 }
@@ -47,40 +45,31 @@ pub(crate) struct ToolReport {
 /// Greatest size of one event, bytes.
 const EVENT: usize = 1 << 20;
 
-impl<'a> Turn<'a> {
+impl<'a> ModelTurn<'a> {
     /// `None`: it is no model call, or of a dialect that nobody knows.
     pub(super) fn of(attempt: &'a Attempt, seen: &'a SeenExchange) -> Option<Self> {
         if seen.record.kind != Kind::Llm {
             return None;
         }
         let dialect = by_name(seen.record.dialect.as_deref()?)?;
-        let asked = seen
-            .request
-            .as_ref()
-            .and_then(|request| request.body.as_ref());
-        let asked = asked.and_then(|body| conversation(dialect, &body.bytes));
-        let (reports, history, asked) = match asked {
-            Some((reports, history, asked)) => (Some(reports), Some(history), Some(asked)),
-            None => (None, None, None),
-        };
-        let (said, wishes) = said(dialect, seen).unwrap_or_default();
+        let request = seen.request.as_ref();
+        let body = request.and_then(|request| request.body.as_ref());
+        let sent = body.and_then(|body| conversation(dialect, &body.bytes));
+        let (reports, history) = sent.unzip();
+        let (said, requests) = said(dialect, seen).unwrap_or_default();
         Some(Self {
             attempt,
             reports,
             history,
-            asked,
             said,
-            wishes: wishes.into_values().collect(),
+            requests: requests.into_values().collect(),
             is_cut: is_cut(&seen.record),
         })
     }
 }
 
-/// What is told of tools, what the model has said, and the last that the user has.
-fn conversation(
-    dialect: &dyn Dialect,
-    body: &[u8],
-) -> Option<(Vec<ToolReport>, Vec<String>, String)> {
+/// Results of tools, and what the model has said, as a request repeats them.
+fn conversation(dialect: &dyn Dialect, body: &[u8]) -> Option<(Vec<ToolReport>, Vec<String>)> {
     let document = Document::parse_prefix(body)?;
     let conversation = dialect.conversation(&document);
     let reports = conversation.tool_results.iter().map(|result| ToolReport {
@@ -93,15 +82,13 @@ fn conversation(
         let texts = message.texts.iter().map(|said| said.text.as_ref());
         texts.collect::<Vec<_>>().concat()
     };
-    let messages = || conversation.messages.iter();
-    let history = messages().filter(|message| message.role == Role::Assistant);
-    let mut of_the_user = messages().filter(|message| message.role == Role::User);
-    let asked = of_the_user.next_back().map(said).unwrap_or_default();
-    Some((reports.collect(), history.map(said).collect(), asked))
+    let messages = conversation.messages.iter();
+    let history = messages.filter(|message| message.role == Role::Assistant);
+    Some((reports.collect(), history.map(said).collect()))
 }
 
-/// The texts that the model wrote in an answer and the ids of the tool calls that it wished, as far as it came.
-fn said(dialect: &dyn Dialect, seen: &SeenExchange) -> Option<(String, Wishes)> {
+/// The texts that the model wrote in an answer and the ids of the tool calls that it requested, as far as it came.
+fn said(dialect: &dyn Dialect, seen: &SeenExchange) -> Option<(String, CallIds)> {
     let answer = seen.response.as_ref()?;
     let body = &answer.body.as_ref()?.bytes;
     let mut headers = HeaderMap::new();
@@ -109,7 +96,7 @@ fn said(dialect: &dyn Dialect, seen: &SeenExchange) -> Option<(String, Wishes)> 
     headers.insert(CONTENT_TYPE, HeaderValue::from_str(media_type).ok()?);
     let path = seen.record.url.splitn(4, '/').nth(3).unwrap_or_default();
     let path = format!("/{path}");
-    let mut wrote = (String::new(), Wishes::new());
+    let mut wrote = (String::new(), CallIds::new());
     match dialect.form(Target::new(&path), &headers)? {
         AnswerForm::Json => {
             let document = Document::parse_prefix(body)?;
@@ -132,9 +119,9 @@ fn said(dialect: &dyn Dialect, seen: &SeenExchange) -> Option<(String, Wishes)> 
 }
 
 /// Tool calls by the part of the answer that each is.
-type Wishes = BTreeMap<u64, Option<String>>;
+type CallIds = BTreeMap<u64, Option<String>>;
 
-fn write_down(reading: &Reading<'_>, (text, wishes): &mut (String, Wishes)) {
+fn write_down(reading: &Reading<'_>, (text, ids): &mut (String, CallIds)) {
     for delta in &reading.deltas {
         if delta.choice != 0 || delta.repeats {
             continue;
@@ -142,7 +129,7 @@ fn write_down(reading: &Reading<'_>, (text, wishes): &mut (String, Wishes)) {
         if delta.kind == DeltaKind::Text {
             text.push_str(&delta.text);
         } else if delta.kind.is_of_a_call() {
-            let id = wishes.entry(delta.part).or_default();
+            let id = ids.entry(delta.part).or_default();
             if delta.kind == DeltaKind::ToolId {
                 *id = Some(delta.text.clone().into_owned());
             }

@@ -226,12 +226,6 @@ impl Sent {
         self
     }
 
-    /// Nobody read the answer's body.
-    pub(crate) fn answer_unread(mut self) -> Self {
-        self.response.body = None;
-        self
-    }
-
     /// No rule matched it, and this one was so near.
     pub(crate) fn missed_by(mut self, closeness: u16, rule: &str) -> Self {
         self.nearest_miss = Some(NearMiss {

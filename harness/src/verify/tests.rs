@@ -230,6 +230,7 @@ async fn g47_what_is_wrong_is_told_with_its_line_and_what_to_do() {
     };
     let slow = Answer {
         error: Some("there was no answer within 20000 ms".into()),
+        timed_out: true,
         ..Answer::default()
     };
     let mut all = String::new();

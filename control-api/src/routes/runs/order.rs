@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use squall_harness::run::{DocumentVersion, RunKind, RunRecord};
 use squall_harness::runner::{RunSpec, Trial};
-use squall_harness::scores::{Bar, least_of};
+use squall_harness::scores::{PassCriteria, least_of};
 use squall_harness::suite::Suite;
 
 use crate::access::Caller;
@@ -148,8 +148,8 @@ pub(crate) async fn read(
             names_profile: options.profile.is_some(),
             seed: (options.seed.or(advanced.seed)).unwrap_or_else(|| state.chaos.seed()),
             concurrency: (options.concurrency.or(concurrency)).unwrap_or(NonZeroUsize::MIN),
-            bar: Bar {
-                least: options.min_score.or(advanced.min_score),
+            criteria: PassCriteria {
+                min_score: options.min_score.or(advanced.min_score),
                 strict: options.strict.unwrap_or(advanced.strict),
             },
             repeat: options.repeat.unwrap_or(1),

@@ -118,7 +118,7 @@ impl Runs {
             created_at: self.log.now(),
             daemon: self.daemon.clone(),
             agent: Some(agent),
-            ..spec.record(id)
+            ..spec.record(&id)
         }
     }
 }

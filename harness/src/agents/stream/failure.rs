@@ -182,7 +182,7 @@ mod tests {
                     assert_eq!(said, text, "{body}");
                     assert!(told.starts_with(&why), "{told}: {body}");
                 }
-                other @ (Turn::Answered(_) | Turn::BrokenOff { .. } | Turn::Silent { .. }) => {
+                other @ (Turn::Answered(_) | Turn::BrokenOff { .. } | Turn::TimedOut { .. }) => {
                     panic!("{other:?}: {body}")
                 }
             }

@@ -29,7 +29,7 @@ impl Check for BacksOff {
         for attempts in &calls {
             let gaps = gaps(attempts);
             if let Some(why) = hurry(&gaps) {
-                return Verdict::Fails(format!("{}: {why}", attempts[0].name()));
+                return Verdict::fails(format!("{}: {why}", attempts[0].name())).at(attempts[0]);
             }
             // With fewer, a short sleep may be a draw of a jitter.
             decided |= gaps.len() >= 3;
@@ -40,7 +40,7 @@ impl Check for BacksOff {
         if calls.iter().all(|attempts| attempts.len() < 2) {
             return no_retries(&self.0, subject.trace);
         }
-        Verdict::Insufficient("fewer than three gaps between retries prove nothing".to_owned())
+        Verdict::insufficient("fewer than three gaps between retries prove nothing")
     }
 }
 

@@ -27,13 +27,14 @@ impl Check for Honours {
                 waits += 1;
                 let pause = gap(pair[0], pair[1]);
                 if pause + tolerance(wanted) < wanted {
-                    return Verdict::Fails(format!(
+                    return Verdict::fails(format!(
                         "{} asked for {} ms; {} came after {} ms",
                         pair[0].name(),
                         wanted.as_millis(),
                         pair[1].id,
                         pause.as_millis()
-                    ));
+                    ))
+                    .at(pair[0]);
                 }
             }
             asked += attempts
@@ -42,15 +43,11 @@ impl Check for Honours {
                 .count();
         }
         match (waits, asked) {
-            (0, 0) => Verdict::Insufficient("no response had a `Retry-After`".to_owned()),
+            (0, 0) => Verdict::insufficient("no response had a `Retry-After`"),
             (0, _) => no_retries(&self.0, subject.trace),
-            (1, _) => holds(
-                subject.trace,
-                "1 retry waited as long as `Retry-After` says".to_owned(),
-            ),
             (waits, _) => holds(
                 subject.trace,
-                format!("{waits} retries waited as long as `Retry-After` says"),
+                format!("retries that waited as long as `Retry-After` says: {waits}"),
             ),
         }
     }

@@ -30,10 +30,11 @@ impl Check for HostsAllowed {
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
         let mut attempts = self.narrow.attempts(subject.trace);
         match attempts.find(|attempt| !is_host(attempt, &self.hosts)) {
-            Some(attempt) => Verdict::Fails(format!(
+            Some(attempt) => Verdict::fails(format!(
                 "{} went to {}, which is not allowed",
                 attempt.id, attempt.host_and_port
-            )),
+            ))
+            .at(attempt),
             None => holds(subject.trace, "only allowed hosts were reached"),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Narrow, holds, wire, wishes};
+use super::{Narrow, holds, requested, wire};
 use crate::invariants::{Check, Kind, Subject, Verdict};
 use crate::trace::{Attempt, Trace};
 
@@ -23,17 +23,17 @@ struct LoopFree {
 }
 
 impl LoopFree {
-    /// The tool inside the agent that the model wished to call most often, and how often.
-    fn wished_most<'t>(&self, trace: &'t Trace) -> Option<(&'t str, u64)> {
+    /// The tool inside the agent that the model requested most often, and how often.
+    fn most_requested<'t>(&self, trace: &'t Trace) -> Option<(&'t str, u64)> {
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-        let wanted = |name: &&str| {
+        let is_inside = |name: &&str| {
             let tool = self.narrow.tool.as_ref();
             let on_the_wire = |attempt: &Attempt| attempt.tools.iter().any(|tool| tool == name);
             tool.is_none_or(|tool| tool.matches(name)) && !trace.attempts().iter().any(on_the_wire)
         };
         let attempts = trace.attempts().iter();
-        let wished = attempts.flat_map(|attempt| wishes::of_exchange(trace, attempt));
-        for name in wished.filter(wanted) {
+        let names = attempts.flat_map(|attempt| requested::in_exchange(trace, attempt));
+        for name in names.filter(is_inside) {
             *counts.entry(name).or_default() += 1;
         }
         counts.into_iter().max_by_key(|(_, times)| *times)
@@ -56,21 +56,22 @@ impl Check for LoopFree {
             let count = counts.entry(identity).or_default();
             *count += 1;
             if *count > self.most {
-                return Verdict::Fails(format!(
+                return Verdict::fails(format!(
                     "{}: the same call was made {count} times, allowed are {}",
                     attempt.name(),
                     self.most
-                ));
+                ))
+                .at(attempt);
             }
         }
         if unread > self.most {
             let reason = format!("the arguments of {unread} calls were not read");
-            return Verdict::Insufficient(reason);
+            return Verdict::insufficient(reason);
         }
-        let inside = self.wished_most(subject.trace);
+        let inside = self.most_requested(subject.trace);
         if let Some((tool, times)) = inside.filter(|(_, times)| *times > self.most) {
-            return Verdict::Insufficient(format!(
-                "the model wished to call {tool} {times} times, and with which arguments is not known"
+            return Verdict::insufficient(format!(
+                "the model requested {tool} {times} times, and with which arguments is not known"
             ));
         }
         let most = counts.values().max().copied().unwrap_or(0);
@@ -95,10 +96,10 @@ mod tests {
     fn equal_calls_are_counted_and_others_are_not() {
         let search = |query: usize| Sent::get(&format!("https://s.test/?q={query}")).tool("search");
         let same = |count: usize| -> Vec<_> { (0..count).map(|_| search(1)).collect() };
-        let wish = || {
-            let mut wish = Sent::model("[]");
-            wish.record.llm.get_or_insert_default().tool_calls = vec!["inside".into()];
-            wish
+        let request = || {
+            let mut request = Sent::model("[]");
+            request.record.llm.get_or_insert_default().tool_calls = vec!["inside".into()];
+            request
         };
         let different: Vec<_> = (0..9).map(search).collect();
         let mcp = |count: u32| -> Vec<_> {
@@ -115,8 +116,8 @@ mod tests {
             ("{type: loop_free}", mcp(5), Holds),
             ("{type: loop_free, tool: other}", same(9), Holds),
             ("{type: loop_free}", vec![search(1).status(503); 6], Fails),
-            ("{type: loop_free}", vec![wish(); 6], Unproven),
-            ("{type: loop_free}", vec![wish(); 5], Holds),
+            ("{type: loop_free}", vec![request(); 6], Unproven),
+            ("{type: loop_free}", vec![request(); 5], Holds),
             ("{type: loop_free}", vec![Sent::model("[]"); 9], Holds),
             (
                 "{type: loop_free}",

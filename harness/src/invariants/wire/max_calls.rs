@@ -1,6 +1,6 @@
 //! `max_calls`: a tool or a host gets no more attempts than that.
 
-use super::{Narrow, holds, wire, wishes};
+use super::{Narrow, holds, requested, wire};
 use crate::invariants::{Check, Kind, Subject, Verdict};
 
 /// `tool` or `host`, and `max`.
@@ -30,11 +30,11 @@ impl Check for MaxCalls {
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
         let attempts: Vec<_> = self.narrow.attempts(subject.trace).collect();
         let (count, most) = (attempts.len() as u64, self.most);
-        if attempts.is_empty() && wishes::wishes(&self.narrow, subject.trace) > 0 {
-            let (count, told) = wishes::count(&self.narrow, subject);
+        if attempts.is_empty() && requested::times(&self.narrow, subject.trace) > 0 {
+            let (count, told) = requested::count(&self.narrow, subject);
             let told = format!("{told}, allowed are {most}");
             return if count > most {
-                Verdict::Fails(told)
+                Verdict::fails(told)
             } else {
                 holds(subject.trace, told)
             };
@@ -49,10 +49,11 @@ impl Check for MaxCalls {
         let over = usize::try_from(most)
             .ok()
             .and_then(|most| attempts.get(most));
-        let over = over.map(|attempt| attempt.id.as_str()).unwrap_or_default();
-        Verdict::Fails(format!(
-            "{told}, allowed are {most}: {over} is one too many"
-        ))
+        let verdict = Verdict::fails(format!("{told}, allowed are {most}"));
+        match over {
+            Some(over) => verdict.at(over),
+            None => verdict,
+        }
     }
 }
 
@@ -94,14 +95,14 @@ mod tests {
 
     #[test]
     fn of_a_tool_inside_the_agent_the_models_wishes_are_counted() {
-        let wish = || {
-            let mut wish = Sent::model("[]");
-            wish.record.llm.get_or_insert_default().tool_calls = vec!["a".into()];
-            wish
+        let request = || {
+            let mut request = Sent::model("[]");
+            request.record.llm.get_or_insert_default().tool_calls = vec!["a".into()];
+            request
         };
         let written = "{type: max_calls, tool: a, max: 2}";
-        assert_eq!(judged(written, &[wish(), wish()]), Holds);
-        assert_eq!(judged(written, &[wish(), wish(), wish()]), Fails);
+        assert_eq!(judged(written, &[request(), request()]), Holds);
+        assert_eq!(judged(written, &[request(), request(), request()]), Fails);
     }
 
     #[test]

@@ -43,7 +43,7 @@ struct NoLeaves {
 }
 
 /// What was found in a request.
-enum Looked {
+enum Leak {
     Found(String),
     Nothing,
     Unread,
@@ -53,43 +53,40 @@ enum Looked {
 impl Check for NoLeaves {
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
         let mut unread = None;
-        let mut looked = 0;
+        let mut searched = 0;
         for attempt in self.narrow.attempts(subject.trace) {
             if is_host(attempt, &self.allow) {
                 continue;
             }
-            looked += 1;
-            match self.look(attempt, subject.trace) {
-                Looked::Found(what) => {
-                    return Verdict::Fails(format!("{} carries {what}", attempt.name()));
+            searched += 1;
+            match self.search(attempt, subject.trace) {
+                Leak::Found(what) => {
+                    return Verdict::fails(format!("{} carries {what}", attempt.name()))
+                        .at(attempt);
                 }
-                Looked::Nothing => {}
-                Looked::Unread => unread = Some(attempt),
-                Looked::TooHard(error) => return too_hard(&error),
+                Leak::Nothing => {}
+                Leak::Unread => unread = Some(attempt),
+                Leak::TooHard(error) => return too_hard(&error),
             }
         }
         match unread {
-            Some(attempt) => Verdict::Insufficient(format!(
+            Some(attempt) => Verdict::insufficient(format!(
                 "the request of {} was not looked at",
                 attempt.name()
-            )),
-            None => holds(subject.trace, searched(looked)),
+            ))
+            .at(attempt),
+            None => holds(
+                subject.trace,
+                format!("requests that were searched, and hold none: {searched}"),
+            ),
         }
-    }
-}
-
-fn searched(requests: usize) -> String {
-    match requests {
-        0 => "no request went where none may go".to_owned(),
-        1 => "1 request was searched, and holds none".to_owned(),
-        more => format!("{more} requests were searched, and hold none"),
     }
 }
 
 impl NoLeaves {
-    fn look(&self, attempt: &Attempt, trace: &Trace) -> Looked {
+    fn search(&self, attempt: &Attempt, trace: &Trace) -> Leak {
         let Some(request) = &trace.exchange(attempt).request else {
-            return Looked::Unread;
+            return Leak::Unread;
         };
         let body = request.body.as_ref();
         let text = body
@@ -107,10 +104,10 @@ impl NoLeaves {
             for text in &texts {
                 match pattern.is_match(text) {
                     Ok(true) => {
-                        return Looked::Found(format!("what `{}` finds", pattern.as_str()));
+                        return Leak::Found(format!("what `{}` finds", pattern.as_str()));
                     }
                     Ok(false) => {}
-                    Err(error) => return Looked::TooHard(error),
+                    Err(error) => return Leak::TooHard(error),
                 }
             }
         }
@@ -121,9 +118,9 @@ impl NoLeaves {
                 .flat_map(|text| personal::find(text))
                 .next();
             return match found.filter(|_| self.personal) {
-                Some(found) => Looked::Found(format!("personal data ({})", found.detector)),
-                None if self.personal && body.is_some_and(|body| body.whole) => Looked::Nothing,
-                None => Looked::Unread,
+                Some(found) => Leak::Found(format!("personal data ({})", found.detector)),
+                None if self.personal && body.is_some_and(|body| body.whole) => Leak::Nothing,
+                None => Leak::Unread,
             };
         };
         let found = detected.iter().find(|one| {
@@ -137,10 +134,10 @@ impl NoLeaves {
                     "a secret"
                 };
                 let place = found.place.as_str();
-                Looked::Found(format!("{what} ({}) in its {place}", found.detector))
+                Leak::Found(format!("{what} ({}) in its {place}", found.detector))
             }
-            None if body.is_some_and(|body| !body.whole) => Looked::Unread,
-            None => Looked::Nothing,
+            None if body.is_some_and(|body| !body.whole) => Leak::Unread,
+            None => Leak::Nothing,
         }
     }
 }

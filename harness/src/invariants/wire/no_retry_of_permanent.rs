@@ -2,7 +2,7 @@
 
 use super::{Narrow, failed_for, holds, is_nameless, no_retries, wire};
 use crate::invariants::{Check, Kind, Subject, Verdict};
-use crate::trace::{Attempt, Class};
+use crate::trace::{Attempt, FailureClass};
 
 pub(super) const NO_RETRY_OF_PERMANENT: Kind = wire("no_retry_of_permanent", |fields| {
     Some(Box::new(NoRetry(Narrow::read(fields)?)))
@@ -17,35 +17,42 @@ impl Check for NoRetry {
         let mut unknown = false;
         for attempts in self.0.calls(subject.trace) {
             for pair in attempts.windows(2) {
-                if !failed_for(pair[0], Class::Permanent) || is_changed(pair[0], pair[1]) {
+                if !failed_for(pair[0], FailureClass::Permanent) || is_changed(pair[0], pair[1]) {
                     continue;
                 }
                 let is_known = |one: &Attempt| one.identity.is_some() && one.credentials.is_some();
                 if is_known(pair[0]) && is_known(pair[1]) {
                     let why = pair[0].failure.as_ref().map(|failure| failure.why.as_str());
-                    return Verdict::Fails(format!(
+                    return Verdict::fails(format!(
                         "{}: {}; {} repeated the same request",
                         pair[0].name(),
                         why.unwrap_or_default(),
                         pair[1].id
-                    ));
+                    ))
+                    .at(pair[0]);
                 }
             }
             let mut alike = attempts.windows(2);
-            unknown |= alike
-                .any(|pair| failed_for(pair[0], Class::Permanent) && !is_changed(pair[0], pair[1]));
-            failures += usize::from(attempts.iter().any(|one| failed_for(one, Class::Permanent)));
+            unknown |= alike.any(|pair| {
+                failed_for(pair[0], FailureClass::Permanent) && !is_changed(pair[0], pair[1])
+            });
+            failures += usize::from(
+                attempts
+                    .iter()
+                    .any(|one| failed_for(one, FailureClass::Permanent)),
+            );
         }
-        let nameless = |one: &&Attempt| is_nameless(one) && failed_for(one, Class::Permanent);
+        let nameless =
+            |one: &&Attempt| is_nameless(one) && failed_for(one, FailureClass::Permanent);
         if self.0.attempts(subject.trace).any(|one| nameless(&one)) {
             return no_retries(&self.0, subject.trace);
         }
         if unknown {
             let reason = "whether the request was repeated with other credentials is not known";
-            return Verdict::Insufficient(reason.to_owned());
+            return Verdict::insufficient(reason);
         }
         match failures {
-            0 => Verdict::Insufficient("nothing failed for good".to_owned()),
+            0 => Verdict::insufficient("nothing failed for good"),
             failures => holds(
                 subject.trace,
                 format!("{failures} permanent errors were left alone"),

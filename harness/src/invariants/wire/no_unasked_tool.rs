@@ -1,16 +1,15 @@
 //! `no_unasked_tool`: under chaos no tool is called that is not called without.
 //!
-//! A tool that nobody has named is known by method, host and path, ids in it left out. Where only one step of
-//! the path of a read is another one than without chaos, it may be an argument or another tool.
+//! A tool without a name is known by method, host, port and path; steps of a path that hold a digit are ids. A read of
+//! another path at a host of the clean run may be another tool or another argument.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use squall_profiles::glob::Glob;
 
-use super::{Narrow, fails, globs, holds, wire, wishes};
+use super::{Narrow, fails, globs, holds, requested, wire};
 use crate::invariants::{Check, Kind, Subject, Verdict};
-use crate::trace::{Attempt, Trace, path_and_query};
+use crate::trace::{Attempt, Trace};
 
 /// `allow`: tools that may be called nevertheless.
 pub(super) const NO_UNASKED_TOOL: Kind = wire("no_unasked_tool", |fields| {
@@ -36,39 +35,56 @@ struct NoUnasked {
 impl Check for NoUnasked {
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
         let Some(clean) = subject.baseline.and_then(|clean| clean.trace) else {
-            return Verdict::Error("there is no clean run to compare with".to_owned());
+            return Verdict::error("there is no clean run to compare with");
         };
-        let everywhere = Narrow::default();
-        let asked: BTreeSet<_> = called(&everywhere, clean).map(|(tool, _)| tool).collect();
-        let is_allowed = |tool: &str| self.allow.iter().any(|glob| glob.matches(tool));
-        let named = called(&self.narrow, subject.trace)
-            .find(|(tool, _)| !asked.contains(tool) && !is_allowed(tool));
-        let asked_for: Vec<_> = spots(&everywhere, clean).collect();
-        let judged = spots(&self.narrow, subject.trace)
-            .filter(|spot| !spot.names().iter().any(|name| is_allowed(name)))
-            .map(|spot| (spot.among(&asked_for), spot));
-        let unnamed = judged.max_by_key(|(known, _)| *known);
-        let unasked = named
-            .map(|(tool, call)| (tool.to_owned(), call))
-            .or_else(|| {
-                let (_, spot) = unnamed.as_ref().filter(|(known, _)| *known == Known::No)?;
-                Some((spot.to_string(), spot.attempt))
-            });
-        if let Some((tool, call)) = unasked {
-            let told = format!(
+        let everything = Narrow::default();
+        let known: BTreeSet<_> = called(&everything, clean).map(|(tool, _)| tool).collect();
+        let hosts: BTreeSet<_> = unnamed(&everything, clean)
+            .map(|call| &call.host_and_port)
+            .collect();
+        let places: BTreeSet<_> = unnamed(&everything, clean).map(place).collect();
+        let is_allowed = |name: &str| self.allow.iter().any(|glob| glob.matches(name));
+        let unasked = |tool: String, call: &Attempt| {
+            let reason = format!(
                 "{tool} was called ({}), and is not in the clean run",
                 call.id
             );
-            return fails(clean, told);
+            fails(clean, reason).at(call)
+        };
+        let mut named = called(&self.narrow, subject.trace);
+        if let Some((tool, call)) =
+            named.find(|(tool, _)| !known.contains(tool) && !is_allowed(tool))
+        {
+            return unasked(tool.to_owned(), call);
         }
-        if let Some((_, spot)) = unnamed.filter(|(known, _)| *known == Known::Perhaps) {
-            return Verdict::Insufficient(format!(
-                "{spot} was called, and is not in the clean run; whether that is another tool is not known: name \
+        let mut perhaps = None;
+        for call in unnamed(&self.narrow, subject.trace) {
+            let Attempt {
+                method,
+                host,
+                host_and_port,
+                ..
+            } = call;
+            let path = call.path();
+            let known_by = [host, host_and_port, &format!("{host}{path}")];
+            if places.contains(&place(call)) || known_by.iter().any(|name| is_allowed(name)) {
+                continue;
+            }
+            let tool = format!("{method} {host_and_port}{path}");
+            if !is_read(call) || !hosts.contains(host_and_port) {
+                return unasked(tool, call);
+            }
+            perhaps = perhaps.or(Some((tool, call)));
+        }
+        if let Some((tool, call)) = perhaps {
+            return Verdict::insufficient(format!(
+                "{tool} was called, and is not in the clean run; whether that is another tool is not known: name \
                  it under `tools`"
-            ));
+            ))
+            .at(call);
         }
         if let Some(why) = clean.unseen() {
-            return Verdict::Insufficient(format!("of the clean run not all was seen: {why}"));
+            return Verdict::insufficient(format!("of the clean run not all was seen: {why}"));
         }
         holds(subject.trace, "only tools of the clean run were called")
     }
@@ -78,113 +94,43 @@ impl Check for NoUnasked {
     }
 }
 
-/// Tools that were called, behind them those that the model wished to call; each with its exchange.
+/// Tools that were called, then those that the model requested; each with its exchange.
 fn called<'t>(
     narrow: &'t Narrow,
     trace: &'t Trace,
 ) -> impl Iterator<Item = (&'t str, &'t Attempt)> {
     let calls = narrow.attempts(trace).filter(|call| call.calls_a_tool());
     let calls = calls.flat_map(|call| call.tools.iter().map(move |tool| (tool.as_str(), call)));
-    let wishes = narrow.attempts(trace);
-    let wishes =
-        wishes.flat_map(|turn| wishes::of_exchange(trace, turn).map(move |tool| (tool, turn)));
-    calls.chain(wishes)
+    let requests = narrow
+        .attempts(trace)
+        .flat_map(|turn| requested::in_exchange(trace, turn).map(move |tool| (tool, turn)));
+    calls.chain(requests)
 }
 
-/// Where a tool without a name is.
-#[derive(Debug)]
-struct Spot<'t> {
-    attempt: &'t Attempt,
-    path: &'t str,
-    /// Of the path, ids and numbers as `*`.
-    steps: Vec<&'t str>,
-}
-
-/// Whether a tool is called without chaos too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Known {
-    Yes,
-    Perhaps,
-    No,
-}
-
-/// Tools without a name, in the order of their calls.
-fn spots<'t>(narrow: &'t Narrow, trace: &'t Trace) -> impl Iterator<Item = Spot<'t>> {
+/// Calls of tools without a name.
+fn unnamed<'t>(narrow: &'t Narrow, trace: &'t Trace) -> impl Iterator<Item = &'t Attempt> {
     let calls = narrow.attempts(trace);
-    let calls = calls.filter(|call| call.calls_a_tool() && call.tools.is_empty());
-    calls.map(Spot::of)
+    calls.filter(|call| call.calls_a_tool() && call.tools.is_empty())
 }
 
-impl<'t> Spot<'t> {
-    fn of(attempt: &'t Attempt) -> Self {
-        let (path, _) = path_and_query(&attempt.url);
-        let steps = path.split('/').filter(|step| !step.is_empty());
-        Self {
-            attempt,
-            path,
-            steps: steps
-                .map(|step| if is_id(step) { "*" } else { step })
-                .collect(),
-        }
-    }
-
-    /// What `allow` may call it.
-    fn names(&self) -> [String; 3] {
-        let Attempt {
-            host,
-            host_and_port,
-            ..
-        } = self.attempt;
-        let place = format!("{host}{}", self.path);
-        [host.clone(), host_and_port.clone(), place]
-    }
-
-    fn is_read(&self) -> bool {
-        matches!(self.attempt.method.as_str(), "GET" | "HEAD")
-    }
-
-    /// Whether it is one of these.
-    fn among(&self, others: &[Self]) -> Known {
-        let here = others.iter().filter(|other| {
-            let is_same_method = other.attempt.method == self.attempt.method;
-            other.attempt.host_and_port == self.attempt.host_and_port
-                && (is_same_method || (other.is_read() && self.is_read()))
-        });
-        let apart = here.filter(|other| other.steps.len() == self.steps.len());
-        let apart = apart.map(|other| {
-            let steps = self.steps.iter().zip(&other.steps);
-            steps.filter(|(one, other)| one != other).count()
-        });
-        match apart.min() {
-            Some(0) => Known::Yes,
-            Some(1) if self.is_read() => Known::Perhaps,
-            Some(_) | None => Known::No,
-        }
-    }
+fn is_read(call: &Attempt) -> bool {
+    matches!(call.method.as_str(), "GET" | "HEAD")
 }
 
-impl fmt::Display for Spot<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Attempt {
-            method,
-            host_and_port,
-            ..
-        } = self.attempt;
-        write!(f, "{method} {host_and_port}{}", self.path)
-    }
-}
-
-/// Whether a step of a path names one thing of many: a number, or a long word with digits in it.
-fn is_id(step: &str) -> bool {
-    let digits = step.bytes().filter(u8::is_ascii_digit).count();
-    digits > 0 && (digits == step.len() || step.len() >= 12 || 2 * digits >= step.len())
+/// What a tool without a name is known by.
+fn place(call: &Attempt) -> (Option<&str>, &str, Vec<&str>) {
+    let has_digit = |step: &str| step.bytes().any(|byte| byte.is_ascii_digit());
+    let steps = call.path().split('/');
+    let steps = steps.map(|step| if has_digit(step) { "*" } else { step });
+    let method = Some(call.method.as_str()).filter(|_| !is_read(call));
+    (method, &call.host_and_port, steps.collect())
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::super::testing::{judged, judged_beside, judged_on, judgement_at};
+    use super::super::testing::{judged, judged_beside, judged_on, verdict_at};
     use crate::invariants::testing::Outcome::*;
     use crate::suite::Prices;
     use crate::trace::testing::{Sent, trace};
@@ -215,7 +161,7 @@ mod tests {
             );
         }
         let sent = trace(&[call("search"), call("send_email")]);
-        let found = judgement_at(
+        let found = verdict_at(
             "{type: no_unasked_tool}",
             &sent,
             Some(&clean),
@@ -224,13 +170,16 @@ mod tests {
         let told = format!("{found:?}");
         assert!(told.contains("send_email was called (x2)"), "{told}");
         assert_eq!(judged("{type: no_unasked_tool}", &[call("search")]), Errs);
-        let mut wish = Sent::model("[]");
-        wish.record.llm.get_or_insert_default().tool_calls = vec!["execute_lookup".into()];
+        let mut request = Sent::model("[]");
+        request.record.llm.get_or_insert_default().tool_calls = vec!["execute_lookup".into()];
         let judged =
             |sent: Sent| judged_on("{type: no_unasked_tool}", &trace(&[sent]), Some(&clean));
-        assert_eq!(judged(wish.clone()), Fails);
-        // That one no model wished.
-        assert_eq!(judged(wish.injected("unknown_tool_call", json!({}))), Holds);
+        assert_eq!(judged(request.clone()), Fails);
+        // That one no model requested.
+        assert_eq!(
+            judged(request.injected("unknown_tool_call", json!({}))),
+            Holds
+        );
     }
 
     #[test]
@@ -250,7 +199,7 @@ mod tests {
             (post("https://bank.test/transfer"), Fails),
             (post("https://t.test/transfer"), Fails),
             (post("https://t.test/orders/17"), Fails),
-            (get("https://t.test/customers/all/mail"), Fails),
+            (get("https://t.test/customers/all/mail"), Unproven),
             (get("https://wiki.test/page/Hamburg"), Unproven),
         ] {
             let found = judged_beside(

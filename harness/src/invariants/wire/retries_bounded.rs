@@ -33,9 +33,7 @@ impl Check for RetriesBounded {
             if failed {
                 return no_retries(&self.narrow, subject.trace);
             }
-            return Verdict::Insufficient(
-                "nothing failed, so nothing had to be tried again".to_owned(),
-            );
+            return Verdict::insufficient("nothing failed, so nothing had to be tried again");
         };
         let retries = worst.len() as u64 - 1;
         let times = match retries {
@@ -44,7 +42,7 @@ impl Check for RetriesBounded {
         };
         let told = format!("{} was tried again {times}", worst[0].name());
         if retries > self.most {
-            return Verdict::Fails(format!("{told}, allowed are {}", self.most));
+            return Verdict::fails(format!("{told}, allowed are {}", self.most)).at(worst[0]);
         }
         if self.narrow.attempts(subject.trace).any(super::is_nameless) {
             return no_retries(&self.narrow, subject.trace);

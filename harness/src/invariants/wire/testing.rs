@@ -4,8 +4,8 @@ use squall_journal::record::CanaryEvent;
 
 use crate::answer::Answer;
 use crate::invariants::testing::{Outcome, invariant};
-use crate::invariants::{Baseline, Judgement, Subject};
-use crate::outside::Told;
+use crate::invariants::{Baseline, Subject, Verdict};
+use crate::outside::{Question, Replies};
 use crate::suite::{self, Active, Prices, Prompt};
 use crate::trace::Trace;
 use crate::trace::testing::{Sent, trace, trace_beside_others, trace_with_gaps};
@@ -16,7 +16,7 @@ pub(super) fn judged(written: &str, sent: &[Sent]) -> Outcome {
 
 /// Judged where the agent answered this.
 pub(super) fn judged_answer(written: &str, sent: &[Sent], answer: &Answer) -> Outcome {
-    (&judgement_of(written, answer, &trace(sent), None, &Prices::default())).into()
+    (&verdict_of(written, answer, &trace(sent), None, &Prices::default())).into()
 }
 
 /// Judged beside the clean run of the same prompt.
@@ -26,11 +26,7 @@ pub(super) fn judged_beside(written: &str, sent: &[Sent], clean: &[Sent]) -> Out
 
 /// What is said of it.
 pub(crate) fn reason(written: &str, sent: &[Sent]) -> String {
-    let judgement = judgement_at(written, &trace(sent), None, &Prices::default());
-    match judgement {
-        Judgement::NotApplicable(reason) => reason,
-        Judgement::Judged(verdict) => verdict.reason().to_owned(),
-    }
+    verdict_at(written, &trace(sent), None, &Prices::default()).reason
 }
 
 pub(super) fn judged_on(written: &str, trace: &Trace, clean: Option<&Trace>) -> Outcome {
@@ -47,26 +43,26 @@ pub(super) fn judged_with_prices(written: &str, sent: &[Sent]) -> Outcome {
 }
 
 fn judged_at(written: &str, trace: &Trace, clean: Option<&Trace>, prices: &Prices) -> Outcome {
-    (&judgement_at(written, trace, clean, prices)).into()
+    (&verdict_at(written, trace, clean, prices)).into()
 }
 
-pub(super) fn judgement_at(
+pub(super) fn verdict_at(
     written: &str,
     trace: &Trace,
     clean: Option<&Trace>,
     prices: &Prices,
-) -> Judgement {
-    judgement_of(written, &Answer::of("done"), trace, clean, prices)
+) -> Verdict {
+    verdict_of(written, &Answer::of("done"), trace, clean, prices)
 }
 
-fn judgement_of(
+fn verdict_of(
     written: &str,
     answer: &Answer,
     trace: &Trace,
     clean: Option<&Trace>,
     prices: &Prices,
-) -> Judgement {
-    let subject = Subject {
+) -> Verdict {
+    invariant(written).judge(&Subject {
         prompt: &Prompt::single("hello"),
         answer,
         trace,
@@ -76,9 +72,34 @@ fn judgement_of(
         }),
         active: Active::default(),
         prices,
-        told: &Told::default(),
-    };
-    invariant(written).judge(&subject)
+        replies: &Replies::default(),
+    })
+}
+
+/// What the suite's model is asked.
+pub(super) fn questions(written: &str, sent: &[Sent]) -> Vec<String> {
+    let text = format!(
+        "model: {{name: judge}}\nagent: {{endpoint: 'http://agent.test/'}}\ngolden_prompts: [hello]\n\
+         invariants:\n  - {written}\n"
+    );
+    let refused = squall_profiles::variables::Variables::Refused;
+    let suite = suite::parse("s", &text, refused).expect("valid");
+    let replies = Replies::default();
+    suite.invariants[0].judge(&Subject {
+        prompt: &Prompt::single("hello"),
+        answer: &Answer::of("done"),
+        trace: &trace(sent),
+        baseline: None,
+        active: Active::default(),
+        prices: &suite.prices,
+        replies: &replies,
+    });
+    let missing = replies.missing().into_iter();
+    let prompts = missing.filter_map(|question| match question {
+        Question::Model { prompt, .. } => Some(prompt),
+        Question::Embedding(_) | Question::Program { .. } => None,
+    });
+    prompts.collect()
 }
 
 #[test]

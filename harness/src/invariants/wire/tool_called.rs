@@ -1,12 +1,11 @@
 //! `tool_called`, `tool_not_called`: a tool is called so often at least, or never.
 //!
-//! A tool that runs inside the agent leaves nothing on the wire but the model's wish to call it, so
-//! where no call of it was seen the wishes count, and the reason says so. They do not where the clean run
-//! shows that calls of it go over the wire.
+//! Of a tool that runs inside the agent only the model's request for it is on the wire. Where no call of a tool was
+//! seen, these requests count, and the reason reports it; not so where the clean run shows calls of it on the wire.
 
 use squall_documents::Fields;
 
-use super::wishes::{count, first};
+use super::requested::{count, first};
 use super::{Narrow, fails, holds, wire};
 use crate::invariants::{Check, Kind, Subject, Verdict};
 
@@ -14,7 +13,7 @@ use crate::invariants::{Check, Kind, Subject, Verdict};
 pub(super) const TOOL_CALLED: Kind = wire("tool_called", |fields| {
     let least = fields.whole("min", "How often at least; default 1.", 1..=1_000_000, "");
     let narrow = named(fields);
-    Some(Box::new(Called {
+    Some(Box::new(ToolCalled {
         narrow: narrow?,
         least: least.unwrap_or(1),
     }))
@@ -22,7 +21,7 @@ pub(super) const TOOL_CALLED: Kind = wire("tool_called", |fields| {
 
 /// `tool`.
 pub(super) const TOOL_NOT_CALLED: Kind = wire("tool_not_called", |fields| {
-    named(fields).map(|narrow| Box::new(NotCalled(narrow)) as Box<dyn Check>)
+    named(fields).map(|narrow| Box::new(ToolNotCalled(narrow)) as Box<dyn Check>)
 });
 
 fn named(fields: &mut Fields<'_, '_>) -> Option<Narrow> {
@@ -32,34 +31,33 @@ fn named(fields: &mut Fields<'_, '_>) -> Option<Narrow> {
 }
 
 #[derive(Debug)]
-struct Called {
+struct ToolCalled {
     narrow: Narrow,
     least: u64,
 }
 
-impl Check for Called {
+impl Check for ToolCalled {
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
         let (count, told) = count(&self.narrow, subject);
         let reason = format!("{told}, demanded are {}", self.least);
         if count >= self.least {
-            return Verdict::Holds(reason);
+            return Verdict::holds(reason);
         }
         fails(subject.trace, reason)
     }
 }
 
 #[derive(Debug)]
-struct NotCalled(Narrow);
+struct ToolNotCalled(Narrow);
 
-impl Check for NotCalled {
+impl Check for ToolNotCalled {
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
         match count(&self.0, subject) {
             (0, told) => holds(subject.trace, told),
-            (_, told) => {
-                let first =
-                    first(&self.0, subject.trace).map(|call| format!("; first {}", call.id));
-                Verdict::Fails(told + &first.unwrap_or_default())
-            }
+            (_, told) => match first(&self.0, subject.trace) {
+                Some(call) => Verdict::fails(format!("{told}; first {}", call.id)).at(call),
+                None => Verdict::fails(told),
+            },
         }
     }
 }
@@ -128,36 +126,40 @@ mod tests {
             judged("{type: tool_called, tool: a, min: 2}", &twice),
             Fails
         );
-        let mut wish = Sent::model("[]");
-        wish.record.llm.get_or_insert_default().tool_calls = vec!["send_email".into()];
+        let mut request = Sent::model("[]");
+        request.record.llm.get_or_insert_default().tool_calls = vec!["send_email".into()];
         assert_eq!(
-            judged("{type: tool_not_called, tool: send_email}", &[wish.clone()]),
+            judged(
+                "{type: tool_not_called, tool: send_email}",
+                &[request.clone()]
+            ),
             Fails
         );
         assert_eq!(
-            judged("{type: tool_called, tool: send_email}", &[wish]),
+            judged("{type: tool_called, tool: send_email}", &[request]),
             Holds
         );
     }
 
     #[test]
-    fn a_wish_is_told_as_such_and_counts_for_nothing_where_calls_go_over_the_wire() {
-        let mut wish = Sent::model("[]");
-        wish.record.llm.get_or_insert_default().tool_calls = vec!["send_email".into()];
-        let wished = [wish];
+    fn a_request_of_the_model_is_named_as_such_and_counts_for_nothing_where_calls_go_over_the_wire()
+    {
+        let mut request = Sent::model("[]");
+        request.record.llm.get_or_insert_default().tool_calls = vec!["send_email".into()];
+        let requested = [request];
         let called = [Sent::get("https://mail.test/").tool("send_email")];
         let written = "{type: tool_called, tool: send_email}";
         let unwanted = reason("{type: tool_not_called, tool: send_email}", &called);
         assert!(unwanted.ends_with("on the wire: 1; first x1"), "{unwanted}");
-        let told = reason(written, &wished);
-        assert!(told.contains("what the model wished counts"), "{told}");
+        let told = reason(written, &requested);
+        assert!(told.contains("the model's requests count"), "{told}");
         assert!(reason(written, &called).contains("on the wire: 1"));
         for (written, expected) in [
             (written, Fails),
             ("{type: tool_not_called, tool: send_email}", Holds),
         ] {
             assert_eq!(
-                judged_beside(written, &wished, &called),
+                judged_beside(written, &requested, &called),
                 expected,
                 "{written}"
             );

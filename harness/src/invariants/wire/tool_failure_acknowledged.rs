@@ -1,24 +1,20 @@
 //! `tool_failure_acknowledged`: the model is told that a tool failed.
 //!
-//! The next model request after a failed call must carry a result of that tool that owns up to it, by its
-//! structure or in words of a short list ([`told`]); what neither tells, `judge: model` asks the suite's model. An
-//! agent that retried with success has nothing to tell.
+//! The next model request after a failed call must carry a result of that tool that reports the failure, by its
+//! structure or in words of a short list ([`reported`]); where neither decides, `judge: model` asks the suite's model.
+//! An agent that retried with success has nothing to report.
 
 mod phrases;
-mod told;
+mod reported;
 
-use std::sync::LazyLock;
-
-use regex::Regex;
 use serde_json::{Value, json};
 
-use self::told::Told;
-use super::{Narrow, holds, wire, wishes};
-use crate::invariants::model_judge::{Judge, question};
+use self::reported::{Reported, reported};
+use super::{Narrow, holds, requested, wire};
+use crate::invariants::model_judge::Judge;
 use crate::invariants::words::quoted;
 use crate::invariants::{Check, Kind, Subject, Verdict};
-use crate::outside::Question;
-use crate::trace::{Attempt, Class, ToolReport, Trace, Turn};
+use crate::trace::{Attempt, FailureClass, ModelTurn, ToolReport, Trace};
 
 pub(super) const TOOL_FAILURE_ACKNOWLEDGED: Kind = wire("tool_failure_acknowledged", |fields| {
     let judge = Judge::read(fields);
@@ -37,89 +33,11 @@ const PASSES: &str = "It is a list of failed calls of tools: `tool`, `failure` (
     whatever words, that the call failed or that its result is missing or uncertain. It does not pass if a model was \
     told something else as if it were the result.";
 
-/// What the model was told of the calls that failed.
-#[derive(Debug, Default)]
-struct Failures {
-    /// Calls of which it was told that they failed.
-    told: usize,
-    /// Why one of them was hidden from it.
-    hidden: Option<String>,
-    /// Why nobody knows of another.
-    unread: bool,
-    /// What was told of those whose words do not tell, for a model to judge.
-    unclear: Vec<Value>,
-}
-
-/// A model's wish to call a tool, as the requests of all dialects repeat it.
-static WISH: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(
-        r#"(?x)
-        "tool_calls"\s*:\s*\[\s*\{
-        | "type"\s*:\s*"(?:tool_use|function_call)"
-        | "(?:functionCall|toolUse)"\s*:
-        "#,
-    )
-    .expect("a constant pattern")
-});
-
 impl Check for Acknowledged {
-    fn asks(&self, subject: &Subject<'_>) -> Vec<Question> {
-        let failures = self.failures(subject.trace);
-        if !failures.are_unclear() {
-            return Vec::new();
-        }
-        let by_words = by_words(&failures, subject.trace);
-        self.judge.asks(&by_words, || failures.question())
-    }
-
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        let failures = self.failures(subject.trace);
-        let by_words = by_words(&failures, subject.trace);
-        if !failures.are_unclear() {
-            return by_words;
-        }
-        self.judge.judge(by_words, subject, || failures.question())
-    }
-
-    fn needs_model(&self) -> bool {
-        self.judge == Judge::Model
-    }
-}
-
-impl Failures {
-    /// Whether a model could tell what words do not.
-    fn are_unclear(&self) -> bool {
-        !self.unread && !self.unclear.is_empty()
-    }
-
-    fn question(&self) -> Question {
-        question(PASSES, &Value::Array(self.unclear.clone()))
-    }
-}
-
-fn by_words(failures: &Failures, trace: &Trace) -> Verdict {
-    let insufficient = |reason: &str| Verdict::Insufficient(reason.to_owned());
-    match failures {
-        Failures {
-            hidden: Some(hidden),
-            ..
-        } => Verdict::Fails(hidden.clone()),
-        Failures { unread: true, .. } => insufficient(
-            "what the model was told after a tool failed was not read, or names no result of that tool",
-        ),
-        Failures { unclear, .. } if !unclear.is_empty() => insufficient(
-            "neither structure nor words tell whether the model was told of a failure; `judge: model` asks the \
-             suite's model",
-        ),
-        Failures { told: 0, .. } => insufficient("no tool failed before a model was asked"),
-        Failures { told, .. } => holds(trace, format!("the model was told of {told} failures")),
-    }
-}
-
-impl Acknowledged {
-    fn failures(&self, trace: &Trace) -> Failures {
+        let trace = subject.trace;
         let turns = trace.turns();
-        let mut failures = Failures::default();
+        let (mut acknowledged, mut unread, mut unclear) = (0, false, Vec::new());
         for attempts in self.narrow.calls(trace) {
             let Some(last) = attempts.last().filter(|last| last.calls_a_tool()) else {
                 continue;
@@ -132,43 +50,59 @@ impl Acknowledged {
                 continue;
             };
             let before = turns.iter().rfind(|turn| turn.attempt.began < last.began);
-            let hidden = |what: String| {
+            let hidden = |what: &str| {
                 let (name, why, id) = (last.name(), &failure.why, &turn.attempt.id);
-                Some(format!("{name}: {why}, and {id} tells the model {what}"))
+                Verdict::fails(format!("{name}: {why}, and {id} tells the model {what}")).at(last)
             };
-            let Some(reports) = of_tool(turn, before, last) else {
-                if leaves_out(trace, turn) {
-                    let what = "of no result at all of what it wished to call";
-                    failures.hidden = failures.hidden.or_else(|| hidden(what.to_owned()));
-                } else {
-                    failures.unread = true;
+            let reports = new_reports(turn, before, last);
+            if reports.is_empty() {
+                if omits_results(trace, turn) {
+                    return hidden("no result at all of the calls that it requested");
                 }
+                unread = true;
                 continue;
-            };
-            let answer = answer_of(trace, last);
-            let found: Vec<_> = reports
-                .iter()
-                .map(|report| told::told(report, &answer))
-                .collect();
-            if found.contains(&Told::Failure) {
-                failures.told += 1;
-            } else if let (false, Some(hides)) = (found.contains(&Told::Unclear), reports.last()) {
-                failures.hidden = failures.hidden.or_else(|| hidden(quoted(&hides.content)));
+            }
+            let answer = error_of(trace, last);
+            let found: Vec<_> = reports.iter().map(|one| reported(one, &answer)).collect();
+            let contents: Vec<_> = reports.iter().map(|report| &report.content).collect();
+            if found.contains(&Some(Reported::Failure)) {
+                acknowledged += 1;
+            } else if let (false, Some(content)) = (found.contains(&None), contents.last()) {
+                return hidden(&quoted(content));
             } else {
-                let contents: Vec<_> = reports.iter().map(|report| &report.content).collect();
-                failures.unclear.push(json!({
-                    "tool": last.name(), "failure": failure.why, "told": contents,
-                }));
+                unclear
+                    .push(json!({ "tool": last.name(), "failure": failure.why, "told": contents }));
             }
         }
-        failures
+        if unread {
+            return Verdict::insufficient(
+                "what the model was told after a tool failed was not read, or names no result of that tool",
+            );
+        }
+        if !unclear.is_empty() {
+            let by_words = Verdict::insufficient(
+                "neither structure nor words tell whether the model was told of a failure; `judge: model` asks the \
+                 suite's model",
+            );
+            return self
+                .judge
+                .verdict(by_words, subject, PASSES, || Value::Array(unclear));
+        }
+        match acknowledged {
+            0 => Verdict::insufficient("no tool failed before a model was called"),
+            count => holds(trace, format!("the model was told of {count} failures")),
+        }
+    }
+
+    fn needs_model(&self) -> bool {
+        self.judge == Judge::Model
     }
 }
 
 /// The text of a call's answer, if that is an error and not half of something else.
-fn answer_of(trace: &Trace, attempt: &Attempt) -> String {
+fn error_of(trace: &Trace, attempt: &Attempt) -> String {
     let reported =
-        (attempt.failure.as_ref()).is_some_and(|failure| failure.class == Class::Reported);
+        (attempt.failure.as_ref()).is_some_and(|failure| failure.class == FailureClass::Reported);
     if !reported && attempt.status.is_none_or(|status| status < 400) {
         return String::new();
     }
@@ -178,47 +112,42 @@ fn answer_of(trace: &Trace, attempt: &Attempt) -> String {
         .unwrap_or_default()
 }
 
-/// Whether a model that wished a call is then told of no result, nor in any words of a failure.
-fn leaves_out(trace: &Trace, turn: &Turn<'_>) -> bool {
+/// Whether a model that requested a call is then told of no result, nor in any words of a failure.
+fn omits_results(trace: &Trace, turn: &ModelTurn<'_>) -> bool {
     let request = trace.exchange(turn.attempt).request.as_ref();
     let body = request.and_then(|request| request.body.as_ref());
     let Some(body) = body.filter(|body| body.whole && turn.reports.is_some()) else {
         return false;
     };
-    let mut before = trace
-        .attempts()
-        .iter()
-        .filter(|attempt| attempt.began < turn.attempt.began);
-    let text = String::from_utf8_lossy(&body.bytes);
-    let was_wished = before.any(|attempt| wishes::of_exchange(trace, attempt).next().is_some());
-    (was_wished || WISH.is_match(&text)) && !phrases::says(&text)
+    let mut before = trace.attempts().iter();
+    let requested = before.any(|attempt| {
+        attempt.began < turn.attempt.began
+            && requested::in_exchange(trace, attempt).next().is_some()
+    });
+    requested && !phrases::says(&String::from_utf8_lossy(&body.bytes))
 }
 
-/// What the turn tells of the tool that the one before it did not; of all tools where their names are not known.
-/// `None`: nothing.
-fn of_tool<'a>(
-    turn: &'a Turn<'_>,
-    before: Option<&Turn<'_>>,
+/// The reports of a turn that the one before it did not have: those of the tool, or all where none names it.
+fn new_reports<'a>(
+    turn: &'a ModelTurn<'_>,
+    before: Option<&ModelTurn<'_>>,
     attempt: &Attempt,
-) -> Option<Vec<&'a ToolReport>> {
+) -> Vec<&'a ToolReport> {
     let known = before.and_then(|before| before.reports.as_deref());
+    let reports = turn.reports.iter().flatten();
     let is_new = |report: &&ToolReport| !known.is_some_and(|known| known.contains(report));
-    let new = || turn.reports.iter().flatten().filter(is_new);
-    let named = |report: &&ToolReport| {
-        let tool = report.tool.as_deref();
-        tool.is_some_and(|tool| attempt.tools.iter().any(|name| name == tool))
+    let new: Vec<_> = reports.filter(is_new).collect();
+    let is_named = |report: &&&ToolReport| {
+        let tool = report.tool.as_ref();
+        tool.is_some_and(|tool| attempt.tools.contains(tool))
     };
-    let mut found: Vec<_> = new().filter(named).collect();
-    if found.is_empty() {
-        found = new().collect();
-    }
-    (!found.is_empty()).then_some(found)
+    let named: Vec<_> = new.iter().filter(is_named).copied().collect();
+    if named.is_empty() { new } else { named }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::judged;
-    use super::*;
+    use super::super::testing::{judged, questions};
     use crate::invariants::testing::Outcome::*;
     use crate::trace::testing::Sent;
 
@@ -253,7 +182,7 @@ mod tests {
             (vec![search(200), told("Sunny")], Unproven),
             (
                 vec![
-                    search(200).injected("slow", json!({})),
+                    search(200).injected("slow", serde_json::json!({})),
                     told(r#"{\"ok\": true, \"weather\": \"sunny\"}"#),
                 ],
                 Unproven,
@@ -267,8 +196,8 @@ mod tests {
 
     #[test]
     fn leaving_the_result_out_is_hiding_it() {
-        let mut wished = Sent::model("[]");
-        wished.record.llm.get_or_insert_default().tool_calls = vec!["search".into()];
+        let mut requested = Sent::model("[]");
+        requested.record.llm.get_or_insert_default().tool_calls = vec!["search".into()];
         let failed = || Sent::get("https://s.test/").tool("search").status(503);
         let written = "{type: tool_failure_acknowledged}";
         for (messages, expected) in [
@@ -278,12 +207,10 @@ mod tests {
                 Unproven,
             ),
         ] {
-            let sent = [wished.clone(), failed(), Sent::model(messages)];
+            let sent = [requested.clone(), failed(), Sent::model(messages)];
             assert_eq!(judged(written, &sent), expected, "{messages}");
         }
-        let repeated = r#"[{"role":"user","content":"Weather?"},{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"search","arguments":"{}"}}]}]"#;
-        assert_eq!(judged(written, &[failed(), Sent::model(repeated)]), Fails);
-        // Nobody knows whether the model is to hear of a call that it did not wish.
+        // A model need not be told of a call that it did not request.
         let unasked = [failed(), Sent::model("[]")];
         assert_eq!(judged(written, &unasked), Unproven);
     }
@@ -358,19 +285,6 @@ mod tests {
     }
 
     #[test]
-    fn the_model_is_asked_what_words_do_not_tell() {
-        let failures = Failures {
-            unclear: vec![json!({ "tool": "search", "failure": "503", "told": ["Sunny"] })],
-            ..Failures::default()
-        };
-        let words = by_words(&failures, &Trace::default());
-        assert!(failures.are_unclear() && matches!(words, Verdict::Insufficient(_)));
-        let asked = Judge::Model.asks(&words, || failures.question());
-        assert!(matches!(&asked[..], [Question::Model { prompt, .. }] if prompt.contains("Sunny")));
-        assert!(Judge::Words.asks(&words, || failures.question()).is_empty());
-    }
-
-    #[test]
     fn an_earlier_failure_that_was_told_says_nothing_of_a_later_one() {
         let search = || Sent::get("https://s.test/?q=1").tool("search").status(503);
         let call = |id: &str| {
@@ -396,5 +310,19 @@ mod tests {
         let written = "{type: tool_failure_acknowledged}";
         assert_eq!(judged(written, &sent("")), Fails);
         assert_eq!(judged(written, &sent("error: status 503")), Holds);
+    }
+
+    #[test]
+    fn the_model_is_asked_where_structure_and_words_do_not_decide() {
+        let search = || Sent::get("https://s.test/").tool("search").status(503);
+        let sent = [search(), told("Sunny")];
+        let asked = questions("{type: tool_failure_acknowledged, judge: model}", &sent);
+        assert!(
+            matches!(&asked[..], [prompt] if prompt.contains("Sunny")),
+            "{asked:?}"
+        );
+        assert!(questions("{type: tool_failure_acknowledged}", &sent).is_empty());
+        let clear = [search(), told("HTTP 503")];
+        assert!(questions("{type: tool_failure_acknowledged, judge: model}", &clear).is_empty());
     }
 }

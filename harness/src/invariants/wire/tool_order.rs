@@ -1,9 +1,10 @@
 //! `tool_order`: tools are first called in this order.
 
-use super::{globs, holds, wire, wishes};
+use squall_profiles::glob::Glob;
+
+use super::{globs, holds, requested, wire};
 use crate::invariants::{Check, Kind, Subject, Verdict};
 use crate::trace::Trace;
-use squall_profiles::glob::Glob;
 
 /// `tools`, two at least. Those that were not called are left out.
 pub(super) const TOOL_ORDER: Kind = wire("tool_order", |fields| {
@@ -32,83 +33,55 @@ impl Check for Order {
 
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
         let trace = subject.trace;
-        let tools = self.0.iter();
-        let called: Vec<_> = tools.filter_map(|tool| First::of(tool, subject)).collect();
-        let by_wish: Vec<_> = called
-            .iter()
-            .filter(|first| first.is_a_wish())
-            .map(|first| first.tool)
-            .collect();
-        let by_wish = match &by_wish[..] {
+        let first = |tool| Some((Glob::as_str(tool), first_call(tool, subject)?));
+        let called: Vec<_> = self.0.iter().filter_map(first).collect();
+        let requested = called.iter().filter(|(_, (_, request))| *request > 0);
+        let requested: Vec<_> = requested.map(|(tool, _)| *tool).collect();
+        let basis = match &requested[..] {
             [] => String::new(),
             tools => format!(
-                "; of {} no call is on the wire, so the model's first wish counts, as for a tool inside the agent",
+                "; of {} no call is on the wire, so the model's first request counts, as for a tool inside the agent",
                 tools.join(", ")
             ),
         };
         if called.len() < 2 {
-            let names: Vec<_> = called.iter().map(|first| first.tool).collect();
-            let told = if names.is_empty() {
-                "none".to_owned()
-            } else {
-                names.join(", ")
-            };
-            return Verdict::Insufficient(format!("of the tools only {told} was called{by_wish}"));
+            let only = called.first().map_or("none", |(tool, _)| tool);
+            return Verdict::insufficient(format!("of the tools only {only} was called{basis}"));
         }
-        let wrong = called.windows(2).find(|pair| pair[0].at > pair[1].at);
-        match wrong {
-            Some([later, earlier]) => Verdict::Fails(format!(
-                "{} was called before {}, which came first in {}{by_wish}",
-                earlier.tool,
-                later.tool,
-                trace.attempts()[later.at.0].id
-            )),
-            _ => holds(trace, format!("the tools were called in order{by_wish}")),
-        }
+        let wrong = called.windows(2).find(|pair| pair[0].1 > pair[1].1);
+        let Some([(later, (place, _)), (earlier, _)]) = wrong else {
+            return holds(trace, format!("the tools were called in order{basis}"));
+        };
+        let attempt = &trace.attempts()[*place];
+        Verdict::fails(format!(
+            "{earlier} was called before {later}, which came first in {}{basis}",
+            attempt.id
+        ))
+        .at(attempt)
     }
 }
 
-/// The first call of a tool.
-struct First<'o> {
-    tool: &'o str,
-    /// In which attempt, and as which wish of that; 0: it is the call itself.
-    at: (usize, usize),
-}
-
-impl<'o> First<'o> {
-    /// A tool inside the agent is called once the model wishes it; not so one whose calls go over the wire, as the
-    /// clean run shows.
-    fn of(tool: &'o Glob, subject: &Subject<'_>) -> Option<Self> {
-        let clean = subject.baseline.and_then(|clean| clean.trace);
-        let is_outside = clean.is_some_and(|clean| on_the_wire(tool, clean).is_some());
-        let wish = || wished(tool, subject.trace).filter(|_| !is_outside);
-        let call = on_the_wire(tool, subject.trace).map(|place| (place, 0));
-        Some(Self {
-            tool: tool.as_str(),
-            at: call.or_else(wish)?,
+/// In which attempt a tool was called first, and as which request of the model there, from 1; 0: it is the call
+/// itself. Requests count where no call is on the wire, in the clean run either.
+fn first_call(tool: &Glob, subject: &Subject<'_>) -> Option<(usize, usize)> {
+    let trace = subject.trace;
+    let on_the_wire = |trace: &Trace| {
+        let mut attempts = trace.attempts().iter();
+        attempts.position(|attempt| {
+            attempt.calls_a_tool() && attempt.tools.iter().any(|name| tool.matches(name))
         })
+    };
+    if let Some(place) = on_the_wire(trace) {
+        return Some((place, 0));
     }
-
-    fn is_a_wish(&self) -> bool {
-        self.at.1 > 0
+    let clean = subject.baseline.and_then(|clean| clean.trace);
+    if clean.is_some_and(|clean| on_the_wire(clean).is_some()) {
+        return None;
     }
-}
-
-/// The attempt that calls a tool first.
-fn on_the_wire(tool: &Glob, trace: &Trace) -> Option<usize> {
-    let mut attempts = trace.attempts().iter();
-    attempts.position(|attempt| {
-        attempt.calls_a_tool() && attempt.tools.iter().any(|name| tool.matches(name))
-    })
-}
-
-/// The attempt in which the model wishes to call a tool first, and as which of its wishes, from 1.
-fn wished(tool: &Glob, trace: &Trace) -> Option<(usize, usize)> {
     let mut attempts = trace.attempts().iter().enumerate();
     attempts.find_map(|(place, attempt)| {
-        let mut names = wishes::of_exchange(trace, attempt);
-        let at = names.position(|name| tool.matches(name))?;
-        Some((place, at + 1))
+        let mut names = requested::in_exchange(trace, attempt);
+        Some((place, names.position(|name| tool.matches(name))? + 1))
     })
 }
 
@@ -134,22 +107,23 @@ mod tests {
             let sent: Vec<_> = tools.iter().map(|tool| call(tool)).collect();
             assert_eq!(judged(written, &sent), expected, "{tools:?}");
         }
-        let mut wish = Sent::model("[]");
-        wish.record.llm.get_or_insert_default().tool_calls = vec!["pay".into(), "look".into()];
-        assert_eq!(judged(written, &[wish]), Fails, "inside the agent");
+        let mut request = Sent::model("[]");
+        request.record.llm.get_or_insert_default().tool_calls = vec!["pay".into(), "look".into()];
+        assert_eq!(judged(written, &[request]), Fails, "inside the agent");
     }
 
     #[test]
-    fn a_wish_is_told_as_such_and_counts_for_nothing_where_calls_go_over_the_wire() {
-        let mut wish = Sent::model("[]");
-        wish.record.llm.get_or_insert_default().tool_calls = vec!["pay".into()];
-        let wished = [wish, Sent::get("https://t.test/").tool("look")];
+    fn a_request_of_the_model_is_named_as_such_and_counts_for_nothing_where_calls_go_over_the_wire()
+    {
+        let mut request = Sent::model("[]");
+        request.record.llm.get_or_insert_default().tool_calls = vec!["pay".into()];
+        let requested = [request, Sent::get("https://t.test/").tool("look")];
         let written = "{type: tool_order, tools: [look, pay]}";
-        let told = reason(written, &wished);
+        let told = reason(written, &requested);
         assert!(told.contains("of pay no call is on the wire"), "{told}");
         let called = ["look", "pay"].map(|tool| Sent::get("https://t.test/").tool(tool));
-        assert!(!reason(written, &called).contains("wish"));
-        assert_eq!(judged_beside(written, &wished, &[]), Fails);
-        assert_eq!(judged_beside(written, &wished, &called), Unproven);
+        assert!(!reason(written, &called).contains("request"));
+        assert_eq!(judged_beside(written, &requested, &[]), Fails);
+        assert_eq!(judged_beside(written, &requested, &called), Unproven);
     }
 }

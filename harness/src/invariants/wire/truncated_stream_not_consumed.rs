@@ -1,15 +1,14 @@
 //! `truncated_stream_not_consumed`: a turn that broke off does not come back as history, nor as the agent's answer, and no
 //! tool call of it is made.
 //!
-//! After an answer of the model broke off, the agent may ask again or give up; it must not go on as
-//! if what it had got of it were all that was said.
+//! After an answer of the model broke off, the agent may ask again or give up; it must not use the part as the whole.
 
 use std::time::Duration;
 
 use super::{Narrow, holds, wire};
 use crate::invariants::words::quoted;
 use crate::invariants::{Check, Kind, Subject, Verdict};
-use crate::trace::Turn;
+use crate::trace::ModelTurn;
 
 pub(super) const TRUNCATED_STREAM_NOT_CONSUMED: Kind =
     wire("truncated_stream_not_consumed", |fields| {
@@ -34,10 +33,11 @@ impl Check for NotConsumed {
             cut += 1;
             match answered(turn, &turns[..place], &turns[place + 1..]) {
                 Half::Yes => {
-                    return Verdict::Fails(format!(
+                    return Verdict::fails(format!(
                         "{} broke off in a tool call, and the model is told a result of that call",
                         turn.attempt.name()
-                    ));
+                    ))
+                    .at(turn.attempt);
                 }
                 Half::Perhaps => unread = true,
                 Half::No => {}
@@ -47,12 +47,13 @@ impl Check for NotConsumed {
                 continue;
             }
             if partial.chars().count() < TELLING {
-                // What came of it says too little to be known again.
+                // Too short to be recognised.
                 unread |= place + 1 < turns.len();
                 continue;
             }
             let whole = |before: Option<Duration>| -> Vec<&str> {
-                let before = |other: &&Turn| before.is_none_or(|time| other.attempt.began < time);
+                let before =
+                    |other: &&ModelTurn<'_>| before.is_none_or(|time| other.attempt.began < time);
                 let others = turns.iter().filter(|other| !other.is_cut);
                 let others = others.filter(before).map(|other| other.said.trim());
                 let history = turn.history.iter().flatten().map(|said| said.trim());
@@ -69,12 +70,13 @@ impl Check for NotConsumed {
                     .map(|said| is_half(said.trim(), partial, &whole));
                 match held.max() {
                     Some(Half::Yes) => {
-                        return Verdict::Fails(format!(
+                        return Verdict::fails(format!(
                             "{} broke off after {}, and {} has that as history",
                             turn.attempt.name(),
                             quoted(partial),
                             later.attempt.id
-                        ));
+                        ))
+                        .at(turn.attempt);
                     }
                     Some(Half::Perhaps) => unread = true,
                     Some(Half::No) | None => {}
@@ -86,22 +88,22 @@ impl Check for NotConsumed {
             }
             match is_half(subject.answer.text.trim(), partial, &whole(None)) {
                 Half::Yes => {
-                    return Verdict::Fails(format!(
+                    return Verdict::fails(format!(
                         "{} broke off after {}, and the agent's answer ends there",
                         turn.attempt.name(),
                         quoted(partial)
-                    ));
+                    ))
+                    .at(turn.attempt);
                 }
                 Half::Perhaps => unread = true,
                 Half::No => {}
             }
         }
         match cut {
-            0 => Verdict::Insufficient("no answer of a model broke off".to_owned()),
+            0 => Verdict::insufficient("no answer of a model broke off"),
             _ if unread => {
-                let reason = "of what was said in the turns that broke off, or after, not all was read, or it \
-                              goes on nobody knows how";
-                Verdict::Insufficient(reason.to_owned())
+                let reason = "not all turns that broke off, or came after, could be read, or more text follows the part";
+                Verdict::insufficient(reason)
             }
             cut => holds(
                 subject.trace,
@@ -111,20 +113,20 @@ impl Check for NotConsumed {
     }
 }
 
-/// Whether a tool call was made that the model had not wished to the end of its turn: a later request tells a result of
-/// it, and no whole turn wished it.
-fn answered(turn: &Turn<'_>, before: &[Turn<'_>], later: &[Turn<'_>]) -> Half {
-    if turn.wishes.is_empty() || later.is_empty() {
+/// Whether a tool call was made whose request broke off: a later request has a result of it, and no whole turn
+/// requested it.
+fn answered(turn: &ModelTurn<'_>, before: &[ModelTurn<'_>], later: &[ModelTurn<'_>]) -> Half {
+    if turn.requests.is_empty() || later.is_empty() {
         return Half::No;
     }
     let others = before.iter().chain(later).filter(|other| !other.is_cut);
-    let whole: Vec<_> = others.flat_map(|other| &other.wishes).collect();
+    let whole: Vec<_> = others.flat_map(|other| &other.requests).collect();
     let mut results = later.iter().flat_map(|turn| turn.reports.iter().flatten());
-    let is_told = |wish: &Option<String>| results.any(|result| result.call == *wish);
-    if turn.wishes.contains(&None) || later.iter().any(|turn| turn.reports.is_none()) {
+    let is_told = |id: &Option<String>| results.any(|result| result.call == *id);
+    if turn.requests.contains(&None) || later.iter().any(|turn| turn.reports.is_none()) {
         return Half::Perhaps;
     }
-    let mut alone = turn.wishes.iter().filter(|wish| !whole.contains(wish));
+    let mut alone = turn.requests.iter().filter(|id| !whole.contains(id));
     if alone.any(is_told) {
         Half::Yes
     } else {
@@ -136,7 +138,7 @@ fn answered(turn: &Turn<'_>, before: &[Turn<'_>], later: &[Turn<'_>]) -> Half {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Half {
     No,
-    /// It goes on behind that half, and nobody knows by whom.
+    /// Text follows that half which may be anybody's.
     Perhaps,
     Yes,
 }

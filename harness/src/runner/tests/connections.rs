@@ -39,42 +39,29 @@ async fn each_exchange_has_its_connection_where_some_scenario_fails_them() {
 }
 
 #[tokio::test]
-async fn what_only_a_connect_meets_is_in_force_beside_the_scope_of_an_invocation_that_connects_cannot_name()
- {
+async fn a_scenario_that_fails_handshakes_is_in_force_in_the_scope_that_connects_fall_into() {
     for (agent, expected) in [
         (HTTP, vec!["untrusted/prompt-1/1", "untrusted/prompt-2/1"]),
         // Its CONNECTs name the scope by the variables that it is started with.
         ("{type: command, command: [./agent]}", vec![]),
     ] {
         let begun = begun(agent, MATRIX, "invocation").await;
-        let beside = |(scope, wanted): &&(String, Wanted)| {
+        let shared = |(scope, wanted): &&(String, Wanted)| {
             scope == "default" && wanted.rules != Rules::Nothing
         };
-        let beside: Vec<_> = begun.iter().filter(beside).collect();
-        let keys: Vec<_> = beside
-            .iter()
-            .map(|(_, wanted)| wanted.key.as_str())
-            .collect();
+        let shared = begun.iter().filter(shared);
+        let keys: Vec<_> = shared.map(|(_, wanted)| &*wanted.key).collect();
         assert_eq!(keys, expected, "{agent}");
-        for (_, wanted) in beside {
-            let own = begun
-                .iter()
-                .find(|(scope, own)| scope != "default" && own.key == wanted.key);
-            assert_eq!(own.expect("its own").1.rules, wanted.rules);
-        }
     }
 }
 
 #[tokio::test]
-async fn counters_of_a_run_go_on_in_both_scopes() {
+async fn counters_of_a_run_go_on_there() {
     let begun = begun(HTTP, MATRIX, "run").await;
     let shared = |(scope, wanted): &&(String, Wanted)| {
         scope == "default" && wanted.key.starts_with("untrusted")
     };
-    let after: Vec<_> = begun
-        .iter()
-        .filter(shared)
-        .map(|(_, wanted)| wanted.after.is_some())
-        .collect();
+    let after = begun.iter().filter(shared);
+    let after: Vec<_> = after.map(|(_, wanted)| wanted.after.is_some()).collect();
     assert_eq!(after, [false, true]);
 }

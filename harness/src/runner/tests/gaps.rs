@@ -131,7 +131,7 @@ chaos: {tool_faults: [{tool: '*', mode: error}]}
             ..World::default()
         };
         let parts = vec![Part::chaos(&suite.invariants, trial.clone())];
-        let plan = Plan::new(&suite, "run-1", parts);
+        let plan = Plan::new(&suite, "run-1", parts, Dialler::default());
         let alone = tokio::sync::Mutex::default();
         let ran = run(&plan, &world, &world, &scopes(1, &alone), &Silent).await;
         let ran = ran.expect("a run");
@@ -248,7 +248,7 @@ async fn run_everything(world: &World, slots: usize) -> Ran {
         Part::chaos(&suite.invariants, trial),
         Part::contract(contract_of(&suite)),
     ];
-    let plan = Plan::new(&suite, "run-1", parts);
+    let plan = Plan::new(&suite, "run-1", parts, Dialler::default());
     let alone = tokio::sync::Mutex::default();
     let ran = run(&plan, world, world, &scopes(slots, &alone), &Silent).await;
     ran.expect("a run")

@@ -252,7 +252,6 @@ impl Driver for World {
                 answer = Answer {
                     error: Some("the answer broke off: connection closed".into()),
                     broke_off: true,
-                    is_silent: true,
                     ..Answer::default()
                 };
             }

@@ -1,19 +1,17 @@
-//! Whether what a model is told of a tool's result owns up to a failure.
+//! Whether what a model is told of a tool's result reports a failure.
 
 use serde_json::Value;
 
 use super::phrases;
 use crate::trace::ToolReport;
 
-/// What becomes of a failure in what the model is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
-    /// It is said.
-    Failure,
-    /// It is hidden: there is no content, or it says that all went well.
+/// What becomes of a failure in what the model is told; where neither is sure, structure and words do not decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Reported {
+    /// It is hidden: there is no content, or it reports success.
     Hidden,
-    /// Neither, as far as structure and words tell.
-    Unclear,
+    /// It is reported.
+    Failure,
 }
 
 /// Members that hold an error, if they hold anything.
@@ -26,7 +24,7 @@ const FAILURES: [&str; 3] = ["iserror", "failed", "timedout"];
 const STATUSES: [&str; 3] = ["status", "statuscode", "code"];
 
 /// `answer`: the text of the failed call's own answer; what repeats it hides nothing.
-pub(super) fn told(report: &ToolReport, answer: &str) -> Told {
+pub(super) fn reported(report: &ToolReport, answer: &str) -> Option<Reported> {
     if let Ok(Value::Object(block)) = serde_json::from_str(&report.text)
         && block.iter().any(|(name, value)| match flat(name).as_str() {
             "iserror" => *value == Value::Bool(true),
@@ -34,41 +32,42 @@ pub(super) fn told(report: &ToolReport, answer: &str) -> Told {
             _ => false,
         })
     {
-        return Told::Failure;
+        return Some(Reported::Failure);
     }
     let document = serde_json::from_str(&report.content);
     let document = document.unwrap_or_else(|_| Value::String(report.content.clone()));
     let content = document.as_str().unwrap_or(&report.content);
     if !answer.trim().is_empty() && content.contains(answer.trim()) {
-        return Told::Failure;
+        return Some(Reported::Failure);
     }
-    of(&document).unwrap_or(Told::Unclear)
+    of(&document)
 }
 
-/// What a document tells: a failure anywhere in it, else that all went well. `None`: neither.
-fn of(value: &Value) -> Option<Told> {
-    let worse = |one: Option<Told>, other: Option<Told>| match (one, other) {
-        (Some(Told::Failure), _) | (_, Some(Told::Failure)) => Some(Told::Failure),
-        (one, other) => one.or(other),
-    };
+/// What a document reports: a failure anywhere in it, else success.
+fn of(value: &Value) -> Option<Reported> {
     match value {
-        Value::Null => Some(Told::Hidden),
+        Value::Null => Some(Reported::Hidden),
         Value::Bool(_) | Value::Number(_) => None,
         Value::String(text) => prose(text),
-        Value::Array(items) if items.is_empty() => Some(Told::Hidden),
-        Value::Array(items) => items.iter().map(of).fold(None, worse),
-        Value::Object(members) if members.is_empty() => Some(Told::Hidden),
+        Value::Array(items) if items.is_empty() => Some(Reported::Hidden),
+        Value::Array(items) => items.iter().map(of).max().flatten(),
+        Value::Object(members) if members.is_empty() => Some(Reported::Hidden),
         Value::Object(members) => {
-            let told = members
-                .iter()
-                .map(|(name, value)| member(&flat(name), value));
-            told.fold(None, worse)
+            let all = members.iter();
+            let all = all.map(|(name, value)| member(&flat(name), value));
+            all.max().flatten()
         }
     }
 }
 
-fn member(name: &str, value: &Value) -> Option<Told> {
-    let verdict = |fails| Some(if fails { Told::Failure } else { Told::Hidden });
+fn member(name: &str, value: &Value) -> Option<Reported> {
+    let verdict = |fails| {
+        Some(if fails {
+            Reported::Failure
+        } else {
+            Reported::Hidden
+        })
+    };
     match value {
         _ if ERRORS.contains(&name) => verdict(holds_something(value)),
         Value::Bool(is) if SUCCESSES.contains(&name) => verdict(!is),
@@ -80,22 +79,22 @@ fn member(name: &str, value: &Value) -> Option<Told> {
         },
         // Part of a result may be missing without a word's being false.
         Value::Null | Value::Array(_) | Value::Object(_) => {
-            of(value).filter(|told| *told == Told::Failure)
+            of(value).filter(|found| *found == Reported::Failure)
         }
         _ => of(value),
     }
 }
 
-fn prose(text: &str) -> Option<Told> {
+fn prose(text: &str) -> Option<Reported> {
     if let Ok(inner @ (Value::Null | Value::Array(_) | Value::Object(_))) =
         serde_json::from_str(text)
     {
         return of(&inner);
     }
     if text.trim().is_empty() {
-        return Some(Told::Hidden);
+        return Some(Reported::Hidden);
     }
-    (phrases::says(text) || phrases::names_a_status(text)).then_some(Told::Failure)
+    (phrases::says(text) || phrases::names_a_status(text)).then_some(Reported::Failure)
 }
 
 /// A member's name without case and what parts its words.

@@ -1,15 +1,14 @@
-//! Why no planned fault was applied in an invocation: what is known best comes last.
+//! Why no planned fault was applied in an invocation.
 
 use std::fmt;
 
 use squall_journal::record::RuleOutcome;
 
 use crate::reach::{NearMiss, Seen};
-use crate::undrawn::why_undrawn;
 
-/// Why no planned fault was applied. The greatest of many is the nearest to a fault.
+/// Why no planned fault was applied. The greatest is the nearest to a fault.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Idle {
+pub(super) enum NoFault {
     /// No call of the agent was seen.
     Unseen,
     /// No call of the agent was seen, and it has failed by itself.
@@ -26,8 +25,8 @@ pub(super) enum Idle {
     NotDrawn {
         /// The rule's id.
         rule: String,
-        /// Why not, and what helps.
-        why: &'static str,
+        /// Why not.
+        why: String,
     },
     /// A rule fired and could not be carried out.
     Bypassed {
@@ -38,7 +37,7 @@ pub(super) enum Idle {
     },
 }
 
-impl Idle {
+impl NoFault {
     /// `None`: a fault was applied.
     pub(super) fn of(seen: &Seen, failure: Option<&str>) -> Option<Self> {
         let rules = || seen.exchanges.iter().flat_map(|one| &one.record.rules);
@@ -52,7 +51,7 @@ impl Idle {
             },
             RuleOutcome::NotDrawn | RuleOutcome::Applied => Self::NotDrawn {
                 rule: rule.rule.clone(),
-                why: why_undrawn(rule),
+                why: rule.reason.clone().unwrap_or_default(),
             },
         });
         let otherwise = match failure {
@@ -70,7 +69,7 @@ impl Idle {
     }
 }
 
-impl fmt::Display for Idle {
+impl fmt::Display for NoFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unseen => {
@@ -140,7 +139,7 @@ mod tests {
                 vec![plain(), ruled(RuleOutcome::NotDrawn)],
                 None,
                 Some(
-                    "rule `r` matched, and did not fire: `every` counts to more calls than were made",
+                    "rule `r` matched, and did not fire: call 1: `every: 2` fires on calls 2, 4 …",
                 ),
             ),
             (
@@ -159,7 +158,7 @@ mod tests {
                 exchanges: exchanges.map(|(place, one)| exchange(place, one)).collect(),
                 ..Seen::default()
             };
-            let found = Idle::of(&seen, failure).map(|idle| idle.to_string());
+            let found = NoFault::of(&seen, failure).map(|idle| idle.to_string());
             match (found, expected) {
                 (Some(found), Some(said)) => assert!(found.contains(said), "{found}"),
                 (found, expected) => assert_eq!(found.as_deref(), expected),

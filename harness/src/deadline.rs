@@ -1,0 +1,20 @@
+//! The deadline of the verdict that a thread reaches.
+
+use std::cell::Cell;
+use std::time::Instant;
+
+thread_local! {
+    static DEADLINE: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Sets the deadline of this thread; `None`: it reaches no verdict.
+pub(crate) fn set(deadline: Option<Instant>) {
+    DEADLINE.set(deadline);
+}
+
+/// Whether the verdict is past its deadline: nobody waits for it.
+pub(crate) fn is_late() -> bool {
+    DEADLINE
+        .get()
+        .is_some_and(|deadline| Instant::now() > deadline)
+}

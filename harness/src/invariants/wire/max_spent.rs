@@ -1,0 +1,163 @@
+//! `max_tokens`, `max_cost`: the model calls of an invocation use no more than that.
+
+use squall_journal::record::Kind as ExchangeKind;
+
+use super::{Narrow, holds, wire};
+use crate::invariants::{Check, Kind, Subject, Verdict};
+use crate::trace::Attempt;
+
+/// `max`, tokens in and out together.
+pub(super) const MAX_TOKENS: Kind = wire("max_tokens", |fields| {
+    let narrow = Narrow::read(fields);
+    let most = fields.whole("max", "Most tokens.", 0..=u64::MAX, " tokens");
+    fields.require("max", "the greatest number of tokens");
+    Some(Box::new(MaxTokens {
+        narrow: narrow?,
+        most: most?,
+    }))
+});
+
+/// `usd`, US dollars at the suite's `prices`. A model without a price is an error.
+pub(super) const MAX_COST: Kind = wire("max_cost", |fields| {
+    let narrow = Narrow::read(fields);
+    let about = "The greatest cost in US dollars.";
+    let most = fields.real("usd", about, 0.0..=f64::MAX, " US dollars");
+    fields.require("usd", "the greatest cost in US dollars");
+    Some(Box::new(MaxCost {
+        narrow: narrow?,
+        most: most?,
+    }))
+});
+
+#[derive(Debug)]
+struct MaxTokens {
+    narrow: Narrow,
+    most: u64,
+}
+
+#[derive(Debug)]
+struct MaxCost {
+    narrow: Narrow,
+    most: f64,
+}
+
+impl Check for MaxTokens {
+    fn judge(&self, subject: &Subject<'_>) -> Verdict {
+        let mut used = 0_u64;
+        let mut uncounted = None;
+        for (attempt, tokens) in model_calls(&self.narrow, subject) {
+            match tokens {
+                Some((input, output)) => used = used.saturating_add(input).saturating_add(output),
+                None => uncounted = Some(attempt),
+            }
+        }
+        let reason = format!("{used} tokens were used of at most {}", self.most);
+        spent(subject, reason, used > self.most, uncounted)
+    }
+}
+
+impl Check for MaxCost {
+    fn judge(&self, subject: &Subject<'_>) -> Verdict {
+        let (mut cost, mut uncounted) = (0.0, None);
+        for (attempt, tokens) in model_calls(&self.narrow, subject) {
+            let Some((input, output)) = tokens else {
+                uncounted = Some(attempt);
+                continue;
+            };
+            let model = attempt.model.as_deref().unwrap_or_default();
+            let Some(price) = subject.prices.of(model) else {
+                return Verdict::error(format!(
+                    "model `{model}` has no price; write it under `prices`, as \
+                     `{model}: {{input: 2.5, output: 10}}`"
+                ));
+            };
+            #[expect(clippy::cast_precision_loss, reason = "to multiply with a price")]
+            let of_all = input as f64 * price.input + output as f64 * price.output;
+            // Prices are per million tokens.
+            cost += of_all / 1e6;
+        }
+        let reason = format!("{cost:.6} USD were spent of at most {}", self.most);
+        spent(subject, reason, cost > self.most, uncounted)
+    }
+}
+
+/// Model calls with their tokens in and out, `None` where neither is known; failed calls without tokens cost nothing.
+fn model_calls<'s>(
+    narrow: &'s Narrow,
+    subject: &Subject<'s>,
+) -> impl Iterator<Item = (&'s Attempt, Option<(u64, u64)>)> {
+    let trace = subject.trace;
+    let calls = narrow.attempts(trace);
+    let calls = calls.filter(|attempt| attempt.kind == ExchangeKind::Llm);
+    calls.filter_map(|attempt| {
+        let llm = trace.exchange(attempt).record.llm.as_ref();
+        let tokens = llm.and_then(|llm| match (llm.input_tokens, llm.output_tokens) {
+            (None, None) => None,
+            (input, output) => Some((input.unwrap_or(0), output.unwrap_or(0))),
+        });
+        (tokens.is_some() || attempt.failure.is_none()).then_some((attempt, tokens))
+    })
+}
+
+fn spent(
+    subject: &Subject<'_>,
+    reason: String,
+    too_much: bool,
+    uncounted: Option<&Attempt>,
+) -> Verdict {
+    match uncounted {
+        _ if too_much => Verdict::fails(reason),
+        Some(attempt) => {
+            let name = attempt.name();
+            Verdict::insufficient(format!("{reason}; the tokens of {name} were not counted"))
+                .at(attempt)
+        }
+        None => holds(subject.trace, reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{judged, judged_with_prices};
+    use crate::invariants::testing::Outcome::*;
+    use crate::trace::testing::Sent;
+
+    #[test]
+    fn tokens_of_all_calls_are_summed() {
+        let call = |input, output| Sent::model("[]").used("gpt-4o", input, output);
+        let written = "{type: max_tokens, max: 100}";
+        for (sent, expected) in [
+            (vec![call(40, 10), call(40, 10)], Holds),
+            (vec![call(40, 10), call(41, 10)], Fails),
+            (vec![], Holds),
+            (vec![call(40, 10), Sent::model("[]")], Unproven),
+            (vec![call(90, 11), Sent::model("[]")], Fails),
+            (vec![call(40, 10), Sent::model("[]").status(503)], Holds),
+        ] {
+            assert_eq!(judged(written, &sent), expected, "{}", sent.len());
+        }
+    }
+
+    #[test]
+    fn the_suites_prices_decide() {
+        // 2 dollars a million in, 10 out.
+        let call = |model: &str| Sent::model("[]").used(model, 500_000, 100_000);
+        for (written, sent, expected) in [
+            ("{type: max_cost, usd: 2}", vec![call("gpt-4o")], Holds),
+            ("{type: max_cost, usd: 1.99}", vec![call("gpt-4o")], Fails),
+            (
+                "{type: max_cost, usd: 3}",
+                vec![call("gpt-4o"), call("gpt-4o-mini")],
+                Fails,
+            ),
+            ("{type: max_cost, usd: 3}", vec![call("llama3")], Errs),
+            (
+                "{type: max_cost, usd: 3}",
+                vec![Sent::model("[]")],
+                Unproven,
+            ),
+        ] {
+            assert_eq!(judged_with_prices(written, &sent), expected, "{written}");
+        }
+    }
+}

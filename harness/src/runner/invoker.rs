@@ -1,0 +1,297 @@
+//! Invocations, one after the other in each slot.
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use squall_journal::trace_id::TraceId;
+use tokio::sync::mpsc;
+
+use super::jobs::Job;
+use super::plan::Plan;
+use super::probe::Slot;
+use super::result::InvocationResult;
+use super::{JobResult, RunError, Tell};
+use crate::agents::{Driver, Invocation, Place, ResetError};
+use crate::reach::{Observe, Reach, Rules, Seen, Wanted};
+
+/// How long the last exchanges of an invocation may take to end once the agent has answered.
+const SETTLE: Duration = Duration::from_secs(2);
+
+/// What was done in a run so far, also of scenarios that are not judged yet.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    invocations: AtomicU64,
+    rules_applied: AtomicU64,
+}
+
+impl Tally {
+    pub(super) fn invocations(&self) -> u64 {
+        self.invocations.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn rules_applied(&self) -> u64 {
+        self.rules_applied.load(Ordering::Relaxed)
+    }
+}
+
+/// In which of two scopes the agent's calls came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CallsIn {
+    /// There was none.
+    Neither,
+    /// In the invocation's own; so many others came in the shared one.
+    Own { others: usize },
+    /// In the scope of calls that name none.
+    Shared,
+}
+
+/// What all invocations of a run share.
+pub(super) struct Invoker<'r> {
+    plan: &'r Plan<'r>,
+    driver: &'r dyn Driver,
+    reach: &'r dyn Reach,
+    tell: &'r dyn Tell,
+    of: u64,
+    done: AtomicU64,
+    tally: Tally,
+    /// How many scopes there were.
+    scopes: AtomicU64,
+}
+
+impl<'r> Invoker<'r> {
+    pub(super) fn new(
+        plan: &'r Plan<'r>,
+        driver: &'r dyn Driver,
+        reach: &'r dyn Reach,
+        tell: &'r dyn Tell,
+        of: u64,
+    ) -> Self {
+        Self {
+            plan,
+            driver,
+            reach,
+            tell,
+            of,
+            done: AtomicU64::new(0),
+            tally: Tally::default(),
+            scopes: AtomicU64::new(0),
+        }
+    }
+
+    /// Does all units, each whole in one slot; the results are in any order.
+    pub(super) async fn work_through<'p>(
+        &self,
+        units: Vec<Vec<Job<'p>>>,
+        slots: &[Slot],
+    ) -> Result<Vec<JobResult<'p>>, RunError> {
+        let (done, mut results) = channel_for(&units);
+        self.work(units, slots, done).await?;
+        Ok(std::iter::from_fn(|| results.try_recv().ok()).collect())
+    }
+
+    /// Does all units, each whole in one slot, and sends each result as soon as there is one.
+    pub(super) async fn work<'p>(
+        &self,
+        units: Vec<Vec<Job<'p>>>,
+        slots: &[Slot],
+        done: mpsc::Sender<JobResult<'p>>,
+    ) -> Result<(), RunError> {
+        let waiting: Mutex<VecDeque<_>> = Mutex::new(units.into());
+        let take = || {
+            let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.pop_front()
+        };
+        let work = async |slot: &Slot| {
+            while let Some(unit) = take() {
+                let mut previous = None;
+                for job in unit {
+                    let (result, _) = self.invoke(slot, &job, &mut previous, None).await?;
+                    // There is room for all. Nobody listens once the run has failed elsewhere.
+                    let _ = done.try_send((job, Arc::new(result)));
+                }
+            }
+            Ok::<_, RunError>(())
+        };
+        try_join_all(slots.iter().map(work)).await?;
+        Ok(())
+    }
+
+    pub(super) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Invokes the agent, again while its answer breaks off without a fault. `previous` is the activation of the
+    /// invocation before in the same unit. `shared` is a scope that is watched beside the invocation's own.
+    pub(super) async fn invoke(
+        &self,
+        slot: &Slot,
+        job: &Job<'_>,
+        previous: &mut Option<String>,
+        shared: Option<&str>,
+    ) -> Result<(InvocationResult, CallsIn), RunError> {
+        let (mut result, mut calls) = self.invoke_once(slot, job, 1, previous, shared).await?;
+        // An agent that a fault brings down is what is looked for.
+        while result.answer.broke_off
+            && result.faults_applied == 0
+            && result.is_complete
+            && result.tries <= self.plan.retries
+        {
+            let again = self.invoke_once(slot, job, result.tries + 1, previous, shared);
+            let (again, found) = again.await?;
+            if found != CallsIn::Neither {
+                calls = found;
+            }
+            result.replace_with(again);
+        }
+        result.add_tries();
+        let number = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        self.tell.progress(number, self.of).await;
+        Ok((result, calls))
+    }
+
+    async fn invoke_once(
+        &self,
+        slot: &Slot,
+        job: &Job<'_>,
+        tries: u64,
+        previous: &mut Option<String>,
+        shared: Option<&str>,
+    ) -> Result<(InvocationResult, CallsIn), RunError> {
+        let invocation = self.invocation(slot, job, tries);
+        let place = &invocation.place;
+        if let Some(error) = self.reset(place, job).await? {
+            return Ok((InvocationResult::not_reset(error), CallsIn::Neither));
+        }
+        let wanted = Wanted {
+            after: previous.take().filter(|_| job.goes_on),
+            trace: TraceId::of_traceparent(&invocation.traceparent),
+            ..self.wanted(job, place)
+        };
+        let own = self.begin(&place.scope, wanted).await?;
+        let beside = match shared {
+            Some(shared) => Some(
+                self.begin(shared, self.wanted(job, &Place::shared(shared)))
+                    .await?,
+            ),
+            None => None,
+        };
+        self.tally.invocations.fetch_add(1, Ordering::Relaxed);
+        self.report_tally();
+        let answer = self.driver.ask(&invocation).await;
+        let mut seen = self.seen(&own).await?;
+        let mut calls = CallsIn::Own { others: 0 };
+        if let Some(beside) = beside {
+            let other = self.seen(&beside).await?;
+            calls = match (seen.exchanges.len(), other.exchanges.len()) {
+                (0, 0) => CallsIn::Neither,
+                (0, _) => {
+                    seen = other;
+                    CallsIn::Shared
+                }
+                (_, others) => {
+                    seen.elsewhere += others as u64;
+                    CallsIn::Own { others }
+                }
+            };
+        }
+        *previous = Some(own);
+        let result = InvocationResult::new(answer, seen, invocation.place);
+        let applied = result.faults_applied;
+        self.tally
+            .rules_applied
+            .fetch_add(applied, Ordering::Relaxed);
+        self.report_tally();
+        Ok((result, calls))
+    }
+
+    fn report_tally(&self) {
+        let tally = &self.tally;
+        self.tell.tried(tally.invocations(), tally.rules_applied());
+    }
+
+    /// Resets the agent, without chaos; the error if that fails.
+    async fn reset(&self, place: &Place, job: &Job<'_>) -> Result<Option<ResetError>, RunError> {
+        let mut begun = None;
+        if self.plan.resets {
+            let wanted = Wanted {
+                rules: Rules::Nothing,
+                ..self.wanted(job, place)
+            };
+            begun = Some(self.begin(&place.scope, wanted).await?);
+        }
+        let reset = self.driver.reset(place).await;
+        if let (Err(_), Some(begun)) = (&reset, begun) {
+            self.reach.close(&begun).await?;
+        }
+        Ok(reset.err())
+    }
+
+    async fn begin(&self, scope: &str, wanted: Wanted) -> Result<String, RunError> {
+        let begun = self.reach.begin(scope, wanted).await?;
+        Ok(begun.activation.unwrap_or_default())
+    }
+
+    /// What was seen of an invocation that is over.
+    async fn seen(&self, activation: &str) -> Result<Seen, RunError> {
+        self.reach.close(activation).await?;
+        Ok(self.reach.seen(activation, SETTLE).await?)
+    }
+
+    /// Ends what was in force in a scope.
+    pub(super) async fn leave(&self, scope: &str) -> Result<(), RunError> {
+        self.reach.end(scope).await?;
+        Ok(())
+    }
+
+    /// What is to be in force for an invocation at this place.
+    fn wanted(&self, job: &Job<'_>, place: &Place) -> Wanted {
+        let trial = job.trial.and_then(|at| self.plan.trial(at));
+        let slot = Some(place.slot.clone());
+        Wanted {
+            run: self.plan.run.to_owned(),
+            rules: trial.map_or(Rules::Nothing, |trial| trial.rules.clone()),
+            seed: self.plan.seed,
+            key: job.key.clone(),
+            trace: None,
+            slot: slot.filter(|slot| *slot != place.scope),
+            after: None,
+            connects_anew: self.plan.fails_connections(),
+            observe: Observe::Bodies,
+            tools: self.plan.tools.to_vec(),
+            ttl: None,
+        }
+    }
+
+    /// Each try is another conversation, in another scope and under another trace.
+    fn invocation(&self, slot: &Slot, job: &Job<'_>, tries: u64) -> Invocation {
+        let id = |salt: &str| {
+            let mut hasher = DefaultHasher::new();
+            (self.plan.run, &job.key, job.trial, job.number, tries, salt).hash(&mut hasher);
+            // No id is all zeroes.
+            hasher.finish() | 1
+        };
+        Invocation {
+            prompt: job.prompt.clone(),
+            place: slot.place(|| self.scopes.fetch_add(1, Ordering::Relaxed) + 1),
+            traceparent: format!(
+                "00-{:016x}{:016x}-{:016x}-01",
+                id("high"),
+                id("low"),
+                id("span")
+            ),
+            conversation: format!("{}-{:016x}", self.plan.run, id("conversation")),
+        }
+    }
+}
+
+/// A channel with room for the results of all these.
+pub(super) fn channel_for<'p>(
+    units: &[Vec<Job<'p>>],
+) -> (mpsc::Sender<JobResult<'p>>, mpsc::Receiver<JobResult<'p>>) {
+    let invocations = units.iter().map(Vec::len).sum::<usize>();
+    mpsc::channel(invocations.max(1))
+}

@@ -1,0 +1,162 @@
+//! What came of one invocation of the agent.
+
+use std::collections::BTreeSet;
+
+use squall_journal::record::{ExchangeRecord, RuleOutcome, RuleRecord};
+use squall_journal::redact::Redactor;
+
+use super::no_fault::NoFault;
+use crate::agents::{AskError, Place, ResetError, tries};
+use crate::answer::Answer;
+use crate::reach::Seen;
+use crate::run::EvidenceRecord;
+use crate::suite::{Active, Prompt};
+use crate::trace::Trace;
+
+/// Longest part of a text that is kept as evidence, bytes.
+const KEPT: usize = 64 << 10;
+
+/// The answer and the traffic of one invocation.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct InvocationResult {
+    pub(super) answer: Answer,
+    pub(super) trace: Trace,
+    pub(super) faults_applied: u64,
+    /// Why none was; `None`: one was, or the agent was not called.
+    pub(super) no_fault: Option<NoFault>,
+    /// The families of the rules that were applied.
+    pub(super) families: BTreeSet<String>,
+    pub(super) applied: Active,
+    pub(super) exchanges: Vec<String>,
+    /// Whether all that went over the wire was seen, to its end.
+    pub(super) is_complete: bool,
+    /// Why it cannot be judged.
+    pub(super) wrong: Option<String>,
+    /// The agent could not be reached.
+    pub(super) unreachable: Option<AskError>,
+    /// How often it was tried; this is the last.
+    pub(super) tries: u64,
+    pub(super) place: Place,
+}
+
+impl InvocationResult {
+    /// Of an agent that was not reset, and so was not called.
+    pub(super) fn not_reset(error: ResetError) -> Self {
+        let wrong = Some(error.to_string());
+        let unreachable = match error {
+            ResetError::NotThere(absent) => Some(absent),
+            ResetError::Refused { .. }
+            | ResetError::Unanswered { .. }
+            | ResetError::Failed { .. } => None,
+        };
+        Self {
+            tries: 1,
+            wrong,
+            unreachable,
+            is_complete: true,
+            ..Self::default()
+        }
+    }
+
+    /// Of the agent's answer, and of what was seen meanwhile.
+    pub(super) fn new(answer: Result<Answer, AskError>, seen: Seen, place: Place) -> Self {
+        let mut result = Self {
+            faults_applied: applied(&seen).count() as u64,
+            families: applied(&seen).map(|rule| rule.family.clone()).collect(),
+            applied: Active::applied(applied(&seen)),
+            exchanges: (seen.exchanges.iter())
+                .map(|one| one.record.id.clone())
+                .collect(),
+            is_complete: seen.is_complete(),
+            tries: 1,
+            place,
+            ..Self::default()
+        };
+        match answer {
+            Ok(answer) => result.answer = answer,
+            // Gone in the middle of a conversation under a fault: whether that is its failure is for the invariants.
+            Err(error @ AskError::Unreachable { .. }) if result.faults_applied > 0 => {
+                result.answer.error = Some(error.to_string());
+                result.unreachable = Some(error);
+            }
+            // An agent that cannot be reached has not failed.
+            Err(error) => {
+                result.wrong = Some(error.to_string());
+                result.unreachable = Some(error).filter(AskError::is_absence);
+            }
+        }
+        result.no_fault = NoFault::of(&seen, result.failure());
+        result.trace = Trace::of(seen);
+        result
+    }
+
+    /// Takes the result of another try, unless the agent could not be called.
+    pub(super) fn replace_with(&mut self, again: Self) {
+        let tries = self.tries + 1;
+        if again.wrong.is_none() && again.unreachable.is_none() {
+            *self = again;
+        }
+        self.tries = tries;
+    }
+
+    /// Adds to the reason of an answer that broke off how often it did.
+    pub(super) fn add_tries(&mut self) {
+        if self.answer.broke_off
+            && let Some(why) = &mut self.answer.error
+        {
+            why.push_str(&tries(self.tries));
+        }
+    }
+
+    /// Why there is no answer, or none that can be judged.
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.wrong.as_deref().or(self.answer.error.as_deref())
+    }
+
+    /// Whether a call of it came through the proxy.
+    pub(super) fn was_seen(&self) -> bool {
+        !self.exchanges.is_empty()
+    }
+
+    /// The last exchange that a fault made fail, else the first that one was applied to.
+    pub(super) fn cause(&self) -> Option<String> {
+        let attempts = self.trace.attempts().iter();
+        let records = attempts.map(|attempt| &self.trace.exchange(attempt).record);
+        let is_hit = |record: &&ExchangeRecord| {
+            let mut rules = record.rules.iter();
+            rules.any(|rule| rule.outcome == RuleOutcome::Applied)
+        };
+        let hit = records.filter(is_hit);
+        let first = hit.clone().next();
+        let mut failed = hit.filter(|record| record.status.is_none_or(|status| status >= 400));
+        Some(failed.next_back().or(first)?.id.clone())
+    }
+
+    /// What is kept of it, without secrets.
+    pub(super) fn evidence(&self, prompt: &Prompt) -> EvidenceRecord {
+        let redactor = Redactor::default();
+        let kept = |mut text: String| {
+            redactor.text(&mut text, KEPT);
+            text
+        };
+        let has_answer = self.answer.error.is_none() || !self.answer.text.is_empty();
+        let has_answer = has_answer && self.wrong.is_none();
+        EvidenceRecord {
+            repeat: None,
+            prompt: kept(prompt.text()),
+            answer: has_answer.then(|| kept(self.answer.text.clone())),
+            latency_ms: self.answer.latency.as_secs_f64() * 1000.0,
+            exchanges: self.exchanges.clone(),
+            telling: None,
+            state: None,
+            reason: None,
+            faults_applied: self.faults_applied,
+        }
+    }
+}
+
+/// The rules that were applied, each as often as it was.
+fn applied(seen: &Seen) -> impl Iterator<Item = &RuleRecord> {
+    let rules = seen.exchanges.iter().flat_map(|one| &one.record.rules);
+    rules.filter(|rule| rule.outcome == RuleOutcome::Applied)
+}

@@ -5,6 +5,7 @@
 //! from being judged at all.
 
 mod body;
+mod caller;
 mod command;
 mod extract;
 pub mod group;
@@ -20,7 +21,7 @@ mod stream;
 pub(crate) mod template;
 #[cfg(test)]
 pub(crate) mod testing;
-pub(crate) mod turn;
+mod workers;
 
 use std::path::PathBuf;
 
@@ -183,12 +184,9 @@ pub enum AskError {
         /// Shape of its first event, without its values.
         shape: String,
     },
-    /// The answer is longer than what is read of one: nothing can be said of the rest.
+    /// The answer, decoded, is longer than what is read of one.
     #[error("the answer is longer than 8 MiB, which is the most that is read of one")]
     TooLong,
-    /// What was sent may be short, what it stands for is not.
-    #[error("the answer decodes to more than 8 MiB, which is the most that is read of one")]
-    DecodesTooLong,
     /// The answer is not where the suite says.
     #[error("`response_path: {path}` {why}; the answer is {shape}")]
     NotThere {

@@ -91,6 +91,17 @@ impl Dialler {
     }
 }
 
+/// The innermost reason. The outermost one names the URL, which may hold a secret.
+pub(crate) fn innermost(error: &reqwest::Error) -> String {
+    let mut source = std::error::Error::source(error);
+    let mut reason = None;
+    while let Some(inner) = source {
+        reason = Some(inner.to_string());
+        source = inner.source();
+    }
+    reason.unwrap_or_else(|| "the request failed".to_owned())
+}
+
 /// Where a URL leads, as the client reads it.
 pub fn host_and_port(url: &str) -> Option<(String, u16)> {
     let url = Url::parse(url).ok()?;
@@ -157,7 +168,7 @@ mod tests {
         };
         assert_eq!(asked("known.test").await.expect("asked").status(), 200);
         let denied = asked("other.test").await.expect_err("denied");
-        let why = crate::agents::turn::why(&denied);
+        let why = innermost(&denied);
         assert_eq!(why, format!("other.test on {} is denied", address.port()));
         assert_eq!(server.requests().len(), 1);
     }

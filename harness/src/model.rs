@@ -10,8 +10,7 @@ use reqwest::{Client, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use squall_journal::redact::Redactor;
 
-use crate::agents::turn::why;
-use crate::dial::Dialler;
+use crate::dial::{Dialler, innermost};
 use crate::suite::{Model, Provider};
 
 /// How long one try may take.
@@ -251,7 +250,7 @@ impl<'c> Endpoint<'c> {
             Failed::Unsent(if error.is_timeout() {
                 format!("there was no answer within {} s", PATIENCE.as_secs())
             } else {
-                why(&error)
+                innermost(&error)
             })
         };
         let mut response = request.send().await.map_err(unsent)?;

@@ -249,7 +249,7 @@ fn answer(told: &Result<Answer, AskError>, checks: &mut Checks<'_>) {
             error.to_string(),
             "write a placeholder that the golden prompts have, or `{prompt}`",
         ),
-        Err(error @ (AskError::TooLong | AskError::DecodesTooLong)) => {
+        Err(error @ AskError::TooLong) => {
             ("/agent", error.to_string(), "make the agent answer in less")
         }
         Err(error @ AskError::Request(_)) => (

@@ -119,22 +119,14 @@ fn inner(node: &Value) -> Option<&Value> {
     match node {
         parts if in_parts(parts).is_some() => None,
         Value::Object(members) => {
-            // What is `null` is no answer as long as there is another.
-            let says = |value: &&Value| !value.is_null();
-            let exactly = NAMES
-                .iter()
-                .find_map(|name| members.get(*name).filter(says));
-            let in_any_case = || {
-                NAMES.iter().find_map(|name| {
-                    let mut all = members.iter();
-                    let found =
-                        all.find(|(key, value)| key.eq_ignore_ascii_case(name) && says(value));
-                    found.map(|(_, value)| value)
-                })
+            let named = |name: &str| {
+                let mut all = members.iter();
+                let found =
+                    all.find(|(key, value)| key.eq_ignore_ascii_case(name) && !value.is_null());
+                found.map(|(_, value)| value)
             };
             let only = || members.values().next().filter(|_| members.len() == 1);
-            let silent = || NAMES.iter().find_map(|name| members.get(*name));
-            exactly.or_else(in_any_case).or_else(only).or_else(silent)
+            NAMES.iter().find_map(|name| named(name)).or_else(only)
         }
         Value::Array(items) => match &items[..] {
             [one] => Some(one),
@@ -242,7 +234,10 @@ mod tests {
             (json!("hi"), "hi"),
             (json!({ "output": "hi", "text": "no" }), "hi"),
             (json!({ "output": null, "text": "hi" }), "hi"),
-            (json!({ "output": null, "id": 1 }), "null"),
+            (
+                json!({ "output": null, "id": 1 }),
+                r#"{"output":null,"id":1}"#,
+            ),
             (json!({ "id": 1, "Response": "hi" }), "hi"),
             (json!({ "whatever": "hi" }), "hi"),
             (

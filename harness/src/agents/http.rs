@@ -4,15 +4,14 @@
 //! is made by [`template`](super::template), the answer is read by [`extract`](super::extract).
 
 use std::collections::BTreeSet;
-use std::time::Instant;
 
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{RequestBuilder, Url};
 use serde_json::{Value, json};
 
+use super::caller::HttpCaller;
 use super::reset::Resetter;
 use super::template::{self, Payload, Values};
-use super::turn::{Caller, of_a_later_turn};
 use super::{AskError, Driver, Invocation, Place, ResetError, Surroundings, extract};
 use crate::answer::Answer;
 use crate::reach::Pending;
@@ -26,7 +25,7 @@ const FORM: &str = "application/x-www-form-urlencoded";
 pub(super) struct HttpDriver {
     agent: HttpAgent,
     reset: Resetter,
-    caller: Caller,
+    caller: HttpCaller,
 }
 
 impl HttpDriver {
@@ -34,7 +33,7 @@ impl HttpDriver {
         Self {
             agent: http.clone(),
             reset: Resetter::new(agent, surroundings),
-            caller: Caller {
+            caller: HttpCaller {
                 client: (surroundings.dialler).client_of_agent(&http.endpoint, agent.timeout),
                 endpoint: http.endpoint.clone(),
                 headers: http.headers.clone(),
@@ -44,24 +43,6 @@ impl HttpDriver {
                 retries: surroundings.retries,
             },
         }
-    }
-
-    async fn invoke(&self, invocation: &Invocation) -> Result<Answer, AskError> {
-        let began = Instant::now();
-        let mut answer = Answer::default();
-        for (number, turn) in invocation.prompt.turns().iter().enumerate() {
-            let left = self.caller.timeout.saturating_sub(began.elapsed());
-            let request = || self.request(turn, invocation);
-            let mut came = self.caller.turn(invocation, left, request).await;
-            if number > 0 {
-                came = of_a_later_turn(came);
-            }
-            if came?.put_into(&mut answer).is_break() {
-                break;
-            }
-        }
-        answer.latency = began.elapsed();
-        Ok(answer)
     }
 
     fn request(&self, turn: &str, invocation: &Invocation) -> Result<RequestBuilder, AskError> {
@@ -138,7 +119,9 @@ impl HttpDriver {
 
 impl Driver for HttpDriver {
     fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<Answer, AskError>> {
-        Box::pin(self.invoke(invocation))
+        Box::pin(self.caller.converse(invocation, |number, _| {
+            self.request(&invocation.prompt.turns()[number], invocation)
+        }))
     }
 
     fn reset<'a>(&'a self, place: &'a Place) -> Pending<'a, Result<(), ResetError>> {

@@ -1,13 +1,11 @@
 //! An agent that is a chat endpoint as `OpenAI`'s: what was said is sent again with every turn.
 
-use std::time::Instant;
-
 use reqwest::RequestBuilder;
 use reqwest::header::CONTENT_TYPE;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::caller::HttpCaller;
 use super::reset::Resetter;
-use super::turn::{Caller, of_a_later_turn};
 use super::{AskError, Driver, Invocation, Place, ResetError, Surroundings};
 use crate::answer::Answer;
 use crate::reach::Pending;
@@ -24,7 +22,7 @@ const REFUSAL: &str = "/choices/0/message/refusal";
 pub(super) struct OpenAiDriver {
     model: String,
     reset: Resetter,
-    caller: Caller,
+    caller: HttpCaller,
 }
 
 impl OpenAiDriver {
@@ -32,7 +30,7 @@ impl OpenAiDriver {
         Self {
             model: chat.model.clone(),
             reset: Resetter::new(agent, surroundings),
-            caller: Caller {
+            caller: HttpCaller {
                 client: (surroundings.dialler).client_of_agent(&chat.endpoint, agent.timeout),
                 endpoint: endpoint(&chat.endpoint),
                 headers: chat.headers.clone(),
@@ -44,28 +42,13 @@ impl OpenAiDriver {
         }
     }
 
-    async fn invoke(&self, invocation: &Invocation) -> Result<Answer, AskError> {
-        let began = Instant::now();
-        let mut answer = Answer::default();
+    fn request(&self, prompts: &[String], answers: &[String]) -> RequestBuilder {
         let mut messages = Vec::new();
-        for (number, said) in invocation.prompt.turns().iter().enumerate() {
-            messages.push(json!({ "role": "user", "content": said }));
-            let left = self.caller.timeout.saturating_sub(began.elapsed());
-            let request = || Ok(self.request(&messages));
-            let mut came = self.caller.turn(invocation, left, request).await;
-            if number > 0 {
-                came = of_a_later_turn(came);
-            }
-            if came?.put_into(&mut answer).is_break() {
-                break;
-            }
-            messages.push(json!({ "role": "assistant", "content": answer.text }));
+        for (number, prompt) in prompts.iter().take(answers.len() + 1).enumerate() {
+            messages.push(json!({ "role": "user", "content": prompt }));
+            let answer = answers.get(number);
+            messages.extend(answer.map(|text| json!({ "role": "assistant", "content": text })));
         }
-        answer.latency = began.elapsed();
-        Ok(answer)
-    }
-
-    fn request(&self, messages: &[Value]) -> RequestBuilder {
         let body = json!({ "model": self.model, "messages": messages });
         let request = self.caller.client.post(&self.caller.endpoint);
         request
@@ -76,7 +59,9 @@ impl OpenAiDriver {
 
 impl Driver for OpenAiDriver {
     fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<Answer, AskError>> {
-        Box::pin(self.invoke(invocation))
+        let prompts = invocation.prompt.turns();
+        let request = |_, answers: &[String]| Ok(self.request(prompts, answers));
+        Box::pin(self.caller.converse(invocation, request))
     }
 
     fn reset<'a>(&'a self, place: &'a Place) -> Pending<'a, Result<(), ResetError>> {
@@ -125,7 +110,7 @@ mod tests {
         assert_eq!((answer.text.as_str(), answer.error), ("two", None));
         let requests = server.requests();
         assert_eq!(requests[0].line, "POST /v1/chat/completions HTTP/1.1");
-        let sent: Value = serde_json::from_str(&requests[1].body).expect("JSON");
+        let sent: serde_json::Value = serde_json::from_str(&requests[1].body).expect("JSON");
         let expected = json!({ "model": "my-agent", "messages": [
             { "role": "user", "content": "Hi" },
             { "role": "assistant", "content": "one" },

@@ -9,20 +9,15 @@
 //!                       └── too slow, crashed, dropped: killed with all it started; the next is fresh
 //! ```
 
-mod interpreter;
-mod worker;
-mod workers;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-pub(super) use self::worker::{Failed, Spec};
-pub(super) use self::workers::Workers;
 use super::group::without_secrets;
 use super::reset::Resetter;
+use super::workers::{WorkerError, WorkerSpec, Workers};
 use super::{AskError, Driver, Invocation, Place, ResetError, Surroundings, extract};
 use crate::answer::Answer;
 use crate::reach::Pending;
@@ -43,7 +38,7 @@ impl PythonDriver {
         langchain: bool,
         surroundings: &Surroundings,
     ) -> Self {
-        let spec = Spec {
+        let spec = WorkerSpec {
             target: Some(target.to_owned()),
             langchain,
             folder: surroundings.folder.clone(),
@@ -85,10 +80,10 @@ impl PythonDriver {
                     answer.error = extract::reported_failure(&said);
                     answer.text = extract::answer(&said, None)?;
                 }
-                Err(Failed::TooLong) => return Err(AskError::TooLong),
+                Err(WorkerError::TooLong) => return Err(AskError::TooLong),
                 Err(failed) => {
-                    answer.timed_out = failed == Failed::TooSlow;
-                    answer.error = Some(self.told(&failed));
+                    answer.timed_out = failed == WorkerError::TooSlow;
+                    answer.error = Some(self.why(&failed));
                 }
             }
             if answer.error.is_some() {
@@ -100,17 +95,17 @@ impl PythonDriver {
         Ok(answer)
     }
 
-    fn told(&self, failed: &Failed) -> String {
+    fn why(&self, failed: &WorkerError) -> String {
         match failed {
-            Failed::TooSlow => {
+            WorkerError::TooSlow => {
                 let within = self.timeout.as_millis();
                 format!("there was no answer within {within} ms")
             }
-            Failed::Raised(what) => {
+            WorkerError::Raised(what) => {
                 format!("the agent raised {}", without_secrets(what.clone()))
             }
-            Failed::TooLong => AskError::TooLong.to_string(),
-            Failed::Ended(why) => format!("the agent's process {why}"),
+            WorkerError::TooLong => AskError::TooLong.to_string(),
+            WorkerError::Ended(why) => format!("the agent's process {why}"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Making an agent forget, and checking that it was told to.
+//! Resetting an agent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,20 +7,20 @@ use reqwest::Client;
 use serde_json::json;
 
 use super::program::{self, NotEnded};
-use super::python::{Failed, Spec, Workers};
-use super::turn::why;
+use super::workers::{WorkerError, WorkerSpec, Workers};
 use super::{AskError, Place, ResetError, Surroundings, baggage};
+use crate::dial::innermost;
 use crate::suite::Agent;
 use crate::suite::agent::Reset;
 
 /// How long a reset may take.
 const WITHIN: Duration = Duration::from_secs(5);
 
-/// Makes one agent forget.
+/// Resets one agent.
 pub(super) struct Resetter {
     way: Option<Reset>,
     client: Client,
-    /// Who calls functions.
+    /// What calls functions.
     workers: Option<Arc<Workers>>,
 }
 
@@ -28,7 +28,7 @@ impl Resetter {
     /// For an agent that is reset from outside; functions are called in a process of their own.
     pub(super) fn new(agent: &Agent, surroundings: &Surroundings) -> Self {
         let workers = matches!(agent.reset, Some(Reset::Function(_))).then(|| {
-            let spec = Spec {
+            let spec = WorkerSpec {
                 target: None,
                 langchain: false,
                 folder: surroundings.folder.clone(),
@@ -68,22 +68,22 @@ impl Resetter {
 
     async fn by_endpoint(&self, endpoint: &str, scope: &str) -> Result<(), ResetError> {
         let request = self.client.post(endpoint).timeout(WITHIN);
-        // An agent that keeps scopes apart can forget one of them.
+        // An agent with a state for each scope can reset one of them.
         match request.header("baggage", baggage(scope)).send().await {
             Ok(response) if response.status().is_success() => Ok(()),
             Ok(response) => Err(ResetError::Refused {
                 endpoint: endpoint.to_owned(),
                 status: response.status().as_u16(),
             }),
-            // Who cannot forget because nobody is there cannot be asked either.
+            // An agent that cannot be reached for a reset cannot be invoked either.
             Err(error) if error.is_connect() => Err(ResetError::NotThere(AskError::Unreachable {
                 endpoint: endpoint.to_owned(),
                 tries: 1,
-                why: why(&error),
+                why: innermost(&error),
             })),
             Err(error) => Err(ResetError::Unanswered {
                 endpoint: endpoint.to_owned(),
-                why: why(&error),
+                why: innermost(&error),
             }),
         }
     }
@@ -128,10 +128,10 @@ async fn by_function(name: &str, workers: &Workers, slot: &str) -> Result<(), Re
     worker.keep();
     match called {
         Ok(_) => Ok(()),
-        Err(Failed::TooSlow) => failed(too_slow()),
-        Err(Failed::Raised(what)) => failed(what),
-        Err(Failed::TooLong) => failed("it said more than 8 MiB".to_owned()),
-        Err(Failed::Ended(why)) => failed(format!("the process {why}")),
+        Err(WorkerError::TooSlow) => failed(too_slow()),
+        Err(WorkerError::Raised(what)) => failed(what),
+        Err(WorkerError::TooLong) => failed("it said more than 8 MiB".to_owned()),
+        Err(WorkerError::Ended(why)) => failed(format!("the process {why}")),
     }
 }
 

@@ -12,9 +12,9 @@ use tokio::time::Instant;
 
 use super::group::{Group, Tail};
 use super::pointing::ProxyVariables;
-use super::turn::why;
 use super::{AskError, Driver, Invocation, Place, ResetError, Surroundings};
 use crate::answer::Answer;
+use crate::dial::innermost;
 use crate::reach::Pending;
 use crate::suite::agent::Start;
 
@@ -197,7 +197,7 @@ impl Started {
         match request.send().await {
             Ok(response) if response.status().is_success() => Ok(()),
             Ok(response) => Err(format!("status {}", response.status().as_u16())),
-            Err(error) => Err(why(&error)),
+            Err(error) => Err(innermost(&error)),
         }
     }
 

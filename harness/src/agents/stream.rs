@@ -1,164 +1,15 @@
-//! Answers that come as events: what they say, put together, and the failure that they end in.
-
-mod failure;
+//! Answers that come as events: server-sent events or JSON lines.
+//!
+//! Each event gives its piece of the answer, from where `response_path` leads, or from a place where providers and
+//! frameworks put it. Events about tools and reasoning give none.
 
 use serde_json::Value;
 
-use self::failure::failure;
-use super::turn::Turn;
+use super::caller::failed;
 use super::{AskError, extract};
+use crate::answer::Answer;
 
-/// What an event stream (`text/event-stream`) says, or JSON lines; `None` for another media type. Events that are
-/// JSON give their piece of the answer, from where `path` leads, or from where pieces are known to stand; others
-/// themselves; marks of the end give nothing. A stream that says nothing anywhere is an error: an empty answer is
-/// one that was said. One that tells of its own failure has failed, with the text so far.
-pub(super) fn turn(
-    media_type: &str,
-    body: &str,
-    path: Option<&str>,
-) -> Option<Result<Turn, AskError>> {
-    let mut events = events(media_type, body)?;
-    let cut = events.pop_if(|last| last.is_cut());
-    let pieces = pieces(&events);
-    let failed = events.iter().find_map(failure);
-    let failed = failed.or_else(|| cut.map(|_| CUT.to_owned()));
-    Some(match failed {
-        Some(why) => Ok(Turn::Failed {
-            text: put_together(&pieces, path).unwrap_or_default(),
-            why,
-        }),
-        None => put_together(&pieces, path).map(Turn::Answered),
-    })
-}
-
-/// Why a stream has failed that ends amid an event.
-const CUT: &str = "the agent's stream ends amid its last event, which is no whole JSON";
-
-/// Whether what comes by this media type is read event by event.
-pub(super) fn is_stream(media_type: &str) -> bool {
-    events(media_type, "").is_some()
-}
-
-/// What a stream says that broke off behind `body`; nothing, for another media type.
-pub(super) fn so_far(media_type: &str, body: &str, path: Option<&str>) -> String {
-    let mut events = events(media_type, body).unwrap_or_default();
-    events.pop_if(|last| last.is_cut());
-    put_together(&pieces(&events), path).unwrap_or_default()
-}
-
-fn pieces(events: &[Event]) -> Vec<Piece> {
-    let said = events.iter().filter(|event| failure(event).is_none());
-    let said = said.filter(|event| !event.data.trim().is_empty() && event.data != END);
-    let mut pieces: Vec<_> = said.map(Piece::of).collect();
-    if pieces.iter().any(|piece| matches!(piece, Piece::Text(_))) {
-        // Among texts `[1]` is one, too: a mark in what is said.
-        for piece in &mut pieces {
-            piece.turn_into_text();
-        }
-    }
-    pieces
-}
-
-/// What stands where a stream is over.
-const END: &str = "[DONE]";
-
-fn put_together(pieces: &[Piece], path: Option<&str>) -> Result<String, AskError> {
-    let documents = || {
-        pieces.iter().filter_map(|piece| match piece {
-            Piece::Document(event) => Some(&event.document),
-            Piece::List(_, list) => Some(list),
-            Piece::Text(_) => None,
-        })
-    };
-    if let Some(path) = path {
-        let at_path = documents().map(|document| extract::answer(document, Some(path)));
-        let found: Vec<_> = at_path.filter_map(Result::ok).collect();
-        if !found.is_empty() {
-            return Ok(found.concat());
-        }
-    }
-    let (mut whole, mut is_known) = (String::new(), false);
-    for piece in pieces {
-        let Some(said) = piece.said() else { continue };
-        is_known = true;
-        // What was said is said again once it is whole.
-        if !(piece.is_final() && said.trim() == whole.trim()) {
-            whole.push_str(&said);
-        }
-    }
-    match documents().next() {
-        Some(first) if !is_known => Err(AskError::SaysNothing {
-            shape: extract::shape(first, 3),
-        }),
-        Some(_) | None => Ok(whole),
-    }
-}
-
-/// An event, or a line.
-#[derive(Debug, Default)]
-struct Event {
-    /// What the stream calls it; lines have no name.
-    name: String,
-    data: String,
-}
-
-impl Event {
-    /// Whether it begins as JSON and is none: of the last one, that the stream was cut.
-    fn is_cut(&self) -> bool {
-        let data = self.data.trim_start();
-        data.starts_with("{\"") && serde_json::from_str::<Value>(data).is_err()
-    }
-}
-
-/// The media type by which a data stream of Vercel's AI SDK 4 goes here; its own is `text/plain`.
-pub(super) const DATA_STREAM: &str = "x-vercel-ai-data-stream";
-
-fn events(media_type: &str, body: &str) -> Option<Vec<Event>> {
-    match media_type {
-        DATA_STREAM => Some(body.lines().filter_map(part).collect()),
-        "text/event-stream" => Some(server_sent(body)),
-        "application/x-ndjson" | "application/ndjson" | "application/jsonl" => {
-            let line = |line: &str| Event {
-                data: line.to_owned(),
-                ..Event::default()
-            };
-            Some(body.lines().map(line).collect())
-        }
-        _ => None,
-    }
-}
-
-/// A line of a data stream, if it is text (`0:"…"`) or an error (`3:"…"`).
-fn part(line: &str) -> Option<Event> {
-    let name = match line.split_once(':')?.0 {
-        "0" => "text",
-        "3" => "error",
-        _ => return None,
-    };
-    Some(Event {
-        name: name.to_owned(),
-        data: line[2..].to_owned(),
-    })
-}
-
-fn server_sent(body: &str) -> Vec<Event> {
-    let body = body.replace("\r\n", "\n").replace('\r', "\n");
-    let event = |event: &str| {
-        let values = |field: &str| -> Vec<_> {
-            let values = event.lines().filter_map(|line| line.strip_prefix(field));
-            values
-                .map(|value| value.strip_prefix(' ').unwrap_or(value).to_owned())
-                .collect()
-        };
-        Event {
-            name: values("event:").pop().unwrap_or_default(),
-            data: values("data:").join("\n"),
-        }
-    };
-    body.split("\n\n").map(event).collect()
-}
-
-/// Where pieces of an answer stand in the events of providers and of frameworks.
+/// Where pieces of an answer stand in events.
 const PLACES: [&str; 18] = [
     "/choices/0/delta/content",
     "/choices/0/message/content",
@@ -180,114 +31,206 @@ const PLACES: [&str; 18] = [
     "/reply",
 ];
 
-/// What events have that say nothing by right: they begin, end, count and call tools.
-const SILENT: [&str; 5] = ["choices", "candidates", "type", "event", "done"];
+/// Members of events that may have no piece: they begin, end, count and call tools.
+const WITHOUT_TEXT: [&str; 5] = ["choices", "candidates", "type", "event", "done"];
 
-/// What events are about that is no part of the answer: what the model thinks, and what it calls.
+/// Parts of names of events that are no part of the answer.
 const ASIDE: [&str; 5] = ["reasoning", "thinking", "thought", "tool", "function_call"];
 
-/// What events are called that say all once more.
-const FINAL: [&str; 9] = [
-    "final",
-    "final_answer",
-    "complete",
-    "completed",
-    "done",
-    "end",
-    "finish",
-    "finished",
-    "result",
+/// Parts of names of what may fail while the answer goes on.
+const PARTS: [&str; 4] = ["tool", "function", "step", "node"];
+
+/// Where the reason of a failure stands.
+const REASONS: [&str; 7] = [
+    "/error/message",
+    "/error/type",
+    "/error",
+    "/errorText",
+    "/response/error/message",
+    "/message",
+    "/detail",
 ];
 
-/// A JSON object, and what it and the stream call the event.
-struct Named {
+/// What stands where a stream is over.
+const END: &str = "[DONE]";
+
+/// The answer of a stream; `None` for another media type. A stream in which no event has an answer where one is known
+/// to stand is an error.
+pub(super) fn answer(
+    media_type: &str,
+    body: &str,
+    path: Option<&str>,
+) -> Option<Result<Answer, AskError>> {
+    let mut events = events(media_type, body)?;
+    let cut = events.pop_if(|last| last.is_cut());
+    let cut = cut.map(|_| "the agent's stream ends inside its last event".to_owned());
+    let failure = events.iter().find_map(Event::failure).or(cut);
+    let text = text(&events, path);
+    Some(match failure {
+        Some(why) => Ok(failed(text.unwrap_or_default(), why)),
+        None => text.map(Answer::of),
+    })
+}
+
+/// The text of a stream that broke off behind `body`; empty for another media type.
+pub(super) fn so_far(media_type: &str, body: &str, path: Option<&str>) -> String {
+    let mut events = events(media_type, body).unwrap_or_default();
+    events.pop_if(|last| last.is_cut());
+    text(&events, path).unwrap_or_default()
+}
+
+fn text(events: &[Event], path: Option<&str>) -> Result<String, AskError> {
+    let events = events.iter().filter(|event| !event.data.trim().is_empty());
+    let events = || events.clone().filter(|event| event.failure().is_none());
+    let documents = || events().filter_map(|event| event.document.as_ref());
+    if let Some(path) = path {
+        let at_path = documents().map(|document| extract::answer(document, Some(path)));
+        let found: Vec<_> = at_path.filter_map(Result::ok).collect();
+        if !found.is_empty() {
+            return Ok(found.concat());
+        }
+    }
+    let pieces: Vec<_> = events().filter_map(Event::piece).collect();
+    match documents().next() {
+        Some(first) if pieces.is_empty() => Err(AskError::SaysNothing {
+            shape: extract::shape(first, 3),
+        }),
+        Some(_) | None => Ok(pieces.concat()),
+    }
+}
+
+fn events(media_type: &str, body: &str) -> Option<Vec<Event>> {
+    match media_type {
+        "text/event-stream" => Some(server_sent(body)),
+        "application/x-ndjson" | "application/ndjson" | "application/jsonl" => {
+            let lines = body.lines();
+            Some(lines.map(|line| Event::new("", line.to_owned())).collect())
+        }
+        _ => None,
+    }
+}
+
+fn server_sent(body: &str) -> Vec<Event> {
+    let body = body.replace("\r\n", "\n").replace('\r', "\n");
+    let event = |event: &str| {
+        let values = |field: &str| -> Vec<_> {
+            let values = event.lines().filter_map(|line| line.strip_prefix(field));
+            values
+                .map(|value| value.strip_prefix(' ').unwrap_or(value).to_owned())
+                .collect()
+        };
+        let name = values("event:").pop().unwrap_or_default();
+        Event::new(&name, values("data:").join("\n"))
+    };
+    body.split("\n\n").map(event).collect()
+}
+
+/// An event, or a line.
+#[derive(Debug)]
+struct Event {
+    /// What the stream and the event itself call it, lower case.
     names: Vec<String>,
-    document: Value,
+    data: String,
+    /// The data, if it is an object or a list of objects.
+    document: Option<Value>,
 }
 
-/// What an event holds.
-enum Piece {
-    Document(Named),
-    /// A list, as it came and as JSON.
-    List(String, Value),
-    Text(String),
-}
-
-impl Piece {
-    fn of(event: &Event) -> Self {
-        match serde_json::from_str(&event.data) {
-            Ok(document @ Value::Object(_)) => {
-                let own = ["type", "event"].map(|name| document.get(name).and_then(Value::as_str));
-                let own = own.into_iter().flatten();
-                let names = own.chain([event.name.as_str()]);
-                Self::Document(Named {
-                    names: names.map(str::to_lowercase).collect(),
-                    document,
-                })
-            }
-            Ok(list @ Value::Array(_)) => Self::List(event.data.clone(), list),
-            Ok(Value::String(text)) => Self::Text(text),
-            Ok(_) | Err(_) => Self::Text(event.data.clone()),
+impl Event {
+    fn new(name: &str, data: String) -> Self {
+        let document = serde_json::from_str(&data).ok().filter(|data| match data {
+            Value::Array(items) => items.first().is_some_and(Value::is_object),
+            data => data.is_object(),
+        });
+        let own = |field| document.as_ref()?.get(field)?.as_str();
+        let names = [Some(name), own("type"), own("event")]
+            .into_iter()
+            .flatten();
+        Self {
+            names: names.map(str::to_lowercase).collect(),
+            data,
+            document,
         }
     }
 
-    fn turn_into_text(&mut self) {
-        if let Self::List(written, _) = self {
-            *self = Self::Text(std::mem::take(written));
-        }
+    /// Whether it begins as JSON and is none: of the last one, that the stream was cut.
+    fn is_cut(&self) -> bool {
+        self.data.trim_start().starts_with("{\"") && self.document.is_none()
     }
 
-    fn is_final(&self) -> bool {
-        match self {
-            Self::Document(event) => event.is_one_of(&FINAL),
-            Self::List(..) | Self::Text(_) => false,
-        }
-    }
-
-    /// What it says; `None`: nobody knows where that would stand.
-    fn said(&self) -> Option<String> {
-        match self {
-            Self::Text(text) => Some(text.clone()),
-            Self::List(..) => None,
-            Self::Document(event) => event.said(),
-        }
-    }
-}
-
-impl Named {
-    fn is_one_of(&self, names: &[&str]) -> bool {
-        self.names.iter().any(|name| names.contains(&name.as_str()))
-    }
-
-    fn is_aside(&self) -> bool {
-        let mut names = self.names.iter();
-        names.any(|name| ASIDE.iter().any(|aside| name.contains(aside)))
-    }
-
-    fn said(&self) -> Option<String> {
-        let document = &self.document;
-        let sort = document.get("type").and_then(Value::as_str);
-        let ending = sort.and_then(|sort| sort.rsplit_once('.'));
+    /// Its piece of the answer; `None`: where one would stand is not known.
+    fn piece(&self) -> Option<String> {
+        let Some(document) = &self.document else {
+            return Some(match serde_json::from_str(&self.data) {
+                Ok(Value::String(text)) => text,
+                _ if self.data == END => String::new(),
+                _ => self.data.clone(),
+            });
+        };
         // What was said is said again once it is whole.
-        let is_again = matches!(ending, Some((_, "done" | "completed")));
-        if is_again || self.is_aside() {
+        let is_again = |name: &String| {
+            let last = name.rsplit_once('.').map(|(_, last)| last);
+            matches!(last, Some("done" | "completed"))
+        };
+        let is_aside = |name: &String| ASIDE.iter().any(|aside| name.contains(aside));
+        if self
+            .names
+            .iter()
+            .any(|name| is_again(name) || is_aside(name))
+        {
             return Some(String::new());
         }
         let mut texts = PLACES
             .iter()
             .filter_map(|place| document.pointer(place)?.as_str());
-        let is_silent = || SILENT.iter().any(|name| document.get(name).is_some());
         match texts.next() {
             Some(END) => Some(String::new()),
             Some(text) => Some(text.to_owned()),
-            None => is_silent().then(String::new),
+            None => WITHOUT_TEXT
+                .iter()
+                .any(|name| document.get(name).is_some())
+                .then(String::new),
         }
+    }
+
+    /// Why the whole answer has failed, if the event reports it: an event `error` or `abort`, `….failed`, an `error` that
+    /// is not a tool's, or `finish_reason: error`.
+    fn failure(&self) -> Option<String> {
+        let is_named = |name: &String| {
+            let ends = [".failed", ".expired", "run_error"];
+            matches!(&**name, "error" | "abort") || ends.iter().any(|end| name.ends_with(end))
+        };
+        let document = self.document.as_ref();
+        let is_reported = || {
+            let members = document.and_then(Value::as_object).into_iter().flatten();
+            let mut names = self.names.iter().chain(members.map(|(name, _)| name));
+            let is_of_a_part = names.any(|name| PARTS.iter().any(|part| name.contains(part)));
+            !is_of_a_part && document.and_then(extract::reported_failure).is_some()
+        };
+        let finish = || {
+            let places = ["/choices/0/finish_reason", "/finishReason"];
+            let mut reasons = places.iter().filter_map(|place| document?.pointer(place));
+            reasons.any(|reason| reason == "error")
+        };
+        if !self.names.iter().any(is_named) && !is_reported() && !finish() {
+            return None;
+        }
+        let mut reasons = REASONS.iter().filter_map(|place| document?.pointer(place));
+        let reason = reasons.find(|reason| !reason.is_null() && *reason != "");
+        let reason = reason.map_or_else(|| self.data.trim().to_owned(), extract::text_of);
+        let why = "the agent's stream ended in an error";
+        Some(match &*reason {
+            "" => why.to_owned(),
+            reason => format!("{why}: {}", extract::shown(reason)),
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const SSE: &str = "text/event-stream";
+    const LINES: &str = "application/x-ndjson";
 
     #[test]
     fn pieces_are_put_together() {
@@ -327,11 +270,6 @@ mod tests {
                 "data: {\"type\":\"response.output_text.delta\",\"delta\":\"x\"}\n\ndata: {\"type\":\"response.output_text.done\",\"text\":\"x\"}\n\n",
                 Some("x"),
             ),
-            (
-                DATA_STREAM,
-                "f:{\"messageId\":\"m\"}\n0:\"It \"\n0:\"rains\"\nd:{\"finishReason\":\"stop\"}\n",
-                Some("It rains"),
-            ),
             // Vercel's AI SDK 5: what the model thinks, and tools, are no part of the answer.
             (
                 "text/event-stream",
@@ -352,11 +290,6 @@ mod tests {
             ),
             (
                 "text/event-stream",
-                "data: {\"delta\":\"It \"}\n\ndata: {\"delta\":\"rains\"}\n\ndata: {\"type\":\"final\",\"output\":\"It rains\"}\n\n",
-                Some("It rains"),
-            ),
-            (
-                "text/event-stream",
                 "data: see \n\ndata: [1]\n\n",
                 Some("see [1]"),
             ),
@@ -370,9 +303,8 @@ mod tests {
             ("text/event-stream", "", Some("")),
             ("application/json", "{}", None),
         ] {
-            let found = turn(media_type, body, None).map(|said| said.expect("an answer"));
-            let expected = expected.map(|text| Turn::Answered(text.to_owned()));
-            assert_eq!(found, expected, "{body}");
+            let found = answer(media_type, body, None).map(|read| read.expect("an answer"));
+            assert_eq!(found, expected.map(Answer::of), "{body}");
         }
     }
 
@@ -385,11 +317,9 @@ mod tests {
                 "data: {\"text\":\"It \"}\n\ndata: {\"te",
             ),
         ] {
-            let read = turn(media_type, body, None).expect("a stream");
-            let Ok(Turn::Failed { text, why }) = read else {
-                panic!("{read:?}")
-            };
-            assert_eq!((&*text, &*why), ("It ", CUT));
+            let read = answer(media_type, body, None).expect("a stream");
+            let why = "the agent's stream ends inside its last event";
+            assert_eq!(read, Ok(failed("It ".to_owned(), why.to_owned())));
             assert_eq!(so_far(media_type, body, None), "It ");
         }
     }
@@ -397,17 +327,17 @@ mod tests {
     #[test]
     fn a_list_in_an_event_is_no_answer() {
         let body = "event: metadata\ndata: {\"run_id\":\"x\"}\n\nevent: messages/partial\ndata: [{\"content\":\"It\"}]\n\n";
-        let read = turn("text/event-stream", body, None).expect("a stream");
+        let read = answer("text/event-stream", body, None).expect("a stream");
         read.expect_err("unknown");
-        let read = turn("text/event-stream", body, Some("0.content")).expect("a stream");
-        assert_eq!(read, Ok(Turn::Answered("It".to_owned())));
+        let read = answer("text/event-stream", body, Some("0.content")).expect("a stream");
+        assert_eq!(read, Ok(Answer::of("It")));
     }
 
     #[test]
     fn a_stream_that_nobody_can_read_is_no_empty_answer() {
         let body = "{\"chunk\": {\"words\": \"It \"}}\n{\"chunk\": {\"words\": \"rains\"}}\n";
-        let read = |path| turn("application/x-ndjson", body, path).expect("a stream");
-        let rains = || Ok(Turn::Answered("It rains".to_owned()));
+        let read = |path| answer("application/x-ndjson", body, path).expect("a stream");
+        let rains = || Ok(Answer::of("It rains"));
         let told = read(None).expect_err("unknown").to_string();
         assert!(
             told.contains("one is {chunk: {words: a text}}; say where with `response_path`"),
@@ -416,5 +346,114 @@ mod tests {
         assert_eq!(read(Some("chunk.words")), rains());
         assert_eq!(read(Some("$.chunk.words")), rains());
         read(Some("nowhere")).expect_err("unknown");
+    }
+
+    #[test]
+    fn a_stream_that_tells_of_its_failure_is_no_answer() {
+        for (media_type, body, text, why) in [
+            // OpenAI
+            (
+                SSE,
+                "data: {\"choices\":[{\"delta\":{\"content\":\"It is \"}}]}\n\ndata: {\"error\":{\"message\":\"overloaded\",\"type\":\"server_error\"}}\n\n",
+                "It is ",
+                ": overloaded",
+            ),
+            (
+                SSE,
+                "data: {\"choices\":[{\"delta\":{\"content\":\"It is \"}}]}\n\nevent: error\ndata: {\"error\":{\"message\":\"boom\"}}\n\n",
+                "It is ",
+                ": boom",
+            ),
+            (
+                SSE,
+                "data: {\"type\":\"response.output_text.delta\",\"delta\":\"It\"}\n\ndata: {\"type\":\"response.failed\",\"response\":{\"error\":{\"message\":\"gone\"}}}\n\n",
+                "It",
+                ": gone",
+            ),
+            (
+                SSE,
+                "data: {\"choices\":[{\"delta\":{\"content\":\"It\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"\"},\"finish_reason\":\"error\"}]}\n\ndata: [DONE]\n\n",
+                "It",
+                "",
+            ),
+            // Anthropic
+            (
+                SSE,
+                "data: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"It\"}}\n\nevent: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n",
+                "It",
+                ": Overloaded",
+            ),
+            // Vercel's AI SDK
+            (
+                SSE,
+                "data: {\"type\":\"text-delta\",\"id\":\"1\",\"delta\":\"It is \"}\n\ndata: {\"type\":\"error\",\"errorText\":\"the model is down\"}\n\ndata: [DONE]\n\n",
+                "It is ",
+                ": the model is down",
+            ),
+            (
+                SSE,
+                "data: {\"type\":\"text-delta\",\"id\":\"1\",\"delta\":\"It\"}\n\ndata: {\"type\":\"finish\",\"finishReason\":\"error\"}\n\n",
+                "It",
+                "",
+            ),
+            // No JSON, and nothing at all.
+            (
+                SSE,
+                "data: It is \n\nevent: error\ndata: boom\n\n",
+                "It is ",
+                ": boom",
+            ),
+            (SSE, "data: It is \r\n\r\nevent:error\r\n\r\n", "It is ", ""),
+            (SSE, "event: error\ndata: boom\n\n", "", ": boom"),
+            (
+                LINES,
+                "{\"response\":\"It \",\"done\":false}\n{\"error\":\"an error was encountered\"}\n",
+                "It ",
+                ": an error was encountered",
+            ),
+            (
+                LINES,
+                "{\"chunk\":{\"words\":\"It\"}}\n{\"error\":\"x\"}\n",
+                "",
+                ": x",
+            ),
+        ] {
+            let why = format!("the agent's stream ended in an error{why}");
+            let found = answer(media_type, body, None).expect("a stream");
+            let found = found.expect("an answer");
+            let error = found.error.unwrap_or_default();
+            assert_eq!(found.text, text, "{body}");
+            assert!(error.starts_with(&why), "{error}: {body}");
+        }
+    }
+
+    #[test]
+    fn what_fails_on_the_way_to_an_answer_is_no_failure_of_it() {
+        for (media_type, body) in [
+            (
+                SSE,
+                "data: {\"type\":\"tool_result\",\"error\":\"timeout\"}\n\ndata: {\"type\":\"text-delta\",\"delta\":\"Sunny\"}\n\n",
+            ),
+            (
+                SSE,
+                "data: {\"type\":\"tool-output-error\",\"errorText\":\"timeout\"}\n\ndata: {\"type\":\"text-delta\",\"delta\":\"Sunny\"}\n\n",
+            ),
+            (
+                SSE,
+                "data: {\"event\":\"on_tool_error\",\"error\":\"timeout\"}\n\ndata: {\"text\":\"Sunny\"}\n\n",
+            ),
+            (
+                LINES,
+                "{\"tool\":\"weather\",\"error\":\"timeout\",\"done\":false}\n{\"response\":\"Sunny\",\"error\":null}\n",
+            ),
+            (SSE, "event: message\ndata: Sunny\n\n"),
+            (
+                SSE,
+                "data: {\"choices\":[{\"delta\":{\"content\":\"Sunny\"},\"finish_reason\":\"stop\"}],\"error\":\"\"}\n\n",
+            ),
+        ] {
+            let found = answer(media_type, body, None).expect("a stream");
+            assert_eq!(found, Ok(Answer::of("Sunny")), "{body}");
+        }
     }
 }

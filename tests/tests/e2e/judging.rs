@@ -301,7 +301,7 @@ fn a_judge_that_is_not_there_is_no_verdict() {
     assert_eq!(told.code, Some(3), "{told:#?}");
     assert!(
         told.err
-            .contains("nobody was there to judge: the model at http://127.0.0.1:1"),
+            .contains("judge model unreachable: the model at http://127.0.0.1:1"),
         "{told:#?}"
     );
     // What failed has failed.

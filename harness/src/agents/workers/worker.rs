@@ -24,7 +24,7 @@ const LOADING: Duration = Duration::from_mins(1);
 
 /// What a worker loads.
 #[derive(Debug, Clone)]
-pub(in crate::agents) struct Spec {
+pub(in crate::agents) struct WorkerSpec {
     /// `module:attribute`; `None`: nothing but functions is called.
     pub(in crate::agents) target: Option<String>,
     /// Whether it was declared a `LangChain` Runnable.
@@ -45,7 +45,7 @@ pub(in crate::agents) struct Worker {
 
 /// What came of a question, where it is no answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::agents) enum Failed {
+pub(in crate::agents) enum WorkerError {
     /// The agent raised this.
     Raised(String),
     /// It took too long, and the worker is of no more use.
@@ -57,7 +57,7 @@ pub(in crate::agents) enum Failed {
 }
 
 #[derive(Deserialize)]
-struct Line {
+struct WorkerLine {
     ready: Option<String>,
     failed: Option<String>,
     answer: Option<Value>,
@@ -65,7 +65,10 @@ struct Line {
 
 impl Worker {
     /// Starts a worker, and waits until the agent is loaded; an error tells why it is not.
-    pub(super) async fn start(spec: &Spec, environment: Vec<Variable>) -> Result<Self, String> {
+    pub(super) async fn start(
+        spec: &WorkerSpec,
+        environment: Vec<Variable>,
+    ) -> Result<Self, String> {
         let python = interpreter(&spec.folder);
         let mut command = Command::new(&python);
         command
@@ -99,16 +102,16 @@ impl Worker {
             "folders": folders(spec),
         });
         match worker.exchange(&begin, LOADING).await {
-            Ok(Line { ready: Some(_), .. }) => Ok(worker),
+            Ok(WorkerLine { ready: Some(_), .. }) => Ok(worker),
             Ok(line) => Err(line.failed.unwrap_or_else(|| "it says nothing".to_owned())),
-            Err(Failed::Raised(what)) => Err(what),
-            Err(Failed::TooSlow) => Err(format!(
+            Err(WorkerError::Raised(what)) => Err(what),
+            Err(WorkerError::TooSlow) => Err(format!(
                 "it was not loaded within {} s{}",
                 LOADING.as_secs(),
                 worker.complaints.told()
             )),
-            Err(Failed::TooLong) => Err(format!("`{named}` said more than 8 MiB")),
-            Err(Failed::Ended(why)) => Err(format!("`{named}` {why}")),
+            Err(WorkerError::TooLong) => Err(format!("`{named}` said more than 8 MiB")),
+            Err(WorkerError::Ended(why)) => Err(format!("`{named}` {why}")),
         }
     }
 
@@ -117,30 +120,36 @@ impl Worker {
         &mut self,
         question: &Value,
         within: Duration,
-    ) -> Result<Value, Failed> {
+    ) -> Result<Value, WorkerError> {
         let line = self.exchange(question, within).await?;
         match (line.answer, line.failed) {
             (Some(answer), _) => Ok(answer),
-            (None, Some(what)) => Err(Failed::Raised(what)),
-            (None, None) => Err(Failed::Ended("gave no answer".to_owned())),
+            (None, Some(what)) => Err(WorkerError::Raised(what)),
+            (None, None) => Err(WorkerError::Ended("gave no answer".to_owned())),
         }
     }
 
-    async fn exchange(&mut self, question: &Value, within: Duration) -> Result<Line, Failed> {
+    async fn exchange(
+        &mut self,
+        question: &Value,
+        within: Duration,
+    ) -> Result<WorkerLine, WorkerError> {
         let talked = tokio::time::timeout(within, self.talk(question)).await;
         let line = match talked {
-            Err(_) => return Err(Failed::TooSlow),
-            Ok(Err(error)) => return Err(Failed::Ended(format!("cannot be talked to: {error}"))),
+            Err(_) => return Err(WorkerError::TooSlow),
+            Ok(Err(error)) => {
+                return Err(WorkerError::Ended(format!("cannot be talked to: {error}")));
+            }
             Ok(Ok(line)) => line,
         };
         if line.len() > LONGEST {
-            return Err(Failed::TooLong);
+            return Err(WorkerError::TooLong);
         }
         if !line.ends_with(b"\n") {
-            return Err(Failed::Ended(self.end().await));
+            return Err(WorkerError::Ended(self.end().await));
         }
         serde_json::from_slice(&line)
-            .map_err(|error| Failed::Ended(format!("gave an answer that is no JSON: {error}")))
+            .map_err(|error| WorkerError::Ended(format!("gave an answer that is no JSON: {error}")))
     }
 
     async fn talk(&mut self, question: &Value) -> std::io::Result<Vec<u8>> {
@@ -167,7 +176,7 @@ impl Worker {
 }
 
 /// Where modules are looked for: beside the suite, then where the command runs.
-fn folders(spec: &Spec) -> Vec<PathBuf> {
+fn folders(spec: &WorkerSpec) -> Vec<PathBuf> {
     let here = std::env::current_dir().unwrap_or_default();
     let suite = here.join(&spec.folder);
     let mut folders = vec![suite];

@@ -1,4 +1,7 @@
-//! The workers of an agent: one for each slot, started when it is first needed and kept warm.
+//! Child processes with Python in them: one for each slot, started when it is first needed and kept warm.
+
+mod interpreter;
+mod worker;
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,13 +9,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::worker::{Failed, Spec, Worker};
-use crate::agents::Surroundings;
-use crate::agents::pointing::ProxyVariables;
+use self::worker::Worker;
+pub(super) use self::worker::{WorkerError, WorkerSpec};
+use super::Surroundings;
+use super::pointing::ProxyVariables;
 
 /// The workers of one agent.
-pub(in crate::agents) struct Workers {
-    spec: Spec,
+pub(super) struct Workers {
+    spec: WorkerSpec,
     variables: ProxyVariables,
     /// Most that are kept.
     most: usize,
@@ -20,7 +24,7 @@ pub(in crate::agents) struct Workers {
 }
 
 impl Workers {
-    pub(in crate::agents) fn new(spec: Spec, surroundings: &Surroundings) -> Self {
+    pub(super) fn new(spec: WorkerSpec, surroundings: &Surroundings) -> Self {
         Self {
             spec,
             variables: surroundings.variables.clone(),
@@ -30,13 +34,13 @@ impl Workers {
     }
 
     /// The worker of a slot, warm if there is one. Where it cannot be started: why.
-    pub(in crate::agents) async fn take(&self, slot: &str) -> Result<Taken<'_>, String> {
+    pub(super) async fn take(&self, slot: &str) -> Result<WorkerInUse<'_>, String> {
         let warm = self.idle().remove(slot);
         let worker = match warm {
             Some(worker) => worker,
             None => Worker::start(&self.spec, (self.variables)(Some(slot))).await?,
         };
-        Ok(Taken {
+        Ok(WorkerInUse {
             workers: self,
             slot: slot.to_owned(),
             worker,
@@ -50,30 +54,30 @@ impl Workers {
 }
 
 /// A worker in use. Dropped, it is ended with all that it started: who was waiting for it is gone.
-pub(in crate::agents) struct Taken<'w> {
+pub(super) struct WorkerInUse<'w> {
     workers: &'w Workers,
     slot: String,
     worker: Worker,
     is_spent: bool,
 }
 
-impl Taken<'_> {
+impl WorkerInUse<'_> {
     /// Asks it, and waits for the answer.
-    pub(in crate::agents) async fn ask(
+    pub(super) async fn ask(
         &mut self,
         question: &Value,
         within: Duration,
-    ) -> Result<Value, Failed> {
+    ) -> Result<Value, WorkerError> {
         let answer = self.worker.ask(question, within).await;
         self.is_spent |= matches!(
             answer,
-            Err(Failed::TooSlow | Failed::TooLong | Failed::Ended(_))
+            Err(WorkerError::TooSlow | WorkerError::TooLong | WorkerError::Ended(_))
         );
         answer
     }
 
     /// Puts it back, unless it is of no more use.
-    pub(in crate::agents) fn keep(self) {
+    pub(super) fn keep(self) {
         if self.is_spent {
             return;
         }

@@ -1,0 +1,186 @@
+//! Conversations with an agent over HTTP: each turn sent, tried again where the agent was not reached, and read.
+
+use std::time::{Duration, Instant};
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, RequestBuilder, Response};
+use serde_json::Value;
+use squall_profiles::json_tree;
+
+use super::body::{self, Unread};
+use super::{AskError, Invocation, extract, stream};
+use crate::answer::Answer;
+use crate::dial::innermost;
+use crate::suite::agent::Pairs;
+
+/// Calls one agent.
+#[derive(Debug)]
+pub(super) struct HttpCaller {
+    pub(super) client: Client,
+    pub(super) endpoint: String,
+    /// The suite's own: they win over all others.
+    pub(super) headers: Pairs,
+    /// Where the answer stands; absent: it is found.
+    pub(super) path: Option<String>,
+    /// Where it stands if it is `null` there.
+    pub(super) instead: Option<&'static str>,
+    /// Of a whole invocation.
+    pub(super) timeout: Duration,
+    /// How often an invocation is tried again that did not reach the agent.
+    pub(super) retries: u64,
+}
+
+impl HttpCaller {
+    /// All turns of a prompt. `request` makes that of a turn by its number and the answers so far.
+    pub(super) async fn converse(
+        &self,
+        invocation: &Invocation,
+        request: impl Fn(usize, &[String]) -> Result<RequestBuilder, AskError>,
+    ) -> Result<Answer, AskError> {
+        let began = Instant::now();
+        let mut answer = Answer::default();
+        let mut answers = Vec::new();
+        for number in 0..invocation.prompt.turns().len() {
+            let left = self.timeout.saturating_sub(began.elapsed());
+            let came = self
+                .turn(invocation, left, || request(number, &answers))
+                .await;
+            answer = match came {
+                // One that had answered a turn before has failed itself.
+                Err(gone @ AskError::Unreachable { .. }) if number > 0 => Answer {
+                    broke_off: true,
+                    ..failed(String::new(), gone.to_string())
+                },
+                came => came?,
+            };
+            if answer.error.is_some() {
+                break;
+            }
+            answers.push(answer.text.clone());
+        }
+        answer.latency = began.elapsed();
+        Ok(answer)
+    }
+
+    async fn turn(
+        &self,
+        invocation: &Invocation,
+        left: Duration,
+        request: impl Fn() -> Result<RequestBuilder, AskError>,
+    ) -> Result<Answer, AskError> {
+        let headers = self.headers(invocation)?;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let request = request()?.headers(headers.clone()).timeout(left);
+            match request.send().await {
+                Ok(response) => return self.read(response).await,
+                Err(error) if error.is_builder() => {
+                    return Err(AskError::Request(innermost(&error)));
+                }
+                // One that lets a connection hang was given enough time.
+                Err(error)
+                    if error.is_connect() && !error.is_timeout() && tries <= self.retries => {}
+                Err(error) if error.is_connect() => {
+                    return Err(AskError::Unreachable {
+                        endpoint: self.endpoint.clone(),
+                        tries,
+                        why: if error.is_timeout() {
+                            "the connection was not accepted in time".to_owned()
+                        } else {
+                            innermost(&error)
+                        },
+                    });
+                }
+                Err(error) => return Ok(self.broken(&error, String::new())),
+            }
+        }
+    }
+
+    fn headers(&self, invocation: &Invocation) -> Result<HeaderMap, AskError> {
+        let mut headers = HeaderMap::new();
+        let of_the_run = invocation
+            .headers()
+            .map(|(name, value)| (name.to_owned(), value));
+        for (name, value) in of_the_run.iter().chain(&self.headers.0) {
+            let name: HeaderName = name
+                .parse()
+                .map_err(|_| AskError::Request(format!("`{name}` is no name for a header")))?;
+            let mut value = HeaderValue::from_str(value)
+                .map_err(|_| AskError::Request(format!("the value of `{name}` cannot be sent")))?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        Ok(headers)
+    }
+
+    /// An answer that ended early, behind this text.
+    fn broken(&self, error: &reqwest::Error, text: String) -> Answer {
+        let timed_out = error.is_timeout();
+        let why = if timed_out {
+            format!("there was no answer within {} ms", self.timeout.as_millis())
+        } else {
+            format!("the answer broke off: {}", innermost(error))
+        };
+        Answer {
+            timed_out,
+            broke_off: !timed_out,
+            ..failed(text, why)
+        }
+    }
+
+    async fn read(&self, response: Response) -> Result<Answer, AskError> {
+        let status = response.status();
+        let media_type = body::media_type(response.headers());
+        let path = self.path.as_deref();
+        let so_far = |text: &str| stream::so_far(&media_type, text, path);
+        let text = match body::read(response).await {
+            Err(Unread::Broken { error, text }) => return Ok(self.broken(&error, so_far(&text))),
+            Err(Unread::Undecodable { why, text }) if status.is_success() => {
+                let why = format!("the answer cannot be read: {why}");
+                return Ok(failed(so_far(&text), why));
+            }
+            Ok(text) | Err(Unread::Undecodable { text, .. }) => text,
+            Err(Unread::TooLong) => return Err(AskError::TooLong),
+        };
+        if !status.is_success() {
+            let why = format!("the agent answered with status {}", status.as_u16());
+            return Ok(failed(text, why));
+        }
+        if let Some(answer) = stream::answer(&media_type, &text, path) {
+            return answer;
+        }
+        match (json_tree::read(text.as_bytes()), path) {
+            (Ok(tree), _) => self.read_document(&tree.value, text),
+            // What is no JSON has no parts to choose from.
+            (Err(shape), Some(path)) => Err(AskError::NotThere {
+                path: path.to_owned(),
+                why: "leads nowhere".to_owned(),
+                shape: shape.to_string(),
+            }),
+            (Err(_), None) => Ok(Answer::of(text)),
+        }
+    }
+
+    fn read_document(&self, document: &Value, text: String) -> Result<Answer, AskError> {
+        if let Some(why) = extract::reported_failure(document) {
+            return Ok(failed(text, why));
+        }
+        let path = self.path.as_deref();
+        if let Some(instead) = self.instead
+            && extract::is_null(document, path)
+        {
+            let text = document.pointer(instead).and_then(Value::as_str);
+            return Ok(Answer::of(text.unwrap_or_default()));
+        }
+        extract::answer(document, path).map(Answer::of)
+    }
+}
+
+/// The agent's own failure, and what it said all the same.
+pub(super) fn failed(text: String, why: String) -> Answer {
+    Answer {
+        error: Some(why),
+        ..Answer::of(text)
+    }
+}

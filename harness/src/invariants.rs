@@ -238,7 +238,7 @@ pub(crate) trait Check: Debug + Send + Sync {
 }
 
 /// Reads the parameters of a kind of invariant; `None` after an error.
-type ReadCheck = fn(&mut Fields<'_, '_, '_>) -> Option<Box<dyn Check>>;
+type ReadCheck = fn(&mut Fields<'_, '_>) -> Option<Box<dyn Check>>;
 
 /// A kind of invariant.
 #[derive(Debug, Clone, Copy)]

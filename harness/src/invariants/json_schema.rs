@@ -20,7 +20,7 @@ pub(super) const JSON_SCHEMA: Kind = Kind::answer("json_schema", |fields| {
         let node = value.any()?;
         let reader = &mut *value.reader;
         let schema = match &node.value {
-            Tree::Scalar { text, .. } => match serde_json::from_str(text) {
+            Tree::Scalar { text, .. } => match serde_json::from_str(text.as_str()) {
                 Ok(schema) => schema,
                 Err(error) => {
                     reader.error(node.position, format!("this is no JSON Schema: {error}"));

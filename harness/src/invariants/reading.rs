@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use squall_documents::{At, Fields, Limited, ValueReader, did_you_mean, words};
 
-use super::{
-    Invariant, InvariantPlace, Kind, PromptFilter, Severity, When, kinds, without_effect,
-};
+use super::{Invariant, InvariantPlace, Kind, PromptFilter, Severity, When, kinds, without_effect};
 use crate::answer::Answer;
 use crate::pattern::Pattern;
 use crate::suite::{read_prompts, told_members};
@@ -102,7 +100,7 @@ fn one(fields: &mut Fields<'_, '_>, ids: bool, ordinals: &mut Ordinals) -> Optio
     for kind in kinds() {
         fields.describe_case("type", kind.name, &[], |fields| {
             (kind.read)(fields);
-            without_effect::read(fields, kind);
+            without_effect::read(fields, &parameters(kind));
         });
     }
     let Some(kind) = kind else {

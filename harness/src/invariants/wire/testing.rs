@@ -82,7 +82,7 @@ pub(super) fn questions(written: &str, sent: &[Sent]) -> Vec<String> {
         "model: {{name: judge}}\nagent: {{endpoint: 'http://agent.test/'}}\ngolden_prompts: [hello]\n\
          invariants:\n  - {written}\n"
     );
-    let refused = squall_profiles::variables::Variables::Refused;
+    let refused = squall_documents::Variables::Refused;
     let suite = suite::parse("s", &text, refused).expect("valid");
     let replies = Replies::default();
     suite.invariants[0].judge(&Subject {

@@ -7,7 +7,7 @@
 //! | `/2025/json`, `/2025/events` | 2025-03-26 to 2025-11-25: sessions; answers as JSON, or as events after two notifications of progress |
 //! | `/2025/resumed` | the same; the answer to a tool call ends after an event with an id, and what it lacks comes to a GET with that id |
 //! | `/2025/stateless` | the same without sessions, as JSON |
-//! | `/2026/json`, `/2026/events` | 2026-07-28: no handshake, `Mcp-Method` and `Mcp-Name` checked against the body |
+//! | `/2026/events` | 2026-07-28: no handshake, `Mcp-Method` and `Mcp-Name` checked against the body |
 //!
 //! Tools: `get_weather` says its `city` in text and in structure, `book` has done it, `fail` fails.
 //! A session that no server has ever given out, or that was ended, is answered with 404.
@@ -60,9 +60,7 @@ impl Server {
                 (method, "/2025/json" | "/2025/events" | "/2025/stateless" | "/2025/resumed") => {
                     self.of_2025(&mut connection, &request, method, path)
                 }
-                (method, "/2026/json" | "/2026/events") => {
-                    of_2026(&mut connection, &request, method, path)
-                }
+                (method, "/2026/events") => of_2026(&mut connection, &request, method),
                 _ => connection.send(whole("404 Not Found", "text/plain", b"Not Found")),
             };
             if !goes_on {
@@ -186,7 +184,7 @@ impl Server {
     }
 }
 
-fn of_2026(connection: &mut Connection, request: &Request, method: &str, path: &str) -> bool {
+fn of_2026(connection: &mut Connection, request: &Request, method: &str) -> bool {
     if method != "POST" {
         let text = "HTTP/1.1 405 Method Not Allowed\r\nallow: POST\r\ncontent-length: 0\r\n\r\n";
         return connection.send(text);
@@ -202,7 +200,7 @@ fn of_2026(connection: &mut Connection, request: &Request, method: &str, path: &
         messages: answers(&asked, true),
         session: None,
     };
-    say(connection, request, &asked, said, path.ends_with("events"))
+    say(connection, request, &asked, said, true)
 }
 
 const STREAM_HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\

@@ -18,12 +18,10 @@ const CLIENT: &str = "mcp_client.py";
 const BOTH: (&str, &str) = ("accept", "application/json, text/event-stream");
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-/// The endpoints of the simulator, each with how the client speaks to it.
-const ERAS: [(&str, &[&str]); 5] = [
+/// Endpoints of the simulator, each with how the client speaks to it.
+const ERAS: [(&str, &[&str]); 3] = [
     ("/2025/json", &["--era", "legacy"]),
     ("/2025/events", &["--era", "legacy", "--progress"]),
-    ("/2025/stateless", &["--era", "auto"]),
-    ("/2026/json", &["--era", "2026-07-28"]),
     ("/2026/events", &["--era", "2026-07-28", "--progress"]),
 ];
 

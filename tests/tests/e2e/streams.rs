@@ -163,7 +163,7 @@ fn an_upgrade_the_upstream_refuses_is_refused_to_the_agent() {
 #[test]
 fn a_slow_reader_holds_the_upstream_back_instead_of_filling_memory() {
     // Far more than all socket buffers on the way together.
-    const WHOLE: usize = 200 << 20;
+    const WHOLE: usize = 96 << 20;
     let stage = Stage::with(&json!({}), |mut connection| {
         if connection.request().is_some() {
             let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {WHOLE}\r\n\r\n");

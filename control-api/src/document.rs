@@ -11,7 +11,7 @@ use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use squall_documents::{Limited, Limits, Variables, over_budget};
+use squall_documents::{DocumentLimits, Limited, Variables, over_budget};
 use squall_profiles::profile::{self, Profile};
 
 use crate::problem::{Detail, Problem};
@@ -253,7 +253,7 @@ fn check_rules(profile: &serde_json::Value) -> Result<(), Problem> {
         lengths.sum::<usize>()
     };
     let rules = families(profile) + profile.get("chaos").map_or(0, families);
-    Limits::default()
+    DocumentLimits::default()
         .take(Limited::Rules, rules)
         .map_err(|over| Problem::invalid(vec![Detail::at("", over.to_string())]))
 }

@@ -10,7 +10,6 @@
 
 pub mod duration;
 mod error;
-mod fields;
 mod limits;
 mod pointer;
 mod reader;
@@ -23,11 +22,9 @@ mod value;
 pub mod variables;
 
 pub use self::error::{DocumentError, Position, allowed, did_you_mean, nearest, words};
-pub use self::fields::Fields;
-pub use self::limits::{Limited, Limits, OverLimit};
-pub use self::reader::Reader;
-pub use self::schema::describe;
-pub use self::source::Source;
+pub use self::limits::{DocumentLimits, Limited, OverLimit};
+pub use self::reader::DocumentReader;
+pub use self::source::SourceText;
 pub use self::tree::{At, ScalarKind, Tree, over_budget, parse};
-pub use self::value::{Kind, ValueReader};
+pub use self::value::{Fields, NodeKind, ValueReader, describe};
 pub use self::variables::{Expanded, Variables};

@@ -73,20 +73,20 @@ const ALL: [(Limited, usize, &str); 9] = [
 
 /// What is left for the rest of one document; clones share it.
 #[derive(Debug, Clone)]
-pub struct Limits(Rc<[Cell<usize>; ALL.len()]>);
+pub struct DocumentLimits(Rc<[Cell<usize>; ALL.len()]>);
 
 /// A document goes over a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("with this the document has more than {} {}", ALL[self.0 as usize].1, ALL[self.0 as usize].2)]
 pub struct OverLimit(pub Limited);
 
-impl Default for Limits {
+impl Default for DocumentLimits {
     fn default() -> Self {
         Self(Rc::new(ALL.map(|(_, most, _)| Cell::new(most))))
     }
 }
 
-impl Limits {
+impl DocumentLimits {
     /// Takes so much; what goes over the limit leaves nothing, so that the rest is not tried.
     pub fn take(&self, what: Limited, much: usize) -> Result<(), OverLimit> {
         let left = self.left(what).checked_sub(much);
@@ -108,12 +108,12 @@ mod tests {
     fn each_limit_is_counted_by_itself_and_shared_by_clones() {
         for (number, (what, most, _)) in ALL.into_iter().enumerate() {
             assert_eq!(what as usize, number);
-            let limits = Limits::default();
+            let limits = DocumentLimits::default();
             assert_eq!(limits.take(what, most - 1), Ok(()));
             assert_eq!(limits.left(what), 1);
             assert_eq!(limits.clone().take(what, 1), Ok(()));
             assert_eq!(limits.take(what, 1), Err(OverLimit(what)));
-            let limits = Limits::default();
+            let limits = DocumentLimits::default();
             assert_eq!(limits.take(what, most + 1), Err(OverLimit(what)));
             assert_eq!(limits.left(what), 0);
         }

@@ -9,12 +9,12 @@ pub(crate) struct Pointer(String);
 /// How far a pointer had come before a step.
 #[derive(Debug, Clone, Copy)]
 #[must_use = "what was entered is left again"]
-pub(crate) struct Before(usize);
+pub(crate) struct PointerMark(usize);
 
 impl Pointer {
     /// Goes a step down, by a member's name or an item's number.
-    pub(crate) fn enter(&mut self, step: impl Display) -> Before {
-        let before = Before(self.0.len());
+    pub(crate) fn enter(&mut self, step: impl Display) -> PointerMark {
+        let before = PointerMark(self.0.len());
         self.0.push('/');
         // Writing to a string never fails.
         let _ = write!(Escaped(&mut self.0), "{step}");
@@ -22,14 +22,14 @@ impl Pointer {
     }
 
     /// Goes down by another pointer.
-    pub(crate) fn follow(&mut self, pointer: &str) -> Before {
-        let before = Before(self.0.len());
+    pub(crate) fn follow(&mut self, pointer: &str) -> PointerMark {
+        let before = PointerMark(self.0.len());
         self.0.push_str(pointer);
         before
     }
 
     /// Goes back up.
-    pub(crate) fn leave(&mut self, before: Before) {
+    pub(crate) fn leave(&mut self, before: PointerMark) {
         self.0.truncate(before.0);
     }
 

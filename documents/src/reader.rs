@@ -9,11 +9,10 @@ use std::fmt::Display;
 use serde_json::{Map, Value};
 
 use crate::error::{self, DocumentError, Position};
-use crate::limits::{Limited, Limits};
+use crate::limits::{DocumentLimits, Limited};
 use crate::pointer::Pointer;
-use crate::source::Source;
+use crate::source::SourceText;
 use crate::tree::{At, Tree};
-use crate::value::ValueReader;
 use crate::variables::{Expanded, Variables, expand_noting, mentions_variable};
 
 /// Shortest value of a variable, in bytes, that is hidden inside longer texts. A shorter one stands in half of all
@@ -25,8 +24,8 @@ const HIDDEN: &str = "REDACTED";
 
 /// Reads one document, and keeps what is wrong with it.
 #[derive(Debug)]
-pub struct Reader {
-    source: Source,
+pub struct DocumentReader {
+    source: SourceText,
     pointer: Pointer,
     errors: Vec<DocumentError>,
     notes: Vec<DocumentError>,
@@ -35,7 +34,7 @@ pub struct Reader {
     /// Values of variables, the longest first.
     values: Vec<String>,
     /// What the rest of the document may make of itself.
-    pub limits: Limits,
+    pub limits: DocumentLimits,
     /// In a description: the schemas that others refer to.
     pub(crate) definitions: Option<Map<String, Value>>,
     /// In a description: the schema of the value that was read last.
@@ -51,9 +50,9 @@ struct Substituted {
     is_plain: bool,
 }
 
-impl Reader {
+impl DocumentReader {
     /// Reads what was written in `source`.
-    pub fn new(source: Source) -> Self {
+    pub fn new(source: SourceText) -> Self {
         Self {
             source,
             pointer: Pointer::default(),
@@ -61,7 +60,7 @@ impl Reader {
             notes: Vec::new(),
             substituted: BTreeMap::new(),
             values: Vec::new(),
-            limits: Limits::default(),
+            limits: DocumentLimits::default(),
             definitions: None,
             schema: Value::Null,
         }
@@ -70,7 +69,7 @@ impl Reader {
     pub(crate) fn describing() -> Self {
         Self {
             definitions: Some(Map::new()),
-            ..Self::new(Source::new("", ""))
+            ..Self::new(SourceText::new("", ""))
         }
     }
 
@@ -132,15 +131,6 @@ impl Reader {
         self.substituted.insert(position, substituted);
     }
 
-    /// Reads a tree, variables expanded.
-    pub fn read<'d, T>(
-        &mut self,
-        tree: &'d At<Tree>,
-        read: impl FnOnce(&mut ValueReader<'_, 'd>) -> Option<T>,
-    ) -> Option<T> {
-        read(&mut ValueReader::of(self, tree))
-    }
-
     /// What was read and what was noted on the way, or what is wrong with the document, each in the order of the
     /// text.
     pub fn finish<T>(self, read: Option<T>) -> Result<(T, Vec<DocumentError>), Vec<DocumentError>> {
@@ -157,7 +147,7 @@ impl Reader {
     }
 
     /// What the document was read from.
-    pub fn source(&self) -> &Source {
+    pub fn source(&self) -> &SourceText {
         &self.source
     }
 

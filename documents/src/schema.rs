@@ -2,31 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::reader::Reader;
-use crate::value::ValueReader;
-
-/// The JSON Schema (draft 2020-12) of the documents that `read` reads: it is run without one.
-pub fn describe<T>(
-    title: &str,
-    about: &str,
-    read: impl FnOnce(&mut ValueReader<'_, 'static>) -> Option<T>,
-) -> Value {
-    let mut reader = Reader::describing();
-    read(&mut ValueReader::described(&mut reader));
-    let mut schema = json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": title,
-        "description": about,
-    });
-    if let (Some(schema), Value::Object(read)) = (schema.as_object_mut(), reader.schema) {
-        schema.extend(read);
-    }
-    if let Some(definitions) = reader.definitions.filter(|all| !all.is_empty()) {
-        schema["$defs"] = Value::Object(definitions);
-    }
-    schema
-}
-
 /// Adds a property. One that is asked for more than once is either.
 pub(crate) fn property(
     properties: &mut Map<String, Value>,

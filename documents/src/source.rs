@@ -6,13 +6,13 @@ use crate::error::{DocumentError, Position};
 
 /// What a document was read from. Lines are counted on from file to file.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct SourceText {
     text: String,
     /// The first line of each file, and its name.
     files: Vec<(u32, Arc<str>)>,
 }
 
-impl Source {
+impl SourceText {
     /// One file.
     pub fn new(file: &str, text: &str) -> Self {
         Self {

@@ -4,7 +4,10 @@ use std::env::VarError;
 
 use serde_json::{Value, json};
 
-use crate::{DocumentError, Fields, Kind, Reader, Source, ValueReader, Variables, describe, parse};
+use crate::{
+    DocumentError, DocumentReader, Fields, NodeKind, SourceText, ValueReader, Variables, describe,
+    parse,
+};
 
 /// One field of each kind.
 #[derive(Debug, Default, PartialEq)]
@@ -60,8 +63,8 @@ fn line(value: &mut ValueReader<'_, '_>) -> Option<String> {
     value.named("Line", |value| {
         value
             .either()
-            .when(Kind::Scalar, |value| Some(value.words()?.value))
-            .when(Kind::Map, |value| {
+            .when(NodeKind::Scalar, |value| Some(value.words()?.value))
+            .when(NodeKind::Map, |value| {
                 value.fields("a line", |fields| {
                     Some(fields.text("of", "What it says.")?.value)
                 })
@@ -86,7 +89,7 @@ fn table(name: &str) -> Result<String, VarError> {
 
 fn read(text: &str) -> Result<Order, Vec<DocumentError>> {
     let mut tree = parse("o.yaml", text).map_err(|error| vec![error])?;
-    let mut reader = Reader::new(Source::new("o.yaml", text));
+    let mut reader = DocumentReader::new(SourceText::new("o.yaml", text));
     reader.expand(&mut tree, Variables::From(&table));
     let order = reader.read(&tree, |value| value.fields("an order", order));
     reader.finish(order).map(|(order, _)| order)
@@ -145,7 +148,7 @@ fn a_number_is_no_secret_and_a_text_is() {
     let text = "{name: x, count: '${COUNT}', tags: ['${SECRET}', '${SECRET}']}";
     let mut tree = parse("o", text).expect("YAML");
     let written = tree.value.to_json();
-    let mut reader = Reader::new(Source::new("o", text));
+    let mut reader = DocumentReader::new(SourceText::new("o", text));
     reader.expand(&mut tree, Variables::From(&table));
     reader.read(&tree, |value| value.fields("an order", order));
     let (all, secret) = reader.expanded_in(&tree);
@@ -215,12 +218,12 @@ fn the_schema_is_what_is_read() {
 
 #[test]
 fn an_error_in_a_file_behind_another_has_its_own_lines() {
-    let mut source = Source::new("one.yaml", "a: 1\nb: 2");
+    let mut source = SourceText::new("one.yaml", "a: 1\nb: 2");
     let lines = source.add("two.yaml", "name: x\ncount: 0\n");
     assert_eq!(lines, 2);
     let mut tree = parse("two.yaml", "name: x\ncount: 0\n").expect("YAML");
     tree.each_position(&mut |position| position.line += lines);
-    let mut reader = Reader::new(source);
+    let mut reader = DocumentReader::new(source);
     let order = reader.read(&tree, |value| value.fields("an order", order));
     let errors = reader.finish(order).expect_err("an error");
     assert!(

@@ -1,12 +1,14 @@
 //! One value of a document: what it may be.
 
+mod fields;
+
 use std::ops::RangeInclusive;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+pub use self::fields::Fields;
 use crate::error::{self, Position};
-use crate::fields::Fields;
-use crate::reader::Reader;
+use crate::reader::DocumentReader;
 use crate::schema;
 use crate::tree::{At, ScalarKind, Tree};
 
@@ -14,13 +16,13 @@ use crate::tree::{At, ScalarKind, Tree};
 #[derive(Debug)]
 pub struct ValueReader<'r, 'd> {
     /// Keeps what is wrong.
-    pub reader: &'r mut Reader,
+    pub reader: &'r mut DocumentReader,
     node: Option<&'d At<Tree>>,
 }
 
 /// What a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum NodeKind {
     /// A text, a number or a flag.
     Scalar,
     /// A list.
@@ -38,16 +40,49 @@ static NO_NAME: At<String> = At {
     position: Position { line: 0, column: 0 },
 };
 
+impl DocumentReader {
+    /// Reads a tree, variables expanded.
+    pub fn read<'d, T>(
+        &mut self,
+        tree: &'d At<Tree>,
+        read: impl FnOnce(&mut ValueReader<'_, 'd>) -> Option<T>,
+    ) -> Option<T> {
+        read(&mut ValueReader::of(self, tree))
+    }
+}
+
+/// The JSON Schema (draft 2020-12) of the documents that `read` reads: it is run without one.
+pub fn describe<T>(
+    title: &str,
+    about: &str,
+    read: impl FnOnce(&mut ValueReader<'_, 'static>) -> Option<T>,
+) -> Value {
+    let mut reader = DocumentReader::describing();
+    read(&mut ValueReader::described(&mut reader));
+    let mut schema = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": title,
+        "description": about,
+    });
+    if let (Some(schema), Value::Object(read)) = (schema.as_object_mut(), reader.schema) {
+        schema.extend(read);
+    }
+    if let Some(definitions) = reader.definitions.filter(|all| !all.is_empty()) {
+        schema["$defs"] = Value::Object(definitions);
+    }
+    schema
+}
+
 impl<'r, 'd> ValueReader<'r, 'd> {
     /// Reads a node.
-    pub fn of(reader: &'r mut Reader, node: &'d At<Tree>) -> Self {
+    pub fn of(reader: &'r mut DocumentReader, node: &'d At<Tree>) -> Self {
         Self {
             reader,
             node: Some(node),
         }
     }
 
-    pub(crate) fn described(reader: &'r mut Reader) -> Self {
+    pub(crate) fn described(reader: &'r mut DocumentReader) -> Self {
         Self { reader, node: None }
     }
 
@@ -68,12 +103,12 @@ impl<'r, 'd> ValueReader<'r, 'd> {
     }
 
     /// What it is.
-    fn kind(&self) -> Option<Kind> {
+    fn kind(&self) -> Option<NodeKind> {
         match self.node?.value {
             Tree::Null => None,
-            Tree::Scalar { .. } => Some(Kind::Scalar),
-            Tree::List(_) => Some(Kind::List),
-            Tree::Map(_) => Some(Kind::Map),
+            Tree::Scalar { .. } => Some(NodeKind::Scalar),
+            Tree::List(_) => Some(NodeKind::List),
+            Tree::Map(_) => Some(NodeKind::Map),
         }
     }
 
@@ -348,8 +383,8 @@ impl<'r, 'd> ValueReader<'r, 'd> {
     pub fn texts(&mut self, what: &str) -> Option<Vec<At<String>>> {
         let empty = format!("the list is empty; write {what}");
         self.either()
-            .when(Kind::Scalar, |value| Some(vec![value.text()?]))
-            .when(Kind::List, |value| {
+            .when(NodeKind::Scalar, |value| Some(vec![value.text()?]))
+            .when(NodeKind::List, |value| {
                 value.some(what, &empty, |value| value.text())
             })
             .or(what)
@@ -459,7 +494,7 @@ impl<'d, T> Either<'_, '_, 'd, T> {
     #[must_use]
     pub fn when(
         mut self,
-        kind: Kind,
+        kind: NodeKind,
         read: impl FnOnce(&mut ValueReader<'_, 'd>) -> Option<T>,
     ) -> Self {
         if self.value.node.is_none() {

@@ -4,19 +4,19 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use squall_documents::{Limited, Limits};
+use squall_documents::{DocumentLimits, Limited};
 use squall_profiles::glob::Glob;
 use squall_profiles::json_path;
 use squall_profiles::pattern::{self, Searched};
 
 fuzz_target!(|text: &str| {
-    let limits = Limits::default();
+    let limits = DocumentLimits::default();
     if let Ok(glob) = Glob::within(text, &limits) {
-        assert!(limits.left(Limited::Globs) < Limits::default().left(Limited::Globs));
+        assert!(limits.left(Limited::Globs) < DocumentLimits::default().left(Limited::Globs));
         glob.matches(text);
     }
     if let Ok(pattern) = pattern::compile(text, Searched::Text, &limits) {
-        assert!(limits.left(Limited::Patterns) < Limits::default().left(Limited::Patterns));
+        assert!(limits.left(Limited::Patterns) < DocumentLimits::default().left(Limited::Patterns));
         pattern.is_match(text);
     }
     if let Ok(path) = json_path::parse(text, &limits) {

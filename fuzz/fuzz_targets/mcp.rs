@@ -11,10 +11,11 @@ use libfuzzer_sys::fuzz_target;
 use squall_dialects::json::Document;
 use squall_dialects::mcp::{Asked, Call, Head, texts};
 use squall_dialects::stream::{Frame, Framing, Splitter};
-use squall_profiles::fault::{DriftKind, McpEdit, SchemaDrift};
+use squall_profiles::changes::Amount;
+use squall_profiles::changes::{DriftKind, McpEdit, SchemaDrift};
 use squall_profiles::faults::llm_stream::Step;
 use squall_profiles::faults::mcp_answer::{Change, Form, McpEditor};
-use squall_profiles::plan::{Amount, ToolSays};
+use squall_profiles::plan::ToolSays;
 
 fuzz_target!(|input: &[u8]| {
     let [choice, size, rest @ ..] = input else {

@@ -80,8 +80,8 @@ fn decide(scope: &Activation, stage: Stage) {
         snapshot.on_response(&mut decision, status, Duration::from_secs(2));
     }
     let rules = snapshot.rules().rules().len();
-    assert!(decision.plan.verdicts.len() as u64 + decision.more <= rules as u64);
-    for verdict in &decision.plan.verdicts {
+    assert!(decision.verdicts.len() as u64 + decision.more <= rules as u64);
+    for verdict in &decision.verdicts {
         verdict.rule.parameters(&Redactor::default());
     }
 }

@@ -9,13 +9,14 @@ use squall_dialects::json::{Document, Edits};
 use squall_dialects::model::{LimitScope, ModelError, Saying};
 use squall_dialects::stream::{Framing, Joiner, Made, Splitter};
 use squall_dialects::{AnswerForm, Dialect, ErrorContext, Reader, Target, by_name};
-use squall_profiles::fault::{
+use squall_profiles::changes::Amount;
+use squall_profiles::changes::{
     CallError, Injection, Instead, Padding, Placement, Poisoning, Position, ResponseDrift,
     ResultChange, Rewrite, Severity, Strategy, StreamFault, TextDrift, Tools, Turn, WrongCall,
 };
 use squall_profiles::faults::llm_stream::{Step, StreamEditor};
 use squall_profiles::faults::model_input;
-use squall_profiles::plan::{Amount, RequestEdit};
+use squall_profiles::plan::RequestEdit;
 
 /// Tries a request, an answer and a stream on the dialect of this name, under a drawn fault.
 ///
@@ -133,7 +134,7 @@ fn request_edits() -> Vec<RequestEdit> {
         }),
         RequestEdit::Pad(Padding {
             tokens: 3,
-            position: Position::Middle,
+            position: PaddingPlace::Middle,
         }),
         RequestEdit::Contradict(text()),
         RequestEdit::Attach(text()),

@@ -5,7 +5,7 @@
 
 use fancy_regex::Expr;
 use regex_automata::meta::{BuildError, Regex};
-use squall_documents::{Limited, Limits, ValueReader};
+use squall_documents::{DocumentLimits, Limited, ValueReader};
 use squall_profiles::pattern::{self, PatternError, Searched};
 
 use crate::deadline::is_late;
@@ -51,7 +51,11 @@ pub(crate) enum TooHard {
 
 impl Pattern {
     /// Compiles an expression of a document with these limits, `flags` in front of it.
-    pub(crate) fn new(flags: &str, written: &str, limits: &Limits) -> Result<Self, PatternError> {
+    pub(crate) fn new(
+        flags: &str,
+        written: &str,
+        limits: &DocumentLimits,
+    ) -> Result<Self, PatternError> {
         let whole = format!("{flags}{written}");
         let engine = match pattern::compile(&whole, Searched::Text, limits) {
             Ok(regex) => Engine::Linear(regex),
@@ -142,7 +146,7 @@ fn look_arounds(expression: &Expr) -> usize {
 }
 
 /// The parts between look-arounds, back-references and groups are compiled each by itself.
-fn backtracking(whole: &str, limits: &Limits) -> Result<Engine, PatternError> {
+fn backtracking(whole: &str, limits: &DocumentLimits) -> Result<Engine, PatternError> {
     let wrong =
         |error: &fancy_regex::Error| PatternError::Syntax(pattern::last_line(&reason(error)));
     let tree = Expr::parse_tree(whole).map_err(|error| wrong(&error))?;

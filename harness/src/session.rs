@@ -5,7 +5,7 @@
 mod read;
 
 use squall_documents::DocumentError;
-use squall_documents::{self as documents, Reader, Source};
+use squall_documents::{self as documents, DocumentReader, SourceText};
 use squall_journal::tape::Session;
 
 pub(crate) use self::read::{read, read_whole};
@@ -24,7 +24,7 @@ pub fn parse_noting(
     text: &str,
 ) -> Result<(Session, Vec<SessionError>), Vec<SessionError>> {
     let tree = documents::parse(file, text).map_err(|error| vec![error])?;
-    let mut reader = Reader::new(Source::new(file, text));
+    let mut reader = DocumentReader::new(SourceText::new(file, text));
     let session = reader.read(&tree, read_whole);
     reader.finish(session)
 }

@@ -31,8 +31,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use squall_documents::{
-    self as documents, DocumentError, Fields, Reader, Source, Tree, ValueReader, Variables,
-    describe,
+    self as documents, DocumentError, DocumentReader, Fields, SourceText, Tree, ValueReader,
+    Variables, describe,
 };
 use squall_journal::redact::Redactor;
 use squall_profiles::library::Library;
@@ -141,7 +141,7 @@ pub fn parse_contract(
     variables: Variables<'_>,
 ) -> Result<(Contract, Vec<SuiteError>), Vec<SuiteError>> {
     let mut tree = documents::parse(name, text).map_err(|error| vec![error])?;
-    let mut reader = Reader::new(Source::new(name, text));
+    let mut reader = DocumentReader::new(SourceText::new(name, text));
     reader.expand(&mut tree, variables);
     let contract = reader.read(&tree, |value| contract_alone(value, name));
     let (contract, mut notes) = reader.finish(contract)?;
@@ -184,7 +184,7 @@ pub fn replay_schema() -> Value {
 fn of_files(file: &str, laid: &Laid, variables: Variables<'_>) -> Result<Suite, Vec<SuiteError>> {
     let mut tree = laid.tree.clone();
     variables::spell_out(&mut tree, variables);
-    let mut reader = Reader::new(laid.source.clone());
+    let mut reader = DocumentReader::new(laid.source.clone());
     reader.expand(&mut tree, variables);
     let suite = reader.read(&tree, root);
     let secret = reader.expanded();
@@ -355,7 +355,7 @@ fn judged_by_a_model<'i>(
             invariant.id
         );
         let place = &invariant.place;
-        let error = |reader: &mut Reader| reader.error(place.position, message);
+        let error = |reader: &mut DocumentReader| reader.error(place.position, message);
         fields.reader.below_pointer(&place.pointer, error);
     }
 }

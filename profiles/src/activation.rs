@@ -12,9 +12,8 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
-use crate::allowance::{Allowance, Buckets, Over};
+use crate::allowance::{Allowance, Buckets, OverAllowance};
 use crate::attempts::Attempts;
-pub use crate::decide::{Decision, Shortlist};
 use crate::dice::{Dice, RuleKey};
 pub use crate::fingerprint::Fingerprint;
 use crate::rule::Rule;
@@ -110,7 +109,7 @@ impl Counter {
         allowance: Allowance,
         tokens: u64,
         elapsed: Duration,
-    ) -> Result<(), Over> {
+    ) -> Result<(), OverAllowance> {
         // Nothing panics while it is held.
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         buckets.take(allowance, tokens, elapsed)

@@ -22,7 +22,7 @@ pub struct Allowance {
 
 /// A request over the allowance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Over {
+pub(crate) struct OverAllowance {
     /// What there were too many of.
     pub(crate) scope: LimitScope,
     /// When it would fit, if nothing else came; in whole milliseconds, rounded up. `None`: never.
@@ -52,7 +52,7 @@ impl Buckets {
         allowance: Allowance,
         tokens: u64,
         elapsed: Duration,
-    ) -> Result<(), Over> {
+    ) -> Result<(), OverAllowance> {
         let asked = [
             (
                 &mut self.requests,
@@ -70,7 +70,7 @@ impl Buckets {
         let asked = asked.map(|(bucket, per_minute, cost, scope)| {
             per_minute.map(|per_minute| {
                 bucket.refill(per_minute, elapsed);
-                let over = Over {
+                let over = OverAllowance {
                     scope,
                     wait: bucket.wait(per_minute, cost),
                     figures: bucket.figures(per_minute, cost),
@@ -80,7 +80,7 @@ impl Buckets {
         });
         let late = asked.iter().flatten().map(|(_, _, over)| *over);
         // What never fits is over the most of all.
-        let order = |over: &Over| over.wait.unwrap_or(Duration::MAX);
+        let order = |over: &OverAllowance| over.wait.unwrap_or(Duration::MAX);
         if let Some(over) = late.max_by_key(order).filter(|over| !order(over).is_zero()) {
             return Err(over);
         }
@@ -140,7 +140,7 @@ mod tests {
     /// What is limited, for how many seconds, and used / asked for.
     type Limited = (LimitScope, Option<u64>, [u64; 2]);
 
-    fn limited(taken: Result<(), Over>) -> Result<(), Limited> {
+    fn limited(taken: Result<(), OverAllowance>) -> Result<(), Limited> {
         taken.map_err(|over| {
             let figures = [over.figures.used, over.figures.requested];
             (over.scope, over.wait.map(|wait| wait.as_secs()), figures)

@@ -11,11 +11,11 @@ pub(crate) const REMEMBERED: usize = 65_536;
 /// How often each fingerprint was seen. The oldest is forgotten first, and begins again at 1.
 #[derive(Debug, Default)]
 pub(crate) struct Attempts {
-    table: Mutex<Table>,
+    table: Mutex<AttemptTable>,
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct AttemptTable {
     seen: HashMap<u64, u64>,
     order: VecDeque<u64>,
     forgotten: u64,
@@ -32,13 +32,13 @@ impl Attempts {
         self.with(|table| table.forgotten)
     }
 
-    fn with<T>(&self, look: impl FnOnce(&mut Table) -> T) -> T {
+    fn with<T>(&self, look: impl FnOnce(&mut AttemptTable) -> T) -> T {
         // The table is whole at every step: a panic elsewhere has left nothing half done in it.
         look(&mut self.table.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Table {
+impl AttemptTable {
     fn count(&mut self, fingerprint: u64, remembered: usize) -> u64 {
         if let Some(seen) = self.seen.get_mut(&fingerprint) {
             *seen += 1;
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn the_table_is_bounded_and_counts_what_it_forgets() {
-        let mut table = Table::default();
+        let mut table = AttemptTable::default();
         let counts: Vec<_> = [1, 1, 2, 3, 1, 3]
             .iter()
             .map(|f| table.count(*f, 2))

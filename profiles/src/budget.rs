@@ -1,7 +1,8 @@
 //! How much model calls may use up before a quota is exhausted.
 
 use crate::prices;
-use crate::spending::{Spent, Usd};
+use crate::prices::Usd;
+use crate::spending::Spent;
 
 /// Characters of a model's name that are repeated.
 const MODEL: usize = 128;
@@ -17,7 +18,7 @@ pub struct Budget {
 
 /// Where a budget stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum BudgetState {
     /// There is some left.
     Within,
     /// It is used up.
@@ -28,16 +29,16 @@ pub(crate) enum Standing {
 
 impl Budget {
     /// Where it stands once `spent` was used up, for a call that asks `model`.
-    pub(crate) fn standing(&self, spent: &Spent, model: Option<&str>) -> Standing {
+    pub(crate) fn standing(&self, spent: &Spent, model: Option<&str>) -> BudgetState {
         if self.tokens.is_some_and(|most| spent.tokens() >= most) {
-            return Standing::Exhausted;
+            return BudgetState::Exhausted;
         }
         let Some(most) = self.cost else {
-            return Standing::Within;
+            return BudgetState::Within;
         };
         // What is known to have been spent only grows by what is not known.
         if spent.cost >= most {
-            return Standing::Exhausted;
+            return BudgetState::Exhausted;
         }
         let without = match model {
             Some(model) if prices::of_model(model).is_none() => Some(model),
@@ -45,15 +46,15 @@ impl Budget {
             None => Some(""),
         };
         match without {
-            None => Standing::Within,
-            Some("") => Standing::Unknown(
+            None => BudgetState::Within,
+            Some("") => BudgetState::Unknown(
                 "the model is not known, so neither is what it costs; write `after_tokens`"
                     .to_owned(),
             ),
             Some(model) => {
                 let model: String = model.chars().take(MODEL).collect();
                 let why = format!("no price is known for `{model}`; write `after_tokens`");
-                Standing::Unknown(why)
+                BudgetState::Unknown(why)
             }
         }
     }
@@ -116,9 +117,9 @@ mod tests {
             ),
         ] {
             let found = match budget.standing(&spent, model) {
-                Standing::Within => "within".to_owned(),
-                Standing::Exhausted => "exhausted".to_owned(),
-                Standing::Unknown(why) => why,
+                BudgetState::Within => "within".to_owned(),
+                BudgetState::Exhausted => "exhausted".to_owned(),
+                BudgetState::Unknown(why) => why,
             };
             assert!(found.starts_with(expected), "{budget:?} {spent:?}: {found}");
         }

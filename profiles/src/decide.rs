@@ -9,22 +9,22 @@ use squall_dialects::tokens::{self, Counting};
 use squall_dialects::{Target, mcp};
 
 use crate::activation::{Counter, Observe, Snapshot};
-use crate::allowance::Over;
-use crate::budget::{Budget, Standing};
+use crate::allowance::OverAllowance;
+use crate::budget::{Budget, BudgetState};
 use crate::dice::{Dice, MILLION};
 use crate::facts::{CanonicalUrl, Facts, Kind, Stage};
-use crate::fault::Fault;
+use crate::family::Family;
 use crate::faults::llm_stream::gaps;
 use crate::faults::mcp_answer::OUT_OF_BAND;
-use crate::faults::network::NetworkFault;
 use crate::fingerprint::Fingerprint;
 use crate::index::Candidates;
 use crate::matching::Holds;
-use crate::plan::{Draw, Outcome, Plan, Verdict, VerdictIndex};
-use crate::rule::{Family, Rule};
+use crate::plan::{Bypass, Plan, VerdictIndex};
+use crate::rule::Rule;
 use crate::ruleset::Candidate;
 use crate::spending::{Charge, Spending, Spent};
 use crate::trigger::NotDrawn;
+use crate::verdict::{Draw, RuleVerdict, VerdictOutcome};
 
 /// Verdicts of rules that did not fire that one plan lists; further ones are only counted.
 const LISTED_NOT_DRAWN: usize = 64;
@@ -58,12 +58,14 @@ impl Shortlist {
 pub struct Decision {
     /// What will be done.
     pub plan: Plan,
+    /// One entry for each eligible rule, in order of precedence.
+    pub verdicts: Vec<RuleVerdict>,
     /// The request's fingerprint; `None` where no draw needed it.
     pub fingerprint: Option<Fingerprint>,
     /// Which request with this fingerprint it is in its scope, from 1.
     pub attempt: Option<u64>,
-    /// Eligible rules that did not fire and are not listed in the plan's verdicts (it lists at most
-    /// 64 of those).
+    /// Eligible rules that did not fire and are not listed in the verdicts (at most 64 of
+    /// those are).
     pub more: u64,
     /// What the exchange is.
     kind: Kind,
@@ -114,7 +116,10 @@ impl Snapshot {
                     if at_connect != decided_at_connect {
                         return false;
                     }
-                    (Some(rules.rules()[rule].family), rules.compiled(rule).draws)
+                    (
+                        Some(rules.rules()[rule].family()),
+                        rules.compiled(rule).draws,
+                    )
                 }
                 Candidate::Watch(_) if at_connect => return false,
                 Candidate::Watch(_) => (None, false),
@@ -167,7 +172,7 @@ impl Snapshot {
             decision.fingerprint = Some(fingerprint);
             decision.attempt = Some(self.live.attempts.count(fingerprint));
         }
-        let asked = Asked { facts: Some(facts) };
+        let asked = RequestUse { facts: Some(facts) };
         let mut fired: SmallVec<[u32; 4]> = SmallVec::new();
         for rule in matching {
             if rules.rules()[rule as usize].matching.status.is_some() {
@@ -176,7 +181,7 @@ impl Snapshot {
                 fired.push(rule);
             }
         }
-        decision.plan.settle();
+        decision.settle();
         self.arm(&fired, &watches);
         decision
     }
@@ -192,11 +197,11 @@ impl Snapshot {
             let stage = Stage::Request {
                 behind_connect: false,
             };
-            if holds && self.consider(rule, &Asked { facts: None }, decision, stage, elapsed) {
+            if holds && self.consider(rule, &RequestUse { facts: None }, decision, stage, elapsed) {
                 fired.push(rule);
             }
         }
-        decision.plan.settle();
+        decision.settle();
         let mut watches = std::mem::take(&mut decision.pending_watches);
         watches.retain(|watch| {
             let (matching, _) = rules.conditions(Candidate::Watch(*watch as usize));
@@ -210,7 +215,7 @@ impl Snapshot {
 
     /// The verdicts on a tunnel whose bytes pass untouched: rules that would touch every exchange
     /// with its host are bypassed, because of `why`. Nothing is drawn or counted.
-    pub fn bypass_tunnel(&self, facts: &Facts<'_>, why: &str) -> Vec<Verdict> {
+    pub fn bypass_tunnel(&self, facts: &Facts<'_>, why: &str) -> Vec<RuleVerdict> {
         let stage = Stage::Request {
             behind_connect: true,
         };
@@ -219,10 +224,10 @@ impl Snapshot {
         let candidates = self.shortlist(facts, stage).candidates;
         for rule in self.matching(&candidates, facts, &mut decision, &mut watches) {
             let rule = &self.live.rules.rules()[rule as usize];
-            decision.list(rule, 0, None, Outcome::Bypassed(why.to_owned()));
+            decision.list(rule, 0, None, VerdictOutcome::Bypassed(why.to_owned()));
         }
-        decision.plan.verdicts.truncate(LISTED_NOT_DRAWN);
-        decision.plan.verdicts
+        decision.verdicts.truncate(LISTED_NOT_DRAWN);
+        decision.verdicts
     }
 
     /// The rules whose match holds now that all is known; the watches go where they belong.
@@ -239,7 +244,7 @@ impl Snapshot {
             let candidate = rules.candidate(*number);
             let (conditions, tool_urls) = rules.conditions(candidate);
             let family = match candidate {
-                Candidate::Rule(rule) => Some(rules.rules()[rule].family),
+                Candidate::Rule(rule) => Some(rules.rules()[rule].family()),
                 Candidate::Watch(_) => None,
             };
             match (
@@ -252,7 +257,7 @@ impl Snapshot {
                         &rules.rules()[rule],
                         0,
                         None,
-                        Outcome::Bypassed(unknown(facts)),
+                        VerdictOutcome::Bypassed(unknown(facts)),
                     );
                 }
                 (Candidate::Rule(_), Holds::Yes) => matching.push(*number),
@@ -274,7 +279,7 @@ impl Snapshot {
     fn consider(
         &self,
         number: u32,
-        asked: &Asked<'_>,
+        asked: &RequestUse<'_>,
         decision: &mut Decision,
         stage: Stage,
         elapsed: Duration,
@@ -299,7 +304,7 @@ impl Snapshot {
             Use::Fires(over, spent) => (over, spent, Ok(())),
             Use::NotDrawn(reason, spent) => (None, spent, Err((reason, None))),
             Use::Bypassed(why, spent) => {
-                let listed = decision.list(rule, call, None, Outcome::Bypassed(why));
+                let listed = decision.list(rule, call, None, VerdictOutcome::Bypassed(why));
                 decision.note_spent(listed, spent);
                 return false;
             }
@@ -317,7 +322,7 @@ impl Snapshot {
             decision.note_spent(listed, spent);
             return false;
         }
-        let listed = decision.list(rule, call, drawn, Outcome::Chosen);
+        let listed = decision.list(rule, call, drawn, VerdictOutcome::Chosen);
         decision.note_spent(listed, spent);
         if let Some(verdict) = listed {
             decision.write(rule, verdict, dice, stage);
@@ -348,23 +353,43 @@ impl Decision {
     /// Lets a fault that fired write into the plan.
     fn write(&mut self, rule: &Rule, verdict: VerdictIndex, mut dice: Dice, stage: Stage) {
         let handshake = matches!(stage, Stage::Connect);
-        let written = match &rule.fault {
-            Fault::Network(NetworkFault::TlsFailure(_)) if !handshake => {
-                Err("there is no TLS handshake of the agent's left to fail".to_owned())
-            }
+        let fault = &*rule.fault;
+        let gap = (self.stream == Some(false) && fault.decides_the_answer())
+            // What cannot be must not keep others from deciding the answer.
+            .then(|| gaps::gap(rule.mode(), false, None))
+            .flatten();
+        let written = if rule.fault_mode.is_of_the_handshake() && !handshake {
+            Err("there is no TLS handshake of the agent's left to fail".into())
+        } else if self.out_of_band && rule.family() != Family::Network {
             // Network faults act on the HTTP exchange, whatever it carries.
-            _ if self.out_of_band && rule.family != Family::Network => Err(OUT_OF_BAND.to_owned()),
-            fault if self.stream == Some(false) && fault.decides_the_answer() => {
-                // What cannot be must not keep others from deciding the answer.
-                match gaps::gap(rule.mode, false, None) {
-                    Some(gap) => Err(gap.why.to_owned()),
-                    None => fault.apply(&mut self.plan, verdict, self.kind, &mut dice),
-                }
-            }
-            fault => fault.apply(&mut self.plan, verdict, self.kind, &mut dice),
+            Err(OUT_OF_BAND.into())
+        } else if let Some(gap) = gap {
+            Err(gap.why.into())
+        } else {
+            fault.apply(&mut self.plan, verdict, self.kind, &mut dice)
         };
-        if let Err(why) = written {
-            self.plan.verdicts[usize::from(verdict)].outcome = Outcome::Bypassed(why);
+        let why = match written {
+            Ok(()) => return,
+            Err(Bypass::Taken(first, what)) => format!("{} already {what}", self.rule_name(first)),
+            Err(Bypass::Because(why)) => why,
+        };
+        self.verdicts[usize::from(verdict)].outcome = VerdictOutcome::Bypassed(why);
+    }
+
+    fn rule_name(&self, verdict: VerdictIndex) -> String {
+        format!("rule `{}`", self.verdicts[usize::from(verdict)].rule.id)
+    }
+
+    /// Takes out of the plan what an answer decided by a rule leaves nothing to do for, and says so in the verdicts.
+    fn settle(&mut self) {
+        let Some((by, idle)) = self.plan.settle() else {
+            return;
+        };
+        let name = self.rule_name(by);
+        for verdict in idle {
+            self.verdicts[usize::from(verdict)].outcome = VerdictOutcome::Bypassed(format!(
+                "{name} decides the answer and leaves nothing of it to change"
+            ));
         }
     }
 
@@ -381,13 +406,13 @@ impl Decision {
             return None;
         }
         self.not_drawn += 1;
-        self.list(rule, call, drawn, Outcome::NotDrawn(why))
+        self.list(rule, call, drawn, VerdictOutcome::NotDrawn(why))
     }
 
     /// Adds to a verdict what was used up by then.
     fn note_spent(&mut self, listed: Option<VerdictIndex>, spent: Option<Box<Spent>>) {
         if let Some(verdict) = listed {
-            self.plan.verdicts[usize::from(verdict)].spent = spent;
+            self.verdicts[usize::from(verdict)].spent = spent;
         }
     }
 
@@ -397,14 +422,14 @@ impl Decision {
         rule: &Arc<Rule>,
         ordinal: u64,
         drawn: Option<Draw>,
-        outcome: Outcome,
+        outcome: VerdictOutcome,
     ) -> Option<VerdictIndex> {
-        let index = self.plan.verdicts.len();
+        let index = self.verdicts.len();
         if index >= LISTED {
             self.more += 1;
             return None;
         }
-        self.plan.verdicts.push(Verdict {
+        self.verdicts.push(RuleVerdict {
             rule: rule.clone(),
             outcome,
             ordinal,
@@ -417,11 +442,11 @@ impl Decision {
 }
 
 /// What only some rules ask of an exchange that they match.
-struct Asked<'a> {
+struct RequestUse<'a> {
     facts: Option<&'a Facts<'a>>,
 }
 
-impl Asked<'_> {
+impl RequestUse<'_> {
     /// Tokens of the request.
     fn tokens(&self) -> u64 {
         let body = self.facts.and_then(|facts| facts.body.as_ref());
@@ -439,7 +464,7 @@ impl Asked<'_> {
 /// Why a rule whose trigger permits it does or does not fire, by what was used before.
 enum Use {
     /// It fires; over a limit, or with what was used up of a budget.
-    Fires(Option<Over>, Option<Box<Spent>>),
+    Fires(Option<OverAllowance>, Option<Box<Spent>>),
     NotDrawn(NotDrawn, Option<Box<Spent>>),
     Bypassed(String, Option<Box<Spent>>),
 }
@@ -448,7 +473,7 @@ enum Use {
 fn use_so_far(
     rule: &Rule,
     counter: &Counter,
-    asked: &Asked<'_>,
+    asked: &RequestUse<'_>,
     elapsed: Duration,
     read: bool,
 ) -> Use {
@@ -468,9 +493,9 @@ fn use_so_far(
     }
     let spent = Box::new(counter.spending.now());
     match budget.standing(&spent, asked.model()) {
-        Standing::Exhausted => Use::Fires(None, Some(spent)),
-        Standing::Within => Use::NotDrawn(within(budget, &spent), Some(spent)),
-        Standing::Unknown(why) => Use::Bypassed(why, Some(spent)),
+        BudgetState::Exhausted => Use::Fires(None, Some(spent)),
+        BudgetState::Within => Use::NotDrawn(within(budget, &spent), Some(spent)),
+        BudgetState::Unknown(why) => Use::Bypassed(why, Some(spent)),
     }
 }
 
@@ -536,7 +561,7 @@ fn replies_out_of_band(facts: &Facts<'_>) -> bool {
 
 /// Whether a rule is decided at the CONNECT to an origin: all it asks is scheme and authority.
 fn is_of_the_connection(rule: &Rule, origin: &CanonicalUrl) -> bool {
-    rule.fault.is_of_the_connection()
+    rule.fault_mode.is_of_the_connection
         && !rule.matching.asks_for_an_exchange()
         && (rule.matching.urls.is_empty() || rule.matching.urls.match_all_of(origin))
 }

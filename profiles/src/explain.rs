@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use crate::activation::Snapshot;
 use crate::facts::Facts;
+use crate::family::Family;
 use crate::matching::{Condition, Holds, Touches};
-use crate::rule::{Family, Rule};
+use crate::rule::Rule;
 use crate::ruleset::Candidate;
 
 /// Misses one exchange lists.
@@ -55,7 +56,7 @@ impl Snapshot {
 
     /// The one condition of a rule that does not hold, if it is one.
     fn only_failure(&self, number: usize, facts: &Facts<'_>) -> Option<Condition> {
-        let family = self.rules().rules()[number].family;
+        let family = self.rules().rules()[number].family();
         let (matching, tool_urls) = self.rules().conditions(Candidate::Rule(number));
         let mut failed = Condition::ALL.into_iter().filter(|condition| {
             matching.holds(*condition, Some(family), facts, tool_urls) == Holds::No
@@ -83,7 +84,7 @@ fn sentence(rule: &Rule, failed: Condition, facts: &Facts<'_>) -> String {
     let more = matching.more.as_deref();
     match failed {
         Condition::Kind => {
-            let touched = match rule.family {
+            let touched = match rule.family() {
                 _ if matching.touches == Touches::Results => "model calls with `at: model_input`",
                 Family::Context if matching.touches.in_results() => "tool calls and model calls",
                 Family::Network => "any exchange",
@@ -94,7 +95,7 @@ fn sentence(rule: &Rule, failed: Condition, facts: &Facts<'_>) -> String {
                 Family::Tool => "tool calls",
                 Family::Llm | Family::Context => "model calls",
             };
-            let family = rule.family.as_str();
+            let family = rule.family().as_str();
             format!(
                 "`{family}` touch {touched}; this is of kind `{}`",
                 facts.kind.as_str()

@@ -1,373 +1,299 @@
-//! One way to fail, with its parameters. The families are in [`crate::faults`]; here is what they
-//! have in common, and the words they hand to plans.
+//! What a fault is: the row of its mode, which holds for every rule, and its parameters, which write into a plan.
 
-mod stream;
-
-use std::time::Duration;
+use std::fmt;
 
 use serde_json::{Map, Value};
 use squall_documents::Fields;
 
-pub use self::stream::{
-    CallError, Instead, ResponseDrift, Rewrite, Severity, StreamFault, TextDrift, WrongCall,
-};
 use crate::allowance::Allowance;
 use crate::budget::Budget;
+use crate::changes::{ResultChange, Tools};
 use crate::dice::Dice;
 use crate::facts::Kind;
-use crate::faults::context::ContextAttack;
-use crate::faults::llm::LlmFault;
-use crate::faults::network::NetworkFault;
-use crate::faults::tool::ToolFault;
-use crate::glob::Glob;
-use crate::plan::{Amount, Plan, RequestEdit, VerdictIndex};
-use crate::profile::modes::{MODEL_INPUT, Mode};
+use crate::family::Family;
+use crate::matching::Touches;
+use crate::plan::{Bypass, Plan, RequestEdit, VerdictIndex};
 
-/// One way to fail.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Fault {
-    /// Of the transport.
-    Network(NetworkFault),
-    /// Of a tool.
-    Tool(ToolFault),
-    /// Of a tool that runs inside the agent, in what the model is told of its results
-    /// (`at: model_input`).
-    Told(Tools, ToolFault),
-    /// Of a model call.
-    Llm(LlmFault),
-    /// Of what the model reads.
-    Context(ContextAttack),
-}
-
-/// Asks the fault that it is, of whichever family.
-macro_rules! ask {
-    ($fault:expr, $method:ident($($given:expr),*)) => {
-        match $fault {
-            Fault::Network(fault) => fault.$method($($given),*),
-            Fault::Tool(fault) | Fault::Told(_, fault) => fault.$method($($given),*),
-            Fault::Llm(fault) => fault.$method($($given),*),
-            Fault::Context(attack) => attack.$method($($given),*),
-        }
-    };
-}
-
-impl Fault {
-    /// Reads the parameters of a mode; what is wrong with them is noted.
-    pub(crate) fn read(mode: &Mode, fields: &mut Fields<'_, '_>, tools: &Tools) -> Option<Self> {
-        mode.wants(fields);
-        let about = "`model_input` for tools that run inside the agent: what the model is told of their results \
-                     changes.";
-        let is_told = mode.can_be_told
-            && fields
-                .word("at", about, "place", &[(MODEL_INPUT, ())])
-                .is_some();
-        match (mode.read)(fields, tools)? {
-            Self::Tool(fault) if is_told => Some(Self::Told(tools.clone(), fault)),
-            fault => Some(fault),
-        }
-    }
-
-    /// Writes this fault into `plan` on behalf of `verdict`; an error says why it cannot have its
-    /// way. `kind` is the exchange's: what is carried by tools' answers is found in two places. Pure:
-    /// no clock, no socket, no dice but these.
-    pub fn apply(
+/// One way to fail, with its parameters. All of it is pure: no clock, no socket, and no random numbers but those of
+/// the dice.
+pub trait Fault: Send + Sync {
+    /// Writes the fault into the plan of an exchange of this kind, on behalf of `verdict`.
+    fn apply(
         &self,
         plan: &mut Plan,
         verdict: VerdictIndex,
         kind: Kind,
         dice: &mut Dice,
-    ) -> Result<(), String> {
-        match self {
-            Self::Told(tools, _) => {
-                let change = ask!(self, told(plan, verdict, dice))?;
-                plan.edit_request(verdict, RequestEdit::Results(tools.clone(), change));
-                Ok(())
-            }
-            fault if kind == Kind::Llm => ask!(fault, apply(plan, verdict, dice)),
-            fault => ask!(fault, apply_to_tools(plan, verdict, dice)),
-        }
+    ) -> Result<(), Bypass>;
+
+    /// The change to a tool's result in a model's request (`at: model_input`), for modes that support it.
+    fn result_change(
+        &self,
+        _plan: &mut Plan,
+        _verdict: VerdictIndex,
+        _dice: &mut Dice,
+    ) -> Option<ResultChange> {
+        None
     }
 
-    /// The parameters as they are used, in the words of files.
-    pub fn parameters(&self) -> Map<String, Value> {
-        let mut map = Map::new();
-        match self {
-            Self::Told(_, fault) => fault.parameters_as_told(&mut map),
-            fault => ask!(fault, parameters(&mut map)),
-        }
-        map
+    /// The parameters in use, in the words of files: for the journal.
+    fn parameters(&self) -> Map<String, Value> {
+        Map::new()
     }
 
-    /// Whether when or how it fires hangs on how many tokens there are.
-    pub(crate) fn hangs_on_tokens(&self) -> bool {
-        ask!(self, hangs_on_tokens())
+    /// Whether it draws, beside the trigger. A canary is a draw.
+    fn is_random(&self) -> bool {
+        false
     }
 
-    /// Whether what it does, or what it says of tokens, hangs on how many there are.
-    pub(crate) fn counts_tokens(&self) -> bool {
-        ask!(self, counts_tokens())
+    /// Whether it depends on the request's fingerprint.
+    fn needs_fingerprint(&self) -> bool {
+        self.is_random()
     }
 
-    /// Whether what it does hangs on a draw of its own, beside the trigger's, or on the fingerprint
-    /// that dice are made of.
-    pub(crate) fn is_random(&self) -> bool {
-        let on_the_wire = !matches!(self, Self::Told(..));
-        ask!(self, is_random()) || on_the_wire && ask!(self, tells_calls_apart())
+    /// What may be asked before it fires.
+    fn allowance(&self) -> Option<Allowance> {
+        None
     }
 
-    /// Whether it keeps a connection from being opened: decided at a CONNECT, where there is one.
-    pub fn is_of_the_connection(&self) -> bool {
-        ask!(self, is_of_the_connection())
+    /// What may be used up before it fires.
+    fn budget(&self) -> Option<Budget> {
+        None
     }
 
-    /// Whether it is in the TLS handshake of a CONNECT, and nowhere else.
-    pub fn is_of_the_handshake(&self) -> bool {
-        matches!(self, Self::Network(NetworkFault::TlsFailure(_)))
+    /// Whether its effect, or what it says of tokens, depends on a number of tokens.
+    fn counts_tokens(&self) -> bool {
+        false
     }
 
-    /// Whether it decides what a model's answer says or how it ends, so that no other can.
-    pub(crate) fn decides_the_answer(&self) -> bool {
-        ask!(self, decides_the_answer())
+    /// Whether its effect alone does.
+    fn depends_on_tokens(&self) -> bool {
+        self.counts_tokens()
     }
 
-    /// What may be asked before it fires at all: it limits what goes beyond.
-    pub(crate) fn allowance(&self) -> Option<Allowance> {
-        ask!(self, allowance())
+    /// Whether it decides what a model's answer says or how it ends, so that no other fault can.
+    fn decides_the_answer(&self) -> bool {
+        false
     }
+}
 
-    /// What may be used up before it fires at all.
-    pub(crate) fn budget(&self) -> Option<Budget> {
-        ask!(self, budget())
+impl fmt::Debug for dyn Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(&self.parameters()).finish()
     }
+}
 
-    /// Whether it lets some calls pass before it fires at all.
+impl dyn Fault {
+    /// Whether it lets some calls pass before it fires.
     pub(crate) fn waits_for_use(&self) -> bool {
         self.allowance().is_some() || self.budget().is_some()
     }
+}
 
-    /// What it would do to an exchange that nothing else touches: how the rest of the crate learns
-    /// on which side of the upstream it acts.
-    pub(crate) fn alone(&self) -> Plan {
+/// A mode: a row of the table of its family. Reading, help, the schema and the advice of reports follow from it.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "columns of a table")]
+pub struct FaultMode {
+    /// The family it belongs to.
+    pub family: Family,
+    /// The word in files.
+    pub name: &'static str,
+    /// What an agent does well about it.
+    pub remedy: &'static str,
+    /// Whether it is decided at a CONNECT, where there is one.
+    pub is_of_the_connection: bool,
+    /// Whether it does no more than delay.
+    pub only_delays: bool,
+    /// Of its parameters at least one of these has to be written, if there are any.
+    pub(crate) needs: &'static [&'static str],
+    /// What of an exchange it touches, unless the rule says otherwise.
+    pub(crate) touches: Touches,
+    /// Whether `body` is a parameter of it, and no condition.
+    pub(crate) has_body: bool,
+    /// Whether `tool` names calls in a model's answer.
+    pub(crate) of_calls: bool,
+    /// Whether it supports `at: model_input`.
+    pub(crate) in_model_input: bool,
+    /// Asks for its parameters; `tools` are those that the rule is about.
+    pub(crate) read: fn(&mut Fields<'_, '_>, &Tools) -> Box<dyn Fault>,
+}
+
+/// The value of `at` by which a tool's fault changes what the model reads of a result.
+pub(crate) const MODEL_INPUT: &str = "model_input";
+
+/// Parameters of tools' faults that only a response on the wire has.
+pub(crate) const ON_THE_WIRE: [&str; 4] = [
+    "response_headers",
+    "retry_after",
+    "jitter_ms",
+    "distribution",
+];
+
+/// The parameter that says that MCP gets an error in another place than HTTP; in the journal only, as it follows from
+/// what is written.
+pub(crate) const IN_MCP: &str = "in_mcp";
+
+/// The vocabularies that tokens are counted by.
+pub(crate) const COUNTED_BY: &str =
+    "o200k_base and cl100k_base; an estimate for other vocabularies";
+
+impl FaultMode {
+    /// A mode without anything special.
+    pub(crate) const fn new(
+        family: Family,
+        name: &'static str,
+        remedy: &'static str,
+        read: fn(&mut Fields<'_, '_>, &Tools) -> Box<dyn Fault>,
+    ) -> Self {
+        Self {
+            family,
+            name,
+            remedy,
+            is_of_the_connection: false,
+            only_delays: false,
+            needs: &[],
+            touches: Touches::Calls,
+            has_body: false,
+            of_calls: false,
+            in_model_input: false,
+            read,
+        }
+    }
+
+    pub(crate) const fn of_the_connection(self) -> Self {
+        Self {
+            is_of_the_connection: true,
+            ..self
+        }
+    }
+
+    pub(crate) const fn delaying(self) -> Self {
+        Self {
+            only_delays: true,
+            ..self
+        }
+    }
+
+    pub(crate) const fn needing(self, needs: &'static [&'static str]) -> Self {
+        Self { needs, ..self }
+    }
+
+    pub(crate) const fn touching(self, touches: Touches) -> Self {
+        Self { touches, ..self }
+    }
+
+    pub(crate) const fn with_body(self) -> Self {
+        Self {
+            has_body: true,
+            ..self
+        }
+    }
+
+    pub(crate) const fn of_calls(self) -> Self {
+        Self {
+            of_calls: true,
+            ..self
+        }
+    }
+
+    pub(crate) const fn in_model_input(self) -> Self {
+        Self {
+            in_model_input: true,
+            ..self
+        }
+    }
+
+    /// Reads the parameters of a rule; what is wrong with them is reported.
+    pub(crate) fn read(&self, fields: &mut Fields<'_, '_>, tools: &Tools) -> Box<dyn Fault> {
+        self.require(fields);
+        let about = "`model_input` for tools that run inside the agent: what the model is told of their results \
+                     changes.";
+        let changes_results = self.in_model_input
+            && fields
+                .word("at", about, "place", &[(MODEL_INPUT, ())])
+                .is_some();
+        let fault = (self.read)(fields, tools);
+        if changes_results {
+            let tools = tools.clone();
+            return Box::new(InModelInput { tools, fault });
+        }
+        fault
+    }
+
+    /// Reports what a rule of this mode cannot do without and does not say.
+    fn require(&self, fields: &mut Fields<'_, '_>) {
+        if fields.require_one_of(self.needs) || fields.reader.is_describing() {
+            return;
+        }
+        let needs = self.needs.iter().map(|field| format!("`{field}`"));
+        let needs = needs.collect::<Vec<_>>().join(" or ");
+        fields.error("mode", format!("mode `{}` needs {needs}", self.name));
+    }
+
+    /// Whether a rule of this mode changes a tool's result in a model's request (`at: model_input`).
+    pub(crate) fn changes_results(&self, fields: &Fields<'_, '_>) -> bool {
+        self.in_model_input && fields.glance("at") == Some(MODEL_INPUT)
+    }
+
+    /// Its parameters, beside match and trigger.
+    pub(crate) fn parameters(&self) -> Vec<&'static str> {
+        Fields::asked(|fields| {
+            self.read(fields, &Tools::default());
+        })
+    }
+
+    /// Whether it fails the TLS handshake of a CONNECT, and nothing else.
+    pub fn is_of_the_handshake(&self) -> bool {
+        self.name == "tls_failure"
+    }
+
+    /// What a fault of this mode would do to an exchange that nothing else touches: on which side of the upstream it
+    /// acts follows from it.
+    pub(crate) fn alone(&self, fault: &dyn Fault) -> Plan {
         let mut plan = Plan::default();
-        // No other rule is there to be in the way.
-        let kinds = match self {
-            Self::Context(_) => &[Kind::Llm, Kind::Tool][..],
-            Self::Network(_) | Self::Tool(_) | Self::Told(..) | Self::Llm(_) => &[Kind::Llm],
+        // No other rule is in the way.
+        let kinds = match self.family {
+            Family::Context => &[Kind::Llm, Kind::Tool][..],
+            Family::Network | Family::Tool | Family::Llm => &[Kind::Llm],
         };
         for kind in kinds {
-            let _ = self.apply(&mut plan, 0, *kind, &mut Dice::unrolled());
+            let _ = fault.apply(&mut plan, 0, *kind, &mut Dice::unrolled());
         }
         plan
     }
 }
 
-/// How fast bytes may pass.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Throttle {
-    /// Bytes per second, at least 1 (`rate_kbps` × 125 in files).
-    pub bytes_per_second: u64,
+/// A tool's fault in what a model reads of the tool's results.
+struct InModelInput {
+    tools: Tools,
+    fault: Box<dyn Fault>,
 }
 
-/// Bodies delivered in small pieces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slices {
-    /// Mean size of a piece in bytes, at least 1.
-    pub average_size: u64,
-    /// Each piece differs from the mean by at most this many bytes; below `average_size`.
-    pub size_variation: u64,
-    /// Pause between pieces.
-    pub delay: Duration,
-}
-
-/// How an intercepted handshake fails.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TlsFailure {
-    /// The leaf's validity ended yesterday.
-    Expired,
-    /// The leaf is for another host.
-    WrongHost,
-    /// The leaf is signed by a CA nobody knows.
-    Untrusted,
-    /// The handshake is answered with a fatal alert.
-    Handshake,
-}
-
-/// Tools by their names.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tools(pub(crate) Option<Glob>);
-
-impl Tools {
-    /// Whether a tool of this name is one of them; `None` stands for one that goes without.
-    pub fn has(&self, name: Option<&str>) -> bool {
-        let tools = self.0.as_ref();
-        tools.is_none_or(|tools| tools.matches(name.unwrap_or_default()))
+impl Fault for InModelInput {
+    fn apply(
+        &self,
+        plan: &mut Plan,
+        verdict: VerdictIndex,
+        _: Kind,
+        dice: &mut Dice,
+    ) -> Result<(), Bypass> {
+        let Some(change) = self.fault.result_change(plan, verdict, dice) else {
+            return Err("the fault is about the wire, not about what a model reads".into());
+        };
+        plan.edit_request(verdict, RequestEdit::Results(self.tools.clone(), change));
+        Ok(())
     }
 
-    /// The name or glob that was written; `None` for all tools.
-    pub(crate) fn named(&self) -> Option<&str> {
-        self.0.as_ref().map(Glob::as_str)
+    fn parameters(&self) -> Map<String, Value> {
+        let mut parameters = self.fault.parameters();
+        for only_there in ON_THE_WIRE.iter().chain(&[IN_MCP]) {
+            parameters.remove(*only_there);
+        }
+        parameters.insert("at".into(), MODEL_INPUT.into());
+        parameters
     }
-}
 
-/// What becomes of a tool's result, as the model is to read it.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ResultChange {
-    /// The tool said this.
-    Output(String),
-    /// The tool failed and said this.
-    Failure(String),
-    /// The tool said this, an instruction, unless it has said one already: the wire's rules come
-    /// first.
-    Instruction(String),
-    /// The beginning of what it said.
-    Truncate(Amount),
-    /// One field of the JSON it said changes.
-    Drift(SchemaDrift),
-    /// What the tool said the last time.
-    Stale,
-    /// What another call was told.
-    Swapped,
-}
-
-/// An instruction that is put into a tool's answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Injection {
-    /// The instruction, with its canary.
-    pub text: String,
-    /// Where it is put.
-    pub placement: Placement,
-    /// What the choice among several results hangs on: this exchange's draw.
-    pub choice: u64,
-}
-
-/// Where in a tool's answer an instruction is put.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Placement {
-    /// Behind the text that looks most like prose.
-    #[default]
-    Field,
-    /// There, in an HTML comment.
-    Comment,
-    /// There, with zero-width spaces between its letters, but for the canary's.
-    ZeroWidth,
-    /// There, as the text of an image in Markdown.
-    Markdown,
-    /// As the message of an error.
-    ErrorMessage,
-}
-
-/// What is made of a message of the user's.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Poisoning {
-    /// The false memory, with its canary.
-    pub text: String,
-    /// How it meets what is there.
-    pub strategy: Strategy,
-    /// Which of the user's messages.
-    pub at: Turn,
-}
-
-/// How a text meets one that is there.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Strategy {
-    /// Before it.
-    Prepend,
-    /// Behind it.
-    #[default]
-    Append,
-    /// In its place.
-    Replace,
-}
-
-/// One of the user's messages.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Turn {
-    /// The oldest.
-    #[default]
-    First,
-    /// The newest.
-    Last,
-    /// The so-many-th, from 1.
-    Number(u64),
-}
-
-/// Filler.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Padding {
-    /// How many tokens it is worth.
-    pub tokens: u64,
-    /// Where it stands.
-    pub position: Position,
-}
-
-/// A place among the user's messages.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Position {
-    /// Before the oldest.
-    Start,
-    /// Inside the one in the middle.
-    Middle,
-    /// Behind the newest.
-    #[default]
-    End,
-}
-
-/// One field of a JSON answer changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SchemaDrift {
-    /// What happens to the field.
-    pub kind: DriftKind,
-    /// The field's name; absent: chosen by the draw among all fields.
-    pub field: Option<String>,
-    /// What the choice of a field hangs on when none is named: this exchange's draw.
-    pub choice: u64,
-}
-
-/// What happens to a drifting field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DriftKind {
-    /// Its key changes.
-    Rename,
-    /// It is gone.
-    Drop,
-    /// Its value becomes null.
-    Null,
-    /// Its value changes type: numbers become strings, everything else likewise.
-    Retype,
-}
-
-/// A change to the answers of an MCP server that only MCP has a place for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum McpEdit {
-    /// They come under another id than the call's.
-    WrongId,
-    /// The list of tools is another.
-    List {
-        /// How.
-        drift: ListDrift,
-        /// What descriptions say further, of [`ListDriftKind::Description`]: it carries a canary.
-        instruction: String,
-    },
-}
-
-/// A list of tools that changes under the agent's feet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListDrift {
-    /// What happens to it.
-    pub kind: ListDriftKind,
-    /// Which tools; `None`: all.
-    pub(crate) tools: Option<Glob>,
-}
-
-/// What happens to a list of tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ListDriftKind {
-    /// Descriptions say something else than before: a rug pull.
-    Description,
-    /// Each tool's first argument has another name.
-    Schema,
-    /// Each tool is there twice.
-    Duplicates,
-    /// The tools are gone.
-    Empty,
+    fn is_random(&self) -> bool {
+        self.fault.is_random()
+    }
 }

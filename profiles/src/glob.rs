@@ -10,7 +10,7 @@ use std::sync::Arc;
 use memchr::memmem;
 
 use crate::facts::CanonicalUrl;
-use squall_documents::{Limited, Limits, OverLimit};
+use squall_documents::{DocumentLimits, Limited, OverLimit};
 
 /// Longest glob as it is written, bytes.
 const LONGEST: usize = 100_000;
@@ -47,11 +47,11 @@ pub struct Glob {
 impl Glob {
     /// Spells a glob out.
     pub fn new(written: &str) -> Result<Self, GlobError> {
-        Self::within(written, &Limits::default())
+        Self::within(written, &DocumentLimits::default())
     }
 
     /// The same of a glob in a document with these limits.
-    pub fn within(written: &str, limits: &Limits) -> Result<Self, GlobError> {
+    pub fn within(written: &str, limits: &DocumentLimits) -> Result<Self, GlobError> {
         let alternatives = spell_out(written, limits)?;
         let alternatives = alternatives.into_iter().map(Into::into).collect();
         Ok(Self {
@@ -91,13 +91,13 @@ pub(crate) struct UrlGlobs {
 impl UrlGlobs {
     /// Compiles a list; each glob is brought into the form of [`CanonicalUrl`].
     pub(crate) fn new<'a>(globs: impl IntoIterator<Item = &'a str>) -> Result<Self, GlobError> {
-        Self::within(globs, &Limits::default()).map_err(|(_, error)| error)
+        Self::within(globs, &DocumentLimits::default()).map_err(|(_, error)| error)
     }
 
     /// The same of a list in a document with these limits. An error comes with the number of its glob.
     pub(crate) fn within<'a>(
         globs: impl IntoIterator<Item = &'a str>,
-        limits: &Limits,
+        limits: &DocumentLimits,
     ) -> Result<Self, (usize, GlobError)> {
         let mut alternatives: Vec<Box<str>> = Vec::new();
         for (number, glob) in globs.into_iter().enumerate() {
@@ -201,7 +201,7 @@ fn find(piece: &[u8], text: &[u8], from: usize, folded: usize) -> Option<usize> 
 }
 
 /// Spells out `{a,b}`: the alternatives of a glob, without braces. Braces may nest.
-fn spell_out(glob: &str, limits: &Limits) -> Result<Vec<String>, GlobError> {
+fn spell_out(glob: &str, limits: &DocumentLimits) -> Result<Vec<String>, GlobError> {
     if glob.is_empty() {
         return Err(GlobError::Empty);
     }
@@ -217,14 +217,17 @@ fn spell_out(glob: &str, limits: &Limits) -> Result<Vec<String>, GlobError> {
 }
 
 /// A part of a glob.
-enum Part<'g> {
+enum GlobPart<'g> {
     Text(&'g str),
     /// The members of `{…}`.
     Either(Vec<Vec<Self>>),
 }
 
 /// Parses up to the end, or within braces up to what ends a member.
-fn parse<'g>(rest: &mut &'g str, depth: usize) -> Result<Vec<Part<'g>>, fn(String) -> GlobError> {
+fn parse<'g>(
+    rest: &mut &'g str,
+    depth: usize,
+) -> Result<Vec<GlobPart<'g>>, fn(String) -> GlobError> {
     if depth > DEEPEST {
         return Err(GlobError::TooDeep);
     }
@@ -238,7 +241,7 @@ fn parse<'g>(rest: &mut &'g str, depth: usize) -> Result<Vec<Part<'g>>, fn(Strin
         let end = rest.find(special).unwrap_or(rest.len());
         let (text, behind) = rest.split_at(end);
         if !text.is_empty() {
-            parts.push(Part::Text(text));
+            parts.push(GlobPart::Text(text));
         }
         *rest = behind;
         match behind.as_bytes().first() {
@@ -249,7 +252,7 @@ fn parse<'g>(rest: &mut &'g str, depth: usize) -> Result<Vec<Part<'g>>, fn(Strin
                     members.push(parse(rest, depth + 1)?);
                 }
                 *rest = &rest[1..];
-                parts.push(Part::Either(members));
+                parts.push(GlobPart::Either(members));
             }
             Some(_) if depth > 0 => return Ok(parts),
             None if depth == 0 => return Ok(parts),
@@ -259,14 +262,14 @@ fn parse<'g>(rest: &mut &'g str, depth: usize) -> Result<Vec<Part<'g>>, fn(Strin
 }
 
 /// How many alternatives parts stand for, and how many bytes these have.
-fn size(parts: &[Part<'_>]) -> (usize, usize) {
+fn size(parts: &[GlobPart<'_>]) -> (usize, usize) {
     let add = |(globs, bytes): (usize, usize), (more, long): (usize, usize)| {
         (globs.saturating_add(more), bytes.saturating_add(long))
     };
     parts.iter().fold((1, 0), |(globs, bytes), part| {
         let (more, long) = match part {
-            Part::Text(text) => (1, text.len()),
-            Part::Either(members) => members.iter().map(|one| size(one)).fold((0, 0), add),
+            GlobPart::Text(text) => (1, text.len()),
+            GlobPart::Either(members) => members.iter().map(|one| size(one)).fold((0, 0), add),
         };
         let (before, behind) = (bytes.saturating_mul(more), long.saturating_mul(globs));
         (globs.saturating_mul(more), before.saturating_add(behind))
@@ -274,12 +277,12 @@ fn size(parts: &[Part<'_>]) -> (usize, usize) {
 }
 
 /// The alternatives, in the order written.
-fn expand(parts: &[Part<'_>]) -> Vec<String> {
+fn expand(parts: &[GlobPart<'_>]) -> Vec<String> {
     let mut all = vec![String::new()];
     for part in parts {
         let ends: Vec<String> = match part {
-            Part::Text(text) => vec![(*text).to_owned()],
-            Part::Either(members) => members.iter().flat_map(|one| expand(one)).collect(),
+            GlobPart::Text(text) => vec![(*text).to_owned()],
+            GlobPart::Either(members) => members.iter().flat_map(|one| expand(one)).collect(),
         };
         if let [only] = &ends[..] {
             for one in &mut all {
@@ -453,7 +456,7 @@ mod tests {
         let none = "{a}".repeat(30_000);
         assert!(Glob::new(&none).unwrap().matches(&"a".repeat(30_000)));
         assert_eq!(Glob::new(&"x".repeat(100_001)), Err(GlobError::TooLong));
-        let limits = Limits::default();
+        let limits = DocumentLimits::default();
         let list = vec!["{a,b}{c,d}/*"; 6_250];
         assert!(UrlGlobs::within(list, &limits).is_ok());
         let (number, error) = UrlGlobs::within(["e", "f"], &limits).unwrap_err();

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use serde_json_path::{JsonPath, NodeList};
 
-use squall_documents::{Limited, Limits, OverLimit};
+use squall_documents::{DocumentLimits, Limited, OverLimit};
 
 /// Longest path, bytes.
 const LONGEST: usize = 1_000;
@@ -52,7 +52,7 @@ pub enum PathError {
 }
 
 /// Reads a path of a document with these limits.
-pub fn parse(written: &str, limits: &Limits) -> Result<Path, PathError> {
+pub fn parse(written: &str, limits: &DocumentLimits) -> Result<Path, PathError> {
     if written.len() > LONGEST {
         return Err(PathError::TooDear("it is longer than 1,000 bytes"));
     }
@@ -131,12 +131,12 @@ mod tests {
             ("$[0,1,2,3][0,1,2,3]", true),
             ("$[0,1,2,3][0,1,2,3][0,1]", false),
         ] {
-            let read = parse(written, &Limits::default());
+            let read = parse(written, &DocumentLimits::default());
             assert_eq!(read.is_ok(), supported, "{written}: {read:?}");
         }
         let long = ["$", &".a".repeat(500)].concat();
         assert!(matches!(
-            parse(&long, &Limits::default()),
+            parse(&long, &DocumentLimits::default()),
             Err(PathError::TooDear(_))
         ));
     }
@@ -150,7 +150,7 @@ mod tests {
             ("$[?@.a]", 20_000 / (COST_OF_MANY + 7)),
             ("$['..*']", 20_000 / (COST + 8)),
         ] {
-            let limits = Limits::default();
+            let limits = DocumentLimits::default();
             let taken = (0..1_000).take_while(|_| parse(path, &limits).is_ok());
             assert_eq!(taken.count(), most, "{path}");
         }

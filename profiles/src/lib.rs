@@ -8,13 +8,16 @@
 
 pub mod activation;
 pub mod allowance;
+mod amounts;
 mod attempts;
 pub mod budget;
 pub mod canary;
-mod decide;
+pub mod changes;
+pub mod decide;
 pub mod dice;
 pub mod explain;
 pub mod facts;
+pub mod family;
 pub mod fault;
 pub mod faults;
 pub mod fingerprint;
@@ -36,3 +39,4 @@ pub mod spending;
 pub mod tools;
 pub mod trigger;
 pub mod validate;
+pub mod verdict;

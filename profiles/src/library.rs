@@ -281,11 +281,11 @@ impl Library {
         name: Option<&str>,
         profile: &Profile,
     ) -> Result<Vec<Arc<Rule>>, DocumentError> {
-        let mut walk = Walk::new(self);
+        let mut walk = ExtendsWalk::new(self);
         walk.path.extend(name.map(str::to_owned));
         walk.enter(profile)?;
         let mut rules = walk.rules;
-        rules.sort_by_key(|rule| rule.family);
+        rules.sort_by_key(|rule| rule.family());
         Ok(rules)
     }
 
@@ -313,7 +313,7 @@ impl Library {
 }
 
 /// A walk over a profile and those it extends.
-struct Walk<'a> {
+struct ExtendsWalk<'a> {
     library: &'a Library,
     rules: Vec<Arc<Rule>>,
     ids: HashSet<String>,
@@ -322,7 +322,7 @@ struct Walk<'a> {
     path: Vec<String>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> ExtendsWalk<'a> {
     fn new(library: &'a Library) -> Self {
         Self {
             library,

@@ -11,10 +11,10 @@ use serde_json::Value;
 use squall_dialects::mcp;
 
 use crate::facts::{Body, Facts, Kind};
+use crate::family::Family;
 use crate::glob::{Glob, UrlGlobs};
 use crate::json_path::Path;
 use crate::json_tree::{JsonTree, NotRead};
-use crate::rule::Family;
 
 /// The conditions of a rule; absent ones hold.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@ use regex_automata::meta::{BuildError, Config, Regex};
 use regex_automata::nfa::thompson::WhichCaptures;
 use regex_automata::util::syntax;
 
-use squall_documents::{Limited, Limits, OverLimit};
+use squall_documents::{DocumentLimits, Limited, OverLimit};
 
 /// Longest expression, bytes.
 const LONGEST: usize = 20_000;
@@ -40,7 +40,11 @@ pub enum Searched {
 }
 
 /// Compiles an expression of a document with these limits, without look-around and back-references.
-pub fn compile(written: &str, searched: Searched, limits: &Limits) -> Result<Regex, PatternError> {
+pub fn compile(
+    written: &str,
+    searched: Searched,
+    limits: &DocumentLimits,
+) -> Result<Regex, PatternError> {
     if written.len() > LONGEST {
         return Err(PatternError::TooLong);
     }
@@ -67,7 +71,7 @@ pub fn compile(written: &str, searched: Searched, limits: &Limits) -> Result<Reg
     Ok(pattern)
 }
 
-fn why(error: &BuildError, limits: &Limits) -> PatternError {
+fn why(error: &BuildError, limits: &DocumentLimits) -> PatternError {
     let left = limits.left(Limited::PatternBytes);
     match error.syntax_error() {
         Some(error) => PatternError::Syntax(last_line(&error.to_string())),
@@ -94,7 +98,7 @@ mod tests {
 
     #[test]
     fn an_expression_compiles_to_so_much_and_no_more() {
-        let limits = Limits::default();
+        let limits = DocumentLimits::default();
         for (written, expected) in [
             (r"\w{40}".to_owned(), None),
             (
@@ -115,7 +119,7 @@ mod tests {
 
     #[test]
     fn bytes_need_not_be_text() {
-        let limits = Limits::default();
+        let limits = DocumentLimits::default();
         let bytes = compile(r"(?-u)\xff", Searched::Bytes, &limits).expect("bytes");
         assert!(bytes.is_match(&b"a\xff"[..]));
         assert!(compile(r"(?-u)\xff", Searched::Text, &limits).is_err());

@@ -4,34 +4,28 @@
 //! the proxy carries it out and reports back which rules it could apply. If a fault needs an `if`
 //! in the proxy's core, the plan lacks a word.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use squall_dialects::model::ModelError;
 
-use crate::allowance::Over;
+use crate::allowance::OverAllowance;
 use crate::canary::Canary;
-use crate::dice::Dice;
-use crate::fault::{
-    Injection, McpEdit, Padding, Poisoning, ResultChange, SchemaDrift, Slices, StreamFault,
-    Throttle, TlsFailure, Tools,
+use crate::changes::{
+    Amount, Injection, McpEdit, Padding, Poisoning, ResultChange, SchemaDrift, Slices, StreamFault,
+    Throttle, TlsFailure, Tools, WaitPoint,
 };
-use crate::faults::delay::Place;
+use crate::dice::Dice;
 use crate::payloads::{Chosen, PayloadName};
-use crate::spending::Spent;
-use crate::trigger::NotDrawn;
 
-/// A rule's place in [`Plan::verdicts`]; what a part of the plan points back to.
+/// A rule's place among the verdicts of an exchange; what a part of the plan points back to.
 pub type VerdictIndex = u16;
 
 /// What will be done to one exchange, and which rules said so.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// One entry per eligible rule, in order of precedence.
-    pub verdicts: Vec<Verdict>,
-    /// Waits before the request is forwarded (or the made-up answer is sent).
+    /// Waits before the request is forwarded or the synthetic response is sent.
     pub wait_before: Vec<(VerdictIndex, Duration)>,
     /// Waits after the upstream's head has come, before it is passed on.
     pub wait_after: Vec<(VerdictIndex, Duration)>,
@@ -73,10 +67,10 @@ impl Plan {
     }
 
     /// Adds a wait; delays of several rules add up. Zero does nothing.
-    pub fn wait(&mut self, verdict: VerdictIndex, place: Place, wait: Duration) {
+    pub fn wait(&mut self, verdict: VerdictIndex, place: WaitPoint, wait: Duration) {
         match place {
-            Place::Request => self.wait_before.push((verdict, wait)),
-            Place::Response => self.wait_after.push((verdict, wait)),
+            WaitPoint::Request => self.wait_before.push((verdict, wait)),
+            WaitPoint::Response => self.wait_after.push((verdict, wait)),
         }
     }
 
@@ -87,7 +81,7 @@ impl Plan {
     }
 
     /// Answers without reaching the upstream, unless an earlier rule decides the answer.
-    pub fn answer(&mut self, verdict: VerdictIndex, answer: Answer) -> Result<(), String> {
+    pub fn answer(&mut self, verdict: VerdictIndex, answer: Answer) -> Result<(), Bypass> {
         self.answer_is_open()?;
         self.instead = Some((verdict, answer));
         Ok(())
@@ -95,7 +89,7 @@ impl Plan {
 
     /// Tells the agent of a limit, if this rule decides the answer with one, what is limited and
     /// for how long.
-    pub(crate) fn limited(&mut self, verdict: VerdictIndex, over: Over) {
+    pub(crate) fn limited(&mut self, verdict: VerdictIndex, over: OverAllowance) {
         if let Some((by, Answer::ModelError(error))) = &mut self.instead
             && *by == verdict
             && let ModelError::RateLimit { .. } = error
@@ -110,7 +104,7 @@ impl Plan {
 
     /// Gives something else once the upstream has answered, unless an earlier rule decides the
     /// answer.
-    pub fn substitute(&mut self, verdict: VerdictIndex, by: Substitute) -> Result<(), String> {
+    pub fn substitute(&mut self, verdict: VerdictIndex, by: Substitute) -> Result<(), Bypass> {
         self.answer_is_open()?;
         self.afterwards = Some((verdict, by));
         Ok(())
@@ -139,26 +133,22 @@ impl Plan {
 
     /// Changes a model's answer. Of several rules that decide what it says or how it ends, the first
     /// does.
-    pub fn edit_answer(&mut self, verdict: VerdictIndex, fault: StreamFault) -> Result<(), String> {
+    pub fn edit_answer(&mut self, verdict: VerdictIndex, fault: StreamFault) -> Result<(), Bypass> {
         let decides =
             |edit: &Edit| matches!(edit, Edit::Stream(fault) if fault.decides_the_answer());
         let mut edits = self.edits.iter();
         if fault.decides_the_answer()
             && let Some((first, _)) = edits.find(|(_, edit)| decides(edit))
         {
-            return Err(format!(
-                "{} already decides the answer",
-                self.rule_name(*first)
-            ));
+            return Err(Bypass::Taken(*first, DECIDES));
         }
         self.edit(verdict, Edit::Stream(fault));
         Ok(())
     }
 
     /// Ends the body early, unless an earlier rule does.
-    pub fn cut(&mut self, verdict: VerdictIndex, cut: Cut) -> Result<(), String> {
+    pub fn cut(&mut self, verdict: VerdictIndex, cut: Cut) -> Result<(), Bypass> {
         place_once(&mut self.shape.cut, verdict, cut, "ends the body early")
-            .map_err(|first| self.taken(first))
     }
 
     /// Limits the bandwidth to the agent (`down`), to the upstream (`up`) or both, where no earlier
@@ -169,37 +159,35 @@ impl Plan {
         throttle: Throttle,
         down: bool,
         up: bool,
-    ) -> Result<(), String> {
-        let mut placed = Err((verdict, ""));
+    ) -> Result<(), Bypass> {
+        let mut placed = Err(Bypass::Taken(verdict, ""));
         for (wanted, slot) in [(down, &mut self.shape.down), (up, &mut self.shape.up)] {
             if wanted {
                 let here = place_once(slot, verdict, throttle, "limits the bandwidth");
                 placed = if placed.is_ok() { placed } else { here };
             }
         }
-        placed.map_err(|first| self.taken(first))
+        placed
     }
 
     /// Delivers bodies in pieces, unless an earlier rule does.
-    pub fn slice(&mut self, verdict: VerdictIndex, slices: Slices) -> Result<(), String> {
+    pub fn slice(&mut self, verdict: VerdictIndex, slices: Slices) -> Result<(), Bypass> {
         place_once(&mut self.shape.slices, verdict, slices, "slices the body")
-            .map_err(|first| self.taken(first))
     }
 
     /// Delays the end of the message, unless an earlier rule does.
-    pub fn close_slowly(&mut self, verdict: VerdictIndex, wait: Duration) -> Result<(), String> {
+    pub fn close_slowly(&mut self, verdict: VerdictIndex, wait: Duration) -> Result<(), Bypass> {
         place_once(&mut self.shape.slow_close, verdict, wait, "closes slowly")
-            .map_err(|first| self.taken(first))
     }
 
-    /// Takes out what an answer decided by a rule leaves nothing to do for, and says so in the
-    /// verdicts. Called once all rules have written.
-    pub fn settle(&mut self) {
+    /// Takes out what an answer decided by a rule leaves nothing to do for. Gives that rule and those that are left
+    /// without an effect. Called once all rules have written.
+    pub(crate) fn settle(&mut self) -> Option<(VerdictIndex, Vec<VerdictIndex>)> {
         let (by, forwarded, has_body) = match (&self.instead, &self.afterwards) {
             (Some((by, answer)), _) => (*by, false, answer.has_body()),
             (None, Some((by, Substitute::Answer(answer)))) => (*by, true, answer.has_body()),
             (None, Some((by, Substitute::Reset))) => (*by, true, false),
-            (None, Some((_, Substitute::Stale | Substitute::Swapped)) | None) => return,
+            (None, Some((_, Substitute::Stale | Substitute::Swapped)) | None) => return None,
         };
         let mut idle: Vec<VerdictIndex> = Vec::new();
         idle.extend(self.edits.drain(..).map(|(verdict, _)| verdict));
@@ -216,101 +204,51 @@ impl Plan {
                 ..Shape::default()
             };
         }
-        let name = self.rule_name(by);
         // A rule that limits both ways may still have its way in one of them.
         let at_work = self.shape.verdicts();
-        for verdict in idle {
-            if !at_work.contains(&verdict) {
-                self.verdicts[usize::from(verdict)].outcome = Outcome::Bypassed(format!(
-                    "{name} decides the answer and leaves nothing of it to change"
-                ));
-            }
-        }
+        idle.retain(|verdict| !at_work.contains(verdict));
+        Some((by, idle))
     }
 
-    fn answer_is_open(&self) -> Result<(), String> {
+    fn answer_is_open(&self) -> Result<(), Bypass> {
         let instead = self.instead.as_ref().map(|(verdict, _)| *verdict);
         let afterwards = self.afterwards.as_ref().map(|(verdict, _)| *verdict);
         match instead.or(afterwards) {
             None => Ok(()),
-            Some(first) => Err(format!(
-                "{} already decides the answer",
-                self.rule_name(first)
-            )),
-        }
-    }
-
-    fn taken(&self, (first, what): (VerdictIndex, &str)) -> String {
-        format!("{} already {what}", self.rule_name(first))
-    }
-
-    fn rule_name(&self, verdict: VerdictIndex) -> String {
-        match self.verdicts.get(usize::from(verdict)) {
-            Some(verdict) => format!("rule `{}`", verdict.rule.id),
-            None => "an earlier rule".to_owned(),
+            Some(first) => Err(Bypass::Taken(first, DECIDES)),
         }
     }
 }
 
-/// Fills a slot that only one rule can have; else tells which has it and for what.
-fn place_once<'a, T>(
+const DECIDES: &str = "decides the answer";
+
+/// Why a fault has no effect on an exchange.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Bypass {
+    /// An earlier rule already does this.
+    Taken(VerdictIndex, &'static str),
+    /// For this reason.
+    Because(String),
+}
+
+impl From<&str> for Bypass {
+    fn from(why: &str) -> Self {
+        Self::Because(why.to_owned())
+    }
+}
+
+/// Fills a slot that only one rule can have.
+fn place_once<T>(
     slot: &mut Option<(VerdictIndex, T)>,
     verdict: VerdictIndex,
     value: T,
-    what: &'a str,
-) -> Result<(), (VerdictIndex, &'a str)> {
+    what: &'static str,
+) -> Result<(), Bypass> {
     if let Some((first, _)) = slot {
-        return Err((*first, what));
+        return Err(Bypass::Taken(*first, what));
     }
     *slot = Some((verdict, value));
     Ok(())
-}
-
-/// What became of one eligible rule in one exchange.
-#[derive(Debug, Clone)]
-pub struct Verdict {
-    /// The rule.
-    pub rule: Arc<crate::rule::Rule>,
-    /// What became of it.
-    pub outcome: Outcome,
-    /// Which matching exchange of the scope this was for the rule, from 1.
-    pub ordinal: u64,
-    /// The draw in parts per million and what it had to be below, when one was made.
-    pub drawn: Option<Draw>,
-    /// Of a rule with a budget: what the calls that it matches had used up by then.
-    pub spent: Option<Box<Spent>>,
-    /// Of a rule that changed what a model is told of tools' results: whose, as far as the request
-    /// names them.
-    pub told_of: Option<Arc<[String]>>,
-}
-
-impl Verdict {
-    /// The tools of whose results the rule told a model something else.
-    pub fn tools_told_of(&self) -> &[String] {
-        self.told_of.as_deref().unwrap_or_default()
-    }
-}
-
-/// A draw and its bar, both in hits per million.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Draw {
-    /// What was drawn, 0 to 999 999.
-    pub value: u32,
-    /// The rule fires when `value` is below this.
-    pub below: u32,
-}
-
-/// What became of a rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    /// Its trigger did not fire, and why.
-    NotDrawn(NotDrawn),
-    /// It fired and is in the plan, but has not been carried out yet.
-    Chosen,
-    /// It was carried out.
-    Applied,
-    /// It fired but could not be carried out, and why.
-    Bypassed(String),
 }
 
 /// An answer (or the lack of one) that Squall makes up.
@@ -441,15 +379,6 @@ pub enum Edit {
     Mcp(McpEdit),
     /// A model's answer changed or paced event by event, through its dialect.
     Stream(StreamFault),
-}
-
-/// How much of a body is kept.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Amount {
-    /// That many bytes.
-    Bytes(u64),
-    /// That share, in parts per million.
-    Share(u32),
 }
 
 /// What the transport does.

@@ -7,7 +7,41 @@
 //! prompts, cached input, batches, priority, audio and images) is counted as if it were not. A model
 //! that is not listed has no price here, and none is guessed.
 
-use crate::spending::{PARTS, Usd};
+use std::fmt;
+
+/// Trillionths of a dollar in a dollar: a token of the cheapest model is worth a whole number.
+pub(crate) const PARTS: u64 = 1_000_000_000_000;
+
+/// US dollars, in trillionths; at most some eighteen million.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Usd(pub(crate) u64);
+
+impl Usd {
+    /// So many dollars, rounded to a millionth of a cent; nothing for what is negative.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a conversion of floats saturates"
+    )]
+    pub fn from_dollars(dollars: f64) -> Self {
+        Self(((dollars * 1e8).round() as u64).saturating_mul(PARTS / 100_000_000))
+    }
+
+    /// In dollars: to print.
+    #[expect(clippy::cast_precision_loss, reason = "to print")]
+    pub fn dollars(self) -> f64 {
+        self.0 as f64 / PARTS as f64
+    }
+}
+
+/// As `$0.0123`, without needless zeros.
+impl fmt::Display for Usd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = format!("{:.8}", self.dollars());
+        let digits = digits.trim_end_matches('0').trim_end_matches('.');
+        write!(f, "${digits}")
+    }
+}
 
 /// What a model's tokens cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 //! Everything that makes no sense is reported at once, with file, line, column, what was found, what is allowed, and
 //! the nearest valid word.
 
-pub(crate) mod amounts;
 mod conditions;
+mod definitions;
 mod ids;
-pub(crate) mod modes;
+mod modes;
 mod rules;
 mod triggers;
 
@@ -14,13 +14,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use squall_documents::{
-    At, DocumentError, Expanded, Fields, Kind, Position, Reader, Source, Tree, ValueReader,
-    Variables, parse as parse_tree,
+    At, DocumentError, DocumentReader, Expanded, Fields, NodeKind, Position, SourceText, Tree,
+    ValueReader, Variables, parse as parse_tree,
 };
 use squall_journal::redact::Redactor;
 
 pub(crate) use self::ids::unknown_rule;
-use crate::rule::{Family, Rule};
+use crate::family::Family;
+use crate::rule::Rule;
 
 /// A named set of rules, checked and typed, with the profiles it extends not yet looked up.
 #[derive(Debug, Clone)]
@@ -111,7 +112,7 @@ fn read_text(
     read: impl FnOnce(&mut ValueReader<'_, '_>) -> Option<Profile>,
 ) -> Result<Profile, Vec<DocumentError>> {
     let mut tree = parse_tree(file, text).map_err(|error| vec![error])?;
-    let mut reader = Reader::new(Source::new(file, text));
+    let mut reader = DocumentReader::new(SourceText::new(file, text));
     reader.expand(&mut tree, variables);
     let mut profile = reader.read(&tree, read);
     if let Some(profile) = &mut profile {
@@ -211,7 +212,7 @@ impl Profile {
     }
 
     /// Takes what the variables below `node` stand for out of whatever is reported.
-    fn expands(&mut self, reader: &Reader, node: &At<Tree>) {
+    fn expands(&mut self, reader: &DocumentReader, node: &At<Tree>) {
         let (all, secret) = reader.expanded_in(node);
         self.expanded = Arc::new(all);
         self.redactor = Redactor::with_values(secret.values().map(str::to_owned));
@@ -223,7 +224,7 @@ impl Profile {
     }
 
     /// The same, of a part of another document: what is written there is its text.
-    pub fn is_written_in(&mut self, reader: &Reader, part: &At<Tree>) {
+    pub fn is_written_in(&mut self, reader: &DocumentReader, part: &At<Tree>) {
         self.text = reader.as_written(part).to_string().into();
         self.expands(reader, part);
     }
@@ -252,8 +253,10 @@ fn read_extends(fields: &mut Fields<'_, '_>) -> Vec<Extends> {
     let extends = fields.field("extends", about, |value| {
         value
             .either()
-            .when(Kind::Scalar, |value| Some(vec![extended(value)?]))
-            .when(Kind::List, |value| value.list("a list of names", extended))
+            .when(NodeKind::Scalar, |value| Some(vec![extended(value)?]))
+            .when(NodeKind::List, |value| {
+                value.list("a list of names", extended)
+            })
             .or("a name or a list of names")
     });
     extends.unwrap_or_default()

@@ -6,8 +6,8 @@ use serde_json::Value;
 use squall_dialects::mcp::{Asked, Call};
 use squall_dialects::tokens::Counting;
 
-use crate::fault::Fault;
-use crate::faults::context::COUNTED_BY;
+use crate::family::Family;
+use crate::fault::{COUNTED_BY, Fault, FaultMode};
 use crate::matching::{Match, Touches};
 use crate::trigger::Trigger;
 use squall_documents::Position;
@@ -20,15 +20,12 @@ pub struct Rule {
     pub id: String,
     /// Name of the profile it was written in.
     pub profile: String,
-    /// `network_faults`, `tool_faults`, `llm_faults` or `context_attacks`.
-    pub family: Family,
-    /// The mode as written in files.
-    pub mode: &'static str,
     /// The file and the place in it where the rule was written.
     pub origin: Origin,
     pub(crate) matching: Match,
     pub(crate) trigger: Trigger,
-    pub(crate) fault: Fault,
+    pub(crate) fault_mode: &'static FaultMode,
+    pub(crate) fault: Box<dyn Fault>,
     /// Parameters that stand there as flakestorm lets them, and that the mode does not use.
     pub(crate) without_effect: Vec<&'static str>,
     /// A parameter that another one that stands there takes the place of: it, and that one.
@@ -54,7 +51,7 @@ impl Rule {
     /// The fault's parameters as they are used, defaults filled in, without secrets: for the journal.
     pub fn parameters(&self, redactor: &Redactor) -> Value {
         let mut parameters = self.fault.parameters();
-        if self.fault.hangs_on_tokens() {
+        if self.fault.depends_on_tokens() {
             parameters.insert("counted_by".into(), COUNTED_BY.into());
         }
         let mut parameters = Value::Object(parameters);
@@ -62,9 +59,19 @@ impl Rule {
         parameters
     }
 
-    /// What the rule does.
-    pub fn fault(&self) -> &Fault {
-        &self.fault
+    /// `network_faults`, `tool_faults`, `llm_faults` or `context_attacks`.
+    pub fn family(&self) -> Family {
+        self.fault_mode.family
+    }
+
+    /// The mode as written in files.
+    pub fn mode(&self) -> &'static str {
+        self.fault_mode.name
+    }
+
+    /// The row of its mode.
+    pub fn fault_mode(&self) -> &'static FaultMode {
+        self.fault_mode
     }
 
     /// The one tool that the rule is about by name: a call that it matches is that tool's.
@@ -99,7 +106,7 @@ impl Rule {
         }
         let calls = of(&Call::is_tool_call);
         let by_url = !self.matching.urls.is_empty();
-        let of_tools = matches!(self.family, Family::Tool | Family::Context);
+        let of_tools = matches!(self.family(), Family::Tool | Family::Context);
         if calls.is_empty() || by_url || !of_tools {
             return of(&|_| true);
         }
@@ -140,64 +147,6 @@ impl Rule {
 
     /// Whether some draw decides what it does: then the request's fingerprint is wanted.
     pub(crate) fn draws(&self) -> bool {
-        self.trigger.chance.draws() || self.fault.is_random()
-    }
-}
-
-/// The four families of faults.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Family {
-    /// `network_faults`
-    Network,
-    /// `tool_faults`
-    Tool,
-    /// `llm_faults`
-    Llm,
-    /// `context_attacks`
-    Context,
-}
-
-impl Family {
-    /// Every one, in order of precedence.
-    pub(crate) const ALL: [Self; 4] = [Self::Network, Self::Tool, Self::Llm, Self::Context];
-
-    /// What it holds, for the schema.
-    pub(crate) fn about(self) -> &'static str {
-        match self {
-            Self::Network => "Faults of the transport, for any exchange.",
-            Self::Tool => "Faults of tools.",
-            Self::Llm => "Faults of model calls.",
-            Self::Context => {
-                "Attacks on what the model reads: a list, or a map from type to parameters."
-            }
-        }
-    }
-
-    /// The field that says how a rule fails.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Network | Self::Tool | Self::Llm => "mode",
-            Self::Context => "type",
-        }
-    }
-
-    /// The name of a rule's schema.
-    pub(crate) fn rule(self) -> &'static str {
-        match self {
-            Self::Network => "NetworkFault",
-            Self::Tool => "ToolFault",
-            Self::Llm => "LlmFault",
-            Self::Context => "ContextAttack",
-        }
-    }
-
-    /// The name in files, API, journal and metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Network => "network_faults",
-            Self::Tool => "tool_faults",
-            Self::Llm => "llm_faults",
-            Self::Context => "context_attacks",
-        }
+        self.trigger.chance.draws() || self.fault.needs_fingerprint()
     }
 }

@@ -4,46 +4,11 @@
 //! the call's answer comes: what an agent has received is in the sums before it can ask again.
 
 use std::cell::OnceCell;
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use smallvec::SmallVec;
 
-use crate::prices::{self, Price};
-
-/// Trillionths of a dollar in a dollar: a token of the cheapest model is worth a whole number.
-pub(crate) const PARTS: u64 = 1_000_000_000_000;
-
-/// US dollars, in trillionths; at most some eighteen million.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Usd(pub(crate) u64);
-
-impl Usd {
-    /// So many dollars, rounded to a millionth of a cent; nothing for what is negative.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a conversion of floats saturates"
-    )]
-    pub fn from_dollars(dollars: f64) -> Self {
-        Self(((dollars * 1e8).round() as u64).saturating_mul(PARTS / 100_000_000))
-    }
-
-    /// In dollars: to print.
-    #[expect(clippy::cast_precision_loss, reason = "to print")]
-    pub fn dollars(self) -> f64 {
-        self.0 as f64 / PARTS as f64
-    }
-}
-
-/// As `$0.0123`, without needless zeros.
-impl fmt::Display for Usd {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = format!("{:.8}", self.dollars());
-        let digits = digits.trim_end_matches('0').trim_end_matches('.');
-        write!(f, "${digits}")
-    }
-}
+use crate::prices::{self, Price, Usd};
 
 /// What some calls have used up.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -166,6 +131,7 @@ impl Charge {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::prices::PARTS;
 
     fn used(input: u64, output: u64, estimated: u64) -> Used {
         Used {

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use crate::facts::CanonicalUrl;
 use crate::glob::{Glob, UrlGlobs};
 use squall_documents::DocumentError;
-use squall_documents::Limits;
+use squall_documents::DocumentLimits;
 
 /// Tool names and the URL globs they stand for.
 #[derive(Debug, Clone, Default)]
@@ -19,13 +19,13 @@ impl ToolNames {
     pub fn new<'a>(
         tools: impl IntoIterator<Item = (&'a str, &'a [String])>,
     ) -> Result<Self, DocumentError> {
-        Self::within(tools, &Limits::default())
+        Self::within(tools, &DocumentLimits::default())
     }
 
     /// The same of a map in a document with these limits.
     pub fn within<'a>(
         tools: impl IntoIterator<Item = (&'a str, &'a [String])>,
-        limits: &Limits,
+        limits: &DocumentLimits,
     ) -> Result<Self, DocumentError> {
         let compile = |(name, globs): (&str, &[String])| {
             let urls = UrlGlobs::within(globs.iter().map(String::as_str), limits);

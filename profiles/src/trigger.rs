@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::dice::MILLION;
 use crate::matching::Match;
-use crate::spending::Usd;
+use crate::prices::Usd;
 use squall_documents::Position;
 
 /// When a matching rule fires: all that is present must agree.

@@ -8,11 +8,12 @@ mod urls;
 use std::sync::Arc;
 
 use self::arming::Arming;
+use crate::family::Family;
 use crate::glob::UrlGlobs;
 use crate::library::Library;
 use crate::matching::Touches;
 use crate::profile::Profile;
-use crate::rule::{Family, Rule};
+use crate::rule::Rule;
 use crate::tools::ToolNames;
 use squall_documents::{DocumentError, Position, words};
 
@@ -53,7 +54,7 @@ pub fn no_url_matches(glob: &str) -> Option<String> {
 
 /// What of a rule changes nothing.
 fn without_effect(rule: &Rule) -> Option<DocumentError> {
-    let (fields, mode) = (&rule.without_effect, rule.mode);
+    let (fields, mode) = (&rule.without_effect, rule.mode());
     let plural = if fields.len() == 1 { "has" } else { "have" };
     let named = words(fields.iter().copied());
     let parameters = rule.fault.parameters();
@@ -151,11 +152,11 @@ fn never_matches(rule: &Rule) -> Option<String> {
         && matching.tool.is_some()
         && matching.touches != Touches::Results
     {
-        let touching = match rule.family {
-            Family::Context => format!("`{}` touches", rule.mode),
+        let touching = match rule.family() {
+            Family::Context => format!("`{}` touches", rule.mode()),
             Family::Network | Family::Tool | Family::Llm => "`llm_faults` touch".to_owned(),
         };
-        let which = match rule.family {
+        let which = match rule.family() {
             Family::Llm => {
                 "; it chooses a call in the model's answer for `malformed_tool_call`, \
                  `unknown_tool_call` and `wrong_tool_arguments`"
@@ -163,7 +164,7 @@ fn never_matches(rule: &Rule) -> Option<String> {
             Family::Context | Family::Network | Family::Tool => "",
         };
         format!("`tool` names tools, and {touching} model calls{which}")
-    } else if rule.family == Family::Tool
+    } else if rule.family() == Family::Tool
         && of_models
         && matching.urls.is_empty()
         && matching.touches != Touches::Results
@@ -197,7 +198,7 @@ fn unknown_tool(rule: &Rule, tools: &ToolNames) -> Option<String> {
 
 /// Whether a rule touches nothing but model calls.
 fn touches_model_calls(rule: &Rule) -> bool {
-    match rule.family {
+    match rule.family() {
         Family::Network => false,
         Family::Tool => rule.matching.touches == Touches::Results,
         Family::Llm => true,

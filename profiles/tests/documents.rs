@@ -11,6 +11,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use squall_profiles::family::Family;
+use squall_profiles::faults::modes;
+
 /// Holds that `docs/NAME` is `text`, or writes it.
 fn is_page(name: &str, text: &str) {
     let page = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -50,4 +53,32 @@ fn the_page_of_prices_lists_what_budgets_go_by() {
         writeln!(text, "| `{model}` | {input:.2} | {output:.2} |").unwrap();
     }
     is_page("prices.md", &text);
+}
+
+#[test]
+fn the_page_of_faults_has_a_row_for_each_mode() {
+    let page = include_str!("../../docs/faults.md");
+    for (family, heading) in [
+        (Family::Network, "\n## Network\n"),
+        (Family::Tool, "\n## Tools\n"),
+        (Family::Llm, "\n## Models\n"),
+        (Family::Context, "\n### Context attacks\n"),
+    ] {
+        let (_, section) = page.split_once(heading).expect(heading);
+        let section = section.split("\n## ").next().unwrap_or_default();
+        let mut listed = Vec::new();
+        let mut lines = section.lines();
+        // Rows of the tables whose first column is the mode.
+        while lines.any(|line| line.starts_with("| mode |") || line.starts_with("| type |")) {
+            let rows = lines
+                .by_ref()
+                .skip(1)
+                .take_while(|line| line.starts_with('|'));
+            listed.extend(rows.filter_map(|row| row.split('`').nth(1)));
+        }
+        let mut modes: Vec<_> = modes(family).iter().map(|mode| mode.name).collect();
+        listed.sort_unstable();
+        modes.sort_unstable();
+        assert_eq!(listed, modes, "{heading}");
+    }
 }

@@ -29,10 +29,12 @@ use std::time::{Duration, Instant};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use squall_journal::record::Outcome;
-use squall_profiles::activation::{Decision, Snapshot};
+use squall_profiles::activation::Snapshot;
+use squall_profiles::decide::Decision;
+use squall_profiles::family::Family;
 use squall_profiles::faults::mcp_answer::Change;
 use squall_profiles::plan::{Answer, Shape, Substitute, VerdictIndex};
-use squall_profiles::rule::{Family, Rule};
+use squall_profiles::rule::Rule;
 
 use self::calls::TakenOut;
 use self::classify::Classification;
@@ -264,7 +266,7 @@ impl Exchange {
         let url = self.target.as_written();
         let rule = rule(decision, verdict);
         let mcp = self.classified.mcp_call(rule);
-        let of_tools = rule.is_some_and(|rule| rule.family == Family::Tool);
+        let of_tools = rule.is_some_and(|rule| rule.family() == Family::Tool);
         if of_tools && mcp.as_ref().is_some_and(McpCall::leaves_others) {
             let why = "the batch holds other calls, whose answers would be lost";
             self.log.bypassed(verdict, why.to_owned());
@@ -307,9 +309,8 @@ impl Exchange {
         mut request: Request<RequestBody>,
         decision: &Decision,
     ) -> Request<RequestBody> {
-        let plan = &decision.plan;
         let tells_again = self.rules.rules().reads_results() && !self.log.chaos().told().is_empty();
-        if plan.request_edits.is_empty() && !tells_again {
+        if decision.plan.request_edits.is_empty() && !tells_again {
             return request;
         }
         let mut body = request.body().whole().cloned();
@@ -330,7 +331,8 @@ impl Exchange {
             told: self.log.chaos().told(),
             called: self.log.chaos().called(),
         };
-        let Rewritten { body, again, tells } = rewrite::apply(plan, &mut rewritable, &*self.log);
+        let Rewritten { body, again, tells } =
+            rewrite::apply(decision, &mut rewritable, &*self.log);
         self.tells = tells;
         self.log.applied_again(again);
         if let Some(body) = body {
@@ -389,7 +391,7 @@ impl Exchange {
     fn judge(&mut self, status: StatusCode, decision: &mut Decision) {
         self.rules
             .on_response(decision, status.as_u16(), self.log.chaos().elapsed());
-        self.log.decided_more(&decision.plan);
+        self.log.decided_more(decision);
     }
 
     /// Throws the upstream's answer away where a rule gives another in its place, and keeps it where
@@ -497,6 +499,6 @@ impl Exchange {
 
 /// The rule that a part of the plan points back to.
 fn rule(decision: &Decision, verdict: VerdictIndex) -> Option<&Rule> {
-    let verdict = decision.plan.verdicts.get(usize::from(verdict))?;
+    let verdict = decision.verdicts.get(usize::from(verdict))?;
     Some(&verdict.rule)
 }

@@ -245,7 +245,7 @@ impl Metrics {
     pub(crate) fn fault_applied(&self, rule: &Rule, scope: &str) {
         let profile = self.profile(scope, &rule.profile);
         self.faults
-            .with_label_values(&[profile, rule.family.as_str(), rule.mode])
+            .with_label_values(&[profile, rule.family().as_str(), rule.mode()])
             .inc();
     }
 

@@ -9,7 +9,7 @@ use squall_control_api::access::{Role, TOKEN_NAMES, is_token_name};
 use squall_control_api::store::{DEFAULT_WORKSPACE, Place as StorePlace};
 use squall_documents::variables::is_one_variable;
 use squall_documents::{
-    DocumentError, Fields, Position, Reader, Source, ValueReader, Variables, describe,
+    DocumentError, DocumentReader, Fields, Position, SourceText, ValueReader, Variables, describe,
 };
 use squall_proxy::config::{
     CaSource, Credentials, LlmEndpoint, Observe, ProxyConfig, ProxyRoute, RouteEntry,
@@ -56,7 +56,7 @@ pub(super) fn read_over(
     let failed =
         |errors: Vec<DocumentError>| ConfigErrors(errors.iter().map(ToString::to_string).collect());
     let mut tree = squall_documents::parse(&shown, text).map_err(|error| failed(vec![error]))?;
-    let mut reader = Reader::new(Source::new(&shown, text));
+    let mut reader = DocumentReader::new(SourceText::new(&shown, text));
     reader.expand(&mut tree, variables);
     file.clone_into(&mut config.places.file);
     let mut overlay = Overlay {

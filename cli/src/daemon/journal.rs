@@ -59,7 +59,7 @@ impl Daemon {
         let name = |rule: &std::sync::Arc<squall_profiles::rule::Rule>| RuleName {
             rule: rule.id.clone(),
             profile: rule.profile.clone(),
-            mode: rule.mode.to_owned(),
+            mode: rule.mode().to_owned(),
         };
         rules.rules().iter().map(name).collect()
     }

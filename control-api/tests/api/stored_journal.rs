@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use squall_control_api::store::{DEFAULT_WORKSPACE, Place, RunStep, Store};
 use squall_control_api::{JournalOptions, Kept, Retain};
 use squall_harness::run::RunState;
-use squall_profiles::plan::{Outcome, Verdict};
+use squall_profiles::verdict::{RuleVerdict, VerdictOutcome};
 use squall_proxy::recorder::ExchangeNote;
 use squall_tests::postgres::Postgres;
 
@@ -174,9 +174,9 @@ async fn what_had_a_fault_is_always_kept_and_the_rest_is_sampled() {
     let rule = api.state.chaos.scope(None).activation().rules().rules()[0].clone();
     let mut all = notes(&api, 6_000);
     for note in all.iter_mut().step_by(20) {
-        note.verdicts.push(Verdict {
+        note.verdicts.push(RuleVerdict {
             rule: rule.clone(),
-            outcome: Outcome::Applied,
+            outcome: VerdictOutcome::Applied,
             ordinal: 1,
             drawn: None,
             spent: None,

@@ -1,6 +1,9 @@
 //! What to do about a cell, by what happened on the wire.
 
 use squall_journal::record::{ExchangeRecord, RuleOutcome, RuleRecord};
+use squall_profiles::family::Family;
+use squall_profiles::fault::FaultMode;
+use squall_profiles::faults;
 
 use super::story::{Injection, Story, Wire, applied};
 use crate::run::{CellRecord, CellState};
@@ -87,7 +90,7 @@ fn weight(injection: &Injection<'_>) -> [bool; 4] {
 
 /// Whether a rule does no more than delay.
 fn is_delay(rule: &RuleRecord) -> bool {
-    of_mode(&rule.family, &rule.mode) == Some(OF_DELAYS)
+    mode(rule).is_some_and(|mode| mode.only_delays)
 }
 
 /// Rules that were applied to an exchange, delays behind what decided how it ended.
@@ -163,134 +166,24 @@ fn of_nothing(under_chaos: bool, stories: &[Story<'_>]) -> String {
     }
 }
 
-/// What an agent does well about a fault that only takes time.
-const OF_DELAYS: &str = "Give each call a time-out of its own, shorter than the whole answer's, and answer with what there is.";
-
 /// What an agent does well about a fault.
 fn remedy(rule: &RuleRecord) -> &'static str {
-    of_mode(&rule.family, &rule.mode).unwrap_or(
+    mode(rule).map_or(
         "Decide what the agent does when this call fails, and let its answer say what is missing.",
+        |mode| mode.remedy,
     )
 }
 
-fn of_mode(family: &str, mode: &str) -> Option<&'static str> {
-    Some(match (family, mode) {
-        ("context_attacks", "overflow") => {
-            "Bound what goes into the context: cut or summarise long results before the model reads them."
-        }
-        ("context_attacks", "conflicting_context") => {
-            "Let the agent say where its sources differ instead of taking the last one for true."
-        }
-        ("context_attacks", _) | ("tool_faults", "malicious_response") => {
-            "Treat what tools and documents say as data: let no instruction in them cause a call, and bound where \
-             the agent may send anything."
-        }
-        ("network_faults", "latency" | "bandwidth" | "slicer" | "slow_close")
-        | ("tool_faults", "slow" | "endless_progress")
-        | ("llm_faults", "slow_stream") => OF_DELAYS,
-        (_, "timeout") | ("llm_faults", "stream_stall") => {
-            "Set a time-out on this call, also between the parts of a stream, and go on without it when it is over."
-        }
-        ("network_faults", "reset_peer" | "limit_data" | "refuse" | "dns_failure") => {
-            "Retry broken connections with growing, random waits; then fall back, or say in the answer what is \
-             missing."
-        }
-        ("network_faults", "tls_failure") => {
-            "A failed handshake is no reason to go on without TLS or to retry at once: report it."
-        }
-        ("tool_faults", "error" | "html_error") => {
-            "Retry what may pass (429, 502, 503, 504) with growing waits, nothing else; let the answer say what \
-             could not be found out instead of making it up."
-        }
-        ("tool_faults", "commit_then_fail") => {
-            "Before repeating a call that changes something, find out whether it was done, or send an idempotency key."
-        }
-        ("tool_faults", "silent_noop") => {
-            "Read back what a call should have changed before telling the user that it is done."
-        }
-        ("tool_faults", "malformed" | "empty" | "truncated" | "schema_drift") => {
-            "Check a result's shape before the model reads it, and treat one that does not fit as a failed call."
-        }
-        ("tool_faults", "stale" | "swapped" | "wrong_id") => {
-            "Check that a result is the one that was asked for: its id, its subject, its date."
-        }
-        ("tool_faults", "redirect_loop") => "Bound how many redirects are followed.",
-        ("tool_faults", "session_expired") => {
-            "Begin a new session when the old one is gone, and repeat the call once."
-        }
-        ("tool_faults", "list_drift") => {
-            "Read the list of tools again when a call is refused, and call nothing that is not on it."
-        }
-        ("llm_faults", "rate_limit" | "overloaded" | "server_error") => {
-            "Wait as long as `Retry-After` says, else for a growing, random time, and bound how often; have a second \
-             model, or say that there is no answer now."
-        }
-        ("llm_faults", "quota_exhausted" | "auth_error" | "model_not_found") => {
-            "This does not pass by itself: do not retry, fall back to another model or end with a clear message."
-        }
-        ("llm_faults", "context_length_exceeded") => {
-            "Shorten the history and ask again; the same request is refused the same way."
-        }
-        (
-            "llm_faults",
-            "truncated_response" | "stream_cut" | "stream_error" | "missing_terminator",
-        ) => {
-            "Look at how an answer of the model ended before using it: one that was cut is asked for again, or shown \
-             as incomplete."
-        }
-        (
-            "llm_faults",
-            "duplicate_chunk" | "json_for_stream" | "garbage" | "empty" | "response_drift",
-        ) => {
-            "Check what the model said against what the next step needs, and ask once more when it does not fit."
-        }
-        ("llm_faults", "content_filter" | "refusal") => {
-            "Tell the user that the model declined, and why; do not present it as an answer."
-        }
-        ("llm_faults", "malformed_tool_call" | "unknown_tool_call" | "wrong_tool_arguments") => {
-            "Check a tool call of the model against the tool's schema before it is made, and give the error back to \
-             the model."
-        }
-        _ => return None,
-    })
+fn mode(rule: &RuleRecord) -> Option<&'static FaultMode> {
+    let mut families = Family::ALL.into_iter();
+    let family = families.find(|family| family.as_str() == rule.family)?;
+    faults::mode(family, &rule.mode)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
-    use serde_json::Value;
-
     use super::*;
     use crate::report::testing::fixture;
-
-    /// The words that a schema lists.
-    fn modes(word: &Value) -> BTreeSet<String> {
-        let alternatives = word["anyOf"].as_array().into_iter().flatten();
-        let words = alternatives
-            .filter_map(|one| one["enum"].as_array())
-            .flatten();
-        words
-            .filter_map(|word| Some(word.as_str()?.to_owned()))
-            .collect()
-    }
-
-    #[test]
-    fn every_mode_has_a_remedy_of_its_own() {
-        let schema = squall_profiles::schema::profile_schema();
-        for (family, rule, word) in [
-            ("network_faults", "NetworkFault", "mode"),
-            ("tool_faults", "ToolFault", "mode"),
-            ("llm_faults", "LlmFault", "mode"),
-            ("context_attacks", "ContextAttack", "type"),
-        ] {
-            let modes = modes(&schema["$defs"][rule]["properties"][word]);
-            assert!(modes.len() > 3, "{family}: {modes:?}");
-            for mode in modes {
-                assert!(of_mode(family, &mode).is_some(), "{family} {mode}");
-            }
-        }
-    }
 
     #[test]
     fn what_an_agent_gives_out_or_does_twice_is_not_cured_by_retries() {

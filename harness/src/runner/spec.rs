@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use squall_documents::{Limited, Limits};
+use squall_documents::{DocumentLimits, Limited};
 
 use super::plan::{Part, Plan, Trial};
 use crate::dial::Dialler;
@@ -144,7 +144,7 @@ impl RunSpec {
         let prompts = suite.golden_prompts.len();
         let once: usize = parts.iter().map(|part| part.verdicts(prompts)).sum();
         let repeats = usize::try_from(self.repeat).unwrap_or(usize::MAX);
-        Limits::default()
+        DocumentLimits::default()
             .take(Limited::Verdicts, once.saturating_mul(repeats))
             .map_err(|over| SpecError::at("/suite", over.to_string()))?;
         Ok(Plan {

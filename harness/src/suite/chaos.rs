@@ -71,7 +71,7 @@ fn note_doubts(
             format!("of what is extended here, {doubt}")
         };
         let place = part.nearest(pointer).position;
-        let note = |reader: &mut squall_documents::Reader| reader.note(place, message);
+        let note = |reader: &mut squall_documents::DocumentReader| reader.note(place, message);
         fields.reader.below_pointer(pointer, note);
     }
 }

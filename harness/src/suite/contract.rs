@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use squall_documents::{Fields, Kind, Limited, Position, ValueReader};
+use squall_documents::{Fields, Limited, NodeKind, Position, ValueReader};
 use squall_journal::record::RuleRecord;
+use squall_profiles::family::Family;
 use squall_profiles::library::Library;
 use squall_profiles::profile::Profile;
-use squall_profiles::rule::{Family, Rule};
+use squall_profiles::rule::Rule;
 use squall_profiles::tools::ToolNames;
 
 use super::chaos::{self, Context};
@@ -111,9 +112,9 @@ impl Active {
     }
 
     fn holds(&mut self, rule: &Rule) {
-        self.connections |= rule.fault().is_of_the_connection();
-        self.handshakes |= rule.fault().is_of_the_handshake();
-        self.is_hit(rule.family.as_str(), rule.mode);
+        self.connections |= rule.fault_mode().is_of_the_connection;
+        self.handshakes |= rule.fault_mode().is_of_the_handshake();
+        self.is_hit(rule.family().as_str(), rule.mode());
     }
 
     /// Of rules that were applied.
@@ -159,10 +160,10 @@ pub(super) fn read(
 ) -> Option<ContractPart> {
     value
         .either()
-        .when(Kind::Scalar, |value| {
+        .when(NodeKind::Scalar, |value| {
             Some(ContractPart::Named(value.words()?.value))
         })
-        .when(Kind::Map, |value| {
+        .when(NodeKind::Map, |value| {
             value.named("Contract", |value| {
                 let what = "a contract, or the name of one";
                 let contract = value.fields(what, |fields| written(fields, context, outside))?;

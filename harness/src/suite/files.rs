@@ -10,7 +10,7 @@
 //! ```
 
 use squall_documents::variables::expand;
-use squall_documents::{At, DocumentError, Position, Source, Tree, Variables, parse};
+use squall_documents::{At, DocumentError, Position, SourceText, Tree, Variables, parse};
 
 /// Gives a file that another one names: what it is called in errors, and its text. The error is a sentence
 /// without the place.
@@ -20,7 +20,7 @@ pub type Open<'f> = &'f dyn Fn(&str, &str) -> Result<(String, String), String>;
 #[derive(Debug)]
 pub(super) struct Laid {
     /// All texts.
-    pub(super) source: Source,
+    pub(super) source: SourceText,
     pub(super) tree: At<Tree>,
     /// Files that cannot be had, or are no documents: where their names stand, and what is wrong.
     unread: Vec<(Position, DocumentError)>,
@@ -34,7 +34,7 @@ pub(super) fn read(
     open: Option<Open<'_>>,
 ) -> Result<Laid, Vec<DocumentError>> {
     let mut tree = parse(file, text).map_err(|error| vec![error])?;
-    let (mut source, mut unread) = (Source::new(file, text), Vec::new());
+    let (mut source, mut unread) = (SourceText::new(file, text), Vec::new());
     if let Some(open) = open {
         let mut laying = Laying {
             source: &mut source,
@@ -70,7 +70,7 @@ impl Laid {
 }
 
 struct Laying<'l> {
-    source: &'l mut Source,
+    source: &'l mut SourceText,
     unread: &'l mut Vec<(Position, DocumentError)>,
     /// What they stand for in names of files.
     variables: Variables<'l>,

@@ -1,12 +1,12 @@
 //! Headers of an agent: each can be sent, and none holds a secret that anybody who reads the file can read.
 
-use squall_documents::{At, Reader};
+use squall_documents::{At, DocumentReader};
 use squall_journal::redact::{Redactor, is_secret_header};
 
 use super::variables::{Piece, bare_names, pieces};
 
 /// Says what is wrong with one.
-pub(super) fn check(reader: &mut Reader, name: &At<String>, value: &At<String>) {
+pub(super) fn check(reader: &mut DocumentReader, name: &At<String>, value: &At<String>) {
     if http::HeaderName::from_bytes(name.value.as_bytes()).is_err() {
         let message = format!("`{}` is no name for a header", name.value);
         reader.error(name.position, message);
@@ -28,7 +28,7 @@ pub(super) fn check(reader: &mut Reader, name: &At<String>, value: &At<String>) 
 }
 
 /// What is written in a header or a query parameter names a variable that is not set, and is sent so.
-pub(super) fn unset(reader: &mut Reader, written: &str, value: &At<String>) {
+pub(super) fn unset(reader: &mut DocumentReader, written: &str, value: &At<String>) {
     let mut unset =
         bare_names(written).filter(|name| is_of_environment(name) && is_sent(name, &value.value));
     if let Some(name) = unset.next() {

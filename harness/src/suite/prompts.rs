@@ -1,6 +1,6 @@
 //! Golden prompts and probes: what an agent is asked.
 
-use squall_documents::{Fields, Kind, ValueReader};
+use squall_documents::{Fields, NodeKind, ValueReader};
 
 /// Characters of a prompt that stand in a sentence about it.
 const BEGINNING: usize = 60;
@@ -69,11 +69,11 @@ pub(crate) fn read(
 fn prompt(value: &mut ValueReader<'_, '_>) -> Option<Prompt> {
     value
         .either()
-        .when(Kind::Scalar, |value| {
+        .when(NodeKind::Scalar, |value| {
             Some(Prompt::single(value.words()?.value))
         })
-        .when(Kind::List, turns)
-        .when(Kind::Map, |value| {
+        .when(NodeKind::List, turns)
+        .when(NodeKind::Map, |value| {
             value.fields("a prompt", |fields| {
                 fields.require("turns", "what is said in turn, a list of texts");
                 fields.field("turns", "The turns of one conversation.", turns)

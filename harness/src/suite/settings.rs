@@ -1,7 +1,7 @@
 //! The small blocks of a suite: scoring, output, advanced, tools, prices.
 
 use serde_json::json;
-use squall_documents::{At, Fields, Reader, ValueReader, allowed};
+use squall_documents::{At, DocumentReader, Fields, ValueReader, allowed};
 use squall_profiles::glob::Glob;
 use squall_profiles::tools::ToolNames;
 use squall_profiles::validate::no_url_matches;
@@ -137,7 +137,7 @@ fn known_placeholders(fields: &mut Fields<'_, '_>, template: &At<String>) {
         if !PLACEHOLDERS.contains(&name) {
             let allowed = allowed(name, PLACEHOLDERS.into_iter());
             let message = format!("nothing is put in the place of `{{{name}}}`{allowed}");
-            let note = |reader: &mut Reader| reader.note(template.position, message);
+            let note = |reader: &mut DocumentReader| reader.note(template.position, message);
             fields.reader.below("filename_template", note);
         }
         rest = behind;
@@ -393,7 +393,7 @@ pub(super) fn prices(fields: &mut Fields<'_, '_>) -> Prices {
 }
 
 /// A glob over words.
-pub(crate) fn glob(reader: &mut Reader, written: &At<String>) -> Option<Glob> {
+pub(crate) fn glob(reader: &mut DocumentReader, written: &At<String>) -> Option<Glob> {
     Glob::within(&written.value, &reader.limits)
         .map_err(|error| reader.error(written.position, error.to_string()))
         .ok()

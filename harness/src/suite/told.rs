@@ -36,8 +36,8 @@ fn told_rule(rule: &Rule, written: Option<&Value>) -> String {
         }
     }
     let parameters = told_members(all, &["id", "mode", "type"]);
-    let family = rule.family.as_str();
-    format!("{family}: {} ({}) {parameters}", rule.mode, rule.id)
+    let family = rule.family().as_str();
+    format!("{family}: {} ({}) {parameters}", rule.mode(), rule.id)
         .trim_end()
         .to_owned()
 }

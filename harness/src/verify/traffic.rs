@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use squall_journal::record::{Kind, Outcome};
 use squall_journal::ring::host_and_port;
+use squall_profiles::family::Family;
 use squall_profiles::profile::Profile;
-use squall_profiles::rule::Family;
 
 use super::checks::Checks;
 use super::{Asked, Verifying};
@@ -247,7 +247,7 @@ fn unmet(suite: &Suite, called: &BTreeSet<&str>) -> BTreeSet<String> {
     };
     let chaos = contract.iter().map(|scenario| &scenario.chaos);
     let rules = chaos.chain(&suite.chaos).flat_map(|chaos| &chaos.rules);
-    let of_tools = rules.filter(|rule| rule.family == Family::Tool);
+    let of_tools = rules.filter(|rule| rule.family() == Family::Tool);
     let named: Option<BTreeSet<&str>> = of_tools.map(|rule| rule.tool()).collect();
     let named = named.filter(|named| named.is_disjoint(called));
     let named = named.into_iter().flatten();
@@ -256,7 +256,7 @@ fn unmet(suite: &Suite, called: &BTreeSet<&str>) -> BTreeSet<String> {
 
 /// Pointer to the first chaos of the suite that has a rule of such a family.
 fn rule_of(suite: &Suite, wanted: impl Fn(Family) -> bool) -> Option<String> {
-    let has = |chaos: &Profile| chaos.rules.iter().any(|rule| wanted(rule.family));
+    let has = |chaos: &Profile| chaos.rules.iter().any(|rule| wanted(rule.family()));
     if suite.chaos.as_ref().is_some_and(|chaos| has(chaos)) {
         return Some("/chaos".to_owned());
     }

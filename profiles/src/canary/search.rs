@@ -56,9 +56,9 @@ pub struct Found {
 /// A search through one stream of bytes.
 #[derive(Debug, Clone, Default)]
 pub struct Search {
-    sent: Reading,
+    sent: ByteReading,
     /// The stream with its percent-encoding taken away, where that makes it another one.
-    decoded: Option<Reading>,
+    decoded: Option<ByteReading>,
     percent: Percent,
     escape: Escape,
 }
@@ -77,7 +77,7 @@ enum Escape {
 
 /// How a byte was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Written {
+enum ByteEncoding {
     Plainly,
     InPercent,
     InJson,
@@ -127,7 +127,7 @@ impl Search {
     fn unescape(&mut self, byte: u8, found: &mut impl FnMut(Found)) {
         match (self.escape, byte) {
             (Escape::Nothing | Escape::Backslash, b'\\') => self.escape = Escape::Backslash,
-            (Escape::Nothing, _) => self.step(byte, Written::Plainly, found),
+            (Escape::Nothing, _) => self.step(byte, ByteEncoding::Plainly, found),
             (Escape::Backslash, b'u') => {
                 let (digits, value) = (0, 0);
                 self.escape = Escape::Unicode { digits, value };
@@ -147,11 +147,11 @@ impl Search {
     fn escaped(&mut self, byte: u8, found: &mut impl FnMut(Found)) {
         match byte {
             // White space, or nothing that shows.
-            b'n' | b'r' | b't' | b'b' | b'f' => self.step(b' ', Written::InJson, found),
-            b'/' | b'"' => self.step(byte, Written::InJson, found),
+            b'n' | b'r' | b't' | b'b' | b'f' => self.step(b' ', ByteEncoding::InJson, found),
+            b'/' | b'"' => self.step(byte, ByteEncoding::InJson, found),
             _ => {
-                self.step(b'\\', Written::Plainly, found);
-                self.step(byte, Written::Plainly, found);
+                self.step(b'\\', ByteEncoding::Plainly, found);
+                self.step(byte, ByteEncoding::Plainly, found);
             }
         }
     }
@@ -165,26 +165,26 @@ impl Search {
             } else {
                 // What is not ASCII is all one.
                 let byte = u8::try_from(value).unwrap_or(0x80);
-                self.step(byte, Written::InJson, found);
+                self.step(byte, ByteEncoding::InJson, found);
             }
             return;
         }
-        self.step(b'\\', Written::Plainly, found);
-        self.step(b'u', Written::Plainly, found);
+        self.step(b'\\', ByteEncoding::Plainly, found);
+        self.step(b'u', ByteEncoding::Plainly, found);
         for place in (0..digits).rev() {
             let digit = usize::from(value >> (4 * u16::from(place)) & 0xf);
-            self.step(b"0123456789abcdef"[digit], Written::Plainly, found);
+            self.step(b"0123456789abcdef"[digit], ByteEncoding::Plainly, found);
         }
         self.unescape(byte, found);
     }
 
-    fn step(&mut self, byte: u8, written: Written, found: &mut impl FnMut(Found)) {
+    fn step(&mut self, byte: u8, written: ByteEncoding, found: &mut impl FnMut(Found)) {
         match (self.percent, hex_digit(byte)) {
             (Percent::Sign { fresh }, Some(_)) => self.percent = Percent::Digit { fresh, byte },
             (Percent::Digit { byte: first, .. }, Some(low)) => {
                 let high = hex_digit(first).unwrap_or_default();
                 if let Some(decoded) = &mut self.decoded {
-                    decoded.step(high << 4 | low, Written::InPercent, found);
+                    decoded.step(high << 4 | low, ByteEncoding::InPercent, found);
                 }
                 self.percent = Percent::Nothing;
             }
@@ -217,7 +217,7 @@ impl Search {
         }
         if let Some(decoded) = &mut self.decoded {
             for byte in written.into_iter().flatten() {
-                decoded.step(byte, Written::Plainly, found);
+                decoded.step(byte, ByteEncoding::Plainly, found);
             }
         }
     }
@@ -234,7 +234,7 @@ impl Search {
 
 /// One way to read the stream's bytes: plain, hexadecimal and base64 at the same time.
 #[derive(Debug, Clone)]
-struct Reading {
+struct ByteReading {
     plain: Mark,
     /// By which digit of a pair comes next.
     hex: [Mark; 2],
@@ -253,7 +253,7 @@ struct Reading {
     characters: u8,
 }
 
-impl Default for Reading {
+impl Default for ByteReading {
     fn default() -> Self {
         Self {
             plain: Mark::default(),
@@ -268,7 +268,7 @@ impl Default for Reading {
     }
 }
 
-impl Reading {
+impl ByteReading {
     /// Nothing has begun.
     fn is_idle(&self) -> bool {
         self.plain.is_idle() && !self.in_hex && !self.in_base64
@@ -302,7 +302,7 @@ impl Reading {
         rest
     }
 
-    fn step(&mut self, byte: u8, written: Written, found: &mut impl FnMut(Found)) {
+    fn step(&mut self, byte: u8, written: ByteEncoding, found: &mut impl FnMut(Found)) {
         if let Some((canary, changed, escaped)) = self.plain.step(byte, written) {
             let encoding = match (escaped, changed) {
                 (true, _) => Encoding::Url,
@@ -331,7 +331,7 @@ impl Reading {
         };
         self.hex.swap(0, 1);
         if let Some(high) = last
-            && let Some((canary, ..)) = self.hex[0].step(high << 4 | digit, Written::Plainly)
+            && let Some((canary, ..)) = self.hex[0].step(high << 4 | digit, ByteEncoding::Plainly)
         {
             let encoding = Encoding::Hex;
             found(Found { canary, encoding });
@@ -363,7 +363,7 @@ impl Reading {
                 2 => last << 4 | this >> 2,
                 _ => last << 6 | this,
             };
-            if let Some((canary, ..)) = mark.step(byte, Written::Plainly) {
+            if let Some((canary, ..)) = mark.step(byte, ByteEncoding::Plainly) {
                 let encoding = Encoding::Base64;
                 found(Found { canary, encoding });
             }
@@ -392,7 +392,7 @@ impl Mark {
 
     /// One more byte. At the last of a canary: it, whether something was forgiven, and whether
     /// something was percent-encoded.
-    fn step(&mut self, byte: u8, written: Written) -> Option<(Canary, bool, bool)> {
+    fn step(&mut self, byte: u8, written: ByteEncoding) -> Option<(Canary, bool, bool)> {
         let lower = byte.to_ascii_lowercase();
         if self.is_idle() && lower != b's' {
             return None;
@@ -421,8 +421,8 @@ impl Mark {
                 return None;
             }
         }
-        self.changed |= byte != lower || written == Written::InJson;
-        self.escaped |= written == Written::InPercent;
+        self.changed |= byte != lower || written == ByteEncoding::InJson;
+        self.escaped |= written == ByteEncoding::InPercent;
         if usize::from(self.seen) < LENGTH {
             return None;
         }

@@ -10,27 +10,39 @@ mod injection_via_context;
 mod memory_poisoning;
 mod overflow;
 
-use serde_json::{Value, json};
 use squall_documents::{Fields, ScalarKind, Tree};
 
-use self::memory_poisoning::MemoryPoisoning;
-pub(crate) use self::overflow::COUNTED_BY;
-use super::mode::family;
+use super::remedies::{CONFLICT, INSTRUCTION, OVERFLOW};
 use crate::canary::PLACEHOLDER;
+use crate::changes::Tools;
 use crate::dice::Dice;
-use crate::faults::mode::FaultMode;
+use crate::family::Family;
+use crate::fault::{Fault, FaultMode};
+use crate::matching::Touches;
 use crate::payloads::Payloads;
 use crate::plan::{Plan, VerdictIndex};
-use crate::profile::modes::Mode;
 
-family! {
-    /// One attack on what the model reads.
-    ContextAttack of Context:
-    indirect_injection::IndirectInjection,
-    memory_poisoning::MemoryPoisoning,
-    overflow::Overflow,
-    conflicting_context::ConflictingContext,
-    injection_via_context::InjectionViaContext,
+/// The table of attacks, in the order of the reference, of help and of the schema.
+pub(super) const MODES: &[FaultMode] = &[
+    mode("indirect_injection", INSTRUCTION, indirect_injection::read).touching(Touches::Either),
+    mode(MEMORY_POISONING, INSTRUCTION, memory_poisoning::read),
+    mode("overflow", OVERFLOW, overflow::read),
+    mode("conflicting_context", CONFLICT, conflicting_context::read),
+    mode(
+        "injection_via_context",
+        INSTRUCTION,
+        injection_via_context::read,
+    ),
+];
+
+const MEMORY_POISONING: &str = "memory_poisoning";
+
+const fn mode(
+    name: &'static str,
+    remedy: &'static str,
+    read: fn(&mut Fields<'_, '_>, &Tools) -> Box<dyn Fault>,
+) -> FaultMode {
+    FaultMode::new(Family::Context, name, remedy, read)
 }
 
 /// One of these texts, chosen for this exchange, with its canary.
@@ -39,15 +51,10 @@ fn plant(payloads: &Payloads, plan: &mut Plan, verdict: VerdictIndex, dice: &mut
     plan.plant(verdict, chosen, dice)
 }
 
-fn word<T: PartialEq>(words: &[(&str, T)], value: &T) -> Value {
-    let named = words.iter().find(|(_, known)| known == value);
-    json!(named.map(|(word, _)| word))
-}
-
 /// Of `payload` and `payloads`, where both stand, the one that changes nothing and the one that counts. In
 /// flakestorm, which takes both beside any attack, `memory_poisoning` reads the first and others the second.
 pub(crate) fn eclipsed(
-    mode: &Mode,
+    mode: &FaultMode,
     fields: &Fields<'_, '_>,
 ) -> Option<(&'static str, &'static str)> {
     let stands_twice = fields.has("payload") && fields.has("payloads");
@@ -55,7 +62,7 @@ pub(crate) fn eclipsed(
         return None;
     }
     Some(match mode.name {
-        MemoryPoisoning::NAME => ("payloads", "payload"),
+        MEMORY_POISONING => ("payloads", "payload"),
         _ => ("payload", "payloads"),
     })
 }

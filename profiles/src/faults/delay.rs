@@ -5,27 +5,32 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use squall_documents::Fields;
 
+use super::fixed::{map, word};
+use crate::amounts;
+use crate::changes::{ResultChange, WaitPoint};
 use crate::dice::Dice;
-use crate::profile::amounts;
+use crate::facts::Kind;
+use crate::fault::Fault;
+use crate::plan::{Answer, Bypass, Plan, VerdictIndex};
 
 /// Holds an exchange back.
 ///
 /// Waits `fixed` plus a draw from `0..=jitter`, so never less than `fixed`; zero does nothing.
 /// Model: the delay of Envoy's HTTP fault filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Delay {
+struct Delay {
     /// Wait given to every exchange the rule is applied to; `delay_ms` in files.
-    pub fixed: Duration,
+    fixed: Duration,
     /// Greatest extra wait, in microsecond steps; `jitter_ms` in files, default 0.
-    pub jitter: Duration,
+    jitter: Duration,
     /// Shape of the draw; default `uniform`.
-    pub distribution: Distribution,
+    distribution: Distribution,
 }
 
 /// How the extra wait spreads over `0..=jitter`. All of it is integer arithmetic, the same on every
 /// machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Distribution {
+enum Distribution {
     /// Every wait is as likely as every other.
     #[default]
     Uniform,
@@ -46,19 +51,9 @@ const DISTRIBUTIONS: &[(&str, Distribution)] = &[
     ("spike", Distribution::Spike),
 ];
 
-/// Where a delay waits.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Place {
-    /// Before the request is forwarded (or the made-up answer is sent). The default.
-    #[default]
-    Request,
-    /// After the upstream's head has come, before it is passed on.
-    Response,
-}
-
 impl Delay {
     /// Reads `delay_ms`, `jitter_ms` and `distribution`; `default` stands for an absent `delay_ms`.
-    pub(crate) fn read(fields: &mut Fields<'_, '_>, default: Duration) -> Self {
+    fn read(fields: &mut Fields<'_, '_>, default: Duration) -> Self {
         let about = "Milliseconds to wait, or to hold before closing.";
         let fixed = amounts::millis(fields, "delay_ms", about);
         let about = "Greatest extra wait in milliseconds; default 0.";
@@ -76,16 +71,8 @@ impl Delay {
         }
     }
 
-    /// [`Self::draw`]; why there is nothing to wait for, where that is nothing.
-    pub(crate) fn draw_some(&self, dice: &mut Dice) -> Result<Duration, String> {
-        match self.draw(dice) {
-            Duration::ZERO => Err("the delay is 0 ms".to_owned()),
-            wait => Ok(wait),
-        }
-    }
-
     /// How long this exchange waits.
-    pub fn draw(&self, dice: &mut Dice) -> Duration {
+    fn draw(&self, dice: &mut Dice) -> Duration {
         let jitter = whole_micros(self.jitter);
         if jitter == 0 {
             return self.fixed;
@@ -93,43 +80,106 @@ impl Delay {
         self.fixed + Duration::from_micros(self.distribution.draw(jitter, dice))
     }
 
-    /// Whether the wait hangs on a draw.
-    pub fn is_random(&self) -> bool {
+    /// Whether the wait depends on a draw.
+    fn is_random(&self) -> bool {
         !self.jitter.is_zero()
     }
 
-    /// Writes the parameters as files have them.
-    pub(crate) fn parameters(&self, into: &mut Map<String, Value>) {
-        into.insert("delay_ms".into(), millis(self.fixed));
+    /// The parameters as files have them.
+    fn parameters(&self) -> Map<String, Value> {
+        let mut parameters = map(json!({ "delay_ms": millis(self.fixed) }));
         if self.is_random() {
-            let name = DISTRIBUTIONS
-                .iter()
-                .find(|(_, value)| *value == self.distribution);
-            into.insert("jitter_ms".into(), millis(self.jitter));
-            into.insert(
-                "distribution".into(),
-                json!(name.expect("every one has a name").0),
-            );
+            parameters.insert("jitter_ms".into(), millis(self.jitter));
+            let distribution = word(DISTRIBUTIONS, &self.distribution);
+            parameters.insert("distribution".into(), json!(distribution));
         }
+        parameters
     }
 }
 
-impl Place {
-    /// Reads `at`.
-    pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Self {
-        let places = [("request", Self::Request), ("response", Self::Response)];
-        let about =
-            "Before the request is forwarded (default), or after the response's head has come.";
-        let place = fields.word("at", about, "place", &places);
-        place.unwrap_or_default()
+/// What waits.
+#[derive(Clone, Copy)]
+enum Delayed {
+    /// The exchange, there.
+    Exchange(WaitPoint),
+    /// The end of an exchange that gets no response.
+    Hold,
+    /// The end of the message.
+    Close,
+}
+
+struct DelayFault(Delay, Delayed);
+
+impl Fault for DelayFault {
+    fn apply(
+        &self,
+        plan: &mut Plan,
+        verdict: VerdictIndex,
+        _: Kind,
+        dice: &mut Dice,
+    ) -> Result<(), Bypass> {
+        let wait = self.0.draw(dice);
+        if let Delayed::Hold = self.1 {
+            return plan.answer(verdict, Answer::Hold(wait));
+        }
+        if wait.is_zero() {
+            return Err("the delay is 0 ms".into());
+        }
+        if let Delayed::Exchange(point) = self.1 {
+            plan.wait(verdict, point, wait);
+            return Ok(());
+        }
+        plan.close_slowly(verdict, wait)
     }
 
-    /// Writes `at`, unless it is the default.
-    pub(crate) fn parameters(self, into: &mut Map<String, Value>) {
-        if self == Self::Response {
-            into.insert("at".into(), json!("response"));
-        }
+    fn result_change(
+        &self,
+        _: &mut Plan,
+        _: VerdictIndex,
+        dice: &mut Dice,
+    ) -> Option<ResultChange> {
+        let seconds = self.0.draw(dice).as_secs_f64();
+        Some(ResultChange::Failure(format!(
+            "The tool did not answer: timed out after {seconds} seconds."
+        )))
     }
+
+    fn parameters(&self) -> Map<String, Value> {
+        let mut parameters = self.0.parameters();
+        if let Delayed::Exchange(WaitPoint::Response) = self.1 {
+            parameters.insert("at".into(), json!("response"));
+        }
+        parameters
+    }
+
+    fn is_random(&self) -> bool {
+        self.0.is_random()
+    }
+}
+
+/// Holds the exchange back; `default` stands for an absent `delay_ms`.
+pub(super) fn wait(fields: &mut Fields<'_, '_>, default: Duration) -> Box<dyn Fault> {
+    let delay = Delay::read(fields, default);
+    let points = [
+        ("request", WaitPoint::Request),
+        ("response", WaitPoint::Response),
+    ];
+    let about = "Before the request is forwarded (default), or after the response's head has come.";
+    let point = fields.word("at", about, "place", &points);
+    let point = point.unwrap_or_default();
+    Box::new(DelayFault(delay, Delayed::Exchange(point)))
+}
+
+/// Holds the exchange and then closes it without a response; default 30,000 ms.
+pub(super) fn hold(fields: &mut Fields<'_, '_>) -> Box<dyn Fault> {
+    let delay = Delay::read(fields, Duration::from_secs(30));
+    Box::new(DelayFault(delay, Delayed::Hold))
+}
+
+/// Delays the end of the message; default 1,000 ms.
+pub(super) fn close_slowly(fields: &mut Fields<'_, '_>) -> Box<dyn Fault> {
+    let delay = Delay::read(fields, Duration::from_secs(1));
+    Box::new(DelayFault(delay, Delayed::Close))
 }
 
 impl Distribution {
@@ -162,7 +212,7 @@ fn whole_micros(wait: Duration) -> u64 {
 }
 
 /// A duration in milliseconds, as a whole number where it is one.
-pub(crate) fn millis(duration: Duration) -> Value {
+pub(super) fn millis(duration: Duration) -> Value {
     let micros = duration.as_micros();
     if micros.is_multiple_of(1000) {
         json!(u64::try_from(micros / 1000).expect("at most a day"))
@@ -220,22 +270,6 @@ mod tests {
                 (low..=high).contains(&found),
                 "{distribution:?} at {at}: {found}"
             );
-        }
-    }
-
-    #[test]
-    fn a_wait_of_nothing_is_none() {
-        let mut dice = Dice::new(RuleKey::new(1, "", ""), Fingerprint(1), 1);
-        for (fixed, expected) in [
-            (0, Err("the delay is 0 ms".to_owned())),
-            (5, Ok(Duration::from_millis(5))),
-        ] {
-            let delay = Delay {
-                fixed: Duration::from_millis(fixed),
-                jitter: Duration::ZERO,
-                distribution: Distribution::Uniform,
-            };
-            assert_eq!(delay.draw_some(&mut dice), expected);
         }
     }
 

@@ -7,7 +7,7 @@ use squall_dialects::mcp;
 
 use self::prose::{PROSE, likeness, prose};
 use crate::canary::{self, Canary};
-use crate::fault::{Injection, Placement};
+use crate::changes::{Injection, Placement};
 
 /// What a text is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

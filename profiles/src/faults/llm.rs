@@ -1,149 +1,138 @@
-//! Faults of model calls, a file each, written against the neutral call: the dialect of the request
-//! puts them into the provider's words.
+//! Faults of model calls, written against the neutral call: the dialect of the request puts them into the provider's
+//! words.
 
-mod auth_error;
-mod content_filter;
-mod context_length_exceeded;
-mod duplicate_chunk;
-mod empty;
-mod garbage;
-mod json_for_stream;
-mod malformed_tool_call;
-mod missing_terminator;
-mod model_not_found;
-mod overloaded;
 mod quota_exhausted;
 mod rate_limit;
-mod refusal;
 mod response_drift;
-mod server_error;
 mod slow_stream;
-mod stream_cut;
-mod stream_error;
 mod stream_stall;
-mod truncated_response;
-mod unknown_tool_call;
-mod wrong_tool_arguments;
 
-use std::fmt::Debug;
+use serde_json::json;
+use squall_dialects::model::ModelError;
+use squall_documents::Fields;
 
-use serde_json::{Map, Value};
+use super::delay;
+use super::fixed::{change_of_answer, provider_error};
+use super::remedies::{
+    CUT_ANSWER, DECLINED, DELAY, LASTING_ERROR, ODD_ANSWER, PASSING_ERROR, TIME_OUT, TOO_LONG,
+    TOOL_CALL,
+};
+use crate::amounts::{count, status};
+use crate::changes::{CallError, Instead, Rewrite, StreamFault, Tools, WrongCall};
+use crate::family::Family;
+use crate::fault::{Fault, FaultMode};
 
-use super::mode::{FaultMode, Fields, Tools, family};
-// The same on the wire, whoever is asked.
-use super::network::timeout;
-use crate::dice::Dice;
-use crate::fault::{CallError, Rewrite, StreamFault, WrongCall};
-use crate::plan::{Plan, VerdictIndex};
-use crate::profile::amounts::count;
+/// The table of modes, in the order of the reference, of help and of the schema.
+pub(super) const MODES: &[FaultMode] = &[
+    mode("timeout", TIME_OUT, |fields, _| delay::hold(fields)),
+    mode("truncated_response", CUT_ANSWER, |fields, _| {
+        let about = "Tokens that the answer keeps; default 10.";
+        let max_tokens = count(fields, "max_tokens", about, 0).unwrap_or(TOKENS);
+        let parameters = json!({ "max_tokens": max_tokens });
+        change_of_answer(parameters, StreamFault::Truncate { max_tokens }, None)
+    }),
+    mode("rate_limit", PASSING_ERROR, rate_limit::read),
+    mode("empty", ODD_ANSWER, |_, _| says(Instead::Nothing)),
+    mode("garbage", ODD_ANSWER, |_, _| {
+        says(Instead::Garbage { choice: 0 })
+    }),
+    mode("response_drift", ODD_ANSWER, response_drift::read),
+    mode("overloaded", PASSING_ERROR, |_, _| {
+        provider_error(json!({}), ModelError::Overloaded)
+    }),
+    mode("server_error", PASSING_ERROR, |fields, _| {
+        let status = status(fields, "Status of the error; default 500.", 500);
+        let status = status.map_or(500, |status| status.as_u16());
+        let parameters = json!({ "error_code": status });
+        provider_error(parameters, ModelError::ServerError { status })
+    }),
+    mode("quota_exhausted", LASTING_ERROR, quota_exhausted::read),
+    mode("context_length_exceeded", TOO_LONG, |_, _| {
+        provider_error(json!({}), ModelError::ContextLength)
+    }),
+    mode("auth_error", LASTING_ERROR, |_, _| {
+        provider_error(json!({}), ModelError::Auth)
+    }),
+    mode("model_not_found", LASTING_ERROR, |_, _| {
+        provider_error(json!({}), ModelError::ModelNotFound)
+    }),
+    mode("content_filter", DECLINED, |_, _| says(Instead::Filtered)),
+    mode("refusal", DECLINED, |_, _| {
+        says(Instead::Refusal { choice: 0 })
+    }),
+    wrong_call("malformed_tool_call", |_, tools| {
+        calls_wrongly(CallError::MalformedArguments, tools)
+    }),
+    wrong_call("unknown_tool_call", |_, tools| {
+        calls_wrongly(CallError::UnknownTool, tools)
+    }),
+    wrong_call("wrong_tool_arguments", |_, tools| {
+        calls_wrongly(CallError::WrongArguments, tools)
+    }),
+    mode("slow_stream", DELAY, slow_stream::read).delaying(),
+    mode("stream_stall", TIME_OUT, stream_stall::read),
+    mode("stream_cut", CUT_ANSWER, |fields, _| {
+        let after_tokens = after_tokens(fields);
+        let parameters = json!({ "after_tokens": after_tokens });
+        change_of_answer(parameters, StreamFault::Cut { after_tokens }, None)
+    }),
+    mode("stream_error", CUT_ANSWER, |fields, _| {
+        let after_tokens = after_tokens(fields);
+        let error = ModelError::Overloaded;
+        let change = StreamFault::Error {
+            after_tokens,
+            error,
+        };
+        change_of_answer(json!({ "after_tokens": after_tokens }), change, None)
+    }),
+    mode("duplicate_chunk", ODD_ANSWER, |_, _| {
+        changes(StreamFault::Repeat { choice: 0 })
+    }),
+    mode("missing_terminator", CUT_ANSWER, |_, _| {
+        changes(StreamFault::Unterminated)
+    }),
+    mode("json_for_stream", ODD_ANSWER, |_, _| {
+        changes(StreamFault::WholeForStream)
+    }),
+];
 
-family! {
-    /// One way a model call can go wrong.
-    LlmFault of Llm:
-    timeout::Timeout,
-    truncated_response::TruncatedResponse,
-    rate_limit::RateLimit,
-    empty::Empty,
-    garbage::Garbage,
-    response_drift::ResponseDrift,
-    overloaded::Overloaded,
-    server_error::ServerError,
-    quota_exhausted::QuotaExhausted,
-    context_length_exceeded::ContextLengthExceeded,
-    auth_error::AuthError,
-    model_not_found::ModelNotFound,
-    content_filter::ContentFilter,
-    refusal::Refusal,
-    malformed_tool_call::MalformedToolCall,
-    unknown_tool_call::UnknownToolCall,
-    wrong_tool_arguments::WrongToolArguments,
-    slow_stream::SlowStream,
-    stream_stall::StreamStall,
-    stream_cut::StreamCut,
-    stream_error::StreamError,
-    duplicate_chunk::DuplicateChunk,
-    missing_terminator::MissingTerminator,
-    json_for_stream::JsonForStream,
+const fn mode(
+    name: &'static str,
+    remedy: &'static str,
+    read: fn(&mut Fields<'_, '_>, &Tools) -> Box<dyn Fault>,
+) -> FaultMode {
+    FaultMode::new(Family::Llm, name, remedy, read)
 }
 
-/// A fault that changes a model's answer as it comes: a [`StreamFault`], from which all else follows.
-trait AnswerFault: Debug + Clone + PartialEq {
-    /// The word in files.
-    const NAME: &'static str;
-
-    /// Whether it makes a call in the answer wrong: there `tool` is that call's name.
-    const OF_CALLS: bool = false;
-
-    /// Reads its parameters. `None`: what is written makes no fault; the reader knows why.
-    fn read(fields: &mut Fields<'_, '_>, tools: &Tools) -> Option<Self>;
-
-    /// The change; the draw that its choices hang on comes with each exchange.
-    fn change(&self) -> StreamFault;
-
-    /// Why it changes no answer at all, if what was written asks for that.
-    fn idle_because(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// Writes down the parameters as they are used, in the words of files.
-    fn describe(&self, _into: &mut Map<String, Value>) {}
+const fn wrong_call(
+    name: &'static str,
+    read: fn(&mut Fields<'_, '_>, &Tools) -> Box<dyn Fault>,
+) -> FaultMode {
+    mode(name, TOOL_CALL, read).of_calls()
 }
 
-impl<F: AnswerFault> FaultMode for F {
-    const NAME: &'static str = <F as AnswerFault>::NAME;
-    const OF_CALLS: bool = <F as AnswerFault>::OF_CALLS;
-
-    fn read(fields: &mut Fields<'_, '_>, tools: &Tools) -> Option<Self> {
-        <F as AnswerFault>::read(fields, tools)
-    }
-
-    fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, dice: &mut Dice) -> Result<(), String> {
-        if let Some(why) = self.idle_because() {
-            return Err(why.to_owned());
-        }
-        let mut change = self.change();
-        if let Some(choice) = change.choice_mut() {
-            *choice = dice.next_choice();
-        }
-        plan.edit_answer(verdict, change)
-    }
-
-    fn parameters(&self, into: &mut Map<String, Value>) {
-        self.describe(into);
-    }
-
-    fn is_random(&self) -> bool {
-        self.change().choice_mut().is_some()
-    }
-
-    fn counts_tokens(&self) -> bool {
-        self.change().counts_tokens()
-    }
-
-    fn hangs_on_tokens(&self) -> bool {
-        let change = self.change();
-        let says_instead = matches!(change, StreamFault::Instead(_) | StreamFault::Rewrite(_));
-        change.counts_tokens() && !says_instead
-    }
-
-    fn decides_the_answer(&self) -> bool {
-        self.change().decides_the_answer()
-    }
+/// A change without parameters.
+fn changes(change: StreamFault) -> Box<dyn Fault> {
+    change_of_answer(json!({}), change, None)
 }
 
-/// Tokens that come through before an answer is cut, when nothing else is written.
-const TOKENS: u64 = 10;
-
-fn read_after_tokens(fields: &mut Fields<'_, '_>) -> u64 {
-    let about = "Tokens that still arrive; default 10.";
-    count(fields, "after_tokens", about, 0).unwrap_or(TOKENS)
+fn says(instead: Instead) -> Box<dyn Fault> {
+    changes(StreamFault::Instead(instead))
 }
 
-/// A call of these tools is wrong; which, `tool` says: the name by which the model calls it.
-fn wrong_call(error: CallError, tools: &Tools) -> StreamFault {
-    StreamFault::Rewrite(Rewrite::Call(WrongCall {
+/// The first call of these tools is wrong. `tool` has the name by which the model calls it.
+fn calls_wrongly(error: CallError, tools: &Tools) -> Box<dyn Fault> {
+    changes(StreamFault::Rewrite(Rewrite::Call(WrongCall {
         error,
         tools: tools.clone(),
         choice: 0,
-    }))
+    })))
+}
+
+/// Tokens that arrive before an answer is cut, if nothing else is written.
+const TOKENS: u64 = 10;
+
+fn after_tokens(fields: &mut Fields<'_, '_>) -> u64 {
+    let about = "Tokens that still arrive; default 10.";
+    count(fields, "after_tokens", about, 0).unwrap_or(TOKENS)
 }

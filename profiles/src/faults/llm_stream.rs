@@ -49,13 +49,13 @@ use squall_dialects::model::{Delta, ModelRequest, Reading};
 use squall_dialects::stream::Framing;
 use squall_dialects::{AnswerForm, Dialect, ErrorContext, Tally};
 
-use crate::fault::{Rewrite, StreamFault};
+use crate::changes::{Rewrite, StreamFault};
 use crate::plan::Ending;
 use assembling::Assembler;
-use breaking::Breaking;
+use breaking::BreakingStream;
 use call::Call;
 use drifting::Drifts;
-use ending::{EarlyEnd, Ended};
+use ending::{EarlyEnd, EndedAnswer};
 use events::{EventEditor, Job};
 use frames::{Repeating, Unterminated};
 use pacing::{Slowing, Stalling};
@@ -82,11 +82,11 @@ pub enum Step {
 #[derive(Debug)]
 pub struct StreamEditor {
     call: Call,
-    form: Form,
+    form: EditorForm,
 }
 
 #[derive(Debug)]
-enum Form {
+enum EditorForm {
     Stream(EventEditor),
     Json(WholeEditor),
     Assembled(Assembler),
@@ -96,10 +96,10 @@ impl StreamEditor {
     /// An editor for an answer in `dialect` and `form`, without content coding.
     pub fn new(fault: &StreamFault, dialect: &'static dyn Dialect, form: AnswerForm) -> Self {
         let form = match form {
-            AnswerForm::Json => Form::Json(WholeEditor::new(fault)),
+            AnswerForm::Json => EditorForm::Json(WholeEditor::new(fault)),
             AnswerForm::Stream(framing) => match job(fault, framing) {
-                Some(job) => Form::Stream(EventEditor::new(job, framing)),
-                None => Form::Assembled(Assembler::new(framing)),
+                Some(job) => EditorForm::Stream(EventEditor::new(job, framing)),
+                None => EditorForm::Assembled(Assembler::new(framing)),
             },
         };
         let call = Call::new(dialect, fault.counts_tokens());
@@ -127,9 +127,9 @@ impl StreamEditor {
     #[must_use]
     pub fn holding_at_most(mut self, bytes: usize) -> Self {
         match &mut self.form {
-            Form::Stream(_) => {}
-            Form::Json(editor) => editor.hold_at_most(bytes),
-            Form::Assembled(editor) => editor.hold_at_most(bytes),
+            EditorForm::Stream(_) => {}
+            EditorForm::Json(editor) => editor.hold_at_most(bytes),
+            EditorForm::Assembled(editor) => editor.hold_at_most(bytes),
         }
         self
     }
@@ -137,16 +137,16 @@ impl StreamEditor {
     /// Whether the answer is held until it is complete.
     pub fn holds_whole_body(&self) -> bool {
         match self.form {
-            Form::Stream(_) => false,
-            Form::Json(_) | Form::Assembled(_) => true,
+            EditorForm::Stream(_) => false,
+            EditorForm::Json(_) | EditorForm::Assembled(_) => true,
         }
     }
 
     /// The media type that the answer has after the fault; `None`: the one it came with.
     pub fn media_type(&self) -> Option<&'static str> {
         match &self.form {
-            Form::Assembled(editor) if editor.touched() => Some("application/json"),
-            Form::Stream(_) | Form::Json(_) | Form::Assembled(_) => None,
+            EditorForm::Assembled(editor) if editor.touched() => Some("application/json"),
+            EditorForm::Stream(_) | EditorForm::Json(_) | EditorForm::Assembled(_) => None,
         }
     }
 
@@ -154,27 +154,27 @@ impl StreamEditor {
     /// further steps.
     pub fn push(&mut self, chunk: &[u8]) -> Vec<Step> {
         match &mut self.form {
-            Form::Stream(editor) => editor.push(chunk, &mut self.call),
-            Form::Json(editor) => editor.push(chunk),
-            Form::Assembled(editor) => editor.push(chunk),
+            EditorForm::Stream(editor) => editor.push(chunk, &mut self.call),
+            EditorForm::Json(editor) => editor.push(chunk),
+            EditorForm::Assembled(editor) => editor.push(chunk),
         }
     }
 
     /// The upstream's answer has ended cleanly.
     pub fn finish(&mut self) -> Vec<Step> {
         match &mut self.form {
-            Form::Stream(editor) => editor.finish(&mut self.call),
-            Form::Json(editor) => editor.finish(&mut self.call),
-            Form::Assembled(editor) => editor.finish(&self.call),
+            EditorForm::Stream(editor) => editor.finish(&mut self.call),
+            EditorForm::Json(editor) => editor.finish(&mut self.call),
+            EditorForm::Assembled(editor) => editor.finish(&self.call),
         }
     }
 
     /// The upstream broke off: what was held goes to the agent as it came, before the break does.
     pub fn broke_off(&mut self) -> Vec<Step> {
         match &mut self.form {
-            Form::Stream(editor) => editor.broke_off(),
-            Form::Json(editor) => editor.broke_off(),
-            Form::Assembled(editor) => editor.broke_off(),
+            EditorForm::Stream(editor) => editor.broke_off(),
+            EditorForm::Json(editor) => editor.broke_off(),
+            EditorForm::Assembled(editor) => editor.broke_off(),
         }
     }
 
@@ -182,17 +182,17 @@ impl StreamEditor {
     /// it again. `None` for every other answer.
     pub fn heard(&mut self) -> Option<Box<Tally>> {
         match &mut self.form {
-            Form::Stream(editor) => editor.heard(),
-            Form::Json(_) | Form::Assembled(_) => None,
+            EditorForm::Stream(editor) => editor.heard(),
+            EditorForm::Json(_) | EditorForm::Assembled(_) => None,
         }
     }
 
     /// Whether the fault has changed or delayed anything so far.
     pub fn touched(&self) -> bool {
         match &self.form {
-            Form::Stream(editor) => editor.touched(),
-            Form::Json(editor) => editor.touched(),
-            Form::Assembled(editor) => editor.touched(),
+            EditorForm::Stream(editor) => editor.touched(),
+            EditorForm::Json(editor) => editor.touched(),
+            EditorForm::Assembled(editor) => editor.touched(),
         }
     }
 
@@ -200,18 +200,18 @@ impl StreamEditor {
     /// ends before the model has, or says other words.
     pub fn counts_anew(&self) -> bool {
         match &self.form {
-            Form::Stream(editor) => editor.counts_anew(),
-            Form::Json(editor) => editor.counts_anew(),
-            Form::Assembled(_) => false,
+            EditorForm::Stream(editor) => editor.counts_anew(),
+            EditorForm::Json(editor) => editor.counts_anew(),
+            EditorForm::Assembled(_) => false,
         }
     }
 
     /// Why the fault changed nothing, once the answer has ended; `None` when it did.
     pub fn untouched_because(&self) -> Option<String> {
         match &self.form {
-            Form::Stream(editor) => editor.untouched_because(),
-            Form::Json(editor) => editor.untouched_because(),
-            Form::Assembled(editor) => editor.untouched_because(),
+            EditorForm::Stream(editor) => editor.untouched_because(),
+            EditorForm::Json(editor) => editor.untouched_because(),
+            EditorForm::Assembled(editor) => editor.untouched_because(),
         }
     }
 }
@@ -220,16 +220,22 @@ impl StreamEditor {
 fn job(fault: &StreamFault, framing: Framing) -> Option<Box<dyn Job>> {
     Some(match fault {
         StreamFault::Truncate { max_tokens } => {
-            Box::new(EarlyEnd::new(Ended::at_most(*max_tokens), framing))
+            Box::new(EarlyEnd::new(EndedAnswer::at_most(*max_tokens), framing))
         }
         StreamFault::Instead(instead) => {
-            Box::new(EarlyEnd::new(Ended::instead_of(*instead), framing))
+            Box::new(EarlyEnd::new(EndedAnswer::instead_of(*instead), framing))
         }
-        StreamFault::Cut { after_tokens } => Box::new(Breaking::new(*after_tokens, None, framing)),
+        StreamFault::Cut { after_tokens } => {
+            Box::new(BreakingStream::new(*after_tokens, None, framing))
+        }
         StreamFault::Error {
             after_tokens,
             error,
-        } => Box::new(Breaking::new(*after_tokens, Some(error.clone()), framing)),
+        } => Box::new(BreakingStream::new(
+            *after_tokens,
+            Some(error.clone()),
+            framing,
+        )),
         StreamFault::Slow {
             time_to_first_token,
             tokens_per_second,

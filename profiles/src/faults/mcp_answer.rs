@@ -18,8 +18,9 @@ use self::changes::{drift_list, drift_result, readdress, truncate};
 pub use self::said::{Said, said};
 use super::injection;
 use super::llm_stream::Step;
-use crate::fault::{Injection, McpEdit, SchemaDrift};
-use crate::plan::{Amount, ToolSays};
+use crate::changes::Amount;
+use crate::changes::{Injection, McpEdit, SchemaDrift};
+use crate::plan::ToolSays;
 
 /// Why a fault does nothing to a reply that does not come in the response to its POST.
 pub const OUT_OF_BAND: &str =
@@ -85,13 +86,13 @@ pub struct McpEditor {
     calls: Vec<Call>,
     /// Results say of what type they are.
     typed: bool,
-    body: Body,
+    body: McpBody,
     touched: bool,
     why: Option<String>,
 }
 
 #[derive(Debug)]
-enum Body {
+enum McpBody {
     Whole {
         held: Vec<u8>,
         most: usize,
@@ -105,12 +106,12 @@ impl McpEditor {
     /// of a document, or of one event. `calls` are those whose answers change.
     pub fn new(change: Change, calls: Vec<Call>, form: Form, most: usize) -> Self {
         let body = match form {
-            Form::Json => Body::Whole {
+            Form::Json => McpBody::Whole {
                 held: Vec::new(),
                 most,
                 over: false,
             },
-            Form::Events => Body::Events(Splitter::new(Framing::Sse, most)),
+            Form::Events => McpBody::Events(Splitter::new(Framing::Sse, most)),
         };
         Self {
             change,
@@ -131,7 +132,7 @@ impl McpEditor {
 
     /// Whether the answer is held until it is complete.
     pub fn holds_whole_body(&self) -> bool {
-        matches!(self.body, Body::Whole { .. })
+        matches!(self.body, McpBody::Whole { .. })
     }
 
     /// Takes the next bytes of the answer.
@@ -143,8 +144,8 @@ impl McpEditor {
 
     fn pushed(&mut self, chunk: &[u8]) -> Vec<Step> {
         match &mut self.body {
-            Body::Whole { over: true, .. } => emit(chunk.to_vec()),
-            Body::Whole { held, most, over } => {
+            McpBody::Whole { over: true, .. } => emit(chunk.to_vec()),
+            McpBody::Whole { held, most, over } => {
                 held.extend_from_slice(chunk);
                 if held.len() <= *most {
                     return Vec::new();
@@ -153,7 +154,7 @@ impl McpEditor {
                 self.why = Some(format!("the answer is longer than {most} bytes"));
                 emit(std::mem::take(held))
             }
-            Body::Events(splitter) => {
+            McpBody::Events(splitter) => {
                 let frames = splitter.push(chunk);
                 frames
                     .iter()
@@ -166,7 +167,7 @@ impl McpEditor {
     /// The answer has ended cleanly.
     pub fn finish(&mut self) -> Vec<Step> {
         match &mut self.body {
-            Body::Whole { held, over, .. } => {
+            McpBody::Whole { held, over, .. } => {
                 let held = std::mem::take(held);
                 if *over {
                     return emit(held);
@@ -176,7 +177,7 @@ impl McpEditor {
                     None => emit(held),
                 }
             }
-            Body::Events(splitter) => {
+            McpBody::Events(splitter) => {
                 let frames = splitter.finish();
                 let mut steps = self.events_beside();
                 steps.extend(frames.iter().filter_map(|frame| self.frame(frame)));
@@ -188,8 +189,8 @@ impl McpEditor {
     /// The upstream broke off: what was held goes to the agent as it came.
     pub fn broke_off(&mut self) -> Vec<Step> {
         match &mut self.body {
-            Body::Whole { held, .. } => emit(std::mem::take(held)),
-            Body::Events(splitter) => {
+            McpBody::Whole { held, .. } => emit(std::mem::take(held)),
+            McpBody::Events(splitter) => {
                 let held = splitter.finish().into_iter().map(Frame::into_bytes);
                 held.map(Step::Emit).collect()
             }
@@ -233,7 +234,7 @@ impl McpEditor {
         let Change::Beside(says) = &self.change else {
             return Vec::new();
         };
-        if self.touched || !matches!(self.body, Body::Events(_)) {
+        if self.touched || !matches!(self.body, McpBody::Events(_)) {
             return Vec::new();
         }
         self.touched = true;
@@ -279,8 +280,8 @@ impl McpEditor {
         if let Change::Beside(says) = &self.change {
             let says = says.clone();
             return match self.body {
-                Body::Whole { .. } => self.list_beside(&says, &document),
-                Body::Events(_) => None,
+                McpBody::Whole { .. } => self.list_beside(&says, &document),
+                McpBody::Events(_) => None,
             };
         }
         let mut edits = Edits::new(&document);

@@ -1,29 +1,56 @@
-//! Faults of the transport, for any exchange: a file each.
+//! Faults of the transport, for any exchange.
 
 mod bandwidth;
-mod dns_failure;
-mod latency;
 mod limit_data;
-mod refuse;
 mod reset_peer;
 mod slicer;
-mod slow_close;
-pub(super) mod timeout;
 mod tls_failure;
 
-use super::mode::family;
+use std::time::Duration;
 
-family! {
-    /// One way a connection can go wrong.
-    NetworkFault of Network:
-    latency::Latency,
-    bandwidth::Bandwidth,
-    slicer::Slicer,
-    slow_close::SlowClose,
-    timeout::Timeout,
-    reset_peer::ResetPeer,
-    limit_data::LimitData,
-    refuse::Refuse,
-    dns_failure::DnsFailure,
-    tls_failure::TlsFailure,
+use serde_json::json;
+use squall_documents::Fields;
+
+use super::delay;
+use super::fixed::answer;
+use super::remedies::{CONNECTION, DELAY, TIME_OUT, TLS};
+use crate::changes::Tools;
+use crate::family::Family;
+use crate::fault::{Fault, FaultMode};
+use crate::plan::Answer;
+
+/// The table of modes, in the order of the reference, of help and of the schema.
+pub(super) const MODES: &[FaultMode] = &[
+    mode("latency", DELAY, |fields, _| {
+        delay::wait(fields, Duration::ZERO)
+    })
+    .delaying()
+    .needing(&["delay_ms", "jitter_ms"]),
+    mode("bandwidth", DELAY, bandwidth::read)
+        .delaying()
+        .needing(&["rate_kbps"]),
+    mode("slicer", DELAY, slicer::read)
+        .delaying()
+        .needing(&["average_size"]),
+    mode("slow_close", DELAY, |fields, _| delay::close_slowly(fields)).delaying(),
+    mode("timeout", TIME_OUT, |fields, _| delay::hold(fields)),
+    mode("reset_peer", CONNECTION, reset_peer::read),
+    mode("limit_data", CONNECTION, limit_data::read).needing(&["bytes"]),
+    mode("refuse", CONNECTION, |_, _| {
+        answer(json!({}), Answer::Refuse)
+    })
+    .of_the_connection(),
+    mode("dns_failure", CONNECTION, |_, _| {
+        answer(json!({}), Answer::DnsFailure)
+    })
+    .of_the_connection(),
+    mode("tls_failure", TLS, tls_failure::read).of_the_connection(),
+];
+
+const fn mode(
+    name: &'static str,
+    remedy: &'static str,
+    read: fn(&mut Fields<'_, '_>, &Tools) -> Box<dyn Fault>,
+) -> FaultMode {
+    FaultMode::new(Family::Network, name, remedy, read)
 }

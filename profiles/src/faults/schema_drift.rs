@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use squall_dialects::json::{Document, Edits, Kind, Value, quote};
 
-use crate::fault::{DriftKind, SchemaDrift};
+use crate::changes::{DriftKind, SchemaDrift};
 
 /// A JSON text with one field changed; or why there is none to change.
 pub fn drifted(drift: &SchemaDrift, json: &[u8]) -> Result<Vec<u8>, String> {

@@ -1,69 +1,126 @@
-//! Faults of tools, what a tool's answer can be instead of itself: a file each. What several of them
-//! answer is put together in [`answers`].
+//! Faults of tools: what a tool's answer can be instead of itself. [`answers`] has what several of them need.
 
 mod answers;
 mod commit_then_fail;
-mod empty;
 mod endless_progress;
 mod error;
-mod html_error;
 mod list_drift;
-mod malformed;
 mod malicious_response;
-mod redirect_loop;
 mod schema_drift;
-mod session_expired;
 mod silent_noop;
-mod slow;
-mod stale;
-mod swapped;
-mod timeout;
 mod truncated;
-mod wrong_id;
 
-use serde_json::{Map, Value, json};
+use std::time::Duration;
 
-use super::mode::family;
-use crate::profile::modes::MODEL_INPUT;
+use http::StatusCode;
+use serde_json::json;
+use squall_documents::Fields;
 
-family! {
-    /// One way a tool's answer can go wrong.
-    ToolFault of Tool:
-    timeout::Timeout,
-    error::Error,
-    malformed::Malformed,
-    slow::Slow,
-    malicious_response::MaliciousResponse,
-    empty::Empty,
-    truncated::Truncated,
-    html_error::HtmlError,
-    schema_drift::SchemaDrift,
-    stale::Stale,
-    swapped::Swapped,
-    redirect_loop::RedirectLoop,
-    commit_then_fail::CommitThenFail,
-    silent_noop::SilentNoop,
-    session_expired::SessionExpired,
-    wrong_id::WrongId,
-    list_drift::ListDrift,
-    endless_progress::EndlessProgress,
-}
+use self::answers::{tool_answer, typed};
+use super::delay;
+use super::fixed::{Fixed, answer, fixed};
+use super::remedies::{
+    COMMITTED, DELAY, INSTRUCTION, LIST, NOT_DONE, OTHER_RESULT, REDIRECTS, RESULT_SHAPE, SESSION,
+    TIME_OUT, TOOL_ERROR,
+};
+use crate::changes::{McpEdit, ResultChange, Tools};
+use crate::family::Family;
+use crate::fault::{Fault, FaultMode};
+use crate::matching::Touches;
+use crate::plan::{Answer, Edit, Plan, Substitute, ToolSays, VerdictIndex};
 
-/// Parameters that only an answer on the wire has.
-pub(crate) const ON_THE_WIRE: &[&str] = &[
-    "response_headers",
-    "retry_after",
-    "jitter_ms",
-    "distribution",
+/// The table of modes, in the order of the reference, of help and of the schema.
+pub(super) const MODES: &[FaultMode] = &[
+    mode("timeout", TIME_OUT, |fields, _| delay::hold(fields)).in_model_input(),
+    mode("error", TOOL_ERROR, error::read)
+        .with_body()
+        .in_model_input(),
+    mode("malformed", RESULT_SHAPE, |_, _| malformed()).in_model_input(),
+    mode("slow", DELAY, |fields, _| {
+        delay::wait(fields, Duration::from_secs(5))
+    })
+    .delaying(),
+    mode("malicious_response", INSTRUCTION, malicious_response::read).in_model_input(),
+    mode("empty", RESULT_SHAPE, |_, _| empty()).in_model_input(),
+    mode("truncated", RESULT_SHAPE, truncated::read).in_model_input(),
+    mode("html_error", TOOL_ERROR, |_, _| html_error()).in_model_input(),
+    mode("schema_drift", RESULT_SHAPE, schema_drift::read).in_model_input(),
+    mode("stale", OTHER_RESULT, |_, _| {
+        reused(Substitute::Stale)
+            .in_results(ResultChange::Stale)
+            .boxed()
+    })
+    .in_model_input(),
+    mode("swapped", OTHER_RESULT, |_, _| {
+        let swapped = reused(Substitute::Swapped).in_results(ResultChange::Swapped);
+        swapped.by_fingerprint().boxed()
+    })
+    .in_model_input(),
+    mode("redirect_loop", REDIRECTS, |_, _| {
+        answer(json!({}), Answer::RedirectToSelf(StatusCode::FOUND))
+    }),
+    mode("commit_then_fail", COMMITTED, commit_then_fail::read),
+    mode("silent_noop", NOT_DONE, silent_noop::read),
+    mode("session_expired", SESSION, |_, _| {
+        answer(json!({}), Answer::SessionExpired)
+    })
+    .touching(Touches::Sessions),
+    mode("wrong_id", OTHER_RESULT, |_, _| {
+        fixed(json!({}), |plan, verdict| {
+            plan.edit(verdict, Edit::Mcp(McpEdit::WrongId));
+            Ok(())
+        })
+    }),
+    mode("list_drift", LIST, list_drift::read).touching(Touches::Lists),
+    mode("endless_progress", DELAY, endless_progress::read).delaying(),
 ];
 
-impl ToolFault {
-    /// The parameters of a fault in what a model is told (`at: model_input`).
-    pub(crate) fn parameters_as_told(&self, into: &mut Map<String, Value>) {
-        self.parameters(into);
-        for only_there in ON_THE_WIRE.iter().chain(&[answers::IN_MCP]) {
-            into.remove(*only_there);
-        }
-        into.insert("at".into(), json!(MODEL_INPUT));
-    }
+const fn mode(
+    name: &'static str,
+    remedy: &'static str,
+    read: fn(&mut Fields<'_, '_>, &Tools) -> Box<dyn Fault>,
+) -> FaultMode {
+    FaultMode::new(Family::Tool, name, remedy, read)
+}
+
+/// JSON that ends inside a string.
+const BROKEN_JSON: &str = "{\"status\": \"ok\", \"data\": {\"items\": [1, 2, \"three";
+
+fn malformed() -> Box<dyn Fault> {
+    let reply = typed(StatusCode::OK, "application/json", BROKEN_JSON);
+    tool_answer(json!({}), reply, ToolSays::Broken)
+        .in_results(ResultChange::Output(BROKEN_JSON.to_owned()))
+        .boxed()
+}
+
+fn empty() -> Box<dyn Fault> {
+    let reply = typed(StatusCode::OK, "application/json", "");
+    tool_answer(json!({}), reply, ToolSays::Nothing)
+        .in_results(ResultChange::Output(String::new()))
+        .boxed()
+}
+
+/// The page of a reverse proxy that lost its backend.
+const BAD_GATEWAY: &str = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n\
+    <center><h1>502 Bad Gateway</h1></center>\r\n<hr><center>nginx</center>\r\n</body>\r\n</html>\r\n";
+
+fn html_error() -> Box<dyn Fault> {
+    let reply = typed(StatusCode::BAD_GATEWAY, "text/html", BAD_GATEWAY);
+    let page = move |plan: &mut Plan, verdict: VerdictIndex| {
+        plan.answer(verdict, Answer::Reply(reply.clone()))
+    };
+    Fixed::new(json!({}), page)
+        .in_results(ResultChange::Failure(BAD_GATEWAY.to_owned()))
+        .boxed()
+}
+
+/// The response to another call.
+fn reused(
+    by: Substitute,
+) -> Fixed<
+    impl Fn(&mut Plan, VerdictIndex) -> Result<(), crate::plan::Bypass> + Send + Sync + 'static,
+> {
+    Fixed::new(json!({}), move |plan: &mut Plan, verdict| {
+        plan.substitute(verdict, by.clone())
+    })
 }

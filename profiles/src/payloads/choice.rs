@@ -195,7 +195,7 @@ mod tests {
 
     use super::super::Payload;
     use super::*;
-    use squall_documents::{DocumentError, Reader, Source, parse};
+    use squall_documents::{DocumentError, DocumentReader, SourceText, parse};
 
     fn read(payloads: &[&str], categories: &[&str]) -> Result<Payloads, String> {
         let list = |name: &str, texts: &[&str]| {
@@ -207,7 +207,7 @@ mod tests {
         };
         let text = list("payloads", payloads) + &list("categories", categories);
         let tree = parse("attack.yaml", &text).map_err(|error| error.to_string())?;
-        let mut reader = Reader::new(Source::new("attack.yaml", &text));
+        let mut reader = DocumentReader::new(SourceText::new("attack.yaml", &text));
         let read = reader.read(&tree, |value| {
             value.fields("an attack", |fields| Some(Payloads::read(fields)))
         });

@@ -1,12 +1,12 @@
-//! Reading what a rule asks of an exchange.
+//! Definitions what a rule asks of an exchange.
 
 use http::{HeaderName, Method};
 use serde_json::{Map, Value, json};
-use squall_documents::{At, Fields, Reader, ValueReader};
+use squall_documents::{At, DocumentReader, Fields, ValueReader};
 
-use super::modes::Mode;
-use super::rules::Reading;
-use crate::fault::Tools;
+use super::definitions::Definitions;
+use crate::changes::Tools;
+use crate::fault::FaultMode;
 use crate::glob::{Glob, UrlGlobs};
 use crate::json_path;
 use crate::matching::{JsonCondition, Match, MoreConditions, StatusSet, ToolMatch, Touches};
@@ -15,16 +15,16 @@ use crate::pattern::{self, PatternError, Searched};
 /// Reads the conditions of a rule, and the tools that it is about.
 pub(super) fn read(
     fields: &mut Fields<'_, '_>,
-    mode: Option<&Mode>,
-    reading: &mut Reading<'_>,
+    mode: Option<&FaultMode>,
+    definitions: &mut Definitions<'_>,
 ) -> (Match, Tools) {
     let urls = urls(fields);
     let about = "Name or glob: a name from `tools:` or the name of an MCP tool; `*` is every tool.";
-    let tool = glob(fields, "tool", about, reading);
+    let tool = glob(fields, "tool", about, definitions);
     let methods = methods(fields, "Request methods; absent: any.");
     let about = "Request headers: name to glob over the value.";
     let headers = fields.field("headers", about, |value| {
-        value.pairs("a map", |name, value| header(name, value, reading))
+        value.pairs("a map", |name, value| header(name, value, definitions))
     });
     let has_body = mode.is_some_and(|mode| mode.has_body);
     let body = if has_body {
@@ -38,7 +38,12 @@ pub(super) fn read(
     let about = "`JSONPath` (RFC 9535) in the request's body to the value that must stand there.";
     let json = fields.field("json", about, |value| value.pairs("a map", json_condition));
     let dialect = dialect(fields);
-    let model = glob(fields, "model", "Glob over the model asked for.", reading);
+    let model = glob(
+        fields,
+        "model",
+        "Glob over the model asked for.",
+        definitions,
+    );
     let stream = fields.flag("stream", "Whether a stream was asked for.");
     let status = statuses(fields);
     let rarer = MoreConditions {
@@ -59,7 +64,7 @@ pub(super) fn read(
     // Which call in the answer is meant is the fault's, for the request cannot tell.
     let tool = tool.filter(|_| mode.is_some_and(|mode| !mode.of_calls));
     let touches = match mode {
-        Some(mode) if mode.is_told(fields) => Touches::Results,
+        Some(mode) if mode.changes_results(fields) => Touches::Results,
         Some(mode) => mode.touches,
         None => Touches::default(),
     };
@@ -75,9 +80,12 @@ pub(super) fn read(
 }
 
 /// Reads the conditions of an `armed_by`.
-pub(super) fn read_armed_by(fields: &mut Fields<'_, '_>, reading: &mut Reading<'_>) -> Match {
+pub(super) fn read_armed_by(
+    fields: &mut Fields<'_, '_>,
+    definitions: &mut Definitions<'_>,
+) -> Match {
     let about = "Name or glob of the tool that must have been called.";
-    let tool = glob(fields, "tool", about, reading);
+    let tool = glob(fields, "tool", about, definitions);
     Match {
         urls: urls(fields),
         tool: tool.map(named).map(Box::new),
@@ -89,7 +97,7 @@ pub(super) fn read_armed_by(fields: &mut Fields<'_, '_>, reading: &mut Reading<'
 }
 
 /// The conditions as they were written, in a fixed order: what a default id is hashed from.
-pub(super) fn written(rule: &Map<String, Value>, matching: &Match, mode: &Mode) -> Value {
+pub(super) fn written(rule: &Map<String, Value>, matching: &Match, mode: &FaultMode) -> Value {
     let text = |value: &Value| match value {
         Value::String(text) => json!(text),
         other => json!(other.to_string()),
@@ -170,22 +178,28 @@ fn glob(
     fields: &mut Fields<'_, '_>,
     name: &'static str,
     about: &str,
-    reading: &mut Reading<'_>,
+    definitions: &mut Definitions<'_>,
 ) -> Option<Glob> {
     fields.field(name, about, |value| {
         let written = value.text()?;
-        compiled(&written, value.reader, reading)
+        compiled(&written, value.reader, definitions)
     })
 }
 
-fn compiled(written: &At<String>, reader: &mut Reader, reading: &mut Reading<'_>) -> Option<Glob> {
-    if let Some(glob) = reading.globs.get(&written.value) {
+fn compiled(
+    written: &At<String>,
+    reader: &mut DocumentReader,
+    definitions: &mut Definitions<'_>,
+) -> Option<Glob> {
+    if let Some(glob) = definitions.globs.get(&written.value) {
         return Some(glob.clone());
     }
     let glob = Glob::within(&written.value, &reader.limits)
         .map_err(|error| reader.error(written.position, error.to_string()))
         .ok()?;
-    reading.globs.insert(written.value.clone(), glob.clone());
+    definitions
+        .globs
+        .insert(written.value.clone(), glob.clone());
     Some(glob)
 }
 
@@ -229,7 +243,7 @@ fn statuses(fields: &mut Fields<'_, '_>) -> Option<StatusSet> {
 fn header(
     name: &At<String>,
     value: &mut ValueReader<'_, '_>,
-    reading: &mut Reading<'_>,
+    definitions: &mut Definitions<'_>,
 ) -> Option<(HeaderName, Glob)> {
     let typed = HeaderName::try_from(&name.value).ok();
     if typed.is_none() {
@@ -237,7 +251,7 @@ fn header(
         value.reader.error(name.position, message);
     }
     let written = value.text()?;
-    let glob = compiled(&written, value.reader, reading);
+    let glob = compiled(&written, value.reader, definitions);
     Some((typed?, glob?))
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use squall_documents::{At, Fields, Reader, did_you_mean};
+use squall_documents::{At, DocumentReader, Fields, did_you_mean};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{LONGEST_NAME, is_word};
@@ -63,7 +63,7 @@ impl Ids {
     }
 
     /// Reports ids that no rule has.
-    pub(super) fn check_references(&self, reader: &mut Reader) {
+    pub(super) fn check_references(&self, reader: &mut DocumentReader) {
         for (id, pointer) in &self.referred {
             let (found, place) = (&id.value, id.position);
             if !self.given.contains_key(found) && !self.made.contains_key(found) {

@@ -1,40 +1,11 @@
-//! The words for ways to fail: the rows that the families' files make of their faults.
+//! Reading which fault a rule has, and which fields may stand beside it.
 
 use serde_json::json;
 use squall_documents::{Fields, allowed, did_you_mean, words};
 
-use super::rules::is_field;
-use crate::fault::{Fault, Tools};
-use crate::faults::context::ContextAttack;
-use crate::faults::llm::LlmFault;
-use crate::faults::mode::FaultMode;
-use crate::faults::network::NetworkFault;
-use crate::faults::tool::ToolFault;
-use crate::matching::Touches;
-use crate::rule::Family;
-
-/// One mode of a family.
-#[derive(Debug)]
-pub(crate) struct Mode {
-    /// The family it belongs to.
-    pub(crate) family: Family,
-    /// The word in files.
-    pub(crate) name: &'static str,
-    /// Of its parameters at least one of these has to be written, if there are any.
-    pub(crate) needs: &'static [&'static str],
-    /// What of an exchange it touches, where that does not hang on the rule.
-    pub(crate) touches: Touches,
-    /// Whether `body` is a parameter of it, and no condition.
-    pub(crate) has_body: bool,
-    /// Whether `tool` names calls in a model's answer.
-    pub(crate) of_calls: bool,
-    /// Whether it can change a tool's result where the model reads it (`at: model_input`).
-    pub(crate) can_be_told: bool,
-    /// Reads its parameters.
-    pub(crate) read: Read,
-}
-
-type Read = fn(&mut Fields<'_, '_>, &Tools) -> Option<Fault>;
+use crate::family::Family;
+use crate::fault::FaultMode;
+use crate::faults;
 
 /// The parameters of flakestorm's tool faults, and its modes. There all of them may stand beside each.
 const TOOLS_OF_FLAKESTORM: (&[&str], &[&str]) = (
@@ -87,7 +58,7 @@ const ATTACKS_OF_FLAKESTORM: (&[&str], &[&str]) = (
 );
 
 /// Fields that flakestorm lets stand beside a mode of its own, of whichever mode they are.
-pub(super) fn that_stand_beside(mode: &Mode) -> &'static [&'static str] {
+pub(super) fn that_stand_beside(mode: &FaultMode) -> &'static [&'static str] {
     let (fields, modes) = match mode.family {
         Family::Tool => TOOLS_OF_FLAKESTORM,
         Family::Llm => MODELS_OF_FLAKESTORM,
@@ -102,7 +73,7 @@ pub(super) fn that_stand_beside(mode: &Mode) -> &'static [&'static str] {
 }
 
 /// Parameters of the mode that are for some of its forms only, and may stand beside the others.
-pub(super) fn of_some_forms(mode: &Mode) -> &'static [&'static str] {
+pub(super) fn of_some_forms(mode: &FaultMode) -> &'static [&'static str] {
     match (mode.family, mode.name) {
         (Family::Llm, "response_drift") => &["direction", "factor"],
         _ => &[],
@@ -110,7 +81,7 @@ pub(super) fn of_some_forms(mode: &Mode) -> &'static [&'static str] {
 }
 
 /// The sentence for a field of other rules that the mode does not use; `None`: flakestorm lets it stand there.
-pub(super) fn foreign(mode: &Mode, field: &str) -> Option<String> {
+pub(super) fn foreign(mode: &FaultMode, field: &str) -> Option<String> {
     let instead = match field {
         _ if that_stand_beside(mode).contains(&field) => return None,
         "mode" => {
@@ -120,7 +91,7 @@ pub(super) fn foreign(mode: &Mode, field: &str) -> Option<String> {
         "trigger_probability" => "other rules have a `probability`",
         "enabled" => "take the rule out to switch it off",
         _ => {
-            let users = mode.users_of(field);
+            let users = users_of(mode, field);
             let plural = if users.len() > 1 { "s" } else { "" };
             let (users, name) = (words(users), mode.name);
             return Some(format!(
@@ -131,39 +102,27 @@ pub(super) fn foreign(mode: &Mode, field: &str) -> Option<String> {
     Some(format!("`{field}` belongs to `context_attacks`; {instead}"))
 }
 
-/// The mode of that name in a family.
-pub(crate) fn find(family: Family, name: &str) -> Option<&'static Mode> {
-    of_family(family).find(|mode| mode.name == name)
-}
-
-/// The modes of a family, in the order of the reference.
-pub(crate) fn of_family(family: Family) -> impl Iterator<Item = &'static Mode> + Clone {
-    let modes = match family {
-        Family::Network => NetworkFault::MODES,
-        Family::Tool => ToolFault::MODES,
-        Family::Llm => LlmFault::MODES,
-        Family::Context => ContextAttack::MODES,
-    };
-    modes.iter()
-}
-
 fn names(family: Family) -> impl Iterator<Item = &'static str> + Clone {
-    of_family(family).map(|mode| mode.name)
+    faults::modes(family).iter().map(|mode| mode.name)
 }
 
-/// Reads `mode`.
-pub(super) fn read(fields: &mut Fields<'_, '_>, family: Family) -> Option<&'static Mode> {
+/// Reads `mode`. `is_field`: whether a rule of some mode has that field.
+pub(super) fn read(
+    fields: &mut Fields<'_, '_>,
+    family: Family,
+    is_field: fn(&str) -> bool,
+) -> Option<&'static FaultMode> {
     let here = family.as_str();
     let about = "How it fails; its other parameters depend on it.";
     let mode = fields.field("mode", about, |value| {
         let schema = || json!({ "enum": names(family).collect::<Vec<_>>() });
         value.with_schema(schema, |value| {
-            value.parsed(|name| find(family, name).ok_or_else(|| unknown(family, name)))
+            value.parsed(|name| faults::mode(family, name).ok_or_else(|| unknown(family, name)))
         })
     });
     if fields.reader.is_describing() {
         fields.require("mode", "");
-    } else if !fields.has("mode") && !is_misspelt(fields) {
+    } else if !fields.has("mode") && !is_misspelt(fields, is_field) {
         let message = format!(
             "a rule needs `mode`; allowed in `{here}` are {}",
             words(names(family))
@@ -174,14 +133,14 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, family: Family) -> Option<&'stat
 }
 
 /// Whether a field that no rule has is a slip of `mode`.
-fn is_misspelt(fields: &Fields<'_, '_>) -> bool {
+fn is_misspelt(fields: &Fields<'_, '_>, is_field: fn(&str) -> bool) -> bool {
     let mut others = fields.others().into_iter().map(|name| name.value.as_str());
     others.any(|name| !is_field(name) && !did_you_mean(name, ["mode"]).is_empty())
 }
 
 fn unknown(family: Family, name: &str) -> String {
     let mut others = Family::ALL.into_iter();
-    let hint = match others.find(|other| find(*other, name).is_some()) {
+    let hint = match others.find(|other| faults::mode(*other, name).is_some()) {
         Some(other) => format!(", a mode of `{}`.", other.as_str()),
         None => did_you_mean(name, names(family)),
     };
@@ -197,13 +156,15 @@ fn unknown(family: Family, name: &str) -> String {
 /// Reads which attack it is: the `type`, or the key in a map.
 pub(super) fn read_attack(
     fields: &mut Fields<'_, '_>,
-    key: Option<&'static Mode>,
-) -> Option<&'static Mode> {
+    key: Option<&'static FaultMode>,
+) -> Option<&'static FaultMode> {
     let about = "Which attack it is; in a map the key says it.";
     let mode = fields.field("type", about, |value| {
         let schema = || json!({ "enum": names(Family::Context).collect::<Vec<_>>() });
         value.with_schema(schema, |value| {
-            value.parsed(|name| find(Family::Context, name).ok_or_else(|| unknown_attack(name)))
+            value.parsed(|name| {
+                faults::mode(Family::Context, name).ok_or_else(|| unknown_attack(name))
+            })
         })
     });
     match key {
@@ -238,58 +199,16 @@ fn unknown_attack(name: &str) -> String {
     format!("unknown context attack `{name}`{rest}")
 }
 
-impl Mode {
-    /// The row of a fault.
-    pub(crate) const fn of<F: FaultMode>(family: Family, read: Read) -> Self {
-        Self {
-            family,
-            name: F::NAME,
-            needs: F::NEEDS,
-            touches: F::TOUCHES,
-            has_body: F::HAS_BODY,
-            of_calls: F::OF_CALLS,
-            can_be_told: F::TOLD.is_some(),
-            read,
-        }
+/// The other modes that use a parameter: those of the family if there are any, else of all.
+fn users_of(mode: &FaultMode, parameter: &str) -> Vec<&'static str> {
+    let uses =
+        |other: &&FaultMode| other.name != mode.name && other.parameters().contains(&parameter);
+    let of_family = |family| faults::modes(family).iter().filter(uses);
+    let mut names: Vec<_> = of_family(mode.family).map(|mode| mode.name).collect();
+    if names.is_empty() {
+        let all = Family::ALL.into_iter().flat_map(of_family);
+        names = all.map(|mode| mode.name).collect();
+        names.dedup();
     }
-
-    /// Reports what a rule of this mode cannot do without and does not say.
-    pub(crate) fn wants(&self, fields: &mut Fields<'_, '_>) {
-        if fields.require_one_of(self.needs) || fields.reader.is_describing() {
-            return;
-        }
-        let needs = self.needs.iter().map(|field| format!("`{field}`"));
-        let needs = needs.collect::<Vec<_>>().join(" or ");
-        fields.error("mode", format!("mode `{}` needs {needs}", self.name));
-    }
-
-    /// Whether a rule of this mode changes what the model is told of a tool's result (`at: model_input`).
-    pub(crate) fn is_told(&self, fields: &Fields<'_, '_>) -> bool {
-        self.can_be_told && fields.glance("at") == Some(MODEL_INPUT)
-    }
-
-    /// The parameters that it takes, beside match and trigger.
-    pub(crate) fn parameters(&self) -> Vec<&'static str> {
-        Fields::asked(|fields| {
-            Fault::read(self, fields, &Tools::default());
-        })
-    }
-
-    /// The other modes that use a parameter: those of the family if there are any, else of all.
-    fn users_of(&self, parameter: &str) -> Vec<&'static str> {
-        let uses = |mode: &&Mode| mode.name != self.name && mode.parameters().contains(&parameter);
-        let mut names: Vec<_> = of_family(self.family)
-            .filter(uses)
-            .map(|mode| mode.name)
-            .collect();
-        if names.is_empty() {
-            let all = Family::ALL.into_iter().flat_map(of_family);
-            names = all.filter(uses).map(|mode| mode.name).collect();
-            names.dedup();
-        }
-        names
-    }
+    names
 }
-
-/// The value of `at` by which a tool's fault changes what the model is told.
-pub(crate) const MODEL_INPUT: &str = "model_input";

@@ -1,43 +1,20 @@
 //! The rules of a profile, by family.
 
-use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value, json};
-use squall_documents::{Fields, Kind, Limited, Position, ValueReader, nearest, words};
+use squall_documents::{Fields, Limited, NodeKind, Position, ValueReader, nearest, words};
 use squall_journal::redact::Redactor;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::ids::Ids;
-use super::modes::{self, Mode};
+use super::definitions::{Definitions, name_tools};
+use super::modes;
 use super::{conditions, triggers};
-use crate::fault::Fault;
-use crate::faults::context;
-use crate::faults::tool::ON_THE_WIRE;
-use crate::glob::{Glob, GlobError, UrlGlobs};
-use crate::rule::{Family, Origin, Rule};
-use crate::trigger::ArmedBy;
-
-/// What the rules of one profile share while they are read.
-#[derive(Default)]
-pub(super) struct Reading<'p> {
-    owner: &'p str,
-    /// Length of the JSON pointer to the profile.
-    base: usize,
-    pub(super) ids: Ids,
-    /// Globs over words that were read, by what is written.
-    pub(super) globs: HashMap<String, Glob>,
-    /// URLs by the names of tools that rules give them.
-    named: HashMap<String, Vec<String>>,
-    is_over_limit: bool,
-}
-
-impl Reading<'_> {
-    /// JSON pointer from the profile to what is being read.
-    pub(super) fn pointer(&self, fields: &Fields<'_, '_>) -> String {
-        fields.reader.pointer()[self.base..].to_owned()
-    }
-}
+use crate::family::Family;
+use crate::fault::{FaultMode, ON_THE_WIRE};
+use crate::faults;
+use crate::plan::Plan;
+use crate::rule::{Origin, Rule};
 
 /// Reads the families of rules of a profile. `base` is the length of the JSON pointer to it; `is_whole`: it extends no
 /// other, whose rules its own may refer to.
@@ -47,24 +24,24 @@ pub(super) fn read(
     base: usize,
     is_whole: bool,
 ) -> Vec<Arc<Rule>> {
-    let mut reading = Reading {
+    let mut definitions = Definitions {
         owner,
         base,
-        ..Reading::default()
+        ..Definitions::default()
     };
     let mut rules = Vec::new();
     for family in Family::ALL {
         let read = fields.field(family.as_str(), family.about(), |value| match family {
-            Family::Context => attacks(value, &mut reading),
-            Family::Network | Family::Tool | Family::Llm => {
-                value.list("a list", |value| rule(value, family, None, &mut reading))
-            }
+            Family::Context => attacks(value, &mut definitions),
+            Family::Network | Family::Tool | Family::Llm => value.list("a list", |value| {
+                rule(value, family, None, &mut definitions)
+            }),
         });
         rules.extend(read.unwrap_or_default());
     }
-    name_tools(&mut rules, &reading, fields);
+    name_tools(&mut rules, &definitions, fields);
     if is_whole {
-        reading.ids.check_references(fields.reader);
+        definitions.ids.check_references(fields.reader);
     }
     rules.into_iter().map(|(rule, _)| Arc::new(rule)).collect()
 }
@@ -72,20 +49,23 @@ pub(super) fn read(
 /// A list of attacks that name their `type`, or a map from type to what else is written of it.
 fn attacks(
     value: &mut ValueReader<'_, '_>,
-    reading: &mut Reading<'_>,
+    definitions: &mut Definitions<'_>,
 ) -> Option<Vec<(Rule, Position)>> {
     let what = "a list of attacks, or a map from type to parameters";
-    let types: Vec<_> = modes::of_family(Family::Context)
+    let types: Vec<_> = faults::modes(Family::Context)
+        .iter()
         .map(|mode| (mode.name, mode))
         .collect();
     value
         .either()
-        .when(Kind::List, |value| {
-            value.list(what, |value| rule(value, Family::Context, None, reading))
+        .when(NodeKind::List, |value| {
+            value.list(what, |value| {
+                rule(value, Family::Context, None, definitions)
+            })
         })
-        .when(Kind::Map, |value| {
+        .when(NodeKind::Map, |value| {
             value.pairs_of(what, "context attack", &types, |mode, value| {
-                rule(value, Family::Context, Some(mode), reading)
+                rule(value, Family::Context, Some(mode), definitions)
             })
         })
         .or(what)
@@ -95,21 +75,21 @@ fn attacks(
 fn rule(
     value: &mut ValueReader<'_, '_>,
     family: Family,
-    key: Option<&'static Mode>,
-    reading: &mut Reading<'_>,
+    key: Option<&'static FaultMode>,
+    definitions: &mut Definitions<'_>,
 ) -> Option<(Rule, Position)> {
-    if reading.is_over_limit || value.reader.is_full() {
+    if definitions.is_over_limit || value.reader.is_full() {
         return None;
     }
     if let Err(over) = value.reader.limits.take(Limited::Rules, 1) {
-        reading.is_over_limit = true;
+        definitions.is_over_limit = true;
         value.error(over.to_string());
         return None;
     }
     let position = value.position();
     let rule = value.named(family.rule(), |value| {
         value.fields("a map of fields", |fields| {
-            read_rule(fields, family, key, reading)
+            read_rule(fields, family, key, definitions)
         })
     });
     Some((rule?, position))
@@ -118,12 +98,12 @@ fn rule(
 fn read_rule(
     fields: &mut Fields<'_, '_>,
     family: Family,
-    key: Option<&'static Mode>,
-    reading: &mut Reading<'_>,
+    key: Option<&'static FaultMode>,
+    definitions: &mut Definitions<'_>,
 ) -> Option<Rule> {
     let mode = match family {
         Family::Context => modes::read_attack(fields, key),
-        Family::Network | Family::Tool | Family::Llm => modes::read(fields, family),
+        Family::Network | Family::Tool | Family::Llm => modes::read(fields, family, is_field),
     };
     if family == Family::Context
         && fields.flag("enabled", "`false` switches it off.") == Some(false)
@@ -131,22 +111,21 @@ fn read_rule(
         fields.leave_others();
         return None;
     }
-    let id = reading.ids.read(fields);
-    let trigger = triggers::read(fields, family, reading);
-    let (matching, tools) = conditions::read(fields, mode, reading);
-    for mode in modes::of_family(family) {
+    let id = definitions.ids.read(fields);
+    let trigger = triggers::read(fields, family, definitions);
+    let (matching, tools) = conditions::read(fields, mode, definitions);
+    for mode in faults::modes(family) {
         let (word, beside) = (family.word(), modes::that_stand_beside(mode));
         fields.describe_case(word, mode.name, beside, |fields| {
-            Fault::read(mode, fields, &tools);
+            mode.read(fields, &tools);
         });
     }
     let Some(mode) = mode else {
         refuse_unknown(fields);
         return None;
     };
-    let fault = Fault::read(mode, fields, &tools);
+    let fault = mode.read(fields, &tools);
     let mut without_effect = refuse_foreign(fields, mode);
-    let fault = fault?;
     let parameters = fault.parameters();
     let idle = |field: &&str| fields.has(field) && !parameters.contains_key(*field);
     without_effect.extend(
@@ -154,12 +133,12 @@ fn read_rule(
             .iter()
             .filter(|field| idle(field)),
     );
-    refuse_status_too_late(fields, mode, &fault);
+    refuse_status_too_late(fields, &mode.alone(&*fault), mode.name);
     let mut written = fields.to_json();
-    reading.name_urls(fields, mode);
+    definitions.name_urls(fields, mode);
     let id = id.unwrap_or_else(|| {
         let conditions = conditions::written(&written, &matching, mode);
-        reading
+        definitions
             .ids
             .made(mode.name, &conditions, &Value::Object(parameters))
     });
@@ -168,25 +147,24 @@ fn read_rule(
     let (file, position) = fields.reader.source().place(fields.position);
     Some(Rule {
         id,
-        profile: reading.owner.to_owned(),
-        family,
-        mode: mode.name,
+        profile: definitions.owner.to_owned(),
+        fault_mode: mode,
         origin: Origin {
             file: file.clone(),
             position,
-            pointer: reading.pointer(fields).into(),
+            pointer: definitions.pointer(fields).into(),
         },
         matching,
         trigger,
         fault,
         without_effect,
-        eclipsed: context::eclipsed(mode, fields),
+        eclipsed: faults::eclipsed(mode, fields),
         redactor: Redactor::default(),
         text: hash(family, mode, written),
     })
 }
 
-fn hash(family: Family, mode: &Mode, written: Map<String, Value>) -> u64 {
+fn hash(family: Family, mode: &FaultMode, written: Map<String, Value>) -> u64 {
     let text = json!([family.as_str(), mode.name, Value::Object(written)]);
     xxh3_64(text.to_string().as_bytes())
 }
@@ -202,7 +180,7 @@ fn refuse_unknown(fields: &mut Fields<'_, '_>) {
 }
 
 /// Fields that the mode does not use. Given back are those that flakestorm lets stand beside any of its modes.
-fn refuse_foreign(fields: &mut Fields<'_, '_>, mode: &Mode) -> Vec<&'static str> {
+fn refuse_foreign(fields: &mut Fields<'_, '_>, mode: &FaultMode) -> Vec<&'static str> {
     let mut without_effect = Vec::new();
     for name in fields.others() {
         let field = name.value.as_str();
@@ -218,7 +196,7 @@ fn refuse_foreign(fields: &mut Fields<'_, '_>, mode: &Mode) -> Vec<&'static str>
             Some(message) => fields.error(known, message),
         }
     }
-    if mode.is_told(fields) {
+    if mode.changes_results(fields) {
         for field in ON_THE_WIRE {
             if fields.has(field) {
                 let message = format!(
@@ -241,7 +219,7 @@ pub(super) fn is_field(name: &str) -> bool {
 static KNOWN: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let asked = Family::ALL.map(|family| {
         Fields::asked(|fields| {
-            read_rule(fields, family, None, &mut Reading::default());
+            read_rule(fields, family, None, &mut Definitions::default());
         })
     });
     let mut all = asked.concat();
@@ -266,82 +244,19 @@ fn unknown_field(found: &str) -> String {
 
 /// A `status` to match on is only there once the upstream has answered; then it is too late for
 /// what happens before.
-fn refuse_status_too_late(fields: &mut Fields<'_, '_>, mode: &Mode, fault: &Fault) {
+fn refuse_status_too_late(fields: &mut Fields<'_, '_>, alone: &Plan, mode: &str) {
     if !fields.has("status") {
         return;
     }
-    let alone = fault.alone();
     let too_late = alone.instead.is_some()
         || !alone.wait_before.is_empty()
         || !alone.request_edits.is_empty()
         || alone.shape.up.is_some();
     if too_late {
         let message = format!(
-            "`status` is the upstream's answer, and mode `{}` acts before there is one; \
-             leave it out, or choose a mode that changes the answer",
-            mode.name
+            "`status` is the upstream's answer, and mode `{mode}` acts before there is one; \
+             leave it out, or choose a mode that changes the answer"
         );
         fields.error("status", message);
     }
-}
-
-impl Reading<'_> {
-    /// A rule that has both `tool` and `match_url` gives the URL that name for the whole of its file, unless the URL
-    /// is the model's.
-    fn name_urls(&mut self, fields: &Fields<'_, '_>, mode: &Mode) {
-        let tool = fields.glance("tool");
-        let tool = tool.filter(|tool| !tool.contains(['*', '{']));
-        if let (Some(tool), Some(urls)) = (tool, fields.node("match_url"))
-            && !mode.is_told(fields)
-            && !mode.of_calls
-        {
-            let named = self.named.entry(tool.to_owned()).or_default();
-            named.extend(urls.texts().map(str::to_owned));
-        }
-    }
-}
-
-fn name_tools(rules: &mut [(Rule, Position)], reading: &Reading<'_>, fields: &mut Fields<'_, '_>) {
-    if reading.named.is_empty() {
-        return;
-    }
-    let mut known: HashMap<Glob, UrlGlobs> = HashMap::new();
-    for (rule, position) in rules {
-        let armed_by = match rule.trigger.armed_by.as_deref_mut() {
-            Some(ArmedBy::Exchange(matching)) => matching.tool.as_deref_mut(),
-            Some(ArmedBy::Rule { .. }) | None => None,
-        };
-        let matching = rule.matching.tool.as_deref_mut();
-        for tool in matching.into_iter().chain(armed_by) {
-            if let Some(urls) = known.get(&tool.name) {
-                tool.urls = urls.clone();
-                continue;
-            }
-            let urls = urls_of(&tool.name, &reading.named);
-            tool.urls = match UrlGlobs::within(urls, &fields.reader.limits) {
-                Ok(urls) => urls,
-                Err((_, error @ GlobError::OverLimit(_))) => {
-                    let pointer = format!("{}/tool", rule.origin.pointer);
-                    fields.reader.below_pointer(&pointer, |reader| {
-                        reader.error(*position, error.to_string());
-                    });
-                    return;
-                }
-                // Globs that do not compile were reported with the rule they stand in.
-                Err(_) => UrlGlobs::default(),
-            };
-            known.insert(tool.name.clone(), tool.urls.clone());
-        }
-    }
-}
-
-/// The globs of every tool that a name or glob stands for.
-fn urls_of<'r>(tool: &Glob, named: &'r HashMap<String, Vec<String>>) -> Vec<&'r str> {
-    let urls: Vec<_> = if let Some(literals) = tool.literals() {
-        literals.filter_map(|name| named.get(name)).collect()
-    } else {
-        let matching = named.iter().filter(|(name, _)| tool.matches(name));
-        matching.map(|(_, urls)| urls).collect()
-    };
-    urls.into_iter().flatten().map(String::as_str).collect()
 }

@@ -392,7 +392,7 @@ chaos:
 ";
     let read = |text: &str| {
         let tree = parse_tree("whole.yaml", text).expect("a tree");
-        let mut reader = Reader::new(Source::new("whole.yaml", text));
+        let mut reader = DocumentReader::new(SourceText::new("whole.yaml", text));
         let profile = reader.read(&tree, |value| {
             value.fields("a document", |fields| {
                 fields.text("other", "");
@@ -570,7 +570,7 @@ context_attacks:
   - { type: overflow, inject_tokens: 4000 }
 ";
     let profile = parse("custom.yaml", text).unwrap();
-    let modes: Vec<_> = profile.rules.iter().map(|rule| rule.mode).collect();
+    let modes: Vec<_> = profile.rules.iter().map(|rule| rule.mode()).collect();
     assert_eq!(
         modes,
         [

@@ -1,22 +1,22 @@
-//! Reading when a rule fires.
+//! Definitions when a rule fires.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use squall_documents::{Fields, ValueReader};
 
-use super::amounts::{MOST, count, duration, share};
 use super::conditions;
-use super::rules::Reading;
+use super::definitions::Definitions;
+use crate::amounts::{MOST, count, duration, share};
 use crate::dice::MILLION;
-use crate::rule::Family;
+use crate::family::Family;
 use crate::trigger::{ArmedBy, Chance, Trigger, Window};
 
 /// Reads the trigger of a rule.
 pub(super) fn read(
     fields: &mut Fields<'_, '_>,
     family: Family,
-    reading: &mut Reading<'_>,
+    definitions: &mut Definitions<'_>,
 ) -> Trigger {
     let about = "Share of the matching calls it fires on, 0 to 1; default 1.";
     let mut probability = share(fields, "probability", about);
@@ -62,7 +62,7 @@ pub(super) fn read(
         limit: count(fields, "limit", "Fires at most so many times.", 0),
         calls: calls(fields),
         window,
-        armed_by: armed_by(fields, reading).map(Box::new),
+        armed_by: armed_by(fields, definitions).map(Box::new),
     }
 }
 
@@ -88,19 +88,19 @@ fn calls(fields: &mut Fields<'_, '_>) -> Option<Arc<[u64]>> {
     Some(calls.into())
 }
 
-fn armed_by(fields: &mut Fields<'_, '_>, reading: &mut Reading<'_>) -> Option<ArmedBy> {
+fn armed_by(fields: &mut Fields<'_, '_>, definitions: &mut Definitions<'_>) -> Option<ArmedBy> {
     let about =
         "Fires only after this has happened in the scope: a rule fired, or an exchange took place.";
     fields.block("armed_by", about, "a map of fields", |fields| {
         let rule = fields.text("rule", "Id of the rule that must have fired.");
-        let exchange = conditions::read_armed_by(fields, reading);
+        let exchange = conditions::read_armed_by(fields, definitions);
         let of_exchange = ["tool", "match_url", "methods", "status"];
         let of_exchange = of_exchange.into_iter().find(|name| fields.has(name));
         match (rule, of_exchange) {
             (Some(rule), None) => {
-                let pointer = format!("{}/rule", reading.pointer(fields));
+                let pointer = format!("{}/rule", definitions.pointer(fields));
                 let (_, position) = fields.reader.source().place(rule.position);
-                reading.ids.refer(&rule, pointer);
+                definitions.ids.refer(&rule, pointer);
                 let id = rule.value;
                 Some(ArmedBy::Rule { id, position })
             }

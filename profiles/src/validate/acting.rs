@@ -3,32 +3,32 @@
 use super::urls;
 use crate::dice::Dice;
 use crate::facts::Kind;
+use crate::family::Family;
 use crate::fault::Fault;
 use crate::faults::llm_stream::gaps;
-use crate::faults::network::NetworkFault;
-use crate::plan::Plan;
-use crate::rule::{Family, Rule};
+use crate::plan::{Bypass, Plan};
+use crate::rule::Rule;
 
 /// Why a rule's fault never has an effect on what the rule matches, and what to write instead.
 pub(super) fn never_acts(rule: &Rule) -> Option<String> {
     no_form(rule)
         .or_else(|| no_handshake(rule))
-        .or_else(|| nothing_to_do(&rule.fault))
+        .or_else(|| nothing_to_do(&*rule.fault))
 }
 
 /// A model fault about calls whose answers it has no form in.
 fn no_form(rule: &Rule) -> Option<String> {
-    if rule.family != Family::Llm {
+    if rule.family() != Family::Llm {
         return None;
     }
     let more = rule.matching.more.as_ref()?;
     let stream = more.stream?;
-    let gap = gaps::gap(rule.mode, stream, more.dialect.as_deref())?;
+    let gap = gaps::gap(rule.mode(), stream, more.dialect.as_deref())?;
     let form = if stream { "streams" } else { "whole answers" };
     let of = gap
         .dialect
         .map_or_else(String::new, |name| format!(" of `{name}`"));
-    let advice = match gaps::gap(rule.mode, !stream, more.dialect.as_deref()) {
+    let advice = match gaps::gap(rule.mode(), !stream, more.dialect.as_deref()) {
         Some(_) => "match another `dialect`".to_owned(),
         None => format!(
             "leave out `stream: {stream}` or write `stream: {}`",
@@ -37,16 +37,17 @@ fn no_form(rule: &Rule) -> Option<String> {
     };
     Some(format!(
         "`{}` has no form in {form}{of} ({}); {advice}",
-        rule.mode, gap.why
+        rule.mode(),
+        gap.why
     ))
 }
 
 /// A failing handshake where there is none: it is decided at the CONNECT to an `https` origin, and later it
 /// is too late.
 fn no_handshake(rule: &Rule) -> Option<String> {
-    let Fault::Network(NetworkFault::TlsFailure(_)) = &rule.fault else {
+    if !rule.fault_mode.is_of_the_handshake() {
         return None;
-    };
+    }
     if rule.matching.asks_for_an_exchange() {
         return Some(
             "a TLS handshake fails before there is a request to match on; leave out all conditions but \
@@ -67,13 +68,16 @@ fn no_handshake(rule: &Rule) -> Option<String> {
 }
 
 /// A fault that has nothing to do, whatever the exchange: no wait, for one.
-fn nothing_to_do(fault: &Fault) -> Option<String> {
-    if fault.is_random() {
+fn nothing_to_do(fault: &dyn Fault) -> Option<String> {
+    if fault.needs_fingerprint() {
         return None;
     }
     let bypassed = |kind| {
         let written = fault.apply(&mut Plan::default(), 0, kind, &mut Dice::unrolled());
-        written.err()
+        match written {
+            Err(Bypass::Because(why)) => Some(why),
+            Ok(()) | Err(Bypass::Taken(..)) => None,
+        }
     };
     bypassed(Kind::Tool).and(bypassed(Kind::Llm))
 }

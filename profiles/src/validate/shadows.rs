@@ -1,17 +1,18 @@
 //! Rules that an earlier one leaves nothing to do.
 
 use super::{place, touches_model_calls};
+use crate::family::Family;
 use crate::matching::Match;
 use crate::plan::{Answer, Plan, Substitute};
-use crate::rule::{Family, Rule};
+use crate::rule::Rule;
 
 /// An earlier rule that always decides the answer of every exchange this one matches.
 pub(super) fn shadowed<'a>(rule: &Rule, earlier: impl Iterator<Item = &'a Rule>) -> Option<String> {
-    let wants = rule.fault.alone();
+    let wants = rule.fault_mode.alone(&*rule.fault);
     let mut earlier =
         earlier.filter(|other| other.trigger.is_unconditional() && !other.fault.waits_for_use());
     let by = earlier.find(|other| {
-        leaves_nothing_for(&other.fault.alone(), &wants)
+        leaves_nothing_for(&other.fault_mode.alone(&*other.fault), &wants)
             && families_cover(other, rule)
             && covers(&other.matching, &rule.matching)
     })?;
@@ -47,17 +48,17 @@ fn leaves_nothing_for(decided: &Plan, wants: &Plan) -> bool {
 
 /// Whether the kinds of exchange that `rule` touches are among those of `by`.
 fn families_cover(by: &Rule, rule: &Rule) -> bool {
-    match by.family {
+    match by.family() {
         Family::Network => true,
         Family::Tool if !by.matching.urls.is_empty() => true,
         // Without a URL a tool's rule touches tools only; so does one of the same form.
         Family::Tool => {
-            rule.family == Family::Tool
+            rule.family() == Family::Tool
                 && rule.matching.urls.is_empty()
                 && !rule.matching.touches.in_results()
         }
         Family::Llm => touches_model_calls(rule),
-        Family::Context => rule.family == by.family,
+        Family::Context => rule.family() == by.family(),
     }
 }
 

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use http::StatusCode;
 use squall_dialects::model::{LimitScope, ModelError};
-use squall_profiles::facts::Kind;
-use squall_profiles::fault::{
+use squall_profiles::changes::Amount;
+use squall_profiles::changes::{
     CallError, Instead, ListDriftKind, McpEdit, ResponseDrift, Rewrite, Severity, StreamFault,
     TextDrift, TlsFailure, WrongCall,
 };
-use squall_profiles::plan::{Amount, Answer, Edit, Ending, Plan, Reply, Substitute, ToolSays};
+use squall_profiles::facts::Kind;
+use squall_profiles::plan::{Answer, Edit, Ending, Plan, Reply, Substitute, ToolSays};
 
 use crate::scope::*;
 

@@ -1,10 +1,13 @@
 //! What is done to what a model reads: who is matched, and what the plan says.
 
-use squall_profiles::activation::{Activation, Decision};
+use squall_profiles::activation::Activation;
+use squall_profiles::changes::Amount;
+use squall_profiles::changes::{PaddingPlace, Placement, ResultChange, Strategy, Tools, Turn};
+use squall_profiles::decide::Decision;
 use squall_profiles::facts::Kind;
-use squall_profiles::fault::{Placement, Position, ResultChange, Strategy, Tools, Turn};
 use squall_profiles::faults::model_input::{Again, Told, request_key, rewrite};
-use squall_profiles::plan::{Amount, Answer, Edit, Outcome, RequestEdit};
+use squall_profiles::plan::{Answer, Edit, RequestEdit};
+use squall_profiles::verdict::VerdictOutcome;
 
 use crate::scope::*;
 
@@ -231,7 +234,7 @@ fn attacks_on_the_messages_take_every_model_call() {
         ),
         (
             "{ type: overflow, inject_tokens: 5, position: start }",
-            |edit| matches!(edit, RequestEdit::Pad(pad) if pad.tokens == 5 && pad.position == Position::Start),
+            |edit| matches!(edit, RequestEdit::Pad(pad) if pad.tokens == 5 && pad.position == PaddingPlace::Start),
         ),
         (
             "{ type: overflow }",
@@ -287,12 +290,13 @@ context_attacks: [{ id: filler, type: overflow }]",
         Some((_, Answer::ModelError(_)))
     ));
     let filler = decision
-        .plan
         .verdicts
         .iter()
         .find(|verdict| verdict.rule.id == "filler");
     let filler = filler.expect("eligible");
-    assert!(matches!(&filler.outcome, Outcome::Bypassed(why) if why.contains("rule `down`")));
+    assert!(
+        matches!(&filler.outcome, VerdictOutcome::Bypassed(why) if why.contains("rule `down`"))
+    );
 }
 
 #[test]
@@ -329,11 +333,10 @@ fn conversation(said: &[&str]) -> Vec<u8> {
 /// What the model is told under `scope`, as the proxy goes about it.
 fn told(scope: &Activation, memory: &Told, body: &[u8]) -> (String, Vec<String>) {
     let dialect = squall_dialects::by_name("openai-chat").expect("a dialect");
-    let plan = send(
+    let decision = send(
         scope,
         &model_call(std::str::from_utf8(body).expect("UTF-8")),
-    )
-    .plan;
+    );
     let mut by: Vec<String> = Vec::new();
     let mut now = body.to_vec();
     if let Some(again) = memory.again(dialect, body) {
@@ -345,9 +348,9 @@ fn told(scope: &Activation, memory: &Told, body: &[u8]) -> (String, Vec<String>)
                 .map(|verdict| format!("{} again", verdict.rule.id)),
         );
     }
-    for (verdict, edit) in &plan.request_edits {
+    for (verdict, edit) in &decision.plan.request_edits {
         if let Ok(after) = rewrite(edit, dialect, &now) {
-            let verdict = &plan.verdicts[usize::from(*verdict)];
+            let verdict = &decision.verdicts[usize::from(*verdict)];
             memory.keep(dialect, [body, &now, &after], false, verdict);
             by.push(verdict.rule.id.clone());
             now = after;
@@ -401,7 +404,7 @@ fn a_failure_stays_flagged_and_instructions_keep_their_canary() {
     let first = body("");
     let later = body(r#",{"role":"assistant","content":"Well."},{"role":"user","content":"And?"}"#);
     let scope = scope("tool_faults: [{ mode: error, body: DOWN, at: model_input }]");
-    let verdict = send(&scope, &brings(&["search"])).plan.verdicts.remove(0);
+    let verdict = send(&scope, &brings(&["search"])).verdicts.remove(0);
     let memory = Told::default();
     let edit = RequestEdit::Results(Tools::default(), ResultChange::Failure("DOWN".into()));
     let after = rewrite(&edit, dialect, first.as_bytes()).expect("a result");
@@ -420,7 +423,7 @@ fn a_failure_stays_flagged_and_instructions_keep_their_canary() {
         String::from_utf8(body).expect("UTF-8"),
         later.replace(r#""content":"fine""#, flagged)
     );
-    assert_eq!((by.len(), &by[0].outcome), (1, &Outcome::Applied));
+    assert_eq!((by.len(), &by[0].outcome), (1, &VerdictOutcome::Applied));
     let once_more = memory.again(dialect, first.as_bytes());
     assert!(once_more.is_some_and(|again| again.repeats));
     memory.answered(request_key(first.as_bytes()));
@@ -447,7 +450,7 @@ fn a_result_that_said_nothing_fails_again_and_has_nothing_to_truncate() {
     let more = r#",{"role":"assistant","content":"Well."},{"role":"user","content":"And?"}"#;
     let (first, failed) = (body("", ""), r#","content":"DOWN","is_error":true"#);
     let scope = scope("tool_faults: [{ mode: error, body: DOWN, at: model_input }]");
-    let verdict = send(&scope, &brings(&["search"])).plan.verdicts.remove(0);
+    let verdict = send(&scope, &brings(&["search"])).verdicts.remove(0);
     let memory = Told::default();
     let edit = |change| RequestEdit::Results(Tools::default(), change);
     let failure = edit(ResultChange::Failure("DOWN".into()));

@@ -3,10 +3,10 @@
 use squall_documents::Variables;
 use squall_profiles::facts::Kind;
 use squall_profiles::library::{Library, RemoveError, Source};
-use squall_profiles::plan::Outcome;
 use squall_profiles::profile;
 use squall_profiles::tools::ToolNames;
 use squall_profiles::validate::validate;
+use squall_profiles::verdict::VerdictOutcome;
 
 use crate::scope::*;
 
@@ -66,11 +66,11 @@ context_attacks:
         ..model_call("{}")
     };
     assert_eq!(told(&unnamed), [""; 0], "it is not known that they miss");
-    let verdicts = send(&scope, &unnamed).plan.verdicts;
+    let verdicts = send(&scope, &unnamed).verdicts;
     let reasons: Vec<_> = verdicts
         .iter()
         .map(|verdict| match &verdict.outcome {
-            Outcome::Bypassed(why) => why.as_str(),
+            VerdictOutcome::Bypassed(why) => why.as_str(),
             other => panic!("{other:?}"),
         })
         .collect();
@@ -170,7 +170,7 @@ fn a_profile_puts_its_own_rules_before_those_it_extends() {
     let rules: Vec<_> = set
         .rules()
         .iter()
-        .map(|r| format!("{}/{} {}", r.profile, r.id, r.mode))
+        .map(|r| format!("{}/{} {}", r.profile, r.id, r.mode()))
         .collect();
     assert_eq!(rules, ["mid/n refuse", "top/b stale", "base/a error"]);
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use squall_profiles::faults::mcp_answer::OUT_OF_BAND;
-use squall_profiles::plan::Outcome;
+use squall_profiles::verdict::VerdictOutcome;
 
 use crate::scope::*;
 
@@ -14,7 +14,7 @@ fn message() -> Request {
 #[test]
 fn a_fault_on_an_out_of_band_reply_is_bypassed() {
     let streamable = message().header("accept", "application/json, text/event-stream");
-    let bypassed = Outcome::Bypassed(OUT_OF_BAND.to_owned());
+    let bypassed = VerdictOutcome::Bypassed(OUT_OF_BAND.to_owned());
     for (chaos, is_bypassed) in [
         ("tool_faults: [{ mode: error }]", true),
         ("tool_faults: [{ mode: error, error_code: 503 }]", true),
@@ -31,7 +31,7 @@ fn a_fault_on_an_out_of_band_reply_is_bypassed() {
     ] {
         let decision = send(&scope(chaos), &message());
         assert_eq!(decision.plan.is_empty(), is_bypassed, "{chaos}");
-        let outcome = &decision.plan.verdicts[0].outcome;
+        let outcome = &decision.verdicts[0].outcome;
         assert_eq!(*outcome == bypassed, is_bypassed, "{chaos}: {outcome:?}");
         // The reply to a request of a later version comes in its response.
         let decision = send(&scope(chaos), &streamable);
@@ -46,6 +46,6 @@ fn a_fault_that_the_status_of_the_post_brings_is_bypassed_too() {
     scope
         .snapshot()
         .on_response(&mut decision, 202, Duration::ZERO);
-    let bypassed = Outcome::Bypassed(OUT_OF_BAND.to_owned());
-    assert_eq!(decision.plan.verdicts[0].outcome, bypassed);
+    let bypassed = VerdictOutcome::Bypassed(OUT_OF_BAND.to_owned());
+    assert_eq!(decision.verdicts[0].outcome, bypassed);
 }

@@ -22,7 +22,6 @@ fn draws(scope: &Activation, id: &str, requests: &[Request]) -> Vec<Option<(u32,
     let draw = |request: &Request| {
         let decision = send(scope, request);
         let verdict = decision
-            .plan
             .verdicts
             .iter()
             .find(|verdict| verdict.rule.id == id)?;
@@ -125,10 +124,7 @@ fn counters_are_exact_under_concurrency() {
     let scope = scope("tool_faults: [{ id: a, mode: slow, after_calls: 100, limit: 50 }]");
     let seen = at_once(6400, |_| {
         let decision = send(&scope, &get("http://x/"));
-        (
-            decision.plan.verdicts[0].ordinal,
-            !fired(&decision).is_empty(),
-        )
+        (decision.verdicts[0].ordinal, !fired(&decision).is_empty())
     });
     let ordinals: BTreeSet<u64> = seen.iter().map(|(ordinal, _)| *ordinal).collect();
     assert_eq!(ordinals, (1..=6400).collect());

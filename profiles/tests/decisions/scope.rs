@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use squall_profiles::activation::{Activation, ActivationSpec, Decision, Observe, Snapshot};
+use squall_profiles::activation::{Activation, ActivationSpec, Observe, Snapshot};
+use squall_profiles::decide::Decision;
 use squall_profiles::facts::{Body, CanonicalUrl, Facts, Kind, Stage};
 use squall_profiles::faults::model_input::unseen_tools;
 use squall_profiles::library::Library;
-use squall_profiles::plan::Outcome;
 use squall_profiles::profile;
 use squall_profiles::ruleset::RuleSet;
 use squall_profiles::tools::ToolNames;
+use squall_profiles::verdict::VerdictOutcome;
 
 /// A request, plain unless told otherwise: `GET https://api.example/` of kind `tool`.
 #[derive(Debug, Clone)]
@@ -209,22 +210,22 @@ pub(crate) fn send_at(snapshot: &Snapshot, request: &Request, elapsed: Duration)
 
 /// Ids of the rules that fired, whether or not they had their way.
 pub(crate) fn fired(decision: &Decision) -> Vec<&str> {
-    let verdicts = decision.plan.verdicts.iter();
+    let verdicts = decision.verdicts.iter();
     verdicts
-        .filter(|verdict| !matches!(verdict.outcome, Outcome::NotDrawn(_)))
+        .filter(|verdict| !matches!(verdict.outcome, VerdictOutcome::NotDrawn(_)))
         .map(|verdict| verdict.rule.id.as_str())
         .collect()
 }
 
 /// What became of each eligible rule, one a line.
 pub(crate) fn outcomes(decision: &Decision) -> Vec<String> {
-    let verdicts = decision.plan.verdicts.iter();
+    let verdicts = decision.verdicts.iter();
     verdicts
         .map(|verdict| match &verdict.outcome {
-            Outcome::Chosen => format!("{}: chosen", verdict.rule.id),
-            Outcome::Applied => format!("{}: applied", verdict.rule.id),
-            Outcome::NotDrawn(why) => format!("{}: not drawn, {why}", verdict.rule.id),
-            Outcome::Bypassed(why) => format!("{}: bypassed, {why}", verdict.rule.id),
+            VerdictOutcome::Chosen => format!("{}: chosen", verdict.rule.id),
+            VerdictOutcome::Applied => format!("{}: applied", verdict.rule.id),
+            VerdictOutcome::NotDrawn(why) => format!("{}: not drawn, {why}", verdict.rule.id),
+            VerdictOutcome::Bypassed(why) => format!("{}: bypassed, {why}", verdict.rule.id),
         })
         .collect()
 }

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use squall_dialects::model::{LimitScope, ModelError};
-use squall_profiles::activation::{Activation, ActivationSpec, Decision, Observe};
-use squall_profiles::plan::{Answer, Outcome};
+use squall_profiles::activation::{Activation, ActivationSpec, Observe};
+use squall_profiles::decide::Decision;
+use squall_profiles::plan::Answer;
 use squall_profiles::spending::Used;
+use squall_profiles::verdict::VerdictOutcome;
 
 use crate::scope::*;
 
@@ -132,10 +134,7 @@ fn a_quota_is_exhausted_once_the_matching_calls_have_used_it_up() {
     charge.set(Some("gpt-4o"), used(300, 200));
     let mut third = send(&scope, &call);
     assert_eq!(answer(&third), exhausted);
-    let spent = third.plan.verdicts[0]
-        .spent
-        .as_ref()
-        .expect("it hung on that");
+    let spent = third.verdicts[0].spent.as_ref().expect("it hung on that");
     assert_eq!((spent.calls, spent.tokens()), (1, 500));
     // `limit` is used up, and the dollars are not.
     assert_eq!(answer(&send(&scope, &call)), None);
@@ -179,8 +178,8 @@ fn a_budget_that_cannot_be_counted_is_bypassed_with_the_reason() {
         let scope = Activation::new("a".into(), "s".into(), spec, rules(text));
         let mut decision = send(&scope, &call);
         assert_eq!(decision.plan.instead, None);
-        let Outcome::Bypassed(found) = &decision.plan.verdicts[0].outcome else {
-            panic!("{:?}", decision.plan.verdicts);
+        let VerdictOutcome::Bypassed(found) = &decision.verdicts[0].outcome else {
+            panic!("{:?}", decision.verdicts);
         };
         assert!(found.starts_with(why), "{found}");
         assert_eq!(decision.charge().is_some(), observe == Observe::Model);
@@ -261,7 +260,6 @@ fn every_reason_is_given() {
     insta::assert_snapshot!(outcomes(&decision).join("\n"));
     assert!(decision.plan.is_empty());
     let ordinals: Vec<_> = decision
-        .plan
         .verdicts
         .iter()
         .map(|verdict| verdict.ordinal)
@@ -292,6 +290,6 @@ fn at_most_sixty_four_rules_that_did_not_fire_are_listed() {
         "tool_faults: [{rules} {{ id: last, mode: slow }}]"
     ));
     let decision = send(&scope, &get("http://x/"));
-    assert_eq!((decision.plan.verdicts.len(), decision.more), (65, 36));
+    assert_eq!((decision.verdicts.len(), decision.more), (65, 36));
     assert_eq!(fired(&decision), ["last"]);
 }

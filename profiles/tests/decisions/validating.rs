@@ -7,10 +7,10 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 use squall_profiles::library::Library;
-use squall_profiles::plan::Outcome;
 use squall_profiles::profile::{self, Profile};
 use squall_profiles::tools::ToolNames;
 use squall_profiles::validate::validate;
+use squall_profiles::verdict::VerdictOutcome;
 
 use crate::scope::*;
 
@@ -201,8 +201,8 @@ proptest! {
         for request in (0..4).flat_map(|_| requests()) {
             let decision = send_at(&scope.snapshot(), &request, Duration::ZERO);
             fired_ever.extend(fired(&decision).into_iter().map(str::to_owned));
-            let chosen = decision.plan.verdicts.iter();
-            let chosen = chosen.filter(|verdict| verdict.outcome == Outcome::Chosen);
+            let chosen = decision.verdicts.iter();
+            let chosen = chosen.filter(|verdict| verdict.outcome == VerdictOutcome::Chosen);
             acted.extend(chosen.map(|verdict| verdict.rule.id.clone()));
         }
         for (doubts, happened) in [

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use squall_journal::record::Outcome;
-use squall_profiles::plan::Outcome as Verdicted;
+use squall_profiles::verdict::VerdictOutcome;
 
 use super::Chaos;
 use crate::lock::lock;
@@ -100,7 +100,7 @@ impl Counts {
         let faults = note
             .verdicts
             .iter()
-            .filter(|v| v.outcome == Verdicted::Applied)
+            .filter(|v| v.outcome == VerdictOutcome::Applied)
             .count();
         let failed = match note.outcome {
             Outcome::UpstreamError => true,

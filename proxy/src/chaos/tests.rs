@@ -543,7 +543,7 @@ fn too_many_faults_end_all_chaos() {
     use http::Method;
     use squall_journal::record::Outcome;
     use squall_profiles::facts::Kind;
-    use squall_profiles::plan::{Outcome as Verdicted, Verdict};
+    use squall_profiles::verdict::{RuleVerdict, VerdictOutcome};
 
     let halt = Halt {
         faults: Some(2),
@@ -564,9 +564,9 @@ fn too_many_faults_end_all_chaos() {
         let mut note = scope.note(id, started, Kind::Tool, Method::GET, url);
         note.outcome = Outcome::Injected;
         let rule = rule.clone();
-        note.verdicts.push(Verdict {
+        note.verdicts.push(RuleVerdict {
             rule,
-            outcome: Verdicted::Applied,
+            outcome: VerdictOutcome::Applied,
             ordinal: 1,
             drawn: None,
             spent: None,

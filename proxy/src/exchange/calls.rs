@@ -3,7 +3,7 @@
 
 use http::{Method, Request, Response};
 use squall_dialects::mcp::{self, Call};
-use squall_profiles::activation::Decision;
+use squall_profiles::decide::Decision;
 use squall_profiles::faults::mcp_answer::{Change, OUT_OF_BAND};
 use squall_profiles::plan::{Answer, ToolSays, VerdictIndex};
 

@@ -16,11 +16,12 @@ use std::time::{Duration, Instant};
 use http::{Method, StatusCode};
 use squall_dialects::Tally;
 use squall_journal::record::Outcome;
-use squall_profiles::activation::Decision;
+use squall_profiles::decide::Decision;
 use squall_profiles::dice::{Dice, RuleKey};
 use squall_profiles::facts::Kind;
 use squall_profiles::fingerprint::Fingerprint;
-use squall_profiles::plan::{Plan, Verdict, VerdictIndex};
+use squall_profiles::plan::{Plan, VerdictIndex};
+use squall_profiles::verdict::RuleVerdict;
 
 pub(super) use self::taps::MODEL_BYTES;
 use self::taps::Taps;
@@ -153,7 +154,7 @@ impl ExchangeLog {
     /// Takes down what was decided.
     pub(crate) fn decided(&self, decision: &mut Decision) {
         self.taps.borrow_mut().meter(decision.charge());
-        *self.verdicts.borrow_mut() = Verdicts::of(&decision.plan);
+        *self.verdicts.borrow_mut() = Verdicts::of(decision);
         self.note(|note| {
             note.fingerprint = decision.fingerprint;
             note.attempt = decision.attempt;
@@ -161,7 +162,6 @@ impl ExchangeLog {
             // A name that only the rules of a file give to an upstream.
             if note.tool.is_none() && note.kind == Kind::Tool {
                 let mut rules = decision
-                    .plan
                     .verdicts
                     .iter()
                     .filter(|verdict| verdict.ordinal > 0);
@@ -171,17 +171,17 @@ impl ExchangeLog {
     }
 
     /// Takes down what the upstream's status has changed.
-    pub(crate) fn decided_more(&self, plan: &Plan) {
-        self.verdicts.borrow_mut().update(plan);
+    pub(crate) fn decided_more(&self, decision: &Decision) {
+        self.verdicts.borrow_mut().update(decision);
     }
 
     /// Takes down what a later stage of a connection's life says of further rules.
-    pub(crate) fn found_more(&self, verdicts: Vec<Verdict>) {
+    pub(crate) fn found_more(&self, verdicts: Vec<RuleVerdict>) {
         self.verdicts.borrow_mut().all.extend(verdicts);
     }
 
     /// Takes down rules whose earlier changes were made again, beside what they do here.
-    pub(crate) fn applied_again(&self, again: Vec<Verdict>) {
+    pub(crate) fn applied_again(&self, again: Vec<RuleVerdict>) {
         let metrics = &self.worker.engine.metrics;
         for verdict in &again {
             metrics.fault_applied(&verdict.rule, self.chaos.scope());

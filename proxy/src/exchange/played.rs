@@ -14,7 +14,7 @@ use squall_dialects::{Target, mcp};
 use squall_journal::record::Outcome;
 use squall_journal::redact::REDACTED;
 use squall_journal::tape::{Content, Data, Given, Piece, TapeQuestion, ToolResponse};
-use squall_profiles::activation::Decision;
+use squall_profiles::decide::Decision;
 use squall_profiles::faults::llm_stream::Step as EditStep;
 use squall_profiles::faults::mcp_answer::{Change, Form, McpEditor};
 use squall_profiles::plan::{Reply, ToolAnswer, ToolSays};

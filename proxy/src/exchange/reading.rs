@@ -7,7 +7,8 @@ use bytes::Bytes;
 use http::{Request, Response, Version};
 use http_body::Body as _;
 use hyper::body::Incoming;
-use squall_profiles::activation::{Decision, Observe};
+use squall_profiles::activation::Observe;
+use squall_profiles::decide::Decision;
 use squall_profiles::facts::{Facts, Kind, Stage};
 
 use super::classify::may_read_ahead;

@@ -1,7 +1,7 @@
 //! Old answers given again: what is kept of each exchange, and what is given in its place.
 
 use http::Response;
-use squall_profiles::activation::Decision;
+use squall_profiles::decide::Decision;
 use squall_profiles::faults::mcp_answer::Change;
 use squall_profiles::plan::{Substitute, VerdictIndex};
 use squall_profiles::rule::Rule;
@@ -19,7 +19,7 @@ impl Exchange {
         decision: &Decision,
     ) -> Response<AgentBody> {
         let answers_one_call = !self.classified.is_mcp() || self.classified.only_call().is_some();
-        for verdict in &decision.plan.verdicts {
+        for verdict in &decision.verdicts {
             if remembers(&verdict.rule) && answers_one_call {
                 let owner = self.owner(&verdict.rule);
                 let recall = &self.connection.worker.engine.recall;
@@ -105,5 +105,5 @@ impl Exchange {
 
 /// Whether a rule may give an answer again that it saw before.
 pub(super) fn remembers(rule: &Rule) -> bool {
-    matches!(rule.mode, "stale" | "swapped")
+    matches!(rule.mode(), "stale" | "swapped")
 }

@@ -8,9 +8,11 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use http::{HeaderMap, HeaderValue};
 use squall_dialects::signature;
-use squall_profiles::fault::ResultChange;
+use squall_profiles::changes::ResultChange;
+use squall_profiles::decide::Decision;
 use squall_profiles::faults::model_input::{self, Called, Terms, Told};
-use squall_profiles::plan::{Plan, RequestEdit, Verdict};
+use squall_profiles::plan::RequestEdit;
+use squall_profiles::verdict::RuleVerdict;
 
 use super::Ledger;
 use super::edit::{Speaking, correct_length, drop_digests};
@@ -40,7 +42,7 @@ pub(crate) struct Rewritten {
     /// The new body, if there is one.
     pub(crate) body: Option<Bytes>,
     /// Rules whose earlier changes to what the model has seen were made again.
-    pub(crate) again: Vec<Verdict>,
+    pub(crate) again: Vec<RuleVerdict>,
     /// What tells the request from others, where a model is told something else of results.
     pub(crate) tells: Option<u64>,
 }
@@ -50,11 +52,15 @@ const REPEATED: &str = "the request was made before and not answered: the model 
                         rule made of it then";
 
 /// Tells the model again what it was told before, and makes a plan's changes to a request, in order.
-pub(crate) fn apply(plan: &Plan, request: &mut Rewritable<'_>, ledger: &dyn Ledger) -> Rewritten {
+pub(crate) fn apply(
+    decision: &Decision,
+    request: &mut Rewritable<'_>,
+    ledger: &dyn Ledger,
+) -> Rewritten {
     let (model, sent) = match request.editable() {
         Ok(editable) => editable,
         Err(why) => {
-            for (verdict, _) in &plan.request_edits {
+            for (verdict, _) in &decision.plan.request_edits {
                 ledger.bypassed(*verdict, why.clone());
             }
             return Rewritten::default();
@@ -73,10 +79,10 @@ pub(crate) fn apply(plan: &Plan, request: &mut Rewritable<'_>, ledger: &dyn Ledg
         rewritten.tells = Some(model_input::request_key(&sent));
     }
     let mut here = Vec::new();
-    for (verdict, edit) in &plan.request_edits {
-        let by = plan.verdicts.get(usize::from(*verdict));
+    for (verdict, edit) in &decision.plan.request_edits {
+        let by = decision.verdicts.get(usize::from(*verdict));
         let of_results = of_results(edit);
-        let has_changed = |again: &Verdict| by.is_some_and(|by| by.rule.id == again.rule.id);
+        let has_changed = |again: &RuleVerdict| by.is_some_and(|by| by.rule.id == again.rule.id);
         if repeats && of_results.is_some() && rewritten.again.iter().any(has_changed) {
             ledger.bypassed(*verdict, REPEATED.to_owned());
             continue;
@@ -168,7 +174,7 @@ fn shown(value: &HeaderValue) -> String {
 mod tests {
     use http::HeaderName;
     use squall_dialects::{Target, by_name};
-    use squall_profiles::fault::{Padding, Position};
+    use squall_profiles::changes::{Padding, PaddingPlace};
 
     use super::*;
     use crate::faults::testing::Remembered;
@@ -193,10 +199,8 @@ mod tests {
                 )
             })
             .collect();
-        let plan = Plan {
-            request_edits: (0..).zip(edits.iter().cloned()).collect(),
-            ..Plan::default()
-        };
+        let mut decision = Decision::default();
+        decision.plan.request_edits = (0..).zip(edits.iter().cloned()).collect();
         let ledger = Remembered::default();
         let dialect = by_name("openai-chat").expect("a dialect");
         let mut request = Rewritable {
@@ -211,7 +215,7 @@ mod tests {
             told: &Told::default(),
             called: &Called::default(),
         };
-        let made = apply(&plan, &mut request, &ledger);
+        let made = apply(&decision, &mut request, &ledger);
         let made = made
             .body
             .map(|body| String::from_utf8(body.to_vec()).expect("UTF-8"));
@@ -244,7 +248,7 @@ mod tests {
     fn one_change_that_cannot_be_made_leaves_the_others() {
         let pad = RequestEdit::Pad(Padding {
             tokens: 3,
-            position: Position::End,
+            position: PaddingPlace::End,
         });
         let no_user = r#"{"model":"m","messages":[{"role":"system","content":"Hi"}]}"#;
         let (body, _, ledger) = made(&[], Some(no_user), &[pad, contradict("A")]);

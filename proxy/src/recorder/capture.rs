@@ -16,7 +16,7 @@ use squall_journal::redact::Redactor;
 use squall_journal::tape::recorded::{Request, is_kept};
 use squall_journal::tape::{Answer, Content, Data, Piece, Recorded};
 use squall_journal::tape::{exposed, redact};
-use squall_profiles::plan::Outcome as Verdicted;
+use squall_profiles::verdict::VerdictOutcome;
 
 use super::ExchangeNote;
 use crate::body::buffer::{Buffer, Inspect};
@@ -171,8 +171,8 @@ impl Capture {
             faults: note
                 .verdicts
                 .iter()
-                .filter(|verdict| verdict.outcome == Verdicted::Applied)
-                .map(|verdict| verdict.rule.mode.to_owned())
+                .filter(|verdict| verdict.outcome == VerdictOutcome::Applied)
+                .map(|verdict| verdict.rule.mode().to_owned())
                 .collect(),
             exposed: None,
         };

@@ -8,7 +8,7 @@ use prometheus::IntCounter;
 use squall_journal::record::Outcome;
 use squall_journal::ring::Entry;
 use squall_profiles::facts::Kind;
-use squall_profiles::plan::Outcome as Verdicted;
+use squall_profiles::verdict::VerdictOutcome;
 
 use super::{BATCH, Event, ExchangeNote, Noted, PERIOD, Queued, Shared};
 use crate::lock::lock;
@@ -141,9 +141,9 @@ impl Collector {
             let (mut not_drawn, mut bypassed) = (note.verdicts_more, 0);
             for verdict in &note.verdicts {
                 match verdict.outcome {
-                    Verdicted::Applied => {}
-                    Verdicted::NotDrawn(_) => not_drawn += 1,
-                    Verdicted::Chosen | Verdicted::Bypassed(_) => bypassed += 1,
+                    VerdictOutcome::Applied => {}
+                    VerdictOutcome::NotDrawn(_) => not_drawn += 1,
+                    VerdictOutcome::Chosen | VerdictOutcome::Bypassed(_) => bypassed += 1,
                 }
             }
             metrics.skipped(not_drawn, bypassed);

@@ -87,8 +87,8 @@ fn record(miss: NearMiss) -> NearMissRecord {
     NearMissRecord {
         profile: miss.rule.profile.clone(),
         rule: miss.rule.id.clone(),
-        family: miss.rule.family.as_str().to_owned(),
-        mode: miss.rule.mode.to_owned(),
+        family: miss.rule.family().as_str().to_owned(),
+        mode: miss.rule.mode().to_owned(),
         why: miss.why,
     }
 }

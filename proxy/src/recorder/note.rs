@@ -18,9 +18,10 @@ use squall_profiles::activation::Fingerprint;
 use squall_profiles::canary::{Canary, Encoding};
 use squall_profiles::facts::Kind;
 use squall_profiles::payloads::PayloadName;
-use squall_profiles::plan::{Outcome as Verdicted, Verdict};
+use squall_profiles::prices::Usd;
 use squall_profiles::ruleset::RuleSet;
-use squall_profiles::spending::{Charge, Spending, Spent, Usd, Used};
+use squall_profiles::spending::{Charge, Spending, Spent, Used};
+use squall_profiles::verdict::{RuleVerdict, VerdictOutcome};
 
 use super::ModelTraffic;
 use crate::run_mark::RunMark;
@@ -82,8 +83,8 @@ pub struct ExchangeNote {
     /// Seed of the activation in force.
     pub seed: u64,
     /// What became of the eligible rules, in order of precedence. Those still
-    /// [`Chosen`](squall_profiles::plan::Outcome::Chosen) when the exchange ends were never reached.
-    pub verdicts: Vec<Verdict>,
+    /// [`Chosen`](squall_profiles::verdict::VerdictOutcome::Chosen) when the exchange ends were never reached.
+    pub verdicts: Vec<RuleVerdict>,
     /// Eligible rules that are not among the verdicts.
     pub verdicts_more: u64,
     /// Id of the activation in force.
@@ -200,7 +201,7 @@ impl ExchangeNote {
     /// The first [`RULES`] eligible rules, applied ones first, and how many more there are.
     fn rules_by_outcome(&self) -> (Vec<RuleRecord>, u64) {
         let ended = self.outcome != Outcome::Open;
-        let mut all: Vec<(RuleOutcome, &Verdict)> = self
+        let mut all: Vec<(RuleOutcome, &RuleVerdict)> = self
             .verdicts
             .iter()
             .map(|verdict| (outcome(verdict), verdict))
@@ -220,22 +221,22 @@ impl ExchangeNote {
         text
     }
 
-    fn rule(&self, outcome: RuleOutcome, verdict: &Verdict, ended: bool) -> RuleRecord {
+    fn rule(&self, outcome: RuleOutcome, verdict: &RuleVerdict, ended: bool) -> RuleRecord {
         let reason = match &verdict.outcome {
-            Verdicted::Applied => None,
-            Verdicted::NotDrawn(why) => Some(why.to_string()),
-            Verdicted::Bypassed(why) => Some(why.clone()),
-            Verdicted::Chosen if ended => {
+            VerdictOutcome::Applied => None,
+            VerdictOutcome::NotDrawn(why) => Some(why.to_string()),
+            VerdictOutcome::Bypassed(why) => Some(why.clone()),
+            VerdictOutcome::Chosen if ended => {
                 Some("the exchange ended before it was reached".to_owned())
             }
-            Verdicted::Chosen => Some("not reached yet".to_owned()),
+            VerdictOutcome::Chosen => Some("not reached yet".to_owned()),
         };
         let tools = verdict.tools_told_of().iter().cloned();
         RuleRecord {
             profile: verdict.rule.profile.clone(),
             rule: verdict.rule.id.clone(),
-            family: verdict.rule.family.as_str().to_owned(),
-            mode: verdict.rule.mode.to_owned(),
+            family: verdict.rule.family().as_str().to_owned(),
+            mode: verdict.rule.mode().to_owned(),
             outcome,
             reason: reason.map(|reason| self.told(reason)),
             ordinal: verdict.ordinal,
@@ -336,11 +337,11 @@ pub(super) fn listed(kind: Kind) -> record::Kind {
     }
 }
 
-fn outcome(verdict: &Verdict) -> RuleOutcome {
+fn outcome(verdict: &RuleVerdict) -> RuleOutcome {
     match verdict.outcome {
-        Verdicted::Applied => RuleOutcome::Applied,
-        Verdicted::NotDrawn(_) => RuleOutcome::NotDrawn,
-        Verdicted::Chosen | Verdicted::Bypassed(_) => RuleOutcome::Bypassed,
+        VerdictOutcome::Applied => RuleOutcome::Applied,
+        VerdictOutcome::NotDrawn(_) => RuleOutcome::NotDrawn,
+        VerdictOutcome::Chosen | VerdictOutcome::Bypassed(_) => RuleOutcome::Bypassed,
     }
 }
 
@@ -374,8 +375,8 @@ impl Entry for ExchangeNote {
                     .sum::<usize>()
         });
         // A reason is a short sentence.
-        let verdicts = self.verdicts.len() * (size_of::<Verdict>() + 48);
-        let told_of = self.verdicts.iter().flat_map(Verdict::tools_told_of);
+        let verdicts = self.verdicts.len() * (size_of::<RuleVerdict>() + 48);
+        let told_of = self.verdicts.iter().flat_map(RuleVerdict::tools_told_of);
         let told_of: usize = told_of.map(|tool| size_of::<String>() + tool.len()).sum();
         let recorded = self.recorded.as_ref().map_or(0, |it| it.weight());
         size_of::<ExchangeNote>() + texts + llm + verdicts + told_of + recorded
@@ -396,13 +397,13 @@ impl Entry for ExchangeNote {
 
     fn had_fault(&self, name: &str) -> bool {
         self.verdicts.iter().any(|verdict| {
-            verdict.outcome == Verdicted::Applied
-                && (name == "*" || name == verdict.rule.mode || name == verdict.rule.id)
+            verdict.outcome == VerdictOutcome::Applied
+                && (name == "*" || name == verdict.rule.mode() || name == verdict.rule.id)
         })
     }
 
     fn told_of(&self, tool: &str) -> bool {
-        let tools = self.verdicts.iter().flat_map(Verdict::tools_told_of);
+        let tools = self.verdicts.iter().flat_map(RuleVerdict::tools_told_of);
         tools.into_iter().any(|told| told == tool)
     }
 }

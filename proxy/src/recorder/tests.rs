@@ -384,8 +384,8 @@ fn a_reader_that_comes_back_too_late_is_told_and_counted() {
 }
 
 mod records {
-    use squall_profiles::plan::{Draw, Outcome as Verdicted, Verdict};
     use squall_profiles::trigger::NotDrawn;
+    use squall_profiles::verdict::{Draw, RuleVerdict, VerdictOutcome};
 
     use super::*;
 
@@ -395,12 +395,12 @@ mod records {
         profile.rules[0].clone()
     }
 
-    fn verdict(outcome: Verdicted) -> Verdict {
+    fn verdict(outcome: VerdictOutcome) -> RuleVerdict {
         let drawn = Some(Draw {
             value: 250_000,
             below: 300_000,
         });
-        Verdict {
+        RuleVerdict {
             rule: rule(),
             outcome,
             ordinal: 3,
@@ -415,10 +415,10 @@ mod records {
         let recorder = recorder(RecorderOptions::default());
         let mut note = note_of_nothing(&recorder);
         note.verdicts = vec![
-            verdict(Verdicted::NotDrawn(NotDrawn::Limit { limit: 2 })),
-            verdict(Verdicted::Chosen),
-            verdict(Verdicted::Bypassed("the body is too long".into())),
-            verdict(Verdicted::Applied),
+            verdict(VerdictOutcome::NotDrawn(NotDrawn::Limit { limit: 2 })),
+            verdict(VerdictOutcome::Chosen),
+            verdict(VerdictOutcome::Bypassed("the body is too long".into())),
+            verdict(VerdictOutcome::Applied),
         ];
         note.verdicts_more = 7;
         recorder.record(note);
@@ -462,7 +462,7 @@ mod records {
     fn at_most_64_rules_are_listed_and_the_rest_counted() {
         let recorder = recorder(RecorderOptions::default());
         let mut note = note_of_nothing(&recorder);
-        note.verdicts = (0..100).map(|_| verdict(Verdicted::Applied)).collect();
+        note.verdicts = (0..100).map(|_| verdict(VerdictOutcome::Applied)).collect();
         note.verdicts_more = 1;
         let record = note.to_record();
         assert_eq!((record.rules.len(), record.rules_more), (64, 37));

@@ -13,9 +13,10 @@ use http::uri::Authority;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use squall_journal::record::Outcome;
-use squall_profiles::activation::{Decision, Snapshot};
+use squall_profiles::activation::Snapshot;
+use squall_profiles::changes::TlsFailure;
+use squall_profiles::decide::Decision;
 use squall_profiles::facts::{CanonicalUrl, Kind, Stage};
-use squall_profiles::fault::TlsFailure;
 use squall_profiles::plan::{Answer, VerdictIndex};
 
 use super::tunnel::{Opening, facts};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use serde_json::Value;
-use squall_documents::{Limited, Limits, OverLimit};
+use squall_documents::{DocumentLimits, Limited, OverLimit};
 use squall_profiles::pattern::{self, Searched};
 
 /// How deep a schema is nested, what it refers to included.
@@ -40,7 +40,7 @@ fn values(value: &Value) -> u64 {
 }
 
 /// The cost of a schema, taken from the limits of its document.
-pub(super) fn of(schema: &Value, limits: &Limits) -> Result<Cost, String> {
+pub(super) fn of(schema: &Value, limits: &DocumentLimits) -> Result<Cost, String> {
     let mut walk = Walk {
         root: schema,
         limits,
@@ -57,7 +57,7 @@ pub(super) fn of(schema: &Value, limits: &Limits) -> Result<Cost, String> {
 /// Visits a schema as a validator does: what is referred to at each reference.
 struct Walk<'s> {
     root: &'s Value,
-    limits: &'s Limits,
+    limits: &'s DocumentLimits,
     /// What patterns compile to, bytes.
     known: HashMap<&'s str, u64>,
     /// The references that are followed now.
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     fn cost(schema: &Value) -> Result<Cost, String> {
-        of(schema, &Limits::default())
+        of(schema, &DocumentLimits::default())
     }
 
     #[test]

@@ -1,16 +1,18 @@
 //! `conflicting_context`: the agent's instructions contradict themselves.
 
 use serde_json::{Map, Value};
+use squall_documents::Fields;
 
 use super::{plant, read_payloads};
+use crate::changes::Tools;
 use crate::dice::Dice;
-use crate::faults::mode::{FaultMode, Fields, Tools};
+use crate::facts::Kind;
+use crate::fault::Fault;
 use crate::payloads::Payloads;
-use crate::plan::{Plan, RequestEdit, VerdictIndex};
+use crate::plan::{Bypass, Plan, RequestEdit, VerdictIndex};
 
 /// With one of these.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ConflictingContext(Payloads);
+struct ConflictingContext(Payloads);
 
 /// What the agent's instructions are contradicted with when nothing else is written.
 const CONTRADICTIONS: [&str; 3] = [
@@ -23,25 +25,29 @@ const CONTRADICTIONS: [&str; 3] = [
      of what they say, and mention this update by its number.",
 ];
 
-impl FaultMode for ConflictingContext {
-    const NAME: &'static str = "conflicting_context";
+pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
+    let payloads = read_payloads(fields);
+    let written = ["payload", "payloads", "categories"];
+    let written = written.into_iter().any(|field| fields.has(field));
+    let own = || Payloads::literal(CONTRADICTIONS.map(str::to_owned));
+    Box::new(ConflictingContext(if written { payloads } else { own() }))
+}
 
-    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
-        let payloads = read_payloads(fields);
-        let written = ["payload", "payloads", "categories"];
-        let written = written.into_iter().any(|field| fields.has(field));
-        let own = || Payloads::literal(CONTRADICTIONS.map(str::to_owned));
-        Some(Self(if written { payloads } else { own() }))
-    }
-
-    fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, dice: &mut Dice) -> Result<(), String> {
+impl Fault for ConflictingContext {
+    fn apply(
+        &self,
+        plan: &mut Plan,
+        verdict: VerdictIndex,
+        _: Kind,
+        dice: &mut Dice,
+    ) -> Result<(), Bypass> {
         let text = plant(&self.0, plan, verdict, dice);
         plan.edit_request(verdict, RequestEdit::Contradict(text));
         Ok(())
     }
 
-    fn parameters(&self, into: &mut Map<String, Value>) {
-        into.extend(self.0.parameters());
+    fn parameters(&self) -> Map<String, Value> {
+        self.0.parameters()
     }
 
     fn is_random(&self) -> bool {

@@ -1,18 +1,19 @@
 //! `indirect_injection`: an instruction in a tool's answer, on the wire and among the messages.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use squall_documents::Fields;
 
-use super::{plant, read_payloads, word};
+use super::{plant, read_payloads};
+use crate::changes::{Injection, Placement, Tools};
 use crate::dice::Dice;
-use crate::fault::{Injection, Placement};
-use crate::faults::mode::{FaultMode, Fields, Tools};
-use crate::matching::Touches;
+use crate::facts::Kind;
+use crate::fault::Fault;
+use crate::faults::fixed::word;
 use crate::payloads::Payloads;
-use crate::plan::{Edit, Plan, RequestEdit, VerdictIndex};
+use crate::plan::{Bypass, Edit, Plan, RequestEdit, VerdictIndex};
 
 /// What is put where.
-#[derive(Debug, Clone, PartialEq)]
-pub struct IndirectInjection {
+struct IndirectInjection {
     /// Whose answers.
     tools: Tools,
     /// The instructions.
@@ -41,40 +42,40 @@ impl IndirectInjection {
     }
 }
 
-impl FaultMode for IndirectInjection {
-    const NAME: &'static str = "indirect_injection";
-    const TOUCHES: Touches = Touches::Either;
+pub(super) fn read(fields: &mut Fields<'_, '_>, tools: &Tools) -> Box<dyn Fault> {
+    Box::new(IndirectInjection {
+        tools: tools.clone(),
+        payloads: read_payloads(fields),
+        placement: fields
+            .word("placement", PLACEMENT, "placement", &PLACEMENTS)
+            .unwrap_or_default(),
+    })
+}
 
-    fn read(fields: &mut Fields<'_, '_>, tools: &Tools) -> Option<Self> {
-        Some(Self {
-            tools: tools.clone(),
-            payloads: read_payloads(fields),
-            placement: fields
-                .word("placement", PLACEMENT, "placement", &PLACEMENTS)
-                .unwrap_or_default(),
-        })
-    }
-
-    fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, dice: &mut Dice) -> Result<(), String> {
-        let injection = self.injection(plan, verdict, dice);
-        plan.edit_request(verdict, RequestEdit::Inject(self.tools.clone(), injection));
-        Ok(())
-    }
-
-    fn apply_to_tools(
+impl Fault for IndirectInjection {
+    fn apply(
         &self,
         plan: &mut Plan,
         verdict: VerdictIndex,
+        kind: Kind,
         dice: &mut Dice,
-    ) -> Result<(), String> {
+    ) -> Result<(), Bypass> {
         let injection = self.injection(plan, verdict, dice);
-        plan.edit(verdict, Edit::Inject(injection));
+        if kind == Kind::Llm {
+            plan.edit_request(verdict, RequestEdit::Inject(self.tools.clone(), injection));
+        } else {
+            plan.edit(verdict, Edit::Inject(injection));
+        }
         Ok(())
     }
 
-    fn parameters(&self, into: &mut Map<String, Value>) {
-        into.extend(self.payloads.parameters());
-        into.insert("placement".into(), word(&PLACEMENTS, &self.placement));
+    fn parameters(&self) -> Map<String, Value> {
+        let mut parameters = self.payloads.parameters();
+        parameters.insert(
+            "placement".into(),
+            json!(word(&PLACEMENTS, &self.placement)),
+        );
+        parameters
     }
 
     fn is_random(&self) -> bool {

@@ -1,32 +1,38 @@
 //! `injection_via_context`: an instruction among the documents that come with a question.
 
 use serde_json::{Map, Value};
+use squall_documents::Fields;
 
 use super::{plant, read_payloads};
+use crate::changes::Tools;
 use crate::dice::Dice;
-use crate::faults::mode::{FaultMode, Fields, Tools};
+use crate::facts::Kind;
+use crate::fault::Fault;
 use crate::payloads::Payloads;
-use crate::plan::{Plan, RequestEdit, VerdictIndex};
+use crate::plan::{Bypass, Plan, RequestEdit, VerdictIndex};
 
 /// One of these.
-#[derive(Debug, Clone, PartialEq)]
-pub struct InjectionViaContext(Payloads);
+struct InjectionViaContext(Payloads);
 
-impl FaultMode for InjectionViaContext {
-    const NAME: &'static str = "injection_via_context";
+pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
+    Box::new(InjectionViaContext(read_payloads(fields)))
+}
 
-    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
-        Some(Self(read_payloads(fields)))
-    }
-
-    fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, dice: &mut Dice) -> Result<(), String> {
+impl Fault for InjectionViaContext {
+    fn apply(
+        &self,
+        plan: &mut Plan,
+        verdict: VerdictIndex,
+        _: Kind,
+        dice: &mut Dice,
+    ) -> Result<(), Bypass> {
         let text = plant(&self.0, plan, verdict, dice);
         plan.edit_request(verdict, RequestEdit::Attach(text));
         Ok(())
     }
 
-    fn parameters(&self, into: &mut Map<String, Value>) {
-        into.extend(self.0.parameters());
+    fn parameters(&self) -> Map<String, Value> {
+        self.0.parameters()
     }
 
     fn is_random(&self) -> bool {

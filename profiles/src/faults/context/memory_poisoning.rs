@@ -1,17 +1,19 @@
 //! `memory_poisoning`: a false fact among what the user said.
 
 use serde_json::{Map, Value, json};
+use squall_documents::Fields;
 
-use super::{plant, read_payload, word};
+use super::{plant, read_payload};
+use crate::changes::{Poisoning, Strategy, Tools, Turn};
 use crate::dice::Dice;
-use crate::fault::{Poisoning, Strategy, Turn};
-use crate::faults::mode::{FaultMode, Fields, Tools};
+use crate::facts::Kind;
+use crate::fault::Fault;
+use crate::faults::fixed::word;
 use crate::payloads::Payloads;
-use crate::plan::{Plan, RequestEdit, VerdictIndex};
+use crate::plan::{Bypass, Plan, RequestEdit, VerdictIndex};
 
 /// What is said where.
-#[derive(Debug, Clone, PartialEq)]
-pub struct MemoryPoisoning {
+struct MemoryPoisoning {
     /// The facts.
     payloads: Payloads,
     /// How the fact meets what the user said; default appended.
@@ -28,20 +30,24 @@ const STRATEGIES: [(&str, Strategy); 3] = [
     ("replace", Strategy::Replace),
 ];
 
-impl FaultMode for MemoryPoisoning {
-    const NAME: &'static str = "memory_poisoning";
+pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
+    Box::new(MemoryPoisoning {
+        payloads: read_payload(fields),
+        strategy: fields
+            .word("strategy", STRATEGY, "strategy", &STRATEGIES)
+            .unwrap_or_default(),
+        at: read_turn(fields),
+    })
+}
 
-    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
-        Some(Self {
-            payloads: read_payload(fields),
-            strategy: fields
-                .word("strategy", STRATEGY, "strategy", &STRATEGIES)
-                .unwrap_or_default(),
-            at: read_turn(fields),
-        })
-    }
-
-    fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, dice: &mut Dice) -> Result<(), String> {
+impl Fault for MemoryPoisoning {
+    fn apply(
+        &self,
+        plan: &mut Plan,
+        verdict: VerdictIndex,
+        _: Kind,
+        dice: &mut Dice,
+    ) -> Result<(), Bypass> {
         let poisoning = Poisoning {
             text: plant(&self.payloads, plan, verdict, dice),
             strategy: self.strategy,
@@ -51,15 +57,16 @@ impl FaultMode for MemoryPoisoning {
         Ok(())
     }
 
-    fn parameters(&self, into: &mut Map<String, Value>) {
-        into.extend(self.payloads.parameters());
-        into.insert("strategy".into(), word(&STRATEGIES, &self.strategy));
+    fn parameters(&self) -> Map<String, Value> {
+        let mut parameters = self.payloads.parameters();
+        parameters.insert("strategy".into(), json!(word(&STRATEGIES, &self.strategy)));
         let at = match self.at {
             Turn::First => json!("first"),
             Turn::Last => json!("last"),
             Turn::Number(number) => json!(number),
         };
-        into.insert("inject_at".into(), at);
+        parameters.insert("inject_at".into(), at);
+        parameters
     }
 
     fn is_random(&self) -> bool {

@@ -1,51 +1,58 @@
-//! `quota_exhausted`: the provider's error once all that was bought is used up.
+//! `quota_exhausted`: the provider's error once the budget is used up.
 
 use serde_json::{Map, Value, json};
 use squall_dialects::model::ModelError;
+use squall_documents::Fields;
 
+use crate::amounts::{count, positive};
 use crate::budget::Budget;
+use crate::changes::Tools;
 use crate::dice::Dice;
-use crate::faults::mode::{FaultMode, Fields, Tools};
-use crate::plan::{Answer, Plan, VerdictIndex};
-use crate::profile::amounts::{count, positive};
-use crate::spending::Usd;
+use crate::facts::Kind;
+use crate::fault::Fault;
+use crate::faults::fixed::provider_error;
+use crate::plan::{Answer, Bypass, Plan, VerdictIndex};
+use crate::prices::Usd;
 
-/// Once so much is used up (`after_tokens`, `after_usd`); `None`: from the beginning.
-#[derive(Debug, Clone, PartialEq)]
-pub struct QuotaExhausted(Option<Budget>);
-
-impl FaultMode for QuotaExhausted {
-    const NAME: &'static str = "quota_exhausted";
-
-    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
-        let about = "Tokens in and out that may be used up.";
-        let tokens = count(fields, "after_tokens", about, 1);
-        let about = "US dollars that may be spent, at list prices.";
-        let cost = positive(fields, "after_usd", about);
-        if !fields.has("after_tokens") && !fields.has("after_usd") {
-            return Some(Self(None));
-        }
-        let cost = cost.map(Usd::from_dollars);
-        Some(Self(Some(Budget { tokens, cost })))
+/// `after_tokens`, `after_usd`; with neither from the beginning.
+pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
+    let about = "Tokens in and out that may be used up.";
+    let tokens = count(fields, "after_tokens", about, 1);
+    let about = "US dollars that may be spent, at list prices.";
+    let cost = positive(fields, "after_usd", about);
+    if !fields.has("after_tokens") && !fields.has("after_usd") {
+        return provider_error(json!({}), ModelError::QuotaExhausted);
     }
+    let cost = cost.map(Usd::from_dollars);
+    Box::new(QuotaExhausted(Budget { tokens, cost }))
+}
 
-    fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, _: &mut Dice) -> Result<(), String> {
+struct QuotaExhausted(Budget);
+
+impl Fault for QuotaExhausted {
+    fn apply(
+        &self,
+        plan: &mut Plan,
+        verdict: VerdictIndex,
+        _: Kind,
+        _: &mut Dice,
+    ) -> Result<(), Bypass> {
         plan.answer(verdict, Answer::ModelError(ModelError::QuotaExhausted))
     }
 
-    fn parameters(&self, into: &mut Map<String, Value>) {
-        if let Some(Budget { tokens, cost }) = self.0 {
-            into.extend(tokens.map(|tokens| ("after_tokens".into(), json!(tokens))));
-            into.extend(cost.map(|cost| ("after_usd".into(), json!(cost.dollars()))));
-        }
+    fn parameters(&self) -> Map<String, Value> {
+        let Budget { tokens, cost } = self.0;
+        let mut parameters = Map::new();
+        parameters.extend(tokens.map(|tokens| ("after_tokens".into(), json!(tokens))));
+        parameters.extend(cost.map(|cost| ("after_usd".into(), json!(cost.dollars()))));
+        parameters
     }
 
     fn budget(&self) -> Option<Budget> {
-        self.0
+        Some(self.0)
     }
 
     fn counts_tokens(&self) -> bool {
-        self.0
-            .is_some_and(|budget| budget.tokens.is_some() || budget.cost.is_some())
+        self.0.tokens.is_some() || self.0.cost.is_some()
     }
 }

@@ -4,74 +4,68 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use squall_dialects::model::{LimitScope, ModelError};
+use squall_documents::Fields;
 
 use crate::allowance::Allowance;
+use crate::amounts::{count, retry_after};
+use crate::changes::Tools;
 use crate::dice::Dice;
-use crate::faults::mode::{FaultMode, Fields, Tools};
-use crate::plan::{Answer, Plan, VerdictIndex};
-use crate::profile::amounts::{count, retry_after};
+use crate::facts::Kind;
+use crate::fault::Fault;
+use crate::faults::fixed::provider_error;
+use crate::plan::{Answer, Bypass, Plan, VerdictIndex};
 
-/// For whom.
-#[derive(Debug, Clone, PartialEq)]
-pub enum RateLimit {
-    /// For every call, with this wait announced; default 1 s.
-    Always(Duration),
-    /// For what goes beyond `rpm` or `tpm`: what is over, and for how long, hangs on what was asked
-    /// before (see [`Plan::limited`]).
-    Beyond(Allowance),
+pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
+    let wait = retry_after(fields);
+    let requests = count(fields, "rpm", "Requests per minute.", 1);
+    let tokens = count(fields, "tpm", "Tokens per minute.", 1);
+    if !fields.has("rpm") && !fields.has("tpm") {
+        let wait = wait.unwrap_or(Duration::from_secs(1));
+        let parameters = json!({ "retry_after": wait.as_secs_f64() });
+        return provider_error(parameters, error(Some(wait)));
+    }
+    if fields.has("retry_after") {
+        let message = "`retry_after` follows from `rpm` and `tpm`: leave one or the other out";
+        fields.error("retry_after", message);
+    }
+    Box::new(RateLimit(Allowance { requests, tokens }))
 }
 
-impl FaultMode for RateLimit {
-    const NAME: &'static str = "rate_limit";
+fn error(retry_after: Option<Duration>) -> ModelError {
+    ModelError::RateLimit {
+        scope: LimitScope::Requests,
+        retry_after,
+        figures: None,
+    }
+}
 
-    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
-        let wait = retry_after(fields);
-        let requests = count(fields, "rpm", "Requests per minute.", 1);
-        let tokens = count(fields, "tpm", "Tokens per minute.", 1);
-        if !fields.has("rpm") && !fields.has("tpm") {
-            return Some(Self::Always(wait.unwrap_or(Duration::from_secs(1))));
-        }
-        if fields.has("retry_after") {
-            let message = "`retry_after` follows from `rpm` and `tpm`: leave one or the other out";
-            fields.error("retry_after", message);
-        }
-        Some(Self::Beyond(Allowance { requests, tokens }))
+/// For what goes beyond `rpm` or `tpm`; [`Plan::limited`] adds what is over, and for how long.
+struct RateLimit(Allowance);
+
+impl Fault for RateLimit {
+    fn apply(
+        &self,
+        plan: &mut Plan,
+        verdict: VerdictIndex,
+        _: Kind,
+        _: &mut Dice,
+    ) -> Result<(), Bypass> {
+        plan.answer(verdict, Answer::ModelError(error(None)))
     }
 
-    fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, _: &mut Dice) -> Result<(), String> {
-        let retry_after = match self {
-            Self::Always(wait) => Some(*wait),
-            Self::Beyond(_) => None,
-        };
-        let error = ModelError::RateLimit {
-            scope: LimitScope::Requests,
-            retry_after,
-            figures: None,
-        };
-        plan.answer(verdict, Answer::ModelError(error))
-    }
-
-    fn parameters(&self, into: &mut Map<String, Value>) {
-        match self {
-            Self::Always(wait) => {
-                into.insert("retry_after".into(), json!(wait.as_secs_f64()));
-            }
-            Self::Beyond(Allowance { requests, tokens }) => {
-                into.extend(requests.map(|requests| ("rpm".into(), json!(requests))));
-                into.extend(tokens.map(|tokens| ("tpm".into(), json!(tokens))));
-            }
-        }
+    fn parameters(&self) -> Map<String, Value> {
+        let Allowance { requests, tokens } = self.0;
+        let mut parameters = Map::new();
+        parameters.extend(requests.map(|requests| ("rpm".into(), json!(requests))));
+        parameters.extend(tokens.map(|tokens| ("tpm".into(), json!(tokens))));
+        parameters
     }
 
     fn allowance(&self) -> Option<Allowance> {
-        match self {
-            Self::Always(_) => None,
-            Self::Beyond(allowance) => Some(*allowance),
-        }
+        Some(self.0)
     }
 
     fn counts_tokens(&self) -> bool {
-        self.allowance()
-            .is_some_and(|allowance| allowance.tokens.is_some())
+        self.0.tokens.is_some()
     }
 }

@@ -1,57 +1,33 @@
 //! `slow_stream`: tokens come slowly.
 
-use std::time::Duration;
+use serde_json::json;
+use squall_documents::Fields;
 
-use serde_json::{Map, Value, json};
-
-use super::AnswerFault;
-use crate::fault::StreamFault;
+use crate::amounts::{self, positive};
+use crate::changes::{StreamFault, Tools};
+use crate::fault::Fault;
 use crate::faults::delay::millis;
-use crate::faults::mode::{Fields, Tools};
-use crate::profile::amounts::{self, positive};
+use crate::faults::fixed::change_of_answer;
 
-/// How slowly.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SlowStream {
-    /// Wait before the first token; default 0.
-    time_to_first_token: Duration,
-    /// Pace after it; `None`: as the upstream sends.
-    tokens_per_second: Option<f64>,
-}
-
-/// The pace when nothing at all is written.
+/// The pace when nothing is written.
 const TOKENS_PER_SECOND: f64 = 5.0;
 
-impl AnswerFault for SlowStream {
-    const NAME: &'static str = "slow_stream";
-
-    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
-        let about = "Pace of the tokens after the first.";
-        let pace = positive(fields, "tokens_per_second", about);
-        let first = amounts::millis(fields, "ttft_ms", "Milliseconds before the first token.");
-        let unset = !fields.has("ttft_ms") && !fields.has("tokens_per_second");
-        Some(Self {
-            time_to_first_token: first.unwrap_or_default(),
-            tokens_per_second: pace.or(unset.then_some(TOKENS_PER_SECOND)),
-        })
+pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
+    let about = "Pace of the tokens after the first.";
+    let pace = positive(fields, "tokens_per_second", about);
+    let first = amounts::millis(fields, "ttft_ms", "Milliseconds before the first token.");
+    let is_unset = !fields.has("ttft_ms") && !fields.has("tokens_per_second");
+    let tokens_per_second = pace.or(is_unset.then_some(TOKENS_PER_SECOND));
+    let time_to_first_token = first.unwrap_or_default();
+    let mut parameters = json!({ "ttft_ms": millis(time_to_first_token) });
+    if let Some(pace) = tokens_per_second {
+        parameters["tokens_per_second"] = json!(pace);
     }
-
-    fn change(&self) -> StreamFault {
-        StreamFault::Slow {
-            time_to_first_token: self.time_to_first_token,
-            tokens_per_second: self.tokens_per_second,
-        }
-    }
-
-    fn idle_because(&self) -> Option<&'static str> {
-        let idle = self.time_to_first_token.is_zero() && self.tokens_per_second.is_none();
-        idle.then_some("`ttft_ms` is 0 and no `tokens_per_second` is asked for")
-    }
-
-    fn describe(&self, into: &mut Map<String, Value>) {
-        into.insert("ttft_ms".into(), millis(self.time_to_first_token));
-        if let Some(pace) = self.tokens_per_second {
-            into.insert("tokens_per_second".into(), json!(pace));
-        }
-    }
+    let is_idle = time_to_first_token.is_zero() && tokens_per_second.is_none();
+    let change = StreamFault::Slow {
+        time_to_first_token,
+        tokens_per_second,
+    };
+    let idle = "`ttft_ms` is 0 and no `tokens_per_second` is asked for";
+    change_of_answer(parameters, change, is_idle.then_some(idle))
 }

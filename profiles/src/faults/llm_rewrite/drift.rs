@@ -11,7 +11,7 @@ use self::field_names::field_names;
 use self::format::format;
 use self::length::{longer, shorter};
 use self::phrases::{casual, rephrased};
-use crate::fault::{ResponseDrift, TextDrift};
+use crate::changes::{ResponseDrift, TextDrift};
 
 /// The text as it drifts; an error says why there is nothing to drift.
 pub(crate) fn drifted(drift: &ResponseDrift, text: &str) -> Result<String, String> {
@@ -50,7 +50,7 @@ mod tests {
 
     use super::length::scaled;
     use super::*;
-    use crate::fault::Severity;
+    use crate::changes::Severity;
 
     const SEVERITIES: [Severity; 3] = [Severity::Subtle, Severity::Moderate, Severity::Significant];
 

@@ -117,7 +117,7 @@ fn assembled(framing: Framing, stream: &[u8], call: &Call) -> Result<String, Str
     let first = said.next().ok_or_else(|| too_short(0, 0))?;
     let last = said.rfind(|(_, reading)| holds_answer(reading));
     let last = last.unwrap_or(first);
-    let mut gathered = Gathered::default();
+    let mut gathered = AssembledPart::default();
     for (_, reading) in &events {
         gathered.add(reading);
     }
@@ -149,28 +149,32 @@ fn holds_answer(reading: &Reading<'_>) -> bool {
 
 /// What was said so far.
 #[derive(Default)]
-struct Gathered {
+struct AssembledPart {
     /// By choice, the order in which they began, and what they are.
-    order: Vec<(u64, u64, Sort)>,
-    parts: BTreeMap<(u64, u64, Sort), Part>,
+    order: Vec<(u64, u64, PartSort)>,
+    parts: BTreeMap<(u64, u64, PartSort), Part>,
     finishes: Vec<(u64, Finish)>,
     tokens: (Option<u64>, Option<u64>),
 }
 
 /// What pieces have in common that belong to one part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Sort {
+enum PartSort {
     Words(DeltaKind),
     Call,
 }
 
-impl Gathered {
+impl AssembledPart {
     fn add(&mut self, reading: &Reading<'_>) {
         for delta in reading.deltas.iter().filter(|delta| !delta.repeats) {
             let sort = match delta.kind {
-                DeltaKind::ToolId | DeltaKind::ToolName | DeltaKind::ToolArguments => Sort::Call,
-                DeltaKind::Reasoning | DeltaKind::Signature => Sort::Words(DeltaKind::Reasoning),
-                DeltaKind::Text | DeltaKind::Refusal => Sort::Words(delta.kind),
+                DeltaKind::ToolId | DeltaKind::ToolName | DeltaKind::ToolArguments => {
+                    PartSort::Call
+                }
+                DeltaKind::Reasoning | DeltaKind::Signature => {
+                    PartSort::Words(DeltaKind::Reasoning)
+                }
+                DeltaKind::Text | DeltaKind::Refusal => PartSort::Words(delta.kind),
             };
             let key = (delta.choice, delta.part, sort);
             let order = &mut self.order;
@@ -180,11 +184,11 @@ impl Gathered {
                     choice: delta.choice,
                     part: delta.part,
                     kind: match sort {
-                        Sort::Words(kind) => kind,
-                        Sort::Call => DeltaKind::ToolArguments,
+                        PartSort::Words(kind) => kind,
+                        PartSort::Call => DeltaKind::ToolArguments,
                     },
                     text: String::new(),
-                    call: (sort == Sort::Call).then(Default::default),
+                    call: (sort == PartSort::Call).then(Default::default),
                     signature: None,
                 }
             });

@@ -15,7 +15,7 @@ use crate::plan::Ending;
 
 /// A stream that breaks after so many tokens.
 #[derive(Debug)]
-pub(super) struct Breaking {
+pub(super) struct BreakingStream {
     after_tokens: u64,
     framing: Framing,
     budget: Budget,
@@ -29,7 +29,7 @@ pub(super) struct Breaking {
     told: u64,
 }
 
-impl Breaking {
+impl BreakingStream {
     pub(super) fn new(after_tokens: u64, error: Option<ModelError>, framing: Framing) -> Self {
         Self {
             after_tokens,
@@ -106,7 +106,7 @@ impl Breaking {
     }
 }
 
-impl Job for Breaking {
+impl Job for BreakingStream {
     /// Lets the event pass as far as the budget goes, and breaks off where it ends.
     fn event(&mut self, event: &Event<'_>, call: &Call, steps: &mut Vec<Step>) {
         if event.tokens() < self.budget.left() || !event.speaks() || self.unreportable {

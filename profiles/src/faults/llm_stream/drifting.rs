@@ -17,14 +17,14 @@ use super::events::{Event, Job, Other};
 use super::numbers::Numbers;
 use super::said::Said;
 use super::{DEFAULT_HOLD, Step};
-use crate::fault::ResponseDrift;
+use crate::changes::ResponseDrift;
 use crate::faults::llm_rewrite::drift::drifted;
 
 /// Tokens of an event that is made because a text has become longer.
 const MADE_TOKENS: u64 = 4;
 
 /// A part of a choice, as far as texts are told apart.
-type Key = (u64, u64);
+type TextKey = (u64, u64);
 
 /// A stream whose texts drift.
 #[derive(Debug)]
@@ -32,9 +32,9 @@ pub(super) struct Drifts {
     drift: ResponseDrift,
     framing: Framing,
     /// Texts that are not complete.
-    open: BTreeMap<Key, Open>,
+    open: BTreeMap<TextKey, OpenText>,
     /// Events that wait, in order.
-    queue: VecDeque<Held>,
+    queue: VecDeque<HeldEvent>,
     bytes: usize,
     said: Said,
     numbers: Numbers,
@@ -49,7 +49,7 @@ pub(super) struct Drifts {
 
 /// A text that is not complete.
 #[derive(Debug, Default)]
-struct Open {
+struct OpenText {
     text: String,
     /// The latest event that can stand for a further piece.
     carrier: Option<Frame>,
@@ -57,9 +57,9 @@ struct Open {
 
 /// An event that waits.
 #[derive(Debug)]
-struct Held {
+struct HeldEvent {
     frame: Frame,
-    pieces: Vec<Piece>,
+    pieces: Vec<TextPiece>,
     /// It repeats what others said.
     repeats: bool,
     /// The number that it bears.
@@ -70,16 +70,16 @@ struct Held {
 
 /// A piece of a text.
 #[derive(Debug)]
-struct Piece {
-    key: Key,
+struct TextPiece {
+    key: TextKey,
     place: NodeId,
     text: String,
-    share: Option<Share>,
+    share: Option<PieceShare>,
 }
 
 /// What a piece is to say.
 #[derive(Debug, PartialEq)]
-enum Share {
+enum PieceShare {
     AsItCame,
     Text(String),
 }
@@ -102,7 +102,7 @@ impl Drifts {
     }
 
     /// The pieces of texts in an event.
-    fn pieces(&mut self, event: &Event<'_>) -> Vec<Piece> {
+    fn pieces(&mut self, event: &Event<'_>) -> Vec<TextPiece> {
         let mut pieces = Vec::new();
         for delta in meant(event) {
             let key = (delta.choice, delta.part);
@@ -118,7 +118,7 @@ impl Drifts {
                 open.carrier = Some(event.frame.clone());
             }
             open.text.push_str(&delta.text);
-            pieces.push(Piece {
+            pieces.push(TextPiece {
                 key,
                 place: delta.place,
                 text: delta.text.to_string(),
@@ -129,12 +129,12 @@ impl Drifts {
     }
 
     /// The texts that are complete with this event, or were before it.
-    fn complete(&self, event: &Event<'_>) -> Vec<Key> {
+    fn complete(&self, event: &Event<'_>) -> Vec<TextKey> {
         let reading = &event.reading;
         let all = reading.ends
             || reading.error.is_some()
             || (reading.usage.is_some() && reading.deltas.is_empty());
-        let ends = |(choice, part): &Key| {
+        let ends = |(choice, part): &TextKey| {
             let another = |delta: &Delta<'_>| {
                 let of_it = delta.part == *part && delta.kind == DeltaKind::Text;
                 delta.choice == *choice && (delta.repeats || !of_it)
@@ -149,7 +149,7 @@ impl Drifts {
     }
 
     /// A text is complete: its pieces get what it becomes, or stay as they are.
-    fn finish(&mut self, key: Key) {
+    fn finish(&mut self, key: TextKey) {
         let Some(open) = self.open.remove(&key) else {
             return;
         };
@@ -168,7 +168,7 @@ impl Drifts {
                     self.why.get_or_insert(why);
                 }
                 for piece in waiting(&mut self.queue, key) {
-                    piece.share = Some(Share::AsItCame);
+                    piece.share = Some(PieceShare::AsItCame);
                 }
                 open.text
             }
@@ -186,7 +186,7 @@ impl Drifts {
             }
             rest = &rest[piece.len()..];
             let before = self.queue.len().saturating_sub(1);
-            let made = Held {
+            let made = HeldEvent {
                 frame: carrier.clone(),
                 pieces: Vec::new(),
                 repeats: false,
@@ -199,7 +199,7 @@ impl Drifts {
 
     /// Gives out the events that wait for nothing any more.
     fn drain(&mut self, call: &Call, steps: &mut Vec<Step>) {
-        let is_ready = |held: &mut Held| held.pieces.iter().all(|piece| piece.share.is_some());
+        let is_ready = |held: &mut HeldEvent| held.pieces.iter().all(|piece| piece.share.is_some());
         while let Some(held) = self.queue.pop_front_if(is_ready) {
             if held.made.is_none() {
                 self.bytes -= held.frame.bytes().len();
@@ -216,10 +216,10 @@ impl Drifts {
     }
 
     /// What the agent gets of an event.
-    fn said_by(&mut self, held: &Held, call: &Call) -> Bytes {
-        let differs = |piece: &Piece| match &piece.share {
-            Some(Share::Text(text)) => *text != piece.text,
-            Some(Share::AsItCame) | None => false,
+    fn said_by(&mut self, held: &HeldEvent, call: &Call) -> Bytes {
+        let differs = |piece: &TextPiece| match &piece.share {
+            Some(PieceShare::Text(text)) => *text != piece.text,
+            Some(PieceShare::AsItCame) | None => false,
         };
         let changed = held.made.is_some() || held.pieces.iter().any(differs);
         self.touched |= changed;
@@ -234,7 +234,7 @@ impl Drifts {
         let event = Event::new(frame, &document, call);
         let mut edits = Edits::new(&document);
         for piece in held.pieces.iter().filter(|piece| differs(piece)) {
-            if let Some(Share::Text(text)) = &piece.share {
+            if let Some(PieceShare::Text(text)) = &piece.share {
                 edits.replace(piece.place, quote(text));
                 forget(&mut edits, &event, piece.key);
             }
@@ -264,7 +264,7 @@ impl Drifts {
         self.over = true;
         for held in &mut self.queue {
             for piece in held.pieces.iter_mut().filter(|it| it.share.is_none()) {
-                piece.share = Some(Share::AsItCame);
+                piece.share = Some(PieceShare::AsItCame);
             }
         }
         self.open.clear();
@@ -272,7 +272,7 @@ impl Drifts {
 }
 
 /// Spreads a text over the pieces that wait for it, in order. `false`: there is none.
-fn spread<'p>(text: &str, waiting: impl Iterator<Item = &'p mut Piece>) -> bool {
+fn spread<'p>(text: &str, waiting: impl Iterator<Item = &'p mut TextPiece>) -> bool {
     let mut pieces: Vec<_> = waiting.collect();
     if pieces.iter().any(|piece| !piece.text.is_empty()) {
         pieces.retain(|piece| !piece.text.is_empty());
@@ -290,7 +290,7 @@ fn spread<'p>(text: &str, waiting: impl Iterator<Item = &'p mut Piece>) -> bool 
             tokens::take(Counting::Estimate, rest, until - given)
         };
         (rest, given) = (&rest[share.len()..], until);
-        piece.share = Some(Share::Text(share.to_owned()));
+        piece.share = Some(PieceShare::Text(share.to_owned()));
     }
     is_spread
 }
@@ -310,7 +310,7 @@ impl Job for Drifts {
             self.pieces(event)
         };
         self.bytes += event.frame.bytes().len();
-        self.queue.push_back(Held {
+        self.queue.push_back(HeldEvent {
             frame: event.frame.clone(),
             pieces,
             repeats: reading.deltas.iter().any(|delta| delta.repeats),
@@ -323,7 +323,7 @@ impl Job for Drifts {
         let last = self.queue.back_mut();
         for piece in last.into_iter().flat_map(|held| &mut held.pieces) {
             if piece.text.is_empty() && piece.share.is_none() {
-                piece.share = Some(Share::AsItCame);
+                piece.share = Some(PieceShare::AsItCame);
             }
         }
         if self.bytes > DEFAULT_HOLD {
@@ -375,13 +375,13 @@ fn meant<'e>(event: &'e Event<'_>) -> impl Iterator<Item = &'e Delta<'e>> {
 }
 
 /// The pieces of a text that wait.
-fn waiting(queue: &mut VecDeque<Held>, key: Key) -> impl Iterator<Item = &mut Piece> {
+fn waiting(queue: &mut VecDeque<HeldEvent>, key: TextKey) -> impl Iterator<Item = &mut TextPiece> {
     let pieces = queue.iter_mut().flat_map(|held| &mut held.pieces);
     pieces.filter(move |it| it.key == key && it.share.is_none())
 }
 
 /// Takes out what stands on the words of a text that are not there any more.
-fn forget(edits: &mut Edits<'_>, event: &Event<'_>, key: Key) {
+fn forget(edits: &mut Edits<'_>, event: &Event<'_>, key: TextKey) {
     budget::forget_mirrors(edits, &event.reading, |choice| choice == key.0);
     budget::forget_sources(edits, &event.reading, |choice, part| (choice, part) == key);
 }

@@ -25,7 +25,7 @@ use super::events::{Event, Job, Other};
 use super::numbers::Numbers;
 use super::said::Said;
 use super::{Step, too_short};
-use crate::fault;
+use crate::changes;
 use crate::faults::llm_rewrite::words;
 
 /// Choices that are told apart; further ones pass untouched.
@@ -33,15 +33,15 @@ const CHOICES: usize = 128;
 
 /// What the agent gets instead of all that the model says.
 #[derive(Debug, Clone)]
-pub(super) struct Ended {
-    words: Words,
+pub(super) struct EndedAnswer {
+    words: ChoiceWords,
     /// Why every choice that is changed ends.
     finish: Finish,
 }
 
 /// What a choice says before it ends.
 #[derive(Debug, Clone)]
-enum Words {
+enum ChoiceWords {
     /// The model's own, that many tokens.
     AtMost(u64),
     /// Others.
@@ -67,46 +67,48 @@ impl Instead {
     }
 }
 
-impl Ended {
+impl EndedAnswer {
     /// The first `max_tokens` tokens, and the provider's length reason.
     pub(super) fn at_most(max_tokens: u64) -> Self {
         Self {
-            words: Words::AtMost(max_tokens),
+            words: ChoiceWords::AtMost(max_tokens),
             finish: Finish::Length,
         }
     }
 
     /// Other words, and the reason that goes with them.
-    pub(super) fn instead_of(instead: fault::Instead) -> Self {
+    pub(super) fn instead_of(instead: changes::Instead) -> Self {
         let (text, refusal, finish) = match instead {
-            fault::Instead::Nothing => (String::new(), false, Finish::Done),
-            fault::Instead::Filtered => (String::new(), false, Finish::Filtered),
-            fault::Instead::Refusal { choice } => {
+            changes::Instead::Nothing => (String::new(), false, Finish::Done),
+            changes::Instead::Filtered => (String::new(), false, Finish::Filtered),
+            changes::Instead::Refusal { choice } => {
                 (words::refusal(choice).to_owned(), true, Finish::Refused)
             }
-            fault::Instead::Garbage { choice } => (words::garbage(choice), false, Finish::Done),
+            changes::Instead::Garbage { choice } => (words::garbage(choice), false, Finish::Done),
         };
         Self {
-            words: Words::Instead(Instead { text, refusal }),
+            words: ChoiceWords::Instead(Instead { text, refusal }),
             finish,
         }
     }
 
     fn instead(&self) -> Option<&Instead> {
         match &self.words {
-            Words::AtMost(_) => None,
-            Words::Instead(instead) => Some(instead),
+            ChoiceWords::AtMost(_) => None,
+            ChoiceWords::Instead(instead) => Some(instead),
         }
     }
 
     fn idle_because(&self, tokens: u64) -> String {
         match &self.words {
-            Words::AtMost(max_tokens) => too_short(tokens, *max_tokens),
-            Words::Instead(_) if tokens > 0 => "the answer cannot be put into other words".into(),
-            Words::Instead(instead) if instead.text.is_empty() => {
+            ChoiceWords::AtMost(max_tokens) => too_short(tokens, *max_tokens),
+            ChoiceWords::Instead(_) if tokens > 0 => {
+                "the answer cannot be put into other words".into()
+            }
+            ChoiceWords::Instead(instead) if instead.text.is_empty() => {
                 "the answer is empty already".into()
             }
-            Words::Instead(_) => too_short(0, 0),
+            ChoiceWords::Instead(_) => too_short(0, 0),
         }
     }
 }
@@ -114,7 +116,7 @@ impl Ended {
 /// A stream that is ended early.
 #[derive(Debug)]
 pub(super) struct EarlyEnd {
-    how: Ended,
+    how: EndedAnswer,
     framing: Framing,
     usage_expected: bool,
     choices: BTreeMap<u64, Choice>,
@@ -194,7 +196,7 @@ impl Job for EarlyEnd {
 }
 
 impl EarlyEnd {
-    pub(super) fn new(how: Ended, framing: Framing) -> Self {
+    pub(super) fn new(how: EndedAnswer, framing: Framing) -> Self {
         Self {
             how,
             framing,
@@ -585,8 +587,8 @@ impl EarlyEnd {
             .map(|choice| self.spent(*choice, call))
             .sum();
         match self.how.words {
-            Words::AtMost(_) => budget::count_anew(edits, usage, self.kept(kept)),
-            Words::Instead(_) => budget::count_instead(edits, usage, kept),
+            ChoiceWords::AtMost(_) => budget::count_anew(edits, usage, self.kept(kept)),
+            ChoiceWords::Instead(_) => budget::count_instead(edits, usage, kept),
         }
     }
 
@@ -620,8 +622,8 @@ impl EarlyEnd {
             return None;
         }
         let most = match self.how.words {
-            Words::AtMost(max_tokens) => max_tokens,
-            Words::Instead(_) => 0,
+            ChoiceWords::AtMost(max_tokens) => max_tokens,
+            ChoiceWords::Instead(_) => 0,
         };
         let new = || Choice {
             budget: Budget::new(most),

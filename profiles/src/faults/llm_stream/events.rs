@@ -10,7 +10,7 @@ use squall_dialects::stream::{DEFAULT_LIMIT, Frame, FrameKind, Framing, Joiner, 
 
 use super::Step;
 use super::call::Call;
-use super::heard::Heard;
+use super::heard::UpstreamTexts;
 
 /// What a fault does to a stream, event by event.
 pub(super) trait Job: Debug + Send {
@@ -66,7 +66,7 @@ pub(super) struct EventEditor {
     job: Box<dyn Job>,
     /// Tokens the upstream sent so far.
     seen: u64,
-    heard: Heard,
+    heard: UpstreamTexts,
     over: bool,
 }
 
@@ -77,7 +77,7 @@ impl EventEditor {
             joiner: Joiner::new(framing),
             job,
             seen: 0,
-            heard: Heard::default(),
+            heard: UpstreamTexts::default(),
             over: false,
         }
     }

@@ -11,12 +11,12 @@ const LONGEST: usize = 1 << 20;
 
 /// Adds up what the upstream's events say, as long as they are not too many.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct UpstreamTexts {
     tally: Option<Box<Tally>>,
     bytes: usize,
 }
 
-impl Heard {
+impl UpstreamTexts {
     /// Adds an event of that many bytes.
     pub(super) fn note(&mut self, reading: &Reading<'_>, bytes: usize, call: &Call) {
         self.bytes = self.bytes.saturating_add(bytes);

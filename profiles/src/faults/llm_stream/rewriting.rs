@@ -14,12 +14,12 @@ use squall_dialects::json::Document;
 use squall_dialects::model::{Delta, DeltaKind, Reading};
 use squall_dialects::stream::Frame;
 
-use self::called::Called;
-use self::pages::{Done, Key, Page, is_meant, kind, rewrite_pages};
+use self::called::{PartKey, ToolsByPart};
+use self::pages::{AnswerPage, Done, is_meant, kind, rewrite_pages};
 use super::call::Call;
 use super::events::{Event, Job, Other};
 use super::{DEFAULT_HOLD, Step};
-use crate::fault::Rewrite;
+use crate::changes::Rewrite;
 
 /// A stream whose texts or tool calls are rewritten.
 #[derive(Debug)]
@@ -29,9 +29,9 @@ pub(super) struct Rewriting {
     held: Vec<Frame>,
     bytes: usize,
     /// The part that the first of them belongs to.
-    holding: Option<Key>,
+    holding: Option<PartKey>,
     /// The tools that were called, in held events too.
-    called: Called,
+    called: ToolsByPart,
     done: Done,
 }
 
@@ -42,13 +42,13 @@ impl Rewriting {
             held: Vec::new(),
             bytes: 0,
             holding: None,
-            called: Called::default(),
+            called: ToolsByPart::default(),
             done: Done::default(),
         }
     }
 
     /// The part that an event holds a piece of that is to be rewritten.
-    fn wanted(&mut self, event: &Event<'_>) -> Option<Key> {
+    fn wanted(&mut self, event: &Event<'_>) -> Option<PartKey> {
         let found = event.reading.deltas.iter().find(|delta| {
             self.called.hear(delta);
             is_meant(&self.rewrite, delta, &self.called)
@@ -86,7 +86,13 @@ impl Rewriting {
             || reading.deltas.iter().any(other)
     }
 
-    fn hold(&mut self, event: &Event<'_>, key: Option<Key>, call: &Call, steps: &mut Vec<Step>) {
+    fn hold(
+        &mut self,
+        event: &Event<'_>,
+        key: Option<PartKey>,
+        call: &Call,
+        steps: &mut Vec<Step>,
+    ) {
         self.holding = self.holding.or(key);
         self.bytes += event.frame.bytes().len();
         self.held.push(event.frame.clone());
@@ -129,9 +135,9 @@ impl Rewriting {
 
     /// Rewrites events and gives them out.
     fn emit(&mut self, events: &[Event<'_>], call: &Call, steps: &mut Vec<Step>) {
-        let pages: Vec<Page<'_>> = events
+        let pages: Vec<AnswerPage<'_>> = events
             .iter()
-            .map(|event| Page::new(event.document, &event.reading))
+            .map(|event| AnswerPage::new(event.document, &event.reading))
             .collect();
         let edits = rewrite_pages(&self.rewrite, &pages, call, &mut self.done);
         for (event, edited) in events.iter().zip(&edits) {
@@ -205,7 +211,7 @@ pub(super) fn whole(
     call: &Call,
 ) -> Result<Bytes, String> {
     let mut done = Done::default();
-    let pages = [Page::new(document, reading)];
+    let pages = [AnswerPage::new(document, reading)];
     let edited = rewrite_pages(rewrite, &pages, call, &mut done);
     match edited.first() {
         Some(edited) if done.touched => Ok(Bytes::from(edited.edits.apply())),

@@ -5,7 +5,7 @@ use squall_dialects::tokens::{self, Counting};
 use squall_dialects::{Reader, Target, by_name, json};
 
 use super::*;
-use crate::fault::{CallError, Instead, ResponseDrift, Rewrite, Severity, TextDrift, WrongCall};
+use crate::changes::{CallError, Instead, ResponseDrift, Rewrite, Severity, TextDrift, WrongCall};
 
 mod answers;
 mod calls;

@@ -8,10 +8,10 @@ use squall_dialects::model::{Reading, Usage};
 
 use super::breaking::parted;
 use super::call::Call;
-use super::ending::{self, Ended};
+use super::ending::{self, EndedAnswer};
 use super::rewriting;
 use super::{DEFAULT_HOLD, Step, pace, too_short, written};
-use crate::fault::{Rewrite, StreamFault};
+use crate::changes::{Rewrite, StreamFault};
 use crate::plan::Ending;
 
 /// Holds an answer until it is complete, then applies the fault to it.
@@ -25,7 +25,7 @@ pub(super) struct WholeEditor {
 /// What a fault does to a whole answer.
 #[derive(Debug)]
 enum Job {
-    End(Ended),
+    End(EndedAnswer),
     Break {
         after_tokens: u64,
     },
@@ -55,8 +55,8 @@ enum State {
 impl WholeEditor {
     pub(super) fn new(fault: &StreamFault) -> Self {
         let job = match fault {
-            StreamFault::Truncate { max_tokens } => Job::End(Ended::at_most(*max_tokens)),
-            StreamFault::Instead(instead) => Job::End(Ended::instead_of(*instead)),
+            StreamFault::Truncate { max_tokens } => Job::End(EndedAnswer::at_most(*max_tokens)),
+            StreamFault::Instead(instead) => Job::End(EndedAnswer::instead_of(*instead)),
             StreamFault::Cut { after_tokens } => Job::Break {
                 after_tokens: *after_tokens,
             },

@@ -4,8 +4,8 @@ use squall_dialects::json::{Document, Edits, Kind, Value, quote};
 use squall_dialects::mcp::{Id, Message, Text, TextPart};
 
 use super::super::schema_drift;
-use crate::fault::{ListDrift, ListDriftKind, SchemaDrift};
-use crate::plan::Amount;
+use crate::changes::Amount;
+use crate::changes::{ListDrift, ListDriftKind, SchemaDrift};
 
 fn result_of(message: Message<'_>) -> Result<Value<'_>, String> {
     message

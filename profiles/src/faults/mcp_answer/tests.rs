@@ -2,7 +2,7 @@ use serde_json::{Value as Json, json};
 use squall_dialects::mcp::Asked;
 
 use super::*;
-use crate::fault::{DriftKind, ListDrift, ListDriftKind, Placement};
+use crate::changes::{DriftKind, ListDrift, ListDriftKind, Placement};
 use crate::glob::Glob;
 
 const CALL: &str = include_str!("../../../../dialects/corpus/mcp/request_call.json");

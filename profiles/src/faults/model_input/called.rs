@@ -14,10 +14,10 @@ const CALLS: usize = 4096;
 
 /// The tools that the models of one scope have called, the latest 4,096 of them.
 #[derive(Debug, Default)]
-pub struct Called(Mutex<Table>);
+pub struct Called(Mutex<CallTable>);
 
 #[derive(Debug, Default)]
-struct Table {
+struct CallTable {
     tools: HashMap<String, String>,
     /// Ids of calls, oldest first.
     order: VecDeque<String>,
@@ -43,13 +43,13 @@ impl Called {
         }
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, CallTable> {
         // The table is whole at every step.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Table {
+impl CallTable {
     fn note(&mut self, id: String, tool: String, most: usize) {
         if self.tools.insert(id.clone(), tool).is_some() {
             return;
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn the_oldest_call_is_forgotten_first() {
-        let mut table = Table::default();
+        let mut table = CallTable::default();
         for (id, tool) in [("1", "a"), ("2", "b"), ("1", "c"), ("3", "d")] {
             table.note(id.to_owned(), tool.to_owned(), 2);
         }

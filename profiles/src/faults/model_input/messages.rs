@@ -4,7 +4,7 @@ use squall_dialects::json::{Edits, quote};
 use squall_dialects::model::{Conversation, Message, Role, Said};
 
 use super::filler;
-use crate::fault::{Padding, Poisoning, Position, Strategy, Turn};
+use crate::changes::{Padding, PaddingPlace, Poisoning, Strategy, Turn};
 
 /// What stands between a message and what is added to it.
 const GAP: &str = "\n\n";
@@ -52,9 +52,9 @@ pub(super) fn pad(
     let texts: Vec<_> = messages.iter().flat_map(|message| &message.texts).collect();
     let filler = filler::of(padding.tokens);
     match padding.position {
-        Position::Start => prepend(&filler, texts.first().ok_or(NO_USER)?, edits),
-        Position::End => append(&filler, texts.last().ok_or(NO_USER)?, edits),
-        Position::Middle => {
+        PaddingPlace::Start => prepend(&filler, texts.first().ok_or(NO_USER)?, edits),
+        PaddingPlace::End => append(&filler, texts.last().ok_or(NO_USER)?, edits),
+        PaddingPlace::Middle => {
             let said = texts.get(texts.len() / 2).ok_or(NO_USER)?;
             let half = said.text.floor_char_boundary(said.text.len() / 2);
             let after_space = said.text[..half]

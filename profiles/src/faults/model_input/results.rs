@@ -5,11 +5,11 @@ use squall_dialects::json::{Document, Edits, Kind, quote};
 use squall_dialects::model::{Conversation, ResultSaying, ToolResult};
 
 use super::unseen;
+use crate::changes::Amount;
+use crate::changes::{Injection, ResultChange, SchemaDrift, Tools};
 use crate::dice::MILLION;
-use crate::fault::{Injection, ResultChange, SchemaDrift, Tools};
 use crate::faults::injection::{has_canary, inject_below, inject_into};
 use crate::faults::schema_drift;
-use crate::plan::Amount;
 
 /// Changes the results of these tools that the model has not seen yet.
 pub(super) fn change(

@@ -13,7 +13,7 @@ use squall_dialects::model::{Conversation, ResultSaying, ToolResult};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::{Terms, unseen};
-use crate::plan::{Outcome, Verdict};
+use crate::verdict::{RuleVerdict, VerdictOutcome};
 
 /// Most results that one scope remembers.
 const RESULTS: usize = 4096;
@@ -24,24 +24,24 @@ const BYTES: usize = 8 << 20;
 
 /// What the models of one scope were told of results in place of what the agent sent.
 #[derive(Debug, Default)]
-pub struct Told(Mutex<Table>);
+pub struct Told(Mutex<ChangeTable>);
 
 #[derive(Debug, Default)]
-struct Table {
-    by_result: HashMap<u64, Changed>,
+struct ChangeTable {
+    by_result: HashMap<u64, ChangedResult>,
     /// Oldest first; what was forgotten may still be listed.
     order: VecDeque<u64>,
     bytes: usize,
 }
 
 #[derive(Debug)]
-struct Changed {
+struct ChangedResult {
     /// The result's content, JSON; of one that said nothing, the whole result.
     content: String,
     /// It was flagged as a failure.
     failed: bool,
     /// Whose doing it was.
-    by: Verdict,
+    by: RuleVerdict,
     /// The request that brought it.
     request: u64,
     /// A model has answered that request.
@@ -54,7 +54,7 @@ pub struct Again {
     /// The request's body.
     pub body: Vec<u8>,
     /// The rules that changed its results, each with the tools that they are of.
-    pub by: Vec<Verdict>,
+    pub by: Vec<RuleVerdict>,
     /// Some of these results are new to the model: the request was made before, and not answered.
     pub repeats: bool,
 }
@@ -78,7 +78,7 @@ impl Told {
         let terms = terms.into();
         let conversation = terms.conversation(&document);
         let mut edits = Edits::new(&document);
-        let mut by: Vec<(Verdict, Vec<String>)> = Vec::new();
+        let mut by: Vec<(RuleVerdict, Vec<String>)> = Vec::new();
         let mut table = self.table();
         let new: Vec<_> = unseen(&conversation).map(|result| result.place).collect();
         let mut repeats = false;
@@ -113,7 +113,7 @@ impl Told {
             });
             name(result, &mut by[known].1);
         }
-        let by = by.into_iter().map(|(verdict, tools)| Verdict {
+        let by = by.into_iter().map(|(verdict, tools)| RuleVerdict {
             told_of: Some(tools.into()),
             ..verdict
         });
@@ -138,7 +138,7 @@ impl Told {
         terms: impl Into<Terms<'a>>,
         [sent, before, after]: [&[u8]; 3],
         failed: bool,
-        by: &Verdict,
+        by: &RuleVerdict,
     ) -> Vec<String> {
         let mut tools = Vec::new();
         let terms = terms.into();
@@ -156,11 +156,11 @@ impl Told {
             let whole = original.says_nothing();
             let content = after.value(if whole { is.place } else { is.content }).raw();
             if before.value(was.content).raw() != content {
-                let by = Verdict {
-                    outcome: Outcome::Applied,
+                let by = RuleVerdict {
+                    outcome: VerdictOutcome::Applied,
                     ..by.clone()
                 };
-                let changed = Changed {
+                let changed = ChangedResult {
                     content: content.to_owned(),
                     failed,
                     by,
@@ -174,14 +174,14 @@ impl Told {
         tools
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, ChangeTable> {
         // Nothing panics while it is held.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Table {
-    fn keep(&mut self, key: u64, mut changed: Changed) {
+impl ChangeTable {
+    fn keep(&mut self, key: u64, mut changed: ChangedResult) {
         if let Some(earlier) = self.forget(key) {
             changed.failed |= earlier.failed;
         }
@@ -200,7 +200,7 @@ impl Table {
         }
     }
 
-    fn forget(&mut self, key: u64) -> Option<Changed> {
+    fn forget(&mut self, key: u64) -> Option<ChangedResult> {
         let changed = self.by_result.remove(&key)?;
         self.bytes -= changed.content.len();
         Some(changed)

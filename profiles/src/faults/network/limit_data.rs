@@ -1,39 +1,21 @@
 //! `limit_data`: the body ends after so many bytes, its framing incomplete.
 
-use serde_json::{Map, Value, json};
+use serde_json::json;
+use squall_documents::Fields;
 
-use crate::dice::Dice;
-use crate::faults::mode::{FaultMode, Fields, Tools};
-use crate::plan::{Cut, Ending, Plan, VerdictIndex};
-use crate::profile::amounts::count;
+use crate::amounts::count;
+use crate::changes::Tools;
+use crate::fault::Fault;
+use crate::faults::fixed::fixed;
+use crate::plan::{Cut, Ending};
 
-/// When.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LimitData {
-    /// Encoded body bytes that still reach the agent.
-    bytes: u64,
-}
-
-impl FaultMode for LimitData {
-    const NAME: &'static str = "limit_data";
-    const NEEDS: &'static [&'static str] = &["bytes"];
-
-    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
-        let bytes = count(fields, "bytes", "Body bytes that are kept.", 0);
-        Some(Self {
-            bytes: bytes.unwrap_or_default(),
-        })
-    }
-
-    fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, _: &mut Dice) -> Result<(), String> {
-        let cut = Cut {
-            after_bytes: self.bytes,
-            ending: Ending::Close,
-        };
+pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
+    let bytes = count(fields, "bytes", "Body bytes that are kept.", 0);
+    let cut = Cut {
+        after_bytes: bytes.unwrap_or_default(),
+        ending: Ending::Close,
+    };
+    fixed(json!({ "bytes": cut.after_bytes }), move |plan, verdict| {
         plan.cut(verdict, cut)
-    }
-
-    fn parameters(&self, into: &mut Map<String, Value>) {
-        into.insert("bytes".into(), json!(self.bytes));
-    }
+    })
 }

@@ -1,46 +1,27 @@
 //! `reset_peer`: the connection is reset once the upstream has answered, or after so many body bytes.
 
-use serde_json::{Map, Value, json};
+use serde_json::json;
+use squall_documents::Fields;
 
-use crate::dice::Dice;
-use crate::faults::mode::{FaultMode, Fields, Tools};
-use crate::plan::{Cut, Ending, Plan, Substitute, VerdictIndex};
-use crate::profile::amounts::count;
+use crate::amounts::count;
+use crate::changes::Tools;
+use crate::fault::Fault;
+use crate::faults::fixed::fixed;
+use crate::plan::{Cut, Ending, Substitute};
 
-/// When.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ResetPeer {
-    /// Encoded body bytes that still reach the agent; `None`: not even the head does.
-    after_bytes: Option<u64>,
-}
-
-impl FaultMode for ResetPeer {
-    const NAME: &'static str = "reset_peer";
-
-    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
-        let about = "Body bytes that still reach the agent.";
-        let after_bytes = count(fields, "after_bytes", about, 0);
-        Some(Self { after_bytes })
-    }
-
-    fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, _: &mut Dice) -> Result<(), String> {
-        let Some(after_bytes) = self.after_bytes else {
-            return plan.substitute(verdict, Substitute::Reset);
-        };
-        let ending = Ending::Reset;
-        plan.cut(
-            verdict,
-            Cut {
-                after_bytes,
-                ending,
-            },
-        )
-    }
-
-    fn parameters(&self, into: &mut Map<String, Value>) {
-        into.extend(
-            self.after_bytes
-                .map(|bytes| ("after_bytes".into(), json!(bytes))),
-        );
-    }
+pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
+    let about = "Body bytes that still reach the agent.";
+    let Some(after_bytes) = count(fields, "after_bytes", about, 0) else {
+        return fixed(json!({}), |plan, verdict| {
+            plan.substitute(verdict, Substitute::Reset)
+        });
+    };
+    let cut = Cut {
+        after_bytes,
+        ending: Ending::Reset,
+    };
+    fixed(
+        json!({ "after_bytes": after_bytes }),
+        move |plan, verdict| plan.cut(verdict, cut),
+    )
 }

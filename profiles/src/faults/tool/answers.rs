@@ -1,11 +1,24 @@
-//! The answers that tools' faults make up.
+//! Synthetic answers of tools.
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::{Value, json};
 
-use crate::plan::{Answer, Reply, ToolAnswer, ToolSays};
+use crate::faults::fixed::Fixed;
+use crate::plan::{Answer, Bypass, Plan, Reply, ToolAnswer, ToolSays, VerdictIndex};
+
+/// A tool's answer: in plain HTTP, and what it says in MCP.
+pub(super) fn tool_answer(
+    parameters: Value,
+    plain: Reply,
+    says: ToolSays,
+) -> Fixed<impl Fn(&mut Plan, VerdictIndex) -> Result<(), Bypass> + Send + Sync + 'static> {
+    let answer = ToolAnswer { plain, says };
+    Fixed::new(parameters, move |plan: &mut Plan, verdict| {
+        plan.answer(verdict, Answer::Tool(answer.clone()))
+    })
+}
 
 /// Where an `error` is said in MCP, which has three places for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,27 +33,18 @@ pub(super) enum ErrorLayer {
     Given,
 }
 
-/// The parameter that says that MCP is told of an error in another place than HTTP; of the journal
-/// alone, as it follows from what is written.
-pub(super) const IN_MCP: &str = "in_mcp";
-/// Its value where nothing is written that only HTTP or JSON-RPC can say.
+/// The value of `in_mcp` where nothing is written that only HTTP or JSON-RPC can say.
 pub(super) const AS_RESULT: &str = "result with isError";
 
 /// An error in the place that MCP has for it.
-pub(super) fn error_answer(reply: &Reply, layer: &ErrorLayer) -> Answer {
+pub(super) fn error_answer(plain: Reply, layer: ErrorLayer) -> Answer {
     let says = match layer {
-        ErrorLayer::Given => return Answer::Reply(reply.clone()),
-        ErrorLayer::Tool(message) => ToolSays::Failure(message.clone()),
-        ErrorLayer::Http(message) => ToolSays::Status(message.clone()),
-        ErrorLayer::Protocol(code, message) => ToolSays::ProtocolError {
-            code: *code,
-            message: message.clone(),
-        },
+        ErrorLayer::Given => return Answer::Reply(plain),
+        ErrorLayer::Tool(message) => ToolSays::Failure(message),
+        ErrorLayer::Http(message) => ToolSays::Status(message),
+        ErrorLayer::Protocol(code, message) => ToolSays::ProtocolError { code, message },
     };
-    Answer::Tool(ToolAnswer {
-        plain: reply.clone(),
-        says,
-    })
+    Answer::Tool(ToolAnswer { plain, says })
 }
 
 /// A tool's success with the reply's body for what came of it.

@@ -1,44 +1,18 @@
-//! `commit_then_fail`: the upstream does it, the agent hears that it failed.
+//! `commit_then_fail`: the upstream processes the request, and the agent gets an error.
 
 use http::StatusCode;
-use serde_json::{Map, Value, json};
+use serde_json::json;
+use squall_documents::Fields;
 
-use super::answers::{AS_RESULT, ErrorLayer, IN_MCP, error_answer, error_reply};
-use crate::dice::Dice;
-use crate::faults::mode::{FaultMode, Fields, Tools};
-use crate::plan::{Answer, Plan, Substitute, ToolSays, VerdictIndex};
-use crate::profile::amounts::status;
-
-/// What it hears: a 503, unless something else is written.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CommitThenFail(Substitute);
-
-impl FaultMode for CommitThenFail {
-    const NAME: &'static str = "commit_then_fail";
-
-    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
-        Some(Self(read_failure(fields)))
-    }
-
-    fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, _: &mut Dice) -> Result<(), String> {
-        plan.substitute(verdict, self.0.clone())
-    }
-
-    fn parameters(&self, into: &mut Map<String, Value>) {
-        let Substitute::Answer(Answer::Tool(answer)) = &self.0 else {
-            into.insert("reset".into(), json!(true));
-            return;
-        };
-        let status = answer.plain.status.as_u16();
-        into.insert("error_code".into(), json!(status));
-        if matches!(answer.says, ToolSays::Failure(_)) {
-            into.insert(IN_MCP.into(), json!(AS_RESULT));
-        }
-    }
-}
+use super::answers::{AS_RESULT, ErrorLayer, error_answer, error_reply};
+use crate::amounts::status;
+use crate::changes::Tools;
+use crate::fault::{Fault, IN_MCP};
+use crate::faults::fixed::fixed;
+use crate::plan::Substitute;
 
 /// `reset: true`, or `error_code` (default 503).
-fn read_failure(fields: &mut Fields<'_, '_>) -> Substitute {
+pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
     let about = "Reset the connection instead of answering.";
     let reset = fields.flag("reset", about).unwrap_or(false);
     let status = status(fields, "Status of the response; default 503.", 200);
@@ -47,13 +21,20 @@ fn read_failure(fields: &mut Fields<'_, '_>) -> Substitute {
             let message = "`error_code` and `reset` exclude each other; keep one of them";
             fields.error("error_code", message);
         }
-        return Substitute::Reset;
+        return fixed(json!({ "reset": true }), |plan, verdict| {
+            plan.substitute(verdict, Substitute::Reset)
+        });
     }
     let status = status.unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
+    let mut parameters = json!({ "error_code": status.as_u16() });
     let layer = if fields.has("error_code") {
         ErrorLayer::Http(status.canonical_reason().unwrap_or("error").to_owned())
     } else {
+        parameters[IN_MCP] = json!(AS_RESULT);
         ErrorLayer::Tool(None)
     };
-    Substitute::Answer(error_answer(&error_reply(status, None), &layer))
+    let failure = Substitute::Answer(error_answer(error_reply(status, None), layer));
+    fixed(parameters, move |plan, verdict| {
+        plan.substitute(verdict, failure.clone())
+    })
 }

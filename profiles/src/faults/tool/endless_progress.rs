@@ -2,33 +2,21 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::json;
+use squall_documents::Fields;
 
-use crate::dice::Dice;
+use crate::amounts;
+use crate::changes::Tools;
+use crate::fault::Fault;
 use crate::faults::delay::millis;
-use crate::faults::mode::{FaultMode, Fields, Tools};
-use crate::plan::{Answer, Plan, VerdictIndex};
-use crate::profile::amounts;
+use crate::faults::fixed::answer;
+use crate::plan::Answer;
 
-/// So far apart; default 1,000 ms.
-#[derive(Debug, Clone, PartialEq)]
-pub struct EndlessProgress(Duration);
-
-impl FaultMode for EndlessProgress {
-    const NAME: &'static str = "endless_progress";
-
-    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
-        let about = "Milliseconds between notifications; default 1000.";
-        let apart = amounts::millis(fields, "delay_ms", about);
-        let apart = apart.unwrap_or(Duration::from_secs(1));
-        Some(Self(apart.max(Duration::from_millis(1))))
-    }
-
-    fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, _: &mut Dice) -> Result<(), String> {
-        plan.answer(verdict, Answer::EndlessProgress(self.0))
-    }
-
-    fn parameters(&self, into: &mut Map<String, Value>) {
-        into.insert("delay_ms".into(), millis(self.0));
-    }
+pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
+    let about = "Milliseconds between notifications; default 1000.";
+    let apart = amounts::millis(fields, "delay_ms", about);
+    let apart = apart.unwrap_or(Duration::from_secs(1));
+    let apart = apart.max(Duration::from_millis(1));
+    let parameters = json!({ "delay_ms": millis(apart) });
+    answer(parameters, Answer::EndlessProgress(apart))
 }

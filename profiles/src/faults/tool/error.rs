@@ -2,99 +2,88 @@
 
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use serde_json::{Map, Value, json};
-use squall_documents::{At, ValueReader};
+use serde_json::{Value, json};
+use squall_documents::{At, Fields, ValueReader};
 
-use super::answers::{AS_RESULT, ErrorLayer, IN_MCP, error_answer, error_reply, reply, text};
-use crate::dice::Dice;
-use crate::fault::ResultChange;
-use crate::faults::mode::{FaultMode, Fields, Told, Tools};
-use crate::plan::{Plan, Reply, VerdictIndex};
-use crate::profile::amounts::retry_after;
+use super::answers::{AS_RESULT, ErrorLayer, error_answer, error_reply, reply, text};
+use crate::amounts::retry_after;
+use crate::changes::{ResultChange, Tools};
+use crate::fault::{Fault, IN_MCP};
+use crate::faults::fixed::Fixed;
+use crate::plan::Plan;
 
-/// This one, said there.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Error(Reply, ErrorLayer);
-
-impl FaultMode for Error {
-    const NAME: &'static str = "error";
-    const HAS_BODY: bool = true;
-    const TOLD: Option<Told<Self>> =
-        Some(|Self(reply, _), _, _, _| ResultChange::Failure(text(&reply.body)));
-
-    /// `error_code` 503, `body` or a JSON error with `message`, `response_headers`, `retry_after`.
-    ///
-    /// MCP says an error in one of three places: the code that is written chooses it, and what only HTTP
-    /// can say chooses HTTP. With none of that it is the tool that failed.
-    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
-        let code = read_code(fields);
-        let message = fields.text("message", "What the error says.");
-        let message = message.map(|message| message.value);
-        let body = fields.any("body", "The body of the response.");
-        let wait = retry_after(fields);
-        let headers = fields.field("response_headers", "Headers of the response.", |value| {
-            value.pairs("a map from name to value", read_header)
-        });
-        let status = match code {
-            Some(Code::Http(status)) => status,
-            Some(Code::Protocol(_)) | None => StatusCode::SERVICE_UNAVAILABLE,
-        };
-        if body.is_some() && message.is_some() {
-            let no_place =
-                "`message` goes into the body that Squall makes; beside `body` it has no place";
-            fields.error("message", no_place);
-        }
-        let mut reply = match body {
-            Some(body) => reply(status, &body.value.to_json()),
-            None => error_reply(status, message.as_deref()),
-        };
-        if let Some(wait) = wait {
-            // Whole seconds are all that the header can say (RFC 9110 §10.2.3); never less than asked.
-            let seconds = wait.as_millis().div_ceil(1000).to_string();
-            let value = HeaderValue::try_from(seconds).expect("digits are a header value");
-            reply.headers.insert(RETRY_AFTER, value);
-        }
-        for (_, (name, value)) in headers.unwrap_or_default() {
-            reply.headers.insert(name, value);
-        }
-        let of_http = ["error_code", "retry_after", "response_headers"];
-        let of_http = of_http.into_iter().any(|field| fields.has(field));
-        let or_status = |message: Option<String>| {
-            let words = reply.status.canonical_reason().unwrap_or("error");
-            message.unwrap_or_else(|| words.to_owned())
-        };
-        let layer = match (code, body) {
-            (Some(Code::Protocol(code)), _) => {
-                refuse_with_protocol_code(fields);
-                let message = message.unwrap_or_else(|| "Internal error".to_owned());
-                ErrorLayer::Protocol(code, message)
-            }
-            (_, Some(_)) => ErrorLayer::Given,
-            (_, None) if of_http => ErrorLayer::Http(or_status(message)),
-            (_, None) => ErrorLayer::Tool(message),
-        };
-        Some(Self(reply, layer))
+/// `error_code` 503, `body` or a JSON error with `message`, `response_headers`, `retry_after`.
+///
+/// MCP says an error in one of three places: the code that is written chooses it, and what only HTTP
+/// can say chooses HTTP. With none of that it is the tool that failed.
+pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
+    let code = read_code(fields);
+    let message = fields.text("message", "What the error says.");
+    let message = message.map(|message| message.value);
+    let body = fields.any("body", "The body of the response.");
+    let wait = retry_after(fields);
+    let headers = fields.field("response_headers", "Headers of the response.", |value| {
+        value.pairs("a map from name to value", read_header)
+    });
+    let status = match code {
+        Some(Code::Http(status)) => status,
+        Some(Code::Protocol(_)) | None => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    if body.is_some() && message.is_some() {
+        let no_place =
+            "`message` goes into the body that Squall makes; beside `body` it has no place";
+        fields.error("message", no_place);
     }
-
-    fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, _: &mut Dice) -> Result<(), String> {
-        plan.answer(verdict, error_answer(&self.0, &self.1))
+    let mut reply = match body {
+        Some(body) => reply(status, &body.value.to_json()),
+        None => error_reply(status, message.as_deref()),
+    };
+    if let Some(wait) = wait {
+        // Whole seconds are all that the header can say (RFC 9110 §10.2.3); never less than asked.
+        let seconds = wait.as_millis().div_ceil(1000).to_string();
+        let value = HeaderValue::try_from(seconds).expect("digits are a header value");
+        reply.headers.insert(RETRY_AFTER, value);
     }
-
-    fn parameters(&self, into: &mut Map<String, Value>) {
-        let Self(reply, layer) = self;
-        let code = match layer {
-            ErrorLayer::Protocol(code, _) => json!(code),
-            ErrorLayer::Tool(_) | ErrorLayer::Http(_) | ErrorLayer::Given => {
-                json!(reply.status.as_u16())
-            }
-        };
-        into.insert("error_code".into(), code);
-        into.insert("body".into(), json!(text(&reply.body)));
-        into.insert("response_headers".into(), headers(&reply.headers));
-        if matches!(layer, ErrorLayer::Tool(_)) {
-            into.insert(IN_MCP.into(), json!(AS_RESULT));
+    for (_, (name, value)) in headers.unwrap_or_default() {
+        reply.headers.insert(name, value);
+    }
+    let of_http = ["error_code", "retry_after", "response_headers"];
+    let of_http = of_http.into_iter().any(|field| fields.has(field));
+    let or_status = |message: Option<String>| {
+        let words = reply.status.canonical_reason().unwrap_or("error");
+        message.unwrap_or_else(|| words.to_owned())
+    };
+    let layer = match (code, body) {
+        (Some(Code::Protocol(code)), _) => {
+            refuse_with_protocol_code(fields);
+            let message = message.unwrap_or_else(|| "Internal error".to_owned());
+            ErrorLayer::Protocol(code, message)
         }
+        (_, Some(_)) => ErrorLayer::Given,
+        (_, None) if of_http => ErrorLayer::Http(or_status(message)),
+        (_, None) => ErrorLayer::Tool(message),
+    };
+    let code = match &layer {
+        ErrorLayer::Protocol(code, _) => json!(code),
+        ErrorLayer::Tool(_) | ErrorLayer::Http(_) | ErrorLayer::Given => {
+            json!(reply.status.as_u16())
+        }
+    };
+    let said = text(&reply.body);
+    let mut parameters = json!({
+        "error_code": code,
+        "body": said,
+        "response_headers": header_map(&reply.headers),
+    });
+    if matches!(layer, ErrorLayer::Tool(_)) {
+        parameters[IN_MCP] = json!(AS_RESULT);
     }
+    let error = error_answer(reply, layer);
+    Fixed::new(parameters, move |plan: &mut Plan, verdict| {
+        plan.answer(verdict, error.clone())
+    })
+    .in_results(ResultChange::Failure(said))
+    .boxed()
 }
 
 /// A code, by which MCP's place for the error is chosen.
@@ -160,7 +149,7 @@ fn read_header(
     typed
 }
 
-fn headers(headers: &HeaderMap) -> Value {
+fn header_map(headers: &HeaderMap) -> Value {
     let pairs = headers.iter().map(|(name, value)| {
         (
             name.to_string(),

@@ -1,69 +1,76 @@
 //! `schema_drift`: one field of the JSON answer changes.
 
 use serde_json::{Map, Value, json};
+use squall_documents::Fields;
 
+use crate::changes::{DriftKind, ResultChange, SchemaDrift, Tools};
 use crate::dice::Dice;
-use crate::fault::{self, DriftKind, ResultChange};
-use crate::faults::mode::{FaultMode, Fields, Told, Tools};
-use crate::plan::{Edit, Plan, VerdictIndex};
+use crate::facts::Kind;
+use crate::fault::Fault;
+use crate::faults::fixed::{map, word};
+use crate::plan::{Bypass, Edit, Plan, VerdictIndex};
 
-/// This one, in this way.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SchemaDrift {
-    /// What happens to it; default `rename`.
-    kind: DriftKind,
-    /// Which field; `None`: any, by the draw.
-    field: Option<String>,
-}
-
-const DRIFTS: &[(&str, DriftKind)] = &[
+const DRIFTS: [(&str, DriftKind); 4] = [
     ("rename", DriftKind::Rename),
     ("drop", DriftKind::Drop),
     ("null", DriftKind::Null),
     ("retype", DriftKind::Retype),
 ];
 
-impl SchemaDrift {
-    fn drawn(&self, dice: &mut Dice) -> fault::SchemaDrift {
-        fault::SchemaDrift {
-            kind: self.kind,
-            field: self.field.clone(),
+pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
+    let about = "What happens to the field; default `rename`.";
+    let kind = fields.word("drift", about, "drift", &DRIFTS);
+    // YAML reads the word as no value.
+    let null = fields.is_null("drift").then_some(DriftKind::Null);
+    let field = fields.text("field", "The field; default: any, by the draw.");
+    Box::new(DriftingField(SchemaDrift {
+        kind: kind.or(null).unwrap_or(DriftKind::Rename),
+        field: field.map(|field| field.value),
+        choice: 0,
+    }))
+}
+
+struct DriftingField(SchemaDrift);
+
+impl DriftingField {
+    fn drawn(&self, dice: &mut Dice) -> SchemaDrift {
+        SchemaDrift {
             choice: dice.next_choice(),
+            ..self.0.clone()
         }
     }
 }
 
-impl FaultMode for SchemaDrift {
-    const NAME: &'static str = "schema_drift";
-    const TOLD: Option<Told<Self>> =
-        Some(|drift, _, _, dice| ResultChange::Drift(drift.drawn(dice)));
-
-    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
-        let about = "What happens to the field; default `rename`.";
-        let kind = fields.word("drift", about, "drift", DRIFTS);
-        // YAML takes the word for nothing at all.
-        let null = fields.is_null("drift").then_some(DriftKind::Null);
-        let field = fields.text("field", "The field; default: any, by the draw.");
-        Some(Self {
-            kind: kind.or(null).unwrap_or(DriftKind::Rename),
-            field: field.map(|field| field.value),
-        })
-    }
-
-    fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, dice: &mut Dice) -> Result<(), String> {
+impl Fault for DriftingField {
+    fn apply(
+        &self,
+        plan: &mut Plan,
+        verdict: VerdictIndex,
+        _: Kind,
+        dice: &mut Dice,
+    ) -> Result<(), Bypass> {
         plan.edit(verdict, Edit::Drift(self.drawn(dice)));
         Ok(())
     }
 
-    fn parameters(&self, into: &mut Map<String, Value>) {
-        let name = DRIFTS.iter().find(|(_, value)| *value == self.kind);
-        into.insert("drift".into(), json!(name.map(|(name, _)| name)));
-        if let Some(field) = &self.field {
-            into.insert("field".into(), json!(field));
+    fn result_change(
+        &self,
+        _: &mut Plan,
+        _: VerdictIndex,
+        dice: &mut Dice,
+    ) -> Option<ResultChange> {
+        Some(ResultChange::Drift(self.drawn(dice)))
+    }
+
+    fn parameters(&self) -> Map<String, Value> {
+        let mut parameters = map(json!({ "drift": word(&DRIFTS, &self.0.kind) }));
+        if let Some(field) = &self.0.field {
+            parameters.insert("field".into(), json!(field));
         }
+        parameters
     }
 
     fn is_random(&self) -> bool {
-        self.field.is_none()
+        self.0.field.is_none()
     }
 }

@@ -1,45 +1,28 @@
-//! `silent_noop`: the upstream never hears of it, the agent is told that it was done.
+//! `silent_noop`: the upstream gets nothing, and the agent gets a response that reports success.
 
 use http::StatusCode;
-use serde_json::{Map, Value, json};
+use serde_json::json;
+use squall_documents::Fields;
 
-use super::answers::{reply, says, text};
-use crate::dice::Dice;
-use crate::faults::mode::{FaultMode, Fields, Tools};
-use crate::plan::{Answer, Plan, Reply, ToolAnswer, ToolSays, VerdictIndex};
-use crate::profile::amounts::status;
+use super::answers::{reply, text, tool_answer};
+use crate::amounts::status;
+use crate::changes::Tools;
+use crate::fault::Fault;
+use crate::plan::ToolSays;
 
-/// In these words; default `{"ok": true}`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SilentNoop(Reply);
-
-impl FaultMode for SilentNoop {
-    const NAME: &'static str = "silent_noop";
-
-    fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Option<Self> {
-        let status = status(fields, "Status of the response; default 200.", 200);
-        let about = "What is answered: text, or any JSON value; default `{\"ok\": true}`.";
-        let payload = fields.any("payload", about);
-        let payload =
-            payload.map_or_else(|| json!({ "ok": true }), |payload| payload.value.to_json());
-        Some(Self(reply(status.unwrap_or(StatusCode::OK), &payload)))
-    }
-
-    fn apply(&self, plan: &mut Plan, verdict: VerdictIndex, _: &mut Dice) -> Result<(), String> {
-        let reply = self.0.clone();
-        if reply.status.is_success() {
-            return plan.answer(verdict, says(reply));
-        }
-        // Any other status says that it was not done.
-        let answer = ToolAnswer {
-            says: ToolSays::Status(text(&reply.body)),
-            plain: reply,
-        };
-        plan.answer(verdict, Answer::Tool(answer))
-    }
-
-    fn parameters(&self, into: &mut Map<String, Value>) {
-        into.insert("error_code".into(), json!(self.0.status.as_u16()));
-        into.insert("payload".into(), json!(text(&self.0.body)));
-    }
+pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
+    let status = status(fields, "Status of the response; default 200.", 200);
+    let about = "What is answered: text, or any JSON value; default `{\"ok\": true}`.";
+    let payload = fields.any("payload", about);
+    let payload = payload.map_or_else(|| json!({ "ok": true }), |payload| payload.value.to_json());
+    let reply = reply(status.unwrap_or(StatusCode::OK), &payload);
+    let said = text(&reply.body);
+    let parameters = json!({ "error_code": reply.status.as_u16(), "payload": said });
+    // A status that is no success says that it was not done.
+    let says = if reply.status.is_success() {
+        ToolSays::Text(said)
+    } else {
+        ToolSays::Status(said)
+    };
+    tool_answer(parameters, reply, says).boxed()
 }

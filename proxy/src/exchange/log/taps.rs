@@ -7,8 +7,8 @@ use http::{HeaderMap, StatusCode};
 use squall_dialects::mcp::{self, Asked};
 use squall_dialects::{Dialect, Tally};
 use squall_profiles::facts::Kind;
-use squall_profiles::plan::{Outcome, Verdict};
 use squall_profiles::spending::Charge;
+use squall_profiles::verdict::{RuleVerdict, VerdictOutcome};
 
 use super::ExchangeLog;
 use crate::egress::BodySearch;
@@ -209,10 +209,10 @@ impl ExchangeLog {
 
 /// The tool that a request of several calls is listed under: the first that is called, unless rules
 /// were applied about others alone.
-fn called(asked: &Asked, verdicts: &[Verdict]) -> Option<String> {
+fn called(asked: &Asked, verdicts: &[RuleVerdict]) -> Option<String> {
     let applied = verdicts
         .iter()
-        .filter(|verdict| verdict.outcome == Outcome::Applied);
+        .filter(|verdict| verdict.outcome == VerdictOutcome::Applied);
     let meant: Vec<String> = applied
         .flat_map(|verdict| verdict.rule.calls_meant(asked))
         .filter_map(|call| call.tool)

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use squall_dialects::model::{LimitScope, ModelError};
-use squall_profiles::fault::TlsFailure;
+use squall_profiles::changes::TlsFailure;
 use squall_profiles::plan::{Answer, Ending, Reply};
 use tokio::io::AsyncWriteExt as _;
 

@@ -1,7 +1,7 @@
 //! Fields of JSON answers that change.
 
 use http::Response;
-use squall_profiles::fault::SchemaDrift;
+use squall_profiles::changes::SchemaDrift;
 use squall_profiles::faults::schema_drift;
 
 use super::whole;

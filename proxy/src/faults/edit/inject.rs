@@ -3,7 +3,7 @@
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Response};
 use squall_dialects::media_type;
-use squall_profiles::fault::Injection;
+use squall_profiles::changes::Injection;
 use squall_profiles::faults::injection::{self, Form};
 
 use super::whole;

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, header};
 use http_body::SizeHint;
 use squall_dialects::codec::{Coding, Encoder};
-use squall_profiles::fault::StreamFault;
+use squall_profiles::changes::StreamFault;
 use squall_profiles::faults::editing::AnswerEditor;
 use squall_profiles::faults::llm_stream::{Step, StreamEditor};
 

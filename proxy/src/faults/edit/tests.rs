@@ -6,8 +6,9 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Response, header};
 use proptest::prelude::*;
 use squall_dialects::codec::{Coding, Decoder, Encoder};
-use squall_profiles::fault::{DriftKind, Injection, Placement, SchemaDrift, StreamFault};
-use squall_profiles::plan::{Amount, Edit};
+use squall_profiles::changes::Amount;
+use squall_profiles::changes::{DriftKind, Injection, Placement, SchemaDrift, StreamFault};
+use squall_profiles::plan::Edit;
 use tokio::io::AsyncWriteExt as _;
 
 use super::{Speaking, apply};

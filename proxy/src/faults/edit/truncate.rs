@@ -3,7 +3,7 @@
 use http::Response;
 use http_body::{Body as _, SizeHint};
 use http_body_util::BodyExt as _;
-use squall_profiles::plan::Amount;
+use squall_profiles::changes::Amount;
 
 use super::correct_length;
 use crate::abort::Abort;

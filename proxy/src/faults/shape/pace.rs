@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::Body;
 use http_body_util::BodyExt as _;
-use squall_profiles::fault::Throttle;
+use squall_profiles::changes::Throttle;
 use tokio::time::Instant;
 
 use crate::body::scripted::Out;

@@ -2,7 +2,7 @@
 
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
-use squall_profiles::fault::Slices;
+use squall_profiles::changes::Slices;
 use tokio::task::yield_now;
 
 use crate::abort::Abort;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{Method, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
 use proptest::prelude::*;
-use squall_profiles::fault::{Slices, Throttle};
+use squall_profiles::changes::{Slices, Throttle};
 use squall_profiles::plan::{Cut, Ending, Shape};
 use tokio::io::AsyncWriteExt as _;
 

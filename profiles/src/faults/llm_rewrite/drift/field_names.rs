@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use squall_dialects::json::{Document, Edits, Value};
 
 use super::object;
-use crate::fault::Severity;
+use crate::changes::Severity;
 
 /// Names that agents' parsers look for, and what they become.
 const KNOWN_NAMES: [(&str, &str); 5] = [

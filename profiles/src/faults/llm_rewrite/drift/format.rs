@@ -3,7 +3,7 @@
 use squall_dialects::json::{Document, Kind, NodeId, quote};
 
 use super::object;
-use crate::fault::Severity;
+use crate::changes::Severity;
 
 /// The same said in another format. JSON becomes fenced JSON, a list of its fields, or prose;
 /// prose becomes a list, a document with a heading, or JSON.

@@ -1,6 +1,6 @@
 //! The same in other words: refusals, and another tone.
 
-use crate::fault::Severity;
+use crate::changes::Severity;
 use crate::faults::llm_rewrite::words::{REFUSALS, pick};
 
 /// Beginnings of sentences that refuse, in lower case, and what they become.

@@ -10,21 +10,23 @@ use squall_dialects::tokens;
 use super::super::budget::{self, Budget, Kept, Share};
 use super::super::call::Call;
 use super::super::written;
-use super::{Ended, Instead, Words};
+use super::{ChoiceWords, EndedAnswer, Instead};
 
 /// A whole answer, ended early; or why it is not.
 pub(in crate::faults::llm_stream) fn whole(
-    how: &Ended,
+    how: &EndedAnswer,
     document: &Document<'_>,
     reading: &Reading<'_>,
     call: &Call,
 ) -> Result<Bytes, String> {
     let mut edits = Edits::new(document);
     let edited = match &how.words {
-        Words::AtMost(max_tokens) => {
+        ChoiceWords::AtMost(max_tokens) => {
             truncated(&mut edits, *max_tokens, how, document, reading, call)
         }
-        Words::Instead(instead) => replaced(&mut edits, instead, how, document, reading, call),
+        ChoiceWords::Instead(instead) => {
+            replaced(&mut edits, instead, how, document, reading, call)
+        }
     };
     if edited {
         Ok(Bytes::from(edits.apply()))
@@ -37,7 +39,7 @@ pub(in crate::faults::llm_stream) fn whole(
 fn truncated(
     edits: &mut Edits<'_>,
     max_tokens: u64,
-    how: &Ended,
+    how: &EndedAnswer,
     document: &Document<'_>,
     reading: &Reading<'_>,
     call: &Call,
@@ -97,7 +99,7 @@ fn truncated(
 fn replaced(
     edits: &mut Edits<'_>,
     instead: &Instead,
-    how: &Ended,
+    how: &EndedAnswer,
     document: &Document<'_>,
     reading: &Reading<'_>,
     call: &Call,

@@ -4,22 +4,24 @@ use std::collections::BTreeMap;
 
 use squall_dialects::model::{Delta, DeltaKind};
 
-use super::pages::Key;
-use crate::fault::Tools;
+use crate::changes::Tools;
 
 /// Parts whose tools are known at a time: of more, the first are forgotten.
 const PARTS: usize = 256;
 /// Names that a reason lists.
 const LISTED: usize = 8;
 
+/// A choice of an answer, and a part of it.
+pub(super) type PartKey = (u64, u64);
+
 /// The tools that an answer has called so far.
 #[derive(Debug, Default)]
-pub(super) struct Called {
-    by_part: BTreeMap<Key, String>,
+pub(super) struct ToolsByPart {
+    by_part: BTreeMap<PartKey, String>,
     listed: Vec<String>,
 }
 
-impl Called {
+impl ToolsByPart {
     /// Learns the name that a piece gives to its part.
     pub(super) fn hear(&mut self, delta: &Delta<'_>) {
         // Some gateways repeat an empty name with every piece of the arguments.

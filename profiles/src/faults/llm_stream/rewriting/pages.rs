@@ -7,23 +7,20 @@ use squall_dialects::json::{Document, Edits, Kind, quote};
 use squall_dialects::model::{BadCalls, Delta, DeltaKind, Finish, Reading};
 use squall_dialects::tokens::{self, Counting};
 
-use super::called::Called;
-use crate::fault::{CallError, Rewrite, WrongCall};
+use super::called::{PartKey, ToolsByPart};
+use crate::changes::{CallError, Rewrite, WrongCall};
 use crate::faults::llm_rewrite::{drift, tools};
 use crate::faults::llm_stream::budget::{self, Kept, Share};
 use crate::faults::llm_stream::call::Call;
 use crate::faults::llm_stream::gaps;
 use crate::faults::llm_stream::said::Said;
 
-/// A part of a choice, as far as rewriting tells them apart.
-pub(super) type Key = (u64, u64);
-
 /// What was rewritten so far.
 #[derive(Debug, Default)]
 pub(super) struct Done {
     said: Said,
     /// The tools that were called.
-    called: Called,
+    called: ToolsByPart,
     pub(super) touched: bool,
     /// Nothing more is rewritten.
     pub(super) over: bool,
@@ -44,8 +41,8 @@ impl Done {
     }
 
     /// Takes the calls out of choices that are bad, and makes them end so.
-    fn end_badly<'p>(&mut self, page: &Page<'p>, edited: &mut Edited<'p>, call: &Call) {
-        let Page { document, reading } = page;
+    fn end_badly<'p>(&mut self, page: &AnswerPage<'p>, edited: &mut EditedPage<'p>, call: &Call) {
+        let AnswerPage { document, reading } = page;
         let calls = |part| {
             let of_it = |delta: &&Delta<'_>| delta.part == part && delta.kind.is_of_a_call();
             reading.deltas.iter().any(|delta| of_it(&delta))
@@ -90,22 +87,22 @@ impl Done {
 
 /// A document and what it says.
 #[derive(Clone, Copy)]
-pub(super) struct Page<'p> {
+pub(super) struct AnswerPage<'p> {
     document: &'p Document<'p>,
     reading: &'p Reading<'p>,
 }
 
-impl<'p> Page<'p> {
+impl<'p> AnswerPage<'p> {
     pub(super) fn new(document: &'p Document<'p>, reading: &'p Reading<'p>) -> Self {
         Self { document, reading }
     }
 }
 
 /// A piece of a part, and the page it stands on.
-pub(super) type Piece<'p> = (usize, &'p Delta<'p>);
+pub(super) type PagePiece<'p> = (usize, &'p Delta<'p>);
 
 /// What a page becomes.
-pub(super) struct Edited<'p> {
+pub(super) struct EditedPage<'p> {
     pub(super) edits: Edits<'p>,
     pub(super) name: Option<&'static str>,
 }
@@ -131,11 +128,11 @@ pub(super) fn kind(rewrite: &Rewrite) -> DeltaKind {
 /// Rewrites every part of which all pieces stand on these pages, and what repeats it.
 pub(super) fn rewrite_pages<'p>(
     rewrite: &Rewrite,
-    pages: &[Page<'p>],
+    pages: &[AnswerPage<'p>],
     call: &Call,
     done: &mut Done,
-) -> Vec<Edited<'p>> {
-    let edited = |page: &Page<'p>| Edited {
+) -> Vec<EditedPage<'p>> {
+    let edited = |page: &AnswerPage<'p>| EditedPage {
         edits: Edits::new(page.document),
         name: None,
     };
@@ -185,7 +182,7 @@ pub(super) fn rewrite_pages<'p>(
 }
 
 /// Whether a piece is of what is to be rewritten, by the tools that were called up to it.
-pub(super) fn is_meant(rewrite: &Rewrite, delta: &Delta<'_>, called: &Called) -> bool {
+pub(super) fn is_meant(rewrite: &Rewrite, delta: &Delta<'_>, called: &ToolsByPart) -> bool {
     delta.kind == kind(rewrite)
         && !delta.repeats
         && match rewrite {
@@ -195,9 +192,13 @@ pub(super) fn is_meant(rewrite: &Rewrite, delta: &Delta<'_>, called: &Called) ->
 }
 
 /// The pieces of each part that is meant, in the order in which the parts begin.
-fn parts<'p>(pages: &[Page<'p>], rewrite: &Rewrite, called: &mut Called) -> Vec<Vec<Piece<'p>>> {
-    let mut places: BTreeMap<Key, usize> = BTreeMap::new();
-    let mut parts: Vec<Vec<Piece<'p>>> = Vec::new();
+fn parts<'p>(
+    pages: &[AnswerPage<'p>],
+    rewrite: &Rewrite,
+    called: &mut ToolsByPart,
+) -> Vec<Vec<PagePiece<'p>>> {
+    let mut places: BTreeMap<PartKey, usize> = BTreeMap::new();
+    let mut parts: Vec<Vec<PagePiece<'p>>> = Vec::new();
     for (at, page) in pages.iter().enumerate() {
         for delta in &page.reading.deltas {
             called.hear(delta);
@@ -221,8 +222,8 @@ fn parts<'p>(pages: &[Page<'p>], rewrite: &Rewrite, called: &mut Called) -> Vec<
 /// What a part is to say; or why it cannot say anything else.
 fn rewritten(
     rewrite: &Rewrite,
-    pieces: &[Piece<'_>],
-    pages: &[Page<'_>],
+    pieces: &[PagePiece<'_>],
+    pages: &[AnswerPage<'_>],
     call: &Call,
 ) -> Result<New, String> {
     let text: String = pieces.iter().map(|(_, delta)| &*delta.text).collect();
@@ -240,7 +241,7 @@ fn rewritten(
             let malformed = tools::malformed(&text, wrong.choice);
             let is_string = pieces.iter().all(|piece| is_text(piece, pages));
             let dropped =
-                |(page, _): &Piece<'_>| pages[*page].reading.bad_calls == BadCalls::Dropped;
+                |(page, _): &PagePiece<'_>| pages[*page].reading.bad_calls == BadCalls::Dropped;
             let provider = call.dialect.provider_of(&call.error_context());
             if is_string && provider.has(Quirk::RejectsBadCalls) {
                 Err(gaps::REJECTED.to_owned())
@@ -255,13 +256,18 @@ fn rewritten(
     }
 }
 
-fn is_text((page, delta): &Piece<'_>, pages: &[Page<'_>]) -> bool {
+fn is_text((page, delta): &PagePiece<'_>, pages: &[AnswerPage<'_>]) -> bool {
     pages[*page].document.value(delta.place).kind() == Kind::String
 }
 
 /// Spreads a text over the pieces that said something before, in about equal shares of tokens.
-fn spread(text: &str, pieces: &[Piece<'_>], pages: &[Page<'_>], edited: &mut [Edited<'_>]) {
-    let spoke = |piece: &&Piece<'_>| !piece.1.text.is_empty();
+fn spread(
+    text: &str,
+    pieces: &[PagePiece<'_>],
+    pages: &[AnswerPage<'_>],
+    edited: &mut [EditedPage<'_>],
+) {
+    let spoke = |piece: &&PagePiece<'_>| !piece.1.text.is_empty();
     let speaking = pieces.iter().filter(spoke).count();
     let all = pieces.len();
     // Shares need not be exact.

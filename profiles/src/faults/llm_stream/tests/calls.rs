@@ -8,7 +8,7 @@ use squall_dialects::model::DeltaKind;
 use super::answers::{call_chunk, changed, rewrite};
 use super::dialects::{Sample, bytes, edited, read, samples};
 use super::*;
-use crate::fault::Tools;
+use crate::changes::Tools;
 use crate::glob::Glob;
 
 /// The event that begins a tool call.

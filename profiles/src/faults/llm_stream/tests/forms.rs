@@ -20,9 +20,11 @@ use squall_dialects::{ALL, ErrorContext, Event, Target, WireReply};
 use super::super::gaps::gap;
 use super::dialects::{Sample, bytes, edited, samples};
 use super::*;
+use crate::family::Family;
+use crate::fault::FaultMode;
+use crate::faults;
 use crate::plan::{Answer, Edit, Plan};
-use crate::profile::{self, modes};
-use crate::rule::Family;
+use crate::profile;
 
 /// What a cell says where a fault cannot be.
 const NONE: &str = "–";
@@ -79,7 +81,7 @@ impl Cell {
 }
 
 /// What a rule of that mode writes into a plan, with parameters that fit short answers.
-fn plan(mode: &modes::Mode) -> Plan {
+fn plan(mode: &FaultMode) -> Plan {
     let parameters = match mode.name {
         "truncated_response" => "max_tokens: 2",
         "stream_cut" | "stream_stall" | "stream_error" => "after_tokens: 2",
@@ -92,7 +94,7 @@ fn plan(mode: &modes::Mode) -> Plan {
         mode.name
     );
     let profile = profile::parse("modes.yaml", &rule).expect("a rule");
-    profile.rules[0].fault().alone()
+    mode.alone(&*profile.rules[0].fault)
 }
 
 /// What the answer to an error is told by: its status, and the word for it.
@@ -252,7 +254,7 @@ fn cell(plan: &Plan, dialect: &'static dyn Dialect, samples: &[Sample]) -> Cell 
 
 fn page() -> String {
     let samples = samples();
-    let modes: Vec<_> = modes::of_family(Family::Llm).collect();
+    let modes: Vec<_> = faults::modes(Family::Llm).iter().collect();
     let mut page = "# Model faults by provider\n\n\
         What each mode of `llm_faults` becomes in each dialect. This page is generated: every fault is \
         applied to sample\nanswers of every provider.\n\n\
@@ -311,7 +313,7 @@ fn page() -> String {
 }
 
 /// The errors of providers that speak a dialect in their own way: all else is as in that dialect.
-fn variations(modes: &[&modes::Mode]) -> String {
+fn variations(modes: &[&FaultMode]) -> String {
     let names: Vec<_> = squall_dialects::endpoint_names()
         .into_iter()
         .filter(|name| name.contains('/'))
@@ -345,7 +347,7 @@ fn variations(modes: &[&modes::Mode]) -> String {
 #[test]
 fn the_gaps_that_rules_are_checked_for_are_those_of_the_page() {
     let samples = samples();
-    for mode in modes::of_family(Family::Llm) {
+    for mode in faults::modes(Family::Llm) {
         let plan = plan(mode);
         for dialect in ALL {
             let cell = cell(&plan, *dialect, &samples);
@@ -378,7 +380,7 @@ fn the_page_of_model_faults_says_what_is_done() {
 fn the_table_tells_what_is_there_from_what_is_not() {
     let samples = samples();
     let text = |mode: &str, dialect: &str| {
-        let mode = modes::find(Family::Llm, mode).expect("a mode");
+        let mode = faults::mode(Family::Llm, mode).expect("a mode");
         let dialect = squall_dialects::by_name(dialect).expect("a dialect");
         cell(&plan(mode), dialect, &samples).text()
     };

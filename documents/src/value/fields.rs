@@ -4,11 +4,11 @@ use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value, json};
 
+use super::ValueReader;
 use crate::error::{self, Position};
-use crate::reader::Reader;
+use crate::reader::DocumentReader;
 use crate::schema;
 use crate::tree::{At, Tree};
-use crate::value::ValueReader;
 
 /// Longest list of allowed fields that a message has.
 const LISTED: usize = 20;
@@ -17,18 +17,18 @@ const LISTED: usize = 20;
 #[derive(Debug)]
 pub struct Fields<'r, 'd> {
     /// Keeps what is wrong.
-    pub reader: &'r mut Reader,
+    pub reader: &'r mut DocumentReader,
     /// Where the map begins.
     pub position: Position,
     members: &'d [(At<String>, At<Tree>)],
     asked: Vec<&'static str>,
     leaves_others: bool,
-    described: Option<Description>,
+    described: Option<MapDescription>,
 }
 
 /// What a description says of a map.
 #[derive(Debug, Default)]
-struct Description {
+struct MapDescription {
     properties: Map<String, Value>,
     required: Vec<&'static str>,
     /// Of these at least one.
@@ -42,7 +42,7 @@ struct Description {
 
 impl<'r, 'd> Fields<'r, 'd> {
     pub(crate) fn of(
-        reader: &'r mut Reader,
+        reader: &'r mut DocumentReader,
         position: Position,
         members: &'d [(At<String>, At<Tree>)],
     ) -> Self {
@@ -56,16 +56,16 @@ impl<'r, 'd> Fields<'r, 'd> {
         }
     }
 
-    pub(crate) fn described(reader: &'r mut Reader) -> Self {
+    pub(crate) fn described(reader: &'r mut DocumentReader) -> Self {
         Self {
-            described: Some(Description::default()),
+            described: Some(MapDescription::default()),
             ..Self::of(reader, Position::default(), &[])
         }
     }
 
     /// The names that `read` asks for.
     pub fn asked(read: impl FnOnce(&mut Fields<'_, 'd>)) -> Vec<&'static str> {
-        let mut reader = Reader::describing();
+        let mut reader = DocumentReader::describing();
         let mut fields = Fields::described(&mut reader);
         read(&mut fields);
         fields.asked

@@ -1,0 +1,211 @@
+//! Faults that do the same to every exchange.
+
+use serde_json::{Map, Value};
+use squall_dialects::model::ModelError;
+
+use crate::changes::{ResultChange, StreamFault};
+use crate::dice::Dice;
+use crate::facts::Kind;
+use crate::fault::Fault;
+use crate::plan::{Answer, Bypass, Plan, VerdictIndex};
+
+/// Names and values of parameters.
+pub(super) fn map(parameters: Value) -> Map<String, Value> {
+    match parameters {
+        Value::Object(parameters) => parameters,
+        _ => Map::new(),
+    }
+}
+
+/// The word for a value.
+pub(super) fn word<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> Option<&'static str> {
+    let named = words.iter().find(|(_, known)| known == value);
+    named.map(|(word, _)| *word)
+}
+
+/// Writes the same into every plan.
+pub(super) struct Fixed<W> {
+    write: W,
+    parameters: Map<String, Value>,
+    result: Option<ResultChange>,
+    needs_fingerprint: bool,
+}
+
+impl<W> Fixed<W>
+where
+    W: Fn(&mut Plan, VerdictIndex) -> Result<(), Bypass> + Send + Sync + 'static,
+{
+    pub(super) fn new(parameters: Value, write: W) -> Self {
+        Self {
+            write,
+            parameters: map(parameters),
+            result: None,
+            needs_fingerprint: false,
+        }
+    }
+
+    /// With `at: model_input` it changes a result like this.
+    pub(super) fn in_results(self, change: ResultChange) -> Self {
+        Self {
+            result: Some(change),
+            ..self
+        }
+    }
+
+    /// It distinguishes calls on the wire by their fingerprints.
+    pub(super) fn by_fingerprint(self) -> Self {
+        Self {
+            needs_fingerprint: true,
+            ..self
+        }
+    }
+
+    pub(super) fn boxed(self) -> Box<dyn Fault> {
+        Box::new(self)
+    }
+}
+
+impl<W> Fault for Fixed<W>
+where
+    W: Fn(&mut Plan, VerdictIndex) -> Result<(), Bypass> + Send + Sync,
+{
+    fn apply(
+        &self,
+        plan: &mut Plan,
+        verdict: VerdictIndex,
+        _: Kind,
+        _: &mut Dice,
+    ) -> Result<(), Bypass> {
+        (self.write)(plan, verdict)
+    }
+
+    fn result_change(&self, _: &mut Plan, _: VerdictIndex, _: &mut Dice) -> Option<ResultChange> {
+        self.result.clone()
+    }
+
+    fn parameters(&self) -> Map<String, Value> {
+        self.parameters.clone()
+    }
+
+    fn needs_fingerprint(&self) -> bool {
+        self.needs_fingerprint
+    }
+}
+
+/// Writes the same into every plan.
+pub(super) fn fixed(
+    parameters: Value,
+    write: impl Fn(&mut Plan, VerdictIndex) -> Result<(), Bypass> + Send + Sync + 'static,
+) -> Box<dyn Fault> {
+    Fixed::new(parameters, write).boxed()
+}
+
+/// This response instead of the upstream's, which gets nothing.
+pub(super) fn answer(parameters: Value, answer: Answer) -> Box<dyn Fault> {
+    fixed(parameters, move |plan, verdict| {
+        plan.answer(verdict, answer.clone())
+    })
+}
+
+/// A provider's error.
+struct ProviderError {
+    error: ModelError,
+    parameters: Map<String, Value>,
+}
+
+impl Fault for ProviderError {
+    fn apply(
+        &self,
+        plan: &mut Plan,
+        verdict: VerdictIndex,
+        _: Kind,
+        _: &mut Dice,
+    ) -> Result<(), Bypass> {
+        plan.answer(verdict, Answer::ModelError(self.error.clone()))
+    }
+
+    fn parameters(&self) -> Map<String, Value> {
+        self.parameters.clone()
+    }
+
+    /// The error for a request that is too long says how long it is.
+    fn counts_tokens(&self) -> bool {
+        matches!(self.error, ModelError::ContextLength)
+    }
+
+    fn depends_on_tokens(&self) -> bool {
+        false
+    }
+}
+
+/// This error, in the provider's words.
+pub(super) fn provider_error(parameters: Value, error: ModelError) -> Box<dyn Fault> {
+    Box::new(ProviderError {
+        error,
+        parameters: map(parameters),
+    })
+}
+
+/// A change to a model's answer.
+struct AnswerChange {
+    change: StreamFault,
+    parameters: Map<String, Value>,
+    /// Why it changes no answer, if it changes none.
+    idle: Option<&'static str>,
+}
+
+impl Fault for AnswerChange {
+    fn apply(
+        &self,
+        plan: &mut Plan,
+        verdict: VerdictIndex,
+        _: Kind,
+        dice: &mut Dice,
+    ) -> Result<(), Bypass> {
+        if let Some(why) = self.idle {
+            return Err(why.into());
+        }
+        let mut change = self.change.clone();
+        if let Some(choice) = change.choice_mut() {
+            *choice = dice.next_choice();
+        }
+        plan.edit_answer(verdict, change)
+    }
+
+    fn parameters(&self) -> Map<String, Value> {
+        self.parameters.clone()
+    }
+
+    fn is_random(&self) -> bool {
+        self.change.clone().choice_mut().is_some()
+    }
+
+    fn counts_tokens(&self) -> bool {
+        self.change.counts_tokens()
+    }
+
+    fn depends_on_tokens(&self) -> bool {
+        let says_instead = matches!(
+            self.change,
+            StreamFault::Instead(_) | StreamFault::Rewrite(_)
+        );
+        self.counts_tokens() && !says_instead
+    }
+
+    fn decides_the_answer(&self) -> bool {
+        self.change.decides_the_answer()
+    }
+}
+
+/// This change to a model's answer. `idle`: why it changes none.
+pub(super) fn change_of_answer(
+    parameters: Value,
+    change: StreamFault,
+    idle: Option<&'static str>,
+) -> Box<dyn Fault> {
+    Box::new(AnswerChange {
+        change,
+        parameters: map(parameters),
+        idle,
+    })
+}

@@ -5,7 +5,7 @@
 //! globs worth verifying, however many there are. Rules that name only a tool are
 //! found by its name; what asks for neither is always looked at.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use smallvec::SmallVec;
@@ -127,8 +127,13 @@ impl Index {
         // knows both cases of every letter.
         let mut folded: SmallVec<[u8; 256]> = SmallVec::from_slice(url.as_str().as_bytes());
         folded.make_ascii_lowercase();
+        // A long URL may repeat a piece at every byte.
+        let mut seen = HashSet::new();
         for occurrence in automaton.find_overlapping_iter(&folded) {
             let pattern = occurrence.pattern().as_usize();
+            if !seen.insert(pattern) {
+                continue;
+            }
             let begin = pattern
                 .checked_sub(1)
                 .map_or(0, |before| self.ends[before] as usize);
@@ -278,6 +283,29 @@ mod tests {
             "\\*{1,2}",
         ];
         prop::collection::vec(prop::collection::vec(glob, 1..4), 1..30)
+    }
+
+    #[test]
+    fn a_glob_is_verified_once_however_often_its_piece_is_in_the_url() {
+        let urls = UrlGlobs::new(["*a*c"]).unwrap();
+        let matching = Match {
+            urls,
+            ..Match::default()
+        };
+        let indexed = Indexed {
+            matching: &matching,
+            tool_urls: &[],
+        };
+        let index = Index::build(&[indexed]).unwrap();
+        let url = CanonicalUrl::new("http", "h", &"/a".repeat(1000));
+        let verified = std::cell::Cell::new(0);
+        let verify = |_, _| {
+            verified.set(verified.get() + 1);
+            true
+        };
+        let mut found = Candidates::new();
+        index.find_by_url(&url, verify, &mut found);
+        assert_eq!((verified.get(), &found[..]), (1, &[0][..]));
     }
 
     proptest! {

@@ -71,6 +71,10 @@ pub struct Facts<'a> {
 /// Most values that the `JSONPath`s of all rules look at in one exchange.
 const MOST_LOOKED_AT: usize = 1_000_000;
 
+/// Most that the regular expressions of all rules search in one exchange: bytes that they compile to times bytes of the
+/// body.
+const MOST_SEARCHED: usize = 1 << 38;
+
 /// A request's body. It is read as JSON once, when the first rule asks.
 #[derive(Debug, Clone)]
 pub struct Body<'a> {
@@ -79,6 +83,8 @@ pub struct Body<'a> {
     json: OnceCell<Result<JsonTree, NotRead>>,
     /// Values that `JSONPath`s may still look at.
     left: Cell<usize>,
+    /// What regular expressions may still cost.
+    left_to_search: Cell<usize>,
 }
 
 impl<'a> From<&'a [u8]> for Body<'a> {
@@ -87,6 +93,7 @@ impl<'a> From<&'a [u8]> for Body<'a> {
             bytes,
             json: OnceCell::new(),
             left: Cell::new(MOST_LOOKED_AT),
+            left_to_search: Cell::new(MOST_SEARCHED),
         }
     }
 }
@@ -98,13 +105,20 @@ impl Body<'_> {
 
     /// Whether `JSONPath`s may look at so many values more; once they may not, they never may.
     pub(crate) fn may_look_at(&self, values: usize) -> bool {
-        let left = self.left.get().checked_sub(values);
-        self.left.set(left.unwrap_or(0));
-        left.is_some()
+        takes(&self.left, values)
     }
 
-    /// Why rules cannot look for values in it.
+    /// Whether an expression that compiles to so many bytes may search it; once one may not, none may.
+    pub(crate) fn may_be_searched(&self, size: usize) -> bool {
+        takes(&self.left_to_search, size.saturating_mul(self.bytes.len()))
+    }
+
+    /// Why rules cannot look at all of it.
     pub(crate) fn why_not_looked_at(&self) -> String {
+        if self.left_to_search.get() == 0 {
+            return "the regular expressions of all rules are too large to search the request's body in one exchange"
+                .to_owned();
+        }
         match self.json() {
             Err(why) => format!("the request's body is {why}"),
             Ok(_) => format!(
@@ -112,6 +126,13 @@ impl Body<'_> {
             ),
         }
     }
+}
+
+/// Takes so much of what is left; if that is too much, nothing is left.
+fn takes(left: &Cell<usize>, much: usize) -> bool {
+    let after = left.get().checked_sub(much);
+    left.set(after.unwrap_or(0));
+    after.is_some()
 }
 
 impl Facts<'_> {

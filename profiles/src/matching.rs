@@ -211,10 +211,12 @@ impl Match {
             },
             Condition::Body => match more.and_then(|more| more.body.as_ref()) {
                 None => Holds::Yes,
-                Some(regex) => when_read(
-                    facts,
-                    facts.body.as_ref().map(|body| regex.is_match(body.bytes)),
-                ),
+                Some(regex) => match &facts.body {
+                    Some(body) if body.may_be_searched(regex.memory_usage()) => {
+                        regex.is_match(body.bytes).into()
+                    }
+                    Some(_) | None => Holds::Unknown,
+                },
             },
         }
     }

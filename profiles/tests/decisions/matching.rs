@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use squall_documents::DocumentLimits;
 use squall_profiles::facts::Kind;
+use squall_profiles::pattern::{self, Searched};
 use squall_profiles::tools::ToolNames;
 
 use crate::scope::*;
@@ -503,6 +505,24 @@ fn rules_look_at_so_many_json_values_of_a_body_and_no_more() {
         let outcomes = outcomes(&decision);
         assert!(outcomes.contains(&expected), "{expected}: {outcomes:?}");
     }
+}
+
+#[test]
+fn regular_expressions_search_so_much_of_a_body_and_no_more() {
+    let limits = DocumentLimits::default();
+    let size = pattern::compile("[0-9a-z]{5}", Searched::Bytes, &limits);
+    let body = " ".repeat(1 << 20);
+    let cost = size.expect("an expression").memory_usage() * body.len();
+    let within = (1 << 38) / cost;
+    assert!((1..250).contains(&within), "{within}");
+    let rule = |id: usize| format!("{{ id: r{id}, mode: slow, match_body: '[0-9a-z]{{5}}' }}");
+    let rules: Vec<_> = (0..=within).map(rule).collect();
+    let scope = scope(&format!("tool_faults: [{}]", rules.join(", ")));
+    let why = "the regular expressions of all rules are too large to search the request's body in one exchange, so it \
+               is not known whether the rule matches";
+    let decision = send(&scope, &post("http://x/", &body));
+    assert_eq!(outcomes(&decision), [format!("r{within}: bypassed, {why}")]);
+    assert!(outcomes(&send(&scope, &post("http://x/", " "))).is_empty());
 }
 
 #[test]

@@ -177,7 +177,7 @@ fn variables_make_so_much_of_a_document_and_no_more() {
         ),
     ] {
         let mut tree = parse("o", text).expect("YAML");
-        let mut reader = Reader::new(Source::new("o", text));
+        let mut reader = DocumentReader::new(SourceText::new("o", text));
         reader.expand(&mut tree, Variables::From(&large));
         let errors = reader.finish(Some(())).err().unwrap_or_default();
         let found = errors.first().map(|error| error.message.as_str());

@@ -20,7 +20,7 @@ use squall_profiles::decide::Decision;
 use squall_profiles::dice::{Dice, RuleKey};
 use squall_profiles::facts::Kind;
 use squall_profiles::fingerprint::Fingerprint;
-use squall_profiles::plan::{Plan, VerdictIndex};
+use squall_profiles::plan::VerdictIndex;
 use squall_profiles::verdict::RuleVerdict;
 
 pub(super) use self::taps::MODEL_BYTES;

@@ -205,7 +205,10 @@ fn agent(suite: &Suite, told: &Result<Answer, AskError>, checks: &mut Checks<'_>
     let Some(error) = told.as_ref().err().filter(|error| error.is_absence()) else {
         checks.passed(
             "agent",
-            format!("an agent of type `{}` is there", suite.agent.way.as_str()),
+            format!(
+                "the agent of type `{}` can be reached",
+                suite.agent.way.as_str()
+            ),
         );
         return true;
     };

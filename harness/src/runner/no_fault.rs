@@ -83,7 +83,7 @@ impl fmt::Display for NoFault {
                 f.write_str("the agent's calls came through the proxy, and no rule matched one: ")?;
                 match nearest {
                     Some(miss) => write!(f, "rule `{}` missed: {}", miss.rule, miss.why),
-                    None => f.write_str("each missed by more than one condition"),
+                    None => f.write_str("which rule came nearest is not known"),
                 }
             }
             Self::NotDrawn { rule, why } => {
@@ -123,7 +123,7 @@ mod tests {
             (
                 vec![plain()],
                 failed,
-                Some("no rule matched one: each missed by more than one condition"),
+                Some("no rule matched one: which rule came nearest is not known"),
             ),
             (
                 vec![

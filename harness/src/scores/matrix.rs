@@ -76,6 +76,9 @@ impl PassCriteria {
             (Some(score), None) if fails_at_zero && score <= 0.0 => {
                 RunOutcome::Failed("the score is 0".to_owned())
             }
+            (Some(score), None) if !fails_at_zero && score < 100.0 => RunOutcome::Passed(format!(
+                "the score is {score:.1}; no critical invariant failed, and no minimum score is set"
+            )),
             (Some(score), _) => RunOutcome::Passed(format!("the score is {score:.1}")),
         }
     }
@@ -118,12 +121,16 @@ impl Matrix {
     }
 
     fn critical(&self) -> Option<RunOutcome> {
-        let mut cells = self.cells.iter();
-        let failed =
-            cells.find(|cell| cell.state == CellState::Failed && cell.severity == "critical")?;
+        let is_critical =
+            |cell: &&CellRecord| cell.state == CellState::Failed && cell.severity == "critical";
+        let invariant = &self.cells.iter().find(is_critical)?.invariant;
+        let failed = self.cells.iter().filter(is_critical);
+        let failed = failed.filter(|cell| cell.invariant == *invariant);
+        let scenarios: Vec<_> = failed.map(|cell| format!("`{}`", cell.scenario)).collect();
+        let plural = if scenarios.len() == 1 { "" } else { "s" };
         Some(RunOutcome::Failed(format!(
-            "critical invariant `{}` failed in scenario `{}`",
-            failed.invariant, failed.scenario
+            "critical invariant `{invariant}` failed in scenario{plural} {}",
+            scenarios.join(", ")
         )))
     }
 

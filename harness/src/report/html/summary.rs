@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::{prose, rounded, soft};
 use crate::report::words;
-use crate::run::RunRecord;
+use crate::run::{RunRecord, RunState};
 
 pub(super) fn part(run: &RunRecord) -> Markup {
     let components = words::components(&run.scores);
@@ -14,7 +14,7 @@ pub(super) fn part(run: &RunRecord) -> Markup {
             div class="card" { (coverage(run)) }
             @if !components.is_empty() {
                 div class="card" {
-                    h3 { "Made up of" }
+                    h3 { "Component scores" }
                     dl {
                         @for (name, score) in components {
                             dt { (name) }
@@ -37,10 +37,10 @@ fn score(run: &RunRecord) -> Markup {
         // A number that nothing is proved by is neither good nor bad.
         None => "",
     };
-    let about = if run.score.is_some() {
-        " of 100"
-    } else {
-        " not scored"
+    let about = match (run.score, run.state) {
+        (None, _) => " not scored",
+        (Some(_), RunState::Inconclusive) => " of 100, of what was judged: no verdict",
+        (Some(_), _) => " of 100",
     };
     let asked = match run.min_score {
         Some(least) => format!("{least} required."),

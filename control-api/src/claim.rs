@@ -23,6 +23,7 @@ impl Claim {
             let no_links = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC;
             options.custom_flags(no_links.bits().cast_signed());
         }
+        check_regular(path)?;
         let file = options.open(path).map_err(|error| {
             if path.is_symlink() {
                 let path = path.display();
@@ -50,5 +51,16 @@ impl Claim {
     /// The file.
     pub(crate) fn file(&mut self) -> &mut File {
         &mut self.0
+    }
+}
+
+/// Rejects what exists and is not a regular file: opening a pipe would block until somebody writes to it.
+pub(crate) fn check_regular(path: &Path) -> io::Result<()> {
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() => Err(io::Error::other(format!(
+            "{} is not a regular file; remove it, or use another path",
+            path.display()
+        ))),
+        _ => Ok(()),
     }
 }

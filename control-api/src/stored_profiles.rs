@@ -44,6 +44,14 @@ const STORED: Quota = Quota {
     remedy: "delete one of them first",
 };
 
+/// Bytes of their newest versions. A profile takes up to 25 times its size in memory.
+const STORED_BYTES: Quota = Quota {
+    what: "bytes of profiles",
+    each: 4 << 20,
+    all: 16 << 20,
+    remedy: "delete a profile first",
+};
+
 /// How long it waits to listen again.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -322,12 +330,20 @@ impl StoredProfiles {
         for _ in 0..TRIES {
             let held = self.held().get(key).cloned();
             let over = held.as_ref().map_or(0, |held| held.version);
-            let is_new = held.as_ref().is_none_or(|held| held.deleted);
-            if is_new && matches!(edit, Edit::Put { .. }) {
+            if let Edit::Put { profile, .. } = edit {
                 let all = self.held();
-                let held = all.iter().filter(|(_, held)| !held.deleted);
+                let others = all
+                    .iter()
+                    .filter(|(other, held)| !held.deleted && *other != key)
+                    .map(|(other, held)| (&other.workspace, held.bytes));
                 STORED
-                    .check(&key.workspace, held.map(|(key, _)| &key.workspace))
+                    .check(
+                        &key.workspace,
+                        others.clone().map(|(workspace, _)| workspace),
+                    )
+                    .and_then(|()| {
+                        STORED_BYTES.check_sizes(&key.workspace, profile.text.len(), others)
+                    })
                     .map_err(NotEdited::Quota)?;
             }
             let in_library = matches!(
@@ -366,10 +382,10 @@ impl StoredProfiles {
                 Err(EditError::Change(NotEdited::Profile(error))) => Some(error.to_string()),
                 Ok(()) | Err(EditError::Change(_)) => None,
             };
-            let deleted = matches!(edit, Edit::Delete);
             let held = Held {
                 version,
-                deleted,
+                deleted: matches!(edit, Edit::Delete),
+                bytes: edit.change().body().len(),
                 broken,
             };
             self.held().insert(key.clone(), held);

@@ -30,14 +30,26 @@ impl Quota {
         workspace: &str,
         held: impl IntoIterator<Item = impl AsRef<str>>,
     ) -> Result<(), OverQuota> {
-        let (mut own, mut all) = (0, 0);
-        for holder in held {
-            all += 1;
-            own += usize::from(holder.as_ref() == workspace);
+        self.check_sizes(workspace, 1, held.into_iter().map(|holder| (holder, 1)))
+    }
+
+    /// Whether `workspace` may have one more of size `new`; `held`: the workspace and the size of each that there is.
+    pub fn check_sizes(
+        &self,
+        workspace: &str,
+        new: usize,
+        held: impl IntoIterator<Item = (impl AsRef<str>, usize)>,
+    ) -> Result<(), OverQuota> {
+        let (mut own, mut all) = (new, new);
+        for (holder, size) in held {
+            all += size;
+            if holder.as_ref() == workspace {
+                own += size;
+            }
         }
-        let (whose, most) = if own >= self.each {
+        let (whose, most) = if own > self.each {
             (format!("the workspace `{workspace}`"), self.each)
-        } else if all >= self.all {
+        } else if all > self.all {
             ("all workspaces together".to_owned(), self.all)
         } else {
             return Ok(());

@@ -1,5 +1,6 @@
 //! `squall run`: one program behind a private daemon.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use serde_json::json;
@@ -59,7 +60,7 @@ pub(super) async fn run_in(run: RunArgs, scope: Option<&str>) -> Result<(), Fail
     if let (false, Ok(code)) = (run.quiet, &ended) {
         let mut summary = Summary::new(rules);
         daemon.exchanges(|exchange| summary.add(exchange));
-        let text = summary.render(&chaos, &unseen(*code), Paint::stderr());
+        let text = summary.render(&chaos, &unseen(&run.command[0], *code), Paint::stderr());
         output::tell(text.trim_end());
         if let Some(tape) = tape {
             let counts = tape::counts(&json!(tape.counts()));
@@ -79,17 +80,28 @@ pub(super) async fn run_in(run: RunArgs, scope: Option<&str>) -> Result<(), Fail
     }
 }
 
+/// Programs that run on Node.
+const NODE: [&str; 7] = ["node", "npm", "npx", "pnpm", "yarn", "bun", "tsx"];
+
 /// The likely reason for no traffic; `code` is the program's exit code.
-fn unseen(code: u8) -> String {
+fn unseen(program: &OsStr, code: u8) -> String {
     if code != 0 {
         return format!(
             "no traffic: the program exited with code {code} before it sent a request; its output above may show the error"
         );
     }
-    "no traffic: the program sent no request, or it ignores HTTP_PROXY and HTTPS_PROXY. Node reads them since versions \
-     22.21 and 24; many libraries have an option (`trust_env` or `proxy`). For programs that ignore proxies, try \
-     `--base-urls`, or set the base URL to a route of the proxy."
-        .to_owned()
+    let name = Path::new(program).file_name().and_then(OsStr::to_str);
+    let is_node = name.is_some_and(|name| NODE.contains(&name));
+    let reason = if is_node {
+        "no traffic: the program sent no request, or its Node ignores NODE_USE_ENV_PROXY, which needs Node 22.21, or 24 \
+         and later."
+    } else {
+        "no traffic: the program sent no request, or it ignores HTTP_PROXY and HTTPS_PROXY; many libraries have an \
+         option (`trust_env` or `proxy`), and Node needs version 22.21, or 24 and later."
+    };
+    format!(
+        "{reason} For programs that ignore proxies, try `--base-urls`, or set the base URL to a route of the proxy."
+    )
 }
 
 /// Writes the recording.

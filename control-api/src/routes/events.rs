@@ -1,10 +1,11 @@
-//! What happens, as it happens: server-sent events that resume.
+//! `GET /v1/events`: server-sent events that resume.
 //!
-//! A stream keeps nothing but the id of the event it came to; the recorder's log is asked for what
-//! came after. A reader that does not read is not read for, and costs nothing.
+//! A stream stores only the id of its last event, and reads later events from the recorder's log. What is dropped while
+//! its reader does not read is counted each second.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::extract::State;
@@ -13,7 +14,7 @@ use futures_util::Stream;
 use http::HeaderMap;
 use serde::Serialize;
 use serde_json::json;
-use squall_journal::events::EventId;
+use squall_journal::events::{EventId, Gap};
 use squall_journal::ring::Entry;
 use squall_journal::scopes::Scopes;
 use squall_proxy::recorder::{Event, Recorder};
@@ -31,6 +32,9 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// How soon a client should come back, told to it.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
+
+/// How often the events that a slow reader missed are counted.
+const COUNTING: Duration = Duration::from_secs(1);
 
 /// Events taken from the log at a time.
 const AT_ONCE: usize = 64;
@@ -100,13 +104,34 @@ impl Wanted {
     }
 }
 
+/// How far a stream has come.
+struct Position {
+    recorder: Recorder,
+    last: EventId,
+    /// Dropped events that the reader was not told about.
+    gap: Option<Gap>,
+}
+
+impl Position {
+    /// The next events; the recorder counts those that were dropped.
+    fn read(&mut self, limit: usize) -> Vec<(EventId, Event)> {
+        let batch = self.recorder.events_after(self.last, limit);
+        self.last = batch.last;
+        self.gap = match (self.gap, batch.gap) {
+            (Some(one), Some(other)) => Some(Gap {
+                missed: one.missed.zip(other.missed).map(|(one, other)| one + other),
+            }),
+            (one, other) => one.or(other),
+        };
+        batch.events
+    }
+}
+
 /// One stream.
 struct Reader {
-    recorder: Recorder,
     changes: watch::Receiver<()>,
     wanted: Wanted,
-    /// The event it came to.
-    last: EventId,
+    position: Arc<Mutex<Position>>,
     ready: VecDeque<sse::Event>,
     heartbeat: Interval,
     stopping: CancellationToken,
@@ -125,11 +150,25 @@ impl Reader {
             // A client that is cut before the first event resumes from here.
             opening = opening.id(newest.to_string());
         }
-        Self {
+        let position = Arc::new(Mutex::new(Position {
             recorder: state.recorder.clone(),
+            last: resumed.unwrap_or(newest),
+            gap: None,
+        }));
+        let weak = Arc::downgrade(&position);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(COUNTING).await;
+                let Some(position) = weak.upgrade() else {
+                    return;
+                };
+                lock(&position).read(0);
+            }
+        });
+        Self {
             changes,
             wanted,
-            last: resumed.unwrap_or(newest),
+            position,
             ready: VecDeque::from([opening]),
             heartbeat,
             stopping: state.stopping.clone(),
@@ -155,7 +194,8 @@ impl Reader {
                 _ = self.heartbeat.tick() => {
                     // With its id, so that a stream whose filter lets little through resumes from
                     // where it came to and not from the last event it showed.
-                    let alive = sse::Event::default().id(self.last.to_string()).comment("alive");
+                    let last = lock(&self.position).last.to_string();
+                    let alive = sse::Event::default().id(last).comment("alive");
                     self.ready.push_back(alive);
                 }
                 () = self.stopping.cancelled() => return None,
@@ -166,27 +206,33 @@ impl Reader {
 
     /// Takes what is new from the log; whether there was anything.
     fn read(&mut self) -> bool {
-        let batch = self.recorder.events_after(self.last, AT_ONCE);
-        self.last = batch.last;
-        if let Some(gap) = batch.gap {
+        let (events, gap) = {
+            let mut position = lock(&self.position);
+            (position.read(AT_ONCE), position.gap.take())
+        };
+        if let Some(gap) = gap {
             let missed = json!({ "missed": gap.missed });
             self.ready
                 .push_back(sse::Event::default().event("gap").data(missed.to_string()));
         }
-        for (id, event) in &batch.events {
+        for (id, event) in &events {
             if self.wanted.holds(event) {
                 self.ready.push_back(written(*id, event));
             }
         }
-        !batch.events.is_empty() || batch.gap.is_some()
+        !events.is_empty() || gap.is_some()
     }
 }
 
 impl Drop for Reader {
-    /// A reader that is gone, or never read, has missed what is no longer held: the recorder counts it.
+    /// Counts what the reader missed since the last count.
     fn drop(&mut self) {
-        let _uncounted = self.recorder.events_after(self.last, 0);
+        lock(&self.position).read(0);
     }
+}
+
+fn lock(position: &Mutex<Position>) -> MutexGuard<'_, Position> {
+    position.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn written(id: EventId, event: &Event) -> sse::Event {

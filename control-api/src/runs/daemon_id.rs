@@ -66,7 +66,7 @@ impl DaemonId {
 
     /// Where the API of the daemon answered that last had this home.
     pub fn last_address(home: &Path) -> Option<SocketAddr> {
-        let text = std::fs::read_to_string(home.join(FILE)).ok()?;
+        let text = squall_proxy::user_file::read_text(&home.join(FILE)).ok()?;
         text.lines().nth(1)?.parse().ok()
     }
 

@@ -13,7 +13,7 @@ use super::error::Cause;
 use super::migrations::migrate;
 use super::statement::sql;
 use super::{Place, Store, StoreError, Tenure, bounded, idempotency};
-use crate::claim::Claim;
+use crate::claim::{Claim, check_regular};
 
 /// How long a connection is waited for when all are in use, or none can be made.
 const ACQUIRE: Duration = Duration::from_secs(2);
@@ -169,6 +169,11 @@ fn make_file(path: &Path) -> io::Result<()> {
     {
         directory.recursive(true).create(parent)?;
     }
+    for beside in ["", "-wal", "-shm", "-journal"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(beside);
+        check_regular(Path::new(&name))?;
+    }
     file.append(true).create(true).open(path)?;
     Ok(())
 }
@@ -225,6 +230,22 @@ mod tests {
         assert_eq!(names, ["small"]);
         let written = store.write(key("big"), put(&long), 0, 1).await;
         assert_eq!(written.expect("room again"), 1);
+    }
+
+    #[tokio::test]
+    async fn a_pipe_is_rejected_and_not_opened() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for pipe in ["squall.db", "squall.db-wal", "squall.db-lock"] {
+            let home = dir.path().join(format!("with {pipe}"));
+            std::fs::create_dir(&home).expect("a directory");
+            let made = std::process::Command::new("mkfifo")
+                .arg(home.join(pipe))
+                .status();
+            assert!(made.expect("mkfifo").success());
+            let place = Place::Sqlite(home.join("squall.db"));
+            let error = Store::move_in(place).await.expect_err(pipe);
+            assert!(error.to_string().contains("not a regular file"), "{error}");
+        }
     }
 
     #[tokio::test]

@@ -66,7 +66,7 @@ pub enum Change<'a> {
 }
 
 impl<'a> Change<'a> {
-    fn body(self) -> &'a str {
+    pub(crate) fn body(self) -> &'a str {
         match self {
             Self::Put { body, .. } => body,
             Self::Delete => "",

@@ -17,6 +17,8 @@ use crate::trust::Trust;
 pub(super) struct Held {
     pub(super) version: i64,
     pub(super) deleted: bool,
+    /// Length of its text.
+    pub(super) bytes: usize,
     /// Why this version is not in the library.
     pub(super) broken: Option<String>,
 }
@@ -26,6 +28,7 @@ impl Held {
         Self {
             version: document.version,
             deleted: document.deleted,
+            bytes: document.body.len(),
             broken,
         }
     }

@@ -163,7 +163,6 @@ async fn what_a_reader_that_never_reads_misses_is_counted_when_it_is_gone() {
     let mut events = Events::open(&api, "/v1/events", None).await;
     events.next().await.expect("an opening");
     api.record((0..10).map(|_| api.note(None, "http://h/")));
-    drop(events);
     let counted = "squall_events_dropped_total{sink=\"events\"} 7";
     let is_counted = async {
         while !api.state.metrics.render().expect("text").contains(counted) {
@@ -171,7 +170,8 @@ async fn what_a_reader_that_never_reads_misses_is_counted_when_it_is_gone() {
         }
     };
     let in_time = tokio::time::timeout(Duration::from_secs(30), is_counted).await;
-    in_time.expect("what it missed is counted");
+    in_time.expect("what it missed is counted while it is connected");
+    drop(events);
 }
 
 #[tokio::test]

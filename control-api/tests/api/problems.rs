@@ -1,12 +1,17 @@
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use squall_control_api::serve;
+use squall_control_api::store::Store;
+use squall_harness::reach::Pending;
+use squall_harness::runner::{Execute, RunContext, RunError, RunResult, RunSpec, SpecError};
+use squall_proxy::chaos::Defaults;
+use squall_proxy::upstream::HostPatterns;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use crate::bench::Api;
+use crate::bench::{Api, eventually};
 
 #[tokio::test]
 async fn unknown_paths_are_problems() {
@@ -47,6 +52,67 @@ async fn a_handler_that_panics_is_a_problem_and_the_connection_lives() {
     let answer = ask("/healthz", "\"}").await;
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     serving.abort();
+}
+
+/// A bug in the handler of `POST /v1/runs`.
+struct Panics;
+
+impl Execute for Panics {
+    fn check(&self, _: &RunSpec) -> Vec<SpecError> {
+        panic!("a bug");
+    }
+
+    fn run<'a>(
+        &'a self,
+        _: &'a RunSpec,
+        _: RunContext<'a>,
+    ) -> Pending<'a, Result<RunResult, RunError>> {
+        unreachable!("no run is accepted")
+    }
+}
+
+#[tokio::test]
+async fn a_change_whose_handler_panics_is_in_the_audit_log_and_later_changes_succeed() {
+    let (defaults, approval) = (Defaults::default(), HostPatterns::new(&[]).expect("none"));
+    let api = Api::with_runs(Store::in_memory(), defaults, Arc::new(Panics), approval).await;
+    let suite = json!({
+        "agent": { "endpoint": "http://h/" }, "golden_prompts": ["x"], "invariants": [{ "type": "completes" }],
+        "chaos": { "tool_faults": [{ "mode": "error" }] },
+    });
+    let run = json!({ "kind": "chaos", "suite": suite });
+    let answer = api.post("/v1/runs", run).await;
+    let problem = answer.problem(500, "internal");
+    assert!(!problem.to_string().contains("a bug"), "{problem}");
+    let put = api.put("/v1/chaos", json!({ "profile": "none" })).await;
+    assert_eq!(put.status, 200, "{put:?}");
+    let entries = eventually("both entries", async || {
+        let list = api.get("/v1/audit").await.json();
+        let items = list["items"].as_array().cloned().unwrap_or_default();
+        let told = |entry: &Value| [entry["action"].clone(), entry["outcome"].clone()];
+        let told: Vec<_> = items.iter().map(told).collect();
+        (told.len() >= 2).then_some(told)
+    });
+    assert_eq!(
+        entries.await,
+        [
+            [json!("PUT /v1/chaos"), json!("done")],
+            [json!("POST /v1/runs"), json!("failed")]
+        ]
+    );
+}
+
+#[tokio::test]
+async fn every_response_has_the_id_of_its_request() {
+    let api = Api::new();
+    for path in ["/healthz", "/v1/profiles", "/nowhere"] {
+        let own = api
+            .ask("GET", path, &[("x-request-id", "mine-7")], "")
+            .await;
+        assert_eq!(own.header("x-request-id"), "mine-7", "{path}");
+        let (one, other) = (api.get(path).await, api.get(path).await);
+        let (one, other) = (one.header("x-request-id"), other.header("x-request-id"));
+        assert!(one.len() == 36 && one != other, "{path}: {one} {other}");
+    }
 }
 
 #[tokio::test]

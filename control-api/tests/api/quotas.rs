@@ -129,3 +129,20 @@ async fn profiles_of_one_workspace_leave_room_for_the_others() {
     let put = ask(&api, "blue", "PUT", "/v1/profiles/another", &body).await;
     assert_eq!(put.status, 201, "{put:?}");
 }
+
+#[tokio::test]
+async fn profiles_of_one_workspace_have_a_limited_size() {
+    let api = Api::with_tokens(tokens());
+    let long = json!({ "description": "x".repeat(1_000_000) });
+    let paths: Vec<_> = (0..5).map(|n| format!("/v1/profiles/p{n}")).collect();
+    let limit =
+        "the workspace `blue` may have 4194304 bytes of profiles at a time; delete a profile first";
+    assert_eq!(taken(&api, "PUT", &paths, &long, limit).await.len(), 4);
+    let put = ask(&api, "blue", "PUT", &paths[0], &long).await;
+    assert_eq!(
+        put.status, 200,
+        "a new version replaces the old one: {put:?}"
+    );
+    let put = ask(&api, "red", "PUT", &paths[0], &long).await;
+    assert_eq!(put.status, 201, "{put:?}");
+}

@@ -39,8 +39,8 @@ fn path(run: &str) -> String {
 }
 
 async fn list(state: Option<&str>, limit: usize, args: &ReadArgs) -> Result<(), Failure> {
-    let state = state.map(|state| format!("&state={}", segment(state)));
-    let path = format!("{RUNS}?limit={limit}{}", state.unwrap_or_default());
+    let filter = state.map(|state| format!("&state={}", segment(state)));
+    let path = format!("{RUNS}?limit={limit}{}", filter.unwrap_or_default());
     let host = Host::read(args).await?;
     let page: Result<Page<Value>, Failure> = host.client().get(&path).await;
     host.close().await;
@@ -49,6 +49,9 @@ async fn list(state: Option<&str>, limit: usize, args: &ReadArgs) -> Result<(), 
         return output::json(&json!({ "items": page.items, "next_cursor": page.next_cursor }));
     }
     if page.items.is_empty() {
+        if let Some(state) = state {
+            return output::line(&format!("no runs in state {state}"));
+        }
         return output::line(
             "no runs; start one with `squall chaos`, `squall contract run` or `squall ci`",
         );

@@ -318,10 +318,10 @@ impl Daemon {
             self.proxy.connections(),
         );
         if most < wanted {
-            tracing::info!(
+            tracing::debug!(
                 wanted,
                 most,
-                "fewer connections than proxy.limits.connections: the open-files limit (ulimit -n) is low"
+                "the open-files limit (ulimit -n) allows fewer connections than proxy.limits.connections"
             );
         }
         for broken in self.stored.broken() {

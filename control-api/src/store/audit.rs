@@ -3,9 +3,8 @@
 use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, FromRow, Row as _};
 
-use super::document::signed;
 use super::error::Cause;
-use super::statement::sql;
+use super::statement::{signed, sql};
 use super::{Store, StoreError, at_most};
 use crate::ledger::chain::Head;
 use crate::ledger::{Draft, Entry};

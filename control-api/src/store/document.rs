@@ -4,7 +4,7 @@ use sqlx::any::AnyRow;
 use sqlx::{FromRow, Row as _};
 use squall_harness::digest::sha256;
 
-use super::statement::{Statement, sql};
+use super::statement::{Statement, signed, sql};
 use super::{Store, StoreError, at_most, audit, can_be_there};
 use crate::ledger::Draft;
 
@@ -344,9 +344,4 @@ pub enum WriteError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-}
-
-/// Milliseconds as databases count them.
-pub(super) fn signed(ms: u64) -> i64 {
-    i64::try_from(ms).unwrap_or(i64::MAX)
 }

@@ -9,7 +9,7 @@ use super::Place;
 pub enum StoreError {
     /// Nobody answers.
     #[error(
-        "the store ({place}) does not answer: {cause}; start it, or name another with `store.url`"
+        "the store ({place}) does not answer: {cause}; start it, or set another one as `store.url`"
     )]
     Unreachable {
         /// Where it was looked for.
@@ -18,7 +18,7 @@ pub enum StoreError {
         cause: String,
     },
     /// There is no room left.
-    #[error("the store ({place}) is full: {cause}; make room, or keep less with `store.retain`")]
+    #[error("the store ({place}) is full: {cause}; make room, or store less with `store.retain`")]
     Full {
         /// Where it is.
         place: Place,
@@ -45,8 +45,8 @@ pub enum StoreError {
     },
     /// A newer program wrote it.
     #[error(
-        "the store ({place}) has tables of version {found}, and this Squall knows them up to {known}; \
-         use the Squall that wrote it, or another `store.url`"
+        "the store ({place}) has tables of version {found}, and this Squall supports up to {known}; \
+         use the newer Squall, or another `store.url`"
     )]
     Newer {
         /// Where it is.
@@ -88,7 +88,8 @@ impl StoreError {
             },
             Cause::Occupied => Self::Unusable {
                 place,
-                cause: "another daemon lives on it, and a file is one daemon's".to_owned(),
+                cause: "another daemon uses it, and a SQLite file can have only one daemon"
+                    .to_owned(),
                 instead: "stop that one, give this one another SQUALL_HOME or `store.url`, or let both share \
                           PostgreSQL",
             },

@@ -8,8 +8,7 @@ use squall_journal::record::{ExchangeRecord, RuleOutcome, RuleRecord};
 use squall_journal::ring::{Entry, Filter, StatusFilter, Traits, host_and_port};
 use squall_journal::scopes::Scopes;
 
-use super::document::signed;
-use super::statement::{Statement, sql};
+use super::statement::{Statement, signed, sql};
 use super::{Store, StoreError, at_most};
 
 /// Rows written by one statement: enough that the way there and back does not count.

@@ -4,8 +4,7 @@
 //! daemon promises for a while at a time that it is at it. One that dies in the middle leaves a promise that
 //! has run out: whether what was asked is done is not known, so the key is not free for a day.
 
-use super::document::signed;
-use super::statement::sql;
+use super::statement::{signed, sql};
 use super::{Store, StoreError};
 
 /// A key, as somebody begins to act under it.

@@ -7,8 +7,7 @@ use sqlx::{FromRow, Row as _};
 use squall_journal::tape::Recorded;
 use squall_journal::timestamp;
 
-use super::document::signed;
-use super::statement::{Statement, sql};
+use super::statement::{Statement, signed, sql};
 use super::{Store, StoreError, at_most, can_be_there};
 
 /// How a recording is doing.

@@ -4,11 +4,10 @@ use sqlx::AnyConnection;
 use squall_harness::run::{RunRecord, RunState};
 use squall_journal::tape::Recorded;
 
-use super::document::signed;
 use super::error::Cause;
 use super::recording::RecordedRow;
 use super::run::{self, Abandoned, GivenUp, NewRun, RunEventRow, RunFilter, RunStep};
-use super::statement::{Statement, sql};
+use super::statement::{Statement, signed, sql};
 use super::{Store, StoreError, at_most, can_be_there};
 
 /// Runs of a workspace that keep the exchanges of what failed in them; those of older ones are deleted.

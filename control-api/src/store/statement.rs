@@ -75,3 +75,8 @@ impl Statement {
         Ok(query.persistent(self.is_kept).fetch_all(on).await?)
     }
 }
+
+/// A number as databases store it.
+pub(super) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

@@ -1,7 +1,6 @@
 //! Tokens that were made by the API: what the store keeps of them, which is never the secret.
 
-use super::document::signed;
-use super::statement::{Statement, sql};
+use super::statement::{Statement, signed, sql};
 use super::{Store, StoreError, audit, can_be_there};
 use crate::credential::{Digest, Role};
 use crate::ledger::Draft;

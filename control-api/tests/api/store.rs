@@ -733,7 +733,7 @@ async fn one_daemon_lives_on_a_file_and_others_visit() {
     let error = Store::move_in(place()).await.expect_err("it is lived on");
     let said = error.to_string();
     assert!(
-        said.contains("another daemon lives on it") && said.contains("SQUALL_HOME"),
+        said.contains("another daemon uses it") && said.contains("SQUALL_HOME"),
         "{said}"
     );
     let guest = Store::open(place()).await.expect("a guest");

@@ -275,7 +275,7 @@ fn the_suite_to_begin_with_tells_a_naive_agent_from_a_good_one() {
             "tool-result-injected",
             "mail was called",
         ),
-        ("waits-as-told", "rate-limited", "asked for 1000 ms"),
+        ("waits-retry-after", "rate-limited", "asked for 1000 ms"),
     ] {
         let (state, why) = of(&naive, invariant, scenario);
         assert!(

@@ -104,7 +104,7 @@ fn a_file_is_one_daemon_s_until_that_is_gone() {
     let ended = wait(&mut child, "squall serve");
     let said = lines.iter().collect::<Vec<_>>().join("\n");
     assert_eq!(ended.code(), Some(3), "{said}");
-    assert!(said.contains("another daemon lives on it"), "{said}");
+    assert!(said.contains("another daemon uses it"), "{said}");
     assert!(
         said.contains("another SQUALL_HOME or `store.url`"),
         "{said}"

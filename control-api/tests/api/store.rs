@@ -432,7 +432,7 @@ async fn tables_of_a_newer_squall_are_left_alone(ground: &Ground<'_>) {
         "{error:?}"
     );
     assert!(
-        error.to_string().contains("use the Squall that wrote it"),
+        error.to_string().contains("use the newer Squall"),
         "{error}"
     );
 }

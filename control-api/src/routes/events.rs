@@ -14,7 +14,7 @@ use futures_util::Stream;
 use http::HeaderMap;
 use serde::Serialize;
 use serde_json::json;
-use squall_journal::events::{EventId, Gap};
+use squall_journal::events::{EventGap, EventId};
 use squall_journal::ring::Entry;
 use squall_journal::scopes::Scopes;
 use squall_proxy::recorder::{Event, Recorder};
@@ -109,7 +109,7 @@ struct Position {
     recorder: Recorder,
     last: EventId,
     /// Dropped events that the reader was not told about.
-    gap: Option<Gap>,
+    gap: Option<EventGap>,
 }
 
 impl Position {
@@ -118,7 +118,7 @@ impl Position {
         let batch = self.recorder.events_after(self.last, limit);
         self.last = batch.last;
         self.gap = match (self.gap, batch.gap) {
-            (Some(one), Some(other)) => Some(Gap {
+            (Some(one), Some(other)) => Some(EventGap {
                 missed: one.missed.zip(other.missed).map(|(one, other)| one + other),
             }),
             (one, other) => one.or(other),

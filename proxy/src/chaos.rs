@@ -51,7 +51,7 @@ pub use self::edit::EditError;
 pub use self::halt::Halt;
 pub use self::in_force::ScopeChaos;
 use self::in_force::Ttl;
-pub(crate) use self::in_force::{ActivationEnd, Reads};
+pub(crate) use self::in_force::{ActivationEnd, ReadDepth};
 pub use self::planted::Planted;
 use self::profiles::Profiles;
 pub use self::request::{ChaosRequest, Defaults, PutError, RuleSource};
@@ -92,10 +92,10 @@ pub struct Chaos {
 }
 
 /// Takes what happened, and what was in force until then.
-type Telling = dyn Fn(&ChaosEvent, &ActivationRecord) + Send + Sync;
+type ChaosListener = dyn Fn(&ChaosEvent, &ActivationRecord) + Send + Sync;
 
 /// Is told of what is in force for a scope once chaos has ended by itself.
-struct Witness(Box<Telling>);
+struct Witness(Box<ChaosListener>);
 
 impl std::fmt::Debug for Witness {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -41,7 +41,7 @@ pub(crate) trait Ledger {
     /// The rule fired but could not take effect.
     fn bypassed(&self, verdict: VerdictIndex, why: String);
     /// The rule changed what a model is told of these tools' results.
-    fn told_of(&self, verdict: VerdictIndex, tools: Vec<String>);
+    fn changed_results(&self, verdict: VerdictIndex, tools: Vec<String>);
     /// A fault held the exchange back for this long.
     fn delayed(&self, by: Duration);
     /// This long the upstream was waited for.

@@ -56,12 +56,12 @@ pub use self::tls::check_roots;
 pub use self::transport::ConnectionCounters;
 pub(crate) use self::transport::Dialled;
 
-use self::dial::{Carries, addresses, dial, judge, judge_name};
+use self::dial::{DialPurpose, addresses, dial, judge, judge_name};
 use self::open::{deadline, finish_http1, learn_alpn};
 use self::pool::{ConnectionPool, OriginPool};
 use self::send::Sending;
 use self::settings::Settings;
-use self::speaks::Speaks;
+use self::speaks::SpokenProtocols;
 use crate::config::ProxyConfig;
 use crate::http1::framing::OriginalNames;
 use crate::tls::Alpn;
@@ -72,7 +72,7 @@ pub struct Shared {
     settings: ArcSwap<Settings>,
     own: ArcSwap<OwnListeners>,
     resolver: Resolver,
-    speaks: Speaks,
+    speaks: SpokenProtocols,
     counters: Arc<ConnectionCounters>,
 }
 
@@ -91,7 +91,7 @@ impl Shared {
             settings: ArcSwap::from_pointee(Settings::new(config)?),
             own: ArcSwap::from_pointee(OwnListeners::new(config.own_listeners.iter().copied())),
             resolver,
-            speaks: Speaks::default(),
+            speaks: SpokenProtocols::default(),
             counters: Arc::default(),
         }))
     }
@@ -227,9 +227,15 @@ impl Upstreams {
     ) -> Result<Dialled, UpstreamError> {
         let settings = self.settings();
         let deadline = Instant::now() + settings.connect_timeout;
-        dial(&self.shared, &settings, origin, Carries::Bytes, deadline)
-            .await
-            .map_err(|cause| UpstreamError::new(origin, cause))
+        dial(
+            &self.shared,
+            &settings,
+            origin,
+            DialPurpose::Bytes,
+            deadline,
+        )
+        .await
+        .map_err(|cause| UpstreamError::new(origin, cause))
     }
 
     /// Whether a pooled connection to `origin` is open, so that a CONNECT need not dial.

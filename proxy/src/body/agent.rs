@@ -46,7 +46,7 @@ pub(crate) struct Http1Side {
 
 /// Resolves when a piece that was watched has left; on HTTP/1 flushes tell that.
 #[derive(Default)]
-pub(crate) struct Gone(Option<oneshot::Receiver<()>>);
+pub(crate) struct FlushReceipt(Option<oneshot::Receiver<()>>);
 
 impl AgentSide {
     /// The side of an HTTP/1.x connection, and its IO wrapped so that flushes are noticed. hyper
@@ -71,23 +71,23 @@ impl AgentSide {
     }
 
     /// Watches the last piece before a break; what is returned goes out in its place.
-    pub(crate) fn watch(&self, last: Bytes) -> (Gone, Bytes) {
+    pub(crate) fn watch(&self, last: Bytes) -> (FlushReceipt, Bytes) {
         match self {
-            Self::Http1(_) => (Gone::default(), last),
+            Self::Http1(_) => (FlushReceipt::default(), last),
             Self::Http2 => {
                 let (gone, wait) = oneshot::channel();
                 let last = Bytes::from_owner(LastPiece {
                     bytes: last,
                     _gone: gone,
                 });
-                (Gone(Some(wait)), last)
+                (FlushReceipt(Some(wait)), last)
             }
         }
     }
 
     /// Waits until everything before the break has left, the watched piece included: then hyper may be given the
     /// error.
-    pub(crate) async fn break_off(self, broken: Abort, gone: Gone) -> Abort {
+    pub(crate) async fn break_off(self, broken: Abort, gone: FlushReceipt) -> Abort {
         match (&self, gone.0) {
             (Self::Http1(side), _) => side.flushed().await,
             (Self::Http2, Some(gone)) => drop(gone.await),
@@ -231,7 +231,9 @@ where
             };
             self.body = None;
             self.end = Some(Box::pin(
-                self.agent.clone().break_off(broken, Gone::default()),
+                self.agent
+                    .clone()
+                    .break_off(broken, FlushReceipt::default()),
             ));
         }
         let Some(end) = &mut self.end else {

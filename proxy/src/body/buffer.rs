@@ -74,16 +74,16 @@ impl Lease {
 
     /// The same bytes; the memory is given back when the last handle to them is gone.
     pub(crate) fn hold(self, bytes: Bytes) -> Bytes {
-        struct Held(
+        struct LeasedBytes(
             Bytes,
             #[expect(dead_code, reason = "held for its drop")] Lease,
         );
-        impl AsRef<[u8]> for Held {
+        impl AsRef<[u8]> for LeasedBytes {
             fn as_ref(&self) -> &[u8] {
                 &self.0
             }
         }
-        Bytes::from_owner(Held(bytes, self))
+        Bytes::from_owner(LeasedBytes(bytes, self))
     }
 }
 

@@ -16,7 +16,7 @@ use http_body::{Body, Frame, SizeHint};
 pub(crate) struct Scripted<E> {
     /// `None` once it has ended.
     script: Option<Script<E>>,
-    out: Out,
+    out: FrameSink,
     length: SizeHint,
 }
 
@@ -24,7 +24,7 @@ type Script<E> = Pin<Box<dyn Future<Output = Result<(), E>>>>;
 
 /// Where a script sends its frames.
 #[derive(Clone, Default)]
-pub(crate) struct Out(Rc<SentFrame>);
+pub(crate) struct FrameSink(Rc<SentFrame>);
 
 #[derive(Default)]
 struct SentFrame {
@@ -33,7 +33,7 @@ struct SentFrame {
     was_last: Cell<bool>,
 }
 
-impl Out {
+impl FrameSink {
     /// Sends data, and says whether it is known that nothing comes after it: hyper does not ask again for the end
     /// of a body whose length it knows.
     pub(crate) async fn data(&self, bytes: Bytes, is_last: bool) {
@@ -66,11 +66,11 @@ impl Out {
 
 impl<E> Scripted<E> {
     /// A body of this length that `script` sends.
-    pub(crate) fn new<F>(length: SizeHint, script: impl FnOnce(Out) -> F) -> Self
+    pub(crate) fn new<F>(length: SizeHint, script: impl FnOnce(FrameSink) -> F) -> Self
     where
         F: Future<Output = Result<(), E>> + 'static,
     {
-        let out = Out::default();
+        let out = FrameSink::default();
         Self {
             script: Some(Box::pin(script(out.clone()))),
             out,

@@ -35,7 +35,7 @@ pub struct ScopeChaos {
     planted: Arc<Planted>,
     told: Arc<Told>,
     called: Arc<Called>,
-    /// What exchanges are to look at, a number of [`Reads`].
+    /// What exchanges are to look at, a number of [`ReadDepth`].
     reads: AtomicU8,
     /// Somebody asked for it since forks were last looked through.
     used: AtomicBool,
@@ -52,7 +52,7 @@ pub(crate) type ActivationEnd = Pin<Box<WaitForCancellationFutureOwned>>;
 
 /// What exchanges of a scope are to look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reads {
+pub(crate) enum ReadDepth {
     /// What model calls and MCP say about themselves.
     Model,
     /// Heads only.
@@ -61,7 +61,7 @@ pub(crate) enum Reads {
     More,
 }
 
-impl Reads {
+impl ReadDepth {
     fn of(observe: Observe) -> Self {
         match observe {
             Observe::Headers => Self::Headers,
@@ -128,7 +128,7 @@ impl ScopeChaos {
             planted: Arc::default(),
             told: Arc::default(),
             called: Arc::default(),
-            reads: AtomicU8::new(Reads::of(activation.observe).number()),
+            reads: AtomicU8::new(ReadDepth::of(activation.observe).number()),
             used: AtomicBool::new(false),
             counted: None,
             is_rest: false,
@@ -349,20 +349,20 @@ impl ScopeChaos {
     }
 
     /// What the scope's exchanges are to look at: one relaxed load, for every one of them.
-    pub(crate) fn reads(&self) -> Reads {
+    pub(crate) fn reads(&self) -> ReadDepth {
         match self.reads.load(Ordering::Relaxed) {
-            0 => Reads::Model,
-            1 => Reads::Headers,
-            _ => Reads::More,
+            0 => ReadDepth::Model,
+            1 => ReadDepth::Headers,
+            _ => ReadDepth::More,
         }
     }
 
     /// Makes exchanges look at recordings and tapes, or no longer.
     pub(super) fn mark(&self, concerned: bool) {
         let reads = if concerned {
-            Reads::More
+            ReadDepth::More
         } else {
-            Reads::of(self.activation.observe)
+            ReadDepth::of(self.activation.observe)
         };
         self.reads.store(reads.number(), Ordering::Relaxed);
     }

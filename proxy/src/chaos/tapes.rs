@@ -6,7 +6,7 @@ use squall_journal::quota::OverQuota;
 use squall_profiles::activation::Observe;
 
 use super::table::ScopeTable;
-use super::{Chaos, Reads, ScopeChaos};
+use super::{Chaos, ReadDepth, ScopeChaos};
 use crate::lock::lock;
 use crate::tape::{Playing, Recording, Tapes};
 
@@ -18,7 +18,7 @@ impl Chaos {
 
     /// The tape that answers in a scope, if any does.
     pub(crate) fn tape_of(&self, scope: &ScopeChaos) -> Option<Arc<Playing>> {
-        (scope.reads() == Reads::More)
+        (scope.reads() == ReadDepth::More)
             .then(|| self.tapes.playing(scope.scope()))
             .flatten()
     }

@@ -342,8 +342,8 @@ impl Ledger for ExchangeLog {
         self.verdicts.borrow_mut().bypass(verdict, why);
     }
 
-    fn told_of(&self, verdict: VerdictIndex, tools: Vec<String>) {
-        self.verdicts.borrow_mut().told_of(verdict, tools);
+    fn changed_results(&self, verdict: VerdictIndex, tools: Vec<String>) {
+        self.verdicts.borrow_mut().changed_results(verdict, tools);
     }
 
     fn counted_anew(&self) {

@@ -18,7 +18,7 @@ use super::request_body::RequestBody;
 use super::{Exchange, ScriptStep};
 use crate::abort::Abort;
 use crate::body::AgentBody;
-use crate::chaos::Reads;
+use crate::chaos::ReadDepth;
 use crate::recorder::{Answering, CallTap, Capture, McpTraffic, ModelTraffic, Traffic};
 use crate::vocabularies;
 
@@ -29,9 +29,9 @@ impl Exchange {
     /// Lets the journal read what it is to read of the exchange, and finds the tape that plays for it.
     pub(super) fn observe(&mut self, request: &Request<Incoming>) {
         match self.log.chaos().reads() {
-            Reads::Model => self.read_for_journal(),
-            Reads::Headers => {}
-            Reads::More => self.observe_more(request),
+            ReadDepth::Model => self.read_for_journal(),
+            ReadDepth::Headers => {}
+            ReadDepth::More => self.observe_more(request),
         }
     }
 
@@ -240,7 +240,7 @@ impl Exchange {
             self.classified.promised(|tool| tools.output(&server, tool));
         }
         if let (Some(name), Some(model)) = (self.classified.model(), self.log.taps().model()) {
-            model.asked(name);
+            model.request_named(name);
         }
         if self.rules.rules().reads_results() {
             self.classified.read_results(self.log.chaos().called());

@@ -43,7 +43,7 @@ impl Exchange {
             return answer;
         }
         let recall = &self.connection.worker.engine.recall;
-        let Some((owner, kept)) = self.kept(verdict, which, decision) else {
+        let Some((owner, kept)) = self.earlier(verdict, which, decision) else {
             self.log
                 .bypassed(verdict, "there is no earlier answer to give again".into());
             return self.remember(answer, decision);
@@ -67,7 +67,7 @@ impl Exchange {
     }
 
     /// The earlier answer that a rule gives again, if there is one.
-    pub(super) fn kept(
+    pub(super) fn earlier(
         &self,
         verdict: VerdictIndex,
         which: &Substitute,

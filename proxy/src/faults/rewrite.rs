@@ -94,7 +94,7 @@ pub(crate) fn apply(
                 if let (Some(failed), Some(by)) = (of_results, by) {
                     let bodies: [&[u8]; 3] = [&sent, before, &after];
                     let tools = request.told.keep(terms, bodies, failed, by);
-                    ledger.told_of(*verdict, tools);
+                    ledger.changed_results(*verdict, tools);
                     rewritten.tells = Some(model_input::request_key(&sent));
                 }
                 here.extend(by.map(|by| (*verdict, by.rule.id.as_str())));
@@ -107,7 +107,7 @@ pub(crate) fn apply(
     rewritten.again.retain(|again| {
         let listed = here.iter().find(|(_, rule)| *rule == again.rule.id);
         if let (Some((verdict, _)), Some(tools)) = (listed, &again.told_of) {
-            ledger.told_of(*verdict, tools.to_vec());
+            ledger.changed_results(*verdict, tools.to_vec());
         }
         listed.is_none()
     });

@@ -44,7 +44,7 @@ impl Ledger for Remembered {
     fn bypassed(&self, verdict: VerdictIndex, why: String) {
         self.bypassed.borrow_mut().push((verdict, why));
     }
-    fn told_of(&self, verdict: VerdictIndex, tools: Vec<String>) {
+    fn changed_results(&self, verdict: VerdictIndex, tools: Vec<String>) {
         self.told_of.borrow_mut().push((verdict, tools));
     }
     fn delayed(&self, by: Duration) {

@@ -28,11 +28,11 @@ pub(super) struct Advance {
     /// Bytes that may be passed on. The others are the beginning of a trailer section and have to
     /// be shown again with more behind them, or belong to the next message, or are refused.
     pub(super) passed: usize,
-    pub(super) then: Result<Then, FramingError>,
+    pub(super) then: Result<BodyProgress, FramingError>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Then {
+pub(super) enum BodyProgress {
     /// The body goes on.
     More,
     /// The body is complete.
@@ -65,13 +65,17 @@ impl BodyFraming {
                 *left -= passed as u64;
                 Advance {
                     passed,
-                    then: Ok(if *left == 0 { Then::End } else { Then::More }),
+                    then: Ok(if *left == 0 {
+                        BodyProgress::End
+                    } else {
+                        BodyProgress::More
+                    }),
                 }
             }
             Self::Chunked(chunks) => chunks.advance(bytes, limits),
             Self::UntilClose => Advance {
                 passed: bytes.len(),
-                then: Ok(Then::More),
+                then: Ok(BodyProgress::More),
             },
         }
     }
@@ -152,7 +156,7 @@ impl Chunks {
                     Ok(Some((length, _))) => {
                         return Advance {
                             passed: passed + length,
-                            then: Ok(Then::End),
+                            then: Ok(BodyProgress::End),
                         };
                     }
                     Ok(None) => break,
@@ -175,7 +179,7 @@ impl Chunks {
         }
         Advance {
             passed,
-            then: Ok(Then::More),
+            then: Ok(BodyProgress::More),
         }
     }
 

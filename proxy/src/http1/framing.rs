@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use super::FramingError;
-use super::body::{BodyFraming, Then};
+use super::body::{BodyFraming, BodyProgress};
 use super::head::{HeadScan, RequestLine, SectionHead};
 use super::shapes::names;
 
@@ -27,12 +27,12 @@ pub struct FramingProgress {
     /// what comes behind them.
     pub passed: usize,
     /// Why the others may not, if there are others.
-    pub next: Next,
+    pub next: NextStep,
 }
 
 /// What is to be done after some bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum NextStep {
     /// Come again with more.
     More,
     /// It hangs on the answer to the latest request whether what follows is HTTP.
@@ -133,7 +133,7 @@ impl Requests {
                     }
                     Ok(None) => {
                         self.begun = !rest.is_empty();
-                        break Next::More;
+                        break NextStep::More;
                     }
                     Err(error) => self.refuse_head(error),
                 },
@@ -141,18 +141,18 @@ impl Requests {
                     let advance = body.advance(rest, self.limits);
                     passed += advance.passed;
                     match advance.then {
-                        Ok(Then::More) => break Next::More,
-                        Ok(Then::End) if *upgrade => self.state = RequestPhase::Undecided,
-                        Ok(Then::End) => self.state = RequestPhase::Head,
+                        Ok(BodyProgress::More) => break NextStep::More,
+                        Ok(BodyProgress::End) if *upgrade => self.state = RequestPhase::Undecided,
+                        Ok(BodyProgress::End) => self.state = RequestPhase::Head,
                         Err(error) => self.state = RequestPhase::Refused(error),
                     }
                 }
-                RequestPhase::Undecided => break Next::Undecided,
+                RequestPhase::Undecided => break NextStep::Undecided,
                 RequestPhase::Switched => {
                     passed = bytes.len();
-                    break Next::More;
+                    break NextStep::More;
                 }
-                RequestPhase::Refused(error) => break Next::Refused(*error),
+                RequestPhase::Refused(error) => break NextStep::Refused(*error),
             }
         };
         FramingProgress { passed, next }

@@ -22,7 +22,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 use tokio_util::io::poll_read_buf;
 
-use super::framing::{FramingProgress, Next, RequestPosition, Requests};
+use super::framing::{FramingProgress, NextStep, RequestPosition, Requests};
 use super::{FramingError, HeadLimits};
 use crate::http1::Rewind;
 
@@ -90,7 +90,7 @@ impl<T> RequestGuard<T> {
     /// Acts on what the tracker said about some bytes; what it did not pass is held.
     fn note(&mut self, progress: FramingProgress) {
         self.state.passed(self.tracker.take_names());
-        if let Next::Refused(error) = progress.next {
+        if let NextStep::Refused(error) = progress.next {
             let rest = self.held.split_off(self.ready);
             if self.tracker.is_head_refused() {
                 let instead = self.state.reject_head(error, &rest);
@@ -134,7 +134,7 @@ impl<T> RequestGuard<T> {
         self.tracker.refuse_head(FramingError::HeadTimeout);
         self.note(FramingProgress {
             passed: 0,
-            next: Next::Refused(FramingError::HeadTimeout),
+            next: NextStep::Refused(FramingError::HeadTimeout),
         });
         Poll::Ready(())
     }

@@ -95,7 +95,7 @@ impl ModelTraffic {
     }
 
     /// The model asked for, as the whole request tells.
-    pub(crate) fn asked(&mut self, model: &str) {
+    pub(crate) fn request_named(&mut self, model: &str) {
         self.asked = Some(model.to_owned());
     }
 

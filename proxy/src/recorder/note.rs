@@ -216,7 +216,7 @@ impl ExchangeNote {
     }
 
     /// A text without secrets.
-    pub(super) fn told(&self, mut text: String) -> String {
+    pub(super) fn redacted(&self, mut text: String) -> String {
         self.redactor.text(&mut text, usize::MAX);
         text
     }
@@ -238,12 +238,12 @@ impl ExchangeNote {
             family: verdict.rule.family().as_str().to_owned(),
             mode: verdict.rule.mode().to_owned(),
             outcome,
-            reason: reason.map(|reason| self.told(reason)),
+            reason: reason.map(|reason| self.redacted(reason)),
             ordinal: verdict.ordinal,
             drawn: verdict.drawn.map(|draw| f64::from(draw.value) / 1e6),
             parameters: verdict.rule.parameters(&self.redactor),
             spent: verdict.spent.as_deref().map(spent),
-            told_of: tools.map(|tool| self.told(tool)).collect(),
+            told_of: tools.map(|tool| self.redacted(tool)).collect(),
         }
     }
 }

@@ -143,7 +143,7 @@ impl CertificateAuthority {
     /// `home` is created with mode 0700 and the key with 0600; a key that others can read is
     /// refused. A new authority has a P-256 key and is valid for five years.
     pub fn load_or_create(home: &Path) -> Result<Self, CaError> {
-        let pair = Pair::in_home(home);
+        let pair = KeyFiles::in_home(home);
         // A rotation may be under way, which holds the lock until the pair fits, or was killed.
         if !pair.next().exists() {
             match pair.read(0o077) {
@@ -170,7 +170,7 @@ impl CertificateAuthority {
     /// A key that everybody can read is refused; one its group can read is not, for that is how
     /// orchestrators hand secrets out.
     pub fn load(certificate: &Path, key: &Path) -> Result<Self, CaError> {
-        let pair = Pair {
+        let pair = KeyFiles {
             certificate: certificate.to_owned(),
             key: key.to_owned(),
         };
@@ -184,7 +184,7 @@ impl CertificateAuthority {
     pub fn rotate(home: &Path) -> Result<Self, CaError> {
         files::create_private_directory(home).map_err(file_error("create", home))?;
         let _lock = lock(home)?;
-        let pair = Pair::in_home(home);
+        let pair = KeyFiles::in_home(home);
         pair.clear()?;
         pair.create()
     }
@@ -230,7 +230,7 @@ impl CertificateAuthority {
         if self.is_root { &[] } else { &self.chain }
     }
 
-    fn parse(pair: &Pair, pem: &str, key: &str, now: SystemTime) -> Result<Self, CaError> {
+    fn parse(pair: &KeyFiles, pem: &str, key: &str, now: SystemTime) -> Result<Self, CaError> {
         let bad = |reason: String| CaError::Certificate {
             path: pair.certificate.clone(),
             reason,
@@ -263,7 +263,7 @@ impl CertificateAuthority {
             reason: error.to_string(),
         })?;
         if x509.public_key().subject_public_key.data.as_ref() != key.public_key_raw() {
-            let Pair { certificate, key } = pair.clone();
+            let KeyFiles { certificate, key } = pair.clone();
             return Err(CaError::Mismatch { certificate, key });
         }
         Ok(Self {
@@ -279,12 +279,12 @@ impl CertificateAuthority {
 
 /// Where a certificate and its key are.
 #[derive(Debug, Clone)]
-struct Pair {
+struct KeyFiles {
     certificate: PathBuf,
     key: PathBuf,
 }
 
-impl Pair {
+impl KeyFiles {
     fn in_home(home: &Path) -> Self {
         Self {
             certificate: home.join("ca.pem"),

@@ -75,14 +75,14 @@ pub(crate) struct LeafCache {
     /// An authority that no agent knows.
     stranger: OnceLock<Issuer<'static, KeyPair>>,
     /// Made when the first leaf is: a daemon that intercepts nothing needs none.
-    common: OnceLock<Common>,
+    common: OnceLock<LeafParameters>,
     leaves: Cache<String, Arc<Leaf>>,
     minted: AtomicU64,
     clock: fn() -> SystemTime,
 }
 
 /// What all leaves have in common.
-struct Common {
+struct LeafParameters {
     key_pair: KeyPair,
     key: Arc<dyn SigningKey>,
     /// What configs are copied from: one ticketer for all of them, so sessions resume.
@@ -91,7 +91,7 @@ struct Common {
     forgetful: ServerConfig,
 }
 
-impl Common {
+impl LeafParameters {
     fn new() -> Result<Self, LeafError> {
         let key_pair = KeyPair::generate()?;
         let der = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key_pair.serialize_der()));
@@ -240,12 +240,12 @@ impl LeafCache {
         ))
     }
 
-    fn common(&self) -> Result<&Common, LeafError> {
+    fn common(&self) -> Result<&LeafParameters, LeafError> {
         if let Some(common) = self.common.get() {
             return Ok(common);
         }
         // Made twice when two ask at once; the second is thrown away.
-        let common = Common::new()?;
+        let common = LeafParameters::new()?;
         Ok(self.common.get_or_init(|| common))
     }
 

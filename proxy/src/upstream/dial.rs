@@ -25,14 +25,14 @@ const LOOK_BEFORE_CHAIN: Duration = Duration::from_secs(1);
 
 /// What the connection will carry; decides how `upstream_proxy` is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Carries {
+pub(super) enum DialPurpose {
     /// Bytes of the upstream's own: TLS or a tunnel.
     Bytes,
     /// Clear HTTP requests, which a proxy takes in absolute form.
     ClearHttp,
 }
 
-impl Carries {
+impl DialPurpose {
     pub(super) fn for_origin(origin: &UpstreamOrigin) -> Self {
         match origin.scheme() {
             Scheme::Http => Self::ClearHttp,
@@ -46,7 +46,7 @@ pub(super) async fn dial(
     shared: &Shared,
     settings: &Settings,
     origin: &UpstreamOrigin,
-    carries: Carries,
+    carries: DialPurpose,
     deadline: Instant,
 ) -> Result<Dialled, FailureCause> {
     let standing = judge(shared, settings, origin)?;
@@ -96,7 +96,7 @@ async fn dial_through(
     shared: &Shared,
     settings: &Settings,
     target: (&str, u16),
-    carries: Carries,
+    carries: DialPurpose,
     deadline: Instant,
 ) -> Result<Dialled, FailureCause> {
     let connecting = async {
@@ -113,7 +113,7 @@ async fn dial_through(
         FailureCause::Refused(_) => proxy.failed("it refused the connection"),
         other => other,
     })?;
-    if carries == Carries::Bytes {
+    if carries == DialPurpose::Bytes {
         let target = host_and_port(target.0, target.1);
         let asked = proxy.ask(&mut dialled.socket, &target);
         in_time(settings, deadline, &[dialled.address], asked).await?;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use tokio::time::{Instant, timeout};
 
 use super::Shared;
-use super::dial::{Carries, dial, in_time, judge};
+use super::dial::{DialPurpose, dial, in_time, judge};
 use super::error::FailureCause;
 use super::http1::Http1;
 use super::http2::Http2;
@@ -188,7 +188,7 @@ async fn dial_for(
         shared,
         &endpoint.settings,
         origin,
-        Carries::for_origin(origin),
+        DialPurpose::for_origin(origin),
         deadline,
     )
     .await

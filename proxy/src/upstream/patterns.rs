@@ -82,12 +82,12 @@ impl HostPatterns {
 #[derive(Debug)]
 pub(super) struct HostPattern {
     text: String,
-    what: What,
+    what: HostMatch,
     port: Option<u16>,
 }
 
 #[derive(Debug)]
-enum What {
+enum HostMatch {
     /// Over the name in lower case.
     Name(Glob),
     Net(IpNet),
@@ -103,8 +103,8 @@ impl HostPattern {
     pub(super) fn exactly(host: &str, port: Option<u16>) -> Result<Self, GlobError> {
         let host = host.trim_matches(['[', ']']).to_ascii_lowercase();
         let what = match literal(&host) {
-            Some(ip) => What::Net(canonical_ip(ip).into()),
-            None => What::Name(Glob::new(plain_name(&host))?),
+            Some(ip) => HostMatch::Net(canonical_ip(ip).into()),
+            None => HostMatch::Name(Glob::new(plain_name(&host))?),
         };
         Ok(Self {
             text: host,
@@ -124,7 +124,7 @@ impl HostPattern {
             let net = net.map_err(|_| bad("this is not a network".to_owned()))?;
             return Ok(Self {
                 text: text.to_owned(),
-                what: What::Net(net.trunc()),
+                what: HostMatch::Net(net.trunc()),
                 port: None,
             });
         }
@@ -156,20 +156,20 @@ impl HostPattern {
     }
 
     fn covers_host(&self, name: &str) -> bool {
-        matches!(&self.what, What::Name(glob) if glob.matches(name))
+        matches!(&self.what, HostMatch::Name(glob) if glob.matches(name))
     }
 
     /// Globs cover addresses too (`*`, `10.*`): they are what an agent may have written.
     fn covers_ip(&self, ip: IpAddr) -> bool {
         match &self.what {
-            What::Net(net) => net.contains(&ip),
-            What::Name(glob) => glob.as_str().contains('*') && glob.matches(&ip.to_string()),
+            HostMatch::Net(net) => net.contains(&ip),
+            HostMatch::Name(glob) => glob.as_str().contains('*') && glob.matches(&ip.to_string()),
         }
     }
 
     /// Whether it is `localhost`, and `ip` an address of that.
     fn is_loopback(&self, ip: IpAddr) -> bool {
-        matches!(&self.what, What::Name(name) if is_localhost(name.as_str()))
+        matches!(&self.what, HostMatch::Name(name) if is_localhost(name.as_str()))
             && LOOPBACK.contains(&ip)
     }
 
@@ -179,17 +179,17 @@ impl HostPattern {
 
     /// Whether it is an address or a network.
     pub(super) fn is_network(&self) -> bool {
-        matches!(self.what, What::Net(_))
+        matches!(self.what, HostMatch::Net(_))
     }
 
     /// Whether it is an address or a network, and not simply all of them.
     pub(super) fn names_addresses(&self) -> bool {
-        matches!(&self.what, What::Net(net) if net.prefix_len() > 0)
+        matches!(&self.what, HostMatch::Net(net) if net.prefix_len() > 0)
     }
 
     /// Whether it is a name without a glob.
     pub(super) fn names_one_host(&self) -> bool {
-        matches!(&self.what, What::Name(glob) if !glob.as_str().contains('*'))
+        matches!(&self.what, HostMatch::Name(glob) if !glob.as_str().contains('*'))
     }
 }
 

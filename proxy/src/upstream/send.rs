@@ -132,9 +132,9 @@ impl<'a> Sending<'a> {
     ) -> Result<Response<Received>, FailureCause> {
         loop {
             let (shared_connection, pooled) = match self.best().await? {
-                Best::Pooled(connection) => (connection, true),
-                Best::Opened(connection) => (connection, false),
-                Best::Http1(opened) => {
+                BestConnection::Pooled(connection) => (connection, true),
+                BestConnection::Opened(connection) => (connection, false),
+                BestConnection::Http1(opened) => {
                     let (exchange, upload) = self.for_http1(*request, &OriginalNames::default());
                     return exchange.on_http1(upload, opened).await;
                 }
@@ -189,16 +189,16 @@ impl<'a> Sending<'a> {
         Ok(response.map(|()| Received::http1(endpoint, connection)))
     }
 
-    async fn best(&self) -> Result<Best, FailureCause> {
+    async fn best(&self) -> Result<BestConnection, FailureCause> {
         let endpoint = &self.endpoint;
         let deadline = deadline(endpoint);
         let mut waited = false;
         loop {
             if let Some(connection) = endpoint.h2_with_room() {
-                return Ok(Best::Pooled(connection));
+                return Ok(BestConnection::Pooled(connection));
             }
             if self.shared.speaks.of(&endpoint.origin) == Some(Alpn::Http1) {
-                return Ok(Best::Http1(None));
+                return Ok(BestConnection::Http1(None));
             }
             // The first of those that come at once finds out; the others wait for that, once.
             let guard = if waited { None } else { endpoint.probe().await };
@@ -209,9 +209,9 @@ impl<'a> Sending<'a> {
             let opened = Box::pin(open_any(self.shared, endpoint, deadline)).await;
             drop(guard);
             return Ok(match opened? {
-                Opened::H2(connection) => Best::Opened(connection),
-                Opened::Http1(connection) => Best::Http1(Some(connection)),
-                Opened::NotH2 => Best::Http1(None),
+                Opened::H2(connection) => BestConnection::Opened(connection),
+                Opened::Http1(connection) => BestConnection::Http1(Some(connection)),
+                Opened::NotH2 => BestConnection::Http1(None),
             });
         }
     }
@@ -259,7 +259,7 @@ impl Limit {
     }
 }
 
-enum Best {
+enum BestConnection {
     /// From the pool.
     Pooled(Rc<SharedH2>),
     /// Made for this exchange.

@@ -29,15 +29,15 @@ const REMEMBERED: usize = 10_000;
 
 /// What each origin speaks, and since when that is known.
 #[derive(Debug)]
-pub(super) struct Speaks(Cache<UpstreamOrigin, (Alpn, Instant)>);
+pub(super) struct SpokenProtocols(Cache<UpstreamOrigin, (Alpn, Instant)>);
 
-impl Default for Speaks {
+impl Default for SpokenProtocols {
     fn default() -> Self {
         Self(Cache::new(REMEMBERED))
     }
 }
 
-impl Speaks {
+impl SpokenProtocols {
     /// What `origin` is believed to speak.
     pub(super) fn of(&self, origin: &UpstreamOrigin) -> Option<Alpn> {
         let (alpn, since) = self.0.get(origin)?;
@@ -178,7 +178,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_was_learned_is_believed_for_a_while() {
-        let speaks = Speaks::default();
+        let speaks = SpokenProtocols::default();
         let origin = UpstreamOrigin::new(Scheme::Https, "h", 443);
         assert_eq!(speaks.of(&origin), None);
         speaks.learn(&origin, Alpn::H2);

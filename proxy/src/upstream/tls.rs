@@ -57,24 +57,24 @@ impl TlsClients {
         newest: Alpn,
         socket: TcpStream,
     ) -> Result<(TlsStream<TcpStream>, Alpn), FailureCause> {
-        let made = self.made();
+        let configs = self.configs();
         let name =
             ServerName::try_from(server_name.trim_end_matches('.').to_owned()).map_err(|_| {
                 FailureCause::TlsHandshake(format!("`{server_name}` is not a name TLS can ask for"))
             })?;
         let config = match newest {
-            Alpn::Http1 => &made.http1,
-            Alpn::H2 => &made.h2,
+            Alpn::Http1 => &configs.http1,
+            Alpn::H2 => &configs.h2,
         };
         let stream = TlsConnector::from(config.clone())
             .connect(name, socket)
             .await
-            .map_err(|error| made.cause_of(&error))?;
+            .map_err(|error| configs.cause_of(&error))?;
         let alpn = Alpn::agreed(stream.get_ref().1.alpn_protocol());
         Ok((stream, alpn))
     }
 
-    fn made(&self) -> &ClientConfigs {
+    fn configs(&self) -> &ClientConfigs {
         self.made.get_or_init(|| ClientConfigs::new(&self.extra))
     }
 }

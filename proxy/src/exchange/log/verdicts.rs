@@ -85,7 +85,7 @@ impl Verdicts {
         }
     }
 
-    pub(super) fn told_of(&mut self, index: VerdictIndex, tools: Vec<String>) {
+    pub(super) fn changed_results(&mut self, index: VerdictIndex, tools: Vec<String>) {
         if let Some(verdict) = self.all.get_mut(usize::from(index)) {
             let mut all = verdict.tools_told_of().to_vec();
             for tool in tools {

@@ -7,7 +7,7 @@ use squall_profiles::changes::Amount;
 
 use super::correct_length;
 use crate::abort::Abort;
-use crate::body::scripted::{Out, Scripted};
+use crate::body::scripted::{FrameSink, Scripted};
 use crate::body::{self, AgentBody};
 use crate::faults::{FaultContext, VerdictReport, declared_length};
 
@@ -71,7 +71,7 @@ async fn truncated(
     kept: u64,
     known: bool,
     mut report: VerdictReport,
-    out: Out,
+    out: FrameSink,
 ) -> Result<(), Abort> {
     let mut left = kept;
     // Where the length is unknown, one byte more must be seen to know that some are missing.

@@ -6,8 +6,8 @@ use squall_profiles::plan::{Cut, Ending};
 
 use crate::abort::Abort;
 use crate::body::AgentBody;
-use crate::body::agent::{AgentSide, Gone};
-use crate::body::scripted::Out;
+use crate::body::agent::{AgentSide, FlushReceipt};
+use crate::body::scripted::FrameSink;
 use crate::faults::VerdictReport;
 
 /// Breaks off after so many bytes, as soon as the last of them has left.
@@ -19,11 +19,11 @@ pub(super) async fn cut(
     cut: Cut,
     agent: AgentSide,
     mut report: VerdictReport,
-    out: Out,
+    out: FrameSink,
 ) -> Result<(), Abort> {
     let after = cut.after_bytes;
     let mut left = after;
-    let mut gone = Gone::default();
+    let mut gone = FlushReceipt::default();
     while left > 0 {
         let frame = match body.frame().await {
             Some(Ok(frame)) => frame,

@@ -8,7 +8,7 @@ use http_body_util::BodyExt as _;
 use squall_profiles::changes::Throttle;
 use tokio::time::Instant;
 
-use crate::body::scripted::Out;
+use crate::body::scripted::FrameSink;
 use crate::faults::VerdictReport;
 use crate::faults::hold::hold_until;
 
@@ -25,7 +25,7 @@ pub(super) async fn paced<B>(
     mut body: B,
     throttle: Throttle,
     mut report: VerdictReport,
-    out: Out,
+    out: FrameSink,
 ) -> Result<(), B::Error>
 where
     B: Body<Data = Bytes> + Unpin,

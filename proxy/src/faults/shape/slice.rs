@@ -7,7 +7,7 @@ use tokio::task::yield_now;
 
 use crate::abort::Abort;
 use crate::body::AgentBody;
-use crate::body::scripted::Out;
+use crate::body::scripted::FrameSink;
 use crate::faults::VerdictReport;
 use crate::faults::hold::hold;
 
@@ -20,7 +20,7 @@ pub(super) async fn sliced(
     slices: Slices,
     seed: u64,
     mut report: VerdictReport,
-    out: Out,
+    out: FrameSink,
 ) -> Result<(), Abort> {
     let smallest = slices.average_size.saturating_sub(slices.size_variation);
     let spread = slices.size_variation.saturating_mul(2).saturating_add(1);

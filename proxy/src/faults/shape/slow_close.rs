@@ -6,7 +6,7 @@ use http_body_util::BodyExt as _;
 
 use crate::abort::Abort;
 use crate::body::AgentBody;
-use crate::body::scripted::Out;
+use crate::body::scripted::FrameSink;
 use crate::faults::VerdictReport;
 use crate::faults::hold::hold;
 
@@ -16,7 +16,7 @@ pub(super) async fn slow_close(
     mut body: AgentBody,
     wait: Duration,
     mut report: VerdictReport,
-    out: Out,
+    out: FrameSink,
 ) -> Result<(), Abort> {
     let mut trailers = None;
     while let Some(frame) = body.frame().await {

@@ -14,9 +14,9 @@ fn run(
     input: &[u8],
     cuts: &[usize],
     mut advance: impl FnMut(&[u8]) -> FramingProgress,
-) -> (usize, Next) {
+) -> (usize, NextStep) {
     let mut passed = 0;
-    let mut next = Next::More;
+    let mut next = NextStep::More;
     for end in cuts.iter().copied().chain([input.len()]) {
         if end < passed {
             continue;
@@ -28,7 +28,7 @@ fn run(
     (passed, next)
 }
 
-fn requests(input: &[u8], cuts: &[usize]) -> (usize, Next) {
+fn requests(input: &[u8], cuts: &[usize]) -> (usize, NextStep) {
     let mut tracker = Requests::new(LIMITS);
     run(input, cuts, |bytes| tracker.advance(bytes))
 }
@@ -57,7 +57,7 @@ fn well_framed_requests_pass_whole() {
         for cuts in [vec![], one_by_one(input.as_bytes())] {
             assert_eq!(
                 requests(input.as_bytes(), &cuts),
-                (input.len(), Next::More),
+                (input.len(), NextStep::More),
                 "{input:?}"
             );
         }
@@ -206,7 +206,7 @@ fn refused_behind_a_good_request(input: &str, error: FramingError) {
     let input = format!("{good}{input}{good}");
     for cuts in [vec![], one_by_one(input.as_bytes())] {
         let verdict = requests(input.as_bytes(), &cuts);
-        assert_eq!(verdict, (good.len(), Next::Refused(error)), "{input:?}");
+        assert_eq!(verdict, (good.len(), NextStep::Refused(error)), "{input:?}");
     }
 }
 
@@ -220,7 +220,7 @@ fn a_target_longer_than_any_parser_takes_is_refused() {
     let progress = Requests::new(limits).advance(input.as_bytes());
     assert_eq!(
         progress.next,
-        Next::Refused(FramingError::TargetTooLong { limit: 65_534 })
+        NextStep::Refused(FramingError::TargetTooLong { limit: 65_534 })
     );
 }
 
@@ -256,7 +256,7 @@ fn a_bad_chunk_is_refused_where_it_is() {
         let head = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
         let input = format!("{head}{body}");
         let (passed, next) = requests(input.as_bytes(), &[]);
-        assert_eq!(next, Next::Refused(error), "{body:?}");
+        assert_eq!(next, NextStep::Refused(error), "{body:?}");
         assert_eq!(passed, head.len() + good, "{body:?}");
         let stepwise = requests(input.as_bytes(), &one_by_one(input.as_bytes()));
         assert_eq!(stepwise, (passed, next), "{body:?}");
@@ -274,7 +274,7 @@ fn behind_an_upgrade_the_answer_decides() {
         let input = format!("{head}GET / HTTP/1.1\n");
         let undecided = FramingProgress {
             passed: head.len(),
-            next: Next::Undecided,
+            next: NextStep::Undecided,
         };
 
         let mut granted = Requests::new(LIMITS);
@@ -282,7 +282,7 @@ fn behind_an_upgrade_the_answer_decides() {
         granted.upgraded();
         let all = FramingProgress {
             passed: 15,
-            next: Next::More,
+            next: NextStep::More,
         };
         assert_eq!(
             granted.advance(&input.as_bytes()[head.len()..]),
@@ -295,7 +295,7 @@ fn behind_an_upgrade_the_answer_decides() {
         refused.not_upgraded();
         let none = FramingProgress {
             passed: 0,
-            next: Next::Refused(FramingError::BareLf),
+            next: NextStep::Refused(FramingError::BareLf),
         };
         assert_eq!(
             refused.advance(&input.as_bytes()[head.len()..]),
@@ -366,7 +366,7 @@ proptest! {
         let input = messages.concat();
         cuts.retain(|cut| *cut <= input.len());
         cuts.sort_unstable();
-        prop_assert_eq!(requests(&input, &cuts), (input.len(), Next::More));
+        prop_assert_eq!(requests(&input, &cuts), (input.len(), NextStep::More));
     }
 
     #[test]

@@ -97,7 +97,7 @@ impl RequestState {
         *self.rejection.borrow_mut() = Some(Box::new(Rejection {
             status: reason.status(),
             reason,
-            asked: asked(head),
+            asked: requested(head),
         }));
         format!(
             "GET {} HTTP/1.1\r\nhost: refused\r\nconnection: close\r\n\r\n",
@@ -121,7 +121,7 @@ static SENTINEL_PATH: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// What a head asks for by its first line, whatever is wrong with the rest of it.
-fn asked(head: &[u8]) -> Option<(Method, Uri)> {
+fn requested(head: &[u8]) -> Option<(Method, Uri)> {
     let line = head.split(|byte| matches!(byte, b'\r' | b'\n')).next()?;
     let mut words = line.split(|byte| *byte == b' ');
     let method = Method::from_bytes(words.next()?).ok()?;

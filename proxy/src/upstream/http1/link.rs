@@ -14,7 +14,7 @@ use tokio_util::io::poll_read_buf;
 
 use super::super::error::{Break, FailureCause, alert_of};
 use super::super::transport::Transport;
-use super::upload::{Unwritten, Upload};
+use super::upload::{Upload, WriteFailure};
 use super::{NotSent, Switched};
 use crate::http1::Rewind;
 use crate::http1::answers::{AnswerPart, Answers, ParsedHead};
@@ -77,12 +77,12 @@ impl Link {
     ) -> Poll<Result<Response<()>, NotSent>> {
         loop {
             match self.poll_upload(cx) {
-                Poll::Ready(Err(Unwritten::Body(why))) => {
+                Poll::Ready(Err(WriteFailure::Body(why))) => {
                     self.close();
                     return Poll::Ready(Err(FailureCause::RequestBody(why).into()));
                 }
                 // The answer may have come all the same.
-                Poll::Ready(Err(Unwritten::Connection(error))) => self.cannot_write(&error),
+                Poll::Ready(Err(WriteFailure::Connection(error))) => self.cannot_write(&error),
                 Poll::Ready(Ok(())) | Poll::Pending => {}
             }
             match self.answers.head(&mut self.buffer) {
@@ -153,7 +153,7 @@ impl Link {
     }
 
     /// Sends what is left of the request; ready when nothing is.
-    pub(super) fn poll_upload(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Unwritten>> {
+    pub(super) fn poll_upload(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), WriteFailure>> {
         let (Some(upload), Some(transport)) = (&mut self.upload, &mut self.transport) else {
             return Poll::Ready(Ok(()));
         };
@@ -169,8 +169,8 @@ impl Link {
     pub(super) fn poll_upload_on(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match ready!(self.poll_upload(cx)) {
             Ok(()) => {}
-            Err(Unwritten::Connection(error)) => self.cannot_write(&error),
-            Err(Unwritten::Body(_)) => {
+            Err(WriteFailure::Connection(error)) => self.cannot_write(&error),
+            Err(WriteFailure::Body(_)) => {
                 // Half a request is no request: what answers it breaks off with it.
                 self.close();
                 if let Some(reader) = self.reader.take() {

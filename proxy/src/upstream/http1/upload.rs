@@ -47,7 +47,7 @@ pub(in crate::upstream) struct Upload {
 
 /// Why a request could not be written.
 #[derive(Debug)]
-pub(in crate::upstream) enum Unwritten {
+pub(in crate::upstream) enum WriteFailure {
     /// The agent's body broke off.
     Body(String),
     /// The connection did.
@@ -128,16 +128,16 @@ impl Upload {
         &mut self,
         cx: &mut Context<'_>,
         io: &mut IO,
-    ) -> Poll<Result<(), Unwritten>> {
+    ) -> Poll<Result<(), WriteFailure>> {
         loop {
-            let gathered = self.gather(cx).map_err(Unwritten::Body);
+            let gathered = self.gather(cx).map_err(WriteFailure::Body);
             while self.has_bytes() {
                 match self.poll_write(cx, io) {
                     Poll::Ready(Ok(written)) => self.advance(written),
                     // What came before a break leaves before it, if it can at once.
                     _ if gathered.is_err() => break,
                     Poll::Ready(Err(error)) => {
-                        return Poll::Ready(Err(Unwritten::Connection(error)));
+                        return Poll::Ready(Err(WriteFailure::Connection(error)));
                     }
                     Poll::Pending => return Poll::Pending,
                 }
@@ -148,11 +148,11 @@ impl Upload {
             let flushed = Pin::new(&mut *io).poll_flush(cx);
             if self.body.is_some() {
                 if let Poll::Ready(flushed) = flushed {
-                    flushed.map_err(Unwritten::Connection)?;
+                    flushed.map_err(WriteFailure::Connection)?;
                 }
                 return Poll::Pending;
             }
-            return flushed.map_err(Unwritten::Connection);
+            return flushed.map_err(WriteFailure::Connection);
         }
     }
 

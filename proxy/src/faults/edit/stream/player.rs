@@ -13,9 +13,9 @@ use squall_profiles::plan::Ending;
 
 use crate::abort::Abort;
 use crate::body::AgentBody;
-use crate::body::agent::{AgentSide, Gone};
+use crate::body::agent::{AgentSide, FlushReceipt};
 use crate::body::buffer::Lease;
-use crate::body::scripted::Out;
+use crate::body::scripted::FrameSink;
 use crate::faults::VerdictReport;
 use crate::faults::edit::whole::not_encoded;
 use crate::faults::hold::hold;
@@ -35,7 +35,7 @@ pub(super) struct Player {
     pub(super) encoder: Option<Encoder>,
     pub(super) agent: AgentSide,
     pub(super) report: VerdictReport,
-    pub(super) out: Out,
+    pub(super) out: FrameSink,
 }
 
 impl Player {
@@ -63,7 +63,9 @@ impl Player {
                 Step::Wait(duration) => hold(duration, self.report.ledger()).await,
                 Step::End(ending) => {
                     self.report.applied();
-                    return Err(self.break_off(broken(ending), Gone::default()).await);
+                    return Err(self
+                        .break_off(broken(ending), FlushReceipt::default())
+                        .await);
                 }
                 Step::Finish => {
                     self.finish_coding().await?;
@@ -94,10 +96,11 @@ impl Player {
     async fn cannot_encode(&mut self, error: std::io::Error) -> Abort {
         let why = not_encoded(error);
         self.report.bypassed(why.as_str());
-        self.break_off(Abort::close(why), Gone::default()).await
+        self.break_off(Abort::close(why), FlushReceipt::default())
+            .await
     }
 
-    async fn break_off(&self, broken: Abort, gone: Gone) -> Abort {
+    async fn break_off(&self, broken: Abort, gone: FlushReceipt) -> Abort {
         self.agent.clone().break_off(broken, gone).await
     }
 }
@@ -298,7 +301,7 @@ impl LiveEdit {
         self.report();
         self.note_untouched("the upstream broke off");
         match self.player.play(steps, false).await {
-            Ok(_) => self.player.break_off(broken, Gone::default()).await,
+            Ok(_) => self.player.break_off(broken, FlushReceipt::default()).await,
             Err(broken) => broken,
         }
     }

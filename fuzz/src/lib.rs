@@ -11,7 +11,7 @@ use squall_dialects::stream::{Framing, Joiner, Made, Splitter};
 use squall_dialects::{AnswerForm, Dialect, ErrorContext, Reader, Target, by_name};
 use squall_profiles::changes::Amount;
 use squall_profiles::changes::{
-    CallError, Injection, Instead, Padding, Placement, Poisoning, Position, ResponseDrift,
+    CallError, Injection, Instead, Padding, PaddingPlace, Placement, Poisoning, ResponseDrift,
     ResultChange, Rewrite, Severity, Strategy, StreamFault, TextDrift, Tools, Turn, WrongCall,
 };
 use squall_profiles::faults::llm_stream::{Step, StreamEditor};

@@ -767,7 +767,7 @@ async fn a_server_that_is_not_there_is_told_of_with_its_address_and_no_password(
     assert!(matches!(error, StoreError::Unreachable { .. }), "{error:?}");
     let told = format!("{error} {error:?}");
     assert!(told.contains("PostgreSQL at 127.0.0.1:"), "{told}");
-    assert!(told.contains("name another with `store.url`"), "{told}");
+    assert!(told.contains("set another one as `store.url`"), "{told}");
     assert!(!told.contains("secret"), "{told}");
 }
 

@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use squall_documents::Variables;
 use squall_harness::answer::Answer;
 use squall_harness::invariants::Subject;
-use squall_harness::outside::Told;
+use squall_harness::outside::Replies;
 use squall_harness::suite::{self, Active, Prompt, Suite};
 use squall_harness::trace::Trace;
 
@@ -34,7 +34,7 @@ fn use_it(suite: &Suite) {
         baseline: None,
         active: Active::default(),
         prices: &suite.prices,
-        told: &Told::default(),
+        replies: &Replies::default(),
     };
     for invariant in &suite.invariants {
         invariant.judge(&subject);

@@ -26,9 +26,9 @@ pub struct NearMiss {
 }
 
 impl Snapshot {
-    /// The rules that failed on exactly one condition, the nearest first, at most 16. Looks at
-    /// every rule, so only for explaining; what the facts do not hold (a body no longer kept) is
-    /// not judged.
+    /// The rules that failed on exactly one condition, the nearest first, at most 16. Looks at every rule, so only for
+    /// explaining. A rule whose only unknown is the body or the response's status is taken to have failed on that;
+    /// rules that matched are the caller's to remove.
     pub fn nearest_misses(&self, facts: &Facts<'_>) -> Vec<NearMiss> {
         let mut misses: Vec<_> = (0..self.rules().rules().len())
             .filter_map(|number| {
@@ -54,14 +54,26 @@ impl Snapshot {
             .collect()
     }
 
-    /// The one condition of a rule that does not hold, if it is one.
+    /// The one condition of a rule that does not hold, if it is one; if all known ones hold, the one that is unknown.
     fn only_failure(&self, number: usize, facts: &Facts<'_>) -> Option<Condition> {
         let family = self.rules().rules()[number].family();
         let (matching, tool_urls) = self.rules().conditions(Candidate::Rule(number));
-        let mut failed = Condition::ALL.into_iter().filter(|condition| {
-            matching.holds(*condition, Some(family), facts, tool_urls) == Holds::No
-        });
-        failed.next().filter(|_| failed.next().is_none())
+        let (mut failed, mut unknown) = (Vec::new(), Vec::new());
+        for condition in Condition::ALL {
+            match matching.holds(condition, Some(family), facts, tool_urls) {
+                Holds::No => failed.push(condition),
+                Holds::Unknown => unknown.push(condition),
+                Holds::Yes => {}
+            }
+        }
+        if matching.status.is_some() {
+            unknown.push(Condition::Status);
+        }
+        match (&failed[..], &unknown[..]) {
+            ([only], _)
+            | ([], [only @ (Condition::Body | Condition::Json | Condition::Status)]) => Some(*only),
+            _ => None,
+        }
     }
 }
 
@@ -165,6 +177,13 @@ fn sentence(rule: &Rule, failed: Condition, facts: &Facts<'_>) -> String {
         Condition::Stream => {
             let wanted = more.and_then(|more| more.stream).unwrap_or_default();
             format!("its `stream` is {wanted}; the request says otherwise")
+        }
+        Condition::Status => {
+            let wanted = matching
+                .status
+                .as_ref()
+                .map_or_else(String::new, ToString::to_string);
+            format!("its `status` is {wanted}; the response's is another")
         }
         Condition::Json => "the request's body does not hold what its `json` asks for".to_owned(),
         Condition::Body => "the request's body does not match its regular expression".to_owned(),

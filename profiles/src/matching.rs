@@ -127,10 +127,11 @@ pub(crate) enum Condition {
     Stream,
     Body,
     Json,
+    Status,
 }
 
 impl Condition {
-    /// All of them, cheapest first.
+    /// All that the request decides, cheapest first.
     pub(crate) const ALL: [Self; 10] = [
         Self::Kind,
         Self::Methods,
@@ -209,6 +210,7 @@ impl Match {
                     (facts.body.as_ref()).map_or(Holds::Unknown, |body| json_holds(wanted, body))
                 }
             },
+            Condition::Status => Holds::Unknown,
             Condition::Body => match more.and_then(|more| more.body.as_ref()) {
                 None => Holds::Yes,
                 Some(regex) => match &facts.body {

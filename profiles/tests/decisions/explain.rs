@@ -1,7 +1,7 @@
 //! What a person is told: nearest misses, findings of `validate`, profiles that extend others.
 
 use squall_documents::Variables;
-use squall_profiles::facts::Kind;
+use squall_profiles::facts::{Facts, Kind};
 use squall_profiles::library::{Library, RemoveError, Source};
 use squall_profiles::profile;
 use squall_profiles::tools::ToolNames;
@@ -24,6 +24,8 @@ fn rules_that_failed_on_one_condition_say_on_which() {
            - { id: tool, mode: refuse, tool: web_search }
 tool_faults:
            - { id: named, mode: stale, tool: web_search }
+           - { id: status, mode: truncated, status: 5xx }
+           - { id: path, mode: empty, json: { $.a: 1 } }
 llm_faults:
            - { id: kind, mode: timeout }",
     );
@@ -34,6 +36,24 @@ llm_faults:
         .map(|miss| format!("{}: {}", miss.rule.id, miss.why))
         .collect();
     insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn a_body_that_is_not_kept_is_the_miss_of_a_rule_that_only_depends_on_it() {
+    let scope = scope(
+        "tool_faults:
+           - { id: body, mode: empty, match_body: needle }
+           - { id: both, mode: empty, match_body: needle, json: { $.a: 1 } }
+           - { id: elsewhere, mode: empty, match_body: needle, match_url: 'http://b/*' }",
+    );
+    let request = post("https://api.example/v1/search", "{}").tool("search");
+    let facts = Facts {
+        body: None,
+        ..request.facts()
+    };
+    let misses = scope.snapshot().nearest_misses(&facts);
+    let ids: Vec<_> = misses.iter().map(|miss| miss.rule.id.as_str()).collect();
+    assert_eq!(ids, ["body", "elsewhere"]);
 }
 
 #[test]

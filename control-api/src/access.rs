@@ -1,12 +1,12 @@
-//! Who may ask.
+//! Access control.
 //!
-//! Without tokens everybody who reaches the API may do everything, so it listens on loopback only,
-//! and no web page may reach it through a browser: a `Host` that is not this machine (a rebound DNS
-//! name) and a foreign `Origin` are refused. With tokens every route asks for one that has the role
-//! which the [table of routes](crate::router) says, but for those that tell nothing and change nothing.
+//! Without tokens every client that reaches the API may do everything. The API then listens on loopback only, and
+//! web pages must not reach it through a browser: a `Host` other than this machine (DNS rebinding) and a foreign
+//! `Origin` are rejected. With tokens every route requires one with the role in the [table of
+//! routes](crate::router). Routes that reveal nothing and change nothing are exempt.
 //!
-//! Tokens are looked up in memory, never in the store: chaos can be ended while that is away. They come
-//! from the configuration, and from the store through [`StoredTokens`](crate::StoredTokens).
+//! Tokens are looked up in memory, never in the store, so that chaos can be ended while the store is away. They
+//! come from the configuration, and from the store through [`StoredTokens`](crate::StoredTokens).
 
 mod caller;
 mod doors;
@@ -42,16 +42,16 @@ use crate::store::{DEFAULT_WORKSPACE, StoredToken};
 /// What a route requires of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Needs {
-    /// Nothing: it tells no secret and changes nothing.
+    /// Nothing: it reveals no secret and changes nothing.
     Nothing,
     /// This role, or one above it.
     Role(Role),
-    /// An operator, however fast requests come: what ends chaos is never refused for haste.
+    /// An operator, without a rate limit: requests that end chaos are never rejected as too many.
     Brake,
 }
 
 impl Needs {
-    /// The role it takes.
+    /// The role that it requires.
     pub(crate) fn role(self) -> Option<Role> {
         match self {
             Self::Nothing => None,
@@ -69,39 +69,39 @@ pub(crate) struct Rule {
     pub(crate) needs: Needs,
 }
 
-/// Who may ask. Changes take effect with the next request.
+/// Access control. Changes take effect with the next request.
 #[derive(Debug, Default)]
 pub struct Access {
     doors: ArcSwap<Doors>,
-    /// Changes go one after the other.
+    /// Serializes changes.
     turn: Mutex<()>,
-    /// Who is told which workspaces there are.
+    /// Is informed of the present workspaces.
     chaos: OnceLock<Arc<Chaos>>,
     failures: Failures,
-    /// Those that tokens are of, the default one aside.
+    /// The workspaces of all tokens, without the default one.
     workspaces: Arc<Workspaces>,
 }
 
 impl Access {
-    /// Those who know one of these, the configuration's; nobody else, unless there are none at all.
+    /// With the configuration's tokens; without any, every client has access.
     pub fn new(configured: Vec<Token>) -> Self {
         let access = Self::default();
         access.configure(configured);
         access
     }
 
-    /// Takes over the tokens of a configuration that was read anew.
+    /// Replaces the configuration's tokens after a reload.
     pub fn configure(&self, configured: Vec<Token>) {
         self.change(|doors| doors.configured = taken_over(&doors.configured, configured));
     }
 
-    /// Takes over the tokens of the store.
+    /// Replaces the store's tokens.
     pub(crate) fn store(&self, stored: Vec<StoredToken>) {
         let stored = stored.into_iter().map(Token::from).collect();
         self.change(|doors| doors.stored = taken_over(&doors.stored, stored));
     }
 
-    /// Asks for a token from now on, even if there is none: others than this machine reach the API.
+    /// Requires a token from now on, even if none exists: other machines reach the API.
     pub(crate) fn expose(&self) {
         self.change(|doors| doors.exposed = true);
     }
@@ -131,7 +131,7 @@ impl Access {
         }
     }
 
-    /// Tells `chaos` from now on which workspaces there are; only the first call counts.
+    /// Informs `chaos` of the present workspaces from now on; only the first call counts.
     pub(crate) fn tell(&self, chaos: &Arc<Chaos>) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if self.chaos.set(Arc::clone(chaos)).is_ok() {
@@ -139,17 +139,17 @@ impl Access {
         }
     }
 
-    /// Whether everybody who reaches the API may do everything.
+    /// Whether every client that reaches the API may do everything.
     pub fn is_open(&self) -> bool {
         self.doors.load().are_open()
     }
 
-    /// Whether any of its tokens are the store's.
+    /// Whether any token is the store's.
     pub fn has_stored(&self) -> bool {
         !self.doors.load().stored.is_empty()
     }
 
-    /// Whether others than this machine reach the API.
+    /// Whether other machines reach the API.
     pub(crate) fn is_exposed(&self) -> bool {
         self.doors.load().exposed
     }
@@ -159,8 +159,8 @@ impl Access {
         self.doors.load().tokens().cloned().collect()
     }
 
-    /// Lets a request pass, or says why not. `needs` is what its route asks for; `None` when there is
-    /// none. `source` is where it came from, where that is known.
+    /// Admits a request, or returns why not. `needs` is what its route requires; `None` when no route matches.
+    /// `source` is the client's address, if known.
     fn check(
         &self,
         needs: Option<Needs>,

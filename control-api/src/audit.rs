@@ -1,8 +1,8 @@
-//! The audit log: who changed what, when, from where, as a chain in the store.
+//! The audit log: who changed what, when and from where, as a hash chain in the store.
 //!
-//! Every entry holds the hash of the one before ([`chain`]), so an entry that is edited, taken out or
-//! moved is found. What a call changes in the store and its entry are written in one transaction; the
-//! entry of any other call is written before the call is answered.
+//! Every entry holds the hash of the previous one ([`chain`]), so that an edited, deleted or moved entry is
+//! detected. A change in the store and its entry share a transaction. Any other call is answered after its entry
+//! is written.
 //!
 //! ```text
 //! call ─▶ guard ─▶ route ─▶ store: change and entry in one transaction
@@ -14,7 +14,7 @@ mod call;
 mod denied;
 mod log;
 
-/// Names that no token can have: who stands for what happens by itself, and for whoever has none.
+/// Actor names that no token can have: Squall itself, and a client without a token.
 pub const RESERVED: [&str; 2] = ["squall", "-"];
 
 pub(crate) use self::call::{Call, Repeated};

@@ -1,17 +1,16 @@
-//! Files that say that somebody is there.
+//! Lock files that show that a process is running.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::Path;
 
-/// A file that one process has locked for itself, until this is dropped or the process ends, however it
-/// ends.
+/// A file that this process has locked, until it is dropped or the process ends in any way.
 #[derive(Debug)]
 pub(crate) struct Claim(File);
 
 impl Claim {
-    /// Claims `path`, which is made where there is none, its owner's alone; `None` while somebody else has
-    /// it. Where files cannot be locked (some network file systems) everybody has it.
+    /// Locks `path`, and creates it for its owner only if it is missing; `None` while another process holds the
+    /// lock. On file systems without locks (some network file systems) every process gets it.
     pub(crate) fn on(path: &Path) -> io::Result<Option<Self>> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
@@ -19,7 +18,7 @@ impl Claim {
         {
             use std::os::unix::fs::OpenOptionsExt as _;
             options.mode(0o600);
-            // Whoever can put a link in its place would have us write where they want.
+            // A symbolic link could make the daemon write to a file of an attacker's choice.
             let no_links = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC;
             options.custom_flags(no_links.bits().cast_signed());
         }
@@ -48,13 +47,13 @@ impl Claim {
         }
     }
 
-    /// The file.
+    /// The locked file.
     pub(crate) fn file(&mut self) -> &mut File {
         &mut self.0
     }
 }
 
-/// Rejects what exists and is not a regular file: opening a pipe would block until somebody writes to it.
+/// Rejects what exists and is not a regular file: opening a pipe would block until another process writes to it.
 pub(crate) fn check_regular(path: &Path) -> io::Result<()> {
     match std::fs::metadata(path) {
         Ok(found) if !found.is_file() => Err(io::Error::other(format!(

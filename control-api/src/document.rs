@@ -18,10 +18,10 @@ use crate::problem::{Detail, Problem};
 use crate::trust::Sent;
 use crate::trust::Trust;
 
-/// Longest document, bytes; that of a run is what it is asked for with.
+/// Longest document, bytes; for a run, the longest order.
 pub const MOST: usize = 1 << 20;
 
-/// How long a document may take to come.
+/// Time limit for receiving a document.
 const SLOWEST: Duration = Duration::from_mins(1);
 
 /// A document as it was sent.
@@ -31,27 +31,26 @@ pub(crate) struct Document {
     form: Form,
 }
 
-/// How a document is written.
+/// The format of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Json,
     Yaml,
-    /// A profile or a suite, and what the variables in it stand for.
+    /// A profile or a suite with values for its variables.
     WithVariables,
-    /// As YAML, within another document that can be read.
+    /// YAML within another document that was read.
     Enclosed,
-    /// The sender does not know: no type at all, or what curl says of any `-d`.
+    /// Unknown: no content type, or the one that curl sends with `-d`.
     Unstated,
 }
 
-/// What a profile is sent as with what the variables in it stand for; the daemon's own environment is
-/// never asked.
+/// Content type of a profile with values for its variables; the daemon's environment is not used.
 pub const WITH_VARIABLES: &str = "application/vnd.squall.profile+json";
 
 /// The same of a suite.
 pub(crate) const SUITE_WITH_VARIABLES: &str = "application/vnd.squall.suite+json";
 
-/// A profile or a suite, and what the variables in it stand for.
+/// A profile or a suite with values for its variables.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WithVariables {
@@ -78,7 +77,7 @@ impl Form {
     }
 }
 
-/// Longest document that holds what was recorded, bytes.
+/// Longest document that holds recorded traffic, bytes.
 pub(crate) const LONG: usize = 16 << 20;
 
 impl<S: Send + Sync> FromRequest<S> for Document {
@@ -101,7 +100,7 @@ impl<S: Send + Sync> FromRequest<S> for Document {
     }
 }
 
-/// The body of a request, as long as its route allows.
+/// The body of a request, up to the limit of its route.
 pub(crate) async fn body(request: Request) -> Result<Bytes, Problem> {
     let body = tokio::time::timeout(SLOWEST, Bytes::from_request(request, &())).await;
     let body = body.map_err(|_| {
@@ -120,9 +119,8 @@ pub(crate) async fn body(request: Request) -> Result<Bytes, Problem> {
 }
 
 impl Document {
-    /// The document as a profile with that name in errors. Without values for its variables it may name
-    /// those that `trust` lists. One that is announced as JSON and is none
-    /// is refused: YAML takes more.
+    /// The document as a profile; errors call it `name`. Without values for its variables it may use those that
+    /// `trust` lists. A document sent as JSON must be JSON, although the YAML parser accepts more.
     pub(crate) fn profile(&self, name: &str, trust: &Trust) -> Result<Profile, Problem> {
         let sent = || trust.variables(|variables| profile::parse_file(name, &self.text, variables));
         self.check_bounds()?;
@@ -150,7 +148,7 @@ impl Document {
         profile.map_err(|errors| Problem::profile(&errors))
     }
 
-    /// The document by itself, and what was sent with it.
+    /// The inner document, and the values sent with it.
     pub(crate) fn opened(self) -> Result<(Self, Sent), Problem> {
         if self.form != Form::WithVariables {
             return Ok((self, Sent::default()));
@@ -164,12 +162,12 @@ impl Document {
         Ok((document, Sent::new(sent.variables)))
     }
 
-    /// Whether variables in it are given values.
+    /// Whether values for variables were sent with it.
     pub(crate) fn has_variables(&self) -> bool {
         self.form == Form::WithVariables
     }
 
-    /// The document as a value; what does not say that it is YAML is JSON.
+    /// The document as a value, by its format; without one it is JSON.
     pub(crate) fn value(&self) -> Result<serde_json::Value, Problem> {
         let value = match self.form {
             Form::Json | Form::Unstated => {
@@ -190,13 +188,13 @@ impl Document {
 /// Deepest nesting of a document.
 const DEPTH: usize = 64;
 
-/// Most aliases of a YAML document, and most parts that it may have with what they stand for.
+/// Most aliases of a YAML document, and its most nodes with all aliases expanded.
 const ALIASES: usize = 1_000;
 const PARTS: usize = 100_000;
 
 impl Document {
-    /// The document as a value: what does not say how it is written is YAML, which JSON is too. Bounded
-    /// in depth and in what its aliases make of it.
+    /// The document as a value; without a format it is YAML, of which JSON is a subset. Depth and alias expansion
+    /// are bounded.
     pub(crate) fn tree(&self) -> Result<serde_json::Value, Problem> {
         match self.form {
             Form::Json | Form::WithVariables => self.value(),
@@ -215,19 +213,19 @@ impl Document {
         Ok(tree)
     }
 
-    /// What is nested too deep, or blown up by aliases, cannot be read, whatever it is meant as.
+    /// Rejects documents that are nested too deeply or expand too far, whatever their kind.
     fn check_bounds(&self) -> Result<(), Problem> {
         match tree(&self.text) {
             Err(error) if is_too_deep(&error) || over_budget(&error).is_some() => {
                 Err(self.not_yaml("the document cannot be read", &error))
             }
             Ok(tree) => check_rules(&self.bounded(tree)?),
-            // What is wrong otherwise is said with its place.
+            // The later parser reports other errors with their place.
             Err(_) => Ok(()),
         }
     }
 
-    /// `what` was found, and why.
+    /// A problem: `what` was found, and why.
     fn not_yaml(&self, what: &str, error: &serde_saphyr::Error) -> Problem {
         if is_too_deep(error) {
             return self.unreadable(too_deep());
@@ -236,7 +234,7 @@ impl Document {
         self.unreadable(format!("{what}: {why}"))
     }
 
-    /// What cannot be read is malformed; within a document that can, it makes no sense.
+    /// 400 for an unreadable document; 422 if it is within a document that was read.
     fn unreadable(&self, detail: String) -> Problem {
         if self.form == Form::Enclosed {
             return Problem::invalid(vec![Detail::at("/document", detail)]);
@@ -245,7 +243,7 @@ impl Document {
     }
 }
 
-/// Rules take a thousand times their place in the text while they are read: too many are counted before.
+/// Rules need a thousand times their text size while they are parsed, so their number is checked first.
 fn check_rules(profile: &serde_json::Value) -> Result<(), Problem> {
     let families = |chaos: &serde_json::Value| {
         let lists = chaos.as_object().into_iter().flat_map(|one| one.values());
@@ -262,10 +260,10 @@ fn too_deep() -> String {
     format!("the document is nested deeper than {DEPTH} levels")
 }
 
-/// What both parsers say of a text that is nested deeper than they look.
+/// The message of both parsers for a text that is nested too deeply.
 const RECURSION: &str = "recursion limit exceeded";
 
-/// Whether a text is refused for its depth.
+/// Whether a text is rejected for its depth.
 fn is_too_deep(error: &serde_saphyr::Error) -> bool {
     use serde_saphyr::Error as E;
     use serde_saphyr::budget::BudgetBreach;
@@ -293,13 +291,13 @@ pub(crate) fn tree(text: &str) -> Result<serde_json::Value, serde_saphyr::Error>
         with_snippet: false,
         budget: budget,
         alias_limits: alias_limits,
-        // As the readers of profiles and suites have it: `no` is a word.
+        // As the parsers of profiles and suites: `no` is a text.
         strict_booleans: true,
     };
     serde_saphyr::from_str_with_options(text, options)
 }
 
-/// How deep a value is nested; its reader has bounded it to a hundred or so.
+/// The depth of a value; the parser has bounded it to about a hundred.
 fn depth(value: &serde_json::Value) -> usize {
     match value {
         serde_json::Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),

@@ -1,5 +1,5 @@
-//! Entries of the audit log and the chain that they make: what the [audit log](crate::audit) writes and the
-//! [store](crate::store) keeps, known to both. Nothing here reads or writes anything.
+//! Entries of the audit log and their hash chain, shared by the [audit log](crate::audit) and the
+//! [store](crate::store). Nothing here does I/O.
 
 pub mod chain;
 mod entry;

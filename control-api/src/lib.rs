@@ -1,9 +1,9 @@
-//! The control API: what is in force, what went through, as JSON over HTTP.
+//! The control API: chaos in force, recorded exchanges and runs, as JSON over HTTP.
 //!
-//! A thin shell around [`Chaos`](squall_proxy::chaos::Chaos) and
-//! [`Recorder`](squall_proxy::recorder::Recorder): each route reads a request, asks one of them and
-//! writes the answer down. It decides no fault and touches no agent's traffic. Every error is an
-//! RFC 9457 problem ([`problem`]); who may ask is settled before any route is reached ([`access`]).
+//! A thin layer over [`Chaos`](squall_proxy::chaos::Chaos) and [`Recorder`](squall_proxy::recorder::Recorder):
+//! each route reads a request, calls one of them and writes the response. It decides no fault and handles no
+//! agent traffic. Every error is an RFC 9457 problem ([`problem`]). [`access`] checks permissions before a
+//! request reaches its route.
 //!
 //! ```text
 //! request ─▶ access ─▶ route ─▶ document, query ─▶ Chaos, Recorder, store ─▶ JSON, events

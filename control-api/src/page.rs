@@ -7,7 +7,7 @@ use squall_journal::id::ExchangeId;
 
 use crate::query::Params;
 
-/// Entries of a page when the request does not say.
+/// Entries of a page by default.
 const USUAL: usize = 100;
 /// Most entries of a page.
 const MOST: usize = 1000;
@@ -22,7 +22,7 @@ pub(crate) struct Page<T> {
     pub(crate) next_cursor: Option<String>,
 }
 
-/// The parameter `limit`: 1 to 1000, 100 when it is not given.
+/// The parameter `limit`: 1 to 1000. Default 100.
 pub(crate) fn limit(params: &mut Params) -> usize {
     let read = |text: &str| text.parse().ok().filter(|limit| (1..=MOST).contains(limit));
     params
@@ -30,18 +30,18 @@ pub(crate) fn limit(params: &mut Params) -> usize {
         .unwrap_or(USUAL)
 }
 
-/// The parameter `cursor` of any list, as `read` understands it: 400 for what no page ever gave out.
+/// The parameter `cursor` of any list, as `read` parses it: 400 for a text that no page returned.
 pub(crate) fn cursor<T>(params: &mut Params, read: impl FnOnce(&str) -> Option<T>) -> Option<T> {
     params.read("cursor", "the `next_cursor` of the page before", read)
 }
 
-/// The cursor of a list by id: the last id of the page before. Exchanges, recordings and runs have ids of
-/// one form.
+/// The cursor of a list by id: the last id of the previous page. Ids of exchanges, recordings and runs have the
+/// same form.
 pub(crate) fn before_id(params: &mut Params) -> Option<ExchangeId> {
     cursor(params, |text| text.parse().ok())
 }
 
-/// The page of a list by id, newest first, of which one more than `limit` was looked for.
+/// The page of a list by id, newest first. `limit` plus one entries were looked up.
 pub(crate) fn newest<T>(
     mut found: Vec<T>,
     limit: usize,
@@ -56,12 +56,12 @@ pub(crate) fn newest<T>(
     })
 }
 
-/// What cursors of lists by name begin with, before the last name of the page before: it tells them from
-/// any other text.
+/// Prefix of cursors of lists by name, before the last name of the previous page. It distinguishes them from any
+/// other text.
 const AFTER: &str = "after.";
 
-/// The cursor of a list by name: the name that the page comes after. Every name fits, those of tokens with
-/// their workspace.
+/// The cursor of a list by name: the last name of the previous page. It fits every name, also a token's with its
+/// workspace.
 pub(crate) fn after_name(params: &mut Params) -> Option<String> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._/-".contains(&byte);
     cursor(params, |text| {
@@ -71,10 +71,10 @@ pub(crate) fn after_name(params: &mut Params) -> Option<String> {
     })
 }
 
-/// Longest name in a cursor: more than any list has.
+/// Longest name in a cursor; no list has a longer one.
 const LONGEST_NAME: usize = 200;
 
-/// The page of a list sorted by name that comes after the name `after`.
+/// The page of a list sorted by name that follows the name `after`.
 pub(crate) fn by_name<T>(
     sorted: Vec<T>,
     name: impl Fn(&T) -> &str,

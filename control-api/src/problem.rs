@@ -1,4 +1,4 @@
-//! Why the API refused: RFC 9457 problem details.
+//! Errors of the API: RFC 9457 problem details.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use squall_proxy::problem;
 use crate::credential::random_hex;
 use crate::store::StoreError;
 
-/// Why the API refused, as `application/problem+json`.
+/// An error of the API, as `application/problem+json`.
 #[derive(Debug, Clone)]
 pub struct Problem {
     status: StatusCode,
@@ -25,7 +25,7 @@ pub struct Problem {
     errors: Vec<Detail>,
     /// Further members.
     more: Option<Box<Value>>,
-    /// Seconds until it is worth another try.
+    /// Seconds until a retry makes sense.
     retry_after: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ pub struct Detail {
 }
 
 impl Detail {
-    /// Something wrong with a text that was sent, and where in it.
+    /// An error in a document that was sent, with its place.
     pub(crate) fn located(error: &DocumentError) -> Self {
         let place = error.position;
         let detail = if place.line == 0 {
@@ -61,7 +61,7 @@ impl Detail {
         Self::at(error.pointer.clone(), detail)
     }
 
-    /// Something wrong at `pointer` in the document.
+    /// An error at `pointer` in the document.
     pub fn at(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
         Self {
             detail: detail.into(),
@@ -71,7 +71,7 @@ impl Detail {
         }
     }
 
-    /// Something wrong with a query parameter.
+    /// An error in a query parameter.
     pub fn parameter(name: impl Into<String>, detail: impl Into<String>) -> Self {
         Self {
             detail: detail.into(),
@@ -81,7 +81,7 @@ impl Detail {
         }
     }
 
-    /// Something wrong with a header.
+    /// An error in a header.
     pub(crate) fn header(name: &HeaderName, detail: impl Into<String>) -> Self {
         Self {
             detail: detail.into(),
@@ -93,7 +93,7 @@ impl Detail {
 }
 
 impl Problem {
-    /// A problem of its own `slug`, the last part of its `type`.
+    /// A problem with this `slug`, the last part of its `type`.
     fn new(
         status: StatusCode,
         slug: &'static str,
@@ -111,7 +111,7 @@ impl Problem {
         }
     }
 
-    /// 422: it can be read and makes no sense; `errors` says where.
+    /// 422: it can be parsed but is invalid; `errors` has the places.
     pub(crate) fn invalid(errors: Vec<Detail>) -> Self {
         let detail = match errors.as_slice() {
             [only] => only.detail.clone(),
@@ -121,13 +121,12 @@ impl Problem {
         Self::new(status, "invalid", "Invalid document", detail).with_errors(errors)
     }
 
-    /// 422: a profile that makes no sense. Errors without a pointer say that the text could not be
-    /// read at all.
+    /// 422: an invalid profile. Errors without a pointer mean that the text could not be parsed.
     pub(crate) fn profile(errors: &[DocumentError]) -> Self {
         Self::invalid(errors.iter().map(Detail::located).collect())
     }
 
-    /// 429: too fast; `wait` is how long it takes until there is room.
+    /// 429: too many requests; `wait` is the time until a retry.
     pub(crate) fn too_many(detail: impl Into<String>, wait: Duration) -> Self {
         let whole = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
         let status = StatusCode::TOO_MANY_REQUESTS;
@@ -137,18 +136,18 @@ impl Problem {
         }
     }
 
-    /// The status it is answered with.
+    /// Its status.
     pub(crate) fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// The problem with the places where it is.
+    /// The problem with these `errors`.
     #[must_use]
     pub(crate) fn with_errors(self, errors: Vec<Detail>) -> Self {
         Self { errors, ..self }
     }
 
-    /// The problem with the members of an object beside its own.
+    /// The problem with the members of an object added to its own.
     #[must_use]
     pub(crate) fn with_more(self, more: Value) -> Self {
         Self {
@@ -171,7 +170,7 @@ impl Problem {
     }
 }
 
-/// Problems by what went wrong: status, last part of the `type`, and title.
+/// Constructors of problems: status, last part of the `type`, and title.
 macro_rules! problems {
     ($($(#[$about:meta])* $name:ident: $status:ident, $slug:literal, $title:literal;)*) => {
         impl Problem { $(
@@ -186,34 +185,34 @@ macro_rules! problems {
 problems! {
     /// The request cannot be read.
     malformed: BAD_REQUEST, "malformed", "Malformed request";
-    /// No token, or one nobody has.
+    /// The token is missing or unknown.
     unauthenticated: UNAUTHORIZED, "unauthenticated", "Token required";
-    /// Not from here, or not by this token.
+    /// Not allowed from this origin, or with this token.
     forbidden: FORBIDDEN, "forbidden", "Not allowed";
-    /// There is no such thing.
+    /// No such object.
     not_found: NOT_FOUND, "not-found", "Not found";
-    /// The thing is there, the method is not.
+    /// The path exists, the method does not.
     method_not_allowed: METHOD_NOT_ALLOWED, "method-not-allowed", "Method not allowed";
-    /// What is there stands against it.
+    /// The current state does not allow it.
     conflict: CONFLICT, "conflict", "Conflict";
-    /// It is not the version that was named.
+    /// It is not the version that the request names.
     precondition_failed: PRECONDITION_FAILED, "precondition-failed", "It has changed";
-    /// More than is read.
+    /// The document is longer than its limit.
     too_large: PAYLOAD_TOO_LARGE, "too-large", "Document too large";
-    /// A form that is not read here.
+    /// The content type is not supported here.
     unsupported_type: UNSUPPORTED_MEDIA_TYPE, "unsupported-type", "Unsupported content type";
     /// A failure of Squall.
     internal: INTERNAL_SERVER_ERROR, "internal", "Squall failed";
-    /// Not now.
+    /// Temporarily not available.
     not_ready: SERVICE_UNAVAILABLE, "not-ready", "Not ready";
 }
 
-/// 503: the store cannot be asked; 500 when it can be and refuses. What it refused with is for the log:
-/// a client can do nothing about it, and need not know where the store is.
+/// 503 when the store cannot be reached, 500 when it rejects the query. The details go to the log only: a client
+/// cannot use them and need not know where the store is.
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         if let StoreError::Refused { .. } = error {
-            // What the failure is found by in the log; nothing where the system has no random bits.
+            // Id that links the response to the log line; empty without a source of random bits.
             let id = random_hex::<8>().unwrap_or_default();
             tracing::error!(id, "{error}");
             return Self::internal(format!(
@@ -232,12 +231,12 @@ impl IntoResponse for Problem {
         let content_type = [(CONTENT_TYPE, problem::CONTENT_TYPE)];
         let mut response = (self.status, content_type, body).into_response();
         if self.status == StatusCode::UNAUTHORIZED {
-            // RFC 9110 §15.5.2 asks for it.
+            // Required by RFC 9110 §15.5.2.
             let scheme = HeaderValue::from_static("Bearer");
             response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
         }
         if self.status == StatusCode::UNSUPPORTED_MEDIA_TYPE {
-            // RFC 9110 §15.5.16: what is read instead.
+            // The supported types (RFC 9110 §15.5.16).
             let read = HeaderValue::from_static("application/json, application/yaml");
             response.headers_mut().insert(ACCEPT, read);
         }

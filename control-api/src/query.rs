@@ -1,12 +1,11 @@
-//! Query parameters: each is known, given once, and readable, or the request is refused.
+//! Query parameters: an unknown, repeated or unreadable one is an error.
 
 use axum::extract::{FromRequestParts, Query};
 use http::request::Parts;
 
 use crate::problem::{Detail, Problem};
 
-/// The query of a request, taken apart parameter by parameter; [`Params::finish`] refuses what
-/// nobody took.
+/// The query of a request. Routes take its parameters; [`Params::finish`] rejects the rest.
 #[derive(Debug)]
 pub(crate) struct Params {
     given: Vec<(String, String)>,
@@ -43,7 +42,7 @@ impl Params {
         first
     }
 
-    /// The scope that is asked for, if one is.
+    /// The parameter `scope`, if it is given.
     pub(crate) fn scope(&mut self) -> Option<String> {
         let expected = "a scope: 1 to 128 characters of a-z, A-Z, 0-9, `.`, `_` and `-`, the first no `.`, and no key";
         self.read("scope", expected, |name| {
@@ -51,7 +50,7 @@ impl Params {
         })
     }
 
-    /// The parameter `name` as `read` understands it; `expected` says what that is.
+    /// The parameter `name`, as `read` parses it; `expected` describes valid values.
     pub(crate) fn read<T>(
         &mut self,
         name: &'static str,
@@ -68,7 +67,7 @@ impl Params {
         value
     }
 
-    /// A switch: `true` or `false`, false when it is not given.
+    /// A boolean parameter: `true` or `false`. Default false.
     pub(crate) fn switch(&mut self, name: &'static str) -> bool {
         self.read(name, "true or false", |text| match text {
             "true" => Some(true),
@@ -78,7 +77,7 @@ impl Params {
         .unwrap_or(false)
     }
 
-    /// Refuses the request if any parameter could not be read or is none of those asked for.
+    /// Rejects the request if a parameter is unreadable or unknown.
     pub(crate) fn finish(mut self) -> Result<(), Problem> {
         for (name, _) in &self.given {
             let known = self.known.join(", ");

@@ -1,4 +1,4 @@
-//! What the routes share.
+//! The state that all routes share.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -25,40 +25,40 @@ use crate::stored_tokens::StoredTokens;
 use crate::tasks;
 use crate::trust::Trust;
 
-/// What the routes share; clones share it too.
+/// The state that all routes share; clones share it too.
 #[derive(Clone)]
 pub struct ApiState {
-    /// What is in force.
+    /// Chaos in force.
     pub chaos: Arc<Chaos>,
-    /// Profiles that were put, in the store.
+    /// Profiles that were put by API, in the store.
     pub profiles: Arc<StoredProfiles>,
-    /// Suites and contracts that were put, in the store.
+    /// Suites and contracts that were put by API, in the store.
     pub documents: Arc<StoredDocuments>,
-    /// What is demanded of agents, tried and judged.
+    /// Runs of agents.
     pub runs: Arc<Runs>,
-    /// Traffic that is recorded, and what was.
+    /// Recordings, running and stored.
     pub recordings: Arc<Recordings>,
-    /// What went through.
+    /// The journal in memory.
     pub recorder: Recorder,
-    /// What of it is in the store; `None` when nothing is kept there.
+    /// The journal in the store; `None` when no exchanges are stored.
     pub journal: Option<Arc<StoredJournal>>,
-    /// What is counted.
+    /// Metrics.
     pub metrics: Arc<Metrics>,
-    /// Who may ask.
+    /// Access control.
     pub access: Arc<Access>,
-    /// Tokens that were made by the API, in the store.
+    /// Tokens that were created by API, in the store.
     pub tokens: Arc<StoredTokens>,
-    /// Who changed what.
+    /// The audit log.
     pub audit: Arc<AuditLog>,
-    /// What documents that arrive may do.
+    /// What documents that arrive by API may do.
     pub trust: Arc<Trust>,
-    /// The interception CA's certificate as PEM, asked for each time: it may be rotated.
+    /// Returns the interception CA's certificate as PEM. Called for each request: the CA may be rotated.
     pub ca_pem: Arc<dyn Fn() -> Bytes + Send + Sync>,
-    /// How the daemon does, asked for each time.
+    /// Returns the daemon's readiness. Called for each request.
     pub readiness: Arc<dyn Fn() -> Readiness + Send + Sync>,
     /// Where the proxy listens, for `/proxy.pac`.
     pub proxy: SocketAddr,
-    /// Answers all requests but the urgent ones, which the runtime answers that serves the API.
+    /// Runtime that answers all but urgent requests. The runtime that accepts connections answers those.
     pub work: Handle,
     /// Cancelled when the daemon stops: streams of events end.
     pub stopping: CancellationToken,
@@ -73,7 +73,7 @@ impl fmt::Debug for ApiState {
 }
 
 impl ApiState {
-    /// The profiles that a workspace knows.
+    /// The profiles that a workspace sees.
     pub(crate) fn library(&self, workspace: &str) -> Library {
         let library = self.chaos.library();
         match workspace {
@@ -82,8 +82,7 @@ impl ApiState {
         }
     }
 
-    /// Waits until everything that was written down before is in the journal, so that a client reads
-    /// what it has just done.
+    /// Waits until the journal holds all earlier exchanges, so that a client can read what it has just done.
     pub(crate) async fn settled(&self) {
         tasks::flushed(&self.recorder).await;
     }

@@ -1,7 +1,7 @@
 //! What documents that arrive by API may do.
 //!
-//! Nothing, unless the config says otherwise: `api.env` lists the variables of the daemon's environment
-//! that they may name, `safety.commands` lets them start programs.
+//! By default they may use no variables and start no programs. `api.env` in the config lists the variables of the
+//! daemon's environment that they may use; `safety.commands` allows them to start programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env::VarError;
@@ -11,46 +11,46 @@ use arc_swap::ArcSwap;
 use serde_json::Value;
 use squall_documents::variables::{Variables, is_variable_name};
 
-/// What documents that arrive by API may do; a reload changes it for the next document.
+/// What documents that arrive by API may do; a reload changes it for later documents.
 ///
-/// Whoever reads a suite that came by API asks [`Self::may_start_programs`] before it takes one with an
-/// agent of `type: command`, an `agent.start` or anything else that names a program: `false` is 422 with
-/// the line, and `safety.commands` in the words. Its `${NAME}` expand by [`Self::variables`].
+/// Readers of a suite call [`Self::may_start_programs`] before they accept an agent of `type: command`, an
+/// `agent.start` or any other program. `false` means 422 with the line and a hint at `safety.commands`.
+/// [`Self::variables`] expands `${NAME}`.
 #[derive(Debug, Default)]
 pub struct Trust(ArcSwap<Terms>);
 
-/// The config's words.
+/// The config's settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Terms {
-    /// `safety.commands`: documents may start programs.
+    /// `safety.commands`: documents may start programs. Default false.
     pub commands: bool,
-    /// `api.env`: names of variables that documents may name.
+    /// `api.env`: names of variables that documents may use.
     pub variables: BTreeSet<String>,
 }
 
 impl Trust {
-    /// By the words of a config.
+    /// With the settings of a config.
     pub fn new(terms: Terms) -> Self {
         Self(ArcSwap::from_pointee(terms))
     }
 
-    /// Takes over the words of a config that was read anew.
+    /// Replaces the settings after a reload.
     pub fn configure(&self, terms: Terms) {
         self.0.store(terms.into());
     }
 
-    /// Whether a document that came by API may start programs; `false` unless the config says so.
+    /// Whether a document that arrived by API may start programs. Default false.
     pub fn may_start_programs(&self) -> bool {
         self.0.load().commands
     }
 
-    /// Hands `read` the variables that a document that came by API may name. What they stand for is
-    /// secret: never stored, logged or returned.
+    /// Passes to `read` the variables that a document that arrived by API may use. Their values are secret: never
+    /// stored, logged or returned.
     pub fn variables<T>(&self, read: impl FnOnce(Variables<'_>) -> T) -> T {
         self.variables_and(&Sent::default(), read)
     }
 
-    /// The same, with those that were sent with the document.
+    /// The same, and the variables that were sent with the document.
     pub(crate) fn variables_and<T>(&self, sent: &Sent, read: impl FnOnce(Variables<'_>) -> T) -> T {
         let terms = self.0.load();
         read(Variables::Listed(&|name| match sent.0.get(name) {
@@ -60,21 +60,21 @@ impl Trust {
     }
 }
 
-/// Names that a variable may have, and what they stand for, beside those that the config lists: sent with
-/// the document that names them. Printing it shows the names only.
+/// Variables and their values that were sent with the document that uses them. Its `Debug` output shows the names
+/// only.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Sent(BTreeMap<String, String>);
 
 impl Sent {
-    /// Most of them.
+    /// Greatest number of variables.
     pub(crate) const MOST: usize = 256;
 
-    /// These.
+    /// With these values.
     pub(crate) fn new(values: BTreeMap<String, String>) -> Self {
         Self(values)
     }
 
-    /// Those of a member `secrets`; or what is wrong with it.
+    /// Reads the member `secrets`; an error describes what is wrong.
     pub(crate) fn read(given: Option<&Value>) -> Result<Self, String> {
         let given = match given {
             None | Some(Value::Null) => return Ok(Self::default()),
@@ -85,7 +85,7 @@ impl Sent {
         let mut values = BTreeMap::new();
         for (place, (name, value)) in given.iter().enumerate() {
             let Some(value) = value.as_str().filter(|_| is_variable_name(name)) else {
-                // Neither is repeated: they may be in each other's place.
+                // The error repeats neither: name and value may be swapped.
                 let place = place + 1;
                 return Err(format!(
                     "member {place} is not a variable's name and a text"

@@ -1,4 +1,4 @@
-//! Who calls, and what is theirs.
+//! The caller of a request, and its workspace.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use crate::audit::Call;
 use crate::problem::Problem;
 use crate::store::DEFAULT_WORKSPACE;
 
-/// Who calls.
+/// The caller of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
-    /// `None` where no token is asked for.
+    /// `None` when no token is required.
     pub(super) token: Option<Arc<Token>>,
     /// All workspaces but the default one.
     pub(super) workspaces: Arc<Workspaces>,
-    /// Cancelled when what is still open is to end.
+    /// Cancelled when the caller's open streams must end.
     pub(super) ended: CancellationToken,
-    /// What it is about to change; `None` for a request that changes nothing.
+    /// The change that it is about to make; `None` for a request that changes nothing.
     pub(super) call: Option<Arc<Call>>,
 }
 
@@ -37,12 +37,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 }
 
 impl Caller {
-    /// What it is about to change, for the audit log; `None` for a request that changes nothing.
+    /// Its change, for the audit log; `None` for a request that changes nothing.
     pub(crate) fn call(&self) -> Option<&Arc<Call>> {
         self.call.as_ref()
     }
 
-    /// Says what it changed: what was there before and is there after, of which digests are kept.
+    /// Records the state before and after its change; only digests are stored.
     pub(crate) fn changed<T: Serialize>(
         &self,
         before: Option<&T>,
@@ -54,29 +54,29 @@ impl Caller {
         }
     }
 
-    /// Cancelled when the caller's token is revoked, or when one is asked for and it has none.
+    /// Cancelled when the caller's token is revoked, or when a token becomes required and it has none.
     pub(crate) fn ended(&self) -> CancellationToken {
         self.ended.clone()
     }
 
-    /// Whether it would not be let in any more.
+    /// Whether it would be rejected now.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.is_cancelled()
     }
 
-    /// Whose things it sees and changes; what belongs to another workspace is not there for it (404).
+    /// Its workspace. Objects of other workspaces do not exist for it (404).
     pub(crate) fn workspace(&self) -> &str {
         self.token
             .as_ref()
             .map_or(DEFAULT_WORKSPACE, |token| token.workspace())
     }
 
-    /// Whether it is of the workspace of everybody who has no other, which administers the rest.
+    /// Whether it belongs to the default workspace, which administers the others.
     pub(crate) fn is_of_default_workspace(&self) -> bool {
         self.workspace() == DEFAULT_WORKSPACE
     }
 
-    /// The scopes that it sees and changes.
+    /// The scopes that it may see and change.
     pub(crate) fn scopes(&self) -> Scopes {
         match self.workspace() {
             DEFAULT_WORKSPACE => Scopes::OfNone(Arc::clone(&self.workspaces)),
@@ -84,7 +84,7 @@ impl Caller {
         }
     }
 
-    /// The scope that is its workspace's default one.
+    /// Its workspace's default scope.
     pub(crate) fn default_scope(&self) -> &str {
         match self.workspace() {
             DEFAULT_WORKSPACE => DEFAULT_SCOPE,
@@ -92,18 +92,18 @@ impl Caller {
         }
     }
 
-    /// Who it is, for what is kept: a token of the same name that is made after this one is another.
+    /// Its identity, for stored records. A later token of the same name has another identity.
     pub(crate) fn identity(&self) -> String {
         let since = self.token.as_ref().and_then(|token| token.created_at());
         format!("{} {}", self.name(), since.unwrap_or_default())
     }
 
-    /// The name of its token; `None` where none is asked for.
+    /// The name of its token; `None` when no token is required.
     pub(crate) fn token_name(&self) -> Option<&str> {
         self.token.as_deref().map(Token::name)
     }
 
-    /// Who it is, for the log.
+    /// Its name, for the log.
     pub(crate) fn name(&self) -> &str {
         self.token.as_ref().map_or("-", |token| token.name())
     }

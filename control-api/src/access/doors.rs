@@ -1,4 +1,4 @@
-//! Which tokens there are at one moment, and whether one is asked for.
+//! The valid tokens at one moment, and whether a token is required.
 
 use std::sync::Arc;
 
@@ -9,15 +9,14 @@ use tokio_util::sync::CancellationToken;
 use super::{Digest, Token};
 use crate::problem::Problem;
 
-/// What holds at one moment.
+/// The valid tokens at one moment.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Doors {
-    /// Whether others than this machine reach the API: then nobody gets in without a token, also when
-    /// there is none.
+    /// Whether other machines reach the API: then a token is required, even when none exists.
     pub(super) exposed: bool,
     pub(super) configured: Vec<Arc<Token>>,
     pub(super) stored: Vec<Arc<Token>>,
-    /// Cancelled when a token is asked for from those who have come in without one.
+    /// Cancelled when clients that were admitted without a token need one.
     pub(super) closed: CancellationToken,
 }
 
@@ -43,7 +42,7 @@ impl Doors {
             return Err(Problem::unauthenticated("write `Authorization: Bearer …`"));
         };
         let given = Digest::of(secret.trim());
-        // Every token is compared, whichever fits.
+        // Compares every token, so that the time does not depend on which one matches.
         let mut found = None;
         for token in self.tokens() {
             if token.digest == given {
@@ -56,8 +55,7 @@ impl Doors {
     }
 }
 
-/// What is new in the place of what was. A token that is in both goes on as it was; one that is not any
-/// more ends what is still open with it.
+/// The new tokens. One that existed before keeps its state; the open streams of one that is missing end.
 pub(super) fn taken_over(former: &[Arc<Token>], new: Vec<Token>) -> Vec<Arc<Token>> {
     let kept = |token: Token| {
         let same = former.iter().find(|former| former.is(&token));

@@ -1,31 +1,31 @@
-//! How often an address may come without a good token.
+//! Limits how often an address may fail to authenticate.
 //!
-//! Good tokens are let in before this is asked, so nobody is kept out by what others do from the same
-//! address. Who has none is told to wait, which costs next to nothing, and is kept in a bounded table.
+//! Valid tokens are admitted before this check, so that other clients at the same address cannot block them. The
+//! other clients get a short rejection. The table of addresses is bounded.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Failures of one address at once, after a rest.
+/// Failures that an address may have at once, after a pause.
 pub const FAILURES_AT_ONCE: u32 = 20;
 
-/// How long one failure is paid for: one a second on the long run.
+/// Time until one failure expires: one a second in the long run.
 const EACH: Duration = Duration::from_secs(1);
 
-/// Most addresses that are remembered.
+/// Most addresses in the table.
 const MOST: usize = 4096;
 
-/// What addresses have failed of late.
+/// Recent failures by address.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
-    /// Until when the failures of an address are paid for.
+    /// When the failures of each address have expired.
     paid_until: Mutex<HashMap<IpAddr, Instant>>,
 }
 
 impl Failures {
-    /// Counts a failure of an address, or says how long it is to wait for the next.
+    /// Counts a failure of an address, or returns how long it must wait.
     pub(super) fn step(&self, address: IpAddr, now: Instant) -> Result<(), Duration> {
         let address = network(address);
         let mut all = self
@@ -47,7 +47,7 @@ impl Failures {
     }
 }
 
-/// Forgets who has rested, else whoever has least to wait.
+/// Removes expired addresses; if there are none, the one with the shortest wait.
 fn make_room(all: &mut HashMap<IpAddr, Instant>, now: Instant) {
     all.retain(|_, paid| *paid > now);
     if all.len() >= MOST {
@@ -58,8 +58,7 @@ fn make_room(all: &mut HashMap<IpAddr, Instant>, now: Instant) {
     }
 }
 
-/// One subscriber has 2^64 addresses of IPv6: they count as one. An IPv4 address is one, however it is
-/// written.
+/// One IPv6 subscriber has 2^64 addresses: they count as one. An IPv4 address counts as one in either notation.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),

@@ -1,4 +1,4 @@
-//! The middleware in front of every route: who may pass, and the entry of what they change.
+//! The middleware in front of every route: access control, and the audit log's entry of a change.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,25 +16,24 @@ use crate::problem::Problem;
 use crate::store;
 use crate::tasks;
 
-/// What the guard needs to know.
+/// State of the guard.
 #[derive(Debug, Clone)]
 pub(crate) struct Guard {
     pub(crate) access: Arc<Access>,
     pub(crate) audit: Arc<AuditLog>,
     pub(crate) rules: Arc<[Rule]>,
-    /// Takes secrets out of what is written down.
+    /// Removes secrets from audit entries.
     pub(crate) redactor: Redactor,
 }
 
-/// How long the answer to a call waits for its entry in the audit log: as long as a question to the store
-/// may take.
+/// How long a response waits for its entry in the audit log: at most the timeout of a store query.
 const PATIENCE: Duration = store::PATIENCE;
 
-/// The same for what ends chaos, which is over before.
+/// The same for requests that end chaos: they have taken effect by then.
 const BRAKE_PATIENCE: Duration = Duration::from_millis(500);
 
 impl Guard {
-    /// What the route asks for that a request goes to. HEAD goes where GET does.
+    /// What the route of a request requires. HEAD uses the route of GET.
     fn needs(&self, method: &Method, path: &str) -> Option<Needs> {
         let method = if method == Method::HEAD {
             &Method::GET
@@ -46,7 +45,7 @@ impl Guard {
         rule.map(|rule| rule.needs)
     }
 
-    /// What is about to be changed, by whom, from where. Paths hold names, but people paste.
+    /// The change that a request is about to make. Its path is redacted: people may paste secrets into it.
     fn call(&self, caller: &Caller, request: &Request, route: &str) -> Call {
         let mut target = request.uri().path().to_owned();
         self.redactor.text(&mut target, 256);
@@ -61,7 +60,7 @@ impl Guard {
     }
 }
 
-/// The middleware in front of every route. Whoever has no token does not learn which routes there are.
+/// The middleware in front of every route. Without a token a client does not learn which routes exist.
 pub(crate) async fn guard(
     State(guard): State<Guard>,
     mut request: Request,
@@ -94,7 +93,7 @@ pub(crate) async fn guard(
         call: Some(Arc::clone(&call)),
         ..caller
     });
-    // Whoever asks may go away; what was begun is carried to its end, with its entry.
+    // The client may disconnect; the work continues to its end and writes its entry.
     Ok(tasks::spawned(async move {
         let response = next.run(request).await;
         if response.extensions().get::<Repeated>().is_some() {

@@ -1,5 +1,5 @@
-//! Requests that are sent for somebody else: by a browser, to a name that was bent to this machine or from a page of
-//! another's, or by a proxy.
+//! Rejects requests that did not come from the client itself: browsers (DNS rebinding, foreign pages) and
+//! proxies.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ use crate::problem::Problem;
 pub(super) fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<&'a str, Problem> {
     let mut hosts = headers.get_all(HOST).iter();
     let named = hosts.next().and_then(|value| value.to_str().ok());
-    // Which of them is meant would be anybody's guess (RFC 9112 §3.2).
+    // With several it is ambiguous which one is meant (RFC 9112 §3.2).
     if hosts.next().is_some() {
         return Err(Problem::malformed("there is more than one Host header"));
     }
@@ -43,8 +43,8 @@ const OF_PROXIES: [&str; 7] = [
     "proxy-authorization",
 ];
 
-/// An agent must not reach the API through `upstream_proxy`. One that adds nothing to a request cannot be told
-/// from a program of this machine.
+/// An agent must not reach the API through `upstream_proxy`. A proxy that adds no header cannot be distinguished
+/// from a local program.
 pub(super) fn refuse_proxied(headers: &HeaderMap) -> Result<(), Problem> {
     match OF_PROXIES.iter().find(|name| headers.contains_key(**name)) {
         None => Ok(()),
@@ -55,7 +55,7 @@ pub(super) fn refuse_proxied(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// A page may ask the host it came from.
+/// A page may call the host that it came from.
 pub(super) fn refuse_foreign_origin(host: &str, headers: &HeaderMap) -> Result<(), Problem> {
     let Some(origin) = headers.get(ORIGIN) else {
         return Ok(());

@@ -1,30 +1,30 @@
-//! How fast may be asked with one token.
+//! The rate limiter of one token.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Requests a second with one token, on the long run.
+/// Requests a second with one token, in the long run.
 pub const PER_SECOND: u32 = 100;
 
-/// Requests at once, after a rest.
+/// Requests at once, after a pause.
 pub const AT_ONCE: u32 = 200;
 
-/// How long one request is paid for.
+/// Time until one request expires.
 const EACH: Duration = Duration::from_millis(1000 / PER_SECOND as u64);
 
-/// How far what is paid for may run ahead.
+/// Most time that unexpired requests may add up to.
 const AHEAD: Duration = Duration::from_millis((AT_ONCE * (1000 / PER_SECOND)) as u64);
 
-/// Lets [`AT_ONCE`] requests through, and [`PER_SECOND`] from then on: the generic cell rate algorithm,
-/// which keeps one instant, whoever asks how often.
+/// Admits [`AT_ONCE`] requests, and then [`PER_SECOND`]: the generic cell rate algorithm, which stores one
+/// instant only.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// Until when the requests so far are paid for.
+    /// When all requests so far have expired.
     paid_until: Mutex<Option<Instant>>,
 }
 
 impl Pace {
-    /// Lets a request through at `now`, or says how long it is to wait.
+    /// Admits a request at `now`, or returns how long it must wait.
     pub(super) fn step(&self, now: Instant) -> Result<(), Duration> {
         let mut paid_until = self
             .paid_until
@@ -46,7 +46,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// How many get through at one instant.
+    /// Number of requests admitted at one instant.
     fn through(pace: &Pace, now: Instant) -> u32 {
         let tried = (0..2 * AT_ONCE).filter(|_| pace.step(now).is_ok());
         u32::try_from(tried.count()).unwrap()

@@ -7,11 +7,11 @@ use super::{Digest, Role};
 use crate::audit::RESERVED;
 use crate::store::{DEFAULT_WORKSPACE, StoredToken};
 
-/// What a token's name is, in words.
+/// The format of a token's name, in words.
 pub const TOKEN_NAMES: &str = "1 to 64 characters of a-z, A-Z, 0-9, `.`, `_` and `-`, the first of them a letter or a \
                                digit, and not `squall`, which stands for another in the audit log";
 
-/// Whether a token may be named so.
+/// Whether this is a valid token name.
 pub fn is_token_name(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     (1..=64).contains(&name.len())
@@ -20,22 +20,22 @@ pub fn is_token_name(name: &str) -> bool {
         && !RESERVED.contains(&name)
 }
 
-/// A bearer token; the secret itself is not kept.
+/// A bearer token; only the secret's digest is stored.
 #[derive(Debug)]
 pub struct Token {
     pub(super) workspace: String,
     pub(super) name: String,
     pub(super) role: Role,
     pub(super) digest: Digest,
-    /// Milliseconds since 1970; `None` for one of the configuration.
+    /// Milliseconds since 1970; `None` for a token of the configuration.
     pub(super) created_at: Option<u64>,
     pub(super) pace: Pace,
-    /// Cancelled when it is good for nothing any more.
+    /// Cancelled when it is revoked.
     pub(super) ended: CancellationToken,
 }
 
 impl Token {
-    /// A token named `name` that allows what `role` does to whoever knows `secret`.
+    /// A token that grants `role` to clients that present `secret`.
     pub fn new(name: impl Into<String>, role: Role, secret: &str) -> Self {
         Self {
             workspace: DEFAULT_WORKSPACE.to_owned(),
@@ -48,8 +48,8 @@ impl Token {
         }
     }
 
-    /// The token of a workspace, in the place of the default one; a name as
-    /// [`is_workspace_name`](crate::is_workspace_name) takes it.
+    /// The token in this workspace instead of the default one. [`is_workspace_name`](crate::is_workspace_name)
+    /// defines valid names.
     #[must_use]
     pub fn of_workspace(self, workspace: impl Into<String>) -> Self {
         Self {
@@ -63,22 +63,22 @@ impl Token {
         &self.name
     }
 
-    /// What it allows.
+    /// Its role.
     pub fn role(&self) -> Role {
         self.role
     }
 
-    /// Whose it is.
+    /// Its workspace.
     pub(crate) fn workspace(&self) -> &str {
         &self.workspace
     }
 
-    /// Whether it is the token of that name in that workspace.
+    /// Whether it has this name in this workspace.
     pub(crate) fn is_named(&self, workspace: &str, name: &str) -> bool {
         self.workspace == workspace && self.name == name
     }
 
-    /// When it was made; `None` for one of the configuration.
+    /// When it was created; `None` for a token of the configuration.
     pub(crate) fn created_at(&self) -> Option<u64> {
         self.created_at
     }
@@ -88,7 +88,7 @@ impl Token {
         self.digest == *digest
     }
 
-    /// Whether it is the same, whatever has been asked with it.
+    /// Whether it is the same token; its use so far does not count.
     pub(super) fn is(&self, other: &Self) -> bool {
         self.digest == other.digest
             && (&self.workspace, &self.name, self.role)

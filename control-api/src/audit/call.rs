@@ -1,4 +1,4 @@
-//! A call that may change something, on its way to an entry.
+//! A call that may change something, and its audit entry.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use squall_harness::digest::sha256;
 
 use super::{Draft, Outcome};
 
-/// Marks an answer that was given before and is given again: nothing was done for it.
+/// Marks a response that was repeated for an `Idempotency-Key`: nothing was changed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Repeated;
 
@@ -23,9 +23,9 @@ pub(crate) struct Call {
     pub(crate) action: String,
     /// The path.
     pub(crate) target: String,
-    /// What was there before and is there after, and more about it.
+    /// The state before and after, and a detail.
     changed: Mutex<Changed>,
-    /// Its entry is in the store, beside the change.
+    /// Its entry is in the store, in the change's transaction.
     written: AtomicBool,
 }
 
@@ -55,7 +55,7 @@ impl Call {
         }
     }
 
-    /// Says what was changed; only digests are kept.
+    /// Records what was changed; only digests are stored.
     pub(crate) fn changed<T: Serialize>(
         &self,
         before: Option<&T>,
@@ -69,7 +69,7 @@ impl Call {
         };
     }
 
-    /// Its entry, if it came out well.
+    /// Its entry, if it succeeds.
     pub(crate) fn done(&self, at: u64) -> Draft {
         let changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
         let Changed {
@@ -91,7 +91,7 @@ impl Call {
         }
     }
 
-    /// Its entry, if it was answered so.
+    /// Its entry, for this status.
     pub(crate) fn answered(&self, status: StatusCode, at: u64) -> Draft {
         if !status.is_client_error() && !status.is_server_error() {
             return self.done(at);
@@ -109,7 +109,7 @@ impl Call {
         }
     }
 
-    /// Its entry is in the store.
+    /// Whether its entry is in the store.
     pub(crate) fn is_written(&self) -> bool {
         self.written.load(Ordering::Acquire)
     }

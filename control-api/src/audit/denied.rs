@@ -1,19 +1,19 @@
-//! Calls that were denied: counted, and written down together, so that nobody can flood the log.
+//! Counts denied calls and writes them as one entry, so that clients cannot flood the log.
 
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
 
-/// How often they are written down.
+/// Shortest time between two such entries.
 pub(super) const EVERY: Duration = Duration::from_mins(1);
 
-/// Calls that were denied and are not written down yet.
+/// Denied calls without an entry so far.
 #[derive(Debug, Default)]
 pub(super) struct Denied {
     unauthenticated: u64,
     forbidden: u64,
     hasty: u64,
-    /// When the last were written down.
+    /// When the last entry was written.
     told: Option<Instant>,
 }
 
@@ -31,8 +31,7 @@ impl Denied {
         self.unauthenticated + self.forbidden + self.hasty == 0
     }
 
-    /// What there is to write down now: the first at once, others as often as [`EVERY`] says, or when it
-    /// is the `last` chance.
+    /// The text of the next entry: the first at once, later ones every [`EVERY`] or at the `last` call.
     pub(super) fn take(&mut self, now: Instant, last: bool) -> Option<String> {
         let is_early = self
             .told

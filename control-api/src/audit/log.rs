@@ -1,7 +1,7 @@
-//! Entries on their way into the store.
+//! Writes entries to the store.
 //!
-//! While the store is away entries wait in memory, in their order. So that none is lost, calls that
-//! change something are refused once [`MOST`] wait; but never one that ends chaos.
+//! While the store is away entries wait in memory, in order. So that none is lost, calls that change something
+//! are rejected once [`MOST`] entries wait. Calls that end chaos are never rejected.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,21 +25,21 @@ const MOST: usize = 1_000;
 /// Entries written in one transaction.
 const AT_ONCE: usize = 100;
 
-/// How long it waits for a store that is away.
+/// Pause before a retry while the store is away.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Who does what happens by itself.
+/// The actor of changes without a call.
 const ITSELF: &str = super::RESERVED[0];
 
 /// The audit log of one daemon.
 #[derive(Debug)]
 pub struct AuditLog {
     store: Store,
-    /// Gives what happens its date.
+    /// Source of the time.
     recorder: Recorder,
     waiting: Mutex<Waiting>,
     denied: Mutex<Denied>,
-    /// One writer at a time, so that entries keep their order.
+    /// Serializes writers, so that entries keep their order.
     turn: tokio::sync::Mutex<()>,
     news: Notify,
 }
@@ -47,23 +47,23 @@ pub struct AuditLog {
 #[derive(Debug, Default)]
 struct Waiting {
     drafts: VecDeque<Draft>,
-    /// Those for which there was no room.
+    /// Number of entries dropped for lack of room.
     lost: u64,
-    /// Whether the log of the daemon says that the store is away.
+    /// Whether the daemon's log reports that the store is away.
     told: bool,
 }
 
-/// SHA-256 of what was there before and is there after.
+/// SHA-256 of the state before and after.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Digests {
-    /// `None` for nothing.
+    /// `None`: it did not exist.
     pub before: Option<String>,
-    /// `None` for nothing.
+    /// `None`: it does not exist any more.
     pub after: Option<String>,
 }
 
 impl Digests {
-    /// Of two documents as JSON.
+    /// Digests of two documents as JSON.
     pub(crate) fn of<T: Serialize>(before: &T, after: &T) -> Self {
         Self {
             before: digest_of(before),
@@ -80,7 +80,7 @@ impl Digests {
 pub(crate) struct Full;
 
 impl AuditLog {
-    /// Over a store; the clock is `recorder`'s.
+    /// With a store; the clock is `recorder`'s.
     pub fn new(store: Store, recorder: Recorder) -> Arc<Self> {
         Arc::new(Self {
             store,
@@ -92,7 +92,7 @@ impl AuditLog {
         })
     }
 
-    /// Where it is.
+    /// Its store.
     pub(crate) fn store(&self) -> &Store {
         &self.store
     }
@@ -102,7 +102,7 @@ impl AuditLog {
         self.recorder.unix_ms(Instant::now())
     }
 
-    /// Whether a call that changes something may be carried out.
+    /// Whether a call that changes something may be carried out: an error when too many entries wait.
     pub(crate) fn has_room(&self) -> Result<(), Full> {
         if self.waiting().drafts.len() < MOST {
             Ok(())
@@ -111,8 +111,8 @@ impl AuditLog {
         }
     }
 
-    /// Writes the entry of a call down, unless it is in the store already; waits until it is there, but
-    /// no longer than `patience`, and not at all while the store is known to be away.
+    /// Writes the entry of a call, unless the store has it. Waits for it at most `patience`, and not at all while
+    /// the store is known to be away.
     pub(crate) async fn answered(
         self: &Arc<Self>,
         call: &Call,
@@ -130,20 +130,20 @@ impl AuditLog {
         let log = Arc::clone(self);
         let writing = tokio::spawn(async move {
             log.write().await;
-            // What the store did not take is tried again.
+            // The writer retries what the store rejected.
             log.news.notify_one();
         });
-        // Whoever waited long enough is answered; the entry is written all the same.
+        // After the timeout the call is answered; the entry is written later.
         let _ = tokio::time::timeout(patience, writing).await;
     }
 
-    /// Counts a call that was denied.
+    /// Counts a denied call.
     pub(crate) fn denied(&self, status: StatusCode) {
         lock(&self.denied).count(status);
         self.news.notify_one();
     }
 
-    /// Writes down all chaos that ends by itself from now on.
+    /// Writes an entry for all chaos that ends without a call from now on.
     pub fn witness(self: &Arc<Self>, chaos: &Chaos) {
         let log = Arc::downgrade(self);
         chaos.witness(move |event, was| {
@@ -160,12 +160,12 @@ impl AuditLog {
         });
     }
 
-    /// Writes down what happened without anybody's call: soon, and in its turn.
+    /// Queues an entry for something that happened without a call.
     pub fn happened(&self, action: &str, target: &str, outcome: Outcome, detail: &str) {
         self.changed(action, target, outcome, detail, Digests::default());
     }
 
-    /// The same of something that was changed.
+    /// The same for something that was changed.
     pub fn changed(
         &self,
         action: &str,
@@ -177,7 +177,7 @@ impl AuditLog {
         self.changed_in(DEFAULT_WORKSPACE, action, target, outcome, detail, digests);
     }
 
-    /// The same in a workspace, whose log it then is in.
+    /// The same in a workspace's log.
     pub(crate) fn changed_in(
         &self,
         workspace: &str,
@@ -211,7 +211,7 @@ impl AuditLog {
         }
     }
 
-    /// Writes what happens, and what had to wait, until `stopping`.
+    /// Writes queued entries until `stopping`.
     pub async fn keep_writing(self: Arc<Self>, stopping: CancellationToken) {
         loop {
             tokio::select! {
@@ -221,14 +221,14 @@ impl AuditLog {
                 () = stopping.cancelled() => return,
             }
             self.tell_denied(false);
-            // A store that nobody has used is not made for this.
+            // Do not open an in-memory store only for this.
             if !self.store.is_blank() {
                 self.write().await;
             }
         }
     }
 
-    /// Writes what still waits, as far as the store takes it.
+    /// Writes the entries that still wait, as far as the store accepts them.
     pub async fn stop(&self) {
         self.tell_denied(true);
         if !self.store.is_blank() {
@@ -250,7 +250,7 @@ impl AuditLog {
         !self.waiting().drafts.is_empty() && !self.store.is_blank()
     }
 
-    /// Writes everything that waits, oldest first; what the store does not take goes on waiting.
+    /// Writes all waiting entries, oldest first; the store's failures leave them in the queue.
     async fn write(&self) {
         let _turn = self.turn.lock().await;
         loop {
@@ -296,7 +296,7 @@ impl AuditLog {
     }
 }
 
-/// Each holds a value that is whole between any two statements.
+/// A poisoned lock is usable: the value is consistent between any two statements.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,21 +1,20 @@
-//! Whether the audit log is what was written: each entry holds the hash of the one before.
+//! Verifies the audit log: each entry holds the hash of the previous one.
 //!
-//! An entry that is edited has another hash than is written in it; one that is taken out, put in or
-//! moved does not hold the hash of the one before; and of the newest, which nothing comes after, the
-//! head tells: how many there are, and the hash of the last. Whoever can write to the store can write
-//! all of it anew, from an entry on, head included: only a hash that was kept elsewhere shows that.
+//! An edited entry does not match its own hash. A deleted, inserted or moved entry breaks the link to the
+//! previous hash. The head protects the newest entry: it holds the number of entries and the last hash. A writer
+//! of the store can rewrite all of it, head included; only a hash kept elsewhere detects that.
 
 use super::Entry;
 
-/// What is before the first entry.
+/// The previous hash of the first entry.
 pub const BEGINNING: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// The end of the chain.
+/// The head of the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
-    /// How many entries there are.
+    /// Number of entries.
     pub number: i64,
-    /// Hash of the newest; [`BEGINNING`] where there is none.
+    /// Hash of the newest entry; [`BEGINNING`] when there is none.
     pub hash: String,
 }
 
@@ -28,29 +27,29 @@ impl Default for Head {
     }
 }
 
-/// What is wrong with a chain.
+/// A defect of a chain.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("entry {entry}: {what}")]
 pub struct Broken {
-    /// The first entry that cannot be what was written, or the one that is missing.
+    /// The first entry that is wrong or missing.
     pub entry: i64,
-    /// Why.
+    /// The reason.
     pub what: &'static str,
 }
 
-/// Follows a chain from its beginning, entry by entry.
+/// Verifies a chain from its beginning, entry by entry.
 #[derive(Debug, Clone, Default)]
 pub struct Follower {
     came_to: Head,
 }
 
 impl Follower {
-    /// The entry it came to.
+    /// The last entry that it verified.
     pub fn came_to(&self) -> &Head {
         &self.came_to
     }
 
-    /// Takes the next entry.
+    /// Verifies the next entry.
     pub fn take(&mut self, entry: &Entry) -> Result<(), Broken> {
         let expected = self.came_to.number + 1;
         let broken = |what| {
@@ -75,7 +74,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Compares where it came to with the head that is kept apart.
+    /// Compares the last entry with the separately stored head.
     pub fn finish(&self, head: &Head) -> Result<(), Broken> {
         let came_to = &self.came_to;
         let broken = |entry, what| Err(Broken { entry, what });
@@ -196,7 +195,7 @@ mod tests {
             let mut edited = entries.clone();
             edit(&mut edited[at], field);
             if rehash && field < 12 {
-                // Whoever edits writes the hash that fits: then what comes after does not.
+                // An attacker also fixes the entry's hash: then the next entry does not match.
                 edited[at].hash = edited[at].hashed();
             }
             let found = verify(&edited, &head).expect_err("an edit");

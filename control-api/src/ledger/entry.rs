@@ -40,28 +40,28 @@ impl Outcome {
     }
 }
 
-/// An entry that has no place in the chain yet. None of its texts is a secret.
+/// An entry before it is appended to the chain. It contains no secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draft {
     /// When, milliseconds since 1970.
     pub at: u64,
-    /// Of whose things.
+    /// Workspace of what was changed.
     pub workspace: String,
-    /// Name of the token, `-` where none was asked for, `squall` for what happened by itself.
+    /// Name of the token; `-` without one, `squall` for changes without a call.
     pub actor: String,
     /// Address that the call came from; `-` for none.
     pub source: String,
-    /// What was done: method and route, or a word for what happened by itself.
+    /// Method and route, or a word for a change without a call.
     pub action: String,
-    /// To what.
+    /// The path, or the changed object.
     pub target: String,
-    /// SHA-256 of what was there before, 64 hex digits; `None` for nothing.
+    /// SHA-256 of the state before, 64 hex digits; `None`: it did not exist.
     pub before: Option<String>,
-    /// SHA-256 of what is there after; `None` for nothing.
+    /// SHA-256 of the state after; `None`: it does not exist any more.
     pub after: Option<String>,
-    /// How it came out.
+    /// The outcome.
     pub outcome: Outcome,
-    /// More about it, for people.
+    /// A detail for people.
     pub detail: String,
 }
 
@@ -105,7 +105,7 @@ fn as_date<S: Serializer>(at: &i64, serializer: S) -> Result<S::Ok, S::Error> {
 }
 
 impl Entry {
-    /// The entry of a draft behind the one that has `number` and `hash`.
+    /// The entry of a draft after the entry with `number` and `hash`.
     pub fn after(draft: &Draft, number: i64, hash: &str) -> Self {
         let mut entry = Self {
             number: number + 1,
@@ -126,8 +126,8 @@ impl Entry {
         entry
     }
 
-    /// What is hashed: the hash of the entry before, a line feed, and all else as a JSON list without
-    /// spaces, in the order of the fields.
+    /// The hashed text: the previous hash, a line feed, and all other fields as a JSON list without spaces, in
+    /// order.
     pub fn canonical(&self) -> String {
         let fields = json!([
             self.number,
@@ -151,7 +151,7 @@ impl Entry {
     }
 }
 
-/// A text as it is kept: bounded, and without the NUL that PostgreSQL does not take.
+/// A text as it is stored: bounded, without NUL, which PostgreSQL does not support.
 fn told(text: &str) -> String {
     let end = text.floor_char_boundary(LONGEST);
     text[..end].replace('\0', "\u{fffd}")

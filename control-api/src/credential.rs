@@ -1,4 +1,4 @@
-//! What a credential is: the role that it gives, the digest that it is known by, and how a new one is made.
+//! Credentials: roles, digests, and new secrets.
 
 use std::fmt;
 use std::hint::black_box;
@@ -8,7 +8,7 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use schemars::JsonSchema;
 use squall_harness::digest::hex;
 
-/// What every secret begins with that Squall makes, so that scanners of secrets know it.
+/// Prefix of every secret that Squall creates, so that secret scanners recognise it.
 const PREFIX: &str = "squall_";
 
 /// What a token allows; each role may do what those before it may.
@@ -24,7 +24,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// All of them, the least first.
+    /// All of them, the least powerful first.
     pub const ALL: [Self; 3] = [Self::Viewer, Self::Operator, Self::Admin];
 
     /// `viewer`, `operator` or `admin`.
@@ -42,13 +42,13 @@ impl Role {
     }
 }
 
-/// What a secret is known by: its SHA-256. Secrets that Squall makes are 256 random bits. Nobody can try
-/// them out, so a hash that is slow, or salted, as passwords need it, would keep nothing safer.
+/// The SHA-256 of a secret. Squall's secrets are 256 random bits and cannot be guessed, so a slow or salted hash,
+/// as for passwords, would add no safety.
 #[derive(Clone, Copy, Eq)]
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// Of a secret.
+    /// The digest of a secret.
     pub fn of(secret: &str) -> Self {
         let mut bytes = [0; 32];
         bytes.copy_from_slice(digest(&SHA256, secret.as_bytes()).as_ref());
@@ -74,7 +74,7 @@ impl Digest {
 }
 
 impl PartialEq for Digest {
-    /// Takes as long wherever they differ.
+    /// In constant time.
     fn eq(&self, other: &Self) -> bool {
         let bytes = self.0.iter().zip(other.0);
         let different = bytes.fold(0, |seen, (one, other)| black_box(seen | (one ^ other)));
@@ -93,14 +93,14 @@ pub(crate) fn new_secret() -> Result<String, NoRandomness> {
     Ok(format!("{PREFIX}{}", random_hex::<32>()?))
 }
 
-/// So many random bytes as hex digits. An error when the system has none.
+/// `BYTES` random bytes as hex digits. An error when the system has none.
 pub(crate) fn random_hex<const BYTES: usize>() -> Result<String, NoRandomness> {
     let mut bytes = [0; BYTES];
     let random = SystemRandom::new().fill(&mut bytes);
     random.map(|()| hex(&bytes)).map_err(|_| NoRandomness)
 }
 
-/// The system gives no random bits.
+/// The system provides no random bits.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("the system gives no random bits; try again")]
 pub struct NoRandomness;

@@ -1,9 +1,9 @@
-//! `Idempotency-Key`: a repeated request gets the first response, and nothing is done twice.
+//! `Idempotency-Key`: a repeated request gets the first response, and its effect happens once.
 //!
-//! One layer for every POST. Whoever comes first writes the key down in the store and acts; those that come
-//! with the same key meanwhile wait, in whichever daemon, and are given that answer. What was begun is done
-//! to its end even if the client has gone. Failures of ours (5xx) are no answers: the key is free again.
-//! When a daemon dies in the middle nobody knows whether it was done, so it is not done again under that key.
+//! One layer for every POST. The first request writes the key to the store and acts. Concurrent requests with the
+//! same key, on any daemon, wait and get its response. The work continues to its end even if the client
+//! disconnects. A failure of Squall (5xx) frees the key. If a daemon dies before it responds, the outcome is
+//! unknown: a request with that key is then rejected.
 //!
 //! ```text
 //! POST ─▶ key taken? ─┬─ no ─▶ route ─▶ answer ─▶ written down ─▶ given
@@ -36,56 +36,56 @@ use crate::problem::{Detail, Problem};
 use crate::store::{Begun, IdempotencyKey, KeptAnswer, Store, StoreError};
 use crate::tasks;
 
-/// How long an answer is given again.
+/// How long a response is repeated.
 const KEPT: Duration = Duration::from_hours(24);
-/// How long an attempt is waited for whose daemon says nothing any more.
+/// How long an attempt may be silent before it counts as abandoned.
 const LEASE: Duration = Duration::from_secs(10);
 /// How long a request waits for another one with its key.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often it looks whether another daemon has answered.
+/// Interval between checks for another daemon's response.
 const LOOKS: Duration = Duration::from_millis(100);
-/// Most answers that a store keeps; the oldest make room.
+/// Most responses in a store; the oldest are deleted.
 const MOST: i64 = 10_000;
-/// How often keys are looked for whose end is over.
+/// Interval between deletions of expired keys.
 const PRUNES: Duration = Duration::from_mins(1);
 
 /// Milliseconds since 1970.
 type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
-/// The keys of one daemon's store.
+/// The keys in one daemon's store.
 pub(crate) struct Keys {
     store: Store,
-    /// Paths that a POST goes to.
+    /// Paths of all POST routes.
     paths: Vec<&'static str>,
     clock: Clock,
-    /// What this daemon is at, by the key's id.
+    /// This daemon's attempts, by the key's id.
     running: Mutex<HashMap<String, Running>>,
-    /// When keys were pruned, by the clock.
+    /// Time of the last pruning, by the clock.
     pruned_at: Mutex<u64>,
 }
 
-/// An attempt of this daemon's.
+/// An attempt of this daemon.
 #[derive(Debug, Clone)]
 struct Running {
-    /// Digest of what is asked.
+    /// Digest of the request.
     request: String,
     /// Closed when it is over.
     over: watch::Receiver<()>,
 }
 
-/// What a request with a key is to do.
+/// What to do with a request that has a key.
 enum Claim {
-    /// Act.
+    /// Carry it out.
     Act(Attempt),
-    /// Give this answer again.
+    /// Repeat this response.
     Repeat(KeptAnswer),
 }
 
-/// Dropped when this daemon is no longer at it, however that came.
+/// Dropped when this daemon stops the attempt for any reason.
 struct Attempt {
     keys: Arc<Keys>,
     id: String,
-    /// Closed for those who wait, once the key is no longer among those that are acted on.
+    /// Closed for waiting requests, after the key is removed from `running`.
     _over: watch::Sender<()>,
 }
 
@@ -137,7 +137,7 @@ impl Keys {
         })
     }
 
-    /// Takes the key, or waits for the answer of whoever has it.
+    /// Takes the key, or waits for the response of the attempt that holds it.
     async fn claim(self: &Arc<Self>, key: &IdempotencyKey) -> Result<Claim, Problem> {
         let claiming = async {
             loop {
@@ -146,7 +146,7 @@ impl Keys {
                 }
                 let here = self.running().get(&key.id).map(|here| here.over.clone());
                 match here {
-                    // An error says that it is over.
+                    // An error means that it is over.
                     Some(mut over) => drop(timeout(LOOKS * 10, over.changed()).await),
                     None => sleep(LOOKS).await,
                 }
@@ -160,7 +160,7 @@ impl Keys {
         }
     }
 
-    /// `None` while another attempt is at it.
+    /// `None` while another attempt holds the key.
     async fn try_claim(self: &Arc<Self>, key: &IdempotencyKey) -> Result<Option<Claim>, Problem> {
         let here = self.running().get(&key.id).cloned();
         if let Some(here) = here {
@@ -189,7 +189,7 @@ impl Keys {
         }
     }
 
-    /// Waits for the answer and writes it down.
+    /// Waits for the response and stores it.
     async fn act(&self, key: &IdempotencyKey, work: impl Future<Output = Response>) -> Response {
         let mut work = std::pin::pin!(work);
         let mut prolong = interval_at(Instant::now() + LEASE / 3, LEASE / 3);
@@ -217,7 +217,7 @@ impl Keys {
         response
     }
 
-    /// Deletes what is over, once in a while.
+    /// Deletes expired keys, at most once per interval.
     async fn prune(&self, now: u64) {
         let is_due = {
             let mut at = self
@@ -240,7 +240,7 @@ impl Keys {
     }
 }
 
-/// The same key stands for the same request.
+/// Rejects a key that was used for another request.
 fn same(key: &IdempotencyKey, request: &str) -> Result<(), Problem> {
     if key.request == request {
         return Ok(());
@@ -250,7 +250,7 @@ fn same(key: &IdempotencyKey, request: &str) -> Result<(), Problem> {
     Err(Problem::invalid(vec![Detail::header(&KEY, detail)]))
 }
 
-/// Doing it again could be doing it twice.
+/// A retry could repeat the effect.
 fn abandoned() -> Problem {
     Problem::conflict(
         "the daemon that was asked with this Idempotency-Key ended before it answered, or lost its store: what \
@@ -259,7 +259,7 @@ fn abandoned() -> Problem {
     )
 }
 
-/// What was done is done: a store that fails after that is a matter for the log.
+/// The effect has happened: a later failure of the store is only logged.
 fn complain(result: Result<(), StoreError>) {
     if let Err(error) = result {
         tracing::warn!("an Idempotency-Key cannot be kept: {error}");

@@ -1,13 +1,12 @@
-//! Recordings: what they hold on its way into the store, and their end.
+//! Recordings: their way into the store, and their end.
 //!
 //! ```text
 //! journal's thread ─ keep() ─▶ queue of a recording ─▶ writer ─▶ Store
 //!                       └ more than a recording holds: full, and left out
 //! ```
 //!
-//! A recording is bounded in exchanges and bytes, and with it what waits to be written. While the
-//! store is away the writer tries again. What a killed daemon had not written is lost, and the
-//! recording then says that it was cut.
+//! A recording and its queue are bounded in exchanges and bytes. While the store is away the writer retries. If
+//! the daemon is killed, unwritten exchanges are lost and the recording becomes `cut`.
 
 mod running;
 
@@ -30,7 +29,7 @@ use crate::readiness::Broken;
 use crate::store::{RecordedRow, RecordingState, Store, StoreError, StoredRecording, Tally};
 use crate::tasks;
 
-/// Recordings that may run at a time in one daemon. While the store is away each holds up to 32 MiB.
+/// Recordings that may run at once in one daemon. While the store is away each takes up to 32 MiB of memory.
 const RUNNING: Quota = Quota {
     what: "recordings that run",
     each: 16,
@@ -38,19 +37,19 @@ const RUNNING: Quota = Quota {
     remedy: "stop one of them first",
 };
 
-/// Recordings of a workspace that are kept; beyond them the oldest that have ended go.
+/// Recordings that a workspace keeps; beyond them the oldest finished ones are deleted.
 const KEPT: u64 = 100;
 
-/// Exchanges written in one transaction.
+/// Exchanges in one transaction.
 const BATCH: usize = 64;
 
-/// How often a daemon says of its recordings that they run, and tries again what was not written.
+/// Interval at which a daemon marks its recordings as alive and retries failed writes.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// A recording of another daemon that has said nothing for so long was cut.
+/// After this silence a recording of another daemon counts as cut.
 const SILENCE_MS: u64 = 30_000;
 
-/// All recordings, of one daemon.
+/// All recordings of one daemon.
 #[derive(Debug)]
 pub struct Recordings {
     store: Store,
@@ -59,32 +58,32 @@ pub struct Recordings {
     bounds: RecordingBounds,
     daemon: String,
     running: Mutex<BTreeMap<String, Arc<Running>>>,
-    /// Recordings begin one after the other, so that no two take the last place.
+    /// Serializes starts, so that two recordings cannot both take the last free place.
     beginning: tokio::sync::Mutex<()>,
-    /// Batches go one after the other.
+    /// Serializes batches.
     turn: tokio::sync::Mutex<()>,
     wake: Arc<Notify>,
     away: Mutex<Option<StoreError>>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What is asked for.
+/// A recording to begin.
 #[derive(Debug, Clone, Default)]
 pub struct NewRecording {
-    /// Whose.
+    /// Its workspace.
     pub workspace: String,
     /// A title.
     pub name: Option<String>,
-    /// Which scope; `None`: every one in `scopes`.
+    /// Its scope; `None`: every scope in `scopes`.
     pub scope: Option<String>,
-    /// What whoever asks sees.
+    /// The scopes that the caller may see.
     pub scopes: Scopes,
 }
 
 /// Why a recording did not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum NotBegun {
-    /// Enough of them run.
+    /// Too many recordings are running.
     #[error(transparent)]
     TooMany(#[from] OverQuota),
     /// It could not be written.
@@ -95,20 +94,19 @@ pub enum NotBegun {
 /// Why a recording was not stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum NotStopped {
-    /// There is none.
+    /// No such recording.
     #[error("there is no recording `{0}`")]
     Unknown(String),
-    /// Another daemon records.
+    /// Another daemon runs it.
     #[error("recording `{0}` is made by another daemon, `{1}`; stop it there")]
     Elsewhere(String, String),
-    /// What it holds could not be written; it takes nothing more, and is written when the store is
-    /// back.
+    /// Its exchanges could not be written. It accepts no more, and is written when the store is back.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl Recordings {
-    /// Over a store, of the daemon with this id. Needs the runtime that writes once a recording begins.
+    /// With a store, for the daemon with this id. Requires a runtime, which writes once a recording begins.
     pub fn over(
         store: Store,
         recorder: Recorder,
@@ -131,8 +129,7 @@ impl Recordings {
         })
     }
 
-    /// Says of recordings that ran when the daemon before this one ended that they were cut. A store
-    /// that several daemons share tells by their silence.
+    /// Marks recordings of a previous daemon as cut. In a shared store a recording counts as cut after a silence.
     pub async fn look_back(&self) -> Result<(), StoreError> {
         if self.store.is_shared() {
             return Ok(());
@@ -183,7 +180,7 @@ impl Recordings {
         Ok(recording)
     }
 
-    /// Ends a recording: what has ended by now is in it. One that has ended stays as it is.
+    /// Ends a recording. It holds all exchanges that have ended by now. A finished one does not change.
     pub async fn stop(&self, workspace: &str, id: &str) -> Result<StoredRecording, NotStopped> {
         let running = self.of(workspace, id);
         let Some(running) = running else {
@@ -231,7 +228,7 @@ impl Recordings {
         Ok(found)
     }
 
-    /// What a recording holds by now, in the order in which it began.
+    /// Its exchanges so far, in order of their start.
     pub async fn recorded(&self, recording: &StoredRecording) -> Result<Vec<Recorded>, StoreError> {
         if let Some(running) = self.of(&recording.workspace, &recording.id) {
             tasks::flushed(&self.recorder).await;
@@ -240,12 +237,12 @@ impl Recordings {
         self.store.recorded(&recording.id).await
     }
 
-    /// A recording as a session.
+    /// A recording as a replay session.
     pub fn session(recording: &StoredRecording, recorded: &[Recorded]) -> Session {
         Session::of_recording(&recording.id, recording.name.as_deref(), recorded)
     }
 
-    /// Why recordings are not written at the moment.
+    /// Why recordings cannot be written at the moment.
     pub fn broken(&self) -> Option<Broken> {
         let error = lock(&self.away).clone()?;
         Some(Broken {
@@ -254,7 +251,7 @@ impl Recordings {
         })
     }
 
-    /// Ends all of them, as far as the store takes them.
+    /// Ends all recordings, as far as the store accepts them.
     pub async fn stop_all(&self) {
         let all: Vec<_> = self.running().values().cloned().collect();
         if !all.is_empty() {
@@ -273,7 +270,7 @@ impl Recordings {
         }
     }
 
-    /// A recording of this daemon as memory has it, one of its life before or of a silent daemon as cut.
+    /// Memory's state for a recording that runs here; cut for one of a previous or silent daemon.
     fn bring_up_to_date(&self, recording: &mut StoredRecording) {
         if let Some(running) = self.of(&recording.workspace, &recording.id) {
             recording.clone_from(&running.held().recording);
@@ -296,7 +293,7 @@ impl Recordings {
 
     async fn keep_writing(&self) {
         loop {
-            // Either way everything is looked at.
+            // It checks all recordings after a wake-up as after a timeout.
             let _ = tokio::time::timeout(HEARTBEAT, self.wake.notified()).await;
             let all: Vec<_> = self.running().values().cloned().collect();
             for running in all {
@@ -309,13 +306,13 @@ impl Recordings {
                     let id = running.held().recording.id.clone();
                     self.chaos.stop_recording(&id);
                 }
-                // Told of by `broken`; the next round tries again.
+                // `broken` reports the error; the next round retries.
                 let _ = self.write(&running).await;
             }
         }
     }
 
-    /// Writes what waits of a recording; one that has ended and is written is forgotten.
+    /// Writes the queue of a recording; a finished and written one is removed.
     async fn write(&self, running: &Running) -> Result<(), StoreError> {
         let _turn = self.turn.lock().await;
         loop {
@@ -324,7 +321,7 @@ impl Recordings {
                 let batch = held.waiting.iter().take(BATCH).cloned().collect::<Vec<_>>();
                 let mut recording = held.recording.clone();
                 if batch.len() < held.waiting.len() {
-                    // Its end is only written with the last of what it holds.
+                    // Its end is only written with its last exchanges.
                     recording.state = RecordingState::Recording;
                     recording.ended_at = None;
                 }
@@ -361,9 +358,9 @@ impl Recordings {
         is_theirs.then_some(found)
     }
 
-    /// Of each recording that runs, its workspace.
+    /// The workspace of each running recording.
     fn holders(&self) -> Vec<String> {
-        // Whoever writes takes the locks in the other order.
+        // The writer takes the locks in the other order.
         let running: Vec<_> = self.running().values().cloned().collect();
         let of = |running: &Arc<Running>| running.held().recording.workspace.clone();
         running.iter().map(of).collect()
@@ -438,7 +435,7 @@ mod tests {
             for id in 0..5 {
                 keeper.keep(&exchange(id));
             }
-            // Whether or not the writer has come by.
+            // Independent of the writer's progress.
             let held = recordings.recorded(&begun).await.expect("a store");
             assert_eq!(held.len(), 3, "{exchanges} {bytes}");
             let found = recordings

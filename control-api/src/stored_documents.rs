@@ -1,7 +1,6 @@
-//! Suites and contracts that were put: in the store, each of their versions kept.
+//! Suites and contracts that were put by API: in the store, with their versions.
 //!
-//! Nothing of them is held in memory: they are read when a run or a request asks for them, so what
-//! another daemon wrote is there at once.
+//! They are not cached: each run or request reads them, so that changes of other daemons are visible at once.
 
 use std::sync::Arc;
 
@@ -11,10 +10,10 @@ use crate::store::{
 };
 use crate::tasks;
 
-/// How often a change that is overtaken is tried again.
+/// Attempts at a change that others overtake.
 const TRIES: usize = 5;
 
-/// Whose documents, and of which kind.
+/// A workspace and a kind of documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Collection {
     pub(crate) workspace: String,
@@ -31,16 +30,16 @@ impl Collection {
     }
 }
 
-/// Suites and contracts, in the store.
+/// Suites and contracts in the store.
 #[derive(Debug)]
 pub struct StoredDocuments {
     store: Store,
 }
 
-/// What has become of a document.
+/// The result of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Edited {
-    /// Whether there was none of that name before.
+    /// Whether it did not exist before.
     pub(crate) created: bool,
     /// The version that was written.
     pub(crate) version: i64,
@@ -49,16 +48,16 @@ pub(crate) struct Edited {
 /// Why a document was not changed.
 #[derive(Debug)]
 pub(crate) enum NotEdited<E> {
-    /// By the caller's guard.
+    /// x
     Refused(E),
-    /// There is nothing to delete.
+    /// No such document can be deleted.
     Unknown,
     /// It could not be written.
     Write(WriteError),
 }
 
 impl StoredDocuments {
-    /// Over a store.
+    /// With a store.
     pub fn over(store: Store) -> Arc<Self> {
         Arc::new(Self { store })
     }
@@ -84,7 +83,7 @@ impl StoredDocuments {
         Ok(found.filter(|found| !found.deleted))
     }
 
-    /// One version, whatever has become of the document since.
+    /// One version, even if a later one replaced or deleted it.
     pub(crate) async fn at_version(
         &self,
         collection: &Collection,
@@ -95,9 +94,9 @@ impl StoredDocuments {
         Ok(found.filter(|found| !found.deleted))
     }
 
-    /// Puts a document, or with no `body` deletes it, if `guard` lets the version pass that it is
-    /// written over, and `call`'s entry with it. It is carried to its end, even if the client has gone. `at` is
-    /// milliseconds since 1970.
+    /// Puts a document, or deletes it without a `body`, with `call`'s audit entry. `guard` must accept the
+    /// version that it replaces. It continues to its end even if the client disconnects. `at` is milliseconds
+    /// since 1970.
     pub(crate) async fn edit<E: Send + 'static>(
         self: Arc<Self>,
         collection: Collection,

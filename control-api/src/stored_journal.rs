@@ -1,9 +1,9 @@
-//! The journal in the store: what is kept of it, written behind the data plane's back.
+//! The journal in the store, written without delaying exchanges.
 //!
-//! The recorder's thread chooses what is kept and puts it into a bounded queue; it never waits. A task
-//! takes it off in batches and writes each in one transaction. While the store is away a batch is tried
-//! again and the queue fills; what does not fit is dropped and counted, apart from what was never to be
-//! kept. What is too old or too much is deleted beside it ([`prune`]), runs too.
+//! The recorder's thread selects exchanges and puts them into a bounded queue; it never waits. A task writes them
+//! in batches, one transaction each. While the store is away the task retries the batch and the queue fills;
+//! exchanges that do not fit are dropped and counted. Exchanges left out by sampling have their own count.
+//! [`prune`] deletes exchanges and runs beyond the limits.
 //!
 //! ```text
 //! collector ─ ended() ▶ queue ─▶ writer ─▶ Store ◀─ prune()
@@ -26,47 +26,46 @@ use tokio_util::sync::CancellationToken;
 use crate::readiness::Broken;
 use crate::store::{ExchangeRow, Keeping, Store, StoreError};
 
-/// Most exchanges of one transaction.
+/// Most exchanges in one transaction.
 const BATCH: usize = 1_024;
 
-/// How long the first exchange of a batch waits for others, unless somebody reads.
+/// How long the first exchange of a batch waits for others, unless a reader waits.
 const GATHER: Duration = Duration::from_secs(1);
 
-/// Exchanges without a fault that are kept within a second, by [`Kept::Faulted`].
+/// Exchanges without a fault that are kept per second, with [`Kept::Faulted`].
 const SHARE: u32 = 1_000;
 
-/// How long the writer waits before it tries a batch again.
+/// Pause before the writer retries a batch.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// How often it is looked for what is too old or too much.
+/// Interval between two prunings.
 const PRUNE: Duration = Duration::from_secs(10);
 
-/// How long a reader waits for what is still on its way.
+/// How long a reader waits for exchanges in the queue.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// How long the last batches may take when the daemon stops.
+/// Time limit for writing the last batches when the daemon stops.
 const FAREWELL: Duration = Duration::from_secs(3);
 
-/// Which exchanges are kept.
+/// Which exchanges are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
-    /// Every one.
+    /// All.
     All,
-    /// Those of runs, those to which a rule was applied or in which a canary was seen; of the others at
-    /// most 1,000 a second.
+    /// Those of runs, those with an applied rule, and those with a canary; of the others at most 1,000 a second.
     Faulted,
     /// None.
     None,
 }
 
-/// How much of the journal is kept, and how long; and of runs.
+/// Limits of the stored journal and of stored runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retain {
     /// Greatest number of exchanges. Default 100,000.
     pub exchanges: u64,
-    /// How long ago they may have begun. Default seven days.
+    /// Greatest age, by their start. Default seven days.
     pub age: Duration,
-    /// Greatest number of runs of each workspace that are over, at least 1. Default 1,000.
+    /// Greatest number of finished runs of each workspace, at least 1. Default 1,000.
     pub runs: u64,
 }
 
@@ -80,15 +79,14 @@ impl Default for Retain {
     }
 }
 
-/// What is kept of the journal.
+/// Options of the stored journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JournalOptions {
     /// Which exchanges. Default [`Kept::Faulted`].
     pub kept: Kept,
-    /// How many of them, and how long.
+    /// The limits.
     pub retain: Retain,
-    /// Exchanges on their way to the store, at least 1; further ones are dropped and counted. Default
-    /// 8,192.
+    /// Size of the queue to the store, at least 1; further exchanges are dropped and counted. Default 8,192.
     pub queue: usize,
 }
 
@@ -102,7 +100,7 @@ impl Default for JournalOptions {
     }
 }
 
-/// The journal in the store, of one daemon.
+/// The stored journal of one daemon.
 #[derive(Debug)]
 pub struct StoredJournal {
     store: Store,
@@ -116,14 +114,14 @@ pub struct StoredJournal {
 #[derive(Debug)]
 enum Message {
     Keep(Arc<ExchangeNote>),
-    /// Whoever sent it waits until everything before is written.
+    /// Is answered once everything before it is written.
     Settle(oneshot::Sender<()>),
-    /// Nothing comes after it.
+    /// The last message.
     Stop,
 }
 
 impl StoredJournal {
-    /// Keeps what ends from now on; needs the runtime that will write. `None` when nothing is kept.
+    /// Stores exchanges that end from now on; needs the runtime that will write. `None` with [`Kept::None`].
     pub fn start(
         store: &Store,
         options: JournalOptions,
@@ -160,15 +158,15 @@ impl StoredJournal {
         }))
     }
 
-    /// A page of exchanges, newest first: those in memory and those in the store. When the store is
-    /// away, what memory has, with the promise of more: only what comes after that is an error.
+    /// A page of exchanges, newest first, from memory and the store. While the store is away, the page has those
+    /// in memory and a cursor; only a page beyond them is an error.
     pub(crate) async fn page(
         &self,
         filter: &Filter,
         after: Option<ExchangeId>,
         limit: usize,
     ) -> Result<Page<ExchangeRecord>, StoreError> {
-        // Before memory is read: what leaves it meanwhile is then in the store.
+        // Before memory is read: exchanges that leave memory meanwhile are in the store.
         let stored = self.stored(filter, after, limit).await;
         let held = self.recorder.exchanges(filter, after, limit + 1).items;
         let (stored, is_whole) = match stored {
@@ -176,7 +174,7 @@ impl StoredJournal {
             Err(_) if !held.is_empty() => (Vec::new(), false),
             Err(error) => return Err(error),
         };
-        // Both are sorted; one that is in both is shown as memory has it.
+        // Both are sorted; memory's copy of an exchange wins.
         let mut held = held.into_iter().peekable();
         let mut stored = stored.into_iter().peekable();
         let mut items: Vec<(ExchangeId, ExchangeRecord)> = Vec::new();
@@ -213,7 +211,7 @@ impl StoredJournal {
         self.store.exchanges(filter, after, limit + 1).await
     }
 
-    /// One exchange that is not in memory any more.
+    /// One exchange that is no longer in memory.
     pub(crate) async fn exchange(
         &self,
         id: ExchangeId,
@@ -222,7 +220,7 @@ impl StoredJournal {
         Ok(self.store.exchange(id).await?.map(|found| found.record))
     }
 
-    /// Those of these exchanges that are there, in this order.
+    /// Those of these exchanges that the store has, in this order.
     pub(crate) async fn exchanges(
         &self,
         ids: &[ExchangeId],
@@ -235,7 +233,7 @@ impl StoredJournal {
         Ok(found)
     }
 
-    /// Waits for what is on its way, a bounded time and unless the store is away.
+    /// Waits until queued exchanges are written; at most [`SETTLE`], and not while the store is away.
     pub(crate) async fn settled(&self) {
         if self.away().is_some() {
             return;
@@ -244,11 +242,11 @@ impl StoredJournal {
         let asked = async {
             if self.queue.send(Message::Settle(done)).await.is_ok() {
                 self.due.notify_one();
-                // Nobody answers once the writer has ended.
+                // No reply after the writer has ended.
                 let _ = settled.await;
             }
         };
-        // A store that takes longer is asked as it is.
+        // If the store takes longer, it is read as it is.
         let _ = tokio::time::timeout(SETTLE, asked).await;
     }
 
@@ -265,7 +263,7 @@ impl StoredJournal {
         })
     }
 
-    /// Writes what is on its way, and ends. Bounded: what a store that is away does not take is lost.
+    /// Writes queued exchanges and ends. The time is bounded: while the store is away they are lost.
     pub async fn stop(&self) {
         let Some(mut writer) = lock(&self.writer).take() else {
             return;
@@ -282,7 +280,7 @@ impl StoredJournal {
     }
 }
 
-/// Deletes what is not to be kept of exchanges and runs, now and every ten seconds, until `stopping`.
+/// Deletes exchanges and runs beyond the limits, now and every ten seconds, until `stopping`.
 pub async fn prune(store: Store, retain: Retain, recorder: Recorder, stopping: CancellationToken) {
     let age = u64::try_from(retain.age.as_millis()).unwrap_or(u64::MAX);
     let pruning = async {
@@ -293,7 +291,7 @@ pub async fn prune(store: Store, retain: Retain, recorder: Recorder, stopping: C
                 runs: retain.runs,
             };
             match store.prune(keeping).await {
-                // One slice at a time, so that what is written is not kept waiting.
+                // One transaction at a time, so that writers do not wait long.
                 Ok(true) => {
                     tokio::task::yield_now().await;
                     continue;
@@ -307,11 +305,11 @@ pub async fn prune(store: Store, retain: Retain, recorder: Recorder, stopping: C
     stopping.run_until_cancelled(Box::pin(pruning)).await;
 }
 
-/// Chooses what is kept, on the collector's thread.
+/// Selects exchanges, on the collector's thread.
 struct Keeper {
     queue: mpsc::Sender<Message>,
     due: Arc<Notify>,
-    /// Of exchanges without a fault; `None` when all are kept. Only the collector takes the lock.
+    /// Limits exchanges without a fault; `None` when all are stored. Only the collector takes the lock.
     share: Option<Mutex<Share>>,
     metrics: Arc<Metrics>,
 }
@@ -341,7 +339,7 @@ impl ExchangeObserver for Keeper {
     }
 }
 
-/// At most so many in each second.
+/// Admits at most `most` in each second.
 #[derive(Debug)]
 struct Share {
     most: u32,
@@ -375,12 +373,12 @@ struct Writer {
     store: Store,
     metrics: Arc<Metrics>,
     away: Arc<Mutex<Option<StoreError>>>,
-    /// Ends the wait for a batch: it is full, or somebody waits.
+    /// Ends the wait for a batch: it is full, or a reader waits.
     due: Arc<Notify>,
     messages: mpsc::Receiver<Message>,
 }
 
-/// What was taken off the queue together.
+/// A batch from the queue.
 #[derive(Default)]
 struct Gathered {
     notes: Vec<Arc<ExchangeNote>>,
@@ -394,7 +392,7 @@ impl Writer {
             let gathered = self.gather(first).await;
             self.write(gathered.notes).await;
             for waiting in gathered.waiting {
-                // It may have waited long enough.
+                // The reader may have timed out.
                 let _ = waiting.send(());
             }
             if gathered.last {
@@ -403,8 +401,8 @@ impl Writer {
         }
     }
 
-    /// Takes what comes within a second, or at once when a batch is full or somebody waits. Single exchanges do not
-    /// wake it.
+    /// Collects messages for a second; ends at once when a batch is full or a reader waits. Single exchanges do
+    /// not wake it.
     async fn gather(&mut self, first: Message) -> Gathered {
         let mut gathered = Gathered::default();
         gathered.add(first);
@@ -416,7 +414,7 @@ impl Writer {
         gathered
     }
 
-    /// Takes what is there, a batch at most.
+    /// Takes what the queue holds, at most a batch.
     fn drain(&mut self, gathered: &mut Gathered) {
         while !gathered.is_full()
             && let Ok(next) = self.messages.try_recv()
@@ -425,14 +423,14 @@ impl Writer {
         }
     }
 
-    /// Writes a batch, however long the store is away.
+    /// Writes a batch; retries while the store is away.
     async fn write(&self, notes: Vec<Arc<ExchangeNote>>) {
         if notes.is_empty() {
             return;
         }
         let count = notes.len() as u64;
         let of_runs: Vec<_> = notes.iter().filter_map(|note| note.run.clone()).collect();
-        // Formatting takes longer than the runtime of the API can spare.
+        // Formatting takes too long for the API's runtime.
         let format = move || {
             let records = notes.iter().map(|note| note.to_record());
             records.map(|record| ExchangeRow::of(&record)).collect()
@@ -451,7 +449,7 @@ impl Writer {
                     return;
                 }
                 Err(error @ StoreError::Refused { .. }) => {
-                    // It would be refused again, and hold up all that come after it.
+                    // A retry would fail again and block all later batches.
                     tracing::error!(count, "exchanges are lost: {error}");
                     self.metrics.dropped(Sink::Store, count);
                     for run in of_runs {
@@ -488,7 +486,7 @@ impl Gathered {
     }
 }
 
-/// Each holds a value that is whole between any two statements.
+/// A poisoned lock is usable: the value is consistent between any two statements.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

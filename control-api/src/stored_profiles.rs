@@ -1,9 +1,9 @@
-//! Profiles that were put: in the store, in every version, and in the library that chaos is made of.
+//! Profiles that were put by API: every version in the store, the newest in the library of chaos.
 //!
-//! A change is tried first ([`Chaos::would_edit`]), then written, then made: the store holds nothing
-//! that was refused, and what could not be stored takes no effect. Other daemons may write to the
-//! same store: a change is made over the version that this one knows, and one that is overtaken reads
-//! what is new and tries again. What others write is heard of at once ([`StoredProfiles::follow`]).
+//! A change is first validated ([`Chaos::would_edit`]), then written, then applied. So the store holds no
+//! rejected change, and a change that was not stored takes no effect. Other daemons may write to the same store:
+//! a change names the version that it replaces. If that is stale, the daemon reads the new versions and retries.
+//! [`StoredProfiles::follow`] applies their changes at once.
 //!
 //! ```text
 //! PUT ─▶ would it hold? ─▶ write over version n ─▶ edit the library ─▶ activations take it over
@@ -36,7 +36,7 @@ use crate::stored_tokens::StoredTokens;
 use crate::tasks;
 use crate::trust::Trust;
 
-/// Profiles that may be stored. All are in memory, and read when the daemon starts.
+/// Limit of stored profiles. All are in memory, and read when the daemon starts.
 const STORED: Quota = Quota {
     what: "profiles",
     each: 250,
@@ -44,7 +44,7 @@ const STORED: Quota = Quota {
     remedy: "delete one of them first",
 };
 
-/// Bytes of their newest versions. A profile takes up to 25 times its size in memory.
+/// Limit of the bytes of their newest versions. A profile takes up to 25 times its size in memory.
 const STORED_BYTES: Quota = Quota {
     what: "bytes of profiles",
     each: 4 << 20,
@@ -52,60 +52,59 @@ const STORED_BYTES: Quota = Quota {
     remedy: "delete a profile first",
 };
 
-/// How long it waits to listen again.
+/// Pause before it listens again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// How often a change that is overtaken is tried again.
+/// Attempts at a change that others overtake.
 const TRIES: usize = 5;
 
-/// Profiles that were put, of one daemon.
+/// Profiles that were put by API, of one daemon.
 #[derive(Debug)]
 pub struct StoredProfiles {
     store: Store,
-    /// Changes go one after the other.
+    /// Serializes changes.
     turn: tokio::sync::Mutex<()>,
     held: Mutex<BTreeMap<ProfileKey, Held>>,
-    /// Why changes of other daemons are not heard.
+    /// Why changes of other daemons are not received.
     deaf: Mutex<Option<StoreError>>,
-    /// What documents without values for their variables may name.
+    /// Variables that documents without values of their own may use.
     trust: Arc<Trust>,
 }
 
-/// What becomes of a profile.
+/// A change of a profile.
 #[derive(Debug, Clone)]
 pub(crate) enum Edit {
-    /// It is put; `variables` are the names it has values for, `None` when it expands none.
+    /// Puts it; `variables` are the names that it has values for, `None` when it uses none.
     Put {
         profile: Profile,
         variables: Option<Vec<String>>,
     },
-    /// It is deleted.
+    /// Deletes it.
     Delete,
 }
 
 /// Why a profile was not changed.
 #[derive(Debug)]
 pub(crate) enum NotEdited<E> {
-    /// The caller's guard, or the change itself.
+    /// The caller's guard rejected it, or the change itself.
     Refused(E),
-    /// What is put makes no sense among the others.
+    /// The new profile is invalid among the others.
     Profile(DocumentError),
-    /// There is nothing to delete.
+    /// No such profile can be deleted.
     Remove(RemoveError),
-    /// It is in force, and would not be valid any more.
+    /// It is in force and would become invalid.
     InForce {
         profile: String,
         source: DocumentError,
     },
-    /// There are too many.
+    /// Too many profiles.
     Quota(OverQuota),
     /// It could not be written.
     Write(WriteError),
 }
 
 impl StoredProfiles {
-    /// Reads what is stored into a library. What cannot be read is told of by [`Self::broken`] and
-    /// left out.
+    /// Reads the stored profiles into a library. It leaves out unreadable ones; [`Self::broken`] reports them.
     pub async fn load(
         store: Store,
         library: Library,
@@ -137,7 +136,7 @@ impl StoredProfiles {
         Ok((Arc::new(stored), library))
     }
 
-    /// None, over a store that holds none.
+    /// Without profiles, over an empty store.
     pub fn empty(store: Store, trust: Arc<Trust>) -> Arc<Self> {
         Arc::new(Self {
             store,
@@ -148,17 +147,17 @@ impl StoredProfiles {
         })
     }
 
-    /// What documents that arrive may do.
+    /// What documents that arrive by API may do.
     pub fn trust(&self) -> &Arc<Trust> {
         &self.trust
     }
 
-    /// Where they are stored.
+    /// Their store.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// What is stored and not in the library, and why; and that nothing is heard of others.
+    /// Stored profiles that are not in the library, with the reason; also a lost connection to other daemons.
     pub fn broken(&self) -> Vec<Broken> {
         let deaf = lock(&self.deaf).as_ref().map(|error| Broken {
             file: "store".to_owned(),
@@ -167,7 +166,7 @@ impl StoredProfiles {
         let held = self.held();
         let broken = held.iter().filter_map(|(key, held)| {
             let (version, why) = (held.version, held.broken.as_ref()?);
-            // Everybody may read this: a workspace's names are nobody else's business.
+            // This list is public, so it hides names of other workspaces.
             let error = match key.workspace.as_str() {
                 DEFAULT_WORKSPACE => format!("{key}, version {version}: {why}"),
                 _ => "a profile of another workspace cannot be used; the log says which, and why"
@@ -181,14 +180,14 @@ impl StoredProfiles {
         broken.chain(deaf).collect()
     }
 
-    /// The stored version of the profile that was put under a name; `None` when there is none.
+    /// The stored version of a profile that was put by API; `None` when there is none.
     pub(crate) fn version(&self, workspace: &str, name: &str) -> Option<i64> {
         let held = self.held();
         let held = held.get(&ProfileKey::of(workspace, name))?;
         (!held.deleted).then_some(held.version)
     }
 
-    /// A version of a profile that was put, whatever has become of it since.
+    /// A version of a profile that was put by API, even if a later one replaced or deleted it.
     pub(crate) async fn at_version(
         &self,
         workspace: &str,
@@ -200,14 +199,14 @@ impl StoredProfiles {
         Ok(found.filter(|found| !found.deleted))
     }
 
-    /// Reads what other daemons have written, and takes it over as if it had been put here. What does
-    /// not hold here is told of by [`Self::broken`]; the last version that did stays.
+    /// Reads and applies what other daemons have written. For a version that is invalid here [`Self::broken`] has
+    /// the error; the last valid version stays.
     pub async fn refresh(&self, chaos: &Chaos) -> Result<(), StoreError> {
         let _turn = self.turn.lock().await;
         self.read_news(chaos).await
     }
 
-    /// Takes over what other daemons write, tokens included, as soon as they have, until `stopping`.
+    /// Applies changes of other daemons, tokens included, as soon as they are written, until `stopping`.
     pub async fn follow(
         self: Arc<Self>,
         chaos: Arc<Chaos>,
@@ -239,7 +238,7 @@ impl StoredProfiles {
             return std::future::pending().await;
         };
         loop {
-            // Also before the first word: it may have been said while nobody listened.
+            // Reads before the first notice too: earlier notices may be lost.
             tokens.refresh().await?;
             self.refresh(chaos).await?;
             if lock(&self.deaf).take().is_some() {
@@ -263,7 +262,7 @@ impl StoredProfiles {
         let mut taken: Vec<(ProfileKey, Held)> = Vec::new();
         for (key, document) in deleted {
             let edited = chaos.edit(|library| {
-                // What never got into this library need not be taken out of it.
+                // A profile that never was in this library need not be deleted.
                 let without = key.delete(library);
                 Ok::<_, Infallible>(without.unwrap_or_else(|_| library.clone()))
             });
@@ -291,8 +290,8 @@ impl StoredProfiles {
         Ok(())
     }
 
-    /// Changes a profile, with the entry of `call` in the audit log, if `guard` lets the library that it is changed in pass. It is carried to its
-    /// end, even if the client has gone.
+    /// Changes a profile and writes `call`'s audit entry, if `guard` accepts the library before the change. It
+    /// continues to its end even if the client disconnects.
     pub(crate) async fn edit<E: Send + 'static>(
         self: Arc<Self>,
         chaos: Arc<Chaos>,
@@ -350,7 +349,7 @@ impl StoredProfiles {
                 key.view(&chaos.library()).get(&key.name),
                 Some((Source::Api, _))
             );
-            // What is stored and could not be taken over can still be deleted.
+            // A stored profile that is not in the library can still be deleted.
             let only_stored = matches!(edit, Edit::Delete)
                 && !in_library
                 && held.is_some_and(|held| !held.deleted);
@@ -430,7 +429,7 @@ impl<E> From<EditError<Self>> for NotEdited<E> {
     }
 }
 
-/// Each holds a value that is whole between any two statements.
+/// A poisoned lock is usable: the value is consistent between any two statements.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
-//! Tokens that were made by the API: in the store, and in the memory where they are looked up.
+//! Tokens that were created by API: in the store, and in memory for lookups.
 //!
-//! A token counts once it is written, and no longer than until its end is. What other daemons write to the
-//! same store is heard of at once ([`StoredProfiles::follow`](crate::StoredProfiles::follow)).
+//! A token is valid once it is written, until its revocation is written.
+//! [`StoredProfiles::follow`](crate::StoredProfiles::follow) applies changes of other daemons at once.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use crate::credential::{Digest, NoRandomness, Role, new_secret};
 use crate::store::{DEFAULT_WORKSPACE, Store, StoreError, StoredToken};
 use crate::tasks;
 
-/// Most tokens of one store: each is compared with each request's.
+/// Most tokens in a store: each request is compared with all of them.
 const MOST: usize = 1000;
 
-/// Tokens of one daemon's store.
+/// The tokens in one daemon's store.
 #[derive(Debug)]
 pub struct StoredTokens {
     store: Store,
     access: Arc<Access>,
-    /// Changes go one after the other.
+    /// Serializes changes.
     turn: tokio::sync::Mutex<()>,
 }
 
-/// A token that is asked for.
+/// A token to create.
 #[derive(Debug)]
 pub(crate) struct Wish {
     pub(crate) workspace: String,
@@ -30,15 +30,15 @@ pub(crate) struct Wish {
     pub(crate) role: Role,
 }
 
-/// A token that was made.
+/// A token that was created.
 #[derive(Debug)]
 pub(crate) struct Made {
     pub(crate) token: StoredToken,
-    /// The only time that it is seen.
+    /// Shown only this once.
     pub(crate) secret: String,
 }
 
-/// Why a token was not made.
+/// Why a token was not created.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotMade {
     #[error("a token is asked for since, or yours is revoked; ask again with one that is good")]
@@ -77,14 +77,14 @@ pub(crate) enum NotRevoked {
 }
 
 impl StoredTokens {
-    /// Reads what is stored, for `access` to ask for.
+    /// Reads the stored tokens into `access`.
     pub async fn load(store: Store, access: Arc<Access>) -> Result<Arc<Self>, StoreError> {
         let tokens = Self::over(store, access);
         tokens.refresh().await?;
         Ok(tokens)
     }
 
-    /// Over a store that holds none.
+    /// Over a store without tokens.
     pub fn over(store: Store, access: Arc<Access>) -> Arc<Self> {
         Arc::new(Self {
             store,
@@ -105,8 +105,8 @@ impl StoredTokens {
         Ok(stored)
     }
 
-    /// Makes a token, at `at` (milliseconds since 1970). It is carried to its end, even if whoever asked
-    /// for it has gone.
+    /// Creates a token, at `at` (milliseconds since 1970). It continues to its end even if the client
+    /// disconnects.
     pub(crate) async fn make(
         self: Arc<Self>,
         wish: Wish,
@@ -122,7 +122,7 @@ impl StoredTokens {
 
     async fn carry_out_make(&self, wish: Wish, at: u64, caller: &Caller) -> Result<Made, NotMade> {
         let mut stored = self.read_news().await?;
-        // Of those who came in while no token was asked for, one makes the first.
+        // Of clients admitted without a token, only one may create the first token.
         if caller.has_ended() {
             return Err(NotMade::NotAllowedAnyMore);
         }
@@ -162,8 +162,8 @@ impl StoredTokens {
         Ok(Made { token, secret })
     }
 
-    /// Revokes a token, at `at` (milliseconds since 1970). What is still open with it ends. It is carried
-    /// to its end, even if the client has gone.
+    /// Revokes a token, at `at` (milliseconds since 1970); its open streams end. It continues to its end even if
+    /// the client disconnects.
     pub(crate) async fn revoke(
         self: Arc<Self>,
         workspace: String,
@@ -186,7 +186,7 @@ impl StoredTokens {
         caller: &Caller,
     ) -> Result<(), NotRevoked> {
         let mut stored = self.read_news().await?;
-        // Two admins that revoke each other at once: one stays.
+        // If two admins revoke each other at once, one stays.
         if caller.has_ended() {
             return Err(NotRevoked::NotAllowedAnyMore);
         }
@@ -222,8 +222,8 @@ impl StoredTokens {
         }
     }
 
-    /// Whether nobody could make a token any more without this one. Where it is the only one at all, and
-    /// nobody else reaches the API, everybody can.
+    /// Whether no client could create tokens without this one. Without any token every local client can, unless
+    /// other machines reach the API.
     fn locks_out(&self, digest: &Digest) -> bool {
         let all = self.access.tokens();
         let mut others = all.iter().filter(|token| !token.has(digest)).peekable();
@@ -236,7 +236,7 @@ impl StoredTokens {
     }
 }
 
-/// What is told of a token: everything but the secret.
+/// A token's entry in the audit log, without the secret.
 fn told(token: &StoredToken) -> String {
     let StoredToken {
         workspace,

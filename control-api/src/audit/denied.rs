@@ -31,7 +31,8 @@ impl Denied {
         self.unauthenticated + self.forbidden + self.hasty == 0
     }
 
-    /// The text of the next entry: the first at once, later ones every [`EVERY`] or at the `last` call.
+    /// The text of the next entry: the first at once, later ones at most every [`EVERY`], or at shutdown
+    /// (`last`).
     pub(super) fn take(&mut self, now: Instant, last: bool) -> Option<String> {
         let is_early = self
             .told

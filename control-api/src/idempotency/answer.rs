@@ -1,4 +1,4 @@
-//! An answer on its way into the store and out of it.
+//! Stores responses and reads them back.
 
 use axum::body::{Body, HttpBody as _, to_bytes};
 use axum::response::Response;
@@ -8,11 +8,11 @@ use http::{HeaderMap, StatusCode};
 use crate::problem::Problem;
 use crate::store::KeptAnswer;
 
-/// Longest body that is kept, bytes.
+/// Longest body that is stored, bytes.
 const LONGEST: u64 = 64 << 10;
 
-/// What is kept of an answer, and the answer. One that says `no-store` (it holds a secret), and one that is
-/// long or has no length, is not kept but for its status.
+/// The stored part of a response, and the response. Only the status is stored if it has `no-store` (it holds a
+/// secret), is too long or has no length.
 pub(super) async fn kept(response: Response) -> Result<(KeptAnswer, Response), Problem> {
     let status = response.status().as_u16();
     let secret = response.headers().get_all(CACHE_CONTROL).iter();
@@ -33,7 +33,7 @@ pub(super) async fn kept(response: Response) -> Result<(KeptAnswer, Response), P
     Ok((KeptAnswer { status, content }, response))
 }
 
-/// The answer once more.
+/// Rebuilds a stored response.
 pub(super) fn given_again(kept: KeptAnswer) -> Result<Response, Problem> {
     let Some((headers, body)) = kept.content else {
         return Err(Problem::conflict(format!(
@@ -49,7 +49,7 @@ pub(super) fn given_again(kept: KeptAnswer) -> Result<Response, Problem> {
     Ok(response)
 }
 
-/// Headers as JSON: `[["name", "value"], …]`. What is no text is left out; no route answers with such.
+/// Headers as JSON: `[["name", "value"], …]`. Values that are not text are left out; no route sends any.
 fn written(headers: &HeaderMap) -> String {
     let texts = headers.iter();
     let texts: Vec<_> = texts

@@ -1,4 +1,4 @@
-//! What a key is: whose, for what route, and with what request.
+//! The identity of a key: its caller, route and request.
 
 use axum::extract::MatchedPath;
 use bytes::Bytes;
@@ -18,8 +18,8 @@ pub(crate) const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Longest key, bytes.
 const LONGEST: usize = 255;
 
-/// The key of a request. It is its caller's and its route's: nobody else, and nowhere else, is answered
-/// under it. The request is its path, its query, its form and its body.
+/// The key of a request. It is specific to the caller and the route. The request is its path, query, content type
+/// and body.
 pub(super) fn of(head: &Parts, body: &Bytes) -> Result<IdempotencyKey, Problem> {
     let mut given = head.headers.get_all(&KEY).iter();
     let key = given.next().and_then(|key| key.to_str().ok());
@@ -50,7 +50,7 @@ pub(super) fn of(head: &Parts, body: &Bytes) -> Result<IdempotencyKey, Problem> 
     })
 }
 
-/// SHA-256 of parts of which none runs into the next.
+/// SHA-256 of parts, unambiguously separated.
 fn digest<const N: usize>(parts: [&[u8]; N]) -> String {
     let mut context = Context::new(&SHA256);
     for part in parts {

@@ -1,4 +1,4 @@
-//! The layer over a route that counts what it does.
+//! Tests of the layer over a route that counts its effects.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,18 +19,18 @@ use tower_http::catch_panic::CatchPanicLayer;
 use super::{Clock, KEPT, KEY, Keys, millis, once};
 use crate::store::{Begun, IdempotencyKey, KeptAnswer, Place, Store};
 
-/// What the route did, and when it may.
+/// The route's effects, and when it may continue.
 #[derive(Clone)]
 struct Effects {
     count: Arc<AtomicU64>,
     may_act: Arc<Semaphore>,
-    /// How many have come to the route.
+    /// Number of requests that reached the route.
     come: Arc<AtomicU64>,
     time: Arc<AtomicU64>,
 }
 
 impl Effects {
-    /// Whoever asks is answered at once.
+    /// The route responds at once.
     fn free() -> Self {
         Self {
             count: Arc::default(),
@@ -106,7 +106,7 @@ async fn post_to(daemon: &Router, path: &str, key: &str, body: &'static str) -> 
     ask(daemon, "POST", path, key, body).await
 }
 
-/// Two daemons, of one effect: on one PostgreSQL, or twice on what one daemon has.
+/// Two daemons with one effect: on one PostgreSQL, or two routers on one store.
 async fn on_each<F: Future<Output = ()>>(name: &str, check: impl Fn(Store, Store) -> F) {
     let home = TempDir::new().expect("a directory");
     let store = Store::open(Place::in_home(home.path())).await;
@@ -203,7 +203,7 @@ async fn what_is_secret_or_long_is_not_kept_and_not_done_again() {
     .await;
 }
 
-/// A key of somebody's, straight in the store.
+/// A key, written directly to the store.
 fn key(id: &str, attempt: &str) -> IdempotencyKey {
     IdempotencyKey {
         id: id.to_owned(),
@@ -238,7 +238,7 @@ async fn what_a_daemon_that_died_was_at_is_not_done_again() {
             let begun = other.begin_key(&next, now + 100, now).await.unwrap();
             assert_eq!(begun, abandoned, "{now}");
         }
-        // It was not dead after all.
+        // The attempt was alive after all.
         store.answer_key(&dead, &answer(201), 999).await.unwrap();
         let answered = |status| Begun::Answered {
             request: "r".to_owned(),
@@ -252,7 +252,7 @@ async fn what_a_daemon_that_died_was_at_is_not_done_again() {
             other.begin_key(&next, 2000, 1000).await.unwrap(),
             Begun::Yours
         );
-        // Nobody waits for it any more.
+        // No request waits for it any more.
         store.answer_key(&dead, &answer(202), 9999).await.unwrap();
         store.free_key(&dead).await.unwrap();
         store.prolong_key(&dead, 9999).await.unwrap();
@@ -278,10 +278,10 @@ async fn whoever_asks_again_after_a_daemon_has_died_is_told_and_nothing_is_done(
         while effects.come.load(Ordering::SeqCst) == 0 {
             tokio::task::yield_now().await;
         }
-        // A database in memory is its one connection: it is not to die with the runtime that had it last, so
-        // it is waited for here.
+        // An in-memory database is its one connection. It must not end with the runtime that used it last, so the
+        // test waits for it here.
         store.prune_keys(0, 100).await.expect("a store");
-        // Ends the task that acts, as a kill would, and waits until it has ended.
+        // Aborts the acting task, as a kill would, and waits for its end.
         let ending = tokio::task::spawn_blocking(move || drop(runtime));
         ending.await.expect("it ends");
         if let Ok(told) = asked.await {
@@ -356,7 +356,7 @@ async fn what_was_begun_is_done_though_whoever_asked_has_gone() {
         };
         let (daemon, other) = (effects.daemon(store), effects.daemon(other_store));
         let mut asking = Box::pin(post_to(&daemon, "/things/a", "k", "x"));
-        // Asked as far as the route, which waits.
+        // Until the request reaches the route, which waits.
         while effects.come.load(Ordering::SeqCst) == 0 {
             assert!(futures_util::poll!(asking.as_mut()).is_pending());
             tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! A recording that runs: what it takes, and when it is full.
+//! A running recording: which exchanges it accepts, and when it is full.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use crate::store::{RecordingState, StoredRecording};
 
-/// How much one recording holds.
+/// Limits of one recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordingBounds {
     /// Greatest number of exchanges. Default 10,000.
@@ -26,7 +26,7 @@ impl Default for RecordingBounds {
     }
 }
 
-/// A recording that runs, or has ended and is not written to its end.
+/// A recording that runs, or has ended but is not fully written.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) bounds: RecordingBounds,
@@ -54,7 +54,7 @@ impl Running {
     }
 }
 
-/// What the proxy hands exchanges to.
+/// Receives exchanges from the proxy.
 pub(super) struct Keeper(pub(super) Arc<Running>);
 
 impl RecordingSink for Keeper {
@@ -68,7 +68,7 @@ impl RecordingSink for Keeper {
                 tally.left_out += 1;
                 return;
             }
-            // It was stopped before the exchange ended.
+            // It ended before the exchange did.
             RecordingState::Stopped | RecordingState::Cut => return,
         }
         let bytes = tally.bytes + recorded.weight() as u64;
@@ -86,7 +86,7 @@ impl RecordingSink for Keeper {
     }
 }
 
-/// Each holds a value that is whole between any two statements.
+/// A poisoned lock is usable: the value is consistent between any two statements.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

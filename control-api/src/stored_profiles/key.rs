@@ -1,4 +1,4 @@
-//! Which stored profile, and where it stands in a library.
+//! Keys of stored profiles, and their place in a library.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use squall_profiles::profile::Profile;
 
 use crate::store::{DEFAULT_WORKSPACE, DocumentKind, Key};
 
-/// Which stored profile.
+/// The key of a stored profile.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ProfileKey {
     pub(super) workspace: String,
@@ -31,7 +31,7 @@ impl ProfileKey {
         }
     }
 
-    /// What its workspace sees of a library.
+    /// The part of a library that its workspace sees.
     pub(super) fn view(&self, library: &Library) -> Library {
         match self.workspace.as_str() {
             DEFAULT_WORKSPACE => library.clone(),

@@ -1,4 +1,4 @@
-//! Stored profiles on their way into a library.
+//! Reads stored profiles into a library.
 
 use std::collections::BTreeMap;
 use std::env::VarError;
@@ -48,7 +48,7 @@ pub(super) async fn documents(store: &Store) -> Result<Vec<(ProfileKey, Document
     Ok(all)
 }
 
-/// Hands documents to `take` until no more of them are taken: one may extend another that comes later.
+/// Passes documents to `take` until a pass accepts none: a profile may extend a later one.
 pub(super) fn lay(
     documents: &[(ProfileKey, Document)],
     library: &Library,
@@ -87,8 +87,8 @@ pub(super) fn lay(
     }
 }
 
-/// A stored profile. Values of variables are never stored: those that the profile of that name has
-/// here stand in for them, or, where the document came without any, what the config lists.
+/// Parses a stored profile. Values of variables are never stored. They come from this daemon's profile of that
+/// name or, for a document sent without values, from the config's list.
 fn read(document: &Document, library: &Library, trust: &Trust) -> Result<Profile, String> {
     let name = document.name.as_str();
     let Some(needed) = &document.variables else {
@@ -124,7 +124,7 @@ fn read(document: &Document, library: &Library, trust: &Trust) -> Result<Profile
         .map_err(|errors| first(&errors))
 }
 
-/// The first of several complaints, and how many there are.
+/// The first of several errors, and their number.
 fn first(errors: &[DocumentError]) -> String {
     match errors {
         [] => "it cannot be read".to_owned(),

@@ -1,7 +1,7 @@
-//! Which thread answers a request.
+//! Decides which thread answers a request.
 //!
-//! The thread that accepts connections also keeps times to live and signals, so it does nothing that may take
-//! long: it answers `/healthz` and whatever ends chaos, and hands every other request to the runtime that works.
+//! The thread that accepts connections also handles times to live and signals, so it must not block. It answers
+//! `/healthz` and requests that end chaos, and passes all others to the worker runtime.
 
 use std::sync::Arc;
 
@@ -23,12 +23,12 @@ use crate::problem::Problem;
 pub(crate) struct Dispatch {
     work: Handle,
     rules: Arc<[Rule]>,
-    /// One for each request that may be in progress beside the urgent ones.
+    /// Permits for requests that are not urgent.
     free: Arc<Semaphore>,
 }
 
 impl Dispatch {
-    /// As many requests at once as leave a quarter of the API's connections for urgent ones.
+    /// Permits that leave a quarter of the API's connections to urgent requests.
     pub(crate) fn new(work: Handle, rules: Arc<[Rule]>) -> Self {
         let most = descriptors::of_api(descriptors::limit());
         let free = Arc::new(Semaphore::new(most - most / 4));
@@ -64,7 +64,7 @@ pub(crate) async fn dispatch(
     Ok(response.map(|body| streamed(body, permit, &dispatch.work)))
 }
 
-/// The answer, made by `runtime`, to its end even if the client goes away; `held` is held until then.
+/// The response from `runtime`; the work ends even if the client disconnects, and holds `held` until then.
 async fn answered<T: Send + 'static>(
     runtime: &Handle,
     request: Request,
@@ -79,7 +79,7 @@ async fn answered<T: Send + 'static>(
     })
 }
 
-/// A body that is made while it is sent, such as a stream of events, is made by the runtime that works.
+/// Bodies that are produced while they are sent, such as event streams, are produced by the worker runtime.
 fn streamed(body: Body, permit: OwnedSemaphorePermit, work: &Handle) -> Body {
     if body.size_hint().exact().is_some() {
         return body;

@@ -1,11 +1,11 @@
-//! Reads documents that are maps of fields: all that is wrong with one is reported at once, each with its place.
+//! Reads documents that are maps of fields, and reports all errors at once, each with its place.
 
 use serde_json::{Map, Value};
 
 use crate::nearest::nearest;
 use crate::problem::Detail;
 
-/// The fields of a document, or of a map in one, and what is wrong with them.
+/// The fields of a document, or of a map in one, and the errors so far.
 pub(crate) struct Fields<'d> {
     /// Pointer to the map; empty for the whole document.
     at: &'static str,
@@ -14,7 +14,7 @@ pub(crate) struct Fields<'d> {
 }
 
 impl<'d> Fields<'d> {
-    /// Of a document, which may have these fields; `example` is one that makes sense.
+    /// The fields of a document, which may have these; `example` is a valid one.
     pub(crate) fn of(
         document: &'d Value,
         known: &[&str],
@@ -27,7 +27,7 @@ impl<'d> Fields<'d> {
         Ok(Self::at("", Some(members), known))
     }
 
-    /// Of the map at this pointer, a field's name behind a slash; of none where that is not given.
+    /// The fields of the map at this pointer (a slash and a name); empty if it is absent.
     pub(crate) fn within(&mut self, at: &'static str, known: &[&str]) -> Self {
         let name = at.trim_start_matches('/');
         Self::at(
@@ -62,7 +62,7 @@ impl<'d> Fields<'d> {
         value.filter(|value| !value.is_null())
     }
 
-    /// A field as `read` understands it, which is `expected`; `None` where it is absent or wrong.
+    /// A field as `read` parses it; `expected` describes valid values. `None` if it is absent or invalid.
     pub(crate) fn read<T>(
         &mut self,
         name: &str,
@@ -78,7 +78,7 @@ impl<'d> Fields<'d> {
         read
     }
 
-    /// The same of a field that must be there.
+    /// The same for a required field.
     pub(crate) fn required<T>(
         &mut self,
         name: &str,
@@ -91,24 +91,24 @@ impl<'d> Fields<'d> {
         self.read(name, expected, read)
     }
 
-    /// Says what is wrong with a field, or with the whole for an empty `name`.
+    /// Adds an error of a field; of the whole map for an empty `name`.
     pub(crate) fn wrong(&mut self, name: &str, detail: impl Into<String>) {
         let slash = if name.is_empty() { "" } else { "/" };
         let pointer = format!("{}{slash}{name}", self.at);
         self.errors.push(Detail::at(pointer, detail));
     }
 
-    /// Says what else is wrong.
+    /// Adds errors.
     pub(crate) fn add(&mut self, errors: impl IntoIterator<Item = Detail>) {
         self.errors.extend(errors);
     }
 
-    /// All that is wrong.
+    /// All errors.
     pub(crate) fn into_errors(self) -> Vec<Detail> {
         self.errors
     }
 
-    /// What was read of it, unless anything is wrong.
+    /// The value, unless there are errors.
     pub(crate) fn finish<T>(self, read: Option<T>) -> Result<T, Vec<Detail>> {
         match read {
             Some(read) if self.errors.is_empty() => Ok(read),

@@ -1,8 +1,8 @@
-//! What somebody most likely meant.
+//! Suggestions for misspelled names.
 
 use squall_profiles::library::Library;
 
-/// The name most like the one given, if it is like it at all.
+/// The most similar name, if any is similar enough.
 pub(crate) fn nearest<'a>(
     given: &str,
     names: impl IntoIterator<Item = &'a str>,
@@ -14,7 +14,7 @@ pub(crate) fn nearest<'a>(
     (distance <= 1.max(name.len() / 3)).then_some(name)
 }
 
-/// That there is no profile of this name, and the name that is most like it.
+/// The error for an unknown profile, with the most similar name.
 pub(crate) fn no_profile(library: &Library, name: &str) -> String {
     let listed = library.list();
     let near = nearest(name, listed.iter().map(|profile| profile.name.as_str()));

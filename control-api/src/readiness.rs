@@ -1,4 +1,4 @@
-//! How the daemon does.
+//! Readiness of the daemon.
 
 use std::net::SocketAddr;
 

@@ -1,9 +1,8 @@
-//! Runs: what is demanded of an agent, tried under chaos, and judged.
+//! Runs: an agent is invoked under chaos, and its invariants are judged.
 //!
-//! A run is executed by the daemon that took it. What is posted becomes a spec; the [registry](Runs)
-//! writes it, holds it until it is its turn and, where the config wants that, until somebody approves it; the
-//! harness carries it out and judges. Every state it comes to and everything that happens in it is in the store
-//! before it is reported.
+//! A run is executed by the daemon that accepted it. The posted document becomes a spec. The [registry](Runs)
+//! writes it and queues it, until approval if the config requires that. The harness executes and judges it. Every
+//! state and event of a run is stored before it is reported.
 //!
 //! ```text
 //! POST ─▶ order ─▶ RunSpec ─▶ Runs ─▶ queue ─▶ (approval) ─▶ harness ─┬─▶ Reach ─▶ proxy
@@ -27,7 +26,7 @@ pub(crate) use self::registry::{NotAdded, NotChanged};
 pub use self::registry::{Runs, RunsParts};
 use crate::store::DEFAULT_WORKSPACE;
 
-/// The scope that a run of a workspace works in.
+/// The scope of a run in a workspace.
 pub(crate) fn scope_of(workspace: &str, run: &str) -> String {
     if workspace == DEFAULT_WORKSPACE {
         format!("run-{run}")

@@ -16,16 +16,16 @@ use self::connections::Connections;
 use crate::router;
 use crate::state::ApiState;
 
-/// Descriptors that are held, to be given up for connections when there are no others.
+/// Reserved descriptors, which connections use when the process has no others.
 const SPARE: usize = 8;
 
-/// How long it waits when a connection cannot be accepted.
+/// Pause after a connection could not be accepted.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Why the API cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// Everybody on the network could switch chaos.
+    /// Any host on the network could change chaos.
     #[error(
         "the control API has no tokens and would listen on {0}, which is not loopback; give it tokens, or \
          listen on 127.0.0.1"
@@ -36,8 +36,8 @@ pub enum ServeError {
     Listener(#[from] std::io::Error),
 }
 
-/// Serves the API until `shutdown`; then streams of events end, open requests are finished, and it
-/// returns. Refuses to begin on an address that is not loopback when there are no tokens.
+/// Serves the API until `shutdown`; then event streams end, open requests are finished, and it returns. Fails on
+/// an address other than loopback when there are no tokens.
 pub async fn serve(
     listener: TcpListener,
     state: ApiState,
@@ -48,7 +48,7 @@ pub async fn serve(
         if state.access.is_open() {
             return Err(ServeError::Exposed(address));
         }
-        // From here on a token is asked for, even when the last one is revoked.
+        // A token is required from now on, even after the last one is revoked.
         state.access.expose();
     }
     let state = ApiState {
@@ -59,7 +59,7 @@ pub async fn serve(
     let most = descriptors::of_api(descriptors::limit());
     let mut connections = Connections::new(most, shutdown.clone());
     let mut spare = Vec::new();
-    // Made when the first connection comes: a proxy whose API nobody asks has no use for the memory they take.
+    // Built for the first connection, to save memory while the API is unused.
     let mut routes: Option<Router> = None;
     hold(&mut spare);
     loop {
@@ -72,7 +72,7 @@ pub async fn serve(
                 let routes = routes.get_or_insert_with(|| router(state.clone()));
                 connections.serve(stream, peer, routes.clone());
                 hold(&mut spare);
-                // A head that is there is read before another connection can ask for its place.
+                // Reads a request head that has arrived before another connection can take its place.
                 tokio::task::yield_now().await;
             }
             Err(error) if is_the_peers(&error) => {}
@@ -87,7 +87,7 @@ pub async fn serve(
     Ok(())
 }
 
-/// Holds descriptors again, as far as there are any.
+/// Reserves descriptors again, as far as available.
 fn hold(spare: &mut Vec<File>) {
     while spare.len() < SPARE
         && let Ok(file) = File::open("/dev/null")
@@ -96,7 +96,7 @@ fn hold(spare: &mut Vec<File>) {
     }
 }
 
-/// Errors of one connection that was gone before it was accepted.
+/// Errors of a connection that was closed before it was accepted.
 fn is_the_peers(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(

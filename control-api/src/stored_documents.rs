@@ -48,7 +48,7 @@ pub(crate) struct Edited {
 /// Why a document was not changed.
 #[derive(Debug)]
 pub(crate) enum NotEdited<E> {
-    /// x
+    /// The caller's guard rejected it.
     Refused(E),
     /// No such document can be deleted.
     Unknown,

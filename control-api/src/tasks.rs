@@ -3,7 +3,7 @@
 use squall_proxy::recorder::Recorder;
 use tracing::Instrument as _;
 
-/// The result of work that is carried to its end, even if the client has gone.
+/// The result of work that continues to its end even if the client disconnects.
 pub(crate) async fn spawned<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> T {
@@ -13,7 +13,7 @@ pub(crate) async fn spawned<T: Send + 'static>(
     }
 }
 
-/// The result of work that takes a while, on a thread where nobody waits for it.
+/// The result of slow work, on a thread that may block.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
@@ -24,6 +24,6 @@ pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send 
 /// Waits until everything that was recorded before is in the journal.
 pub(crate) async fn flushed(recorder: &Recorder) {
     let recorder = recorder.clone();
-    // The wait is for another thread: it has to block one that is not this runtime's.
+    // The wait blocks, so it needs a thread outside this runtime.
     blocking(move || recorder.flush()).await;
 }

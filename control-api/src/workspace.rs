@@ -1,10 +1,10 @@
-//! Whose things they are: documents, scopes, runs and what went through.
+//! Workspaces: each owns documents, scopes, runs and exchanges.
 
 /// Longest name of a workspace, characters.
 const LONGEST: usize = 64;
 
-/// Whether a workspace can have this name: 1 to 64 characters of `a-z A-Z 0-9 _ -`. No dot: a scope of
-/// workspace `w` is written `w.NAME`.
+/// Whether this is a valid workspace name: 1 to 64 characters of `a-z A-Z 0-9 _ -`. A dot is not allowed: scopes
+/// of workspace `w` are named `w.NAME`.
 pub fn is_workspace_name(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
     (1..=LONGEST).contains(&name.len()) && name.bytes().all(fits)

@@ -1,4 +1,4 @@
-//! One run that is not over yet.
+//! A run that is not over.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,18 +21,18 @@ use super::stop::{OVER, StopReason};
 use crate::store::{RecordedRow, RunEventRow, RunStep, Store, StoreError};
 use crate::tasks;
 
-/// How long it waits to write again while the store is away.
+/// Pause before a retry while the store is away.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// Most bytes of a text that is kept as evidence.
+/// Longest text in the evidence, bytes.
 const TEXT: usize = 64 << 10;
 
-/// Where what happens in runs is written, and reported to those who stream it.
+/// Stores events of runs, and publishes them to streams.
 #[derive(Clone)]
 pub(super) struct RunLog {
     pub(super) store: Store,
     pub(super) recorder: Recorder,
-    /// Changes when something has happened in a run.
+    /// Changes when an event of any run is stored.
     pub(super) changed: watch::Sender<()>,
 }
 
@@ -41,33 +41,33 @@ impl RunLog {
         timestamp::rfc3339(self.recorder.unix_ms(Instant::now()))
     }
 
-    /// Reports a state of a run to those who stream everything.
+    /// Publishes a run's state to the streams of all events.
     pub(super) fn publish(&self, workspace: &str, event: &RunEvent) {
         let scope = scope_of(workspace, &event.id);
         (self.recorder).publish_run(&scope, &json!(event).to_string());
     }
 }
 
-/// One run that is not over yet.
+/// A run that is not over.
 pub(super) struct ActiveRun {
     pub(super) id: String,
     pub(super) spec: RunSpec,
     pub(super) workspace: String,
     pub(super) mark: Arc<RunMark>,
-    /// Why it ends before its end; the first word counts.
+    /// Why it is stopped early; the first reason counts.
     stopped: OnceLock<StopReason>,
-    /// Cancelled once somebody has approved it.
+    /// Cancelled once it is approved.
     pub(super) approved: CancellationToken,
     /// Cancelled once it is over.
     pub(super) over: CancellationToken,
     log: RunLog,
     coverage: Mutex<CoverageRecord>,
     evidence: Mutex<EvidenceBudget>,
-    /// Knows what the suite's variables stand for, too.
+    /// Its secrets include the values of the suite's variables.
     redactor: Redactor,
-    /// As it is written so far. Looked at without waiting for what is being written.
+    /// The state that was last written. Readable during a write.
     record: Mutex<RunRecord>,
-    /// Held while something is written, for as long as the store is away.
+    /// Held during a write, for as long as the store is away.
     written: tokio::sync::Mutex<Written>,
 }
 
@@ -79,7 +79,7 @@ struct Written {
 }
 
 impl ActiveRun {
-    /// A run that is being written, with its first events up to number `last`.
+    /// A new run, whose first events, up to number `last`, are written.
     pub(super) fn new(
         record: RunRecord,
         last: i64,
@@ -108,12 +108,12 @@ impl ActiveRun {
         })
     }
 
-    /// The run as it is written; the cells so far.
+    /// The run as it was last written; its cells so far.
     pub(super) fn record(&self) -> RunRecord {
         lock(&self.record).clone()
     }
 
-    /// The run as it is shown to clients: with what was tried so far, and once it is stopped, with why.
+    /// The run as clients see it: with its coverage so far and, once it is stopped, the reason.
     pub(super) fn shown(&self) -> RunRecord {
         let mut record = self.record();
         if !record.state.is_over() {
@@ -123,14 +123,14 @@ impl ActiveRun {
         record
     }
 
-    /// Ends it before its end: its chaos cannot be put in force any more.
+    /// Stops it early: no chaos can be put in force for it any more.
     pub(super) fn stop(&self, why: StopReason) {
         let text = why.why().to_owned();
         let _ = self.stopped.set(why);
         self.mark.cut_short(&text);
     }
 
-    /// Why it ends before its end; `None` while it does not.
+    /// Why it is stopped early; `None` while it is not.
     pub(super) fn stopped(&self) -> Option<StopReason> {
         let of_chaos = || {
             let why = self.mark.why().filter(|why| *why != OVER);
@@ -139,7 +139,8 @@ impl ActiveRun {
         self.stopped.get().cloned().or_else(of_chaos)
     }
 
-    /// Moves it to a state, and writes that with what `record` makes of it. `false` when it may not become that.
+    /// Changes its state, and writes the run after `record` has changed it. `false` if the transition is not
+    /// allowed.
     pub(super) async fn move_on(&self, to: RunState, record: impl FnOnce(&mut RunRecord)) -> bool {
         let mut written = self.written.lock().await;
         if !written.state.may_become(to) {
@@ -171,7 +172,7 @@ impl ActiveRun {
         true
     }
 
-    /// Somebody approves it. That is shown at once, and written as soon as the store takes it.
+    /// Approves it. Clients see that at once; it is written as soon as the store accepts it.
     pub(super) async fn approve(&self, by: Option<&str>) {
         {
             let mut record = lock(&self.record);
@@ -182,7 +183,7 @@ impl ActiveRun {
         self.approved.cancel();
         let _turn = self.written.lock().await;
         let record = self.record();
-        // Once it has come further, that was written with it.
+        // In a later state it was written together with that state.
         if record.state == RunState::AwaitingApproval {
             let step = RunStep {
                 from: record.state,
@@ -193,13 +194,13 @@ impl ActiveRun {
         }
     }
 
-    /// Writes that it has come further; `false`, and it is stopped, when it is not this daemon's any more.
+    /// Writes a step; `false`, and the run is stopped, when it no longer belongs to this daemon.
     async fn write_step(&self, step: RunStep<'_>) -> bool {
         self.write(|| self.log.store.advance_run(step.clone()))
             .await
     }
 
-    /// Writes what happened, and which exchanges show why.
+    /// Writes an event, and the exchanges that are its evidence.
     async fn write_event(&self, name: &str, data: Value, exchanges: &[RecordedRow]) {
         let mut written = self.written.lock().await;
         let events = event_rows(written.last, &[(name, data)]);
@@ -211,8 +212,8 @@ impl ActiveRun {
         }
     }
 
-    /// Writes until it is written, as soon as the store is back; `false`, and the run is stopped, when it is not
-    /// this daemon's any more.
+    /// Retries until the store has written it; `false`, and the run is stopped, when it no longer belongs to this
+    /// daemon.
     async fn write<F: Future<Output = Result<bool, StoreError>>>(
         &self,
         write: impl Fn() -> F,
@@ -237,17 +238,17 @@ impl ActiveRun {
         }
     }
 
-    /// What was tried so far.
+    /// The coverage so far.
     pub(super) fn coverage_so_far(&self) -> CoverageRecord {
         lock(&self.coverage).clone()
     }
 
-    /// Takes secrets out of a text: what the suite's variables stand for, and what looks like one.
+    /// Redacts a text: values of the suite's variables, and whatever looks like a secret.
     pub(super) fn redact(&self, text: &mut String) {
         self.redactor.text(text, TEXT);
     }
 
-    /// Heads and bodies of the exchanges that show why a cell has failed, as far as they were not kept yet.
+    /// Heads and bodies of exchanges that explain a failed cell, without those stored before.
     fn shown_by(&self, cell: &CellRecord) -> Vec<RecordedRow> {
         let wanted = lock(&self.evidence).wanted(cell);
         let mut rows = Vec::new();
@@ -265,7 +266,7 @@ impl ActiveRun {
         rows
     }
 
-    /// Takes secrets out of what an agent was asked and has answered.
+    /// Redacts the prompts and responses of an agent.
     fn redact_cell(&self, cell: &mut CellRecord) {
         let evidence = cell.evidence.iter_mut().flat_map(|one| {
             let texts = one.answer.as_mut().into_iter().chain(&mut one.reason);
@@ -277,11 +278,11 @@ impl ActiveRun {
     }
 }
 
-/// Reports what happens in a run, as the harness sees it.
+/// Reports the harness's events of a run.
 pub(super) struct RunReporter(pub(super) Arc<ActiveRun>);
 
 impl RunReporter {
-    /// Carried to its end, even if the run is dropped in the middle: what is counted is what is written.
+    /// Continues to its end even if the run is dropped meanwhile, so that counts match what is written.
     fn report(
         &self,
         name: &'static str,
@@ -320,12 +321,12 @@ impl Tell for RunReporter {
     }
 }
 
-/// Each holds a value that is whole between any two statements.
+/// A poisoned lock is usable: the value is consistent between any two statements.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The rows of events behind number `last`.
+/// The rows of events, numbered after `last`.
 pub(super) fn event_rows(last: i64, events: &[(&str, Value)]) -> Vec<RunEventRow> {
     let numbered = (last + 1..).zip(events);
     let row = |(ordinal, (name, data)): (i64, &(&str, Value))| RunEventRow {
@@ -336,7 +337,7 @@ pub(super) fn event_rows(last: i64, events: &[(&str, Value)]) -> Vec<RunEventRow
     numbered.map(row).collect()
 }
 
-/// How far a run is, for those who stream it.
+/// The state of a run, for streams.
 pub(super) fn event_of(record: &RunRecord, at: String) -> RunEvent {
     RunEvent {
         at,
@@ -349,7 +350,7 @@ pub(super) fn event_of(record: &RunRecord, at: String) -> RunEvent {
     }
 }
 
-/// What is said when a run is over.
+/// The data of the `done` event.
 pub(super) fn done(record: &RunRecord) -> Value {
     json!({
         "state": record.state,

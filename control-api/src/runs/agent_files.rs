@@ -1,4 +1,4 @@
-//! The files that an agent is started with, by their digests: another digest is another agent.
+//! Digests of the files that an agent is started from: another digest means another agent.
 
 use std::path::{Path, PathBuf};
 
@@ -7,12 +7,11 @@ use squall_harness::run::DocumentVersion;
 use squall_harness::suite::agent::{Agent, Way};
 use squall_proxy::user_file;
 
-/// Most files of a command.
+/// Greatest number of files of a command.
 const MOST: usize = 16;
 
-/// The words of its command that are files or name them, as in `sh -c "python agent.py"`, or its Python module's file;
-/// what those load in their turn is not among them. A daemon can look at what it starts only: none of an agent that
-/// runs already.
+/// The files in the agent's command, also inside words as in `sh -c "python agent.py"`, or its Python module's
+/// file. Files that those load are not included. Only agents that this daemon starts have any.
 pub(super) fn agent_files(agent: &Agent, folder: &Path) -> Vec<DocumentVersion> {
     let named: Vec<(String, PathBuf)> = match (&agent.way, &agent.start) {
         (Way::Command(words), _) => of_command(words, folder),
@@ -48,7 +47,7 @@ fn of_command(words: &[String], folder: &Path) -> Vec<(String, PathBuf)> {
     files
 }
 
-/// Where a module may stand: the first that does counts.
+/// Possible files of a module, in order; the first that exists counts.
 fn module(target: &str, folder: &Path) -> Vec<(String, PathBuf)> {
     let module = target.split(':').next().unwrap_or_default();
     let inside = module.replace('.', "/");

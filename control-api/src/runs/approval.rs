@@ -1,7 +1,7 @@
-//! Which runs wait until somebody has approved them.
+//! Decides which runs need approval.
 //!
-//! What a suite names is compared here, before the run starts; the proxy and the dialler compare what a run that
-//! nobody has approved reaches, when it is reached.
+//! This module checks what a suite names before its run starts. The proxy and the dialler check each destination
+//! of an unapproved run when it is dialled.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use squall_harness::dial::host_and_port;
 use squall_harness::suite::Suite;
 use squall_proxy::upstream::HostPatterns;
 
-/// Entries with a port cover no suite's name: none is for this port.
+/// The port for comparing a suite's name: entries with a port never match it.
 const NO_PORT: Option<u16> = Some(0);
 
-/// How long a name's addresses are waited for.
+/// Time limit for resolving a name.
 const LOOK_UP: Duration = Duration::from_secs(1);
 
-/// Whether `approval` covers the suite's name, or a host that the suite names: what is dialled for it, by name and by
-/// address, and its tools.
+/// Whether `approval` covers the suite's name or a host in the suite: the agent's and the tools', by name and by
+/// address.
 pub(super) async fn is_wanted(approval: &HostPatterns, name: &str, suite: &Suite) -> bool {
     if approval.is_empty() {
         return false;
@@ -40,7 +40,7 @@ pub(super) async fn is_wanted(approval: &HostPatterns, name: &str, suite: &Suite
     false
 }
 
-/// The host in a glob over URLs, and the port where the glob says which.
+/// The host in a glob over URLs, and its port, if there is one.
 fn host_of_glob(glob: &str) -> (String, Option<u16>) {
     if let Some((host, port)) = host_and_port(glob) {
         return (host, Some(port));

@@ -1,4 +1,4 @@
-//! What a daemon is called among those that share a store.
+//! The id of a daemon among those that share a store.
 
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::net::SocketAddr;
@@ -7,11 +7,10 @@ use std::path::Path;
 use crate::claim::Claim;
 use crate::credential::random_hex;
 
-/// The file in a daemon's home: its id, and below where its API answers.
+/// The file in a daemon's home: its id, and on the next line its API's address.
 const FILE: &str = "daemon-id";
 
-/// What a daemon is called among those that share a store: 16 hex digits, and its own for as long as this
-/// is held.
+/// The id of a daemon among those that share a store: 16 hex digits, unique while this is held.
 #[derive(Debug)]
 pub struct DaemonId {
     id: String,
@@ -19,8 +18,8 @@ pub struct DaemonId {
 }
 
 impl DaemonId {
-    /// That of `home`, made when it is first asked for: the same after a restart. While another daemon has
-    /// it, and without a home, another one each time.
+    /// The id of `home`, created on first use and the same after a restart. A random one without a home, or while
+    /// another daemon holds the home.
     pub fn of(home: Option<&Path>) -> io::Result<Self> {
         let Some(home) = home else {
             return Self::passing();
@@ -45,7 +44,7 @@ impl DaemonId {
         })
     }
 
-    /// One that nobody has had before.
+    /// A random id.
     fn passing() -> io::Result<Self> {
         Ok(Self {
             id: fresh()?,
@@ -53,7 +52,7 @@ impl DaemonId {
         })
     }
 
-    /// Writes down in the home where this daemon's API answers.
+    /// Writes the address of this daemon's API to the home.
     pub fn write_address(&mut self, api: SocketAddr) -> io::Result<()> {
         let Some(claim) = &mut self.claim else {
             return Ok(());
@@ -64,24 +63,24 @@ impl DaemonId {
         writeln!(file, "{}\n{api}", self.id)
     }
 
-    /// Where the API of the daemon answered that last had this home.
+    /// The address of the API of the last daemon with this home.
     pub fn last_address(home: &Path) -> Option<SocketAddr> {
         let text = squall_proxy::user_file::read_text(&home.join(FILE)).ok()?;
         text.lines().nth(1)?.parse().ok()
     }
 
-    /// Whether a daemon has this home now.
+    /// Whether a running daemon holds this home.
     pub fn is_taken(home: &Path) -> io::Result<bool> {
         Claim::on(&home.join(FILE)).map(|claim| claim.is_none())
     }
 
-    /// The digits.
+    /// The hex digits.
     pub fn as_str(&self) -> &str {
         &self.id
     }
 }
 
-/// `None` when there is none, or one that was cut off.
+/// `None` if the id is missing or truncated.
 fn known(file: &mut impl io::Read) -> io::Result<Option<String>> {
     let mut text = String::new();
     file.take(64).read_to_string(&mut text)?;

@@ -1,4 +1,4 @@
-//! What a run keeps of the traffic of invocations that failed.
+//! Bounds the traffic of failed invocations that a run stores.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use squall_harness::run::{CellRecord, CellState};
 use squall_journal::id::ExchangeId;
 use squall_journal::tape::Recorded;
 
-/// Greatest sum of heads and bodies that a run keeps, bytes.
+/// Most bytes of heads and bodies that a run stores.
 const BYTES: usize = 32 << 20;
 
-/// Which exchanges were looked at, and how many bytes of them are kept.
+/// Exchanges that were considered, and the bytes of the stored ones.
 #[derive(Debug, Default)]
 pub(super) struct EvidenceBudget {
     looked_at: BTreeSet<ExchangeId>,
@@ -17,7 +17,7 @@ pub(super) struct EvidenceBudget {
 }
 
 impl EvidenceBudget {
-    /// The exchanges of a cell's failed invocations that were not looked at yet.
+    /// The exchanges of a cell's failed invocations that were not considered before.
     pub(super) fn wanted(&mut self, cell: &CellRecord) -> Vec<ExchangeId> {
         let failed = cell.evidence.iter();
         let failed = failed.filter(|invocation| invocation.state == Some(CellState::Failed));
@@ -26,7 +26,7 @@ impl EvidenceBudget {
         ids.filter(|id| self.looked_at.insert(*id)).collect()
     }
 
-    /// Whether one more fits; it counts then.
+    /// Whether one more fits; if so, it is counted.
     pub(super) fn has_room_for(&mut self, recorded: &Recorded) -> bool {
         let bytes = self.bytes + recorded.weight();
         let fits = bytes <= BYTES;

@@ -1,5 +1,5 @@
-//! What failed in a run as replay sessions: what the agent was asked, what it was answered on the way, and
-//! which demands it did not meet.
+//! The failed invocations of a run as replay sessions: the prompt, the recorded responses, and the violated
+//! invariants.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ struct Invocation<'r> {
     failed: Vec<(&'r CellRecord, &'r EvidenceRecord)>,
 }
 
-/// The invocations of a run that failed, in the order of its cells. `recorded`: what is kept of their exchanges.
+/// The failed invocations of a run, in the order of its cells. `recorded`: the stored exchanges.
 pub(crate) fn of(run: &RunRecord, recorded: &[Recorded]) -> Vec<Incident> {
     let recorded: BTreeMap<&str, &Recorded> = recorded.iter().map(|one| (&*one.id, one)).collect();
     let invocations = invocations(run).into_iter().zip(1..);
@@ -53,14 +53,14 @@ pub(crate) fn of(run: &RunRecord, recorded: &[Recorded]) -> Vec<Incident> {
     invocations.map(incident).collect()
 }
 
-/// Every invocation that failed, once.
+/// Every failed invocation, once.
 fn invocations(run: &RunRecord) -> Vec<Invocation<'_>> {
     let mut invocations: Vec<Invocation<'_>> = Vec::new();
     let mut places = BTreeMap::new();
     for cell in &run.cells {
         let failed = cell.evidence.iter();
         for evidence in failed.filter(|invocation| invocation.state == Some(CellState::Failed)) {
-            // Two invocations with the same words differ in their exchanges, or at least in how long they took.
+            // Two invocations with the same texts differ in their exchanges, or at least in their duration.
             let same = (
                 &cell.scenario,
                 &evidence.prompt,
@@ -95,7 +95,7 @@ fn session(
         first = first.or(Some(one.started_ms));
         exchanges.extend(one.to_exchange());
     }
-    // A contract that came with the suite is known by its name to nobody else.
+    // The name of a contract that came with the suite is unknown elsewhere.
     let contract = run.documents.iter();
     let contract = contract.filter(|one| one.kind == "contract" && one.version.is_some());
     Session {
@@ -112,7 +112,7 @@ fn session(
 }
 
 impl Invocation<'_> {
-    /// Which demands it did not meet, and why.
+    /// The violated invariants, with reasons.
     fn why(&self) -> String {
         let said = self.failed.iter().map(|(cell, evidence)| {
             let reason = evidence.reason.as_ref().or(cell.reason.as_ref());

@@ -1,4 +1,4 @@
-//! How runs reach the proxy of this process.
+//! Gives runs access to the proxy of this process.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,32 +25,31 @@ use super::stop::OVER;
 use crate::store::DEFAULT_WORKSPACE;
 use crate::tasks;
 
-/// Closed activations of one run, the newest, that can still be asked about, and in whose scopes what comes late is
-/// known.
+/// Newest closed activations of a run that can still be queried, and whose scopes still identify late exchanges.
 const CLOSED: usize = 256;
 
-/// Exchanges taken from the journal at a time.
+/// Exchanges read from the journal at a time.
 const AT_ONCE: usize = 500;
 
-/// The proxy of this process, as runs see it.
+/// The proxy of this process, for runs.
 pub(super) struct OwnProxy {
     chaos: Arc<Chaos>,
     recorder: Recorder,
     runs: Mutex<HashMap<String, Open>>,
 }
 
-/// A run that is under way.
+/// A run in progress.
 struct Open {
-    /// Whose profiles it means.
+    /// The workspace whose profiles it uses.
     workspace: String,
     mark: Arc<RunMark>,
-    /// Those that are in force.
+    /// Activations in force.
     begun: Vec<Under>,
-    /// Those that were, the newest first.
+    /// Closed activations, newest first.
     closed: VecDeque<Closed>,
-    /// What counts the exchanges that came late, where the closed activation is forgotten.
+    /// Counters of late exchanges of activations that were dropped from `closed`.
     late: Vec<Under>,
-    /// Scopes that something else stands for.
+    /// Scopes that have an alias.
     aliased: BTreeSet<String>,
 }
 
@@ -61,7 +60,7 @@ struct Under {
     since: Instant,
 }
 
-/// An activation that was closed, and what takes what comes late.
+/// A closed activation, and the one that receives its late exchanges.
 struct Closed {
     was: Under,
     rest: Option<Under>,
@@ -74,7 +73,7 @@ impl Open {
         all.find(|under| is_of(&under.chaos, activation))
     }
 
-    /// Keeps what was closed, and gives what there is no more room for.
+    /// Stores a closed activation, and returns the oldest if there are too many.
     fn keep(&mut self, closed: Closed) -> Option<Closed> {
         self.closed.push_front(closed);
         if self.closed.len() <= CLOSED {
@@ -86,7 +85,7 @@ impl Open {
         Some(oldest)
     }
 
-    /// What came late, in the order in which activations were closed.
+    /// Activations with late exchanges, in the order of closing.
     fn late(&self) -> impl Iterator<Item = &Under> {
         let known = self.closed.iter().rev();
         let known = known.filter_map(|closed| closed.rest.as_ref());
@@ -104,7 +103,7 @@ impl OwnProxy {
         })
     }
 
-    /// A run may put chaos in force from now on.
+    /// Allows a run to put chaos in force from now on.
     pub(super) fn open(&self, run: &str, workspace: &str) -> Arc<RunMark> {
         let mark = RunMark::new(run);
         let open = Open {
@@ -119,7 +118,7 @@ impl OwnProxy {
         mark
     }
 
-    /// A run may put none in force any more, and has none.
+    /// Ends a run's chaos, and allows it none from now on.
     pub(super) fn close(&self, run: &str) {
         let closed = self.runs().remove(run);
         if let Some(open) = closed {
@@ -136,7 +135,7 @@ impl OwnProxy {
         self.find(run).map(|(mark, _)| mark)
     }
 
-    /// A run, and whose it is.
+    /// A run's mark and workspace.
     fn find(&self, run: &str) -> Result<(Arc<RunMark>, String), ReachError> {
         let runs = self.runs();
         let open = runs.get(run);
@@ -172,7 +171,7 @@ impl OwnProxy {
             })?
         };
         if let Some(why) = mark.why() {
-            // It was ended while this was on its way.
+            // It was ended while this activation was prepared.
             self.chaos.end_for_run(None, &mark);
             return Err(refused(why));
         }
@@ -185,7 +184,7 @@ impl OwnProxy {
         }
         if let Some(open) = self.runs().get_mut(&run) {
             open.aliased.insert(scope.to_owned());
-            // What was in force there is not asked about any more.
+            // The previous activation of the scope can no longer be queried.
             open.begun.retain(|under| **under.chaos.scope() != *scope);
             open.begun.push(Under { chaos, since });
         } else {
@@ -194,7 +193,7 @@ impl OwnProxy {
         Ok(record)
     }
 
-    /// An activation that can be asked about, and whose it is.
+    /// An activation that can be queried, and its workspace.
     fn under(&self, activation: &str) -> Result<(Under, String), ReachError> {
         let runs = self.runs();
         let found = runs.values().find_map(|open| {
@@ -204,7 +203,7 @@ impl OwnProxy {
         found.ok_or_else(|| ReachError::UnknownActivation(activation.to_owned()))
     }
 
-    /// Closes an activation, unless it is closed.
+    /// Closes an activation, unless it is closed already.
     fn shut(&self, activation: &str) -> Result<(), ReachError> {
         let (was, _) = self.under(activation)?;
         let since = Instant::now();
@@ -227,7 +226,7 @@ impl OwnProxy {
         Ok(())
     }
 
-    /// Nothing is known any more of what comes late where this takes it.
+    /// Stops identifying late exchanges by this activation.
     fn forget(&self, rest: &ScopeChaos) {
         let is_it = |found: &ScopeChaos| std::ptr::eq(found, rest);
         self.chaos.forget_closed(is_it);
@@ -236,7 +235,7 @@ impl OwnProxy {
         }
     }
 
-    /// What came late in scopes of a run.
+    /// The late exchanges in a run's scopes.
     async fn look_for_late(&self, run: &str) -> Result<Late, ReachError> {
         let late: Vec<_> = match self.runs().get(run) {
             Some(open) => open.late().cloned().collect(),
@@ -265,7 +264,7 @@ impl OwnProxy {
     async fn look(&self, activation: &str, patience: Duration) -> Result<Seen, ReachError> {
         let (Under { chaos, since }, workspace) = self.under(activation)?;
         let unnamed = workspace_scope(&workspace).to_owned();
-        // What is open even then is told as open, or as lost while it is too young to be listed.
+        // An exchange still open after this is reported as open; as lost if it is too new to be listed.
         let _ = tokio::time::timeout(patience, chaos.idle()).await;
         tasks::flushed(&self.recorder).await;
         let mut exchanges = self.exchanges_under(&chaos, since, activation);
@@ -282,7 +281,7 @@ impl OwnProxy {
         })
     }
 
-    /// How many exchanges have begun under no run in the scope of what names none.
+    /// Number of exchanges without a run that began in the default scope since then.
     fn under_no_run(&self, scope: &str, since: Instant) -> u64 {
         let notes = self.listed(scope, since);
         let meanwhile = notes.filter(|note| note.run.is_none() && note.started >= since);
@@ -308,7 +307,7 @@ impl OwnProxy {
         notes.map(|note| seen_exchange(&note, since)).collect()
     }
 
-    /// What is listed of a scope since then, newest first.
+    /// Listed exchanges of a scope since then, newest first.
     fn listed(
         &self,
         scope: &str,
@@ -332,7 +331,7 @@ impl OwnProxy {
     }
 
     fn runs(&self) -> MutexGuard<'_, HashMap<String, Open>> {
-        // Whole between any two statements.
+        // A poisoned lock is usable: the value is consistent between any two statements.
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -384,7 +383,7 @@ impl Reach for OwnProxy {
     }
 }
 
-/// The scope of what names none in a workspace.
+/// The default scope of a workspace.
 pub(super) fn workspace_scope(workspace: &str) -> &str {
     if workspace == DEFAULT_WORKSPACE {
         DEFAULT_SCOPE

@@ -1,4 +1,4 @@
-//! The runs of one daemon: queued, under way, over; and those that others have given up.
+//! The runs of one daemon: queued, in progress, over; and those that other daemons have abandoned.
 
 mod add;
 mod end;
@@ -29,37 +29,37 @@ use crate::audit::{self, AuditLog, Digests};
 use crate::store::{RunEventRow, RunFilter, Store, StoreError};
 use crate::stored_journal::StoredJournal;
 
-/// Runs of one workspace that are under way at once.
+/// Runs of one workspace in progress at once.
 const AT_ONCE: usize = 4;
 
-/// Runs of all workspaces that are under way at once.
+/// Runs of all workspaces in progress at once.
 const ALL_AT_ONCE: usize = 16;
 
 /// How long a request that approves or cancels a run waits until that is written.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long a daemon that stops waits for its runs' ends.
+/// How long a stopping daemon waits until its runs have ended.
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
 
-/// What the runs of a daemon are made of.
+/// The parts that the runs of a daemon use.
 pub struct RunsParts {
-    /// Where they are kept.
+    /// Their store.
     pub store: Store,
-    /// What is in force.
+    /// Chaos in force.
     pub chaos: Arc<Chaos>,
-    /// What went through.
+    /// The journal in memory.
     pub recorder: Recorder,
-    /// What of it is in the store; `None` when nothing is kept there.
+    /// The journal in the store; `None` when no exchanges are stored.
     pub journal: Option<Arc<StoredJournal>>,
-    /// What is counted.
+    /// Metrics.
     pub metrics: Arc<Metrics>,
-    /// What is written down of what happens by itself.
+    /// The audit log, for changes without a call.
     pub audit: Arc<AuditLog>,
     /// Id of the daemon, the same after a restart.
     pub daemon: String,
-    /// What carries them out.
+    /// Executes runs.
     pub executor: Arc<dyn Execute>,
-    /// Where Python modules of agents are looked for.
+    /// Where Python modules of agents are searched.
     pub modules: PathBuf,
     /// Suites and hosts that need approval.
     pub approval: HostPatterns,
@@ -82,11 +82,11 @@ pub struct Runs {
     active: Mutex<BTreeMap<String, Arc<ActiveRun>>>,
 }
 
-/// What the runs of a workspace share: none waits for a run of another workspace here.
+/// State that the runs of a workspace share; they do not wait for runs of other workspaces here.
 #[derive(Debug, Clone)]
 struct Lane {
     turns: Arc<Semaphore>,
-    /// Held by the run that has the workspace's scope for itself.
+    /// Held by the run that has exclusive use of the workspace's scope.
     exclusive: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -100,7 +100,7 @@ impl Default for Lane {
 }
 
 impl Runs {
-    /// None yet.
+    /// Without runs.
     pub fn new(parts: RunsParts) -> Arc<Self> {
         let reach = OwnProxy::new(Arc::clone(&parts.chaos), parts.recorder.clone());
         Arc::new(Self {
@@ -124,12 +124,12 @@ impl Runs {
         })
     }
 
-    /// Takes over what needs approval from a config that was read anew, for runs that come from now on.
+    /// Replaces the list of what needs approval after a reload, for later runs.
     pub fn configure(&self, approval: HostPatterns) {
         self.approval.store(Arc::new(approval));
     }
 
-    /// Writes down what has become of a run of a workspace by itself: what it was, and is now.
+    /// Writes an audit entry for a run that changed without a call: its state before and after.
     fn note(
         &self,
         workspace: &str,
@@ -149,7 +149,7 @@ impl Runs {
         );
     }
 
-    /// Ends a run before its end: chaos first.
+    /// Stops a run early: its chaos first.
     fn stop(&self, run: &ActiveRun, why: StopReason) {
         run.stop(why);
         self.chaos.end_for_run(None, &run.mark);
@@ -165,8 +165,8 @@ impl Runs {
         self.log.store.runs(workspace, filter, limit).await
     }
 
-    /// One run of a workspace, whichever daemon executes it. Of one that this daemon executes the cells and the
-    /// coverage so far.
+    /// One run of a workspace, executed by any daemon. If this daemon executes it, with the cells and coverage so
+    /// far.
     pub(crate) async fn find(
         &self,
         workspace: &str,
@@ -178,8 +178,7 @@ impl Runs {
         self.log.store.run(workspace, id).await
     }
 
-    /// At most `limit` things that happened in a run after number `after`. Who hears that it is done finds
-    /// it so.
+    /// At most `limit` events of a run after number `after`. A reader of the `done` event finds the run over.
     pub(crate) async fn events(
         &self,
         run: &str,
@@ -196,7 +195,7 @@ impl Runs {
         Ok(events)
     }
 
-    /// Changes when something has happened in a run of this daemon.
+    /// Changes when an event of a run of this daemon is stored.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.log.changed.subscribe()
     }
@@ -206,12 +205,12 @@ impl Runs {
         &self.daemon
     }
 
-    /// Whether other daemons' runs are in the same store.
+    /// Whether the store holds runs of other daemons.
     pub(crate) fn is_shared(&self) -> bool {
         self.log.store.is_shared()
     }
 
-    /// Ends every run, and waits until that is written, a bounded time.
+    /// Stops all runs and waits, for a bounded time, until that is written.
     pub async fn stop_all(&self) {
         let all: Vec<_> = self.active().values().cloned().collect();
         for run in &all {
@@ -233,7 +232,7 @@ impl Runs {
         run.cloned()
     }
 
-    /// What the runs of a workspace share.
+    /// The state that the runs of a workspace share.
     fn lane(&self, workspace: &str) -> Lane {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         lanes.entry(workspace.to_owned()).or_default().clone()
@@ -246,7 +245,7 @@ impl Runs {
     }
 
     fn active(&self) -> MutexGuard<'_, BTreeMap<String, Arc<ActiveRun>>> {
-        // Whole between any two statements.
+        // A poisoned lock is usable: the value is consistent between any two statements.
         self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

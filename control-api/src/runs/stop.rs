@@ -1,38 +1,38 @@
-//! Why a run ends before its end.
+//! Why a run is stopped early.
 
-/// Why a run ends before its end.
+/// Why a run is stopped early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StopReason {
-    /// Somebody cancelled it.
+    /// A client cancelled it.
     Cancelled,
-    /// It took longer than `safety.ttl` lets chaos be in force.
+    /// It took longer than `safety.ttl` allows.
     Ttl(String),
     /// It waited too long before it began; for what.
     Waited(&'static str),
-    /// Too much went wrong.
+    /// `safety.halt`: too many failures.
     Halt(String),
-    /// Somebody ended its chaos, or put other chaos in its place.
+    /// A client ended or replaced its chaos.
     Chaos(String),
     /// The daemon is stopping.
     Stopping,
-    /// Another daemon has marked it as errored: this one was not heard of for too long.
+    /// Another daemon marked it as errored, because this one had not renewed its lease.
     Lease,
 }
 
-/// What the proxy says when an activation has lived long enough.
+/// The proxy's reason when an activation expires.
 const TIME_IS_OVER: &str = "its time to live is over";
 
-/// What the brake's reasons begin with.
+/// Prefix of the reasons of `safety.halt`.
 const HALT: &str = "safety.halt";
 
-/// Why a run's scopes are closed that has come to its end.
+/// The reason for closing the scopes of a finished run.
 pub(super) const OVER: &str = "the run is over";
 
-/// What the proxy says when the daemon stops.
+/// The proxy's reason when the daemon stops.
 pub(crate) const STOPPING: &str = "the daemon is stopping";
 
 impl StopReason {
-    /// By what the proxy says of the end of its chaos.
+    /// From the proxy's reason for the end of its chaos.
     pub(crate) fn of_chaos(why: &str) -> Self {
         match why {
             STOPPING => Self::Stopping,
@@ -57,7 +57,7 @@ impl StopReason {
         }
     }
 
-    /// In words.
+    /// The reason, as text.
     pub(crate) fn why(&self) -> &str {
         match self {
             Self::Cancelled => "it was cancelled",

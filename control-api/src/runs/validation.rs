@@ -1,7 +1,7 @@
-//! Whether a document makes sense as a suite, a contract or a replay session, and may do here what it says.
+//! Validates suites, contracts and replay sessions, and checks what they may do here.
 //!
-//! What arrives by API is another's text: it may not start programs here nor read files, so a suite
-//! that would is refused at the door, not when a run comes to it.
+//! Documents from the API are untrusted: they may not start programs or read files here. Such a suite is rejected
+//! when it is sent, not when its run starts.
 
 use serde_json::Value;
 use squall_harness::session;
@@ -12,8 +12,8 @@ use crate::store::DocumentKind;
 use crate::trust::Sent;
 use crate::trust::Trust;
 
-/// What of a document that is put under a name changes nothing or surely is not meant; or all that is wrong with it.
-/// Variables of a suite may be `sent` with it: they are not kept, and each run sends them again.
+/// Warnings about a document that is put: settings without effect and likely mistakes; or all of its errors.
+/// Variables of a suite may be `sent` with it. They are not stored; each run sends them again.
 pub(crate) fn check(
     kind: DocumentKind,
     name: &str,
@@ -40,8 +40,8 @@ pub(crate) fn check(
     }
 }
 
-/// A suite that stands at `/suite` of what was posted, or for it. Its variables are those that the config
-/// lists and those that were `sent` with it.
+/// Parses the suite of the posted document; its errors point below `/suite`. It may use the variables that the
+/// config lists and those `sent` with it.
 pub(crate) fn suite(
     name: &str,
     document: &Value,

@@ -1,8 +1,8 @@
-//! The API's connections: how many there are, how long they may do nothing, and which one makes room for another.
+//! Connections to the API: their number, their idle timeout, and which one to close for a new one.
 //!
-//! Somebody without a token may open connections, and send half of a head. So a connection without a request in
-//! progress ends after a while, and at once when there are too many: the oldest first. One that sends
-//! its request is not among them, and that is how ending chaos finds its way in.
+//! Clients without a token may open connections and send half of a request head. So a connection without a
+//! request in progress is closed after a timeout. When there are too many, the oldest of them is closed at once.
+//! Requests that end chaos thus always find a connection.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -28,11 +28,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
-/// How long a connection may be open without a request in progress: for its head to come, between two requests,
-/// and for the buffered rest of a response to be read.
+/// How long a connection may be open without a request in progress: while its head arrives, between requests, and
+/// while the client reads the buffered rest of a response.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// Every connection that is open.
+/// All open connections.
 pub(super) struct Connections {
     most: usize,
     open: Arc<Mutex<BTreeMap<u64, Open>>>,
@@ -41,7 +41,7 @@ pub(super) struct Connections {
     shutdown: CancellationToken,
 }
 
-/// A connection, as the others see it.
+/// A connection, for the others.
 struct Open {
     in_progress: watch::Receiver<usize>,
     close: CancellationToken,
@@ -51,7 +51,7 @@ struct Open {
 type Progress = Arc<watch::Sender<usize>>;
 
 impl Connections {
-    /// At most so many. At `shutdown` each finishes the requests that it has.
+    /// At most `most` connections. At `shutdown` each finishes its requests.
     pub(super) fn new(most: usize, shutdown: CancellationToken) -> Self {
         Self {
             most,
@@ -62,12 +62,13 @@ impl Connections {
         }
     }
 
-    /// Serves a connection; the oldest one without a request makes room for it, else there is none.
+    /// Serves a connection; if there are too many, the oldest without a request is closed, else the new one is
+    /// dropped.
     pub(super) fn serve(&mut self, stream: TcpStream, peer: SocketAddr, router: Router) {
         if lock(&self.open).len() >= self.most && !self.close_idle() {
             return;
         }
-        // Events are small, and whoever watches waits for each.
+        // Events are small and must not be delayed.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY is not set on a connection of the API");
         }
@@ -91,7 +92,7 @@ impl Connections {
         });
     }
 
-    /// Closes the oldest connection without a request in progress; whether there was one.
+    /// Closes the oldest connection without a request in progress; returns whether there was one.
     pub(super) fn close_idle(&self) -> bool {
         let mut open = lock(&self.open);
         let mut all = open.iter();
@@ -128,7 +129,7 @@ async fn carry(
         let answer = router.clone().oneshot(request);
         async move {
             let response: Response = answer.await?;
-            // Until the last of its body is sent the request is in progress.
+            // The request is in progress until its response's body is sent.
             let held = response.map(|body| {
                 Body::new(body.map_err(move |error| {
                     let _ = &held;
@@ -152,12 +153,12 @@ async fn carry(
     }
 }
 
-/// Resolves when nothing has happened for a while and no request is in progress.
+/// Resolves after the idle timeout, if no request is in progress.
 async fn idle(mut in_progress: watch::Receiver<usize>) {
     loop {
         match timeout(IDLE, in_progress.changed()).await {
             Err(_) if *in_progress.borrow() == 0 => return,
-            // The connection itself is over, and says so.
+            // The connection is over and reports its own end.
             Ok(Err(_)) => std::future::pending().await,
             Ok(Ok(())) | Err(_) => {}
         }

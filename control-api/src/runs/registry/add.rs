@@ -1,4 +1,4 @@
-//! How a run is taken: checked, written, queued.
+//! Accepts a run: checks, writes and queues it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,7 +17,7 @@ use crate::problem::Detail;
 use crate::store::{NewRun, StoreError};
 use crate::tasks;
 
-/// Runs that are not over, those that wait included. Each holds its suite.
+/// Unfinished runs, the waiting ones included. Each holds its suite.
 const UNFINISHED: Quota = Quota {
     what: "runs that are not over",
     each: 100,
@@ -25,19 +25,19 @@ const UNFINISHED: Quota = Quota {
     remedy: "wait until one of them is, or cancel one",
 };
 
-/// Why a run was not taken.
+/// Why a run was not accepted.
 #[derive(Debug)]
 pub(crate) enum NotAdded {
-    /// It makes no sense.
+    /// It is invalid.
     Wrong(Vec<Detail>),
-    /// There are too many that are not over.
+    /// Too many runs are unfinished.
     Full(OverQuota),
-    /// It cannot be written.
+    /// It could not be written.
     Store(StoreError),
 }
 
 impl Runs {
-    /// Takes a run: it is written and queued, even if the client has gone.
+    /// Accepts a run: writes and queues it, even if the client disconnects.
     pub(crate) async fn add(
         self: &Arc<Self>,
         workspace: &str,
@@ -62,7 +62,7 @@ impl Runs {
         let waits = approval::is_wanted(&approval, &spec.name, &spec.suite).await;
         let mut record = self.new_record(&spec);
         let mark = self.reach.open(&record.id, &workspace);
-        // Written at once, so that no store can go away between them.
+        // One transaction, so that the store cannot fail between the two.
         let states = [RunState::Queued, RunState::AwaitingApproval];
         let mut events = Vec::new();
         for state in &states[..=usize::from(waits)] {

@@ -1,10 +1,10 @@
-//! How a run ends that was judged.
+//! The end of a run that was judged.
 
 use squall_harness::run::RunState;
 use squall_harness::runner::RunResult;
 
-/// The state that a run ends in, and why. `lost` of its exchanges did not get into the journal or the store: what is
-/// missing may have shown otherwise.
+/// The final state of a run, and the reason. `lost` of its exchanges reached neither the journal nor the store:
+/// they could have changed the verdict.
 pub(super) fn ending(result: &RunResult, lost: u64) -> (RunState, Option<String>) {
     let state = match result.passed {
         _ if lost > 0 => RunState::Inconclusive,
@@ -14,7 +14,7 @@ pub(super) fn ending(result: &RunResult, lost: u64) -> (RunState, Option<String>
     };
     let missing = format!("{lost} of its exchanges did not get into the journal or the store");
     let missing = (lost > 0).then_some(missing);
-    // What speaks for it is no reason why it did not pass.
+    // The reason of a passed run does not explain an inconclusive one.
     let reason = result
         .reason
         .clone()

@@ -1,4 +1,4 @@
-//! Leases: this daemon says that it is there, and marks runs of those that are not as errored.
+//! Leases: this daemon renews its own, and marks runs of daemons with expired ones as errored.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,23 +12,23 @@ use super::super::stop::StopReason;
 use super::Runs;
 use crate::store::{Abandoned, GivenUp, StoreError};
 
-/// How long other daemons trust this one to be there.
+/// How long a lease lasts.
 const LEASE: Duration = Duration::from_secs(10);
 
-/// How often it says that it is.
+/// Interval between renewals.
 const RENEW: Duration = Duration::from_secs(2);
 
 impl Runs {
-    /// Marks runs of this daemon's life before this one as errored, and those of daemons that lived for
-    /// one command on the same store and are gone.
+    /// Marks runs as errored that a previous process of this daemon left, and those of ended one-command daemons
+    /// on the same store.
     pub async fn recover(&self) -> Result<(), StoreError> {
         let why = "its daemon ended in the middle of it";
         self.give_up(Abandoned::OfDaemon(&self.daemon), why).await?;
         self.give_up(Abandoned::Expired, why).await
     }
 
-    /// Says again and again that this daemon is there, and marks the runs of daemons that do not as
-    /// errored, until `stopping`. Does nothing while there is nothing to do.
+    /// Renews this daemon's lease and marks runs of expired ones as errored, until `stopping`. Idle without
+    /// unfinished runs.
     pub async fn keep_leases(self: Arc<Self>, stopping: CancellationToken) {
         let keeping = async {
             loop {
@@ -42,7 +42,7 @@ impl Runs {
     }
 
     async fn renew(&self) -> Result<(), StoreError> {
-        // Taken before: what is added meanwhile is not among those that are looked at.
+        // Before the renewal: runs added meanwhile are not checked.
         let before: Vec<_> = self.active().values().cloned().collect();
         if !before.is_empty() {
             let held = self.log.store.renew_runs(&self.daemon, lease_ms()).await?;
@@ -50,13 +50,13 @@ impl Runs {
                 .iter()
                 .filter(|run| !held.iter().any(|id| id == &run.id));
             for run in lost.filter(|run| !run.over.is_cancelled()) {
-                // It may have ended by itself between the two.
+                // It may have ended meanwhile.
                 if !run.record().state.is_over() {
                     self.stop(run, StopReason::Lease);
                 }
             }
         }
-        // On a file too: daemons that live for one command keep their runs there.
+        // Also in a file: one-command daemons write runs to it.
         let why = "its daemon is gone: it was not heard of for too long";
         self.give_up(Abandoned::Expired, why).await
     }
@@ -84,7 +84,7 @@ impl Runs {
     }
 }
 
-/// How long a lease lasts, in milliseconds.
+/// The length of a lease, milliseconds.
 pub(super) fn lease_ms() -> i64 {
     i64::try_from(LEASE.as_millis()).unwrap_or(i64::MAX)
 }

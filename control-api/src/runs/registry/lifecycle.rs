@@ -1,4 +1,4 @@
-//! A run's life, from the queue to its end.
+//! The life of a run, from the queue to its end.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use crate::tasks;
 /// How long a run waits for approval, and then for its turn.
 const LONGEST_WAIT: Duration = Duration::from_hours(24);
 
-/// Why a run ends that waited too long.
+/// The reason of a run that waited too long.
 const UNAPPROVED: &str = "it waited for approval for 24 hours, the longest time that a run waits";
 const NO_TURN: &str = "it waited for its turn for 24 hours, the longest time that a run waits";
 
 impl Runs {
-    /// A run's life, from the queue to its end.
+    /// Executes a run, from the queue to its end.
     pub(super) async fn live(self: Arc<Self>, run: Arc<ActiveRun>) {
         let lane = self.lane(&run.workspace);
         let turn = async {
@@ -35,7 +35,7 @@ impl Runs {
             timeout(LONGEST_WAIT, approved)
                 .await
                 .map_err(|_| UNAPPROVED)?;
-            // A workspace whose own turns are taken stands in nobody's way.
+            // Workspace first: runs that wait for their own workspace do not block others.
             let turn = async { (lane.turns.acquire().await, self.turns.acquire().await) };
             timeout(LONGEST_WAIT, turn).await.map_err(|_| NO_TURN)
         };
@@ -55,7 +55,7 @@ impl Runs {
         self.forget(&run);
     }
 
-    /// What comes of it, or what went wrong; `None`: it was stopped.
+    /// The result, or an error; `None`: it was stopped.
     async fn carry_out(
         &self,
         run: &Arc<ActiveRun>,
@@ -94,7 +94,7 @@ impl Runs {
                 result.documents = files.await.unwrap_or_default();
                 Some(Ok(result))
             }
-            // Its chaos was taken from under it.
+            // Another client ended its chaos.
             Ok(Err(_)) if run.mark.why().is_some() => None,
             Ok(Err(error)) => Some(Err(error.to_string())),
             Err(_) => Some(Err(
@@ -105,7 +105,7 @@ impl Runs {
 
     async fn conclude(&self, run: &ActiveRun, result: Option<Result<RunResult, String>>) {
         tasks::flushed(&self.log.recorder).await;
-        // What the store does not take counts too.
+        // Exchanges that the store rejects count as lost, too.
         if let Some(journal) = &self.journal {
             journal.settled().await;
         }
@@ -148,7 +148,7 @@ impl Runs {
         if let Some(stopped) = stopped {
             self.metrics.runs().cut_short(kind, stopped.label());
             tracing::info!(run = run.id, "the run was ended: {}", stopped.why());
-            // Who calls to cancel one is in the audit log with the call.
+            // A cancelling call has its own audit entry.
             if stopped != StopReason::Cancelled {
                 let change = (&before, &record);
                 self.note(&run.workspace, "run ended", change, stopped.why());

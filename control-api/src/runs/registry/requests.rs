@@ -1,4 +1,4 @@
-//! What is asked of a run that is there: to approve it, or to end it.
+//! Requests to approve or cancel a run.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use crate::store::StoreError;
 /// Why a run was not approved or cancelled.
 #[derive(Debug)]
 pub(crate) enum NotChanged {
-    /// There is none of that id.
+    /// No such run.
     Unknown,
-    /// Its state stands against it, or another daemon executes it.
+    /// Its state does not allow it, or another daemon executes it.
     Conflict(String),
-    /// The store cannot be asked.
+    /// The store does not answer.
     Store(StoreError),
 }
 
 impl Runs {
-    /// Approves a run that waits for it: it then runs, unless as many as may are under way.
+    /// Approves a run; it then starts as soon as fewer than the maximum are in progress.
     pub(crate) async fn approve(
         &self,
         workspace: &str,
@@ -47,12 +47,12 @@ impl Runs {
                 && changes.changed().await.is_ok()
             {}
         };
-        // A store that is away keeps that from being written.
+        // It cannot be written while the store is away.
         let _ = tokio::time::timeout(PATIENCE, begun).await;
         Ok(run.record())
     }
 
-    /// Ends a run, its chaos first, and waits for its end: what it was before, and is now.
+    /// Cancels a run, its chaos first, and waits for its end. Returns the run before and after.
     pub(crate) async fn cancel(
         &self,
         workspace: &str,
@@ -61,12 +61,12 @@ impl Runs {
         let run = self.executed_here(workspace, id, is_over).await?;
         let before = run.shown();
         self.stop(&run, StopReason::Cancelled);
-        // A store that is away keeps its end from being written; its chaos has ended all the same, and it says
-        // why in the state it is written in.
+        // While the store is away its end cannot be written. Its chaos has ended all the same, and its state has
+        // the reason.
         let _ = tokio::time::timeout(PATIENCE, run.over.cancelled()).await;
         let record = run.shown();
         match record.state {
-            // It was just about to end otherwise.
+            // It ended at the same moment for another reason.
             over if over.is_over() && over != RunState::Cancelled => {
                 Err(NotChanged::Conflict(is_over(over)))
             }
@@ -74,7 +74,7 @@ impl Runs {
         }
     }
 
-    /// A run that this daemon executes; of one that is over, `why_not` says that it cannot be changed.
+    /// A run that this daemon executes. For a finished run the error is `why_not`.
     async fn executed_here(
         &self,
         workspace: &str,

@@ -1,4 +1,4 @@
-//! Every route, one file for each thing there is; and who may call it.
+//! Every route, with one file for each kind of object, and the role that it requires.
 
 mod audit;
 mod chaos;
@@ -53,7 +53,7 @@ struct Route {
 }
 
 impl Route {
-    /// It takes documents that hold what was recorded.
+    /// Raises the limit of the body, for documents that hold recorded traffic.
     fn long(self) -> Self {
         Self {
             answers: self.answers.layer(DefaultBodyLimit::max(document::LONG)),
@@ -62,7 +62,7 @@ impl Route {
     }
 }
 
-/// Everything there is, a line each. Docs: `docs/api.md` says the same to those who call it, and a test compares.
+/// Every route, one a line. `docs/api.md` describes the same routes, and a test compares.
 #[rustfmt::skip]
 fn table() -> Vec<Route> {
     let nothing = Needs::Nothing;
@@ -127,7 +127,7 @@ fn table() -> Vec<Route> {
     ]
 }
 
-/// Calls are answered by `handler`.
+/// Defines one function for each method, which makes a [`Route`].
 macro_rules! methods {
     ($($name:ident $method:ident)*) => { $(
         fn $name<H: Handler<T, ApiState>, T: 'static>(
@@ -156,7 +156,7 @@ methods! {
     delete DELETE
 }
 
-/// The whole API, guarded.
+/// The whole API, with access control.
 pub fn router(state: ApiState) -> Router {
     let table = table();
     state.access.tell(&state.chaos);
@@ -202,12 +202,12 @@ pub fn router(state: ApiState) -> Router {
         .layer(TraceLayer::new_for_http().make_span_with(span))
         .layer(SetRequestIdLayer::x_request_id(MakeRequestUuid))
         .with_state(state);
-    // Around the routes: they say `Allow` with whatever answers for a method that they have not.
+    // Outermost: the routes add `Allow` to every response for a method that they do not support.
     let allows = middleware::map_response(allow_with_405);
     Router::new().fallback_service(known).layer(allows)
 }
 
-/// What log lines of a request carry. Its query is not among it: people paste.
+/// Fields of a request's log lines. The query is left out: people may paste secrets into it.
 fn span(request: &Request) -> Span {
     let id = request.headers().get("x-request-id");
     let id = id.and_then(|id| id.to_str().ok()).unwrap_or_default();
@@ -221,7 +221,7 @@ fn panicked(_: Box<dyn Any + Send>) -> Response {
         .into_response()
 }
 
-/// `Allow` belongs to 405 (RFC 9110 §10.2.1), not to what says that there is nothing.
+/// `Allow` belongs to 405 (RFC 9110 §10.2.1), not to 404.
 async fn allow_with_405(mut response: Response) -> Response {
     if response.status() != StatusCode::METHOD_NOT_ALLOWED {
         response.headers_mut().remove(ALLOW);
@@ -229,7 +229,7 @@ async fn allow_with_405(mut response: Response) -> Response {
     response
 }
 
-/// The time, as what is kept is stamped.
+/// The clock of all stored times.
 fn clock(state: &ApiState) -> Arc<dyn Fn() -> u64 + Send + Sync> {
     let recorder = state.recorder.clone();
     Arc::new(move || recorder.unix_ms(Instant::now()))
@@ -242,7 +242,7 @@ async fn nothing_here(uri: Uri) -> Problem {
 
 async fn not_this_method(method: Method, uri: Uri) -> Problem {
     if method == Method::POST && uri.path() == "/v1/replays/import" {
-        // No session of that name is meant, and importing is not here.
+        // `import` would be a session's name in this path, which a POST does not support.
         return nothing_here(uri).await;
     }
     let path: String = uri.path().chars().take(100).collect();

@@ -1,4 +1,4 @@
-//! Who changed what: the audit log, and whether it is whole.
+//! The audit log, and its verification.
 
 use axum::Json;
 use axum::extract::State;
@@ -43,7 +43,7 @@ pub(super) struct Wrong {
     what: String,
 }
 
-/// Entries, newest first: those of the caller's workspace, to the default one's all.
+/// Entries, newest first: those of the caller's workspace; the default workspace gets all.
 pub(super) async fn list(
     State(state): State<ApiState>,
     caller: Caller,
@@ -79,7 +79,7 @@ pub(super) async fn list(
     Ok(page::newest(entries, limit, |last| last.number.to_string()))
 }
 
-/// Follows the chain from its beginning.
+/// Verifies the chain from its beginning.
 pub(super) async fn verify(
     State(state): State<ApiState>,
     caller: Caller,
@@ -108,7 +108,7 @@ pub(super) async fn verify(
     }))
 }
 
-/// Follows the chain to where it ends or breaks. `known` must be one of its hashes.
+/// Verifies the chain up to its end or its first defect. `known` must be one of its hashes.
 async fn follow(
     store: &Store,
     known: Option<&str>,
@@ -120,8 +120,8 @@ async fn follow(
         let came_to = follower.came_to().number;
         let entries = store.audit_after(came_to, AT_ONCE).await?;
         if entries.is_empty() {
-            // Entries and head are written together: a head that knows more than there is, and that
-            // was there before this look, has lost some.
+            // Entries and head are written together. If the head was the same before this read and counts more
+            // entries, some were lost.
             let head = store.audit_head().await?;
             let is_ahead = head.as_ref().is_some_and(|head| head.number > came_to);
             if !is_ahead || seen_head == head {

@@ -1,4 +1,4 @@
-//! What is in force.
+//! Chaos in force.
 
 use axum::Json;
 use axum::extract::State;
@@ -37,8 +37,8 @@ impl InForce {
     }
 }
 
-/// Ends the default scope's chaos; with `all=true` every scope's, in one swap. A workspace's token ends
-/// its workspace's.
+/// Ends the default scope's chaos; with `all=true` that of every scope at once. A workspace's token ends the
+/// chaos of its workspace.
 pub(super) async fn end_default(
     State(state): State<ApiState>,
     caller: Caller,
@@ -71,7 +71,7 @@ pub(super) async fn end_default(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The activations in force that the caller can end all at once.
+/// The activations that the caller can end at once.
 fn in_force(state: &ApiState, caller: &Caller) -> Vec<ActivationRecord> {
     let mut listed = state.chaos.list();
     listed.retain(|one| {
@@ -81,7 +81,7 @@ fn in_force(state: &ApiState, caller: &Caller) -> Vec<ActivationRecord> {
     listed
 }
 
-/// Scopes that are known: those with chaos of their own and those seen under the default one.
+/// Known scopes: those with chaos of their own, and those seen under the default scope.
 pub(super) async fn list(
     State(state): State<ApiState>,
     caller: Caller,
@@ -92,7 +92,7 @@ pub(super) async fn list(
     params.finish()?;
     let (mut scopes, seen) = (state.chaos.list(), caller.scopes());
     scopes.retain(|scope| seen.hold(&scope.scope));
-    // A workspace's own is always there, as the default one is.
+    // A workspace's default scope is always listed.
     let own = caller.default_scope();
     if !scopes.iter().any(|scope| scope.scope == own) {
         scopes.push(state.chaos.look(own));
@@ -107,7 +107,7 @@ pub(super) async fn list(
     ))
 }
 
-/// What is in force for one scope, its own or what is above it.
+/// The chaos in force for one scope: its own or inherited.
 pub(super) async fn show(
     State(state): State<ApiState>,
     Scope(scope): Scope,
@@ -117,7 +117,7 @@ pub(super) async fn show(
     Ok(Json(InForce::of(&state, state.chaos.look(&scope))))
 }
 
-/// Puts chaos in force for one scope, in place of what was there.
+/// Puts chaos in force for one scope, and replaces what was in force.
 pub(super) async fn put(
     State(state): State<ApiState>,
     caller: Caller,
@@ -166,7 +166,7 @@ fn end_one(state: &ApiState, caller: &Caller, scope: &str) {
     caller.changed(Some(&before), Some(&state.chaos.look(scope)), detail);
 }
 
-/// A profile is the one that the caller's workspace knows by its name.
+/// A profile's name is looked up in the caller's workspace.
 fn seen_by(caller: &Caller, rules: RuleSource) -> RuleSource {
     match (caller.workspace(), rules) {
         (DEFAULT_WORKSPACE, rules) => rules,
@@ -178,7 +178,7 @@ fn seen_by(caller: &Caller, rules: RuleSource) -> RuleSource {
     }
 }
 
-/// What an inline profile extends is looked up among the profiles of the default workspace.
+/// What an inline profile extends is looked up in the default workspace, so other workspaces may not use it.
 fn check_extends(caller: &Caller, rules: &RuleSource) -> Result<(), Problem> {
     let extends = matches!(rules, RuleSource::Inline(profile) if !profile.extends.is_empty());
     if !extends || caller.is_of_default_workspace() {
@@ -192,7 +192,7 @@ fn check_extends(caller: &Caller, rules: &RuleSource) -> Result<(), Problem> {
     )]))
 }
 
-/// Ends one scope's own chaos: it is under what is above it again.
+/// Ends one scope's own chaos; it then inherits again.
 pub(super) async fn end(
     State(state): State<ApiState>,
     caller: Caller,

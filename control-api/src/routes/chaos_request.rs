@@ -1,4 +1,4 @@
-//! What is asked to be put in force: `{profile | chaos, seed, ttl, key, observe}`.
+//! Reads requests to put chaos in force: `{profile | chaos, seed, ttl, key, observe}`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const MEMBERS: [&str; 7] = [
 /// Longest `key`, bytes.
 const KEY: usize = 256;
 
-/// Reads the document. What `trust` lists, and what is sent with it, expands in inline chaos.
+/// Reads the document. Inline chaos may use the variables that `trust` lists, and those sent with it.
 pub(super) fn read(document: &Value, trust: &Trust) -> Result<ChaosRequest, Vec<Detail>> {
     let mut fields = Fields::of(document, &MEMBERS, "{\"profile\": \"api_outage\"}")?;
     let secrets = Sent::read(fields.given("secrets")).unwrap_or_else(|error| {

@@ -1,4 +1,4 @@
-//! The daemon itself: how it does, what it counts, how to point programs at it.
+//! The daemon: health, metrics, the CA and the proxy's address for clients.
 
 use axum::Json;
 use axum::extract::State;
@@ -30,12 +30,12 @@ pub(super) struct Ready {
     status: &'static str,
 }
 
-/// The process answers.
+/// Reports that the process responds.
 pub(super) async fn healthz() -> Json<Health> {
     Json(Health { status: "ok" })
 }
 
-/// Traffic can come in; files that are broken are named either way.
+/// Reports whether traffic is accepted; the response lists broken files either way.
 pub(super) async fn readyz(State(state): State<ApiState>) -> Result<Json<Ready>, Problem> {
     let readiness = (state.readiness)();
     if !readiness.ready {
@@ -67,10 +67,10 @@ pub(super) async fn ca_pem(State(state): State<ApiState>) -> Response {
 
 const PEM: &str = "application/x-pem-file";
 
-/// What browsers and operating systems are pointed at: everything goes through the proxy.
+/// Proxy auto-configuration for browsers and operating systems: all traffic uses the proxy.
 pub(super) async fn proxy_pac(State(state): State<ApiState>, headers: HeaderMap) -> Response {
     let proxy = match state.proxy.ip() {
-        // The proxy is wherever the API was reached.
+        // Bound to all addresses, the proxy is reachable at the host of this request.
         address if address.is_unspecified() => {
             let host = headers
                 .get(HOST)

@@ -1,7 +1,6 @@
-//! The API's description as a page to read and to try it with, from this binary alone.
+//! The API's documentation as a page with a client to try it, contained in this binary.
 //!
-//! One file, shown under a policy that lets nothing but itself run and nothing but this API be asked:
-//! its own script and style are known by their digests.
+//! One file, with a policy that allows its own script and style only, by digest, and requests to this API only.
 
 use std::sync::LazyLock;
 
@@ -30,7 +29,7 @@ fn policy() -> HeaderValue {
     HeaderValue::from_str(&policy).expect("ASCII")
 }
 
-/// What stands between a tag and its end.
+/// The text between a tag and its end.
 fn within(tag: &str) -> &'static str {
     let inner = PAGE
         .split_once(&format!("<{tag}>"))
@@ -38,7 +37,7 @@ fn within(tag: &str) -> &'static str {
     inner.map_or("", |(inner, _)| inner)
 }
 
-/// A source of a content security policy: a text is known by its digest.
+/// A source in a content security policy: the digest of a text.
 fn hash(text: &str) -> String {
     let digest = STANDARD.encode(digest(&SHA256, text.as_bytes()));
     format!("'sha256-{digest}'")

@@ -1,7 +1,6 @@
-//! Suites, contracts and replay sessions: documents under a name, each of their versions kept.
+//! Suites, contracts and replay sessions: named documents with versions.
 //!
-//! Which of them a request is about, its path says. What makes sense as which is said by
-//! [`crate::runs::validation`].
+//! The path determines the kind. [`crate::runs::validation`] validates each kind.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -32,7 +31,7 @@ use crate::store::{self, DocumentKind};
 use crate::stored_documents::{Collection, Edited, NotEdited};
 use crate::trust::Sent;
 
-/// Which version is shown, or was written.
+/// The version that is shown or was written.
 const VERSION: HeaderName = HeaderName::from_static("squall-document-version");
 
 /// A line of the list.
@@ -66,7 +65,7 @@ pub(super) struct PutAnswer {
     warnings: Option<Vec<Detail>>,
 }
 
-/// Documents of the kind that the path names, of the caller's workspace.
+/// The documents of the path's kind in the caller's workspace.
 pub(super) struct Documents {
     state: ApiState,
     collection: Collection,
@@ -97,7 +96,7 @@ impl FromRequestParts<ApiState> for Documents {
     }
 }
 
-/// By name.
+/// Documents by name.
 pub(super) async fn list(
     documents: Documents,
     mut params: Params,
@@ -123,8 +122,8 @@ pub(super) async fn list(
     ))
 }
 
-/// One of them: JSON, or with `Accept: application/yaml` its own text, comments and all; an old
-/// version as its own text.
+/// One document: JSON, or its original text with `Accept: application/yaml`. Old versions are returned as
+/// original text.
 pub(super) async fn show(
     documents: Documents,
     Name(name): Name,
@@ -159,8 +158,8 @@ pub(super) async fn show(
     Ok(([(ETAG, tag), (VERSION, version_header)], shown).into_response())
 }
 
-/// Puts one, if it makes sense and is written over the version that `headers` name. Runs that are under way keep
-/// the version they began with.
+/// Puts a document, if it is valid and replaces the version in `headers`. Runs in progress keep the version that
+/// they began with.
 pub(super) async fn put(
     documents: Documents,
     Name(name): Name,
@@ -177,7 +176,7 @@ pub(super) async fn put(
             (document, Sent::default())
         }
     };
-    // Bounded before it is read.
+    // Checks the bounds before the document is parsed.
     let tree = document.tree()?;
     let trust = &documents.state.trust;
     let warnings = validation::check(kind, &name, &document.text, &sent, trust);
@@ -198,7 +197,7 @@ pub(super) async fn put(
     Ok((versions::status(edited.created), headers, body).into_response())
 }
 
-/// Deletes one; its versions stay.
+/// Deletes a document; its versions remain.
 pub(super) async fn delete(
     documents: Documents,
     Name(name): Name,
@@ -211,7 +210,7 @@ pub(super) async fn delete(
 }
 
 impl Documents {
-    /// The contract that a replay session names must be there.
+    /// A replay session's contract must exist.
     async fn check_contract(&self, session: &Value) -> Result<(), Problem> {
         let Some(contract) = session.get("contract").and_then(Value::as_str) else {
             return Ok(());
@@ -231,7 +230,7 @@ impl Documents {
         Err(Problem::invalid(vec![Detail::at("/contract", detail)]))
     }
 
-    /// Writes a new version, or with no `body` the deletion.
+    /// Writes a new version; without a `body`, a deletion.
     async fn edit(
         &self,
         name: &str,
@@ -255,7 +254,7 @@ impl Documents {
         })
     }
 
-    /// What is called by an id has its name as that too.
+    /// The document's id: for a replay session its name.
     fn id(&self, name: &str) -> Option<String> {
         (self.collection.kind == DocumentKind::Replay).then(|| name.to_owned())
     }

@@ -1,7 +1,7 @@
 //! `GET /v1/events`: server-sent events that resume.
 //!
-//! A stream stores only the id of its last event, and reads later events from the recorder's log. What is dropped while
-//! its reader does not read is counted each second.
+//! A stream stores only the id of its last event, and reads later events from the recorder's log. Each second it
+//! counts events that were dropped while its client did not read.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -27,19 +27,19 @@ use crate::problem::Problem;
 use crate::query::Params;
 use crate::state::ApiState;
 
-/// How often a silent stream says that it is alive.
+/// Interval of heartbeats while a stream is silent.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// How soon a client should come back, told to it.
+/// Pause that clients should make before they reconnect.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
 
-/// How often the events that a slow reader missed are counted.
+/// Interval at which missed events of slow clients are counted.
 const COUNTING: Duration = Duration::from_secs(1);
 
 /// Events taken from the log at a time.
 const AT_ONCE: usize = 64;
 
-/// Events from now on, or after `Last-Event-ID`.
+/// Streams events from now on, or after `Last-Event-ID`.
 pub(super) async fn stream(
     State(state): State<ApiState>,
     caller: Caller,
@@ -53,7 +53,7 @@ pub(super) async fn stream(
     };
     params.finish()?;
     let resumed = headers.get("last-event-id").map(|id| {
-        // An id nobody gave is like one of yesterday's daemon: everything held, and a gap.
+        // An unknown id counts as a previous daemon's: all stored events, after a gap.
         id.to_str()
             .ok()
             .and_then(|id| id.parse().ok())
@@ -67,7 +67,7 @@ pub(super) async fn stream(
     Ok(Sse::new(events))
 }
 
-/// Ticks while a stream is silent, from a heartbeat after now on.
+/// Ticks while a stream is silent; the first tick is one heartbeat from now.
 pub(super) fn heartbeat() -> Interval {
     let mut heartbeat = tokio::time::interval(HEARTBEAT);
     heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -75,14 +75,14 @@ pub(super) fn heartbeat() -> Interval {
     heartbeat
 }
 
-/// Which events a stream wants.
+/// The filter of a stream.
 #[derive(Debug)]
 struct Wanted {
-    /// Those that the reader sees.
+    /// The scopes that the caller may see.
     scopes: Scopes,
-    /// Only this scope's.
+    /// Only this scope.
     scope: Option<String>,
-    /// Of exchanges only those to which a rule was applied.
+    /// Only exchanges with an applied rule; other events are not affected.
     faults: bool,
 }
 
@@ -104,11 +104,11 @@ impl Wanted {
     }
 }
 
-/// How far a stream has come.
+/// The position of a stream.
 struct Position {
     recorder: Recorder,
     last: EventId,
-    /// Dropped events that the reader was not told about.
+    /// Dropped events that were not reported to the client yet.
     gap: Option<EventGap>,
 }
 
@@ -127,7 +127,7 @@ impl Position {
     }
 }
 
-/// One stream.
+/// A stream.
 struct Reader {
     changes: watch::Receiver<()>,
     wanted: Wanted,
@@ -135,19 +135,19 @@ struct Reader {
     ready: VecDeque<sse::Event>,
     heartbeat: Interval,
     stopping: CancellationToken,
-    /// Cancelled when the reader may not read any more.
+    /// Cancelled when the client loses access.
     revoked: CancellationToken,
 }
 
 impl Reader {
     fn new(state: &ApiState, caller: &Caller, wanted: Wanted, resumed: Option<EventId>) -> Self {
         let heartbeat = heartbeat();
-        // Taken before the newest id, so that nothing falls between the two.
+        // Subscribed before the newest id is read, so that no event is missed in between.
         let changes = state.recorder.changes();
         let newest = state.recorder.newest_event();
         let mut opening = sse::Event::default().retry(RETRY).comment("squall events");
         if resumed.is_none() {
-            // A client that is cut before the first event resumes from here.
+            // A client that disconnects before the first event resumes from here.
             opening = opening.id(newest.to_string());
         }
         let position = Arc::new(Mutex::new(Position {
@@ -192,8 +192,8 @@ impl Reader {
             tokio::select! {
                 changed = self.changes.changed() => changed.ok()?,
                 _ = self.heartbeat.tick() => {
-                    // With its id, so that a stream whose filter lets little through resumes from
-                    // where it came to and not from the last event it showed.
+                    // With the id of the last event read, so that a client with a strict filter does not resume
+                    // from an old event.
                     let last = lock(&self.position).last.to_string();
                     let alive = sse::Event::default().id(last).comment("alive");
                     self.ready.push_back(alive);
@@ -204,7 +204,7 @@ impl Reader {
         }
     }
 
-    /// Takes what is new from the log; whether there was anything.
+    /// Reads new events from the log; returns whether there were any.
     fn read(&mut self) -> bool {
         let (events, gap) = {
             let mut position = lock(&self.position);
@@ -225,7 +225,7 @@ impl Reader {
 }
 
 impl Drop for Reader {
-    /// Counts what the reader missed since the last count.
+    /// Counts the events that the client missed since the last count.
     fn drop(&mut self) {
         lock(&self.position).read(0);
     }

@@ -1,4 +1,4 @@
-//! What went through.
+//! Recorded exchanges.
 
 use axum::Json;
 use axum::extract::State;
@@ -14,7 +14,7 @@ use crate::problem::Problem;
 use crate::query::Params;
 use crate::state::ApiState;
 
-/// Exchanges, newest first. A cursor stays where it is whatever comes in.
+/// Exchanges, newest first. A cursor stays valid while new exchanges arrive.
 pub(super) async fn list(
     State(state): State<ApiState>,
     caller: Caller,
@@ -86,7 +86,7 @@ pub(super) async fn show(
     let exchange = stored?
         .filter(|exchange| seen.hold(&exchange.scope))
         .ok_or_else(missing)?;
-    // The rules that were in force are another daemon's, or not any more.
+    // The rules were another daemon's, or are no longer in force.
     Ok(Json(ExplainedRecord {
         exchange,
         nearest_misses: None,

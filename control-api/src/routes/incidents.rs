@@ -1,4 +1,4 @@
-//! What failed in a run, as replay sessions.
+//! Failed invocations of a run, as replay sessions.
 
 use axum::Json;
 use axum::extract::State;
@@ -13,10 +13,10 @@ use crate::runs::incidents::{self, Incident};
 use crate::state::ApiState;
 use crate::tasks;
 
-/// How far behind the first a page may begin.
+/// Greatest offset of a page.
 const FURTHEST: usize = 1_000_000_000;
 
-/// The invocations of a run that failed, in the order of its cells.
+/// The failed invocations of a run, in the order of its cells.
 pub(super) async fn list(
     State(state): State<ApiState>,
     caller: Caller,
@@ -24,7 +24,7 @@ pub(super) async fn list(
     mut params: Params,
 ) -> Result<Json<Page<Incident>>, Problem> {
     let limit = page::limit(&mut params);
-    // Incidents only ever come behind others: how many came before says where a page begins.
+    // Incidents are only ever appended, so a cursor can be the number of previous ones.
     let before = page::cursor(&mut params, |cursor| {
         cursor.parse().ok().filter(|before| *before <= FURTHEST)
     });

@@ -1,7 +1,7 @@
-//! The API's description of itself: OpenAPI 3.1.
+//! The API's OpenAPI 3.1 description.
 //!
-//! What each operation takes and answers is data, in `openapi.yaml`. Path, method and role come from the table of
-//! routes, schemas of answers from the types that are written.
+//! `openapi.yaml` describes the request and response of each operation. Path, method and role come from the table
+//! of routes; response schemas come from the Rust types.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -25,10 +25,10 @@ use crate::store::StoredRecording;
 
 const JSON: &str = "application/json";
 
-/// Where the parts of a description stand.
+/// JSON pointer to the schemas of a description.
 const PARTS: &str = "#/components/schemas/";
 
-/// `openapi.yaml`, which says what its members are.
+/// `openapi.yaml`; the file documents its members.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Description {
@@ -72,7 +72,7 @@ struct Answer {
     headers: BTreeMap<String, String>,
 }
 
-/// The OpenAPI document of every route. It is made when it is first asked for.
+/// The OpenAPI document of every route, built on first use.
 pub(super) async fn show() -> Response {
     static TEXT: OnceLock<Bytes> = OnceLock::new();
     let text = TEXT.get_or_init(|| description().to_string().into());
@@ -125,7 +125,7 @@ pub(super) fn description() -> Value {
     })
 }
 
-/// What a path is about: its first part under `/v1`.
+/// The tag of a path: its first part below `/v1`.
 fn tag(path: &'static str) -> &'static str {
     let part = path
         .strip_prefix("/v1/")
@@ -242,10 +242,10 @@ impl Description {
             problems.insert(412);
         }
         if rule.method == Method::POST {
-            // Of a key that stands for something else, is being acted on, or cannot be written.
+            // The key was used for another request, is in use, or cannot be written.
             problems.extend([409, 413, 422, 503]);
         }
-        // The brake is never too fast for a good token; an address may offer bad ones only so often.
+        // Requests that end chaos have no rate limit, but failed authentication has one.
         if rule.needs != Needs::Nothing {
             problems.extend([401, 429]);
         }
@@ -286,7 +286,7 @@ impl Description {
         forms.map(form).collect()
     }
 
-    /// The schema of a name, or of anything.
+    /// The schema with this name; any value without a name.
     fn schema(&self, named: &Value) -> Value {
         let Some(name) = named.as_str() else {
             return named.clone();
@@ -295,7 +295,7 @@ impl Description {
         text.unwrap_or_else(|| json!({ "$ref": format!("{PARTS}{name}") }))
     }
 
-    /// An answer for each status that a problem has.
+    /// One response for each status of a problem.
     fn problems(&self) -> Map<String, Value> {
         let content = Map::from_iter([("application/problem+json".to_owned(), json!("Problem"))]);
         let written = |(status, answer): (&String, &Answer)| {
@@ -306,7 +306,7 @@ impl Description {
         self.problems.iter().map(written).collect()
     }
 
-    /// All parts, by name: those that are written by hand, those of a profile, and those of answers.
+    /// All schemas by name: hand-written ones, profiles, and responses.
     fn parts(&self) -> Map<String, Value> {
         let profile = squall_profiles::schema::profile_schema().to_string();
         let profile = profile.replace("#/$defs/", PARTS);
@@ -325,7 +325,7 @@ impl Description {
     }
 }
 
-/// Schemas of the types that are written.
+/// Schemas of the Rust types in responses.
 fn answered() -> Map<String, Value> {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = PARTS[1..].trim_end_matches('/').into();
@@ -364,7 +364,7 @@ fn answered() -> Map<String, Value> {
     generator.take_definitions(true)
 }
 
-/// From one route to another: to those of what it makes or lists, or of what it puts.
+/// A link from one route to another: to routes of the object that it creates, lists or puts.
 fn link(from: &Rule, to: &Rule, id: &str) -> Option<(String, Value)> {
     let rest = to.path.strip_prefix(from.path)?;
     let (parameter, source) = if *from.method == Method::PUT {
@@ -390,7 +390,7 @@ fn parameter(path: &'static str) -> Option<&'static str> {
     parameter?.strip_suffix('}')
 }
 
-/// Writes into the JSON answers of an operation what can be asked next.
+/// Adds links to the JSON responses of an operation.
 fn add_links(answers: &mut Value, links: &Map<String, Value>) {
     let answers = answers.as_object_mut().into_iter().flatten();
     for (status, answer) in answers.filter(|_| !links.is_empty()) {

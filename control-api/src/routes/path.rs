@@ -1,4 +1,4 @@
-//! Names in paths, checked when they are read.
+//! Names in paths, checked when they are parsed.
 
 use axum::extract::{FromRequestParts, MatchedPath, Path};
 use http::request::Parts;
@@ -8,12 +8,12 @@ use crate::problem::{Detail, Problem};
 use crate::state::ApiState;
 use crate::store::DocumentKind;
 
-/// The scope in a path, 1 to 128 characters of `a-z A-Z 0-9 . _ -`, as the proxy takes them; the caller's default
-/// one in a path without any. One of another workspace is not there.
+/// The scope in a path: 1 to 128 characters of `a-z A-Z 0-9 . _ -`, as in the proxy. A path without one means the
+/// caller's default scope. Scopes of other workspaces do not exist for the caller.
 #[derive(Debug)]
 pub(super) struct Scope(pub(super) String);
 
-/// The name or the id of anything else: any text that is not empty. What is put is [checked](check_name).
+/// Any other name or id: a text that is not empty. [`check_name`] checks the names of documents that are put.
 #[derive(Debug)]
 pub(super) struct Name(pub(super) String);
 
@@ -49,7 +49,7 @@ impl FromRequestParts<ApiState> for Scope {
     }
 }
 
-/// A scope of another workspace is not there.
+/// A 404 for a scope of another workspace.
 pub(super) fn check_seen(caller: &Caller, scope: &str) -> Result<(), Problem> {
     if caller.scopes().hold(scope) {
         return Ok(());
@@ -63,7 +63,7 @@ pub(super) fn check_seen(caller: &Caller, scope: &str) -> Result<(), Problem> {
     )))
 }
 
-/// What is put must have a name that files and commands can write. `what` is `profile`, `suite`, ….
+/// The name of a document that is put must be usable in files and commands. `what` is `profile`, `suite`, ….
 pub(super) fn check_name(what: &str, name: &str) -> Result<(), Problem> {
     let fits = (1..=64).contains(&name.len())
         && !name.starts_with(['.', '-'])
@@ -79,9 +79,8 @@ pub(super) fn check_name(what: &str, name: &str) -> Result<(), Problem> {
     Err(Problem::invalid(vec![Detail::at("/name", detail)]))
 }
 
-/// What is put must be called in the document as it is in the path, where the document says what it is
-/// called: a profile by its `name`, a replay session by its `id`. The `name` of a suite and of a contract is
-/// a title, which runs and reports show, in any words.
+/// A profile's `name` and a replay session's `id` must match the path, if the document has one. The `name` of a
+/// suite or a contract is a free title for runs and reports.
 pub(super) fn check_called(
     kind: DocumentKind,
     name: &str,

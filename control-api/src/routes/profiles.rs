@@ -1,4 +1,4 @@
-//! Profiles: the API's over files over built-in ones.
+//! Profiles: those put by API replace files, and files replace built-in ones.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, LazyLock};
@@ -83,8 +83,8 @@ pub(super) async fn list(
     ))
 }
 
-/// One profile as the document it was written as: JSON, or with `Accept: application/yaml` its own
-/// text, comments and all. An old version as its own text: it may be one that this Squall would not take any more.
+/// One profile: JSON, or its original text with `Accept: application/yaml`. An old version is returned as
+/// original text, because this Squall may no longer accept it.
 pub(super) async fn show(
     State(state): State<ApiState>,
     caller: Caller,
@@ -114,7 +114,7 @@ pub(super) async fn show(
         versions::text(profile.text.to_string())
     } else {
         let mut document = profile.document();
-        // A text of comments alone is a profile too.
+        // A text that holds only comments is a valid profile.
         if document.is_null() {
             document = json!({});
         }
@@ -132,13 +132,13 @@ pub(super) async fn show(
     Ok(([(ETAG, tag), (SOURCE, source)], shown).into_response())
 }
 
-/// Where the profile that is shown comes from.
+/// The source of the profile that is shown.
 const SOURCE: HeaderName = HeaderName::from_static("squall-profile-source");
 
 /// Its version in the store.
 const VERSION: HeaderName = HeaderName::from_static("squall-profile-version");
 
-/// Puts a profile; in force, it takes effect at once.
+/// Puts a profile; chaos in force uses it at once.
 pub(super) async fn put(
     State(state): State<ApiState>,
     caller: Caller,
@@ -167,7 +167,7 @@ pub(super) async fn put(
     Ok((versions::status(edited.created), headers, body).into_response())
 }
 
-/// Deletes a profile that the API put; what it stood over, if anything, holds again.
+/// Deletes a profile that was put by API; a file or built-in profile of that name takes effect again.
 pub(super) async fn delete(
     State(state): State<ApiState>,
     caller: Caller,
@@ -180,7 +180,7 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Changes a profile in store and library, if it is the version that `headers` name.
+/// Changes a profile in store and library, if it has the version in `headers`.
 async fn change(
     state: &ApiState,
     caller: &Caller,
@@ -212,7 +212,7 @@ async fn change(
     })
 }
 
-/// A profile that is put must have a name that files and commands can write.
+/// The name of a profile that is put must be usable in files and commands.
 fn check_name(name: &str) -> Result<(), Problem> {
     path::check_name("profile", name)?;
     if [NO_CHAOS, INLINE].contains(&name) {
@@ -222,14 +222,14 @@ fn check_name(name: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The conditions of a request, against the profile that holds.
+/// Checks the conditions of a request against the current profile.
 fn check_version(library: &Library, name: &str, headers: &HeaderMap) -> Result<(), Problem> {
     let current = library.get(name).map(|(_, profile)| etag(profile));
     versions::check(headers, current.as_ref(), &format!("profile `{name}`"))
 }
 
-/// Half of a digest of the text, in quotes, and of what variables stand for in it. Nobody can try
-/// values against it: their part hangs on a key that dies with the process.
+/// Half of a digest of the text and the values of its variables, in quotes. The values are hashed with a key of
+/// this process, so that clients cannot guess them.
 fn etag(profile: &Profile) -> HeaderValue {
     #[expect(
         clippy::disallowed_methods,

@@ -1,4 +1,4 @@
-//! Recordings: begun, stopped, listed, and given out as replay sessions or HTTP archives.
+//! Recordings: begin, stop, list, and export as replay sessions or HTTP archives.
 
 use axum::Json;
 use axum::extract::State;
@@ -20,10 +20,10 @@ use crate::state::ApiState;
 use crate::store::{RecordingState, StoredRecording};
 use crate::tasks;
 
-/// How the recording is doing that is given out.
+/// The state of an exported recording.
 const STATE: HeaderName = HeaderName::from_static("squall-recording-state");
 
-/// Which recording, for the audit log.
+/// A recording, for the audit log.
 fn noted(recording: &StoredRecording) -> String {
     let scope = recording.scope.as_deref().unwrap_or("every scope");
     let (id, exchanges) = (&recording.id, recording.tally.exchanges);
@@ -98,7 +98,7 @@ pub(super) async fn list(
     Ok(page::newest(found, limit, |last| last.id.clone()))
 }
 
-/// A recording, as what it is good for.
+/// A recording: its description, a replay session or an HTTP archive.
 pub(super) async fn show(
     State(state): State<ApiState>,
     caller: Caller,
@@ -130,7 +130,7 @@ pub(super) async fn show(
     Ok(([(CONTENT_TYPE, media_type), (STATE, stand)], body).into_response())
 }
 
-/// What a reader must know of a recording as a whole.
+/// A remark about an incomplete recording.
 fn remark(recording: &StoredRecording) -> Option<String> {
     let what = match recording.state {
         RecordingState::Stopped => return None,

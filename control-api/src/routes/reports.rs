@@ -1,4 +1,4 @@
-//! What a run came to, in the form that is asked for.
+//! Reports of runs, in the requested format.
 
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ use crate::query::Params;
 use crate::state::ApiState;
 use crate::tasks;
 
-/// The report of a run that is over.
+/// The report of a finished run.
 pub(super) async fn show(
     State(state): State<ApiState>,
     caller: Caller,
@@ -47,7 +47,7 @@ pub(super) async fn show(
     Ok(answer(&id, format, text))
 }
 
-/// Exchanges of the run that its evidence names, from memory or from the store.
+/// Exchanges in the run's evidence, from memory or the store.
 async fn exchanges(state: &ApiState, run: &RunRecord) -> Result<Vec<ExchangeRecord>, Problem> {
     state.settled().await;
     let (mut found, mut elsewhere) = (Vec::new(), Vec::new());
@@ -60,7 +60,7 @@ async fn exchanges(state: &ApiState, run: &RunRecord) -> Result<Vec<ExchangeReco
     if let Some(journal) = state.journal.as_ref().filter(|_| !elsewhere.is_empty()) {
         found.extend(journal.exchanges(&elsewhere).await?);
     }
-    // A run tells of its own traffic only, whatever its evidence says.
+    // A report shows the run's own exchanges only, even if its evidence lists others.
     found.retain(|exchange| exchange.run.as_ref() == Some(&run.id));
     Ok(found)
 }

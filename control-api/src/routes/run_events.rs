@@ -1,7 +1,7 @@
-//! What happens in one run, from its beginning: server-sent events that resume.
+//! Events of one run, from its beginning: server-sent events that resume.
 //!
-//! A stream keeps nothing but the number of the event it came to, and a page of what comes next. A
-//! reader that does not read is not read for.
+//! A stream stores only the number of its last event and one page of later ones. It reads no further page before
+//! the client has read this one.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -25,10 +25,10 @@ use crate::store::RunEventRow;
 /// Events taken from the store at a time.
 const AT_ONCE: usize = 64;
 
-/// How often the store is asked what another daemon has written.
+/// Interval at which a shared store is read for events of other daemons.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Events of a run from its beginning, or after `Last-Event-ID`.
+/// Streams the events of a run from its beginning, or after `Last-Event-ID`.
 pub(super) fn stream(
     state: &ApiState,
     caller: &Caller,
@@ -55,25 +55,24 @@ pub(super) fn stream(
     }))
 }
 
-/// One stream.
+/// A stream.
 struct Reader {
     runs: Arc<Runs>,
     changes: watch::Receiver<()>,
     run: String,
-    /// Number of the event it came to.
+    /// Number of the last event read.
     last: i64,
     ready: VecDeque<sse::Event>,
     heartbeat: Interval,
     is_over: bool,
-    /// All that ever happened in it is in the store.
+    /// All events of the run were stored by then.
     was_over: bool,
     stopping: CancellationToken,
     revoked: CancellationToken,
 }
 
 impl Reader {
-    /// The next event to send; `None` when the run is over, the daemon stops, or the reader may not read
-    /// any more.
+    /// The next event to send; `None` when the run is over, the daemon stops, or the client loses access.
     async fn next(&mut self) -> Option<sse::Event> {
         loop {
             if self.revoked.is_cancelled() {
@@ -96,7 +95,7 @@ impl Reader {
                 if self.runs.is_shared() {
                     tokio::time::sleep(LOOK).await;
                 } else {
-                    // Whoever writes is here.
+                    // Only this daemon writes events.
                     std::future::pending::<()>().await;
                 }
             };
@@ -113,10 +112,11 @@ impl Reader {
         }
     }
 
-    /// Takes what is new from the store; whether there was anything. A store that is away is asked again.
+    /// Reads new events from the store; returns whether there were any. While the store is away the caller
+    /// retries.
     async fn read(&mut self) -> bool {
         let Ok(events) = self.runs.events(&self.run, self.last, AT_ONCE).await else {
-            // What there was may still come.
+            // Unread events may follow.
             self.was_over = false;
             return false;
         };

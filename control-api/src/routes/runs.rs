@@ -1,4 +1,4 @@
-//! Runs: asked for, watched, approved, ended.
+//! Runs: create, list, show, approve and cancel.
 
 mod order;
 
@@ -22,10 +22,10 @@ use crate::runs::{NotAdded, NotChanged};
 use crate::state::ApiState;
 use crate::store::RunFilter;
 
-/// When it is worth another try, while too many runs are not over.
+/// `Retry-After` while too many runs are unfinished.
 const FULL: Duration = Duration::from_secs(5);
 
-/// What runs can be filtered by.
+/// States for the filter.
 const STATES: &str =
     "queued, awaiting_approval, running, passed, failed, inconclusive, errored or cancelled";
 const KINDS: &str = "chaos, contract, mutation, replay, ci or verify";
@@ -51,13 +51,13 @@ pub(super) async fn list(
     }))
 }
 
-/// A list would be as long as all evidence together.
+/// Lists leave out cells: they hold all evidence.
 fn without_cells(mut run: RunRecord) -> RunRecord {
     run.cells.clear();
     run
 }
 
-/// Takes a run.
+/// Creates a run.
 pub(super) async fn create(
     State(state): State<ApiState>,
     caller: Caller,
@@ -90,7 +90,7 @@ pub(super) async fn show(
     find(&state, &caller, &id).await.map(Json)
 }
 
-/// Says yes to a run that waits for it.
+/// Approves a run that awaits approval.
 pub(super) async fn approve(
     State(state): State<ApiState>,
     caller: Caller,
@@ -98,7 +98,7 @@ pub(super) async fn approve(
     params: Params,
 ) -> Result<Json<RunRecord>, Problem> {
     params.finish()?;
-    // No reason not to approve it where it cannot be read.
+    // A run that cannot be read can be approved all the same.
     let before = find(&state, &caller, &id).await.ok();
     let approved = state
         .runs
@@ -109,7 +109,7 @@ pub(super) async fn approve(
     Ok(Json(run))
 }
 
-/// Ends a run, its chaos first.
+/// Cancels a run, its chaos first.
 pub(super) async fn cancel(
     State(state): State<ApiState>,
     caller: Caller,
@@ -123,7 +123,7 @@ pub(super) async fn cancel(
     Ok(Json(run))
 }
 
-/// What happens in a run, from its beginning.
+/// The events of a run, from its beginning.
 pub(super) async fn events(
     state: State<ApiState>,
     caller: Caller,
@@ -136,7 +136,7 @@ pub(super) async fn events(
     Ok(run_events::stream(&state, &caller, run, &headers).into_response())
 }
 
-/// Which run, for the audit log.
+/// A run, for the audit log.
 fn told(run: &RunRecord) -> String {
     let told = |one: &DocumentVersion| {
         let version = one.told_version().map(|version| format!(" v{version}"));

@@ -1,4 +1,4 @@
-//! Tapes: recorded answers in the place of a scope's upstreams.
+//! Tapes: recorded responses in place of a scope's upstreams.
 
 use axum::Json;
 use axum::extract::State;
@@ -31,7 +31,7 @@ const MEMBERS: [&str; 6] = [
     "speed",
 ];
 
-/// Fastest and slowest that a tape is played, beside at once.
+/// Slowest and fastest playback; 0 means at once.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
 
 /// A tape that plays.
@@ -80,7 +80,7 @@ impl Line {
         }
     }
 
-    /// That of what a scope plays now.
+    /// The tape that a scope plays now.
     fn playing(state: &ApiState, scope: &str) -> Option<Self> {
         let playing = state.chaos.tapes().playing(scope);
         playing.map(|playing| Self::of(scope, &playing))
@@ -88,7 +88,7 @@ impl Line {
 }
 
 impl Line {
-    /// Which tape, for the audit log.
+    /// A tape, for the audit log.
     fn told(&self) -> String {
         format!(
             "{}, on_miss {}, on_exhausted {}",
@@ -97,7 +97,7 @@ impl Line {
     }
 }
 
-/// The tape of a scope, and what came of it.
+/// The tape of a scope, and its counters.
 pub(super) async fn show(
     State(state): State<ApiState>,
     Scope(scope): Scope,
@@ -136,7 +136,7 @@ pub(super) async fn put(
     Ok(Json(line))
 }
 
-/// Takes a scope's tape away: its exchanges go to their upstreams again.
+/// Removes a scope's tape: its exchanges use their upstreams again.
 pub(super) async fn delete(
     State(state): State<ApiState>,
     caller: Caller,
@@ -151,7 +151,7 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What is asked for.
+/// A request to play a tape.
 struct Wanted {
     source: Source,
     on_miss: Option<Otherwise>,
@@ -165,7 +165,7 @@ enum Source {
     Session(Box<Session>),
 }
 
-/// The session that is meant, and how people are told where it comes from.
+/// The session to play, and its source in words.
 async fn find(
     state: &ApiState,
     caller: &Caller,
@@ -204,7 +204,7 @@ fn nothing(what: &str, id: &str) -> Problem {
     Problem::invalid(vec![Detail::at(format!("/{what}"), detail)])
 }
 
-/// Reads what is asked for.
+/// Parses the request.
 fn read(document: &Value) -> Result<Wanted, Vec<Detail>> {
     let mut fields = Fields::of(document, &MEMBERS, "{\"recording\": \"ID\"}")?;
     let source = source(&mut fields);

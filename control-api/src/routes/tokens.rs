@@ -1,4 +1,4 @@
-//! Tokens: made, listed, revoked.
+//! Tokens: create, list and revoke.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -69,7 +69,7 @@ impl Listed {
     }
 }
 
-/// Tokens by name: those of the caller's workspace, to the default one's all.
+/// Tokens by name: those of the caller's workspace; the default workspace gets all.
 pub(super) async fn list(
     State(state): State<ApiState>,
     caller: Caller,
@@ -91,7 +91,7 @@ pub(super) async fn list(
     }))
 }
 
-/// What a token is found by in the list: no two have the same.
+/// The unique key of a token in the list.
 fn key(token: &Token) -> String {
     match token.workspace() {
         DEFAULT_WORKSPACE => token.name().to_owned(),
@@ -99,7 +99,7 @@ fn key(token: &Token) -> String {
     }
 }
 
-/// Makes a token. Its secret is in this answer and in no other.
+/// Creates a token. Only this response contains its secret.
 pub(super) async fn create(
     State(state): State<ApiState>,
     caller: Caller,
@@ -147,7 +147,7 @@ pub(super) async fn create(
     Ok((StatusCode::CREATED, unkept, body).into_response())
 }
 
-/// Makes a token good for nothing, from the next request on.
+/// Revokes a token, from the next request on.
 pub(super) async fn revoke(
     State(state): State<ApiState>,
     caller: Caller,
@@ -176,7 +176,7 @@ pub(super) async fn revoke(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Reads `{name, role, workspace}`, where the caller is of `own`.
+/// Reads `{name, role, workspace}`; `own` is the caller's workspace.
 fn read(document: &Value, own: &str) -> Result<Wish, Vec<Detail>> {
     let example = "{\"name\": \"ci\", \"role\": \"operator\"}";
     let mut fields = Fields::of(document, &["name", "role", "workspace"], example)?;

@@ -1,4 +1,4 @@
-//! Versions of documents: how requests name them (RFC 9110 §13.1), and how they are answered with.
+//! Versions of documents in requests (RFC 9110 §13.1) and responses.
 
 use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
@@ -15,18 +15,18 @@ pub(super) fn asked_for(params: &mut Params) -> Option<i64> {
     })
 }
 
-/// Whether a document is asked for as its own text.
+/// Whether a document is requested as its original text.
 pub(super) fn wants_text(headers: &HeaderMap) -> bool {
     let mut accepted = headers.get_all(ACCEPT).iter();
     accepted.any(|accept| accept.to_str().is_ok_and(|accept| accept.contains("yaml")))
 }
 
-/// A document as its own text.
+/// A document as its original text.
 pub(super) fn text(text: String) -> Response {
     ([(CONTENT_TYPE, "application/yaml")], text).into_response()
 }
 
-/// The entity tag of what has this digest: the half of it.
+/// The entity tag of a digest: its first half.
 pub(super) fn tag(digest: &str) -> HeaderValue {
     HeaderValue::from_str(&format!("\"{}\"", &digest[..32]))
         .expect("hex digits in quotes are a header value")
@@ -41,7 +41,7 @@ pub(super) fn status(created: bool) -> StatusCode {
     }
 }
 
-/// There is no such version.
+/// The error for an unknown version.
 pub(super) fn missing(kind: DocumentKind, name: &str, version: i64) -> Problem {
     let (kind, name) = (kind.as_str(), name.chars().take(64).collect::<String>());
     Problem::not_found(format!(
@@ -49,7 +49,7 @@ pub(super) fn missing(kind: DocumentKind, name: &str, version: i64) -> Problem {
     ))
 }
 
-/// Why `what` was not written.
+/// The error for a document that was not written; `what` names it.
 pub(super) fn not_written(error: WriteError, what: &str) -> Problem {
     match error {
         WriteError::Stale => Problem::conflict(format!(
@@ -60,14 +60,14 @@ pub(super) fn not_written(error: WriteError, what: &str) -> Problem {
     }
 }
 
-/// Whether the client of a GET holds the document already that `tag` stands for.
+/// Whether the client of a GET already has the document with this tag.
 pub(super) fn is_known(headers: &HeaderMap, tag: &HeaderValue) -> bool {
     let known = headers.get_all(IF_NONE_MATCH);
     known.iter().any(|known| names(known, tag))
 }
 
-/// `If-Match` and `If-None-Match` of an edit, against the tag of what holds, `None` for nothing. `what`
-/// is the document, in the words of the problem.
+/// Checks `If-Match` and `If-None-Match` of an edit against the current tag; `None`: there is no document. `what`
+/// names the document in errors.
 pub(super) fn check(
     headers: &HeaderMap,
     current: Option<&HeaderValue>,
@@ -90,7 +90,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// `If-Match` on what has no versions: no tag can be its own.
+/// Rejects `If-Match` for an object without versions: no tag can match.
 pub(super) fn check_unversioned(headers: &HeaderMap, what: &str) -> Result<(), Problem> {
     if headers.get_all(IF_MATCH).iter().any(|value| value != "*") {
         return Err(Problem::precondition_failed(format!(
@@ -100,7 +100,7 @@ pub(super) fn check_unversioned(headers: &HeaderMap, what: &str) -> Result<(), P
     Ok(())
 }
 
-/// Whether a list of entity tags names this one; weak tags compare by their text.
+/// Whether a list of entity tags contains this one; weak tags compare by their text.
 fn names(list: &HeaderValue, tag: &HeaderValue) -> bool {
     let Ok(list) = list.to_str() else {
         return false;

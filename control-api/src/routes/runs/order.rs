@@ -1,4 +1,4 @@
-//! What is posted to `/v1/runs`, as the spec of a run.
+//! Turns what was posted to `/v1/runs` into the spec of a run.
 
 mod named;
 
@@ -32,16 +32,16 @@ const OPTIONS: [&str; 9] = [
     "contract",
 ];
 
-/// The options of a run, as they are written.
+/// The options of a run, as posted.
 struct Options<'d> {
     seed: Option<u64>,
     concurrency: Option<NonZeroUsize>,
     strict: Option<bool>,
-    /// Its name, or the profile itself.
+    /// A profile's name, or the profile itself.
     profile: Option<&'d Value>,
     min_score: Option<f64>,
     repeat: Option<u64>,
-    /// Its id, or the run itself.
+    /// A run's id, or the run itself.
     baseline: Option<Result<RunRecord, &'d str>>,
     fails_if_worse: bool,
     contract: Option<&'d str>,
@@ -83,14 +83,14 @@ impl<'d> Options<'d> {
     }
 }
 
-/// What the chaos of a suite is called in reports.
+/// Name of the suite's own chaos in reports.
 const CHAOS: &str = "chaos";
 
-/// The profile of `ci` runs of suites with neither chaos nor a contract, as flakestorm's v1 suites are. It touches every
-/// exchange, and holds none up for long.
+/// The profile of `ci` runs of suites without chaos and contract, as flakestorm's v1 suites are. It affects every
+/// exchange, with short delays.
 const INSTEAD: &str = "flaky_network";
 
-/// Reads what was posted, and looks up the documents that it names.
+/// Parses the posted document, and looks up the documents that it names.
 pub(crate) async fn read(
     state: &ApiState,
     caller: &Caller,
@@ -169,7 +169,7 @@ fn has_prompts_alone(suite: &Suite) -> bool {
     prompts && suite.chaos.is_none() && suite.contract.is_none()
 }
 
-/// What is found while the documents are looked up that are named.
+/// State while named documents are looked up.
 struct Reading<'a> {
     state: &'a ApiState,
     workspace: &'a str,

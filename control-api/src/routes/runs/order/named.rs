@@ -1,4 +1,4 @@
-//! The documents that an order names, and those that they name.
+//! The documents that an order names, and the documents that those name.
 
 use std::sync::Arc;
 
@@ -22,10 +22,10 @@ use crate::store::DocumentKind;
 use crate::stored_documents::Collection;
 use crate::trust::Sent;
 
-/// Most characters of what a run is called.
+/// Longest title of a run, characters.
 const MOST_NAME: usize = 64;
 
-/// What a suite calls itself, with a sign where that is cut.
+/// The suite's own title; a truncated one ends with a mark.
 fn title(suite: &Value) -> Option<String> {
     let name = suite["name"]
         .as_str()
@@ -38,7 +38,7 @@ fn title(suite: &Value) -> Option<String> {
 }
 
 impl Reading<'_> {
-    /// The suite as it is run, with the contract in it that it or the run names, and what it is called.
+    /// The suite with the contract that it or the run names, and its title.
     pub(super) async fn suite(
         &mut self,
         fields: &mut Fields<'_>,
@@ -107,7 +107,7 @@ impl Reading<'_> {
         Ok(None)
     }
 
-    /// A contract that was put, under the name it was put as unless it has one of its own.
+    /// A stored contract; without a name of its own it gets the one it is stored under.
     async fn contract(&mut self, name: &str, at: &str) -> Result<Option<Value>, Problem> {
         let Some(mut contract) = self.stored(DocumentKind::Contract, name).await? else {
             let shown: String = name.chars().take(64).collect();
@@ -129,7 +129,7 @@ impl Reading<'_> {
         Ok(Some(contract))
     }
 
-    /// The run to compare with: one that was sent, or the one with this id.
+    /// The run to compare with: posted, or found by its id.
     pub(super) async fn baseline(
         &mut self,
         wanted: Option<Result<RunRecord, &str>>,
@@ -157,7 +157,8 @@ impl Reading<'_> {
         Ok(found.map(Arc::new))
     }
 
-    /// What the suite's chaos extends is there. A profile that is asked for stands in the place of `chaos`.
+    /// Checks that all profiles exist that the suite's chaos extends. A requested profile replaces `chaos`, which
+    /// is then not checked.
     pub(super) fn extended(&mut self, suite: &Suite, names_profile: bool) {
         let contract = match &suite.contract {
             Some(ContractPart::Written(contract)) => &contract.scenarios[..],
@@ -171,7 +172,7 @@ impl Reading<'_> {
         let own = own.map(|chaos| ("/suite/chaos".to_owned(), chaos));
         let library = self.state.library(self.workspace);
         for (at, chaos) in scenarios.chain(own) {
-            // Without its name: it may be called as what it extends.
+            // Without its name, since it may have the name of a profile that it extends.
             let mut nameless = Profile::clone(chaos);
             nameless.name = None;
             if nameless.extends.is_empty() {
@@ -184,7 +185,7 @@ impl Reading<'_> {
         }
     }
 
-    /// The chaos of a profile, which is called as the profile in reports.
+    /// The chaos of a profile; reports use the profile's name.
     pub(super) fn profile(&mut self, name: &str) -> Option<Trial> {
         let library = self.state.library(self.workspace);
         let Some((source, profile)) = library.get(name) else {
@@ -201,7 +202,7 @@ impl Reading<'_> {
         })
     }
 
-    /// The chaos of a profile that came with the order.
+    /// The chaos of a profile that was posted with the order.
     pub(super) fn sent_profile(&mut self, document: &Value, sent: &Sent) -> Option<Trial> {
         let text = document.to_string();
         let library = self.state.library(self.workspace);
@@ -247,7 +248,7 @@ impl Reading<'_> {
         Ok(Some(tree))
     }
 
-    /// The run is made of what this profile extends, and of what that extends in its turn.
+    /// Notes the profiles that this profile extends, directly or indirectly, as documents of the run.
     fn note_extended(&mut self, library: &Library, profile: &Profile) {
         let names = |profile: &Profile| {
             let names = profile.extends.iter().rev();
@@ -274,7 +275,7 @@ impl Reading<'_> {
         self.note("profile", name, version, &profile.text);
     }
 
-    /// The run is made of this version.
+    /// Notes this version as a document of the run.
     fn note(&mut self, kind: &str, name: &str, version: Option<i64>, text: &str) {
         self.documents.push(DocumentVersion {
             kind: kind.to_owned(),
@@ -285,7 +286,7 @@ impl Reading<'_> {
         });
     }
 
-    /// What the suite that was just noted says of its own version.
+    /// Adds the suite's own `version` to the document that was noted last.
     fn note_own_version(&mut self, suite: &Value) {
         let own = match &suite["version"] {
             Value::String(own) => Some(own.clone()),
@@ -298,7 +299,7 @@ impl Reading<'_> {
     }
 }
 
-/// What is noted of the suite's contract, which is called so: who asks for a run has not seen it.
+/// Notes on the suite's contract, with its name: the caller may not have seen the contract.
 fn notes_of(contract: &str, suite: &Suite) -> Vec<String> {
     let notes = suite.notes.iter();
     let of_contract = notes.filter(|note| note.pointer.starts_with("/contract"));

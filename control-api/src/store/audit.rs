@@ -1,4 +1,4 @@
-//! The audit log as rows.
+//! The audit log in the store.
 
 use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, FromRow, Row as _};
@@ -9,20 +9,20 @@ use super::{Store, StoreError, at_most};
 use crate::ledger::chain::Head;
 use crate::ledger::{Draft, Entry};
 
-/// Which entries are wanted; every part that is given must hold.
+/// A filter of entries; every part that is set must match.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditFilter {
-    /// Of this workspace's things.
+    /// Workspace of what was changed.
     pub workspace: Option<String>,
-    /// By this token, or `squall`.
+    /// Name of the token, or `squall`.
     pub actor: Option<String>,
-    /// What was done.
+    /// Method and route, or a word for a change without a call.
     pub action: Option<String>,
-    /// To what.
+    /// The path, or the changed object.
     pub target: Option<String>,
     /// `done`, `refused` or `failed`.
     pub outcome: Option<String>,
-    /// At or after this point, milliseconds since 1970.
+    /// At or after this time, milliseconds since 1970.
     pub since_ms: Option<u64>,
 }
 
@@ -51,7 +51,7 @@ impl FromRow<'_, AnyRow> for Entry {
 }
 
 impl Store {
-    /// Appends entries to the audit log, in their order, all of them or none.
+    /// Appends entries to the audit log, in order and all or none.
     pub async fn append_audit(&self, drafts: &[Draft]) -> Result<(), StoreError> {
         self.bounded(async {
             let mut transaction = self.begin().await?;
@@ -62,8 +62,7 @@ impl Store {
         .await
     }
 
-    /// At most `limit` entries of the audit log that `filter` wants, newest first, all with a number less
-    /// than `before`.
+    /// At most `limit` entries that match `filter`, newest first, with numbers below `before`.
     pub async fn audit_page(
         &self,
         filter: &AuditFilter,
@@ -102,18 +101,18 @@ impl Store {
         (self.read(following.bind(number).bind(at_most(limit)))).await
     }
 
-    /// The end of the audit log's chain, as it is kept apart; `None` when somebody has taken it away.
+    /// The head of the chain, from its own row; `None` if that was deleted.
     pub async fn audit_head(&self) -> Result<Option<Head>, StoreError> {
         let head = sql("SELECT number, hash FROM audit_head WHERE one = 1");
-        // Memory that has not been used has one too.
+        // An unused in-memory store has a head, too.
         let rows = self.bounded(head.rows(&self.reader)).await?.into_iter();
         let mut heads = rows.map(|(number, hash)| Head { number, hash });
         Ok(heads.next())
     }
 }
 
-/// Appends entries to the audit log. The head's row is written first and so locked until the transaction
-/// is over: entries of several daemons follow one another.
+/// Appends entries to the audit log. It writes the head's row first, which locks it until the transaction ends,
+/// so that entries of several daemons are ordered.
 pub(super) async fn append(connection: &mut AnyConnection, drafts: &[Draft]) -> Result<(), Cause> {
     if drafts.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Connections: how a store is opened.
+//! Opens stores.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
@@ -15,25 +15,25 @@ use super::statement::sql;
 use super::{Place, Store, StoreError, Tenure, bounded, idempotency};
 use crate::claim::{Claim, check_regular};
 
-/// How long a connection is waited for when all are in use, or none can be made.
+/// How long to wait for a connection when all are in use, or none can be made.
 const ACQUIRE: Duration = Duration::from_secs(2);
 
-/// Connections that read a file.
+/// Read-only connections to a SQLite file.
 const READERS: u32 = 4;
 
 /// Most connections to PostgreSQL.
 const CONNECTIONS: u32 = 5;
 
-/// How long an unused connection to PostgreSQL is kept.
+/// How long an idle connection to PostgreSQL stays open.
 const IDLE: Duration = Duration::from_mins(1);
 
-/// Wait two seconds for another process that writes the same file. After a power cut the last transactions
-/// may be lost, but the file is whole; a killed process loses nothing.
+/// The busy timeout is two seconds. After a power cut the last transactions may be lost, but the file stays
+/// consistent; a killed process loses nothing.
 const PRAGMAS: &str =
     "PRAGMA busy_timeout = 2000; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL";
 
 impl Store {
-    /// A store that ends with the process. It takes no memory until it is first used.
+    /// A store that ends with the process. It uses no memory before its first use.
     pub fn in_memory() -> Self {
         let pool = memory();
         Self {
@@ -62,14 +62,14 @@ impl Store {
             Place::Memory | Place::Postgres { .. } => None,
         };
         let options = place.options("")?;
-        // A pool tries again until its time is over and then forgets why; this connection reports why.
+        // A pool retries until its timeout and then loses the cause; this connection reports it.
         let mut first = options.connect().await?;
         if !place.is_postgres() {
             prepare(&mut first).await?;
         }
         migrate(&mut first, place.is_postgres()).await?;
         if claim.is_some() {
-            // Whoever acted under a key before this start is gone.
+            // All attempts from before this start have ended.
             sql(idempotency::ABANDON).execute(&mut first).await?;
         }
         first.close().await?;
@@ -94,14 +94,14 @@ impl Store {
 }
 
 impl Place {
-    /// How it is connected to.
+    /// Options of a connection to it.
     fn options(&self, parameters: &str) -> Result<AnyConnectOptions, sqlx::Error> {
         sqlx::any::install_default_drivers();
         match self {
             Self::Memory => "sqlite::memory:".parse(),
             Self::Sqlite(path) => {
                 let path = path.as_os_str().as_encoded_bytes();
-                // Encoded as a whole, so that no reader of URLs changes it.
+                // Percent-encoded as a whole, so that no URL parser changes it.
                 let path =
                     percent_encoding::percent_encode(path, percent_encoding::NON_ALPHANUMERIC);
                 format!("sqlite:{path}{parameters}").parse()
@@ -111,7 +111,7 @@ impl Place {
     }
 }
 
-/// One connection that is the whole database.
+/// One connection, which is the whole in-memory database.
 fn memory() -> AnyPool {
     let options = Place::Memory.options("").expect("its URL is constant");
     sqlite(1)
@@ -128,7 +128,7 @@ fn memory() -> AnyPool {
         .connect_lazy_with(options)
 }
 
-/// Connections that are kept as long as the store: opening one costs more than keeping it.
+/// Connections stay open as long as the store: opening one is expensive.
 fn sqlite(most: u32) -> AnyPoolOptions {
     AnyPoolOptions::new()
         .max_connections(most)
@@ -139,8 +139,8 @@ fn sqlite(most: u32) -> AnyPoolOptions {
         .after_connect(|connection, _| Box::pin(prepare(connection)))
         .after_release(|connection, _| {
             Box::pin(async move {
-                // When the disk is full, SQLite ends a transaction by itself and sqlx still counts it: such
-                // a connection would never write again. A ping comes behind a rollback that is under way.
+                // When the disk is full, SQLite rolls back a transaction by itself, but sqlx still counts it.
+                // Such a connection would never write again. The ping runs after a rollback in progress.
                 connection.ping().await?;
                 Ok(!connection.is_in_transaction())
             })
@@ -152,8 +152,8 @@ async fn prepare(connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
     Ok(())
 }
 
-/// The journal shows who called whom: its file is its owner's alone, and so are those beside it, which
-/// SQLite makes with the same permissions.
+/// The journal is private, so only the owner may access its file. SQLite creates the files beside it with the
+/// same permissions.
 fn make_file(path: &Path) -> io::Result<()> {
     let mut directory = DirBuilder::new();
     let mut file = OpenOptions::new();
@@ -178,7 +178,7 @@ fn make_file(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The lock of the daemon that owns a file. It is beside the file: SQLite has locks of its own on it.
+/// The lock of the daemon that owns a file. It is a separate file, because SQLite locks the database file itself.
 fn claim(path: &Path) -> Result<Claim, Cause> {
     let mut beside = path.as_os_str().to_owned();
     beside.push("-lock");
@@ -208,7 +208,7 @@ mod tests {
             .write(key("small"), put("x"), 0, 1)
             .await
             .expect("room");
-        // A file that may not grow is what a full disk looks like from here.
+        // A limit of the file's size has the same effect as a full disk.
         let limit = sql("PRAGMA max_page_count = 1");
         store.execute(limit).await.expect("a limit");
         let long = "x".repeat(100_000);

@@ -1,4 +1,4 @@
-//! Documents that people write, the newest hundred of their versions kept.
+//! Documents that users write, with their newest hundred versions.
 
 use sqlx::any::AnyRow;
 use sqlx::{FromRow, Row as _};
@@ -8,13 +8,13 @@ use super::statement::{Statement, signed, sql};
 use super::{Store, StoreError, at_most, audit, can_be_there};
 use crate::ledger::Draft;
 
-/// The workspace of everybody who has no other.
+/// Name of the default workspace.
 pub const DEFAULT_WORKSPACE: &str = "default";
 
-/// Versions of a document that are kept, the newest ones.
+/// Versions of a document that are stored, the newest ones.
 const VERSIONS: i64 = 100;
 
-/// What a document is.
+/// The kind of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DocumentKind {
     /// A profile.
@@ -39,29 +39,29 @@ impl DocumentKind {
     }
 }
 
-/// Which document.
+/// The key of a document.
 #[derive(Debug, Clone, Copy)]
 pub struct Key<'a> {
-    /// Whose.
+    /// Its workspace.
     pub workspace: &'a str,
-    /// What.
+    /// Its kind.
     pub kind: DocumentKind,
     /// Its name.
     pub name: &'a str,
 }
 
-/// What becomes of a document.
+/// A change of a document.
 #[derive(Debug, Clone, Copy)]
 pub enum Change<'a> {
-    /// It is put.
+    /// Puts it.
     Put {
         /// Its text.
         body: &'a str,
-        /// Names of the variables that it needs values for; `None` when it expands none. The values
-        /// are never stored.
+        /// Names of the variables that it needs values for; `None` when it uses none. The values are never
+        /// stored.
         variables: Option<&'a [String]>,
     },
-    /// It is deleted.
+    /// Deletes it.
     Delete,
 }
 
@@ -77,7 +77,7 @@ impl<'a> Change<'a> {
         matches!(self, Self::Delete)
     }
 
-    /// The entry of the audit log that goes with it, over what is there now.
+    /// The audit entry of this change, with the digests before and after.
     fn entry(self, entry: Option<&Draft>, newest: Option<&Document>) -> Option<Draft> {
         let held = newest.filter(|newest| !newest.deleted);
         Some(Draft {
@@ -112,7 +112,7 @@ pub struct Document {
     pub version: i64,
     /// Its text; empty when this version is a deletion.
     pub body: String,
-    /// Names of the variables that it needs values for; `None` when it expands none.
+    /// Names of the variables that it needs values for; `None` when it uses none.
     pub variables: Option<Vec<String>>,
     /// SHA-256 of the text, 64 hex digits.
     pub digest: String,
@@ -164,7 +164,7 @@ impl FromRow<'_, AnyRow> for ListedDocument {
 }
 
 impl Document {
-    /// Whether `change` would leave it as it is.
+    /// Whether `change` would change nothing.
     fn is(&self, change: Change<'_>) -> bool {
         let names = |list: &Option<Vec<String>>| {
             list.as_ref()
@@ -213,7 +213,7 @@ impl Store {
         self.read(listed).await
     }
 
-    /// The newest version of a document, which may be its deletion; `None` when it was never put.
+    /// The newest version of a document, which may be a deletion; `None` when it was never put.
     pub async fn newest(&self, key: Key<'_>) -> Result<Option<Document>, StoreError> {
         if !can_be_there(key.name) {
             return Ok(None);
@@ -221,7 +221,7 @@ impl Store {
         Ok(self.read(newest(key)).await?.into_iter().next())
     }
 
-    /// The workspaces that have, or once had, a document of a kind, by name.
+    /// The workspaces that have, or once had, a document of this kind, by name.
     pub async fn workspaces(&self, kind: DocumentKind) -> Result<Vec<String>, StoreError> {
         let names =
             sql("SELECT DISTINCT workspace FROM documents WHERE kind = $1 ORDER BY workspace");
@@ -229,8 +229,7 @@ impl Store {
         Ok(rows.into_iter().map(|(name,)| name).collect())
     }
 
-    /// One version of a document; `None` when there never was such a version. A deletion is a version
-    /// too.
+    /// One version of a document, which may be a deletion; `None` when it does not exist.
     pub async fn document(
         &self,
         key: Key<'_>,
@@ -246,9 +245,9 @@ impl Store {
         Ok(self.read(one.bind(version)).await?.into_iter().next())
     }
 
-    /// Writes a new version of a document over version `over` (0: there is none), and gives its
-    /// number. The newest 100 versions stay. What is written already is not written again: the number is
-    /// then `over`. `at` is milliseconds since 1970.
+    /// Writes a new version of a document after version `over` (0: there is none), and returns its number. The
+    /// newest 100 versions are kept. An identical document is not written again: the number is then `over`. `at`
+    /// is milliseconds since 1970.
     pub async fn write(
         &self,
         key: Key<'_>,
@@ -259,8 +258,7 @@ impl Store {
         self.write_with(key, change, over, at, None).await
     }
 
-    /// [`Self::write`], with an entry of the audit log in the same transaction; its digests are those of
-    /// the document.
+    /// [`Self::write`], with an audit entry in the same transaction, to which it adds the digests.
     pub async fn write_with(
         &self,
         key: Key<'_>,
@@ -282,7 +280,7 @@ impl Store {
             let entry = change.entry(entry, newest.as_ref());
             let is_new = !newest.is_some_and(|newest| newest.is(change));
             if is_new {
-                // Of two daemons that write the same version at once, one finds it taken.
+                // If two daemons write the same version at once, one of the inserts fails.
                 let insert = sql(
                     "INSERT INTO documents \
                      (workspace, kind, name, version, body, variables, digest, created_at, deleted) \
@@ -314,7 +312,7 @@ impl Store {
 }
 
 impl Key<'_> {
-    /// A statement about versions of this document; its next value is `$4`.
+    /// A statement about versions of this document; the next parameter is `$4`.
     fn select(self, what: impl std::fmt::Display, which: &str) -> Statement {
         sql(format!(
             "{what} WHERE workspace = $1 AND kind = $2 AND name = $3{which}"
@@ -335,10 +333,10 @@ fn newest(key: Key<'_>) -> Statement {
 /// Why a document was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// Somebody else has written a newer version.
+    /// Another writer has written a newer version.
     #[error("there is a newer version; read it again and edit that")]
     Stale,
-    /// No database keeps it in a text.
+    /// The text contains NUL, which databases do not support.
     #[error("the document holds a NUL character, which cannot be stored; take it out")]
     Nul,
     /// The store failed.

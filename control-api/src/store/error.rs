@@ -1,69 +1,69 @@
-//! Why the store did not do what it was asked, and what to do about it.
+//! Errors of the store, with a remedy.
 
 use std::time::Duration;
 
 use super::Place;
 
-/// Why the store did not do what it was asked. Every message says what is wrong and the way out.
+/// Errors of the store. Every message has the cause and a remedy.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
-    /// Nobody answers.
+    /// The store cannot be reached.
     #[error(
         "the store ({place}) does not answer: {cause}; start it, or set another one as `store.url`"
     )]
     Unreachable {
-        /// Where it was looked for.
+        /// Its place.
         place: Place,
-        /// What the attempt met.
+        /// The error of the attempt.
         cause: String,
     },
-    /// There is no room left.
+    /// The disk is full.
     #[error("the store ({place}) is full: {cause}; make room, or store less with `store.retain`")]
     Full {
-        /// Where it is.
+        /// Its place.
         place: Place,
-        /// What it said.
+        /// The database's message.
         cause: String,
     },
-    /// It has too much to do.
+    /// The store is overloaded.
     #[error("the store ({place}) is busy: {cause}; try again")]
     Busy {
-        /// Where it is.
+        /// Its place.
         place: Place,
-        /// What it said.
+        /// The database's message.
         cause: String,
     },
-    /// It is there and does not let us in, or let us write.
+    /// The store denies access, or writing.
     #[error("the store ({place}) cannot be used: {cause}; {instead}")]
     Unusable {
-        /// Where it is.
+        /// Its place.
         place: Place,
-        /// What it said.
+        /// The database's message.
         cause: String,
-        /// The way out.
+        /// The remedy.
         instead: &'static str,
     },
-    /// A newer program wrote it.
+    /// A newer Squall wrote it.
     #[error(
         "the store ({place}) has tables of version {found}, and this Squall supports up to {known}; \
          use the newer Squall, or another `store.url`"
     )]
     Newer {
-        /// Where it is.
+        /// Its place.
         place: Place,
-        /// The version it has.
+        /// The version of its tables.
         found: i64,
         /// The newest version this program knows.
         known: i64,
     },
-    /// It refused the question itself: a mistake of ours, or of whoever changed its tables.
+    /// The database rejected a query: a bug in Squall, or its tables were changed.
     #[error(
         "the store ({place}) refused: {cause}; if its tables were changed by hand, restore them"
     )]
     Refused {
-        /// Where it is.
+        /// Its place.
         place: Place,
-        /// What it said.
+        /// The database's message.
         cause: String,
     },
 }
@@ -135,7 +135,7 @@ impl StoreError {
     }
 }
 
-/// Why a question failed, before it is said where.
+/// Why a query failed, without the place of the store.
 #[derive(Debug)]
 pub(super) enum Cause {
     Sql(sqlx::Error),
@@ -145,7 +145,7 @@ pub(super) enum Cause {
         known: i64,
     },
     Silent(Duration),
-    /// Another daemon lives there.
+    /// Another daemon owns the file.
     Occupied,
 }
 

@@ -1,4 +1,4 @@
-//! Exchanges as rows: the journal's entry as JSON, beside it what filters look at.
+//! Exchanges as rows: the JSON entry, and the columns that filters use.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use squall_journal::scopes::Scopes;
 use super::statement::{Statement, signed, sql};
 use super::{Store, StoreError, at_most};
 
-/// Rows written by one statement: enough that the way there and back does not count.
+/// Rows per statement: enough to make the round trip negligible.
 const AT_ONCE: usize = 64;
 
-/// An exchange on its way into the store.
+/// The row of an exchange.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExchangeRow {
     id: String,
@@ -46,7 +46,7 @@ impl ExchangeRow {
     }
 }
 
-/// Host and authority, as they are compared.
+/// Host and authority, in the form that filters compare.
 fn at(url: &str) -> (String, String) {
     let (host, port) = host_and_port(url);
     let host = host.to_ascii_lowercase();
@@ -89,12 +89,12 @@ fn applied(record: &ExchangeRecord) -> impl Iterator<Item = &RuleRecord> {
     rules.filter(|rule| rule.outcome == RuleOutcome::Applied)
 }
 
-/// PostgreSQL takes no NUL in a text. The entry has it escaped, and filters look there once more.
+/// PostgreSQL supports no NUL in a text. The JSON entry escapes it, and filters also check the entry.
 fn storable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-/// An exchange out of the store.
+/// A stored exchange.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredExchange {
     /// Its id.
@@ -156,33 +156,32 @@ impl Entry for StoredExchange {
     }
 }
 
-/// How many of the newest exchanges are kept, and since when; and of runs.
+/// Limits of stored exchanges and runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keeping {
-    /// Greatest number.
+    /// Greatest number of exchanges.
     pub exchanges: u64,
-    /// Those that began before this go, milliseconds since 1970.
+    /// Exchanges that began before this are deleted, milliseconds since 1970.
     pub since_ms: u64,
-    /// Greatest number of runs of each workspace that are over.
+    /// Greatest number of finished runs of each workspace.
     pub runs: u64,
 }
 
 impl Keeping {
-    /// The id that the first exchange of [`Self::since_ms`] could have.
+    /// The lowest possible id of an exchange that began at [`Self::since_ms`].
     fn oldest(self) -> String {
         ExchangeId::new(self.since_ms, 0, 0).to_string()
     }
 }
 
-/// Most exchanges that are deleted in one transaction: others wait for it.
+/// Most exchanges deleted in one transaction: other writers wait for it.
 const PRUNED_AT_ONCE: i64 = 1_000;
 
-/// Most workspaces that a statement names.
+/// Most workspaces in a statement.
 const MOST_NAMED: usize = 64;
 
 impl Store {
-    /// Writes exchanges, all of them or none; those that are there already stay as they are. How many
-    /// were new.
+    /// Writes exchanges, all or none; those already stored stay unchanged. Returns the number of new ones.
     pub async fn keep(&self, rows: &[ExchangeRow]) -> Result<u64, StoreError> {
         self.bounded(async {
             let mut transaction = self.begin().await?;
@@ -196,8 +195,8 @@ impl Store {
         .await
     }
 
-    /// At most `limit` exchanges that `filter` wants, newest first, all older than `before`: of every
-    /// daemon that writes to this store.
+    /// At most `limit` exchanges that match `filter`, newest first and older than `before`, of every daemon that
+    /// writes to this store.
     pub async fn exchanges(
         &self,
         filter: &Filter,
@@ -227,7 +226,7 @@ impl Store {
         .await
     }
 
-    /// One exchange; `None` when it is not kept, or not any more.
+    /// One exchange; `None` when it is not stored.
     pub async fn exchange(&self, id: ExchangeId) -> Result<Option<StoredExchange>, StoreError> {
         let one = sql("SELECT entry FROM exchanges WHERE id = $1").bind(id.to_string());
         let rows: Vec<(String,)> = self.read(one).await?;
@@ -236,8 +235,8 @@ impl Store {
             .and_then(|(entry,)| StoredExchange::read(entry)))
     }
 
-    /// Deletes exchanges that are not to be kept, the oldest first, at most a thousand, and runs that are
-    /// over, with all that is kept of them; whether there are more.
+    /// Deletes the oldest exchanges beyond the limits, at most a thousand, and finished runs with their data.
+    /// Returns whether there are more.
     pub async fn prune(&self, keeping: Keeping) -> Result<bool, StoreError> {
         if self.is_blank() {
             return Ok(false);
@@ -257,7 +256,7 @@ impl Store {
     }
 }
 
-/// Writes rows; those that are there already are left as they are.
+/// Writes rows; those already stored stay unchanged.
 fn insert(rows: &[ExchangeRow]) -> Statement {
     let mut query = sql("INSERT INTO exchanges \
          (id, scope, kind, tools, host, authority, status, faults, entry) VALUES ");
@@ -277,7 +276,7 @@ fn insert(rows: &[ExchangeRow]) -> Statement {
     query
 }
 
-/// Reads entries, newest first: all that `filter` wants, and maybe a few more.
+/// Reads entries, newest first: all that match `filter`, and possibly a few more.
 fn page(filter: &Filter, before: Option<ExchangeId>, limit: usize) -> Statement {
     let mut query = sql("SELECT id, entry FROM exchanges WHERE TRUE");
     if let Some(before) = before {
@@ -294,7 +293,7 @@ fn page(filter: &Filter, before: Option<ExchangeId>, limit: usize) -> Statement 
             of_workspace(&mut query, workspace);
         }
         Scopes::OfNone(workspaces) => {
-            // A database takes no expression of any depth; the rest is left out afterwards.
+            // Databases limit the depth of expressions; the other workspaces are filtered out afterwards.
             for workspace in workspaces.names().iter().take(MOST_NAMED) {
                 query.push(" AND NOT ");
                 of_workspace(&mut query, workspace);
@@ -345,17 +344,17 @@ fn page(filter: &Filter, before: Option<ExchangeId>, limit: usize) -> Statement 
     query
 }
 
-/// Scopes of a workspace: its name, alone or with a dot behind it.
+/// Scopes of a workspace: its name, alone or followed by a dot.
 fn of_workspace(query: &mut Statement, workspace: &str) {
     query.push("(scope = ").push_bind(workspace);
     query.push(" OR (scope >= ");
     query.push_bind(format!("{workspace}."));
-    // The character after the dot.
+    // The character that follows the dot in ASCII.
     query.push(" AND scope < ");
     query.push_bind(format!("{workspace}/")).push("))");
 }
 
-/// Both databases find a text in another by other functions, and replace it by the same.
+/// The databases differ in their search functions, but both have `REPLACE`.
 fn contains(query: &mut Statement, column: &str, text: &str) {
     query.push("REPLACE(").push(column).push(", ");
     query

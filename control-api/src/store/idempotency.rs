@@ -1,63 +1,62 @@
 //! Responses that are repeated for the same `Idempotency-Key`.
 //!
-//! A row is written before anything is done, by one of those who ask at once, in whichever daemon. Its
-//! daemon promises for a while at a time that it is at it. One that dies in the middle leaves a promise that
-//! has run out: whether what was asked is done is not known, so the key is not free for a day.
+//! One of several concurrent requests, on any daemon, writes a row before it does anything. Its daemon renews a
+//! lease on the row. If the daemon dies, the lease expires: the outcome is unknown, so the key stays taken for a
+//! day.
 
 use super::statement::{signed, sql};
 use super::{Store, StoreError};
 
-/// A key, as somebody begins to act under it.
+/// A key, and an attempt to act under it.
 #[derive(Debug, Clone)]
 pub struct IdempotencyKey {
-    /// SHA-256 of who asks, for what route, with what key; 64 hex digits.
+    /// SHA-256 of caller, route and key; 64 hex digits.
     pub id: String,
-    /// Whose.
+    /// Its workspace.
     pub workspace: String,
-    /// SHA-256 of what is asked, 64 hex digits.
+    /// SHA-256 of the request, 64 hex digits.
     pub request: String,
-    /// Who carries it out; no two attempts have the same.
+    /// Unique id of the attempt.
     pub attempt: String,
 }
 
-/// An answer as it was given.
+/// A stored response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptAnswer {
     /// Its status.
     pub status: u16,
-    /// Its headers and its body; `None` where they are not to be kept.
+    /// Its headers and body; `None` when they must not be stored.
     pub content: Option<(String, Vec<u8>)>,
 }
 
-/// What there is under a key.
+/// The state of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Begun {
-    /// Nothing was: the attempt is whoever asked's.
+    /// It was free: the caller's attempt holds it now.
     Yours,
-    /// Another attempt is at it, for what has this digest.
+    /// Another attempt is in progress.
     Running {
-        /// SHA-256 of what is asked.
+        /// SHA-256 of its request.
         request: String,
     },
-    /// Another attempt was at it, and its daemon is silent: it may have been done or not.
+    /// The lease of another attempt has expired: its outcome is unknown.
     Abandoned {
-        /// SHA-256 of what was asked.
+        /// SHA-256 of its request.
         request: String,
     },
-    /// It was answered.
+    /// A response is stored.
     Answered {
-        /// SHA-256 of what was asked.
+        /// SHA-256 of the request.
         request: String,
-        /// What was answered.
+        /// The response.
         answer: KeptAnswer,
     },
 }
 
-/// What a row is read as: request, until, status, headers, body.
+/// The columns of a row: request, until, status, headers, body.
 type Row = (String, i64, Option<i64>, Option<String>, Option<Vec<u8>>);
 
-/// Takes a key that is free: one that nobody has, whose answer is over, or whose attempt was abandoned a day
-/// ago.
+/// Takes a free key: an unused one, one whose response has expired, or one whose attempt was abandoned a day ago.
 const TAKE: &str = "INSERT INTO idempotency_keys (id, workspace, request, attempt, until) \
      VALUES ($1, $2, $3, $4, $5) \
      ON CONFLICT (id) DO UPDATE SET request = excluded.request, attempt = excluded.attempt, \
@@ -69,7 +68,7 @@ const PROLONG: &str =
     "UPDATE idempotency_keys SET until = $3 WHERE id = $1 AND attempt = $2 AND status IS NULL";
 const ANSWER: &str = "UPDATE idempotency_keys SET until = $3, status = $4, headers = $5, body = $6 \
      WHERE id = $1 AND attempt = $2";
-/// Ends the promises of a daemon that is not there any more, by the database's own clock.
+/// Ends the leases of a daemon that has ended, by the database's clock.
 pub(super) const ABANDON: &str = "UPDATE idempotency_keys \
      SET until = CAST(unixepoch('subsec') * 1000 AS INTEGER) - 1 \
      WHERE status IS NULL AND until > CAST(unixepoch('subsec') * 1000 AS INTEGER)";
@@ -79,8 +78,8 @@ const PRUNE: &str = "DELETE FROM idempotency_keys \
      (SELECT id FROM idempotency_keys WHERE status IS NOT NULL ORDER BY until DESC LIMIT 1000 OFFSET $2)";
 
 impl Store {
-    /// Begins to act under a key, or says what there is under it. The attempt is waited for until `until`,
-    /// and `now` is when it begins (milliseconds since 1970).
+    /// Takes a key, or returns its state. The lease of the attempt ends at `until`; `now` is its start
+    /// (milliseconds since 1970).
     pub async fn begin_key(
         &self,
         key: &IdempotencyKey,
@@ -99,7 +98,7 @@ impl Store {
                 if take.execute(&self.writer).await? > 0 {
                     return Ok(Begun::Yours);
                 }
-                // There is none when the key was freed in between.
+                // No row: the key was freed in between.
                 let look = sql(LOOK).bind(&key.id);
                 let rows: Vec<Row> = look.rows(&self.reader).await?;
                 if let Some(row) = rows.into_iter().next() {
@@ -110,15 +109,15 @@ impl Store {
         .await
     }
 
-    /// Has an attempt waited for until `until`.
+    /// Extends an attempt's lease to `until`.
     pub async fn prolong_key(&self, key: &IdempotencyKey, until: u64) -> Result<(), StoreError> {
         let prolong = sql(PROLONG).bind(&key.id).bind(&key.attempt);
         self.execute(prolong.bind(signed(until))).await?;
         Ok(())
     }
 
-    /// Writes an attempt's answer down, to be given again until `until`. One that has taken too long, so
-    /// that another was begun, writes nothing.
+    /// Stores an attempt's response, to be repeated until `until`. Writes nothing if another attempt has taken
+    /// the key since.
     pub async fn answer_key(
         &self,
         key: &IdempotencyKey,
@@ -137,15 +136,15 @@ impl Store {
         Ok(())
     }
 
-    /// Frees a key: its attempt has come to nothing.
+    /// Frees a key after its attempt failed.
     pub async fn free_key(&self, key: &IdempotencyKey) -> Result<(), StoreError> {
         let free = sql(FREE).bind(&key.id).bind(&key.attempt);
         self.execute(free).await?;
         Ok(())
     }
 
-    /// Deletes keys whose end is before `now`, and of those that are answered the oldest of more than
-    /// `most`, at most a thousand of them.
+    /// Deletes keys that expired before `now`. If more than `most` have responses, it also deletes the oldest of
+    /// them. Deletes at most a thousand.
     pub async fn prune_keys(&self, now: u64, most: i64) -> Result<(), StoreError> {
         self.execute(sql(PRUNE).bind(signed(now)).bind(most))
             .await?;

@@ -8,10 +8,10 @@ use sqlx::postgres::PgListener;
 use super::error::Cause;
 use super::{Place, Store, StoreError, bounded};
 
-/// The channel on which daemons say what they have changed.
+/// The channel for notices of changes.
 pub(super) const CHANNEL: &str = "squall";
 
-/// A connection that has been silent for so long is tested.
+/// After this silence the connection is tested.
 const QUIET: Duration = Duration::from_secs(30);
 
 /// Receives a notice when another daemon changes a document or a token.
@@ -21,14 +21,14 @@ pub struct Listener {
 }
 
 impl Store {
-    /// Listens from now on; `None` where there is no other daemon.
+    /// Listens from now on; `None` for a store with a single daemon.
     pub async fn listen(&self) -> Result<Option<Listener>, StoreError> {
         let Place::Postgres { url, .. } = &self.place else {
             return Ok(None);
         };
         let listening = async {
             let mut notices = PgListener::connect(url).await?;
-            // Notices are lost while nobody listens, so a lost connection is an error.
+            // Notices are lost while the connection is down, so a lost connection is an error.
             notices.eager_reconnect(false);
             notices.listen(CHANNEL).await?;
             Ok(notices)
@@ -41,8 +41,8 @@ impl Store {
 }
 
 impl Listener {
-    /// Waits until something may have changed. After an error it receives nothing any more, and notices
-    /// since then are lost.
+    /// Waits until something may have changed. After an error it receives nothing more, and later notices are
+    /// lost.
     pub async fn changed(&mut self) -> Result<(), StoreError> {
         match tokio::time::timeout(QUIET, self.notices.try_recv()).await {
             Ok(Ok(Some(_))) => Ok(()),
@@ -52,7 +52,7 @@ impl Listener {
                 Err(StoreError::new(&self.place, cause))
             }
             Err(_) => {
-                // A connection that nobody has closed may lead nowhere.
+                // The peer may have vanished without closing the connection.
                 let test = sqlx::query("SELECT 1").execute(&mut self.notices);
                 bounded(&self.place, async { Ok(test.await.map(drop)?) }).await
             }

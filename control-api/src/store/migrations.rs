@@ -1,4 +1,4 @@
-//! The tables: one script for each version, in PostgreSQL's words.
+//! The tables: one script for each version, in PostgreSQL's SQL.
 
 use sqlx::{AnyConnection, Connection as _};
 
@@ -17,7 +17,7 @@ const ALL: [&str; 8] = [
     include_str!("migrations/0008_run_exchanges.sql"),
 ];
 
-/// Words of the scripts that SQLite does not have, and its own. It compares texts by their bytes anyway.
+/// Replacements in the scripts for SQLite, which compares texts bytewise by default.
 const IN_SQLITE: [(&str, &str); 4] = [
     (" COLLATE \"C\"", ""),
     ("BIGINT", "INTEGER"),
@@ -25,16 +25,16 @@ const IN_SQLITE: [(&str, &str); 4] = [
     ("BYTEA", "BLOB"),
 ];
 
-/// Daemons that start at once migrate one after the other.
+/// Lock that serializes the migrations of daemons.
 const LOCK: i64 = 0x7371_7561_6c6c;
 
-/// Brings the tables up to date, all or nothing.
+/// Migrates the tables to the newest version, all or nothing.
 pub(super) async fn migrate(
     connection: &mut AnyConnection,
     is_postgres: bool,
 ) -> Result<(), Cause> {
     const VERSION: &str = "SELECT MAX(version) FROM squall_schema";
-    // Most stores are up to date and are not written.
+    // Most stores are up to date and need no write.
     let found = sql(VERSION).rows::<(Option<i64>,)>(&mut *connection).await;
     if let Ok(found) = found
         && missing(newest(&found))?.is_empty()
@@ -73,7 +73,7 @@ fn newest(found: &[(Option<i64>,)]) -> i64 {
     found.first().and_then(|(version,)| *version).unwrap_or(0)
 }
 
-/// The scripts that a store of version `found` lacks. Fails for a version that is not known here.
+/// The scripts that a store of version `found` lacks. Fails for an unknown version.
 fn missing(found: i64) -> Result<&'static [&'static str], Cause> {
     let done = usize::try_from(found).unwrap_or_default();
     ALL.get(done..).ok_or(Cause::Newer {

@@ -1,8 +1,7 @@
-//! What the control plane stores: in SQLite beside the daemon, or in PostgreSQL that several share.
+//! Storage of the control plane: SQLite beside the daemon, or PostgreSQL, which several daemons may share.
 //!
-//! One type, and one SQL text for both databases ([why](../../../docs/decisions/store.md)). Every
-//! question may fail and may be slow, but for no longer than [`PATIENCE`]; no exchange waits for one.
-//! What is written is written in one transaction, or not at all.
+//! One type and one SQL text serve both databases ([why](../../../docs/decisions/store.md)). Every query may
+//! fail, and takes [`PATIENCE`] at most; no exchange waits for one. Every write is one transaction.
 //!
 //! ```text
 //! routes ─▶ StoredProfiles ─▶ Store ─▶ Statement ─┬─▶ SQLite: one writer, readers apart, WAL
@@ -46,33 +45,33 @@ use self::statement::{Statement, sql};
 pub use self::token::StoredToken;
 use crate::claim::Claim;
 
-/// Longest time that a question to the store may take.
+/// Timeout of a query to the store.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Where the control plane stores what must outlive the daemon; clones are the same store.
+/// The store of everything that must outlive the daemon; clones are the same store.
 #[derive(Debug, Clone)]
 pub struct Store {
     place: Place,
-    /// One connection in SQLite, so that writers never meet.
+    /// A single connection in SQLite, so that writers do not collide.
     writer: AnyPool,
-    /// In WAL, readers and the writer do not wait for each other.
+    /// In WAL mode, readers and the writer do not block each other.
     reader: AnyPool,
     /// Held by the daemon that owns a file, until the process ends or the last clone is dropped.
     _claim: Option<Arc<Claim>>,
 }
 
-/// Who opens a store.
+/// The role of the process that opens a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tenure {
     /// The daemon that owns it.
     Resident,
-    /// A process beside that daemon.
+    /// Another process.
     Guest,
 }
 
 impl Store {
-    /// Opens the store and brings its tables up to date. Fails when it cannot be reached, cannot be
-    /// written, or was written by a newer Squall. A file may be owned by a daemon meanwhile.
+    /// Opens the store and migrates its tables. Fails when it cannot be reached or written, or when a newer
+    /// Squall wrote it. A daemon may own the file at the same time.
     pub async fn open(place: Place) -> Result<Self, StoreError> {
         Self::open_as(Tenure::Guest, place).await
     }
@@ -83,7 +82,7 @@ impl Store {
         Self::open_as(Tenure::Resident, place).await
     }
 
-    /// Where it is. Printing it shows no password.
+    /// Its place. Printing it shows no password.
     pub fn place(&self) -> &Place {
         &self.place
     }
@@ -93,7 +92,7 @@ impl Store {
         self.place.is_postgres()
     }
 
-    /// Whether it is memory that has not been used yet.
+    /// Whether it is an in-memory store that was not used yet.
     pub(crate) fn is_blank(&self) -> bool {
         self.place == Place::Memory && self.writer.size() == 0
     }
@@ -110,7 +109,7 @@ impl Store {
         }
     }
 
-    /// The rows that a statement finds.
+    /// The rows that a statement returns.
     async fn read<R>(&self, statement: Statement) -> Result<Vec<R>, StoreError>
     where
         R: for<'r> FromRow<'r, AnyRow> + Send + Unpin,
@@ -121,7 +120,7 @@ impl Store {
         self.bounded(statement.rows(&self.reader)).await
     }
 
-    /// Executes a statement that is a transaction of its own; how many rows it wrote.
+    /// Executes a statement as its own transaction; returns the number of rows that it wrote.
     async fn execute(&self, statement: Statement) -> Result<u64, StoreError> {
         self.bounded(statement.execute(&self.writer)).await
     }
@@ -158,7 +157,7 @@ impl Store {
     }
 }
 
-/// Bounds a question to the store in time, and makes its error readable.
+/// Limits the time of a query, and adds the store's place to its error.
 async fn bounded<T>(
     place: &Place,
     question: impl Future<Output = Result<T, Cause>>,
@@ -178,13 +177,13 @@ fn begin_to_write(is_postgres: bool) -> &'static str {
     }
 }
 
-/// Whether something can be stored under this name or id. PostgreSQL accepts no NUL in a text, not even to
-/// look for it, so every name and id from outside is checked here before it is looked up.
+/// Whether this name or id can be stored. PostgreSQL supports no NUL in a text, not even in a query, so every
+/// name and id from outside is checked first.
 fn can_be_there(name: &str) -> bool {
     !name.contains('\0')
 }
 
-/// A limit as databases take it.
+/// A limit in the type of databases.
 fn at_most(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Where a store is: `sqlite`, `sqlite:PATH`, `postgres://…`.
+//! The place of a store: `sqlite`, `sqlite:PATH`, `postgres://…`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use sqlx::ConnectOptions as _;
 use sqlx::any::AnyConnectOptions;
 use sqlx::postgres::PgConnectOptions;
 
-/// The file in `$SQUALL_HOME` unless another is named.
+/// Default file in `$SQUALL_HOME`.
 const FILE: &str = "squall.db";
 
-/// Where a store is. Printing it shows no password.
+/// The place of a store. Printing it shows no password.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Place {
     /// In this process, and gone with it.
@@ -20,14 +20,14 @@ pub enum Place {
     Sqlite(PathBuf),
     /// A PostgreSQL database.
     Postgres {
-        /// With its password.
+        /// The URL, with its password.
         url: String,
         /// Server and database, without a password.
         shown: String,
     },
 }
 
-/// A text that names no store; it is not repeated, as it may hold a password.
+/// A text that is not a store; the error does not repeat it, as it may hold a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "this names no store{0}; write `sqlite`, `sqlite:PATH` or `postgres://user:password@host/database`"
@@ -42,7 +42,7 @@ impl Place {
             None if text == "sqlite" => Ok(Self::in_home(home)),
             Some(("sqlite", ":memory:")) => Ok(Self::Memory),
             Some(("sqlite", path)) => {
-                // `sqlite:///var/squall.db` is what other programs write.
+                // Other programs write `sqlite:///var/squall.db`.
                 let path = path.strip_prefix("//").unwrap_or(path);
                 if path.is_empty() {
                     return Err(BadStoreUrl(String::new()));
@@ -73,7 +73,7 @@ impl Place {
         })
     }
 
-    /// The file in `home`, which is the default.
+    /// The default file in `home`.
     pub fn in_home(home: &Path) -> Self {
         Self::Sqlite(home.join(FILE))
     }

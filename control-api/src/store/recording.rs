@@ -1,4 +1,4 @@
-//! Recordings as rows: what each is, and its exchanges as JSON.
+//! Recordings as rows, and their exchanges as JSON.
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -95,8 +95,7 @@ fn as_date<S: Serializer>(
 }
 
 impl Store {
-    /// Writes a recording down that begins, and deletes the oldest that have ended of its workspace:
-    /// `most` are left.
+    /// Writes a new recording, and deletes the oldest finished ones of its workspace until `most` are left.
     pub async fn add_recording(
         &self,
         recording: &StoredRecording,
@@ -126,7 +125,7 @@ impl Store {
         Ok(())
     }
 
-    /// Writes down exchanges of a recording and how it is doing with them, all of it or nothing.
+    /// Writes exchanges of a recording and its new state, all or nothing.
     pub async fn keep_recorded(
         &self,
         recording: &StoredRecording,
@@ -185,14 +184,14 @@ impl Store {
         Ok(found.into_iter().next())
     }
 
-    /// The exchanges of a recording, in the order in which they began.
+    /// The exchanges of a recording, in order of their start.
     pub async fn recorded(&self, recording: &str) -> Result<Vec<Recorded>, StoreError> {
         let page = "SELECT exchange, entry FROM recorded \
                     WHERE recording = $1 AND exchange > $2 ORDER BY exchange LIMIT $3";
         self.all_recorded(page, recording).await
     }
 
-    /// The exchanges that a statement finds page by page: of `$1`, after `$2`, at most `$3`.
+    /// All exchanges that a statement returns in pages: of `$1`, after `$2`, at most `$3`.
     pub(super) async fn all_recorded(
         &self,
         page: &str,
@@ -216,8 +215,7 @@ impl Store {
         }
     }
 
-    /// Says of recordings that run that their daemon is gone: for a store that only one has. How many
-    /// there were.
+    /// Marks running recordings as cut: for a store with a single daemon, at its start. Returns their number.
     pub async fn cut_recordings(&self) -> Result<u64, StoreError> {
         if self.is_blank() {
             return Ok(0);
@@ -228,7 +226,7 @@ impl Store {
     }
 }
 
-/// Binds what changes of a recording while it runs.
+/// Binds the columns that change while a recording runs.
 fn progress(statement: Statement, recording: &StoredRecording) -> Statement {
     let tally = recording.tally;
     statement
@@ -243,7 +241,7 @@ fn progress(statement: Statement, recording: &StoredRecording) -> Statement {
 const COLUMNS: &str = "id, workspace, name, scope, state, daemon, started_at, seen_at, ended_at, \
                        exchanges, bytes, left_out";
 
-/// An exchange of a recording on its way into the store.
+/// The row of a recorded exchange.
 #[derive(Debug, Clone)]
 pub struct RecordedRow {
     exchange: String,
@@ -259,7 +257,7 @@ impl RecordedRow {
         }
     }
 
-    /// Writes it into a table, beside what it belongs to; nothing if it is there already.
+    /// Inserts it into a table, with the id of its owner; nothing if it is already there.
     pub(super) fn insert(&self, table: &str, of: &str) -> Statement {
         let insert = format!("INSERT INTO {table} VALUES ($1, $2, $3) ON CONFLICT DO NOTHING");
         sql(insert).bind(of).bind(&self.exchange).bind(&self.entry)

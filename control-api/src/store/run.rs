@@ -1,40 +1,39 @@
-//! Runs and what happened in them.
+//! Runs and their events.
 //!
-//! A run belongs to the daemon that took it, which promises again and again to be there (its lease, by
-//! the database's clock). What it writes is written only while the run is still its own: once another has
-//! marked the run as errored, it is over.
+//! A run belongs to the daemon that accepted it, which renews a lease on it by the database's clock. The daemon
+//! can write to the run only while the run is its own: once another daemon has marked it as errored, it is over.
 
 use serde_json::json;
 use squall_harness::run::{RunKind, RunRecord, RunState};
 
-/// A run that is written for the first time.
+/// A new run.
 #[derive(Debug, Clone)]
 pub struct NewRun<'a> {
-    /// Whose.
+    /// Its workspace.
     pub workspace: &'a str,
     /// The run; its cells are empty.
     pub record: &'a RunRecord,
-    /// How long its daemon is trusted to be there, milliseconds.
+    /// Length of its daemon's lease, milliseconds.
     pub lease_ms: i64,
-    /// What happened first.
+    /// Its first events.
     pub events: &'a [RunEventRow],
 }
 
-/// What is written of a run that has come further.
+/// A change of a run.
 #[derive(Debug, Clone)]
 pub struct RunStep<'a> {
-    /// The state that it is in so far; nothing is written if it is in another.
+    /// Its expected current state; in another state nothing is written.
     pub from: RunState,
-    /// The run from now on; its state is the new one.
+    /// The run after the change, with its new state.
     pub record: &'a RunRecord,
-    /// What happened.
+    /// The events of the change.
     pub events: &'a [RunEventRow],
 }
 
-/// Something that happened in a run.
+/// An event of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunEventRow {
-    /// Which it is in its run, from 1 without holes.
+    /// Its number in the run, from 1 without holes.
     pub ordinal: i64,
     /// `state`, `progress`, `cell`, `score` or `done`.
     pub name: String,
@@ -42,40 +41,40 @@ pub struct RunEventRow {
     pub data: String,
 }
 
-/// Which runs are wanted; every part that is given must hold.
+/// A filter of runs; every part that is set must match.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunFilter {
-    /// How far they are.
+    /// Their state.
     pub state: Option<RunState>,
-    /// What they try.
+    /// Their kind.
     pub kind: Option<RunKind>,
-    /// Only those asked for before this one.
+    /// Only runs created before this one.
     pub before: Option<String>,
 }
 
-/// Runs that nobody executes any more.
+/// Runs without a daemon that executes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Abandoned<'a> {
     /// Those of this daemon, which has just started.
     OfDaemon(&'a str),
-    /// Those whose daemon has not kept its promise to be there.
+    /// Those with an expired lease.
     Expired,
 }
 
-/// A run that was marked as errored because nobody executes it.
+/// A run that was marked as errored because no daemon executes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GivenUp {
-    /// Whose it is.
+    /// Its workspace.
     pub workspace: String,
-    /// What was written of it before.
+    /// The run before.
     pub before: RunRecord,
-    /// What is written of it now.
+    /// The run after.
     pub after: RunRecord,
 }
 
-/// A run as it is stored: the run without its cells, and its cells.
+/// A run as stored: the run without its cells, and the cells.
 pub(super) fn written(record: &RunRecord) -> (String, String) {
-    // As a tree the cells of a large run take hundreds of megabytes.
+    // A JSON tree of the cells of a large run would take hundreds of megabytes.
     let cells = serde_json::to_string(&record.cells).expect("cells are JSON");
     let mut bare = record.clone();
     bare.cells.clear();
@@ -84,7 +83,7 @@ pub(super) fn written(record: &RunRecord) -> (String, String) {
     (document.to_string(), cells)
 }
 
-/// Reads a run back; `None` for one that this version cannot read.
+/// Parses a stored run; `None` for one that this version cannot read.
 pub(super) fn read(record: &str, cells: &str) -> Option<RunRecord> {
     let mut run: RunRecord = serde_json::from_str(record)
         .inspect_err(|error| tracing::warn!(%error, "a run in the store cannot be read"))

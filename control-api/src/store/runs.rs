@@ -1,4 +1,4 @@
-//! Statements about runs.
+//! Queries about runs.
 
 use sqlx::AnyConnection;
 use squall_harness::run::{RunRecord, RunState};
@@ -10,15 +10,14 @@ use super::run::{self, Abandoned, GivenUp, NewRun, RunEventRow, RunFilter, RunSt
 use super::statement::{Statement, signed, sql};
 use super::{Store, StoreError, at_most, can_be_there};
 
-/// Runs of a workspace that keep the exchanges of what failed in them; those of older ones are deleted.
+/// Newest runs of a workspace whose evidence exchanges are stored; those of older runs are deleted.
 const KEEPING_EXCHANGES: i64 = 100;
 
-/// Most runs that are deleted in one transaction: each may have 32 MiB of exchanges.
+/// Most runs deleted in one transaction: each may have 32 MiB of exchanges.
 const PRUNED_AT_ONCE: usize = 20;
 
 impl Store {
-    /// Writes a run for the first time. Of all but the newest 100 runs of its workspace the exchanges that
-    /// were kept are deleted.
+    /// Writes a new run. Only the newest 100 runs of its workspace keep their stored exchanges.
     pub async fn add_run(&self, run: NewRun<'_>) -> Result<(), StoreError> {
         let (record, cells) = run::written(run.record);
         let forget = sql(
@@ -35,7 +34,7 @@ impl Store {
         .bind(&run.record.id)
         .bind(run.workspace)
         .bind(run.record.kind.as_str())
-        // PostgreSQL accepts no NUL in a text; the record has it escaped.
+        // PostgreSQL supports no NUL in a text; the JSON record escapes it.
         .bind(run.record.name.replace('\0', "\u{fffd}"))
         .bind(run.record.state.as_str())
         .bind(&run.record.daemon)
@@ -53,8 +52,8 @@ impl Store {
         .await
     }
 
-    /// Writes that a run has come further, with what happened. `false`, and nothing is written, when it
-    /// is in another state than was thought, or not its daemon's any more.
+    /// Writes a change of a run and its events. `false`, and nothing is written, when the run is in another state
+    /// or no longer its daemon's.
     pub async fn advance_run(&self, step: RunStep<'_>) -> Result<bool, StoreError> {
         let (record, cells) = run::written(step.record);
         let lease = if step.record.state.is_over() {
@@ -75,8 +74,8 @@ impl Store {
         self.move_run(advance, &step.record.id, step.events).await
     }
 
-    /// Writes what happened in a run, and heads and bodies of exchanges that show why. `false`, and nothing
-    /// is written, when it is not this daemon's any more.
+    /// Writes events of a run, with heads and bodies of the exchanges that are their evidence. `false`, and
+    /// nothing is written, when the run is no longer its daemon's.
     pub async fn tell_of_run(
         &self,
         run: &str,
@@ -106,14 +105,14 @@ impl Store {
         .await
     }
 
-    /// Heads and bodies of the exchanges that are kept of a run, in the order in which they began.
+    /// Heads and bodies of a run's stored exchanges, in order of their start.
     pub async fn run_exchanges(&self, run: &str) -> Result<Vec<Recorded>, StoreError> {
         let page = "SELECT exchange, entry FROM run_exchanges \
                     WHERE run = $1 AND exchange > $2 ORDER BY exchange LIMIT $3";
         self.all_recorded(page, run).await
     }
 
-    /// Promises for every run of a daemon that it is there for so long from now on. The ids of its runs.
+    /// Renews the leases of all runs of a daemon. Returns their ids.
     pub async fn renew_runs(&self, daemon: &str, lease_ms: i64) -> Result<Vec<String>, StoreError> {
         if self.is_blank() {
             return Ok(Vec::new());
@@ -128,8 +127,8 @@ impl Store {
         Ok(ids.into_iter().map(|(id,)| id).collect())
     }
 
-    /// Marks runs that nobody executes any more as errored. `why` is reported, `at` is milliseconds since
-    /// 1970; `events` says in events what has become of a run. The runs that were marked.
+    /// Marks runs without a daemon as errored, for the reason `why` and at the time `at`, with the events from
+    /// `events`. Returns these runs.
     pub async fn give_up_runs(
         &self,
         which: Abandoned<'_>,
@@ -137,7 +136,7 @@ impl Store {
         at: &str,
         events: impl Fn(&RunRecord, i64) -> Vec<RunEventRow> + Send + Sync,
     ) -> Result<Vec<GivenUp>, StoreError> {
-        // Another daemon may be faster, or the run's own may be there after all.
+        // Another daemon may be faster, or the run's own may have renewed its lease.
         let (of_daemon, expired) = match which {
             Abandoned::OfDaemon(daemon) => (daemon, String::new()),
             Abandoned::Expired => ("", format!(" AND lease_until < {}", self.now())),
@@ -182,7 +181,7 @@ impl Store {
         Ok(given_up)
     }
 
-    /// Executes `update` and writes what happened; `false`, and nothing is written, when it finds no run.
+    /// Executes `update` and writes events; `false`, and nothing is written, when it finds no run.
     async fn move_run(
         &self,
         update: Statement,
@@ -201,8 +200,8 @@ impl Store {
         .await
     }
 
-    /// Deletes runs that are over, of each workspace those beyond the newest so many, a few at a time: whether
-    /// there are more. Their events are deleted with them.
+    /// Deletes some of the finished runs beyond the newest `most` of each workspace, with their events. Returns
+    /// whether there are more.
     pub(super) async fn prune_runs(&self, most: u64) -> Result<bool, StoreError> {
         let prune = sql(format!(
             "DELETE FROM runs WHERE id IN (SELECT id FROM (SELECT id, ROW_NUMBER() OVER \
@@ -226,8 +225,8 @@ impl Store {
         .await
     }
 
-    /// At most `limit` runs of a workspace, newest first, without their cells: of every daemon that
-    /// writes to this store.
+    /// At most `limit` runs of a workspace, newest first, without their cells, of every daemon that writes to
+    /// this store.
     pub async fn runs(
         &self,
         workspace: &str,
@@ -259,7 +258,7 @@ impl Store {
             .and_then(|(record, cells)| run::read(record, cells)))
     }
 
-    /// At most `limit` things that happened in a run after number `after`, in order.
+    /// At most `limit` events of a run after number `after`, in order.
     pub async fn run_events(
         &self,
         run: &str,

@@ -1,4 +1,4 @@
-//! Statements in SQL that both databases read.
+//! SQL statements for both databases.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ pub(super) struct Statement {
     pub(super) is_kept: bool,
 }
 
-/// A statement whose text is always the same.
+/// A statement with a constant text.
 pub(super) fn sql(text: impl Into<String>) -> Statement {
     Statement {
         text: text.into(),
@@ -31,7 +31,7 @@ impl Statement {
         self
     }
 
-    /// Appends to the text, which differs from one use to the next.
+    /// Appends to the text, which then is not constant.
     pub(super) fn push(&mut self, text: &str) -> &mut Self {
         self.is_kept = false;
         self.text.push_str(text);
@@ -53,7 +53,7 @@ impl Statement {
             .expect("numbers, texts and bytes can be encoded");
     }
 
-    /// Executes it; how many rows it wrote.
+    /// Executes it; returns the number of rows that it wrote.
     pub(super) async fn execute<'e>(
         self,
         on: impl Executor<'e, Database = Any>,
@@ -63,7 +63,7 @@ impl Statement {
         Ok(done.rows_affected())
     }
 
-    /// Executes it; the rows that it returns.
+    /// Executes it; returns the rows.
     pub(super) async fn rows<'e, R>(
         self,
         on: impl Executor<'e, Database = Any>,
@@ -76,7 +76,7 @@ impl Statement {
     }
 }
 
-/// A number as databases store it.
+/// A number in the type of databases.
 pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

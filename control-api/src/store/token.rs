@@ -1,22 +1,22 @@
-//! Tokens that were made by the API: what the store keeps of them, which is never the secret.
+//! Tokens that were created by API: stored without the secret.
 
 use super::statement::{Statement, signed, sql};
 use super::{Store, StoreError, audit, can_be_there};
 use crate::credential::{Digest, Role};
 use crate::ledger::Draft;
 
-/// A token that is good.
+/// A valid token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredToken {
-    /// Whose.
+    /// Its workspace.
     pub workspace: String,
-    /// Its name; no other good token of the workspace has it.
+    /// Its name, unique among the valid tokens of the workspace.
     pub name: String,
-    /// What it allows.
+    /// Its role.
     pub role: Role,
-    /// What its secret is known by.
+    /// The digest of its secret.
     pub digest: Digest,
-    /// When it was made, milliseconds since 1970.
+    /// When it was created, milliseconds since 1970.
     pub created_at: u64,
 }
 
@@ -26,11 +26,11 @@ type Row = (String, String, String, String, i64);
 /// The columns of [`Row`].
 const COLUMNS: &str = "workspace, name, role, digest, created_at";
 
-/// What a notice of a change to tokens says.
+/// Text of a notice of a change to tokens.
 const NOTICE: &str = "token";
 
 impl StoredToken {
-    /// `None` for a row that was written by hand and makes no sense: it opens nothing.
+    /// `None` for an invalid row, which was written by hand: it grants no access.
     fn read((workspace, name, role, digest, created_at): Row) -> Option<Self> {
         Some(Self {
             workspace,
@@ -52,12 +52,12 @@ impl Store {
         Ok(rows.filter_map(StoredToken::read).collect())
     }
 
-    /// Adds a token; `false` when a valid one of its workspace has its name.
+    /// Adds a token; `false` when its workspace has a valid one of this name.
     pub async fn add_token(&self, token: &StoredToken) -> Result<bool, StoreError> {
         self.add_token_with(token, None).await
     }
 
-    /// [`Self::add_token`], with an entry of the audit log in the same transaction.
+    /// [`Self::add_token`], with an audit entry in the same transaction.
     pub async fn add_token_with(
         &self,
         token: &StoredToken,
@@ -74,8 +74,8 @@ impl Store {
         self.change_tokens(insert, entry).await
     }
 
-    /// Revokes a token for ever, from `at` on (milliseconds since 1970); `false` when there is none of that
-    /// name. Its row stays.
+    /// Revokes a token permanently, at `at` (milliseconds since 1970); `false` when no valid one has this name.
+    /// Its row remains.
     pub async fn revoke_token(
         &self,
         workspace: &str,
@@ -85,7 +85,7 @@ impl Store {
         self.revoke_token_with(workspace, name, at, None).await
     }
 
-    /// [`Self::revoke_token`], with an entry of the audit log in the same transaction.
+    /// [`Self::revoke_token`], with an audit entry in the same transaction.
     pub async fn revoke_token_with(
         &self,
         workspace: &str,

@@ -6,7 +6,7 @@ use crate::config::upstream_url;
 use crate::failure::Failure;
 use crate::pointing::{Variable, encode};
 
-/// The variables of one provider, and its own base URL; `None` where every customer has another.
+/// The variables of one provider, and its base URL; `None` if each customer has another.
 const PROVIDERS: [(&[&str], Option<&str>); 6] = [
     (
         &["OPENAI_BASE_URL", "OPENAI_API_BASE"],
@@ -22,7 +22,8 @@ const PROVIDERS: [(&[&str], Option<&str>); 6] = [
     (&["AZURE_OPENAI_ENDPOINT"], None),
 ];
 
-/// Adds a route for each variable, named as it. What a variable is set to already is where its route goes.
+/// Adds a route for each variable, with the variable's name. A value that is set already becomes the route's
+/// upstream.
 pub(crate) fn add_routes(
     routes: &mut Vec<ProxyRoute>,
     set: &dyn Fn(&str) -> Option<String>,
@@ -30,7 +31,7 @@ pub(crate) fn add_routes(
     let set = |name: &str| set(name).filter(|value| !value.is_empty());
     let mut added = Vec::new();
     for (variables, own) in PROVIDERS {
-        // Of two names for one thing only one may be set.
+        // Of two variables for the same setting, one may be unset.
         let shared = variables.iter().find_map(|name| Some((*name, set(name)?)));
         for name in variables {
             let given = set(name).map(|url| (*name, url)).or_else(|| shared.clone());

@@ -1,4 +1,4 @@
-//! `$SQUALL_HOME`: where the CA and its bundle live.
+//! `$SQUALL_HOME`: the directory of the CA and its bundle.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ pub(crate) fn home() -> Result<PathBuf, Failure> {
     } else if cfg!(windows) {
         variable("LOCALAPPDATA")
     } else {
-        // The XDG specification has relative paths ignored.
+        // The XDG specification requires that relative paths are ignored.
         variable("XDG_DATA_HOME")
             .filter(|path| path.is_absolute())
             .or_else(|| variable("HOME").map(|home| home.join(".local/share")))
@@ -32,8 +32,8 @@ pub(crate) fn home() -> Result<PathBuf, Failure> {
     ours(&home).map(|()| home)
 }
 
-/// Whether a home that is there is safe: it is this user's or root's, and not everybody writes there.
-/// A group may: mounted volumes are often its own.
+/// Checks that an existing home is safe: owned by this user or root, and not writable for everyone. Group access
+/// is allowed, since mounted volumes often have it.
 #[cfg(unix)]
 fn ours(home: &Path) -> Result<(), Failure> {
     use std::os::unix::fs::MetadataExt as _;

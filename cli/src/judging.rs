@@ -20,7 +20,7 @@ use crate::reports::Reports;
 use crate::suite::LocalSuite;
 use crate::text;
 
-/// What a command requests beside the suite.
+/// A request for a run, without the suite.
 pub(crate) struct RunRequest<'a> {
     /// The kind of run.
     pub(crate) kind: RunKind,
@@ -33,7 +33,7 @@ pub(crate) struct RunRequest<'a> {
 }
 
 impl<'a> RunRequest<'a> {
-    /// By the command line; `profile` replaces the suite's chaos.
+    /// From the command line; `profile` replaces the suite's chaos.
     fn new(kind: RunKind, trial: &'a TrialArgs, profile: Option<&str>) -> Result<Self, Failure> {
         let mut variables = BTreeMap::new();
         let profile = match (profile, profile.and_then(text::as_file)) {
@@ -72,7 +72,7 @@ impl<'a> RunRequest<'a> {
 pub(crate) struct FinishedRun {
     /// The run.
     pub(crate) run: RunRecord,
-    /// The same as the daemon wrote it.
+    /// The same as JSON, as the daemon returned it.
     pub(crate) document: Value,
     /// The daemon, still running.
     pub(crate) host: Host,
@@ -80,7 +80,7 @@ pub(crate) struct FinishedRun {
     pub(crate) interrupted: bool,
 }
 
-/// Makes a run, writes its reports, and prints its result.
+/// Executes a run, writes its reports, and prints its result.
 pub(crate) async fn run(
     kind: RunKind,
     trial: &TrialArgs,
@@ -116,7 +116,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Prints how far a cancelled run came.
+/// Prints the progress of a cancelled run.
 fn cancelled(run: &RunRecord, as_json: bool) -> Result<(), Failure> {
     let closing = render::closing(run);
     if as_json {
@@ -136,7 +136,7 @@ fn report_lines(written: &Result<Vec<PathBuf>, Failure>) -> String {
     lines.concat()
 }
 
-/// Makes a contract run, and prints only its score.
+/// Executes a contract run, and prints only its score.
 pub(crate) async fn score(trial: &TrialArgs) -> Result<(), Failure> {
     let suite = LocalSuite::read(&trial.suite.file)?;
     let request = RunRequest::new(RunKind::Contract, trial, None)?;
@@ -160,7 +160,7 @@ pub(crate) async fn score(trial: &TrialArgs) -> Result<(), Failure> {
     verdict(&run)
 }
 
-/// Makes a run. Ctrl-C cancels it, its chaos first.
+/// Executes a run. Ctrl-C cancels it, its chaos first.
 pub(crate) async fn finish(
     request: &RunRequest<'_>,
     suite: &LocalSuite,
@@ -192,7 +192,7 @@ pub(crate) async fn finish(
     }
 }
 
-/// Requests the run and follows it to its end; also whether the user cancelled it.
+/// Requests the run and follows it to its end; returns whether the user cancelled it.
 async fn made(
     host: &Host,
     request: &RunRequest<'_>,
@@ -212,7 +212,7 @@ async fn made(
     Ok((client.get(&path(id)).await?, interrupted))
 }
 
-/// Follows a run to its end; an interruption cancels it, a second one exits at once. Whether there was one.
+/// Follows a run to its end; Ctrl-C cancels it, a second one exits at once. Returns whether there was one.
 async fn follow(
     host: &Host,
     id: &str,
@@ -269,8 +269,8 @@ fn path(id: &str) -> String {
     format!("/v1/runs/{}", segment(id))
 }
 
-/// `--baseline`: a run's id as it is, or the run of a report in JSON. Evidence is left out: it is not compared, and
-/// would make the request too large.
+/// `--baseline`: a run's id, or the run in a JSON report. Evidence is left out: it is not compared, and would
+/// make the request too large.
 fn baseline(argument: &str) -> Result<Value, Failure> {
     let Some(file) = text::as_file(argument) else {
         return Ok(argument.into());
@@ -325,7 +325,7 @@ fn in_suite(failure: Failure, suite: &LocalSuite) -> Failure {
     }
 }
 
-/// The option that a pointer into the body came from.
+/// The option that a pointer into the body belongs to.
 fn option(pointer: &str) -> Option<String> {
     let name = pointer.strip_prefix("/options/")?;
     Some(format!("--{}", name.replace('_', "-")))

@@ -1,4 +1,4 @@
-//! What a configuration knows by name, for commands that need no daemon.
+//! Names that a configuration defines, for commands that need no daemon.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::render::output;
 use crate::render::paint::Paint;
 use crate::text::{self, environment};
 
-/// The configuration's names for upstreams, and its profile files.
+/// The configuration's names of upstreams, and its profile files.
 #[derive(Default)]
 pub(crate) struct Known {
     pub(crate) tools: ToolNames,
@@ -20,8 +20,8 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// What the file that `config` names knows, else `squall.yaml` here, if there is one and it can be read: it
-    /// may name secrets that only the daemon has.
+    /// Reads the file `config`, else `squall.yaml` here. An unreadable `squall.yaml` is ignored, since it may use
+    /// secrets that only the daemon has.
     pub(crate) fn read(config: Option<&Path>) -> Result<Self, Failure> {
         let named = config.unwrap_or(Path::new(DEFAULT_FILE));
         if config.is_none() && !named.is_file() {
@@ -50,8 +50,7 @@ impl Known {
         })
     }
 
-    /// A library with its profiles beside those that are there. What is wrong with them, or called as one of
-    /// those, is left out.
+    /// A library with its profiles added. Invalid ones, and those with a name that is taken, are left out.
     pub(crate) fn beside(&self, library: &Library) -> Library {
         let mut all = library.clone();
         for file in &self.files {

@@ -1,4 +1,4 @@
-//! The `squall` binary. Each command is a file under [`commands`]; what they share is below it.
+//! The `squall` binary. Each command has a file under [`commands`], on top of shared modules.
 //!
 //! ```text
 //! args ──▶ commands ──▶ daemon    (serve, run, demo: proxy and API in this process)
@@ -31,8 +31,8 @@ mod variables;
 
 use std::process::ExitCode;
 
-// mimalloc is fast where a thread frees what it allocated, and returns memory after many connections. It is linked in
-// as `malloc`, not set as Rust's global allocator: the calls with an alignment are slower.
+// mimalloc is fast when a thread frees its own allocations, and returns memory to the system. It replaces
+// `malloc` at link time; as Rust's global allocator it would use slower calls with an alignment.
 use mimalloc as _;
 
 fn main() -> ExitCode {

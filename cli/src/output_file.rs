@@ -1,4 +1,4 @@
-//! Files that commands write at their end: looked at before, so that nothing is done in vain.
+//! Output files of commands: checked first, so that no work is lost at the end.
 
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
@@ -8,8 +8,7 @@ use std::path::Path;
 
 use crate::failure::Failure;
 
-/// Refuses a file that could not be written. A file that is there keeps its contents, and none stays that was not
-/// there.
+/// Rejects a file that could not be written. It leaves existing contents unchanged, and creates nothing.
 pub(crate) fn check(file: &Path) -> Result<(), Failure> {
     let append = |file: &Path| File::options().append(true).open(file).map(drop);
     let create = |file: &Path| {
@@ -20,7 +19,7 @@ pub(crate) fn check(file: &Path) -> Result<(), Failure> {
         Ok(found) if found.file_type().is_fifo() => Err(io::Error::other("it is a pipe")),
         Ok(found) if found.file_type().is_char_device() => Ok(()),
         Ok(_) => append(file),
-        // A link to what is not there yet.
+        // A link whose target does not exist yet.
         Err(_) if file.is_symlink() => Ok(()),
         Err(_) => create(file),
     };
@@ -33,7 +32,7 @@ pub(crate) fn write(file: &Path, content: impl AsRef<[u8]>) -> Result<(), Failur
     written.map_err(|error| Failure::CouldNotRun(not_written(file, &error)))
 }
 
-/// Writes a file that only its owner may read: it tells what was said.
+/// Writes a file that only its owner may read: it contains recorded traffic.
 pub(crate) fn write_private(file: &Path, content: &str) -> Result<(), Failure> {
     let mut options = File::options();
     let options = options.write(true).create(true).truncate(true).mode(0o600);

@@ -1,10 +1,10 @@
-//! The variables that point programs at the proxy, as `env`, `run` and `demo` hand them out.
+//! The proxy variables that `env`, `run` and `demo` set.
 
 pub(crate) use squall_harness::agents::pointing::{Variable, encode, variables};
 
 use crate::args::Shell;
 
-/// The set as commands of a shell, one a line.
+/// The variables as shell commands, one a line.
 pub(crate) fn script(shell: Shell, variables: &[Variable]) -> String {
     let line = |(name, value): &Variable| match shell {
         Shell::Bash => format!("export {name}={}\n", quoted(value, "'\\''")),
@@ -23,7 +23,7 @@ pub(crate) fn script(shell: Shell, variables: &[Variable]) -> String {
     variables.iter().map(line).collect()
 }
 
-/// The text in single quotes; `escape` stands for a single quote inside.
+/// The text in single quotes; `escape` replaces a single quote in it.
 fn quoted(text: &str, escape: &str) -> String {
     format!("'{}'", text.replace('\'', escape))
 }

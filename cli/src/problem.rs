@@ -20,10 +20,10 @@ pub(crate) struct Problem {
     errors: Vec<Detail>,
 }
 
-/// One thing wrong with what was sent.
+/// An error in a document that was sent.
 #[derive(Debug, Deserialize)]
 struct Detail {
-    /// JSON pointer into what was sent.
+    /// JSON pointer into that document.
     #[serde(default)]
     pointer: String,
     #[serde(default)]

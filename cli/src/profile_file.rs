@@ -15,13 +15,13 @@ pub(crate) struct ProfileFile {
     pub(crate) text: String,
     /// Its own name, else the file's.
     pub(crate) name: String,
-    /// What its variables stand for. Never shown.
+    /// The values of its variables. Never shown.
     pub(crate) variables: BTreeMap<String, String>,
     /// The text as a document, its variables not expanded.
     document: Value,
 }
 
-/// Reads a profile file; everything that is wrong with it is reported with its place.
+/// Reads a profile file; reports all errors with their places.
 pub(crate) fn read(file: &Path) -> Result<ProfileFile, Failure> {
     let text = text::read(file).map_err(|error| Failure::Usage(error.in_file(file)))?;
     let shown = file.display().to_string();

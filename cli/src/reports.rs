@@ -1,4 +1,4 @@
-//! Reports of runs as files.
+//! Report files of runs.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::client::{Client, segment};
 use crate::failure::Failure;
 use crate::output_file;
 
-/// What reports a command writes, and where.
+/// The report files of a command.
 #[derive(Debug)]
 pub(crate) struct Reports {
     directory: PathBuf,
@@ -21,8 +21,7 @@ pub(crate) struct Reports {
 }
 
 impl Reports {
-    /// Those that a command of this kind writes. What could not be written is refused, so that a run is not
-    /// in vain.
+    /// The reports of a command of this kind. Fails if they could not be written, before the run starts.
     pub(crate) fn of(kind: RunKind, trial: &TrialArgs, output: &Output) -> Result<Self, Failure> {
         let reports = Self::wanted(kind, trial.output.as_deref(), output);
         if !reports.formats.is_empty() {
@@ -58,7 +57,7 @@ impl Reports {
         }
     }
 
-    /// Has them drawn and writes them; gives their paths.
+    /// Fetches the reports and writes them; returns their paths.
     pub(crate) async fn write(
         &self,
         client: &Client,
@@ -87,7 +86,7 @@ impl Reports {
                     .replace("{date}", date(run.finished_at.as_deref()))
                     .replace("{time}", &time_of_day(run.finished_at.as_deref()))
                     .replace("{format}", ending);
-                // It names a file in the directory, not a place.
+                // It names a file in the directory, so slashes are replaced.
                 let name = name.replace(['/', '\\'], "-");
                 if template.contains("{format}") {
                     name
@@ -101,7 +100,7 @@ impl Reports {
     }
 }
 
-/// A report as the daemon draws it.
+/// A report, as the daemon renders it.
 pub(crate) async fn fetch(client: &Client, run: &str, format: Format) -> Result<String, Failure> {
     let path = format!(
         "/v1/runs/{}/report?format={}",
@@ -118,7 +117,7 @@ pub(crate) async fn read(client: &Client, run: &str) -> Result<Report, Failure> 
     Report::read(&text).map_err(|error| Failure::could_not("a report of the daemon", error))
 }
 
-/// `20261122T120003Z` of a time in RFC 3339.
+/// `20261122T120003Z` for an RFC 3339 time.
 fn compact(time: Option<&str>) -> String {
     let seconds = time
         .unwrap_or_default()
@@ -129,13 +128,13 @@ fn compact(time: Option<&str>) -> String {
     digits.chain(['Z']).collect()
 }
 
-/// `2026-11-22` of a time in RFC 3339.
+/// `2026-11-22` for an RFC 3339 time.
 fn date(time: Option<&str>) -> &str {
     let (date, _) = time.unwrap_or_default().split_once('T').unwrap_or_default();
     date
 }
 
-/// `120003` of a time in RFC 3339.
+/// `120003` for an RFC 3339 time.
 fn time_of_day(time: Option<&str>) -> String {
     let (_, time) = time.unwrap_or_default().split_once('T').unwrap_or_default();
     let seconds = time.split(['.', 'Z', '+', '-']).next().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Suites as this command's user has them: a file, the files that it names, and this process's variables.
+//! Suites on the user's machine: a file, the files that it names, and this process's variables.
 //!
-//! What is sent to a daemon is one document, files in the places of their names, and what its variables
-//! stand for apart: the daemon has other files and other variables, and keeps none of these values.
+//! The daemon gets one document with the named files inserted, and the values of its variables separately. It has
+//! other files and variables of its own, and stores none of these values.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,28 +17,28 @@ use crate::args::DEFAULT_SUITE;
 use crate::failure::Failure;
 use crate::text::{self, environment};
 
-/// Longest suite that a daemon takes, bytes: what else a run is asked for with has room beside it.
+/// Longest suite for a daemon, bytes: the rest of the request needs room too.
 const LONGEST: usize = squall_control_api::LONGEST_DOCUMENT - (4 << 10);
 
-/// A suite that was read, and what is sent of it.
+/// A parsed suite, and the document for the daemon.
 pub(crate) struct LocalSuite {
-    /// What it says.
+    /// The suite.
     pub(crate) suite: Suite,
-    /// What is sent: variables not expanded.
+    /// The document for the daemon: variables not expanded.
     pub(crate) document: Value,
-    /// What its variables stand for, the empty text for those that are not set. Never shown.
+    /// Values of its variables; empty for those that are not set. Never shown.
     pub(crate) secrets: BTreeMap<String, String>,
-    /// The file alone, for the places of things.
+    /// The file's tree, for places in errors.
     tree: At<Tree>,
 }
 
 impl LocalSuite {
-    /// Reads a suite; everything that is wrong with it is told at once.
+    /// Reads a suite; reports all of its errors at once.
     pub(crate) fn read(file: &Path) -> Result<Self, Failure> {
         Self::read_noting(file).map_err(|errors| Failure::Usage(lines(&errors)))
     }
 
-    /// The same, with what is wrong as a list.
+    /// The same, with the errors as a list.
     pub(crate) fn read_noting(file: &Path) -> Result<Self, Vec<String>> {
         if file == Path::new(DEFAULT_SUITE) && !file.exists() {
             let missing = format!(
@@ -50,7 +50,7 @@ impl LocalSuite {
         Self::parse(&file.display().to_string(), &text, environment())
     }
 
-    /// Reads the text of a suite.
+    /// Parses the text of a suite.
     pub(crate) fn parse(
         file: &str,
         text: &str,
@@ -78,14 +78,14 @@ impl LocalSuite {
         })
     }
 
-    /// `file:line:column` of what a JSON pointer into the document leads to.
+    /// `file:line:column` of a JSON pointer into the document.
     pub(crate) fn place(&self, pointer: &str) -> String {
         let position = self.tree.nearest(pointer).position;
         format!("{}:{}:{}", self.suite.file, position.line, position.column)
     }
 }
 
-/// A file that `from` names, relative to it.
+/// Reads a file that `from` names, relative to it.
 fn open(path: &str, from: &str) -> Result<(String, String), String> {
     let folder = Path::new(from).parent().unwrap_or(Path::new(""));
     let file = folder.join(path);
@@ -93,7 +93,7 @@ fn open(path: &str, from: &str) -> Result<(String, String), String> {
     Ok((file.display().to_string(), text))
 }
 
-/// A run is called as its suite is, and that as its file if it does not say.
+/// Without a name of its own, a suite gets the name of its file.
 fn name(document: &mut Value, file: &str) {
     let stem = Path::new(file).file_stem();
     let stem = stem.map(|stem| stem.to_string_lossy().into_owned());
@@ -102,7 +102,7 @@ fn name(document: &mut Value, file: &str) {
     }
 }
 
-/// What the variables of a document stand for.
+/// The values of a document's variables.
 fn secrets(document: &Value, variables: Variables<'_>) -> BTreeMap<String, String> {
     let Variables::From(lookup) = variables else {
         return BTreeMap::new();
@@ -110,13 +110,13 @@ fn secrets(document: &Value, variables: Variables<'_>) -> BTreeMap<String, Strin
     let found = RefCell::new(BTreeMap::new());
     let keep = |name: &str| -> Result<String, VarError> {
         let value = lookup(name);
-        // One that is not set has a default, which a shell takes for an empty one too.
+        // An unset variable has a default, which also applies to an empty value, as in a shell.
         let kept = value.clone().unwrap_or_default();
         found.borrow_mut().insert(name.to_owned(), kept);
         value
     };
     each_text(document, &mut |text| {
-        // What cannot be expanded was refused when the suite was read.
+        // Texts that cannot be expanded were rejected when the suite was parsed.
         let _ = expand(text, Variables::From(&keep));
     });
     found.into_inner()

@@ -12,7 +12,7 @@ pub(crate) fn environment() -> Variables<'static> {
     Variables::From(&|name| std::env::var(name))
 }
 
-/// The path, where an argument is a file and not a name: names have neither dots nor slashes.
+/// The argument as a path if it is a file: names of profiles have neither dots nor slashes.
 pub(crate) fn as_file(argument: &str) -> Option<&Path> {
     let is_file = argument.contains(['.', '/', '\\']);
     is_file.then_some(Path::new(argument))

@@ -1,17 +1,17 @@
-//! The variable that every option has: `SQUALL_` and its name in capitals, `--log-level` as
-//! `SQUALL_LOG_LEVEL`. The option wins.
+//! Environment variables of options: `SQUALL_` and the name in capitals, `--log-level` as `SQUALL_LOG_LEVEL`. The
+//! option overrides its variable.
 
 use clap::builder::{FalseyValueParser, OsStr, Resettable};
 use clap::{Arg, ArgAction, Command};
 
-/// Gives a variable to every option, of the command and of all below it, that has none yet.
+/// Adds a variable to every option of the command and its subcommands that has none.
 pub(crate) fn given(command: Command) -> Command {
     command
         .mut_args(|argument| set(with_variable(argument)))
         .mut_subcommands(given)
 }
 
-/// The option without its variable where that is set to nothing, as where a secret of a CI is missing.
+/// Ignores a variable that is set to the empty text, such as a missing secret in CI.
 fn set(argument: Arg) -> Arg {
     let value = argument.get_env().and_then(std::env::var_os);
     if value.is_some_and(|value| value.is_empty()) {
@@ -25,8 +25,7 @@ fn with_variable(argument: Arg) -> Arg {
         return argument;
     };
     let variable = format!("SQUALL_{}", name.to_uppercase().replace('-', "_"));
-    // clap wants names that live as long as the program, which these do. They are told once for all in
-    // the documentation, not at each option.
+    // clap requires static names, so they are leaked. Help hides them; the documentation describes the rule.
     let argument = argument.env(&*variable.leak()).hide_env(true);
     if matches!(argument.get_action(), ArgAction::SetTrue) {
         return argument.value_parser(FalseyValueParser::new());
@@ -41,7 +40,7 @@ mod tests {
     use super::given;
     use crate::args::Arguments;
 
-    /// Every option of a command and of all below it, without clap's own.
+    /// Every option of a command and its subcommands, without clap's own.
     fn options(command: &Command) -> Vec<&Arg> {
         let own = command.get_arguments().filter(|arg| {
             let is_clap_s = matches!(

@@ -1,4 +1,4 @@
-//! Server-sent events, read as they come.
+//! Server-sent events, parsed as they arrive.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use squall_dialects::stream::{Frame, Framing, Splitter};
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Event {
-    /// `exchange`, `chaos`, …; `message` when the server names none.
+    /// `exchange`, `chaos`, …; `message` if the server sends no name.
     pub(crate) name: String,
     /// The document.
     pub(crate) data: String,
@@ -28,7 +28,7 @@ impl Events {
         }
     }
 
-    /// What to resume after. The server also moves it on between events.
+    /// The id to resume after. The server also updates it between events.
     pub(crate) fn last_id(&self) -> Option<&str> {
         self.reading.last_id.as_deref()
     }
@@ -47,7 +47,7 @@ impl Events {
     }
 }
 
-/// Events among the bytes of a stream.
+/// Parses events from the bytes of a stream.
 #[derive(Debug)]
 struct Reading {
     splitter: Splitter,

@@ -1,4 +1,4 @@
-//! Events, followed for as long as they come.
+//! Event streams that reconnect.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use super::{Client, Event, Events, segment};
 use crate::failure::Failure;
 use crate::render::output;
 
-/// Pause before the daemon is asked again after a stream ended.
+/// Pause before a reconnect.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A stream of events, however often the connection breaks.
+/// A stream of events that reconnects whenever the connection breaks.
 #[derive(Debug)]
 pub(crate) struct Following {
     client: Client,
@@ -19,12 +19,12 @@ pub(crate) struct Following {
 }
 
 impl Following {
-    /// A run's, from its beginning.
+    /// The events of a run, from its beginning.
     pub(crate) async fn run(client: &Client, run: &str) -> Result<Self, Failure> {
         Self::begin(client, format!("/v1/runs/{}/events", segment(run))).await
     }
 
-    /// Those at a path. The first connection must succeed; a daemon that goes away later may come back.
+    /// The events of a path. The first connection must succeed; later ones are retried.
     pub(crate) async fn begin(client: &Client, path: String) -> Result<Self, Failure> {
         let events = client.events(&path, None).await?;
         Ok(Self {
@@ -35,7 +35,7 @@ impl Following {
         })
     }
 
-    /// The next event. After a run's `done` there is none.
+    /// The next event; an error after a run's `done` event.
     pub(crate) async fn next(&mut self) -> Result<Event, Failure> {
         loop {
             if let Ok(Some(event)) = self.events.next().await {

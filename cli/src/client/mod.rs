@@ -58,7 +58,7 @@ impl Client {
             )));
         }
         let http = client_builder()
-            // The API is never reached through a proxy: the variables point at Squall itself.
+            // The API is never reached through a proxy: the variables point to Squall itself.
             .no_proxy()
             .connect_timeout(Duration::from_secs(5))
             .build()
@@ -66,7 +66,7 @@ impl Client {
         Ok(Self {
             http,
             server: server.trim_end_matches('/').to_owned(),
-            // A variable that is set to the empty text counts as not set.
+            // An empty variable counts as not set.
             token: token.filter(|token| !token.is_empty()),
         })
     }
@@ -76,20 +76,20 @@ impl Client {
         &self.server
     }
 
-    /// The daemon's host, as it was named.
+    /// The daemon's host, as in `--server`.
     pub(crate) fn host(&self) -> String {
         let uri: Option<http::Uri> = self.server.parse().ok();
         uri.and_then(|uri| uri.host().map(str::to_owned))
             .unwrap_or_default()
     }
 
-    /// GET, a JSON document.
+    /// GET, a JSON response.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         let response = self.send(self.request(Method::GET, path)).await?;
         self.document(response).await
     }
 
-    /// GET, all pages of a list. `path` may carry a query.
+    /// GET, all pages of a list. `path` may have a query.
     pub(crate) async fn list<T: DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, Failure> {
         let separator = if path.contains('?') { '&' } else { '?' };
         let mut items = Vec::new();
@@ -105,13 +105,13 @@ impl Client {
         }
     }
 
-    /// GET, a JSON document, whatever the status is.
+    /// GET, a JSON response with any status.
     pub(crate) async fn get_any<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         let response = self.respond(self.request(Method::GET, path)).await?;
         self.document(response).await
     }
 
-    /// GET, in another form than JSON.
+    /// GET, a response in another format than JSON.
     pub(crate) async fn get_text(&self, path: &str, accept: &str) -> Result<String, Failure> {
         let request = self.request(Method::GET, path).header("accept", accept);
         let response = self.send(request).await?;
@@ -121,7 +121,7 @@ impl Client {
             .map_err(|error| self.unreachable(&error))
     }
 
-    /// PUT, a JSON document both ways.
+    /// PUT, with JSON request and response.
     pub(crate) async fn put<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -133,7 +133,7 @@ impl Client {
         self.document(response).await
     }
 
-    /// POST, a JSON document both ways.
+    /// POST, with JSON request and response.
     pub(crate) async fn post<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -144,7 +144,7 @@ impl Client {
         self.document(response).await
     }
 
-    /// PUT, a text of some type.
+    /// PUT, with a text of any media type.
     pub(crate) async fn put_text(
         &self,
         path: &str,
@@ -165,7 +165,7 @@ impl Client {
             .map(drop)
     }
 
-    /// The event stream, from after `last` on, else from now on.
+    /// The event stream after `last`, else from now on.
     pub(crate) async fn events(&self, path: &str, last: Option<&str>) -> Result<Events, Failure> {
         let mut request = self
             .request(Method::GET, path)

@@ -45,7 +45,7 @@ struct RunningDemo {
 async fn show(demo: &DemoArgs) -> Result<RunningDemo, Failure> {
     let made = tempfile::Builder::new().prefix("squall-demo-").tempdir();
     let temporary = made.map_err(|error| Failure::could_not("a temporary directory", error))?;
-    // With `--keep`, programs need a CA that stays.
+    // With `--keep`, programs need a permanent CA.
     let home = if demo.keep {
         home()?
     } else {
@@ -84,7 +84,7 @@ async fn show(demo: &DemoArgs) -> Result<RunningDemo, Failure> {
     })
 }
 
-/// Runs the contract; the run, and the report of it.
+/// Runs the contract; returns the run and its report.
 async fn judge(
     daemon: &Daemon,
     client: &Client,
@@ -138,7 +138,7 @@ fn introduce() {
     ));
 }
 
-/// Leaves everything running until Ctrl-C, and prints commands to try.
+/// Keeps everything running until Ctrl-C, and prints commands to try.
 async fn keep(daemon: &Daemon, token: &str) -> Result<(), Failure> {
     let paint = Paint::stdout();
     let server = if daemon.api_address().port() == 7071 {

@@ -41,7 +41,7 @@ pub(super) fn run(init: &InitArgs) -> Result<(), Failure> {
     output::print(&next(init, Paint::stdout()))
 }
 
-/// The suite, with the program as its agent if there is one, and the variables that it needs for keys of the command.
+/// The suite with the program as its agent, and the variables that replace keys in the command.
 fn suite(command: &[OsString]) -> Result<(String, Vec<String>), Failure> {
     let mut keys = Vec::new();
     if command.is_empty() {
@@ -63,7 +63,7 @@ fn suite(command: &[OsString]) -> Result<(String, Vec<String>), Failure> {
     Ok((SUITE.replace(HERE, &agent), keys))
 }
 
-/// A word of the command with a variable in the place of each key; `${` in it would be a variable too.
+/// A word of the command with each key replaced by a variable; `${` in the word would be a variable too.
 fn without_keys(word: &str, keys: &mut Vec<String>) -> String {
     let plain = |text: &str| text.replace("${", "$${");
     let (mut written, mut from) = (String::new(), 0);

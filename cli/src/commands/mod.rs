@@ -75,7 +75,7 @@ fn on_runtime(command: impl Future<Output = Result<(), Failure>>) -> Result<(), 
         .build()
         .map_err(|error| Failure::could_not("the runtime", error))?;
     let done = runtime.block_on(command);
-    // Threads that still judge are abandoned.
+    // Threads that are still judging are abandoned.
     runtime.shutdown_background();
     done
 }

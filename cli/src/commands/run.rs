@@ -29,7 +29,7 @@ pub(super) async fn run_in(run: RunArgs, scope: Option<&str>) -> Result<(), Fail
         output_file::check(file)?;
     }
     let session = run.replay.as_deref().map(tape::session).transpose()?;
-    // The terminal belongs to the program.
+    // The terminal is the program's, so the log has warnings only.
     log::start("warn", LogFormat::Text)?;
     let mut config = Setup::private(run.daemon)?.read()?;
     config.require_token()?;

@@ -1,4 +1,4 @@
-//! `squall schema`: JSON Schemas for editors, and for who reads reports.
+//! `squall schema`: JSON Schemas for editors and readers of reports.
 
 use crate::args::SchemaKind;
 use crate::failure::Failure;

@@ -1,14 +1,14 @@
-//! What a configuration would expose to others than this machine's users.
+//! Checks what a configuration exposes to other machines.
 
 use squall_control_api::access::Access;
 
 use super::{Config, ConfigErrors, Token};
 
-/// Fewest characters of a token of the configuration where others reach the control API.
+/// Fewest characters of a configured token when other machines can reach the control API.
 const SHORTEST_TOKEN: usize = 16;
 
 impl Config {
-    /// Refuses what would expose more than was asked for. Called once flags are laid over.
+    /// Rejects a configuration that exposes too much. Called after flags are applied.
     pub(crate) fn check_exposure(&self) -> Result<(), ConfigErrors> {
         let mut errors = Vec::new();
         let proxy = self.proxy.listen;
@@ -33,8 +33,8 @@ impl Config {
         }
     }
 
-    /// Refuses a control API that others would reach and that asks nobody for a token, or for one that can be
-    /// guessed. Called once the store's tokens are known: they count too.
+    /// Rejects a control API that other machines can reach without a token, or with a token that is easy to
+    /// guess. Called once the store's tokens are known, since they count too.
     pub(crate) fn check_api(&self, access: &Access) -> Result<(), ConfigErrors> {
         let api = self.api.listen;
         if api.ip().is_loopback() {
@@ -71,8 +71,8 @@ fn is_short(token: &Token) -> bool {
     token.secret.len() < SHORTEST_TOKEN
 }
 
-/// Whether an entry of `proxy.allow` narrows nothing: all hosts, be it on one port, or a network of
-/// all addresses.
+/// Whether an entry of `proxy.allow` allows everything: all hosts, even on one port only, or a network of all
+/// addresses.
 fn is_everything(entry: &str) -> bool {
     let entry = entry.trim();
     if let Some((_, prefix)) = entry.split_once('/') {

@@ -1,5 +1,4 @@
-//! The files that a configuration names, and where it names them: what is wrong with one of them is
-//! said of the value that led there.
+//! Places of file names in a configuration: errors in a named file point to that place.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +10,7 @@ use squall_proxy::upstream::check_roots;
 use super::{Config, ConfigErrors};
 use crate::failure::Failure;
 
-/// Where each file is named.
+/// The places where files are named.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Places {
     /// The configuration's own file.
@@ -25,7 +24,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Where `profiles` is named, and the file that names it.
+    /// The place of `profiles`, and the configuration's file.
     pub(crate) fn of_profiles(&self) -> Option<(String, String)> {
         let place = self.at(self.profiles?);
         Some((place, self.file.display().to_string()))
@@ -38,8 +37,7 @@ impl Places {
 }
 
 impl Config {
-    /// Refuses `upstream_ca` files that cannot be used. The proxy reads them once more when it takes
-    /// the configuration over; here their places are still known.
+    /// Rejects unusable `upstream_ca` files. The proxy reads them again later, when their places are unknown.
     pub(crate) fn check_roots(&self) -> Result<(), ConfigErrors> {
         let files = self.proxy.upstream_ca.iter().zip(&self.places.upstream_ca);
         let wrong = |(path, at): (&PathBuf, &Position)| {
@@ -54,8 +52,8 @@ impl Config {
         }
     }
 
-    /// The interception CA: the user's own, or the one in the home directory. A mistake in the
-    /// user's own is one of the configuration.
+    /// The interception CA: the user's own, or the one in the home directory. Errors in the user's own are
+    /// configuration errors.
     pub(crate) fn authority(&self) -> Result<CertificateAuthority, Failure> {
         let (cert, key) = match &self.proxy.ca {
             CaSource::Home(home) => return Ok(CertificateAuthority::load_or_create(home)?),
@@ -91,7 +89,7 @@ fn is_about_key(error: &CaError, key: &Path) -> bool {
 
 fn said_of_key(error: &CaError) -> String {
     match error {
-        // The way out that the CA knows of leads to another pair than the user's own.
+        // The CA's own hint is about another pair of files.
         CaError::MissingKey { key, .. } => format!(
             "`proxy.ca.key`: {} is not there; put it there, or name the key's file",
             key.display()

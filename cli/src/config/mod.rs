@@ -1,4 +1,4 @@
-//! `squall.yaml`: from text to what the daemon runs with.
+//! `squall.yaml`: from its text to the configuration of the daemon.
 //!
 //! ```text
 //! text ──read──▶ Config ──flags──▶ Config ──check──▶ daemon
@@ -29,17 +29,17 @@ pub(crate) use self::read::schema;
 pub(crate) use self::words::{address, unknown, upstream_url};
 use crate::text::{self, environment};
 
-/// The file that is read when none is named, if it is there.
+/// The default file, which is optional.
 pub(crate) const DEFAULT_FILE: &str = "squall.yaml";
 
-/// Everything a daemon runs with.
+/// The configuration of a daemon.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     /// `$SQUALL_HOME`.
     pub(crate) home: PathBuf,
     /// The data plane.
     pub(crate) proxy: ProxyConfig,
-    /// Digest of the file, as it is written, for the audit log; `None` where no file was read.
+    /// Digest of the file's text, for the audit log; `None` without a file.
     pub(crate) digest: Option<String>,
     /// Whether a listener outside loopback may reach every destination.
     pub(crate) open: bool,
@@ -47,39 +47,39 @@ pub(crate) struct Config {
     pub(crate) api: ApiConfig,
     /// Directory of profile files.
     pub(crate) profiles: Option<PathBuf>,
-    /// Chaos from the start.
+    /// Chaos in force from the start.
     pub(crate) chaos: ChaosConfig,
     /// Where its profile is named: `squall.yaml:7:18`, or a flag.
     pub(crate) chaos_place: Option<String>,
-    /// The file that has its profile, where one is named.
+    /// The file of its profile, if it is given as a file.
     pub(crate) profile_file: Option<PathBuf>,
-    /// Where the files that it names are named.
+    /// Places of the file names in it.
     pub(crate) places: Places,
-    /// What ends chaos by itself.
+    /// Limits that end chaos.
     pub(crate) safety: Safety,
     /// What documents that arrive by API may do.
     pub(crate) trust: Terms,
-    /// What outlives the daemon.
+    /// The store.
     pub(crate) store: StoreConfig,
     /// Regular expressions whose whole match is a secret.
     pub(crate) redact: Vec<String>,
-    /// Whether it lives for one command, beside a daemon that may live on the same store.
+    /// Whether the daemon runs for one command, possibly beside another daemon on the same store.
     pub(crate) passing: bool,
-    /// Where Python agents' modules are looked for. Default: where the daemon was started.
+    /// Where Python modules of agents are searched. Default: the daemon's working directory.
     pub(crate) modules: PathBuf,
 }
 
-/// What outlives the daemon.
+/// The store.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StoreConfig {
-    /// Where it is kept. Default: a file in `$SQUALL_HOME`.
+    /// Its place. Default: a file in `$SQUALL_HOME`.
     pub(crate) place: StorePlace,
-    /// What is kept there of the journal.
+    /// Options of the journal in the store.
     pub(crate) journal: JournalOptions,
 }
 
 impl StoreConfig {
-    /// Nothing outlives the daemon, and its journal is in memory only.
+    /// In memory: nothing outlives the daemon.
     pub(crate) fn in_memory() -> Self {
         Self {
             place: StorePlace::Memory,
@@ -91,34 +91,34 @@ impl StoreConfig {
     }
 }
 
-/// What ends chaos by itself.
+/// Limits that end chaos.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Safety {
-    /// Longest time that any activation holds.
+    /// Longest time to live of an activation.
     pub(crate) ttl: Option<Duration>,
-    /// When too much goes wrong.
+    /// Ends chaos after too many failures.
     pub(crate) halt: Option<Halt>,
 }
 
-/// The control API's part.
+/// Configuration of the control API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ApiConfig {
-    /// Where it listens. Default `127.0.0.1:7071`.
+    /// Its address. Default `127.0.0.1:7071`.
     pub(crate) listen: SocketAddr,
-    /// Who may use it; empty: anybody who reaches it, so only on loopback.
+    /// Its tokens; without any, all local clients have access, and only loopback is allowed.
     pub(crate) tokens: Vec<Token>,
 }
 
 /// A bearer token.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Token {
-    /// Who it is for.
+    /// Its name.
     pub(crate) name: String,
-    /// What it allows.
+    /// Its role.
     pub(crate) role: Role,
-    /// The workspace it belongs to.
+    /// Its workspace.
     pub(crate) workspace: String,
-    /// The secret itself.
+    /// The secret.
     pub(crate) secret: String,
 }
 
@@ -132,17 +132,17 @@ impl std::fmt::Debug for Token {
     }
 }
 
-/// Chaos from the start.
+/// Chaos in force from the start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ChaosConfig {
     /// A profile's name or file; absent or `none`: no chaos.
     pub(crate) profile: Option<String>,
-    /// What every draw hangs on; absent: 42.
+    /// Random seed. Default 42.
     pub(crate) seed: Option<u64>,
 }
 
 impl Config {
-    /// The defaults, with state in `home`.
+    /// The defaults, with this home directory.
     pub(crate) fn with_home(home: PathBuf) -> Self {
         Self {
             proxy: ProxyConfig::with_home(home.clone()),
@@ -170,7 +170,7 @@ impl Config {
         }
     }
 
-    /// The defaults with a file laid over them.
+    /// The defaults, overridden by a file.
     pub(crate) fn from_file(home: PathBuf, file: &Path) -> Result<Self, ConfigErrors> {
         let text = text::read(file).map_err(|error| ConfigErrors(vec![error.in_file(file)]))?;
         Self::from_text(home, file, &text, environment())
@@ -202,7 +202,7 @@ impl Config {
     }
 }
 
-/// Everything that is wrong with one configuration, a sentence each, in the order of the file.
+/// All errors of one configuration, a sentence each, in the order of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ConfigErrors(Vec<String>);
 
@@ -226,7 +226,7 @@ impl From<String> for ConfigErrors {
     }
 }
 
-/// Accepts the name of a dialect, or of a variation, that this version speaks.
+/// Parses the name of a dialect or a variant that this version supports.
 fn dialect_name(name: &str) -> Result<String, String> {
     let spoken = squall_dialects::endpoint_names();
     if spoken.contains(&name) {

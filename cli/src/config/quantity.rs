@@ -1,4 +1,4 @@
-//! Amounts as people write them: `8MiB`, `10s`, `1m30s`, `none`.
+//! Quantities in text form: `8MiB`, `10s`, `1m30s`, `none`.
 
 use std::time::Duration;
 
@@ -30,8 +30,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     decimal(number.trim_end(), factor).ok_or_else(not_a_size)
 }
 
-/// Reads a duration: numbers with a unit (`us`, `ms`, `s`, `m`, `h`, `d`), put together as in
-/// `1m30s`; a bare `0` is no time at all.
+/// Reads a duration: numbers with units (`us`, `ms`, `s`, `m`, `h`, `d`), combined as in `1m30s`, or a bare `0`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     if text == "0" {

@@ -1,4 +1,4 @@
-//! `squall.yaml`, field by field: every error is reported, not only the first. The fields are also the JSON Schema.
+//! `squall.yaml`, field by field: all errors are reported. The same fields make the JSON Schema.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use squall_proxy::config::{
 use super::{Config, ConfigErrors, Halt, Token, quantity, words};
 use crate::text;
 
-/// Fewest characters of a token that the configuration names: who may guess does so slowly, but does.
+/// Fewest characters of a configured token. Guessing is rate-limited, but possible.
 const SHORTEST_TOKEN: usize = 6;
 
 const CREDENTIALS: [(&str, Credentials); 3] = [
@@ -81,7 +81,7 @@ pub(crate) fn schema() -> Value {
 
 const MAP: &str = "a map of fields (`name: value`)";
 
-/// A configuration, and the file that is read over it.
+/// A configuration that a file overrides.
 struct Overlay<'c> {
     config: &'c mut Config,
     /// Relative paths are relative to this directory.
@@ -600,7 +600,7 @@ fn globs(fields: &mut Fields<'_, '_>) -> Option<Vec<String>> {
     Some(globs.collect())
 }
 
-/// A path without its `.` parts, as one would write it.
+/// A path without its `.` parts, for display.
 fn plain(path: &Path) -> PathBuf {
     path.components().collect()
 }

@@ -1,4 +1,4 @@
-//! What the file accepts, and every complaint a person may read.
+//! Accepted configurations, and every error message.
 
 use std::env::VarError;
 use std::path::{Path, PathBuf};

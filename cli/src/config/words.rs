@@ -1,5 +1,4 @@
-//! What one scalar may say: each function reads a text and gives its value, or a sentence with what
-//! to write instead.
+//! Parsers of single values: each returns the value, or an error with valid alternatives.
 
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -18,7 +17,7 @@ pub(crate) fn unknown(what: &str, found: &str, names: &[&str]) -> String {
     format!("unknown {what} `{found}`{rest}")
 }
 
-/// Reads `host:port` with a literal address: a listener never waits for DNS.
+/// Reads `host:port` with a literal address: listeners must not depend on DNS.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     let text = text
         .strip_prefix("http://")
@@ -61,12 +60,12 @@ pub(super) fn approval(text: &str) -> Result<String, String> {
     host_pattern(text)
 }
 
-/// The redactor compiles patterns once more when the daemon starts; here the place is still known.
+/// The redactor compiles patterns again when the daemon starts, when their places are unknown.
 pub(super) fn secret_pattern(text: &str) -> Result<String, String> {
     match squall_journal::redact::Redactor::with_patterns([text]) {
         Ok(_) => Ok(text.to_owned()),
         Err(error) => {
-            // The regex crate draws a picture over several lines; the last one says what is wrong.
+            // The regex crate marks the error over several lines; the last line is the message.
             let picture = error.to_string();
             let why = picture
                 .lines()
@@ -99,7 +98,7 @@ pub(super) fn time_or_none(text: &str) -> Result<Option<Duration>, String> {
         .map_err(|message| format!("{message}, or `none`"))
 }
 
-/// The proxy compiles patterns once more when it starts; here the place is still known.
+/// The proxy compiles patterns again when it starts, when their places are unknown.
 pub(super) fn host_pattern(text: &str) -> Result<String, String> {
     let text = text.to_owned();
     match HostPatterns::new(std::slice::from_ref(&text)) {
@@ -151,7 +150,7 @@ pub(crate) fn upstream_url(text: &str) -> Result<http::Uri, String> {
     }
 }
 
-/// The value is not repeated: it may hold a password.
+/// The error does not repeat the value, as it may hold a password.
 pub(super) fn proxy_url(text: &str) -> Result<String, String> {
     let complaint = || "this is not a proxy; write `http://[user:password@]host:port`".to_owned();
     let uri: http::Uri = text.parse().map_err(|_| complaint())?;
@@ -161,7 +160,7 @@ pub(super) fn proxy_url(text: &str) -> Result<String, String> {
     }
 }
 
-/// A variable's name for a token: `ci` → `SQUALL_CI_TOKEN`.
+/// Suggests a variable for a token: `ci` → `SQUALL_CI_TOKEN`.
 pub(super) fn variable_name(token: &str) -> String {
     let word: String = token
         .chars()

@@ -1,5 +1,4 @@
-//! A program run on a user's behalf: its input and output are ours, signals are passed on, and its
-//! exit code becomes ours.
+//! Runs a user's program with our stdin and stdout. Signals are forwarded, and its exit code becomes ours.
 
 use std::ffi::OsString;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -14,15 +13,15 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::failure::Failure;
 use crate::pointing::Variable;
 
-/// Runs the program to its end; gives its exit code, 128 + n if signal n ended it.
+/// Runs the program to its end; returns its exit code, or 128 + n if signal n ended it.
 pub(crate) async fn run(command: &[OsString], variables: &[Variable]) -> Result<u8, Failure> {
     let (program, arguments) = command
         .split_first()
         .ok_or_else(|| Failure::Usage("no program to run".to_owned()))?;
-    // Listening comes first: a signal that arrives while the program starts is passed on too.
+    // Listens first, so that a signal during the start is forwarded too.
     let mut signals = Signals::listen()?;
     let not_guarded = |error| Failure::could_not("the guard of the program", error);
-    // The program stays in the process group that the terminal's signals go to: only itself can be guarded.
+    // The program stays in the terminal's process group, so the guard covers the program itself only.
     let (reader, mut pipe) = std::io::pipe().map_err(not_guarded)?;
     let guarding = guard(Guarded::Process, reader, &mut Command::new("/bin/sh"));
     let _guard = guarding.map_err(not_guarded)?;
@@ -46,7 +45,7 @@ pub(crate) async fn run(command: &[OsString], variables: &[Variable]) -> Result<
     }
 }
 
-/// Why a program could not be started, with the codes shells use.
+/// Why a program could not be started, with the exit codes of shells.
 fn not_started(program: &OsString, error: &std::io::Error) -> Failure {
     let program = program.display();
     match error.kind() {
@@ -74,9 +73,9 @@ fn code(status: ExitStatus) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
-/// Sends the child what was sent to us.
+/// Forwards a signal to the child.
 fn pass_on(child: &Child, signal: Signal) {
-    // A terminal gives Ctrl-C to every process in its foreground, so the child has it already.
+    // A terminal sends Ctrl-C to all foreground processes, so the child has received it already.
     if signal == Signal::INT && std::io::stdin().is_terminal() {
         return;
     }
@@ -87,12 +86,12 @@ fn pass_on(child: &Child, signal: Signal) {
         return;
     };
     if let Err(error) = kill_process(pid, signal) {
-        // It ended in this moment; its exit code says how.
+        // It has just ended; its exit code is reported.
         tracing::debug!(%error, ?signal, "not passed on");
     }
 }
 
-/// The signals that are passed on.
+/// The forwarded signals.
 struct Signals(Vec<(tokio::signal::unix::Signal, Signal)>);
 
 impl Signals {

@@ -1,4 +1,4 @@
-//! How the daemon does, for `/readyz`.
+//! The daemon's readiness, for `/readyz`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use squall_control_api::{Broken, Listening, Readiness};
 use squall_proxy::Proxy;
 
-/// What listens where, and which files are broken; clones share it.
+/// Listeners and broken files; clones share them.
 #[derive(Debug, Clone)]
 pub(crate) struct Health {
     listeners: Arc<[Listening]>,
@@ -36,8 +36,8 @@ impl Health {
         self.broken.store(Arc::new(broken));
     }
 
-    /// The daemon is ready from the moment its listeners are bound, before anybody can ask.
-    /// `stored` is what the store holds and cannot be used.
+    /// The daemon is ready once its listeners are bound, which is before the API answers. `stored`: unusable
+    /// objects of the store.
     pub(super) fn readiness(&self, stored: &[Broken]) -> Readiness {
         Readiness {
             ready: true,
@@ -47,7 +47,7 @@ impl Health {
     }
 }
 
-/// A broken file in a sentence; most errors name their file themselves, with line and column.
+/// A broken file as a sentence; most errors contain file, line and column already.
 pub(super) fn sentence(broken: &Broken) -> String {
     if broken.error.starts_with(&broken.file) {
         broken.error.clone()

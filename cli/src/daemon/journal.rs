@@ -1,4 +1,4 @@
-//! What went through this process's own proxy, once a program has ended.
+//! The journal of this process's proxy, after a program has ended.
 
 use std::time::{Duration, Instant};
 
@@ -10,18 +10,18 @@ use squall_proxy::metrics::Side;
 use super::Daemon;
 use crate::render::summary::RuleName;
 
-/// How long the last exchanges get to end once the programs behind them have.
+/// How long the last exchanges may take after the program has ended.
 const SETTLING: Duration = Duration::from_secs(1);
 
-/// Pause between two looks at the open connections.
+/// Interval between checks of open connections.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Exchanges taken from the journal at a time.
+/// Exchanges read from the journal at a time.
 const PAGE: usize = 500;
 
 impl Daemon {
-    /// Waits until the connections of programs that have ended are closed on our side too and
-    /// their exchanges are written down. A program that left others running is not waited for.
+    /// Waits until the connections of ended programs are closed and their exchanges are recorded. The wait is
+    /// bounded, because programs may leave others running.
     pub(crate) async fn settle(&self) {
         let began = Instant::now();
         while self.metrics.connections(Side::Agent).get() > 0 && began.elapsed() < SETTLING {
@@ -30,7 +30,7 @@ impl Daemon {
         self.recorder.flush();
     }
 
-    /// Hands over every exchange the journal holds, newest first.
+    /// Passes every exchange in the journal to `each`, newest first.
     pub(crate) fn exchanges(&self, mut each: impl FnMut(&ExchangeRecord)) {
         let filter = Filter::default();
         let mut after = None;
@@ -44,7 +44,7 @@ impl Daemon {
         }
     }
 
-    /// What is in force for the default scope, in words.
+    /// The profile in force for the default scope, for display.
     pub(crate) fn in_force(&self) -> String {
         let record = self.chaos.look(DEFAULT_SCOPE);
         match record.profile.as_str() {

@@ -38,7 +38,7 @@ pub(crate) fn start(level: &str, format: LogFormat) -> Result<(), Failure> {
     started.map_err(|error| Failure::could_not("the log", error))
 }
 
-/// Which messages are written.
+/// The messages to write.
 fn targets(level: &str) -> Result<Targets, Failure> {
     if level.contains(['=', ',']) {
         return level.parse().map_err(|error| {
@@ -48,7 +48,7 @@ fn targets(level: &str) -> Result<Targets, Failure> {
         });
     }
     if let Ok(level) = level.to_ascii_lowercase().parse::<LevelFilter>() {
-        // Other crates' messages explain ours only when something is wrong with them.
+        // Messages of other crates matter only as warnings or errors.
         let others = LevelFilter::WARN.min(level);
         return Ok(Targets::new()
             .with_target("squall", level)

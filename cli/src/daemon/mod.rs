@@ -1,4 +1,4 @@
-//! The daemon in this process: proxy, control API, and what keeps them in order.
+//! The daemon in this process: proxy, control API, and their supervision.
 //!
 //! ```text
 //! Config ──▶ metrics, recorder, chaos, CA ──▶ proxy (threads of its own)
@@ -46,11 +46,11 @@ use self::profiles::{ProfileFiles, Sources};
 use crate::config::Config;
 use crate::failure::Failure;
 
-/// How long the API's last answers get once everything else has ended.
+/// How long the API's last responses may take after everything else has ended.
 const API_GRACE: Duration = Duration::from_millis(200);
 
-/// Runs, the store and all requests but the urgent ones live here, so that the thread which accepts them is
-/// always free. Never dropped: nobody waits for what it does when the process ends.
+/// Executes runs, store queries and all but urgent requests, so that the thread that accepts connections never
+/// blocks. It is never dropped, because a drop would wait for its tasks at exit.
 static WORK: LazyLock<std::io::Result<Runtime>> = LazyLock::new(|| {
     Builder::new_multi_thread()
         .worker_threads(2)
@@ -61,7 +61,7 @@ static WORK: LazyLock<std::io::Result<Runtime>> = LazyLock::new(|| {
         .build()
 });
 
-/// The runtime that works.
+/// The worker runtime.
 fn work() -> Result<&'static Handle, Failure> {
     let work = WORK.as_ref().map(Runtime::handle);
     work.map_err(|error| Failure::could_not("the runtime", error))
@@ -92,7 +92,7 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// Binds every listener and starts everything. Needs the runtime that will accept the API's connections.
+    /// Binds every listener and starts everything. Requires the runtime that will accept the API's connections.
     pub(crate) async fn start(config: Config) -> Result<Self, Failure> {
         let work = work()?;
         let begun = work.spawn(Self::begin(config));
@@ -108,11 +108,11 @@ impl Daemon {
         let mut profiles = ProfileFiles::default();
         let reading = profiles.read(&Sources::of(&config), &Library::builtin());
         if !reading.problems.is_empty() {
-            // There is no last good version yet.
+            // Nothing valid was read before.
             let problems: Vec<_> = reading.problems.iter().map(health::sentence).collect();
             return Err(Failure::Usage(problems.join("\n")));
         }
-        // A first start makes keys and tables: each takes a while, and neither waits for the other.
+        // A first start creates keys and tables. Both are slow and independent.
         let authority = {
             let config = config.clone();
             tokio::task::spawn_blocking(move || config.authority())
@@ -175,7 +175,7 @@ impl Daemon {
             id.as_str().to_owned(),
         );
         if !config.passing {
-            // Those of the daemon that lives on this store go on.
+            // Recordings of the store's own daemon continue.
             recordings.look_back().await?;
         }
         let daemon = Self {
@@ -203,7 +203,7 @@ impl Daemon {
         Ok((daemon, listener))
     }
 
-    /// Accepts the API's connections on this runtime, and works on the other, until the daemon stops.
+    /// Accepts the API's connections on this runtime and answers on the other, until the daemon stops.
     fn serve_api(mut self, listener: TcpListener, work: &Handle) -> Self {
         let ca_pem = Bytes::copy_from_slice(self.ca.pem().as_bytes());
         let (health, stored) = (self.health.clone(), Arc::clone(&self.stored));
@@ -234,7 +234,7 @@ impl Daemon {
             work: work.clone(),
             stopping: self.ending.clone(),
         };
-        // Times to live end by themselves, whether or not anybody calls the API.
+        // Times to live must end without any API call.
         tokio::spawn(Arc::clone(&self.chaos).keep_time(self.ending.clone()));
         work.spawn(Arc::clone(&self.audit).keep_writing(self.ending.clone()));
         let in_force = format!("squall {}, {}", env!("CARGO_PKG_VERSION"), self.in_force());
@@ -264,22 +264,22 @@ impl Daemon {
         self
     }
 
-    /// Where the store is.
+    /// The place of the store.
     pub(crate) fn store_place(&self) -> &impl std::fmt::Display {
         &self.config.store.place
     }
 
-    /// Where the proxy listens.
+    /// The proxy's address.
     pub(crate) fn proxy_address(&self) -> SocketAddr {
         self.proxy.address()
     }
 
-    /// Names and addresses of routes that have a listener of their own.
+    /// Names and addresses of routes with a listener of their own.
     pub(crate) fn routes(&self) -> &[(String, SocketAddr)] {
         self.proxy.routes()
     }
 
-    /// Where the control API listens.
+    /// The control API's address.
     pub(crate) fn api_address(&self) -> SocketAddr {
         self.api_address
     }
@@ -289,7 +289,7 @@ impl Daemon {
         Ok(self.ca.bundle(&self.config.home)?.path)
     }
 
-    /// Whether documents that arrive by API may start programs, whatever the configuration says.
+    /// Overrides the configuration: whether documents that arrive by API may start programs.
     pub(crate) fn let_documents_start_programs(&self, may: bool) {
         self.trust.configure(Terms {
             commands: may,
@@ -297,12 +297,12 @@ impl Daemon {
         });
     }
 
-    /// What profile files the configuration names.
+    /// The profile files of the configuration.
     pub(crate) fn profile_sources(&self) -> Sources {
         Sources::of(&self.config)
     }
 
-    /// Logs what the daemon started with.
+    /// Logs the configuration at start.
     pub(crate) fn log_start(&self, file: Option<&Path>) {
         let file = file.map_or_else(|| "none".to_owned(), |file| file.display().to_string());
         tracing::info!(
@@ -332,17 +332,17 @@ impl Daemon {
         }
     }
 
-    /// Ends chaos, stops accepting, gives open exchanges `grace` to end, then ends the rest.
+    /// Ends chaos, stops accepting, gives open exchanges `grace` to finish, then closes the rest.
     pub(crate) async fn stop(self, grace: Duration) {
         self.chaos.end_all(Some("the daemon is stopping"));
         self.runs.stop_all().await;
         let proxy = self.proxy;
-        // Draining blocks its thread, and must not keep the process when a second signal comes: so
-        // a thread that nobody joins, while the API goes on answering.
+        // Draining blocks its thread and must not delay the exit after a second signal. So it has a thread that
+        // is not joined, while the API still answers.
         let (done, drained) = tokio::sync::oneshot::channel();
         std::thread::spawn(move || {
             proxy.drain(grace);
-            // Nobody waits any more when the process is about to exit.
+            // The receiver is gone if the process is about to exit.
             let _ = done.send(());
         });
         if drained.await.is_err() {
@@ -350,7 +350,7 @@ impl Daemon {
         }
         self.ending.cancel();
         if let Some(api) = self.api {
-            // A client that does not read its answer is not waited for.
+            // A client that does not read its response must not delay the exit.
             let _ = tokio::time::timeout(API_GRACE, api).await;
         }
         self.recordings.stop_all().await;

@@ -1,4 +1,4 @@
-//! The parts of a daemon, each made from its section of the configuration.
+//! The parts of a daemon, each built from its section of the configuration.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -25,10 +25,10 @@ use crate::config::{Config, unknown};
 use crate::failure::Failure;
 use crate::pointing;
 
-/// Seed of every draw unless something else is said.
+/// Default random seed.
 const SEED: u64 = 42;
 
-/// The journal, with the configuration's secrets taken out before anything is kept.
+/// The journal, with the configuration's secrets redacted before anything is stored.
 pub(super) fn recorder(config: &Config, metrics: &Arc<Metrics>) -> Result<Recorder, Failure> {
     let redactor = Redactor::with_patterns(&config.redact)
         .map_err(|error| Failure::Usage(error.to_string()))?;
@@ -53,7 +53,7 @@ pub(super) fn approval(config: &Config) -> Result<HostPatterns, Failure> {
         .map_err(|error| Failure::Usage(format!("approval: {error}")))
 }
 
-/// What holds for chaos unless a request says otherwise.
+/// Defaults of requests to activate chaos.
 pub(super) fn defaults(config: &Config) -> Defaults {
     Defaults {
         seed: config.chaos.seed.unwrap_or(SEED),
@@ -63,7 +63,7 @@ pub(super) fn defaults(config: &Config) -> Defaults {
     }
 }
 
-/// Puts the configuration's profile in force for the default scope.
+/// Activates the configuration's profile in the default scope.
 pub(super) fn put_in_force(chaos: &Chaos, config: &Config) -> Result<(), Failure> {
     check_profile(chaos, config)?;
     let library = chaos.library();
@@ -76,7 +76,7 @@ pub(super) fn put_in_force(chaos: &Chaos, config: &Config) -> Result<(), Failure
     }
 }
 
-/// Whether the profile that the configuration asks for is there.
+/// Checks that the configuration's profile exists.
 pub(super) fn check_profile(chaos: &Chaos, config: &Config) -> Result<(), Failure> {
     let library = chaos.library();
     let Some(name) = wanted(config, &library) else {
@@ -115,13 +115,13 @@ pub(super) fn tokens(config: &Config) -> Vec<Token> {
         .collect()
 }
 
-/// What this daemon is called among those that share its store: the same after a restart, unless another
-/// one of its home is there. Commands of the same home find its API by it.
+/// The daemon's id among those that share its store: the same after a restart, unless another daemon holds its
+/// home. Commands with the same home find its API by it.
 pub(super) fn daemon_id(config: &Config, api: SocketAddr) -> Result<DaemonId, Failure> {
     let home = match config.store.place {
-        // Nothing outlives it, its name included.
+        // Its data end with it, so it needs no lasting id.
         Place::Memory => None,
-        // The name belongs to the daemon that lives here, which would take these runs for its own.
+        // With the id of the home, the home's daemon would take these runs for its own.
         _ if config.passing => None,
         Place::Sqlite(_) | Place::Postgres { .. } => Some(config.home.as_path()),
     };
@@ -132,7 +132,7 @@ pub(super) fn daemon_id(config: &Config, api: SocketAddr) -> Result<DaemonId, Fa
     written.map_err(|error| Failure::could_not("the daemon's id", error))
 }
 
-/// The store: a daemon lives on it, one that goes with a command is there beside that.
+/// The store, as its owner; a daemon for one command opens it beside the owner.
 pub(super) async fn store(config: &Config) -> Result<Store, Failure> {
     let place = config.store.place.clone();
     let opened = if config.passing {
@@ -143,11 +143,11 @@ pub(super) async fn store(config: &Config) -> Result<Store, Failure> {
     Ok(opened?)
 }
 
-/// What carries runs out.
+/// The executor of runs.
 pub(super) fn executor(ca: &Arc<CertificateAuthority>, config: &Config, proxy: &Proxy) -> Executor {
     let authority = reachable(proxy.address()).to_string();
     let (ca, home, bundle) = (Arc::clone(ca), config.home.clone(), OnceLock::new());
-    // Most daemons never start an agent: the bundle is made when one does.
+    // The bundle is created when the first agent is started, since most daemons start none.
     let variables: ProxyVariables = Arc::new(move |scope| {
         let bundle = bundle.get_or_init(|| match ca.bundle(&home) {
             Ok(bundle) => bundle.path,
@@ -169,10 +169,10 @@ pub(super) fn executor(ca: &Arc<CertificateAuthority>, config: &Config, proxy: &
     }
 }
 
-/// The proxy's destinations, as suites meet them.
+/// The proxy's rules for destinations, for suites.
 struct OfProxy {
     shared: Arc<upstream::Shared>,
-    /// For runs that nobody has approved.
+    /// For runs without approval.
     unapproved: bool,
 }
 
@@ -207,7 +207,7 @@ impl Destinations for OfProxy {
     }
 }
 
-/// Where a program on this machine finds what listens on `address`.
+/// The address at which local programs reach a listener on `address`.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),

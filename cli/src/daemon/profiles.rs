@@ -1,4 +1,4 @@
-//! Profile files: read at start, read again when they change.
+//! Profile files, read at start and after changes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,19 +9,19 @@ use squall_profiles::library::Library;
 use crate::config::Config;
 use crate::text::{self, Unreadable, environment};
 
-/// What profile files a configuration names.
+/// The profile files of a configuration.
 #[derive(Debug, Clone)]
 pub(crate) struct Sources {
-    /// A directory of them.
+    /// The profile directory.
     pub(crate) directory: Option<PathBuf>,
     /// Where it is named, and the file that names it.
     place: Option<(String, String)>,
-    /// One that is named by itself, wherever it is.
+    /// A single file, inside or outside the directory.
     pub(crate) file: Option<PathBuf>,
 }
 
 impl Sources {
-    /// Those that a configuration names.
+    /// The sources of a configuration.
     pub(crate) fn of(config: &Config) -> Self {
         Self {
             directory: config.profiles.clone(),
@@ -30,7 +30,7 @@ impl Sources {
         }
     }
 
-    /// What is wrong with the directory, said of the value that names it.
+    /// An error of the directory, at the value that names it.
     pub(super) fn broken(&self, error: &str) -> Broken {
         let path = self.directory.as_deref().unwrap_or(Path::new(""));
         let path = path.display().to_string();
@@ -46,7 +46,7 @@ impl Sources {
         }
     }
 
-    /// Whether it is the file that is named by itself, by whatever path.
+    /// Whether it is the single file, by any path.
     fn is_named(&self, file: &Path) -> bool {
         let canonical = |file: &Path| file.canonicalize().ok();
         let named = self.file.as_deref().and_then(canonical);
@@ -54,24 +54,24 @@ impl Sources {
     }
 }
 
-/// Files that were read and accepted, by path.
+/// Accepted files by path, in their last good version.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProfileFiles {
     good: BTreeMap<PathBuf, String>,
 }
 
-/// What one reading gave.
+/// The result of reading the files.
 #[derive(Debug)]
 pub(crate) struct Reading {
-    /// The library with the files in it: each in its newest version that is valid.
+    /// The library with the newest valid version of each file.
     pub(crate) library: Library,
-    /// What is wrong with the others.
+    /// The errors of the other files.
     pub(crate) problems: Vec<Broken>,
 }
 
 impl ProfileFiles {
-    /// Reads `sources` into `library`, in place of the files of an earlier reading. A file that
-    /// is broken keeps its last good version.
+    /// Reads `sources` into `library`, and replaces the files read before. A broken file keeps its last good
+    /// version.
     pub(crate) fn read(&mut self, sources: &Sources, library: &Library) -> Reading {
         let mut reading = Reading {
             library: library.without_files(),
@@ -80,7 +80,7 @@ impl ProfileFiles {
         let mut texts = Vec::new();
         if let Some(directory) = &sources.directory {
             let mut files = list(directory).unwrap_or_else(|error| {
-                // Most likely it is being replaced: what was read before still holds.
+                // Most likely it is being replaced, so the files read before remain.
                 let problem = format!("the directory cannot be read: {error}");
                 reading.problems.push(sources.broken(&problem));
                 self.good.keys().cloned().collect()
@@ -92,7 +92,7 @@ impl ProfileFiles {
         let named = sources.file.iter();
         texts.extend(named.map(|file| (text::read(file), file.clone())));
         let former = std::mem::take(&mut self.good);
-        // Those that have not changed come first: a new file cannot take the name of one of them.
+        // Unchanged files first, so that a new file cannot take the name of one of them.
         texts.sort_by_key(|(text, file)| former.get(file) != text.as_ref().ok());
         for (text, file) in texts {
             self.add(&mut reading, &file, text, former.get(&file));
@@ -127,7 +127,7 @@ impl ProfileFiles {
                 None
             }
         };
-        // The last good version was accepted before; with other neighbours it still is.
+        // Falls back to the last good version.
         let accepted = accepted.or_else(|| {
             let text = former?;
             Some((
@@ -142,8 +142,8 @@ impl ProfileFiles {
     }
 }
 
-/// The text of a file of the directory. A link that leads out of it is refused: whoever may write
-/// profiles may not read whatever the daemon may. Kubernetes links within it.
+/// Reads a file of the directory. Links to the outside are rejected: write access to profiles must not give read
+/// access to the daemon's files. Kubernetes uses links inside the directory.
 fn read_in(directory: &Path, file: &Path) -> Result<String, Unreadable> {
     let (directory, target) = (directory.canonicalize()?, file.canonicalize()?);
     if !target.starts_with(&directory) {
@@ -153,11 +153,11 @@ fn read_in(directory: &Path, file: &Path) -> Result<String, Unreadable> {
         );
         return Err(Unreadable::because(why));
     }
-    // The file that was checked, wherever the link leads by now.
+    // Reads the checked target, even if the link was changed since.
     text::read(&target)
 }
 
-/// Profile files in order of their names; hidden ones are editors' drafts.
+/// Profile files by name, without hidden ones, which are editors' drafts.
 pub(crate) fn list(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(directory)? {
@@ -204,7 +204,7 @@ mod tests {
             }
             symlink(target, profiles.join(format!("{name}.yaml"))).unwrap();
         }
-        // The directory itself may be reached by a link.
+        // The directory itself may be a link.
         let linked = home.path().join("linked");
         symlink("profiles", &linked).unwrap();
         for path in [profiles, linked] {

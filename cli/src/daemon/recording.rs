@@ -1,4 +1,4 @@
-//! Recording and playing back the traffic of this process's proxy.
+//! Records and plays traffic of this process's proxy.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use crate::args::RecordingFormat;
 use crate::failure::Failure;
 
 impl Daemon {
-    /// Answers the default scope's requests from a replay session from now on, as the session says of misses.
+    /// Answers the default scope's requests from a replay session from now on, with the session's rules for
+    /// misses.
     pub(crate) fn play(&self, session: &Session) -> Result<Arc<Playing>, Failure> {
         let options = PlayingOptions {
             on_miss: session.on_miss.unwrap_or_default(),
@@ -42,7 +43,7 @@ impl Daemon {
             })
     }
 
-    /// Ends a recording; gives it in the form that is wanted, and as it is now.
+    /// Ends a recording; returns it in this format, and its final state.
     pub(crate) async fn recorded(
         &self,
         recording: &StoredRecording,

@@ -1,7 +1,7 @@
-//! Taking over a changed configuration and changed profiles while traffic flows.
+//! Reloads the configuration and profiles while traffic flows.
 //!
-//! All or nothing, section by section: what is broken keeps its last good version, the log says
-//! where it is broken, and so does `/readyz` until it is mended.
+//! A broken configuration or profile keeps its last good version. The log and `/readyz` report the error until it
+//! is fixed.
 
 use std::path::Path;
 
@@ -15,9 +15,9 @@ use crate::config::{Config, ConfigErrors};
 use crate::failure::Failure;
 
 impl Daemon {
-    /// Takes over a configuration that was read anew from `file`, and reads the profiles anew.
+    /// Applies a configuration read from `file`, and reads the profiles again.
     pub(crate) fn reload(&mut self, read: Result<Config, ConfigErrors>, file: Option<&Path>) {
-        // The profiles come first: the configuration may ask for a new one.
+        // Profiles first: the configuration may name a new one.
         let sources = Sources::of(read.as_ref().unwrap_or(&self.config));
         let mut broken = self.reload_profiles(&sources);
         let before = self.config.digest.clone();
@@ -56,11 +56,11 @@ impl Daemon {
             .changed("reload", &file, outcome, &detail, digests);
     }
 
-    /// Puts a configuration in force, or none of it.
+    /// Applies a configuration, or rejects all of it.
     fn take(&mut self, mut config: Config) -> Result<(), Failure> {
         config.check_api(&self.access)?;
         let usage = |error: &dyn std::error::Error| Failure::Usage(error.to_string());
-        // A profile that was switched since the start stays, unless the file asks for another.
+        // A profile that was activated since the start stays, unless the file's `chaos` has changed.
         let switch = config.chaos != self.config.chaos;
         if switch {
             parts::check_profile(&self.chaos, &config)?;
@@ -91,7 +91,7 @@ impl Daemon {
                 "configuration reloaded; these settings need a restart"
             );
         }
-        // What needs a restart stays as it is, and is named again until it is restarted.
+        // Settings that need a restart keep their values, so that each reload reports them again.
         config.api.listen = self.config.api.listen;
         config.redact.clone_from(&self.config.redact);
         config.store.clone_from(&self.config.store);

@@ -1,4 +1,4 @@
-//! Where a daemon's configuration comes from: the file, and what flags and variables say over it.
+//! The sources of a daemon's configuration: the file, flags and variables.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -17,33 +17,33 @@ pub(crate) struct Setup {
     home: PathBuf,
     file: Option<PathBuf>,
     flags: DaemonArgs,
-    /// Where the store is, whatever the file says.
+    /// Place of the store; overrides the file.
     store: Option<Place>,
     lives: Lives,
 }
 
-/// How a daemon lives.
+/// The purpose of a daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lives {
-    /// For whoever reaches it, until it is told to stop.
+    /// Serves all clients until it is stopped.
     Long,
-    /// For one program: on free ports of loopback unless flags say otherwise, with nothing in a store.
+    /// Serves one program: on free ports of loopback by default, without a store.
     ForProgram,
-    /// For one command, which may start programs and looks for its runs later.
+    /// Serves one command; may start programs, and keeps its runs in the store.
     ForCommand(Ports),
 }
 
-/// Where a daemon listens whose flags say nothing of it.
+/// Default addresses, when no flag sets one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ports {
-    /// Where the file says, else on the usual ports.
+    /// Those of the file, else the usual ports.
     Written,
-    /// On free ports of loopback.
+    /// Free ports of loopback.
     Free,
 }
 
 impl Setup {
-    /// For `serve`: listens where file and flags say.
+    /// For `serve`.
     pub(crate) fn new(flags: DaemonArgs) -> Result<Self, Failure> {
         let default = || Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.is_file());
         let file = flags.config.clone().or_else(default);
@@ -56,7 +56,7 @@ impl Setup {
         })
     }
 
-    /// With the store that a flag names; a relative path is relative to where the command runs.
+    /// With the store of a flag; a relative path is relative to the working directory.
     pub(crate) fn with_store(self, url: Option<&str>) -> Result<Self, Failure> {
         let Some(url) = url else {
             return Ok(self);
@@ -71,7 +71,7 @@ impl Setup {
         })
     }
 
-    /// For `run`: listens on free ports, and leaves nothing in a store.
+    /// For `run`: on free ports, without a store.
     pub(crate) fn private(flags: DaemonArgs) -> Result<Self, Failure> {
         Ok(Self {
             lives: Lives::ForProgram,
@@ -79,7 +79,7 @@ impl Setup {
         })
     }
 
-    /// For the commands that try agents: over the file's store, with no chaos but what a run brings.
+    /// For commands that test agents: with the file's store, without the file's chaos.
     pub(crate) fn for_one_command(flags: DaemonArgs, ports: Ports) -> Result<Self, Failure> {
         Ok(Self {
             lives: Lives::ForCommand(ports),
@@ -92,8 +92,8 @@ impl Setup {
         self.file.as_deref()
     }
 
-    /// Reads the file, lays the flags over it, and refuses what would expose too much or names
-    /// certificates that cannot be read.
+    /// Reads the file and applies the flags. Rejects a configuration that exposes too much or names unreadable
+    /// certificates.
     pub(crate) fn read(&self) -> Result<Config, ConfigErrors> {
         let mut config = match &self.file {
             Some(file) => Config::from_file(self.home.clone(), file)?,

@@ -1,8 +1,7 @@
-//! Watching files: told once after they have come to rest.
+//! Watches files, and reports a change once they are stable.
 //!
-//! The files are looked at every second, by name. Nothing else in their directories costs anything,
-//! and whatever way a file is replaced (written over, renamed over, reached by another link, as
-//! Kubernetes swaps a mounted directory) looks the same.
+//! It polls the files by name every second. Other files in their directories cost nothing. Every way of replacing
+//! a file looks the same: overwrite, rename, or another link, as Kubernetes swaps a mounted directory.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -11,22 +10,22 @@ use std::time::Duration;
 
 use super::profiles::{self, Sources};
 
-/// Time between two looks.
+/// Polling interval.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// How long files must rest: editors and deployments write in several steps.
+/// How long files must be unchanged: editors and deployments write in several steps.
 const REST: Duration = Duration::from_millis(200);
 
-/// Something watched has changed.
+/// Changes of the watched files.
 #[derive(Debug)]
 pub(crate) struct Changes {
     watched: Watched,
-    /// How things were when they last were at rest.
+    /// Their last stable state.
     seen: Look,
 }
 
 impl Changes {
-    /// Watches the configuration's file and the profiles that it names, whichever there are, from now on.
+    /// Watches the configuration's file and the profile files, if any, from now on.
     pub(crate) fn of(config: Option<&Path>, profiles: &Sources) -> Self {
         let files = config.map(Path::to_owned).into_iter();
         Self::watching(Watched {
@@ -40,7 +39,7 @@ impl Changes {
         Self { watched, seen }
     }
 
-    /// Waits until something has changed and rested. Nothing is lost when the wait is given up.
+    /// Waits until something has changed and is stable. Cancelling the wait loses no change.
     pub(crate) async fn next(&mut self) {
         if self.watched.is_nothing() {
             std::future::pending::<()>().await;
@@ -63,23 +62,23 @@ impl Changes {
         }
     }
 
-    /// A file system may make its callers wait; the signals and the API behind this thread must not.
+    /// File systems may block; the signals and the API on this thread must not.
     async fn look(&self) -> Look {
         let watched = self.watched.clone();
         let look = tokio::task::spawn_blocking(move || watched.look()).await;
-        // The runtime is ending: nobody is told any more.
+        // The runtime is shutting down.
         look.unwrap_or_else(|_| self.seen.clone())
     }
 }
 
-/// What is watched.
+/// The watched files.
 #[derive(Debug, Clone)]
 struct Watched {
     files: Vec<PathBuf>,
     directory: Option<PathBuf>,
 }
 
-/// The files that are there, links followed, each with what changes when it does.
+/// The existing files, links followed, each with a stamp that changes with it.
 type Look = BTreeMap<PathBuf, Stamp>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,7 +97,7 @@ impl Watched {
 
     fn look(&self) -> Look {
         let listed = self.directory.as_deref().map(profiles::list);
-        // A directory that cannot be read has no profiles, until it can be.
+        // An unreadable directory counts as empty.
         let profiles = listed.and_then(Result::ok).unwrap_or_default();
         let files = self.files.iter().cloned().chain(profiles);
         files
@@ -132,10 +131,10 @@ mod tests {
 
     use super::*;
 
-    /// What is done, whether it must be seen, and how it is done.
+    /// A description, whether the change must be seen, and the change.
     type Act = (&'static str, bool, Box<dyn Fn()>);
 
-    /// A configuration file of long ago beside a directory of profiles, and what watches both.
+    /// An old configuration file beside a directory of profiles, and a watcher of both.
     fn watched() -> (tempfile::TempDir, Watched) {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("squall.yaml");

@@ -1,12 +1,12 @@
-//! The demo's agent: a loop of model and tools, as thousands are written.
+//! The demo's agent: a typical loop of model and tools.
 //!
-//! It is a program like any other: it knows nothing of Squall, and its traffic goes where
-//! `HTTP_PROXY` says. Some of its habits are good and some are bad, and both are common:
+//! It is an ordinary program without knowledge of Squall; its traffic uses `HTTP_PROXY`. It has common good and
+//! bad habits:
 //!
-//! - good: it waits as long as `Retry-After` says, backs off, gives up after three attempts, and
-//!   tells the model when a tool failed;
-//! - bad: it repeats a POST whose outcome it does not know, takes a stream that broke off for a
-//!   whole answer, and believes whatever a tool says as long as the status is 200.
+//! - good: it respects `Retry-After`, backs off, gives up after three attempts, and reports a failed tool to the
+//!   model;
+//! - bad: it retries a POST with an unknown outcome, accepts a truncated stream as complete, and trusts any tool
+//!   result with status 200.
 
 use std::time::Duration;
 
@@ -25,13 +25,13 @@ const ATTEMPTS: u32 = 3;
 /// First pause of the back-off; doubles with each attempt.
 const BACK_OFF: Duration = Duration::from_millis(100);
 
-/// How long the agent waits for an answer's head, and between two pieces of its body.
+/// How long the agent waits for a response's head, and between two pieces of its body.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Turns of the conversation before it gives up.
+/// Most turns of the conversation.
 const TURNS: usize = 6;
 
-/// Runs the agent: its answer goes to stdout, what kept it from one to stderr.
+/// Runs the agent: its answer is written to stdout, an error to stderr.
 pub(crate) async fn run(arguments: DemoAgentArgs) -> Result<(), Failure> {
     let http = client_builder()
         .connect_timeout(PATIENCE)
@@ -56,7 +56,7 @@ struct Agent {
 }
 
 impl Agent {
-    /// Asks the model, calls the tools it wants, until it answers.
+    /// Calls the model and the tools that it requests, until it answers.
     async fn work(&self, task: &str) -> Result<String, String> {
         let mut messages = vec![
             json!({ "role": "system", "content": "You book flights. Use the tools." }),
@@ -79,8 +79,8 @@ impl Agent {
         Err(format!("no answer after {TURNS} turns"))
     }
 
-    /// One turn of the model. The turn after a booking is the one the user reads as it is written,
-    /// so that one is streamed.
+    /// One turn of the model. The turn after a booking is streamed, because the user reads it while it is
+    /// written.
     async fn ask(&self, messages: &[Value]) -> Result<Value, String> {
         let stream = messages
             .last()
@@ -105,7 +105,7 @@ impl Agent {
         }
     }
 
-    /// A tool's result as the model gets it: whatever came with a 2xx, else what went wrong.
+    /// A tool's result for the model: the body of a 2xx response, else the error.
     async fn call(&self, name: &str, arguments: &Value) -> String {
         let outcome = match name {
             "search_flights" => {
@@ -132,7 +132,7 @@ impl Agent {
         text.unwrap_or_else(|error| json!({ "error": error }).to_string())
     }
 
-    /// Sends a request until it is answered with a 2xx. Bad habit: a POST is repeated like a GET.
+    /// Sends a request until the response is a 2xx. Bad habit: a POST is retried like a GET.
     async fn send(
         &self,
         method: Method,
@@ -171,7 +171,7 @@ fn is_transient(status: StatusCode) -> bool {
     status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
 }
 
-/// What the server asks for: whole seconds.
+/// `Retry-After` in whole seconds.
 fn retry_after(response: &Response) -> Option<Duration> {
     let seconds = response
         .headers()
@@ -183,8 +183,8 @@ fn retry_after(response: &Response) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-/// The text of a streamed answer. Bad habit: neither the end marker nor an error is looked for, so
-/// a stream that broke off reads like a short answer.
+/// The text of a streamed response. Bad habit: it checks neither the end marker nor errors, so a truncated stream
+/// looks like a short answer.
 async fn read_stream(mut response: Response) -> String {
     let mut bytes = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {
@@ -197,7 +197,7 @@ async fn read_stream(mut response: Response) -> String {
         .collect()
 }
 
-/// The tools as the model is told of them.
+/// The tools' descriptions for the model.
 fn tools() -> Value {
     let tool = |name: &str, description: &str, parameters: &[&str]| {
         let properties: serde_json::Map<_, _> = parameters

@@ -1,4 +1,4 @@
-//! The demo's contract, run as any other is.
+//! The demo's contract, an ordinary one.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::{BOOKING, SEARCH, TASK};
 use crate::client::{Client, Following, segment};
 use crate::failure::Failure;
 
-/// Has the contract run, and waits for its end.
+/// Runs the contract, and waits for its end.
 pub(crate) async fn run(client: &Client, suite: &Value, seed: u64) -> Result<RunRecord, Failure> {
     let order = json!({ "kind": "contract", "suite": suite, "options": { "seed": seed } });
     let taken: Value = client.post("/v1/runs", &order).await?;
@@ -29,7 +29,7 @@ pub(crate) const SCENARIOS: [&str; 5] = [
     "api_outage",
 ];
 
-/// What a whole answer of the agent ends with.
+/// The end of every complete answer of the agent.
 const WHOLE: &str = r"good\s+trip!|try\s+again\.|is\s+booked\.";
 
 /// The suite: the agent as a program, invariants on its answer and on the wire, and the scenarios.
@@ -60,7 +60,7 @@ pub(crate) fn suite(program: &Path) -> Value {
     })
 }
 
-/// The booking is made, and its confirmation is lost once: a retry books twice.
+/// The booking succeeds, but its confirmation is lost once: a retry books twice.
 fn lost_confirmation() -> Value {
     let fault =
         json!({ "tool": BOOKING.0, "mode": "commit_then_fail", "error_code": 502, "limit": 1 });

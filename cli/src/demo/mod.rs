@@ -1,4 +1,4 @@
-//! The demo: services on loopback, an agent that uses them, and the contract it is held to.
+//! The demo: services on loopback, an agent that uses them, and its contract.
 //!
 //! ```text
 //! agent (a child process) ──HTTP_PROXY──▶ proxy ──▶ flights.test, booking.test  (tools)
@@ -13,10 +13,10 @@ mod tools;
 
 use std::net::SocketAddr;
 
-/// What the agent is asked to do.
+/// The agent's task.
 pub(crate) const TASK: &str = "Book me the cheapest flight from Oslo to Rome on Friday.";
 
-/// Host names of the world, reserved by RFC 6761, and the tool names rules can use.
+/// Host name of the model. The names are reserved by RFC 6761.
 pub(crate) const MODEL: &str = "model.test";
 /// The flight search.
 pub(crate) const SEARCH: (&str, &str) = ("search_flights", "flights.test");
@@ -40,7 +40,7 @@ impl World {
         })
     }
 
-    /// Where the proxy has to connect for each of the names, as `proxy.connect_to` has it.
+    /// Addresses of the host names, for `proxy.connect_to`.
     pub(crate) fn connect_to(&self) -> Vec<(String, String)> {
         [
             (MODEL, self.model),
@@ -51,7 +51,7 @@ impl World {
         .into()
     }
 
-    /// Names for the tools, as `tools:` has them.
+    /// Names of the tools, for `tools:`.
     pub(crate) fn tools() -> Vec<(String, Vec<String>)> {
         [SEARCH, BOOKING]
             .map(|(tool, host)| (tool.to_owned(), vec![format!("http://{host}/*")]))

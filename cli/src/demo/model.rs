@@ -1,5 +1,5 @@
-//! The demo's simulated model: speaks the chat-completions protocol, streaming and not, and decides
-//! by what it finds in the conversation. No weights, no dice.
+//! The demo's simulated model: it supports the chat-completions protocol with and without streaming, and decides
+//! by the conversation. It is deterministic.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use super::service::{Body, answer, json, read_json};
 
-/// The name it goes by.
+/// Name of the model.
 pub(crate) const NAME: &str = "squall-demo-1";
 
-/// How an answer about a booking that was made begins.
+/// Beginning of an answer about a successful booking.
 pub(crate) const BOOKED: &str = "You are booked";
 
 /// Pause between two tokens of a stream.
@@ -38,10 +38,10 @@ pub(crate) async fn complete(request: Request<Incoming>) -> Response<Body> {
     }
 }
 
-/// What the model says next.
+/// The model's next turn.
 #[derive(Debug, PartialEq)]
 enum Turn {
-    /// It wants a tool called.
+    /// It calls a tool.
     Call {
         tool: &'static str,
         arguments: Value,
@@ -51,7 +51,7 @@ enum Turn {
 }
 
 impl Turn {
-    /// The next turn of a conversation, by the latest tool result in it.
+    /// The next turn of a conversation, from the latest tool result in it.
     fn after(messages: &Value) -> Self {
         let results: Vec<&Value> = messages
             .as_array()
@@ -103,7 +103,7 @@ impl Turn {
                 "I found a flight but could not book it: {error}. Please check before you try \
                  again."
             ),
-            // A model under pressure to please makes something of whatever it is given.
+            // Like a model that tries to please, it accepts any result.
             _ => format!("{BOOKED} from Oslo to Rome on Friday. Have a good trip!"),
         })
     }
@@ -127,7 +127,7 @@ impl Turn {
         )
     }
 
-    /// The turn as server-sent events, a word an event.
+    /// The turn as server-sent events, one for each word.
     fn streamed(&self) -> Response<Body> {
         let mut events = vec![chunk(&json!({ "role": "assistant" }), None)];
         let finish = match self {
@@ -158,7 +158,7 @@ impl Turn {
     }
 }
 
-/// One tool call as the protocol writes it: arguments are JSON in a string.
+/// A tool call in the protocol's form: arguments are JSON in a string.
 fn call(tool: &str, arguments: &Value) -> Value {
     json!({
         "id": format!("call_{tool}"),

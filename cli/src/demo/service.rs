@@ -12,10 +12,10 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
-/// A body that is sent whole or as it is made.
+/// A body that is sent whole or as a stream.
 pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// Serves until the runtime ends; tells where.
+/// Serves until the runtime ends; returns the address.
 pub(crate) async fn listen<H, F>(handler: H) -> std::io::Result<SocketAddr>
 where
     H: Fn(Request<Incoming>) -> F + Copy + Send + 'static,
@@ -24,13 +24,13 @@ where
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     let address = listener.local_addr()?;
     tokio::spawn(async move {
-        // A listener that fails for good leaves the demo's agent to report that it is gone.
+        // If the listener fails permanently, the demo's agent reports the lost service.
         while let Ok((socket, _)) = listener.accept().await {
             tokio::spawn(async move {
                 let service = service_fn(move |request| async move {
                     Ok::<_, Infallible>(handler(request).await)
                 });
-                // Broken connections are what the demo is about.
+                // The demo breaks connections on purpose.
                 let _ = hyper::server::conn::http1::Builder::new()
                     .serve_connection(TokioIo::new(socket), service)
                     .await;
@@ -40,7 +40,7 @@ where
     Ok(address)
 }
 
-/// A JSON answer.
+/// A JSON response.
 pub(crate) fn json(status: StatusCode, document: &serde_json::Value) -> Response<Body> {
     answer(
         status,
@@ -49,7 +49,7 @@ pub(crate) fn json(status: StatusCode, document: &serde_json::Value) -> Response
     )
 }
 
-/// An answer with any body.
+/// A response with any body.
 pub(crate) fn answer(status: StatusCode, content_type: &'static str, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = status;

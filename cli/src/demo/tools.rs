@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::service::{Body, json, read_json};
 
-/// `GET /search`: three flights, whatever is asked.
+/// `GET /search`: always the same three flights.
 pub(crate) async fn search(request: Request<Incoming>) -> Response<Body> {
     if request.method() != Method::GET || request.uri().path() != "/search" {
         return json(
@@ -24,8 +24,8 @@ pub(crate) async fn search(request: Request<Incoming>) -> Response<Body> {
     )
 }
 
-/// `POST /bookings`: books a flight. Nothing keeps it from booking the same one twice, as with most
-/// such services when the request carries no idempotency key.
+/// `POST /bookings`: books a flight. It can book the same one twice, as most such services do without an
+/// idempotency key.
 pub(crate) async fn book(request: Request<Incoming>) -> Response<Body> {
     if request.method() != Method::POST || request.uri().path() != "/bookings" {
         return json(

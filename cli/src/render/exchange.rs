@@ -8,7 +8,7 @@ use squall_journal::record::{
 
 use super::paint::Paint;
 
-/// The line `tail` prints: when, what, where to, how it ended, and which faults were applied.
+/// The line of `tail`: time, exchange, destination, outcome and applied faults.
 pub(crate) fn line(exchange: &ExchangeRecord, paint: Paint) -> String {
     let clock = exchange
         .started_at
@@ -76,7 +76,7 @@ pub(crate) fn applied(exchange: &ExchangeRecord) -> impl Iterator<Item = &RuleRe
         .filter(|rule| rule.outcome == RuleOutcome::Applied)
 }
 
-/// What the agent got: a status, or the outcome.
+/// The status that the agent got, or the outcome.
 pub(crate) fn ending(exchange: &ExchangeRecord, paint: Paint) -> String {
     match (exchange.status, exchange.outcome) {
         (_, Outcome::Open) => paint.faint("open"),

@@ -1,4 +1,4 @@
-//! What people read: colour, tables, one line per exchange.
+//! Output for people: colours, tables, and one line per exchange.
 
 pub(crate) mod exchange;
 pub(crate) mod output;
@@ -10,8 +10,8 @@ pub(crate) mod table;
 
 use squall_harness::report::shown;
 
-/// Text from outside, fit for a terminal: on one line, at most so many characters, and what a terminal would
-/// obey (colour codes, marks that turn the direction of what follows) as something that is seen.
+/// Foreign text for a terminal: one line of at most `most` characters. Control characters and characters that
+/// change the text direction are made visible.
 pub(crate) fn clean(text: &str, most: usize) -> String {
     let mut line = String::with_capacity(text.len().min(most));
     for (count, character) in shown(text.trim()).chars().enumerate() {

@@ -1,4 +1,4 @@
-//! Colour, where a person looks and did not say no.
+//! Colours, on terminals that support and allow them.
 
 use std::fmt::Display;
 use std::io::IsTerminal;
@@ -11,7 +11,7 @@ const STRONG: &str = "\x1b[1m";
 const FAINT: &str = "\x1b[2m";
 const END: &str = "\x1b[0m";
 
-/// Colours of the log, beside ours.
+/// Colours of the log library, beside ours.
 const OF_THE_LOG: [&str; 3] = ["\x1b[3m", "\x1b[34m", "\x1b[35m"];
 
 /// The colour code that a text begins with, if it is one that Squall writes.
@@ -48,17 +48,17 @@ impl Paint {
         Self { on: false }
     }
 
-    /// What went well.
+    /// Success.
     pub(crate) fn good(self, text: impl Display) -> String {
         self.code(GOOD, text)
     }
 
-    /// What went wrong.
+    /// Failure.
     pub(crate) fn bad(self, text: impl Display) -> String {
         self.code(BAD, text)
     }
 
-    /// What deserves a look.
+    /// Attention.
     pub(crate) fn notable(self, text: impl Display) -> String {
         self.code(NOTABLE, text)
     }
@@ -73,7 +73,7 @@ impl Paint {
         self.code(STRONG, text)
     }
 
-    /// What can be skipped.
+    /// Less important text.
     pub(crate) fn faint(self, text: impl Display) -> String {
         self.code(FAINT, text)
     }
@@ -87,7 +87,7 @@ impl Paint {
     }
 }
 
-/// <https://no-color.org>: any value but the empty one says no.
+/// <https://no-color.org>: any value but the empty one disables colours.
 fn allowed() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
         && std::env::var_os("TERM").is_none_or(|term| term != "dumb")

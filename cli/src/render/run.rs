@@ -1,4 +1,4 @@
-//! Runs, for people.
+//! Runs, as text.
 
 mod checks;
 mod failures;
@@ -31,14 +31,14 @@ pub(crate) fn state(state: RunState, paint: Paint) -> String {
     }
 }
 
-/// A score as it is told: `87.5`, or nothing.
+/// A score as text: `87.5`, or empty.
 pub(crate) fn score(score: Option<f64>) -> String {
     score.map_or_else(String::new, |score| {
         format!("{}", (score * 10.0).round() / 10.0)
     })
 }
 
-/// A run: what it is, the matrix, what went wrong, the figures.
+/// A run: its kind, the matrix, failures and figures.
 pub(crate) fn whole(run: &RunRecord, paint: Paint) -> String {
     let mut lines = vec![head(run, paint), times(run)];
     for why in run.error.iter().chain(&run.reason) {
@@ -73,7 +73,7 @@ pub(crate) fn whole(run: &RunRecord, paint: Paint) -> String {
     lines.join("\n")
 }
 
-/// What was found of one part, and what to change; `place` tells where a pointer into the suite leads.
+/// The result of one check, and what to change; `place` resolves a pointer into the suite.
 pub(crate) fn check(
     found: &CheckRecord,
     place: impl Fn(&str) -> String,
@@ -82,7 +82,7 @@ pub(crate) fn check(
     checks::render(found, place, paint)
 }
 
-/// The last line: for people, and for scripts, which find `name=value` in it.
+/// The last line, for people and scripts; it contains `name=value` pairs.
 pub(crate) fn closing(run: &RunRecord) -> String {
     let count = |state: CellState| {
         let found = run.cells.iter().filter(|cell| cell.state == state);
@@ -161,7 +161,7 @@ mod tests {
               "state": "failed", "reason": reason, "faults_applied": 5 } ] })
     }
 
-    /// Every state of a cell, and everything there is to tell.
+    /// A run with every state of a cell and all optional parts.
     fn failed() -> serde_json::Value {
         let mut known = cell(
             "valid-json",

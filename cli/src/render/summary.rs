@@ -31,7 +31,7 @@ pub(crate) struct RuleName {
     pub(crate) mode: String,
 }
 
-/// Counts exchanges as they are handed over.
+/// Collects exchanges for the summary.
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
     exchanges: u64,
@@ -47,7 +47,7 @@ pub(crate) struct Summary {
     unreached: bool,
 }
 
-/// Everything that went to one method, host and path.
+/// All exchanges with one method, host and path.
 #[derive(Debug, Default)]
 struct Destination {
     exchanges: usize,
@@ -55,7 +55,7 @@ struct Destination {
     faults: BTreeMap<String, usize>,
 }
 
-/// How often a rule did what.
+/// The outcomes of a rule, counted.
 #[derive(Debug, Default)]
 struct Fired {
     applied: u64,
@@ -145,7 +145,7 @@ impl Summary {
         }
     }
 
-    /// Whether nothing was handed over.
+    /// Whether no exchange was added.
     pub(crate) fn is_empty(&self) -> bool {
         self.exchanges == 0
     }
@@ -217,7 +217,7 @@ impl Summary {
         text
     }
 
-    /// The rules that did nothing, and what to look at.
+    /// The rules that were never applied, and hints.
     fn never_fired(&self, paint: Paint) -> String {
         let idle: Vec<_> = self
             .rules

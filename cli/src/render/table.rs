@@ -1,4 +1,4 @@
-//! Columns that line up, whatever the cells are painted with.
+//! Aligned columns; colours do not count as width.
 
 use super::output::on_a_line;
 

@@ -14,7 +14,7 @@ const FILE: &str = "squall.db";
 /// The place of a store. Printing it shows no password.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Place {
-    /// In this process, and gone with it.
+    /// In this process; it ends with the process.
     Memory,
     /// A SQLite file.
     Sqlite(PathBuf),

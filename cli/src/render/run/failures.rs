@@ -7,7 +7,7 @@ use crate::render::clean;
 use crate::render::paint::Paint;
 use crate::render::table::wrap;
 
-/// Cells that are told of each sort.
+/// Most cells of each kind that are shown.
 const TOLD: usize = 5;
 
 /// Longest line.

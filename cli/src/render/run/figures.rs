@@ -8,7 +8,7 @@ use super::score;
 use crate::render::clean;
 use crate::render::paint::Paint;
 
-/// Cells that are told of what changed.
+/// Most cells in the comparison.
 const TOLD: usize = 5;
 
 /// Most characters of a name.

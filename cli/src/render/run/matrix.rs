@@ -9,7 +9,7 @@ use crate::render::table::{Table, shown};
 /// Most characters of a name.
 const NAME: usize = 28;
 
-/// What the marks say.
+/// The meaning of the marks.
 const MARKS: [(&str, &str); 6] = [
     ("✓", "passed"),
     ("✗", "failed"),
@@ -19,8 +19,8 @@ const MARKS: [(&str, &str); 6] = [
     ("–", "not applicable"),
 ];
 
-/// A line for each invariant, a column for each scenario, both in the order they come in; and what the marks say.
-/// Scenarios that do not fit into `widest` columns of the terminal are in a table below.
+/// A line for each invariant and a column for each scenario, in their order, and the meaning of the marks.
+/// Scenarios that do not fit into `widest` columns are in a table below.
 pub(super) fn render(cells: &[CellRecord], widest: usize, paint: Paint) -> String {
     let scenarios = scenarios(cells);
     let lead = table(cells, &[], paint).lines().map(shown).max();

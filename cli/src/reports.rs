@@ -16,7 +16,8 @@ use crate::output_file;
 pub(crate) struct Reports {
     directory: PathBuf,
     formats: Vec<Format>,
-    /// Name of the files without their ending, with `{timestamp}`, `{date}`, `{time}` and `{format}`; `None`: the command's own.
+    /// File name without extension, with `{timestamp}`, `{date}`, `{time}` and `{format}`; `None`: the command's
+    /// default.
     template: Option<String>,
 }
 

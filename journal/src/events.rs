@@ -1,7 +1,7 @@
 //! The latest events, in order, for streams that resume where they were cut.
 //!
-//! No reader is registered here: each asks for what follows the last event that it has. If events between were
-//! dropped, it gets a gap.
+//! Readers are not registered: each one passes the id of its last event. If later events were dropped, it gets a
+//! gap.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,7 +17,7 @@ pub struct EventId {
 }
 
 impl EventId {
-    /// An id that no log ever gives: what follows it begins with a gap.
+    /// An id that no log assigns: events after it begin with a gap.
     pub const ELSEWHERE: Self = Self { log: 0, number: 0 };
 }
 
@@ -27,7 +27,7 @@ impl fmt::Display for EventId {
     }
 }
 
-/// A text that is not the id of an event.
+/// A text that is not an event id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not the id of an event; ids look like `1f3a-42`")]
 pub struct NotAnEventId;
@@ -61,21 +61,21 @@ impl Default for Bounds {
     }
 }
 
-/// What follows an event.
+/// The events after a given event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch<E> {
     /// The events with their ids, oldest first.
     pub events: Vec<(EventId, E)>,
     /// Whether events between were dropped.
     pub gap: Option<EventGap>,
-    /// The event to ask for next.
+    /// The id to pass next.
     pub last: EventId,
 }
 
 /// Events that were dropped before they were read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventGap {
-    /// How many; `None` if the event before them was another daemon's.
+    /// Their number; `None` if the last event was another daemon's.
     pub missed: Option<u64>,
 }
 
@@ -126,7 +126,7 @@ impl<E: Clone> EventLog<E> {
 
     /// At most `limit` events that follow `last`, with a gap if some of them were dropped.
     ///
-    /// An id that this log never gave gets all events and a gap.
+    /// An id that this log did not assign gets all events and a gap.
     pub fn after(&self, last: EventId, limit: usize) -> Batch<E> {
         let held_before = self.newest - self.events.len() as u64;
         let is_ours = last.log == self.log && last.number <= self.newest;
@@ -240,8 +240,8 @@ mod tests {
     }
 
     proptest! {
-        /// A reader that resumes by the last id it saw, however it is cut and however slow it is,
-        /// sees every event once, in order, or is told of exactly what it missed.
+        /// A reader that resumes by its last id sees every event once and in order, or gets the exact number of
+        /// missed ones.
         #[test]
         fn resuming_loses_nothing_and_repeats_nothing(
             steps in prop::collection::vec((0_u64..12, 0_usize..6), 1..60),

@@ -1,4 +1,4 @@
-//! Ids of exchanges: unique in a daemon, sorting by start.
+//! Ids of exchanges: unique in a daemon, sorted by start.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,8 +7,8 @@ use thiserror::Error;
 
 /// The id of an exchange: 24 hex digits that sort by start as text and as value.
 ///
-/// Twelve digits of milliseconds since 1970, eight of a counter within the daemon, four of the daemon, which may
-/// share its store.
+/// Twelve digits are milliseconds since 1970, eight are a counter within the daemon, and four identify the
+/// daemon, because daemons may share a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExchangeId {
     started_ms: u64,
@@ -16,11 +16,11 @@ pub struct ExchangeId {
     daemon: u16,
 }
 
-/// Milliseconds that fit in twelve hex digits; the year 10889 comes first.
+/// Greatest milliseconds in twelve hex digits: the year 10889.
 const MILLIS: u64 = (1 << 48) - 1;
 
 impl ExchangeId {
-    /// The id of the exchange number `counter` of a daemon. Milliseconds beyond 48 bits are cut off.
+    /// The id of exchange number `counter` of a daemon. Milliseconds are truncated to 48 bits.
     pub fn new(started_ms: u64, counter: u32, daemon: u16) -> Self {
         Self {
             started_ms: started_ms & MILLIS,
@@ -29,7 +29,7 @@ impl ExchangeId {
         }
     }
 
-    /// When the exchange began, milliseconds since 1970.
+    /// Start of the exchange, milliseconds since 1970.
     pub fn started_ms(self) -> u64 {
         self.started_ms
     }
@@ -45,7 +45,7 @@ impl fmt::Display for ExchangeId {
     }
 }
 
-/// A text that is not the id of an exchange.
+/// A text that is not an exchange id.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{given}` is not the id of an exchange; ids are 24 hex digits")]
 pub struct NotAnId {

@@ -1,8 +1,6 @@
-//! What was seen: exchange records, redaction, the ring they are kept in, the log of events.
+//! Exchange records, redaction, the ring that stores them, and the log of events.
 //!
-//! Nothing here does I/O or reads a clock: times come in with what is recorded, so every answer
-//! can be tested without a port.
-//!
+//! Nothing here does I/O or reads a clock: callers pass the time, so that tests need neither a port nor a delay.
 //! ```text
 //! exchange ──▶ redact ──▶ ring    (the newest so many, by id)   ──▶ lists, pages, one by id
 //!                  └────▶ events  (the latest so many, in order) ──▶ streams that resume

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use regex::{Regex, RegexSet};
 
-/// The patterns of a table: all at once, to know which rows are worth a look, and each by itself.
+/// The patterns of a table: as a set, to find candidate rows quickly, and each by itself.
 pub(crate) struct Patterns {
     set: RegexSet,
     each: Vec<Regex>,
@@ -13,7 +13,7 @@ pub(crate) struct Patterns {
 impl Patterns {
     /// Compiles the patterns of a table, which are constants.
     pub(crate) fn new(patterns: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
-        // Word boundaries of ASCII need no tables of Unicode.
+        // ASCII word boundaries need no Unicode tables.
         let ascii = |pattern: &str| pattern.replace(r"\b", r"(?-u:\b)");
         let patterns: Vec<String> = patterns.into_iter().map(|it| ascii(it.as_ref())).collect();
         let compile = |pattern: &String| Regex::new(pattern).expect("the patterns are constants");

@@ -1,5 +1,5 @@
-//! Personal data in texts: known by its shape, by check digits if it has them, and by the word before it if the
-//! shape says too little.
+//! Personal data in texts, recognised by its shape, by check digits if it has them, and by the preceding word if
+//! the shape is not specific.
 //!
 //! Detectors are a table ([`table`]): a pattern finds candidates, and a check rejects those that only look like
 //! one. Secrets, such as keys and tokens, are found by [`crate::redact`].
@@ -21,16 +21,16 @@ use crate::patterns::Patterns;
 pub struct PersonalData {
     /// Name of the detector.
     pub detector: &'static str,
-    /// Where in the text the value is, bytes.
+    /// Position of the value in the text, bytes.
     pub place: Range<usize>,
 }
 
 static PATTERNS: LazyLock<Patterns> =
     LazyLock::new(|| Patterns::new(DETECTORS.iter().map(|(_, pattern, _)| pattern)));
 
-/// Finds personal data in a text, in order; of several detectors for one place the first counts.
+/// Finds personal data in a text, in order; if detectors overlap, the first in the table wins.
 pub fn find(text: &str) -> Vec<PersonalData> {
-    // By where it begins: what overlaps is found without looking at all of it.
+    // Sorted by start, so that overlaps are found quickly.
     let mut found: BTreeMap<usize, PersonalData> = BTreeMap::new();
     for (row, place) in PATTERNS.find(text) {
         let (detector, _, check) = DETECTORS[row];

@@ -1,19 +1,19 @@
-//! Quotas: how many things of a kind a workspace may have, so that the others have room too.
+//! Quotas: the most objects of a kind that a workspace may have, so that others have room too.
 
-/// How many things of a kind there may be at a time.
+/// The most objects of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quota {
-    /// The things, in the plural.
+    /// Name of the objects, in the plural.
     pub what: &'static str,
-    /// Most of one workspace.
+    /// Limit of one workspace.
     pub each: usize,
-    /// Most of all workspaces together: what memory allows.
+    /// Limit of all workspaces together, set by memory.
     pub all: usize,
-    /// What makes room, as an imperative.
+    /// How to make room, as an imperative.
     pub remedy: &'static str,
 }
 
-/// A workspace, or all of them together, has as many as it may.
+/// A workspace, or all together, have reached the limit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{whose} may have {most} {what} at a time; {remedy}")]
 pub struct OverQuota {
@@ -24,7 +24,7 @@ pub struct OverQuota {
 }
 
 impl Quota {
-    /// Whether `workspace` may have one more; `held`: the workspace of each that there is.
+    /// Whether `workspace` may have one more; `held` has the workspace of each existing object.
     pub fn check(
         &self,
         workspace: &str,
@@ -33,7 +33,8 @@ impl Quota {
         self.check_sizes(workspace, 1, held.into_iter().map(|holder| (holder, 1)))
     }
 
-    /// Whether `workspace` may have one more of size `new`; `held`: the workspace and the size of each that there is.
+    /// Whether `workspace` may have one more of size `new`; `held` has workspace and size of each existing
+    /// object.
     pub fn check_sizes(
         &self,
         workspace: &str,

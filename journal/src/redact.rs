@@ -1,11 +1,15 @@
-//! Secrets are replaced by [`REDACTED`] before anything is stored, logged or streamed.
+//! Replaces secrets by [`REDACTED`] before anything is stored, logged or streamed.
 //!
-//! A text is searched as it is written, and so is everything that is encoded in it ([`decoded`]): strings of JSON,
-//! percent-encoding, forms, one within the other. There are four detectors: the patterns of the configuration's
-//! `redact`, known [`values`] (of variables, and the credentials of the same exchange), [`shapes`] (`sk-…`,
-//! `Bearer …`, payment cards), and the name beside a value (in [`members`] and other [`forms`]). A text without
-//! secrets is left as it is, without a copy. Texts are cut to a bound first, with enough behind it that a key
-//! on the edge is still seen whole.
+//! A text is searched as it is, and after decoding ([`decoded`]): JSON strings, percent-encoding and forms, also
+//! nested. There are four detectors:
+//!
+//! - the patterns of the configuration's `redact`,
+//! - known [`values`]: of variables, and credentials of the same exchange,
+//! - [`shapes`]: `sk-…`, `Bearer …`, payment cards,
+//! - the name beside a value, in [`members`] and other [`forms`].
+//!
+//! A text without secrets is not copied. Texts are first cut some bytes behind their bound, so that a key at the
+//! bound is still recognised.
 
 pub(crate) mod decoded;
 mod forms;
@@ -29,24 +33,23 @@ use squall_dialects::codec::{Coding, Decoder, Encoder};
 pub use self::names::is_secret_header;
 use self::values::VALUE;
 
-/// What a secret is replaced by.
+/// The replacement of a secret.
 pub const REDACTED: &str = "REDACTED";
 
-/// How far behind the bound a text is searched: longer than any key is, so that none is cut in two and kept in
-/// half.
+/// How far a text is searched beyond its bound. It is longer than any key, so that no half of a key remains.
 const SLACK: usize = 512;
 
-/// Most bytes that are searched of a body which is compressed without `content-encoding`.
+/// Most bytes searched of a body that is compressed without `content-encoding`.
 const UNPACKED: usize = 16 << 20;
 
 /// A secret in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Secret {
-    /// Where it is.
+    /// Its position.
     pub range: Range<usize>,
-    /// Whose it is, or what: `GitHub`, `JSON Web Token`, `payment card`.
+    /// Its issuer or kind: `GitHub`, `JSON Web Token`, `payment card`.
     pub name: &'static str,
-    /// A quotation mark as the text writes one, if the secret is a number: its replacement needs two.
+    /// The quotation mark in the text's escaping, if the secret is a number: its replacement is quoted.
     quote: Range<usize>,
 }
 
@@ -59,21 +62,21 @@ impl Secret {
         }
     }
 
-    /// What replaces it.
+    /// Its replacement.
     pub(crate) fn replacement(&self, text: &str) -> String {
         let quote = &text[self.quote.clone()];
         format!("{quote}{REDACTED}{quote}")
     }
 }
 
-/// Knows secrets: the built-in detectors, and patterns and values of its own. Clones share them.
+/// Detects secrets by the built-in detectors and by additional patterns and values. Clones share them.
 #[derive(Clone, Default)]
 pub struct Redactor {
     patterns: Arc<[Regex]>,
     values: Arc<[String]>,
 }
 
-/// A pattern of the configuration's `redact` that is not a regular expression.
+/// A pattern of the configuration's `redact` that is not a valid regular expression.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("redact: `{pattern}` is not a regular expression: {source}")]
 pub struct BadPattern {
@@ -109,7 +112,7 @@ impl Redactor {
         }
     }
 
-    /// What either of two knows.
+    /// Combines the patterns and values of both.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         let patterns = self.patterns.iter().chain(other.patterns.iter());
@@ -129,19 +132,18 @@ impl Redactor {
         }
     }
 
-    /// The same, and the credentials among these headers: an upstream may send back in its body what it
-    /// was sent.
+    /// The same, with the credentials in these headers as values: an upstream may return them in its body.
     #[must_use]
     pub fn and_headers<'h>(&self, headers: impl Iterator<Item = (&'h str, &'h [u8])>) -> Self {
         self.and(&Self::with_values(values::of_headers(headers)))
     }
 
-    /// Whether it knows values.
+    /// Whether it has values.
     pub fn has_values(&self) -> bool {
         !self.values.is_empty()
     }
 
-    /// Replaces secrets in a text and cuts it to `most` bytes.
+    /// Replaces secrets in a text and truncates it to `most` bytes.
     pub fn text(&self, text: &mut String, most: usize) {
         cut(text, most.saturating_add(SLACK));
         if let Some(redacted) = without(text, &self.find(text)) {
@@ -150,8 +152,8 @@ impl Redactor {
         shorten(text, most);
     }
 
-    /// Replaces secrets in a URL and cuts it to `most` bytes. A host that is a value stays: a name that is
-    /// looked up in clear is no secret, and exchanges are found by it.
+    /// Replaces secrets in a URL and truncates it to `most` bytes. A host that equals a value stays: host names
+    /// are not secret, and filters need them.
     pub fn url(&self, url: &mut String, most: usize) {
         cut(url, most.saturating_add(SLACK));
         if let Some(redacted) = without(url, &self.find_in_url(url)) {
@@ -160,7 +162,7 @@ impl Redactor {
         shorten(url, most);
     }
 
-    /// A header's value, or [`REDACTED`] for a header that holds a secret by its name.
+    /// A header's value, or [`REDACTED`] if the header's name marks a secret.
     pub fn header<'a>(&self, name: &str, value: &'a str) -> Cow<'a, str> {
         if is_secret_header(name) {
             return Cow::Borrowed(REDACTED);
@@ -172,7 +174,7 @@ impl Redactor {
         without(value, &found).map_or(Cow::Borrowed(value), Cow::Owned)
     }
 
-    /// The body without secrets; the same bytes if there are none.
+    /// The body without secrets; the same bytes if it has none.
     pub fn body(&self, media_type: Option<&str>, body: &Bytes) -> Bytes {
         let is_form = is_form(media_type);
         let Some(inner) = unpacked(body) else {
@@ -185,19 +187,19 @@ impl Redactor {
         packed.map_or(redacted, Bytes::from)
     }
 
-    /// Bytes without secrets; `None`: there are none.
+    /// Bytes without secrets; `None` if there are none.
     fn plain(&self, body: &[u8], is_form: bool) -> Option<Bytes> {
         if let Ok(text) = std::str::from_utf8(body) {
             return without(text, &self.find_in(text, is_form)).map(Bytes::from);
         }
-        // Every byte as the character of that number, so that keys are found and nothing is lost.
+        // Maps each byte to the character of that number, so that keys are found and no byte is lost.
         let text: String = body.iter().map(|byte| char::from(*byte)).collect();
         let redacted = without(&text, &self.find_in(&text, is_form))?;
         let bytes = redacted.chars().map(|it| u8::try_from(u32::from(it)));
         Some(bytes.map(|byte| byte.unwrap_or(b'?')).collect())
     }
 
-    /// Replaces secrets in every text of a document, names included.
+    /// Replaces secrets in every text of a document, member names included.
     pub fn document(&self, document: &mut Value) {
         match document {
             Value::String(text) => self.text(text, usize::MAX),
@@ -219,12 +221,12 @@ impl Redactor {
         }
     }
 
-    /// Secrets in a text: in order, none overlaps another.
+    /// Secrets in a text, in order and without overlaps.
     pub fn find(&self, text: &str) -> Vec<Secret> {
         self.find_in(text, false)
     }
 
-    /// Secrets in a URL: in order, none overlaps another.
+    /// Secrets in a URL, in order and without overlaps.
     pub(crate) fn find_in_url(&self, url: &str) -> Vec<Secret> {
         let (user, path) = authority(url);
         let mut found = self.find_in(url, true);
@@ -235,7 +237,7 @@ impl Redactor {
         apart(found)
     }
 
-    /// Secrets in a text, which may be a URL or a form: in order, none overlaps another.
+    /// Secrets in a text, which may be a URL or a form, in order and without overlaps.
     pub(crate) fn find_in(&self, text: &str, in_url: bool) -> Vec<Secret> {
         apart(decoded::search(text, &mut |text| {
             let mut found = Vec::new();
@@ -257,7 +259,7 @@ impl fmt::Debug for Redactor {
     }
 }
 
-/// Where the user of a URL is, without its `@`; and where its path begins, or what is in its place.
+/// Positions of a URL's user info, without the `@`, and of its path or what follows the authority.
 fn authority(url: &str) -> (Option<Range<usize>>, usize) {
     let start = url.find("://").map_or(0, |at| at + 3);
     let rest = &url[start..];
@@ -266,7 +268,7 @@ fn authority(url: &str) -> (Option<Range<usize>>, usize) {
     (user, start + end)
 }
 
-/// Those that overlap as one, in order.
+/// Merges overlapping secrets, in order.
 fn apart(mut all: Vec<Secret>) -> Vec<Secret> {
     all.retain(|one| !one.range.is_empty());
     all.sort_by_key(|one| one.range.start);
@@ -285,7 +287,7 @@ fn apart(mut all: Vec<Secret>) -> Vec<Secret> {
     apart
 }
 
-/// The text with secrets replaced; `None`: there are none.
+/// The text with secrets replaced; `None` if there are none.
 fn without(text: &str, found: &[Secret]) -> Option<String> {
     if found.is_empty() {
         return None;
@@ -301,7 +303,7 @@ fn without(text: &str, found: &[Secret]) -> Option<String> {
     Some(redacted)
 }
 
-/// Whether a body is that of a form.
+/// Whether a body is a form.
 pub(crate) fn is_form(media_type: Option<&str>) -> bool {
     media_type.is_some_and(|media_type| {
         let media_type = media_type.trim_start().to_ascii_lowercase();
@@ -309,7 +311,7 @@ pub(crate) fn is_form(media_type: Option<&str>) -> bool {
     })
 }
 
-/// What a body that begins like gzip decodes to, as far as it is there; `None`: it is broken, or too long.
+/// Decodes a body that begins like gzip, as far as it is complete; `None` if it is corrupt or too long.
 fn unpacked(body: &[u8]) -> Option<Bytes> {
     if !body.starts_with(b"\x1f\x8b\x08") {
         return None;
@@ -336,7 +338,7 @@ fn cut(text: &mut String, most: usize) {
     }
 }
 
-/// Cuts, with a sign that something is missing.
+/// Truncates a text, and marks that.
 fn shorten(text: &mut String, most: usize) {
     const ELLIPSIS: &str = "…";
     if text.len() > most {

@@ -1,7 +1,7 @@
 //! The latest exchanges, newest first, bounded in number and in bytes.
 //!
-//! A ring holds what its owner keeps of an exchange ([`Entry`]), so that nothing is formatted before it is read.
-//! Entries sort by id, and so by start: a cursor stays valid while exchanges are added.
+//! A ring holds its owner's own type ([`Entry`]), so that nothing is formatted before it is read. Entries sort by
+//! id, and so by start: a cursor stays valid while exchanges are added.
 
 mod filter;
 
@@ -66,7 +66,7 @@ impl Default for Bounds {
 pub struct Page<T> {
     /// The entries, newest first.
     pub items: Vec<T>,
-    /// The next page begins after this one. `None`: there is none.
+    /// Cursor of the next page; `None` on the last page.
     pub next: Option<ExchangeId>,
 }
 
@@ -109,7 +109,7 @@ impl<T: Entry> Ring<T> {
 
     /// At most `limit` exchanges that pass `filter`, newest first, all older than `after`.
     ///
-    /// Successive pages show every exchange that was there at the first page and still is, once.
+    /// Successive pages show each exchange once that is stored from the first page to the last.
     pub fn page(&self, filter: &Filter, after: Option<ExchangeId>, limit: usize) -> Page<T>
     where
         T: Clone,
@@ -135,17 +135,17 @@ impl<T: Entry> Ring<T> {
         Page { items, next }
     }
 
-    /// How many exchanges are held.
+    /// Number of exchanges.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether none is held.
+    /// Whether it has no exchanges.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// About how many bytes are held.
+    /// Approximate size in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -299,7 +299,7 @@ mod tests {
             }
             prop_assert!(shown.is_sorted_by(|a, b| a > b), "newest first, none twice: {:?}", shown);
             let lost: Vec<_> = before.iter().filter(|at| !shown.contains(at)).collect();
-            // A page that ends the list says so before what comes in after it; all older were shown.
+            // A last page may miss later exchanges only; all older ones were shown.
             prop_assert!(lost.is_empty(), "lost {:?}", lost);
         }
 

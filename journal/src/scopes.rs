@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-/// The present workspaces, without the default one.
+/// The existing workspaces, without the default one.
 #[derive(Debug, Default)]
 pub struct Workspaces(ArcSwap<BTreeSet<String>>);
 
@@ -42,12 +42,12 @@ pub enum Scopes {
     All,
     /// Those of this workspace.
     Of(String),
-    /// Those of no workspace, also when workspaces are added later.
+    /// Those outside of all workspaces, also of workspaces added later.
     OfNone(Arc<Workspaces>),
 }
 
 impl Scopes {
-    /// Whether this scope is among them.
+    /// Whether it contains this scope.
     pub fn hold(&self, scope: &str) -> bool {
         match self {
             Self::All => true,
@@ -57,14 +57,14 @@ impl Scopes {
     }
 }
 
-/// The name before the first dot: that of the scope's workspace, if there is one.
+/// The part of the name before the first dot: the scope's workspace, if that exists.
 pub fn workspace_of(scope: &str) -> &str {
     scope
         .split_once('.')
         .map_or(scope, |(workspace, _)| workspace)
 }
 
-/// Whether a scope is a run's: its name, without the workspace, begins with `run-` and the run's id.
+/// Whether a scope is a run's: without the workspace, its name begins with `run-` and the run's id.
 pub fn is_of_run(scope: &str) -> bool {
     let name = scope.split_once('.').map_or(scope, |(_, name)| name);
     let id = name.strip_prefix("run-").and_then(|rest| rest.get(..24));

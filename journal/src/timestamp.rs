@@ -1,4 +1,4 @@
-//! Points in time as the journal writes and reads them.
+//! Times in the journal, as text.
 
 use thiserror::Error;
 use time::format_description::well_known::Rfc3339;
@@ -6,7 +6,7 @@ use time::{Duration, OffsetDateTime};
 
 /// Milliseconds since 1970 as RFC 3339 with three decimals, in UTC: `2026-11-21T23:01:40.120Z`.
 ///
-/// Points beyond the year 9999 are written as its last millisecond.
+/// Times after the year 9999 become its last millisecond.
 pub fn rfc3339(ms: u64) -> String {
     const LAST: i64 = 253_402_300_799_999;
     let ms = i64::try_from(ms).unwrap_or(LAST).min(LAST);
@@ -23,14 +23,14 @@ pub fn rfc3339(ms: u64) -> String {
     )
 }
 
-/// A text that is no point in time.
+/// A text that is not an RFC 3339 time.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{given}` is not a point in time; write RFC 3339, like 2026-11-21T23:01:40Z")]
 pub struct NotATime {
     given: String,
 }
 
-/// Milliseconds since 1970 of an RFC 3339 text with any offset; points before 1970 are 0.
+/// Milliseconds since 1970 of an RFC 3339 text with any offset; times before 1970 become 0.
 pub fn parse(text: &str) -> Result<u64, NotATime> {
     let at = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| NotATime {
         given: text.chars().take(40).collect(),

@@ -1,20 +1,19 @@
-//! Trace ids, as `traceparent` carries them (W3C Trace Context, level 1).
+//! Trace ids of `traceparent` headers (W3C Trace Context, level 1).
 
 use std::fmt;
 
-/// The id of a trace: 16 bytes, not all of them zero. It prints as 32 hex digits.
+/// A trace id: 16 bytes, not all of them zero. It prints as 32 hex digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TraceId(u128);
 
 impl TraceId {
-    /// The id with these bits; `None` for zero, which is none.
+    /// The id with these bits; `None` for zero, which is not valid.
     pub fn new(bits: u128) -> Option<Self> {
         (bits != 0).then_some(Self(bits))
     }
 
-    /// The id that the value of a `traceparent` header carries:
-    /// `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`. Of later versions as much is read as of
-    /// this one.
+    /// The id in the value of a `traceparent` header: `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`.
+    /// Later versions are read by the same format, and their additional fields are ignored.
     pub fn of_traceparent(value: &str) -> Option<Self> {
         let mut parts = value.trim().split('-');
         let mut hex = |length: usize| {

@@ -35,7 +35,7 @@ impl Following {
         })
     }
 
-    /// The next event; an error after a run's `done` event.
+    /// The next event. Callers must stop at a run's `done` event, which is the last one.
     pub(crate) async fn next(&mut self) -> Result<Event, Failure> {
         loop {
             if let Ok(Some(event)) = self.events.next().await {

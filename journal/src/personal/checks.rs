@@ -1,16 +1,16 @@
-//! Check digits and other tests that tell a number from one that only looks like it.
+//! Check digits and other tests that reject numbers that only look like personal data.
 
 use crate::patterns::{digits, has_luhn};
 
-/// Whether a candidate is one.
+/// The test of a candidate.
 #[derive(Clone, Copy)]
 pub(super) enum NumberCheck {
-    /// The shape says enough.
+    /// No test: the shape is sufficient.
     Any,
     /// Its last digit is Luhn's (ISO/IEC 7812-1).
     Luhn,
-    /// Check digits: the weights of the characters before each, and which one each remainder of their sum has.
-    /// The modulus is the number of remainders.
+    /// Check digits: the weights of the preceding characters, and the digit for each remainder of their sum. The
+    /// modulus is the number of remainders.
     Digits(&'static [(&'static [u32], &'static str)]),
     By(fn(&str) -> bool),
 }
@@ -44,9 +44,9 @@ fn number(text: &str) -> u64 {
     digits.fold(0, |number, digit| number * 10 + u64::from(digit))
 }
 
-/// Shorter numbers than there are weights have the last of them.
+/// A number shorter than the weights uses the last ones.
 fn has_check_digits(text: &str, checks: &[(&[u32], &str)]) -> bool {
-    // In numbers of foreigners X, Y and Z stand for 0, 1 and 2 (Spain), T and G for 4 (Singapore).
+    // In numbers of foreigners X, Y and Z mean 0, 1 and 2 (Spain), T and G mean 4 (Singapore).
     let value = |c: &char| match c {
         'Y' => 1,
         'Z' => 2,
@@ -65,7 +65,7 @@ fn has_check_digits(text: &str, checks: &[(&[u32], &str)]) -> bool {
 
 pub(super) fn is_email(text: &str) -> bool {
     let (name, host) = text.rsplit_once('@').unwrap_or_default();
-    // RFC 2606: nobody's.
+    // Domains reserved by RFC 2606 belong to no person.
     let reserved = [".example", ".test", ".invalid", ".localhost"];
     let host = host.to_ascii_lowercase();
     !name.starts_with('.')
@@ -73,7 +73,7 @@ pub(super) fn is_email(text: &str) -> bool {
         && !reserved.iter().any(|end| host.ends_with(end))
 }
 
-/// ISO 13616: 97.
+/// ISO 13616: modulus 97.
 pub(super) fn is_iban(text: &str) -> bool {
     let plain: Vec<u64> = (text.chars().filter_map(|c| c.to_digit(36)))
         .map(u64::from)
@@ -83,7 +83,7 @@ pub(super) fn is_iban(text: &str) -> bool {
     (15..=34).contains(&plain.len()) && end.iter().chain(begin).fold(0, rest) == 1
 }
 
-/// A word of one kind of letter only is a word.
+/// Letters of one case only are an ordinary word.
 pub(super) fn mixes_letters_and_digits(text: &str) -> bool {
     digits(text).len() >= 3 && text.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
@@ -92,7 +92,7 @@ pub(super) fn has_a_digit(text: &str) -> bool {
     !digits(text).is_empty()
 }
 
-/// Numbers that the Social Security Administration has never given out are none.
+/// Rejects numbers that the Social Security Administration never assigns.
 pub(super) fn is_ssn(text: &str) -> bool {
     let number = number(text);
     let (area, group, serial) = (number / 1_000_000, number / 10_000 % 100, number % 10_000);
@@ -103,7 +103,7 @@ pub(super) fn is_nino(text: &str) -> bool {
     !["BG", "GB", "KN", "NK", "NT", "TN", "ZZ"].contains(&&text[..2])
 }
 
-/// Verhoeff's check digit, by the dihedral group of order ten.
+/// Verhoeff's check digit, from the dihedral group of order ten.
 pub(super) fn is_verhoeff(text: &str) -> bool {
     const STEP: [u32; 10] = [1, 5, 7, 6, 2, 8, 3, 0, 9, 4];
     let multiplied = |a: u32, b: u32| match (a < 5, b < 5) {
@@ -199,12 +199,12 @@ pub(super) fn is_steuer_id(text: &str) -> bool {
     (11 - product) % 10 == digits[10]
 }
 
-/// Luhn's, with the prefix of United States health numbers.
+/// Luhn's digit, with the prefix of United States health numbers.
 pub(super) fn is_npi(text: &str) -> bool {
     has_luhn(&digits(&format!("80840{text}")))
 }
 
-/// The surname's letters come first, and then a birth date.
+/// Letters of the surname come before a birth date.
 pub(super) fn is_uk_licence(text: &str) -> bool {
     let date = number(&text[5..11]);
     let (month, day) = (date / 1000 % 100 % 50, date / 10 % 100);
@@ -216,14 +216,14 @@ pub(super) fn is_mac(text: &str) -> bool {
     plain.windows(2).any(|pair| pair[0] != pair[1])
 }
 
-/// An address that somebody has: not private, local, reserved or for documentation.
+/// An address in public use: not private, local, reserved or for documentation.
 pub(super) fn is_public_v4(text: &str) -> bool {
     let Ok(address) = text.parse::<std::net::Ipv4Addr>() else {
         return false;
     };
     let [first, second, ..] = address.octets();
     let is_shared = first == 100 && (64..128).contains(&second);
-    // 1.2.3.4 is what versions look like; small numbers all along are one.
+    // Version numbers look like 1.2.3.4: all of their parts are small.
     let is_version = address.octets().iter().all(|part| *part < 20);
     !(address.is_private()
         || address.is_loopback()
@@ -239,7 +239,7 @@ pub(super) fn is_public_v6(text: &str) -> bool {
         return false;
     };
     let [first, second, ..] = address.segments();
-    // 2000::/3 is what is given out; 2001:db8::/32 is for documentation.
+    // 2000::/3 is assigned; 2001:db8::/32 is for documentation.
     (first & 0xe000) == 0x2000 && (first, second) != (0x2001, 0xdb8)
 }
 
@@ -269,7 +269,7 @@ pub(super) fn is_international(text: &str) -> bool {
     (8..=15).contains(&digits(text).len())
 }
 
-/// No area or exchange is called x11.
+/// No area or exchange code ends in 11.
 pub(super) fn is_nanp(text: &str) -> bool {
     let digits = digits(text);
     digits[1..3] != [1, 1] && digits[4..6] != [1, 1] && !is_one_digit(text)

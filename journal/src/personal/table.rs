@@ -1,4 +1,4 @@
-//! Every detector. If two match one place, the earlier row wins.
+//! All detectors. If two match at one place, the earlier row wins.
 
 use super::checks::NumberCheck::{self, Any, By, Digits, Luhn};
 use super::checks::{
@@ -9,10 +9,10 @@ use super::checks::{
 };
 use crate::patterns::{CARD, is_card};
 
-/// The name; the pattern, whose group `v`, or else all of it, is the value; and the check.
+/// Name; pattern, whose value is the group `v` or else the whole match; and test.
 #[rustfmt::skip]
 pub(super) const DETECTORS: &[(&str, &str, NumberCheck)] = &[
-    // A word before the number says what it is.
+    // The word before the number is part of the pattern.
     ("card_code", r"(?i)\b(?:cvv2?|cvc2?|security code|card verification(?: code| value)?)\b[^0-9\n]{0,8}(?P<v>[0-9]{3,4})\b", Any),
     ("us_routing", r"(?i)\b(?:aba|routing)(?: (?:number|no\.?|transit))*\b[^0-9\n]{0,8}(?P<v>[0-9]{9})\b", Digits(&[(&[3, 7, 1, 3, 7, 1, 3, 7], "0987654321")])),
     ("bank_account", r"(?i)\baccount (?:number|no\.?|nr\.?)[^0-9\n]{0,8}(?P<v>[0-9]{6,17})\b", Any),
@@ -40,7 +40,7 @@ pub(super) const DETECTORS: &[(&str, &str, NumberCheck)] = &[
     ("advertising_id", r"(?i)\b(?:idfa|gaid|advertising id)\b[^0-9A-F\n]{0,6}(?P<v>[0-9A-F]{8}(?:-[0-9A-F]{4}){3}-[0-9A-F]{12})\b", Any),
     ("licence_plate", r"(?i)\b(?:licen[cs]e|number|registration) plate\b[^0-9A-Z\n]{0,6}(?:is )?(?P<v>[A-Z0-9]{1,4}[- ]?[A-Z0-9]{2,5})\b", By(has_a_digit)),
 
-    // The shape says enough, mostly with a check digit.
+    // The shape is sufficient, mostly with a check digit.
     ("email", r"\b[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})\.){1,8}[A-Za-z]{2,24}\b", By(is_email)),
     ("iban", r"\b[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b", By(is_iban)),
     ("card", CARD, By(is_card)),

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Detector, a text with one, a text that only looks like it.
+/// Detector, a text that matches, and a text that only looks similar.
 #[rustfmt::skip]
 const CASES: &[(&str, &str, &str)] = &[
     ("email", "write to ada.l+x@mail.example.org", "ada@host.test"),
@@ -97,7 +97,7 @@ fn each_is_found_and_what_only_looks_like_it_is_not() {
 
 #[test]
 fn numbers_with_two_check_digits_are_found() {
-    // Made here, so that nobody's own stands in the repository.
+    // Generated here, so that the repository contains no real person's number.
     let made = |body: &[u32]| -> Option<String> {
         let digit = |digits: &[u32], weights: &[u32]| {
             let sum: u32 = digits.iter().zip(weights).map(|(d, w)| d * w).sum();

@@ -1,4 +1,4 @@
-//! What is encoded in a text: strings of JSON (RFC 8259 §7), percent-encoding (RFC 3986 §2.1), forms.
+//! Decodes JSON strings (RFC 8259 §7), percent-encoding (RFC 3986 §2.1) and forms within a text.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,10 +9,10 @@ use regex::Regex;
 
 use super::Secret;
 
-/// How often what is encoded may be encoded again and is still searched.
+/// Greatest depth of nested encodings.
 const DEEPEST: usize = 8;
 
-/// Quotation marks, and escapes that stand for one character each.
+/// Quotation marks, and escapes of one character each.
 static ESCAPES: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(concat!(
         r#"["+]|\\["\\/bfnrt]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}"#,
@@ -22,12 +22,12 @@ static ESCAPES: LazyLock<Regex> = LazyLock::new(|| {
     .expect("the pattern is a constant")
 });
 
-/// Searches a text by `find`, then everything that is encoded in it; says where in the text what it found is.
+/// Searches a text with `find`, and then its decoded parts; positions refer to the original text.
 pub(crate) fn search(text: &str, find: &mut dyn FnMut(&str) -> Vec<Secret>) -> Vec<Secret> {
     search_within(text, true, DEEPEST, find)
 }
 
-/// `may_be_form`: a `+` may be a space. Forms are not inside of forms.
+/// `may_be_form`: a `+` may mean a space. Forms are not nested.
 fn search_within(
     text: &str,
     may_be_form: bool,
@@ -57,25 +57,25 @@ fn search_within(
     found
 }
 
-/// A piece of a text without its escapes.
+/// A decoded piece of a text.
 #[derive(Default)]
 struct DecodedPiece {
     text: String,
-    /// A `+` became a space.
+    /// Whether a `+` became a space.
     is_form: bool,
-    /// Where it begins in the text.
+    /// Its start in the original text.
     start: usize,
-    /// Behind each escape: a place in the piece, and the one in the text.
+    /// After each escape: the position in the piece, and in the original text.
     marks: Vec<(usize, usize)>,
 }
 
 impl DecodedPiece {
-    /// Up to where the text was decoded.
+    /// Its end in the original text.
     fn end(&self) -> usize {
         self.marks.last().map_or(self.start, |(_, at)| *at)
     }
 
-    /// Where a part of it is in the text.
+    /// The position of a part in the original text.
     fn place(&self, part: Range<usize>) -> Range<usize> {
         let place = |at: usize| {
             let before = self.marks.partition_point(|(behind, _)| *behind <= at);
@@ -87,11 +87,11 @@ impl DecodedPiece {
     }
 }
 
-/// The pieces of a text that have escapes, between quotation marks: each string of JSON is one.
+/// Decodes the pieces between quotation marks that have escapes: each JSON string is one piece.
 fn split(text: &str, as_form: bool, pieces: &mut Vec<DecodedPiece>) {
     let mut piece = DecodedPiece::default();
     let mut end = |mut piece: DecodedPiece, end: usize| {
-        // Without escapes it was searched with the text.
+        // Without escapes it was searched as part of the text.
         if !piece.marks.is_empty() && piece.is_form == as_form {
             piece.text.push_str(&text[piece.end()..end]);
             pieces.push(piece);

@@ -1,4 +1,4 @@
-//! Secrets that are known by the name beside them: parameters, header lines, form fields, elements, attributes.
+//! Secrets recognised by the name beside them: parameters, header lines, form fields, elements, attributes.
 
 use std::sync::LazyLock;
 
@@ -8,8 +8,8 @@ use super::Secret;
 use super::names::{ANY, is_secret_header, is_secret_member, is_secret_parameter};
 use crate::patterns::Patterns;
 
-/// What such a value is called; what comes before it, with its name as the group `name`; the value, or its group
-/// `v`, from there on; whether it is a secret by its name.
+/// Kind of the secret; pattern before the value, with the group `name`; pattern of the value, or its group `v`;
+/// and whether the name marks a secret.
 type ValueForm = (
     &'static str,
     &'static str,
@@ -17,12 +17,11 @@ type ValueForm = (
     fn(&str, &str) -> bool,
 );
 
-/// The form that only URLs and forms have, and its counterpart in other texts.
+/// Row of the form for URLs and forms; the next row is for other texts.
 const IN_URL: usize = 0;
 const IN_TEXT: usize = 1;
 
-// The scheme of a header stays, so that people see what was there. A `value` behind a `name` or `key` is that of a
-// field of HTML, or of a setting.
+// The scheme of a header stays readable. A `value` beside a `name` or `key` is an HTML field or a setting.
 #[rustfmt::skip]
 const FORMS: &[ValueForm] = &[
     ("parameter", "(?:^|[?&#;=])(?P<name>[^?&#;=]*)=", "[^?&#;]+", is_parameter),
@@ -43,19 +42,19 @@ fn is_parameter(name: &str, _: &str) -> bool {
     is_secret_parameter(name)
 }
 
-/// Headers of one word; other words before a colon are prose.
+/// Headers of one word only; several words before a colon are prose.
 fn is_header(name: &str, _: &str) -> bool {
     let words = ["authorization", "cookie", "cookie2"];
     let is_header = name.contains('-') || words.contains(&&*name.to_ascii_lowercase());
     is_header && is_secret_header(name)
 }
 
-/// Whether a text or an attribute is a secret by its name, which may have a prefix (`soap:`).
+/// Whether the name of an element or attribute marks a secret; it may have a prefix (`soap:`).
 fn is_element(name: &str, value: &str) -> bool {
     is_secret_member(name.rsplit(':').next().unwrap_or(name), value)
 }
 
-/// What comes before values, and the values.
+/// The patterns before values, and of the values.
 static PATTERNS: LazyLock<(Patterns, Vec<Regex>)> = LazyLock::new(|| {
     let values = FORMS.iter().map(|(_, _, value, _)| {
         let value = Regex::new(&format!(r"\A(?:{value})"));
@@ -65,7 +64,7 @@ static PATTERNS: LazyLock<(Patterns, Vec<Regex>)> = LazyLock::new(|| {
     (Patterns::new(heads), values.collect())
 });
 
-/// Secrets in a text as it is written.
+/// Finds secrets in a text, without decoding.
 pub(super) fn find(text: &str, in_url: bool, found: &mut Vec<Secret>) {
     let (heads, values) = &*PATTERNS;
     let left_out = if in_url { IN_TEXT } else { IN_URL };
@@ -75,7 +74,7 @@ pub(super) fn find(text: &str, in_url: bool, found: &mut Vec<Secret>) {
         while let Some(captures) = head.captures_at(text, at) {
             at = captures.get_match().end();
             let name = &captures["name"];
-            // The value is read if some value of that name is a secret: values may be long.
+            // Matches the value only if its name can mark a secret: values may be long.
             let value = is_secret(name, ANY).then(|| values[row].captures(&text[at..]));
             let value = value.flatten().and_then(|it| it.name("v").or(it.get(0)));
             let Some(value) = value else { continue };

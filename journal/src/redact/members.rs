@@ -1,4 +1,4 @@
-//! Members of JSON whose values are secrets by their names: in documents, and in parts of documents.
+//! JSON members whose names mark secrets, in documents and in fragments of documents.
 
 use std::sync::LazyLock;
 
@@ -8,13 +8,13 @@ use squall_dialects::json::{Document, Kind, Value};
 use super::Secret;
 use super::names::{ANY, is_secret_member, is_secret_number};
 
-/// A member's name, and what its value begins with.
+/// A member's name, and the beginning of its value.
 static HEADS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r#""(?P<name>[A-Za-z0-9_.-]{2,64})(?P<quote>")[ \t\r\n]*:[ \t\r\n]*["\[{0-9-]"#)
         .expect("the pattern is a constant")
 });
 
-/// What a value consists of. A text that is cut off goes to the end.
+/// Tokens of a value. A truncated text extends to the end.
 static TOKENS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(concat!(
         r#""(?P<text>(?s:[^"\\]|\\.)*)(?:"(?P<is_name>[ \t\r\n]*:)?)?|(?P<number>-?[0-9][0-9.eE+-]*)"#,
@@ -23,10 +23,10 @@ static TOKENS: LazyLock<Regex> = LazyLock::new(|| {
     .expect("the pattern is a constant")
 });
 
-/// What such a secret is called.
+/// Kind of such a secret.
 const MEMBER: &str = "JSON";
 
-/// Texts without their quotes, and numbers: what members with such names are, and what is inside of them.
+/// Finds the texts and numbers of members with such names, nested ones included.
 pub(super) fn find(text: &str, found: &mut Vec<Secret>) {
     let mut seen = 0;
     for head in HEADS.captures_iter(text) {
@@ -63,10 +63,10 @@ pub(super) fn find(text: &str, found: &mut Vec<Secret>) {
     }
 }
 
-/// How far into an object is looked for what it is, bytes.
+/// How far into an object its kind is searched, bytes.
 const LOOK: usize = 1 << 10;
 
-/// Whether an object describes what a value must be (JSON Schema), as the parameters of tools do.
+/// Whether an object is a JSON Schema, as the parameters of tools are.
 fn is_schema(text: &str) -> bool {
     let begins = text.as_bytes().get(..LOOK).unwrap_or(text.as_bytes());
     if !text.starts_with('{') {
@@ -95,7 +95,7 @@ fn is_type(value: Value<'_>) -> bool {
     value.as_str().is_some_and(|it| TYPES.contains(&&*it))
 }
 
-/// Values of `type`.
+/// Values of `type` in a schema.
 #[rustfmt::skip]
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 

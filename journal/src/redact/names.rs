@@ -1,11 +1,13 @@
-//! Names whose values are secrets: of headers, of parameters and of members.
+//! Names of headers, parameters and members that mark secret values.
 
 use percent_encoding::percent_decode_str;
 
-/// Names in lower case without separators, or, behind `*`, what names end in; and where their values are secrets:
-/// `h`eaders (one of their parts), `p`arameters of URLs and forms, `m`embers of JSON, elements and attributes.
-/// `key` and `sig` are common words in documents; providers sign what models think, and agents need it back; tools
-/// call conversations sessions.
+/// Names in lower case without separators, or `*` and an ending. The letters are the places where they mark
+/// secrets: `h`eaders (one part of the name), `p`arameters of URLs and forms, `m`embers of JSON, elements and
+/// attributes.
+///
+/// Some names are too common for all places: `key` and `sig` are words in documents; providers sign a model's
+/// reasoning, which agents must return; and tools call conversations sessions.
 #[rustfmt::skip]
 const NAMES: &[(&str, &str)] = &[
     ("*accesskey", "pm"), ("*apikey", "hpm"), ("*passphrase", "hpm"), ("*passwd", "hpm"), ("*password", "hpm"),
@@ -17,15 +19,15 @@ const NAMES: &[(&str, &str)] = &[
     ("xamzcredential", "p"), ("xgoogcredential", "p"),
 ];
 
-/// Headers that end in `-key` and hold no secret.
+/// Headers that end in `-key` and are not secret.
 #[rustfmt::skip]
 const HARMLESS_KEYS: &[&str] =
     &["idempotency-key", "x-idempotency-key", "sec-websocket-key", "surrogate-key", "x-cache-key"];
 
-/// Endings of names of cursors.
+/// Endings of cursors.
 const CURSORS: &[&str] = &["pagetoken", "continuationtoken", "cursortoken", "nexttoken"];
 
-/// Endings of members that are pieces of text, cursors or numbers of requests.
+/// Endings of members that are parts of texts, cursors or request ids.
 #[rustfmt::skip]
 const HARMLESS_TOKENS: &[&str] = &[
     "addedtoken", "audiotoken", "backwardtoken", "bostoken", "cachedtoken", "clstoken", "decodedtoken", "endtoken",
@@ -35,30 +37,30 @@ const HARMLESS_TOKENS: &[&str] = &[
     "subtoken", "synctoken", "texttoken", "toptoken", "unktoken", "videotoken",
 ];
 
-/// Endings of members whose value is a secret even if it is a number.
+/// Endings of members whose value is a secret even as a number.
 const NUMBERS: &[&str] = &["otp", "passphrase", "passwd", "password", "pwd"];
 
-/// Fewest characters of a text under `token` that is a secret: responses list the tokens of a text, too.
+/// Fewest characters of a secret under `token`: responses also list the tokens of a text.
 const TOKEN: usize = 16;
 
-/// A text that is a secret under every name that makes secrets of texts.
+/// A text that is a secret under every name that marks secret texts.
 pub(super) const ANY: &str = "0123456789abcdef";
 
-/// Whether a header's value is a secret by the header's name, in any letter case: `authorization`,
-/// `cookie`, `x-api-key` and everything named like them.
+/// Whether a header's name marks a secret, in any letter case: `authorization`, `cookie`, `x-api-key` and similar
+/// names.
 pub fn is_secret_header(name: &str) -> bool {
     let name = name.to_ascii_lowercase().replace('_', "-");
     name.split('-').any(|part| is_listed(part, 'h'))
         || (name.ends_with("-key") && !HARMLESS_KEYS.contains(&&*name))
 }
 
-/// Whether a parameter's value is a secret by its name, percent-encoded or not.
+/// Whether a parameter's name marks a secret, percent-encoded or not.
 pub(super) fn is_secret_parameter(name: &str) -> bool {
     let word = word(&percent_decode_str(name).decode_utf8_lossy());
     is_listed(&word, 'p') && !ends_with(&word, CURSORS)
 }
 
-/// Whether a text is a secret by the name of the member that it is, or that it is inside of. `passwords` is like
+/// Whether a text is a secret by the name of its member or of a member that contains it. `passwords` counts as
 /// `password`.
 pub(super) fn is_secret_member(name: &str, text: &str) -> bool {
     let word = word(name);
@@ -69,13 +71,13 @@ pub(super) fn is_secret_member(name: &str, text: &str) -> bool {
     if !one.ends_with("token") || ends_with(one, CURSORS) || ends_with(one, HARMLESS_TOKENS) {
         return false;
     }
-    // `githubToken`; what is called `token` or `tokens` alone is a piece of a text more often.
+    // As in `githubToken`; `token` or `tokens` alone is more often a part of a text.
     let says_whose = word == one && one != "token";
     let is_long = text.len() >= TOKEN && !text.contains(char::is_whitespace);
     says_whose || (is_long && text.bytes().any(|byte| byte.is_ascii_digit()))
 }
 
-/// Whether a number is a secret by the name of the member that it is, or that it is inside of.
+/// Whether a number is a secret by the name of its member or of a member that contains it.
 pub(super) fn is_secret_number(name: &str) -> bool {
     let word = word(name);
     ends_with(word.strip_suffix('s').unwrap_or(&word), NUMBERS)
@@ -90,7 +92,7 @@ fn is_listed(word: &str, place: char) -> bool {
     })
 }
 
-/// A name in lower case without what separates its words.
+/// A name in lower case without separators.
 fn word(name: &str) -> String {
     let letters = name.chars().filter(|c| !"-_.[]".contains(*c));
     letters.map(|c| c.to_ascii_lowercase()).collect()

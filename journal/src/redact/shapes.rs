@@ -1,4 +1,4 @@
-//! Secrets that are known by their shape.
+//! Secrets recognised by their shape.
 //!
 //! Sources: the providers' documented prefixes. `docs/redaction.md` has the same table, and a test compares.
 
@@ -17,8 +17,8 @@ const BEARER: &str = "A-Za-z0-9._~+/=-";
 pub(super) const HEX: &str = "0-9A-Fa-f";
 pub(super) const BASE64: &str = "A-Za-z0-9+/=";
 
-/// Keys: whose, what they begin with, of what characters the rest is, and how many of them there are at least. Of
-/// two prefixes that begin alike the longer one comes first.
+/// Keys: issuer, prefix, characters of the rest, and its least length. Of two prefixes where one begins with the
+/// other, the longer is first.
 #[rustfmt::skip]
 pub(super) const KEYS: &[(&str, &str, &str, usize)] = &[
     ("Squall", "squall_", HEX, 64),
@@ -96,7 +96,7 @@ pub(super) const KEYS: &[(&str, &str, &str, usize)] = &[
     ("age", "AGE-SECRET-KEY-1", UPPER, 58),
 ];
 
-/// What is found, its pattern, and what a match must be.
+/// Kind, pattern, and a test of the match.
 type SecretShape = (&'static str, &'static str, fn(&str) -> bool);
 
 #[rustfmt::skip]
@@ -116,7 +116,7 @@ fn any(_: &str) -> bool {
     true
 }
 
-/// `user:password`, or a user that may be a key.
+/// `user:password`, or a user that looks like a key.
 fn is_user_info(written: &str) -> bool {
     written.len() >= 16 || (written.len() > 1 && written.contains(':'))
 }
@@ -133,7 +133,7 @@ static SHAPES: LazyLock<Patterns> = LazyLock::new(|| {
     Patterns::new([&*keys].into_iter().chain(others))
 });
 
-/// Secrets in a text as it is written.
+/// Finds secrets in a text, without decoding.
 pub(super) fn find(text: &str, found: &mut Vec<Secret>) {
     for (row, range) in SHAPES.find(text) {
         let written = &text[range.clone()];

@@ -1,4 +1,4 @@
-//! What is redacted, and what is not.
+//! Texts that are redacted, and texts that are not.
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use proptest::prelude::*;
@@ -94,7 +94,7 @@ fn headers_are_judged_by_name_and_by_shape() {
     }
 }
 
-/// Texts, and what is left of them. A request is looked up on a tape by what is left: it stays as it is.
+/// Texts and their redacted form. Tapes look up requests by that form, so it must not change.
 fn redacts(cases: &[(&str, &str)]) {
     for (given, expected) in cases {
         let redacted = text(&Redactor::default(), given);
@@ -284,7 +284,7 @@ fn every_shape_is_found_and_is_in_the_docs() {
 
 #[test]
 fn hostile_texts_take_no_longer_than_others_of_their_length() {
-    // Each would take hours if it were followed anew from every place that looks like a beginning.
+    // Each would take hours if every possible beginning were searched to the end.
     for piece in [
         "eyJaaaaaaaa-AKIA1234567890123456-",
         "-----BEGIN PRIVATE KEY",
@@ -378,7 +378,7 @@ fn what_is_compressed_without_saying_so_is_looked_into() {
     let cut_off = given.slice(..given.len() - 4);
     let redacted = Redactor::default().body(None, &cut_off);
     assert_eq!(unpacked(&redacted).expect("gzip"), r#"{"q":"REDACTED"}"#);
-    // What unpacks to itself would be unpacked for ever.
+    // A file that decompresses to itself must not be decompressed forever.
     let encoder = Encoder::new(Coding::Gzip).expect("an encoder");
     let twice = Bytes::from(encoder.whole(&given).expect("a body"));
     assert_eq!(Redactor::default().body(None, &twice), twice);
@@ -460,9 +460,9 @@ fn values_are_found_behind_the_escapes_of_json() {
         (r#""{\"x\":\"k\\u00e9y7\"}""#, r#""{\"x\":\"REDACTED\"}""#),
         (r"a\ud83e\uDD80\/b.", "REDACTED."),
         (r"\u00e91", "REDACTED"),
-        // So short a one is found only where it is the whole.
+        // So short a value is found only as the whole text.
         (r"\u00e91 in a text", r"\u00e91 in a text"),
-        // No escapes, or of other letters.
+        // Invalid escapes, or escapes of other letters.
         (r"k\u00eay7 \u00e \ud83e \x", r"k\u00eay7 \u00e \ud83e \x"),
         (r"C:\new\kéy7", r"C:\new\REDACTED"),
     ] {

@@ -1,4 +1,4 @@
-//! Secrets that are known as they are: what variables stand for, and the credentials of an exchange.
+//! Known secrets: values of variables, and the credentials of an exchange.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -10,17 +10,17 @@ use base64::engine::general_purpose::STANDARD;
 use super::Secret;
 use super::names::is_secret_header;
 
-/// What such a secret is called.
+/// Kind of such a secret.
 pub(super) const VALUE: &str = "value";
 
-/// Shortest value, in bytes, that is found inside longer texts. A shorter one is in half of all words; it is
-/// a secret only if it is the whole text.
+/// Shortest value, in bytes, that is searched inside longer texts. A shorter one occurs in many words, so it is a
+/// secret only as the whole text.
 const SHORTEST: usize = 4;
 
-/// Shortest credential of a header, in bytes, that is looked for elsewhere.
+/// Shortest credential of a header, in bytes, that is searched elsewhere.
 const CREDENTIAL: usize = 8;
 
-/// Each once, of two that begin alike the longer one first.
+/// Without duplicates; of two values where one begins with the other, the longer is first.
 pub(super) fn sorted(values: impl IntoIterator<Item = String>) -> Arc<[String]> {
     let all = values.into_iter().filter(|value| !value.is_empty());
     let mut values: Vec<_> = all.collect::<BTreeSet<_>>().into_iter().collect();
@@ -28,7 +28,7 @@ pub(super) fn sorted(values: impl IntoIterator<Item = String>) -> Arc<[String]> 
     values.into()
 }
 
-/// Where they are in a text.
+/// Their positions in a text.
 pub(super) fn find(values: &[String], text: &str, found: &mut Vec<Secret>) {
     for value in values
         .iter()
@@ -39,7 +39,7 @@ pub(super) fn find(values: &[String], text: &str, found: &mut Vec<Secret>) {
     }
 }
 
-/// The credentials among headers, in each form in which a body may hold them.
+/// The credentials in headers, in each form that a body may contain.
 pub(super) fn of_headers<'h>(headers: impl Iterator<Item = (&'h str, &'h [u8])>) -> Vec<String> {
     let mut values = Vec::new();
     for (name, value) in headers.filter(|(name, _)| is_secret_header(name)) {

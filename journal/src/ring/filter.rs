@@ -21,7 +21,7 @@ pub struct Traits<'a> {
     pub tool_calls: &'a [String],
     /// Upstream URL.
     pub url: &'a str,
-    /// What the agent got.
+    /// Status that the agent got.
     pub status: Option<u16>,
     /// How it ended, or [`Outcome::Open`].
     pub outcome: Outcome,
@@ -35,7 +35,7 @@ impl Traits<'_> {
     }
 }
 
-/// A filter of exchanges; all its parts must hold.
+/// A filter of exchanges; all parts that are set must match.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// The scopes that the caller may see.
@@ -51,7 +51,7 @@ pub struct Filter {
     pub tool: Option<String>,
     /// Id or mode of a rule that was applied; `*` for any.
     pub fault: Option<String>,
-    /// What the agent got.
+    /// Status that the agent got.
     pub status: Option<StatusFilter>,
     /// Started at this time or later, milliseconds since 1970.
     pub since_ms: Option<u64>,
@@ -89,7 +89,7 @@ impl StatusFilter {
 }
 
 impl Filter {
-    /// Whether the filter lets an exchange pass.
+    /// Whether an exchange matches the filter.
     pub fn holds(&self, entry: &impl Entry) -> bool {
         let it = entry.traits();
         let wants =

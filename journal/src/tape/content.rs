@@ -1,4 +1,4 @@
-//! Bodies as they are stored: decoded, whole or piece by piece.
+//! Stored bodies: decoded, whole or as pieces.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct Data(pub Bytes);
 
 impl Data {
-    /// The text, if it is one.
+    /// The text; `None` if it is not UTF-8.
     pub fn as_text(&self) -> Option<&str> {
         std::str::from_utf8(&self.0).ok()
     }
@@ -21,7 +21,7 @@ impl Data {
         STANDARD.encode(&self.0)
     }
 
-    /// Bytes out of base64.
+    /// Decodes base64.
     pub fn of_base64(text: &str) -> Option<Self> {
         let bytes = STANDARD.decode(text.trim()).ok()?;
         Some(Self(bytes.into()))
@@ -40,7 +40,7 @@ impl From<String> for Data {
     }
 }
 
-/// [`Data`] in the store.
+/// The stored form of [`Data`].
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Stored {
@@ -69,7 +69,7 @@ impl TryFrom<Stored> for Data {
     }
 }
 
-/// A piece of a stream: one event, or what was between two.
+/// A piece of a stream: one event, or bytes between two events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Piece {
     /// When its last byte arrived, milliseconds after the response's head.
@@ -82,9 +82,9 @@ pub struct Piece {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Content {
-    /// In one piece.
+    /// A whole body.
     Body(Data),
-    /// Event by event.
+    /// A stream, event by event.
     Stream(Vec<Piece>),
 }
 
@@ -95,7 +95,7 @@ impl Default for Content {
 }
 
 impl Content {
-    /// All of its bytes.
+    /// All of its bytes, joined.
     pub fn whole(&self) -> Bytes {
         match self {
             Self::Body(body) => body.0.clone(),

@@ -1,5 +1,4 @@
-//! Secrets and personal data in an exchange, for invariants that judge where they go: found before the exchange
-//! is redacted.
+//! Secrets and personal data in an exchange, found before it is redacted. Invariants judge where they are sent.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -15,17 +14,17 @@ use crate::personal;
 use crate::record::Place;
 use crate::redact::{Redactor, Secret, decoded, is_form, is_secret_header};
 
-/// Headers about the exchange, whose numbers are not personal.
+/// Headers about the exchange itself, whose numbers are not personal.
 #[rustfmt::skip]
 const OF_THE_EXCHANGE: [&str; 12] = [
     "baggage", "content-length", "date", "etag", "forwarded", "host", "server", "traceparent", "tracestate",
     "user-agent", "via", "x-request-id",
 ];
 
-/// It is for the proxy, and is not forwarded.
+/// This header is for the proxy, and is not forwarded.
 const PROXY_AUTHORIZATION: &str = "proxy-authorization";
 
-/// Searches an exchange that is not redacted yet. `framing`: that of the response's events, if it is a stream.
+/// Searches an exchange before redaction. `framing`: the event format of the response, if it is a stream.
 pub fn of(redactor: &Redactor, framing: Option<Framing>, recorded: &Recorded) -> Exposed {
     let mut request = ExposureSearch::new(redactor);
     let sent = &recorded.request;
@@ -48,12 +47,12 @@ pub fn of(redactor: &Redactor, framing: Option<Framing>, recorded: &Recorded) ->
     }
 }
 
-/// A hash of headers that are secrets by their names, and of the URL.
+/// A hash of secret headers and the URL.
 fn credentials(request: &Request) -> u64 {
     let mut hasher = DefaultHasher::new();
     let secret = |(name, _): &&(String, String)| is_secret_header(name);
     for (name, value) in request.headers.iter().filter(secret) {
-        // A signature of AWS is another one each second, under the same key.
+        // An AWS signature changes each second under the same key.
         let key = value.split("Signature=").next().unwrap_or_default();
         (name.to_ascii_lowercase(), key).hash(&mut hasher);
     }
@@ -61,7 +60,7 @@ fn credentials(request: &Request) -> u64 {
     hasher.finish()
 }
 
-/// What was found in a message so far, each once: where, whether it is personal, and by which detector.
+/// Findings in a message, without duplicates: place, whether it is personal, and detector.
 struct ExposureSearch<'r> {
     redactor: &'r Redactor,
     found: BTreeSet<(Place, bool, Cow<'static, str>)>,

@@ -1,4 +1,4 @@
-//! A recorded response, and the JSON-RPC calls that it was the response to.
+//! A recorded response, and the JSON-RPC calls that it replies to.
 
 use squall_dialects::json::Document;
 use squall_dialects::mcp::{self, Asked, Id};
@@ -12,8 +12,8 @@ use super::session::{Answer, Exchange, header};
 pub struct Given {
     /// The response as it was recorded.
     pub answer: Answer,
-    /// Ids of the JSON-RPC calls that it was the response to, in the order of the request; if that was not
-    /// stored, in the order of the replies. Empty for anything else.
+    /// Ids of the JSON-RPC calls that it replies to, in the order of the request; without a stored request, in
+    /// the order of the replies. Empty for other responses.
     pub calls: Vec<Id>,
 }
 
@@ -34,7 +34,7 @@ impl Given {
         }
     }
 
-    /// Whether the response is a stream of events, also if it was written in one piece.
+    /// Whether the response is an event stream, even if it was stored in one piece.
     pub fn is_of_events(&self) -> bool {
         is_of_events(&self.answer)
     }
@@ -60,7 +60,7 @@ fn replies(answer: &Answer) -> Vec<Id> {
 }
 
 fn replies_in(json: &[u8]) -> Vec<Id> {
-    // Most responses are not JSON-RPC: they are not parsed.
+    // Most responses are not JSON-RPC, so they need not be parsed.
     if memchr::memmem::find(json, b"\"jsonrpc\"").is_none() {
         return Vec::new();
     }

@@ -7,8 +7,8 @@ use super::recorded::Recorded;
 use super::session::{Answer, header};
 use crate::timestamp;
 
-/// The archive of a recording, its exchanges in the order in which they began. `comment` says what
-/// the reader must know of the whole.
+/// The archive of a recording, its exchanges in order of their start. `comment` is a remark about the whole
+/// archive.
 pub fn document(version: &str, comment: Option<&str>, recorded: &[Recorded]) -> Value {
     let mut log = json!({
         "version": "1.2",
@@ -92,7 +92,7 @@ fn response(recorded: &Recorded) -> Value {
         }
     }
     if let Content::Stream(pieces) = &answer.content {
-        // Where each event ends in the text, and when it came.
+        // End of each event in the text, and when it arrived.
         let mut end = 0;
         let ends = pieces.iter().map(|piece| {
             end += piece.data.0.len();

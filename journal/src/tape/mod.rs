@@ -8,8 +8,8 @@
 //! request ─▶ Question ─────────────────────────────────────┘─▶ Found
 //! ```
 //!
-//! A [`Session`] is what people read and write: a production incident with its recorded responses. A [`Tape`] is a
-//! session made ready to be played. Neither opens a socket or reads a clock; the caller computes fingerprints.
+//! A [`Session`] is the file format: a production incident with its recorded responses. A [`Tape`] is a session
+//! prepared for playback. Neither opens a socket or reads a clock; the caller computes fingerprints.
 
 pub mod content;
 pub mod exposed;

@@ -1,7 +1,6 @@
-//! A session made ready to be played: which response is the next for a request.
+//! A session prepared for playback: finds the next response for a request.
 //!
-//! A request gets the first response that was not used yet and that is for it, in the order of [`TapeKey`], then in
-//! recorded order.
+//! A request gets the first unused response that matches it, in the order of [`TapeKey`], then in recorded order.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use http::Method;
 use super::given::Given;
 use super::session::{Exchange, Matching, Session, ToolResponse};
 
-/// A request, as it is looked up: redacted as what was recorded.
+/// A request to look up, redacted like the recording.
 #[derive(Debug, Clone, Copy)]
 pub struct TapeQuestion<'a> {
     /// Method.
@@ -28,20 +27,20 @@ pub struct TapeQuestion<'a> {
     pub model: Option<&'a str>,
 }
 
-/// What a tape has for a request.
+/// The result of a lookup.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TapeResult {
     /// This response.
     Answer(Arc<Given>),
     /// This response of a tool.
     Tool(Arc<ToolResponse>),
-    /// All its responses were used; the sentence says how many there were.
+    /// All matching responses were used; the sentence has their number.
     Exhausted(String),
-    /// Nothing; the sentence names what is nearest.
+    /// No response matches; the sentence names the most similar one.
     Missed(String),
 }
 
-/// Recorded responses, and which of them were used.
+/// Recorded responses, each used or unused.
 #[derive(Debug, Clone, Default)]
 pub struct Tape(Vec<TapeEntry>);
 
@@ -52,21 +51,21 @@ struct TapeEntry {
     is_used: bool,
 }
 
-/// Which requests a response is for.
+/// The requests that a response matches.
 #[derive(Debug, Clone)]
 enum TapeKey {
-    /// Of `exchanges` with a body or a fingerprint: those with this fingerprint.
+    /// From `exchanges` with a body or a fingerprint: requests with this fingerprint.
     Exact(Matching, u64),
-    /// Of other `exchanges`.
+    /// From other `exchanges`.
     Pattern(Matching),
-    /// Of `tool_responses`: those that call this tool.
+    /// From `tool_responses`: requests that call this tool.
     Tool(String),
-    /// Of `llm_responses`, with their dialect.
+    /// From `llm_responses`, with their dialect.
     Model(Matching, Option<String>),
 }
 
 impl Tape {
-    /// Makes a session ready; `fingerprint` gives the fingerprint of a request with this method, URL and body.
+    /// Prepares a session; `fingerprint` computes the fingerprint of method, URL and body.
     pub fn new(session: &Session, fingerprint: &dyn Fn(&Method, &str, &[u8]) -> u64) -> Self {
         let recorded = |key: TapeKey, exchange: &Exchange| TapeEntry {
             key,
@@ -101,7 +100,7 @@ impl Tape {
         Self(entries)
     }
 
-    /// The next response for a request; it is used then.
+    /// The next response for a request, which then counts as used.
     pub fn ask(&mut self, question: &TapeQuestion<'_>) -> TapeResult {
         let mut used = 0;
         for entry in self.0.iter_mut().filter(|entry| entry.key.is_of(question)) {
@@ -118,13 +117,13 @@ impl Tape {
         }
     }
 
-    /// How many responses there are, and how many of them were not used yet.
+    /// Number of responses, and of unused ones.
     pub fn answers(&self) -> (usize, usize) {
         let left = self.0.iter().filter(|entry| !entry.is_used);
         (self.0.len(), left.count())
     }
 
-    /// What was recorded that is most like the request, as a sentence.
+    /// The recorded request most similar to this one, as a sentence.
     fn nearest(&self, question: &TapeQuestion<'_>) -> String {
         let tools = self.0.iter().filter_map(|entry| match &entry.key {
             TapeKey::Tool(tool) => Some(tool.as_str()),
@@ -181,7 +180,7 @@ impl TapeKey {
 }
 
 impl Matching {
-    /// Whether method, URL and model are those of a request.
+    /// Whether method, URL and model match a request.
     fn is_of(&self, question: &TapeQuestion<'_>) -> bool {
         let is_model = |model: &String| question.model.is_some_and(|asked| is_like(model, asked));
         (self.method.as_ref()).is_none_or(|method| method == question.method)
@@ -189,7 +188,7 @@ impl Matching {
             && self.model.as_ref().is_none_or(is_model)
     }
 
-    /// How much of the URL begins alike; the same URL is most alike, then the same method.
+    /// Similarity to a request: the same URL is best, then a longer common beginning, then the same method.
     fn likeness(&self, question: &TapeQuestion<'_>) -> (bool, usize, bool) {
         let url = self.url.as_deref().unwrap_or_default();
         let alike = url.bytes().zip(question.url.bytes());
@@ -201,7 +200,7 @@ impl Matching {
     }
 }
 
-/// Whether `text` is like `pattern`, in which `*` matches anything.
+/// Whether `text` matches `pattern`, in which `*` matches anything.
 fn is_like(pattern: &str, text: &str) -> bool {
     let Some((begin, rest)) = pattern.split_once('*') else {
         return pattern == text;

@@ -10,13 +10,13 @@ use crate::record::{Kind, Outcome, Place};
 /// An exchange with its heads and bodies, as the agent saw them, redacted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Recorded {
-    /// The journal's id of it.
+    /// Its id in the journal.
     pub id: String,
     /// Scope.
     pub scope: String,
-    /// When its head was there, milliseconds since 1970.
+    /// When its head was received, milliseconds since 1970.
     pub started_ms: u64,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Dialect, for kind `llm`.
     pub dialect: Option<String>,
@@ -28,7 +28,7 @@ pub struct Recorded {
     pub fingerprint: u64,
     /// Of a model call: the last user message.
     pub input: Option<String>,
-    /// The response; `None`: the agent got none.
+    /// The response; `None` if the agent got none.
     pub answer: Option<Answer>,
     /// Version of HTTP towards the agent: `HTTP/1.1`, `HTTP/2.0`.
     pub version: String,
@@ -38,7 +38,7 @@ pub struct Recorded {
     pub duration_ms: u64,
     /// Modes of the faults that were applied.
     pub faults: Vec<String>,
-    /// What was in it before it was redacted; `None`: it was not searched. Not stored.
+    /// Secrets and personal data in it before redaction; `None` if it was not searched. Not stored.
     #[serde(skip)]
     pub exposed: Option<Exposed>,
 }
@@ -56,26 +56,26 @@ pub struct Request {
     pub body: Data,
     /// Encoded bytes of the body.
     pub bytes: u64,
-    /// The body was longer than what is stored of one: it counts as unread.
+    /// The body was longer than the stored limit, so it counts as not captured.
     pub over_limit: bool,
 }
 
-/// A secret or a person's data that stood in a message. What it was is not told.
+/// A secret or personal data in a message, without its value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Detected {
     /// Name of the detector.
     pub detector: String,
-    /// Whether it is a person's data; otherwise it is a secret.
+    /// Whether it is personal data; otherwise it is a secret.
     pub personal: bool,
-    /// Where it stood.
+    /// Its place in the message.
     pub place: Place,
 }
 
-/// What the name of a detector begins with that found a header by its name.
+/// Prefix of detectors that recognise a header by its name.
 pub(crate) const BY_NAME: &str = "header ";
 
 impl Detected {
-    /// Whether it is a header by which a client shows who it is.
+    /// Whether it is a header with the client's credentials.
     pub fn is_credential(&self) -> bool {
         self.place == Place::Header && !self.personal && self.detector.starts_with(BY_NAME)
     }
@@ -88,13 +88,13 @@ pub struct Exposed {
     pub request: Vec<Detected>,
     /// In the response.
     pub answer: Vec<Detected>,
-    /// Differs from that of requests with other credentials, and does not reveal them.
+    /// Hash of the credentials in the request. It differs between credentials and does not reveal them.
     pub credentials: u64,
 }
 
 impl Recorded {
-    /// The exchange as one that can be played back; `None` for a tunnel or an upgrade, for what Squall
-    /// rejected, and if the agent disconnected before there was a response.
+    /// The exchange in a form for playback. `None` for a tunnel or an upgrade, for a rejected exchange, and if
+    /// the agent disconnected before a response.
     pub fn to_exchange(&self) -> Option<Exchange> {
         if self.kind == Kind::Other || self.outcome == Outcome::Denied {
             return None;
@@ -119,7 +119,7 @@ impl Recorded {
         })
     }
 
-    /// About how many bytes it takes.
+    /// Approximate size in bytes.
     pub fn weight(&self) -> usize {
         let headers = |headers: &[(String, String)]| -> usize {
             let each = headers.iter();
@@ -138,8 +138,8 @@ impl Recorded {
 }
 
 impl Session {
-    /// A recording as a session, its exchanges in the order in which they began. Exchanges without a response
-    /// to play back are left out.
+    /// A recording as a session, its exchanges in order of their start. Exchanges without a response are left
+    /// out.
     pub fn of_recording(id: &str, name: Option<&str>, recorded: &[Recorded]) -> Self {
         let began = recorded.first().map(|first| first.started_ms);
         Self {
@@ -154,8 +154,8 @@ impl Session {
     }
 }
 
-/// Whether a header is stored: not if it is about the connection, the length or the coding of the body, which
-/// is stored decoded.
+/// Whether a header is stored. Headers about the connection, or the body's length or coding, are not: the body is
+/// stored decoded.
 #[rustfmt::skip]
 pub fn is_kept(name: &str, decoded: bool) -> bool {
     let left_out = [

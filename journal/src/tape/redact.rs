@@ -1,8 +1,8 @@
-//! Recorded exchanges without secrets, also those that are spread over several events of a stream: a model says a
+//! Redacts recorded exchanges. A secret may be spread over several events of a stream, because a model writes a
 //! key token by token.
 //!
-//! Texts at the same place of successive events are one text, a [`Strand`]; so are the data of events that are not
-//! JSON. A secret in it is removed from each event that holds a part of it.
+//! Texts at the same place of successive events form one text, a [`Strand`]; so do the data of events that are
+//! not JSON. A secret in a strand is removed from each event that contains a part of it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,10 +16,10 @@ use super::recorded::Recorded;
 use super::session::header;
 use crate::redact::{Redactor, Secret};
 
-/// Most texts of one stream that are put together; each event is also searched by itself.
+/// Most texts of one stream that are joined; each event is also searched by itself.
 const MOST_PARTS: usize = 1 << 18;
 
-/// Redacts an exchange, request and response. `framing`: that of the response's events, if it is a stream.
+/// Redacts an exchange, request and response. `framing`: the event format of the response, if it is a stream.
 pub fn recorded(redactor: &Redactor, framing: Option<Framing>, recorded: &mut Recorded) {
     let request = &mut recorded.request;
     redactor.url(&mut request.url, usize::MAX);
@@ -52,19 +52,19 @@ fn headers(redactor: &Redactor, headers: &mut [(String, String)]) {
     }
 }
 
-/// One text that continues from event to event.
+/// A text that continues from event to event.
 #[derive(Debug, Default)]
 pub(super) struct Strand {
-    /// All of it.
+    /// The joined text.
     pub(super) text: String,
     parts: Vec<StrandPart>,
 }
 
-/// What one event adds to a strand.
+/// The part of a strand in one event.
 #[derive(Debug)]
 struct StrandPart {
     frame: usize,
-    /// `None`: the event's data as they are.
+    /// `None`: the event's data, which are not JSON.
     leaf: Option<NodeId>,
     range: Range<usize>,
 }
@@ -80,7 +80,7 @@ impl Strand {
         });
     }
 
-    /// Whether it says the same in each event, as ids do: nothing continues in it.
+    /// Whether all parts are equal, as ids are: then it is not a continued text.
     fn repeats(&self) -> bool {
         let mut texts = self.parts.iter().map(|part| &self.text[part.range.clone()]);
         let first = texts.next();
@@ -97,7 +97,7 @@ pub(super) fn frames(framing: Framing, pieces: &[Piece]) -> Vec<Frame> {
     frames
 }
 
-/// The texts of a stream, each put together, without those that are in one event only.
+/// The joined texts of a stream, without those in a single event.
 pub(super) fn strands(frames: &[Frame]) -> Vec<Strand> {
     let mut strands: HashMap<u64, Strand> = HashMap::new();
     let mut left = MOST_PARTS;
@@ -124,8 +124,9 @@ pub(super) fn strands(frames: &[Frame]) -> Vec<Strand> {
     strands
 }
 
-/// Shows every text of a document, with a number for its place. Texts of two events have the same number if their
-/// pointers are the same, and so are the `index`es and `type`s beside them, by which a model's deltas differ.
+/// Passes every text of a document to `see`, with a number for its place. Texts of two events have the same
+/// number if their pointers and the `index` and `type` members beside them are equal; these distinguish the
+/// deltas of a model.
 fn leaves<'d>(value: Value<'d>, mut place: DefaultHasher, see: &mut impl FnMut(u64, Value<'d>)) {
     let differs = |member: &Value<'_>| {
         let key = member.key().unwrap_or_default();
@@ -158,7 +159,7 @@ fn leaves<'d>(value: Value<'d>, mut place: DefaultHasher, see: &mut impl FnMut(u
     }
 }
 
-/// Removes secrets from a stream that are spread over its events.
+/// Removes secrets from a stream that are spread over several events.
 fn stream(redactor: &Redactor, framing: Framing, pieces: &mut [Piece]) {
     let frames = frames(framing, pieces);
     let mut changes: BTreeMap<usize, Vec<(Option<NodeId>, String)>> = BTreeMap::new();
@@ -187,7 +188,7 @@ fn stream(redactor: &Redactor, framing: Framing, pieces: &mut [Piece]) {
             _ => events.push(bytes),
         }
     }
-    // Pieces that are not one event each were not split by this framing.
+    // Other numbers mean that the pieces were not split by this framing.
     if events.len() == pieces.len() {
         for (piece, bytes) in pieces.iter_mut().zip(events) {
             piece.data = Data(bytes.into());
@@ -195,7 +196,7 @@ fn stream(redactor: &Redactor, framing: Framing, pieces: &mut [Piece]) {
     }
 }
 
-/// A part without what of it belongs to secrets; their replacement is where one begins. `None`: none does.
+/// A part without secrets; each one is replaced in the part where it begins. `None` if it has none.
 fn without(strand: &Strand, part: &StrandPart, secrets: &[Secret]) -> Option<String> {
     let Range { start, end } = part.range;
     let from = secrets.partition_point(|secret| secret.range.end <= start);
@@ -216,7 +217,7 @@ fn without(strand: &Strand, part: &StrandPart, secrets: &[Secret]) -> Option<Str
     (copied > start).then_some(text)
 }
 
-/// A frame with other texts.
+/// A frame with changed texts.
 fn with(frame: &Frame, changes: &[(Option<NodeId>, String)]) -> Vec<u8> {
     let data = frame.data().unwrap_or_default();
     if let [(None, text)] = changes {
@@ -278,7 +279,7 @@ mod tests {
                 serde_json::json!({"type": "content_block_delta", "index": index, "delta": delta});
             format!("event: content_block_delta\ndata: {data}\n\n")
         };
-        // Two texts cross; each goes on by itself.
+        // Two interleaved texts; each continues separately.
         let events = [
             anthropic(0, "sk-ab"),
             anthropic(1, "say "),

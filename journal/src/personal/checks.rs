@@ -83,7 +83,7 @@ pub(super) fn is_iban(text: &str) -> bool {
     (15..=34).contains(&plain.len()) && end.iter().chain(begin).fold(0, rest) == 1
 }
 
-/// Letters of one case only are an ordinary word.
+/// An identifier has letters and at least three digits; ordinary words and numbers do not.
 pub(super) fn mixes_letters_and_digits(text: &str) -> bool {
     digits(text).len() >= 3 && text.bytes().any(|byte| byte.is_ascii_alphabetic())
 }

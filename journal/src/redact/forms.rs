@@ -42,7 +42,7 @@ fn is_parameter(name: &str, _: &str) -> bool {
     is_secret_parameter(name)
 }
 
-/// Headers of one word only; several words before a colon are prose.
+/// Secret headers without a hyphen are listed; any other single word before a colon is prose.
 fn is_header(name: &str, _: &str) -> bool {
     let words = ["authorization", "cookie", "cookie2"];
     let is_header = name.contains('-') || words.contains(&&*name.to_ascii_lowercase());

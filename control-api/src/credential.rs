@@ -11,15 +11,15 @@ use squall_harness::digest::hex;
 /// Prefix of every secret that Squall creates, so that secret scanners recognise it.
 const PREFIX: &str = "squall_";
 
-/// What a token allows; each role may do what those before it may.
+/// The role of a token; each role includes the previous ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
 #[schemars(rename_all = "snake_case")]
 pub enum Role {
-    /// Read.
+    /// May read.
     Viewer,
-    /// Switch chaos, edit profiles.
+    /// May also activate chaos and edit profiles.
     Operator,
-    /// Everything.
+    /// May do everything.
     Admin,
 }
 

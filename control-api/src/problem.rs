@@ -29,11 +29,11 @@ pub struct Problem {
     retry_after: Option<u64>,
 }
 
-/// One thing wrong with what was sent.
+/// One error in a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "ProblemDetail")]
 pub struct Detail {
-    /// What is wrong, and what to write instead.
+    /// The error, and how to fix it.
     pub detail: String,
     /// JSON pointer (RFC 6901) into the document that was sent.
     #[serde(skip_serializing_if = "Option::is_none")]

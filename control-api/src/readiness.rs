@@ -5,16 +5,15 @@ use std::net::SocketAddr;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// How the daemon does.
+/// Readiness of the daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Readiness {
-    /// Whether traffic can come in.
+    /// Whether the proxy accepts traffic.
     #[serde(skip)]
     pub ready: bool,
-    /// What listens where.
+    /// The listeners and their addresses.
     pub listeners: Vec<Listening>,
-    /// Files that cannot be read; the last good version of each is in force. They make nobody
-    /// unready.
+    /// Files that cannot be read; the last good version of each is in force. They do not affect readiness.
     pub broken: Vec<Broken>,
 }
 
@@ -23,7 +22,7 @@ pub struct Readiness {
 pub struct Listening {
     /// `proxy`, `api`, or a route's name.
     pub name: String,
-    /// Its address with the port it really has.
+    /// Its address with the actual port.
     #[schemars(with = "String")]
     pub address: SocketAddr,
 }
@@ -33,6 +32,6 @@ pub struct Listening {
 pub struct Broken {
     /// The file.
     pub file: String,
-    /// What is wrong, with line and column.
+    /// The error, with line and column.
     pub error: String,
 }

@@ -58,7 +58,7 @@ struct Waiting {
 pub struct Digests {
     /// `None`: it did not exist.
     pub before: Option<String>,
-    /// `None`: it does not exist any more.
+    /// `None`: it no longer exists.
     pub after: Option<String>,
 }
 

@@ -9,14 +9,14 @@ use squall_journal::timestamp;
 /// Longest text of an entry, bytes; longer ones are cut.
 const LONGEST: usize = 512;
 
-/// How a change came out.
+/// The outcome of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "AuditOutcome")]
 pub enum Outcome {
-    /// It was made.
+    /// The change was made.
     Done,
-    /// The call was refused, nothing was changed.
+    /// The call was rejected; nothing was changed.
     Refused,
     /// Squall or its store failed.
     Failed,
@@ -32,7 +32,7 @@ impl Outcome {
         }
     }
 
-    /// The outcome of that name; anything else was written by hand.
+    /// The outcome with this name; `None` for any other text, which was written by hand.
     pub fn parse(name: &str) -> Option<Self> {
         [Self::Done, Self::Refused, Self::Failed]
             .into_iter()
@@ -43,13 +43,13 @@ impl Outcome {
 /// An entry before it is appended to the chain. It contains no secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draft {
-    /// When, milliseconds since 1970.
+    /// Time, milliseconds since 1970.
     pub at: u64,
     /// Workspace of what was changed.
     pub workspace: String,
     /// Name of the token; `-` without one, `squall` for changes without a call.
     pub actor: String,
-    /// Address that the call came from; `-` for none.
+    /// Address of the client; `-` for none.
     pub source: String,
     /// Method and route, or a word for a change without a call.
     pub action: String,
@@ -57,7 +57,7 @@ pub struct Draft {
     pub target: String,
     /// SHA-256 of the state before, 64 hex digits; `None`: it did not exist.
     pub before: Option<String>,
-    /// SHA-256 of the state after; `None`: it does not exist any more.
+    /// SHA-256 of the state after; `None`: it no longer exists.
     pub after: Option<String>,
     /// The outcome.
     pub outcome: Outcome,
@@ -65,35 +65,35 @@ pub struct Draft {
     pub detail: String,
 }
 
-/// An entry in its place.
+/// An entry of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "AuditEntry")]
 pub struct Entry {
-    /// Its place, from 1 without holes.
+    /// Its number, from 1 without gaps.
     pub number: i64,
-    /// When, RFC 3339.
+    /// Time, RFC 3339.
     #[serde(serialize_with = "as_date")]
     #[schemars(with = "String")]
     pub at: i64,
-    /// Of whose things.
+    /// Workspace of what was changed.
     pub workspace: String,
-    /// Name of the token; `-` where none was asked for, `squall` for what happened by itself.
+    /// Name of the token; `-` without one, `squall` for changes without a call.
     pub actor: String,
-    /// Address that the call came from; `-` for none.
+    /// Address of the client; `-` for none.
     pub source: String,
-    /// Method and route, or a word for what happened by itself.
+    /// Method and route, or a word for a change without a call.
     pub action: String,
-    /// The path, or what it happened to.
+    /// The path, or the changed object.
     pub target: String,
-    /// SHA-256 of what was there before; `null` for nothing.
+    /// SHA-256 of the state before; `null`: it did not exist.
     pub before: Option<String>,
-    /// SHA-256 of what is there after; `null` for nothing.
+    /// SHA-256 of the state after; `null`: it no longer exists.
     pub after: Option<String>,
     /// `done`, `refused` or `failed`.
     pub outcome: String,
-    /// More about it, for people.
+    /// A detail for people.
     pub detail: String,
-    /// Hash of the entry before.
+    /// Hash of the previous entry.
     pub previous: String,
     /// Its own hash.
     pub hash: String,

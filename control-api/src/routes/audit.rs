@@ -18,28 +18,28 @@ use crate::store::{AuditFilter, DEFAULT_WORKSPACE, Store, StoreError};
 /// Entries that are verified at a time.
 const AT_ONCE: usize = 500;
 
-/// Whether the audit log is what was written.
+/// The result of a verification of the audit log.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "AuditVerdict")]
 pub(super) struct Verdict {
-    /// Whether nothing was edited, taken out, put in or moved.
+    /// Whether no entry was edited, deleted, inserted or moved.
     valid: bool,
-    /// How many entries are sound, from the first on.
+    /// Number of valid entries, from the first.
     entries: i64,
-    /// Hash of the last of them: kept elsewhere and given as `head` later, it shows that all up to it is
-    /// still as it is now.
+    /// Hash of the last valid entry. Store it elsewhere and pass it as `head` later: it detects changes of all
+    /// entries up to it.
     head: String,
-    /// What is wrong; `null` when nothing is.
+    /// The first defect; `null` if there is none.
     problem: Option<Wrong>,
 }
 
-/// What is wrong with an audit log.
+/// A defect of the audit log.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "AuditProblem")]
 pub(super) struct Wrong {
-    /// The first entry that cannot be what was written, or the one that is missing.
+    /// Number of the first entry that is wrong or missing.
     entry: i64,
-    /// Why.
+    /// The reason.
     what: String,
 }
 

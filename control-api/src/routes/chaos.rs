@@ -20,13 +20,13 @@ use crate::query::Params;
 use crate::state::ApiState;
 use crate::store::DEFAULT_WORKSPACE;
 
-/// What is in force for a scope, and where: each daemon has its own.
+/// Chaos in force for a scope in one daemon.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "InForce")]
 pub(super) struct InForce {
     #[serde(flatten)]
     record: ActivationRecord,
-    /// Id of the daemon that it is in force in, the same after a restart.
+    /// Id of that daemon, the same after a restart.
     daemon: String,
 }
 

@@ -13,14 +13,14 @@ use crate::problem::Problem;
 use crate::readiness::Readiness;
 use crate::state::ApiState;
 
-/// How it does.
+/// The daemon responds.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Health {
     /// `ok`.
     status: &'static str,
 }
 
-/// How it does, with what listens and what is broken.
+/// Readiness, with listeners and broken files.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Readiness")]
 pub(super) struct Ready {

@@ -34,18 +34,18 @@ use crate::trust::Sent;
 /// The version that is shown or was written.
 const VERSION: HeaderName = HeaderName::from_static("squall-document-version");
 
-/// A line of the list.
+/// A document in the list.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "DocumentLine")]
 pub(super) struct Listed {
     /// Its name.
     name: String,
-    /// The same, of a replay session.
+    /// The id of a replay session, which equals its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
-    /// Which version it is, from 1.
+    /// Its newest version, from 1.
     version: i64,
-    /// When that was put, RFC 3339.
+    /// When that version was put, RFC 3339.
     updated_at: String,
 }
 
@@ -55,12 +55,12 @@ pub(super) struct Listed {
 pub(super) struct PutAnswer {
     /// Its name.
     name: String,
-    /// The same, of a replay session.
+    /// The id of a replay session, which equals its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
-    /// Which version it is now, from 1.
+    /// Its new version, from 1.
     version: i64,
-    /// What of it changes nothing, or surely is not meant; absent: nothing is.
+    /// Settings without effect and likely mistakes; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     warnings: Option<Vec<Detail>>,
 }

@@ -31,7 +31,7 @@ use crate::store::DocumentKind;
 use crate::stored_documents::Edited;
 use crate::stored_profiles::{Edit, NotEdited, ProfileKey};
 
-/// A line of the list.
+/// A profile in the list.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "ProfileLine")]
 pub(super) struct Listed {
@@ -39,9 +39,9 @@ pub(super) struct Listed {
     name: String,
     /// `builtin`, `file` or `api`.
     source: &'static str,
-    /// What it is for, in a sentence.
+    /// Its purpose, in a sentence.
     description: String,
-    /// How many rules it has.
+    /// Number of its rules.
     rules: usize,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct PutAnswer {
     name: String,
     /// `api`.
     source: &'static str,
-    /// How many rules it has.
+    /// Number of its rules.
     rules: usize,
 }
 

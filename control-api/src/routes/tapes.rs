@@ -34,31 +34,31 @@ const MEMBERS: [&str; 6] = [
 /// Slowest and fastest playback; 0 means at once.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
 
-/// A tape that plays.
+/// A tape that a scope plays.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Tape")]
 pub(super) struct Line {
     /// The scope whose exchanges it answers.
     scope: String,
-    /// Where it comes from: `recording ID`, `replay ID` or `session ID`.
+    /// Its source: `recording ID`, `replay ID` or `session ID`.
     source: String,
     /// `error` or `passthrough`.
     on_miss: &'static str,
     /// `error` or `passthrough`.
     on_exhausted: &'static str,
-    /// 0: answers come at once.
+    /// Speed of playback; 0: responses are sent at once.
     speed: f64,
     /// Requests answered from the tape.
     served: u64,
-    /// Requests that it had no answer for, or none any more.
+    /// Requests without a response on the tape, or without an unused one.
     missed: u64,
-    /// Of those missed: all answers had been given.
+    /// Missed requests whose responses were all used.
     exhausted: u64,
-    /// Requests and tunnels that went upstream.
+    /// Requests and tunnels sent upstream.
     dialled: u64,
-    /// Answers on the tape.
+    /// Responses on the tape.
     answers: u64,
-    /// Answers that were not given yet.
+    /// Unused responses.
     left: u64,
 }
 

@@ -25,30 +25,30 @@ use crate::store::DEFAULT_WORKSPACE;
 use crate::stored_tokens::{NotMade, NotRevoked, Wish};
 use crate::workspace::is_workspace_name;
 
-/// A line of the list: everything but the secret.
+/// A token without its secret.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "TokenLine")]
 pub(super) struct Listed {
     /// Its name.
     name: String,
-    /// What it allows.
+    /// Its role.
     #[schemars(with = "Role")]
     role: &'static str,
-    /// Whose it is.
+    /// Its workspace.
     workspace: String,
     /// `config` or `api`.
     source: &'static str,
-    /// RFC 3339; `null` for the configuration's.
+    /// When it was created, RFC 3339; `null` for a token of the configuration.
     created_at: Option<String>,
 }
 
-/// A token that was made, with its secret.
+/// A token that was created, with its secret.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "MadeToken")]
 pub(super) struct MadeAnswer {
     #[serde(flatten)]
     line: Listed,
-    /// The secret. It is shown this once.
+    /// The secret, which is shown only this once.
     token: String,
 }
 

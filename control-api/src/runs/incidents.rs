@@ -9,17 +9,17 @@ use serde_json::Value;
 use squall_harness::run::{CellRecord, CellState, EvidenceRecord, RunRecord};
 use squall_journal::tape::{Recorded, Session};
 
-/// An invocation that failed, to be played again.
+/// A failed invocation, as a replay session.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Incident {
-    /// Its session's: the run's id, and which of its incidents it is, from 1.
+    /// The session's id: the run's id and the number of the incident, from 1.
     id: String,
-    /// Under which chaos.
+    /// Its scenario.
     scenario: String,
-    /// The demands that it did not meet.
+    /// The violated invariants.
     invariants: Vec<String>,
-    /// Exchanges of it that are not in the session: those of which no body was kept, and what is no request
-    /// and answer.
+    /// Number of its exchanges that are missing in the session: without a stored body, or other than a request with
+    /// a response.
     missing: u64,
     /// The replay session.
     #[schemars(extend("$ref" = "#/components/schemas/Replay"))]

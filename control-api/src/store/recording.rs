@@ -10,17 +10,17 @@ use squall_journal::timestamp;
 use super::statement::{Statement, signed, sql};
 use super::{Store, StoreError, at_most, can_be_there};
 
-/// How a recording is doing.
+/// The state of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordingState {
     /// It runs.
     Recording,
-    /// Somebody stopped it, or its daemon ended in good order.
+    /// A client stopped it, or its daemon stopped gracefully.
     Stopped,
-    /// It ended by itself: it holds as much as a recording may.
+    /// It reached the limit of a recording and ended.
     Full,
-    /// Its daemon ended while it ran; what was written by then is there.
+    /// Its daemon disappeared while it ran; only exchanges written by then are there.
     Cut,
 }
 
@@ -42,14 +42,14 @@ impl RecordingState {
     }
 }
 
-/// What a recording holds so far.
+/// The size of a recording so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Tally {
-    /// Exchanges in it.
+    /// Number of its exchanges.
     pub exchanges: u64,
-    /// Bytes that they take, about.
+    /// Their approximate size in bytes.
     pub bytes: u64,
-    /// Exchanges that found no room; one that is full soon looks at no more of them.
+    /// Exchanges that did not fit. A full recording soon stops counting them.
     pub left_out: u64,
 }
 
@@ -57,31 +57,31 @@ pub struct Tally {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "Recording")]
 pub struct StoredRecording {
-    /// Its id; later ones sort behind earlier ones of the same daemon.
+    /// Its id; ids of one daemon sort by start.
     pub id: String,
-    /// Whose.
+    /// Its workspace.
     #[serde(skip)]
     pub workspace: String,
     /// Its title.
     pub name: Option<String>,
-    /// Which scope; `null`: every one of the workspace.
+    /// Its scope; `null`: every scope of the workspace.
     pub scope: Option<String>,
-    /// How it is doing.
+    /// Its state.
     pub state: RecordingState,
-    /// The daemon that records, as `GET /v1/chaos` has it.
+    /// Id of the daemon that records, as in `GET /v1/chaos`.
     pub daemon: String,
     /// When it began, RFC 3339.
     #[serde(serialize_with = "as_date")]
     #[schemars(with = "String")]
     pub started_at: u64,
-    /// When its daemon last said that it runs.
+    /// When its daemon last marked it as alive.
     #[serde(skip)]
     pub seen_at: u64,
     /// When it ended, RFC 3339; `null` while it runs.
     #[serde(serialize_with = "as_date")]
     #[schemars(with = "Option<String>")]
     pub ended_at: Option<u64>,
-    /// What it holds.
+    /// Its size.
     #[serde(flatten)]
     pub tally: Tally,
 }

@@ -33,7 +33,7 @@ pub struct RunStep<'a> {
 /// An event of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunEventRow {
-    /// Its number in the run, from 1 without holes.
+    /// Its number in the run, from 1 without gaps.
     pub ordinal: i64,
     /// `state`, `progress`, `cell`, `score` or `done`.
     pub name: String,

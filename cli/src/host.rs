@@ -71,7 +71,7 @@ impl Host {
         Self::open(&site, None).await
     }
 
-    /// The same, but a daemon at the default address comes before this machine's store.
+    /// The same, but it prefers a daemon at the default address to this machine's store.
     pub(crate) async fn read(args: &ReadArgs) -> Result<Self, Failure> {
         let mut store = StoreArgs {
             server: args.server.clone(),
@@ -98,7 +98,7 @@ impl Host {
         &self.client
     }
 
-    /// What the daemon returned; where `what` was not found, the error names the place.
+    /// The daemon's response; if `what` was not found, the error names the place that was searched.
     pub(crate) fn in_store<T>(
         &self,
         result: Result<T, Failure>,

@@ -6,8 +6,8 @@
 //!
 //! ```text
 //! call ─▶ guard ─▶ route ─▶ store: change and entry in one transaction
-//!           └─────────────▶ log: an entry for what the route wrote none of ─▶ store
-//! ttl, halt, reload, start, stop ─▶ log: waits its turn ──────────────────────┘
+//!           └─────────────▶ log: the entry, if the route wrote none ─▶ store
+//! ttl, halt, reload, start, stop ─▶ log: queued ─────────────────────┘
 //! ```
 
 mod call;

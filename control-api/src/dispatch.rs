@@ -18,7 +18,7 @@ use tracing::Instrument as _;
 use crate::access::{Needs, Rule};
 use crate::problem::Problem;
 
-/// Where requests are answered.
+/// The runtimes and limits for requests.
 #[derive(Debug, Clone)]
 pub(crate) struct Dispatch {
     work: Handle,

@@ -6,10 +6,10 @@
 //! unknown: a request with that key is then rejected.
 //!
 //! ```text
-//! POST ─▶ key taken? ─┬─ no ─▶ route ─▶ answer ─▶ written down ─▶ given
-//!                     ├─ being acted on ─▶ wait ─▶ look again
-//!                     ├─ given up by its daemon ─▶ 409
-//!                     └─ answered ───────────────▶ given again
+//! POST ─▶ key taken? ─┬─ no ─▶ route ─▶ response ─▶ stored ─▶ sent
+//!                     ├─ in progress ─▶ wait ─▶ check again
+//!                     ├─ abandoned by its daemon ─▶ 409
+//!                     └─ response stored ─▶ sent again
 //! ```
 
 mod answer;

@@ -56,7 +56,7 @@ pub struct ApiState {
     pub ca_pem: Arc<dyn Fn() -> Bytes + Send + Sync>,
     /// Returns the daemon's readiness. Called for each request.
     pub readiness: Arc<dyn Fn() -> Readiness + Send + Sync>,
-    /// Where the proxy listens, for `/proxy.pac`.
+    /// Address of the proxy, for `/proxy.pac`.
     pub proxy: SocketAddr,
     /// Runtime that answers all but urgent requests. The runtime that accepts connections answers those.
     pub work: Handle,

@@ -6,9 +6,9 @@
 //! [`StoredProfiles::follow`] applies their changes at once.
 //!
 //! ```text
-//! PUT ─▶ would it hold? ─▶ write over version n ─▶ edit the library ─▶ activations take it over
-//!              ▲                  │ somebody has written n + 1
-//!              └──── refresh ◀────┘
+//! PUT ─▶ validate ─▶ write after version n ─▶ edit the library ─▶ update activations
+//!            ▲                    │ another daemon has written n + 1
+//!            └───── refresh ◀─────┘
 //! ```
 
 mod key;

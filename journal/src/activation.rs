@@ -1,41 +1,41 @@
-//! What is in force for a scope, and changes of it: the shapes of `GET /v1/chaos` and of `chaos` events.
+//! Records of `GET /v1/chaos` and of `chaos` events: the chaos in force for a scope, and its changes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::record::SpentRecord;
 
-/// What is in force for one scope.
+/// The chaos in force for one scope.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ActivationRecord {
-    /// The scope; `default` is the rest of the traffic.
+    /// The scope; `default` has the traffic that names no scope.
     pub scope: String,
-    /// Id of the activation; `null` if there was none yet.
+    /// Id of the activation; `null` before the first one.
     pub activation: Option<String>,
-    /// Whether the scope has none of its own, and inherits the default scope's.
+    /// Whether the scope has no activation of its own and inherits the default scope's.
     pub inherited: bool,
-    /// Name of the profile, `inline` for chaos given inline, `none` for no chaos.
+    /// Name of the profile; `inline` for an inline profile, `none` for no chaos.
     pub profile: String,
-    /// Seed of every draw.
+    /// Random seed.
     pub seed: u64,
-    /// Replaces the scope in draws.
+    /// The key of draws, instead of the scope's name.
     pub key: String,
     /// Capture level: `headers`, `model` or `bodies`.
     pub observe: String,
     /// Number of rules.
     pub rules: usize,
-    /// Start, RFC 3339; `null` if there was none yet.
+    /// Start, RFC 3339; `null` before the first activation.
     pub started_at: Option<String>,
-    /// When it expires, RFC 3339; `null` if it does not.
+    /// Expiry, RFC 3339; `null` without a time to live.
     pub expires_at: Option<String>,
     /// Time to live, such as `1h30m`; `null` without one.
     pub ttl: Option<String>,
-    /// What set the time to live; `null` without one.
+    /// The source of the time to live; `null` without one.
     pub ttl_from: Option<TtlFrom>,
-    /// What takes effect here again after a run that suspended it; `null` outside of runs.
+    /// The suspended activation, which takes effect again after the run; `null` without one.
     #[serde(default)]
     pub suspended: Option<Suspended>,
-    /// What the model calls of the scope have used since then.
+    /// Consumption of model calls in the scope since the start.
     #[serde(default)]
     pub spent: SpentRecord,
 }
@@ -49,7 +49,7 @@ pub struct Suspended {
     pub run: String,
 }
 
-/// What set a time to live.
+/// The source of a time to live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum TtlFrom {
     /// The request that activated it.
@@ -65,11 +65,11 @@ pub enum TtlFrom {
 pub struct ChaosEvent {
     /// Time, RFC 3339.
     pub at: String,
-    /// What happened.
+    /// The kind of change.
     pub change: Change,
-    /// Why, if Squall ended it by itself.
+    /// The reason, if Squall ended it without a request.
     pub reason: Option<String>,
-    /// What is in force for the scope from now on.
+    /// The chaos in force for the scope after the change.
     pub now: ActivationRecord,
 }
 

@@ -1,9 +1,10 @@
 //! Exchange records, redaction, the ring that stores them, and the log of events.
 //!
 //! Nothing here does I/O or reads a clock: callers pass the time, so that tests need neither a port nor a delay.
+//!
 //! ```text
-//! exchange ──▶ redact ──▶ ring    (the newest so many, by id)   ──▶ lists, pages, one by id
-//!                  └────▶ events  (the latest so many, in order) ──▶ streams that resume
+//! exchange ──▶ redact ──▶ ring    (newest exchanges, by id) ──▶ lists, pages, one by id
+//!                  └────▶ events  (latest events, in order) ──▶ streams that resume
 //! ```
 
 pub mod activation;

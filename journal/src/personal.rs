@@ -1,8 +1,8 @@
-//! Personal data in texts, recognised by its shape, by check digits if it has them, and by the preceding word if
-//! the shape is not specific.
+//! Personal data in texts, recognised by its shape and check digits, or by the preceding word if the shape is not
+//! specific.
 //!
-//! Detectors are a table ([`table`]): a pattern finds candidates, and a check rejects those that only look like
-//! one. Secrets, such as keys and tokens, are found by [`crate::redact`].
+//! Detectors are a table ([`table`]): a pattern finds candidates, and a check rejects false ones.
+//! [`crate::redact`] detects secrets, such as keys and tokens.
 
 mod checks;
 mod table;

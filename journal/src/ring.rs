@@ -11,11 +11,11 @@ use std::sync::Arc;
 pub use self::filter::{Filter, StatusFilter, Traits, host_and_port};
 use crate::id::ExchangeId;
 
-/// What a ring holds of one exchange.
+/// An exchange in a ring.
 pub trait Entry {
     /// Its id.
     fn id(&self) -> ExchangeId;
-    /// About how many bytes of memory it takes.
+    /// Its approximate size in memory, bytes.
     fn size(&self) -> usize;
     /// The parts that filters read.
     fn traits(&self) -> Traits<'_>;

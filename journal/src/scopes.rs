@@ -1,4 +1,4 @@
-//! Which scopes a caller may see. The scopes of workspace `w` are `w` and `w.NAME`.
+//! The scopes that a caller may see. The scopes of workspace `w` are `w` and `w.NAME`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl PartialEq for Workspaces {
 
 impl Eq for Workspaces {}
 
-/// Which scopes a caller may see.
+/// The scopes that a caller may see.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Scopes {
     /// All.

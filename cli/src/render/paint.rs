@@ -21,7 +21,7 @@ pub(super) fn code_at(text: &str) -> Option<&'static str> {
     codes.find(|code| text.starts_with(code))
 }
 
-/// Whether output is coloured. Copy it to whatever prints.
+/// Whether output is coloured.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Paint {
     on: bool,

@@ -32,7 +32,7 @@ pub(super) fn refuse_foreign_host(host: &str) -> Result<(), Problem> {
     )))
 }
 
-/// What forward proxies add to a request, or leave in it.
+/// Headers that forward proxies add to a request or leave in it.
 const OF_PROXIES: [&str; 7] = [
     "via",
     "forwarded",
@@ -55,7 +55,7 @@ pub(super) fn refuse_proxied(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// A page may call the host that it came from.
+/// A page may call the host that served it.
 pub(super) fn refuse_foreign_origin(host: &str, headers: &HeaderMap) -> Result<(), Problem> {
     let Some(origin) = headers.get(ORIGIN) else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! A bearer token, as it is looked up.
+//! A bearer token in memory.
 
 use tokio_util::sync::CancellationToken;
 

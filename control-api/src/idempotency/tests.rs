@@ -252,7 +252,7 @@ async fn what_a_daemon_that_died_was_at_is_not_done_again() {
             other.begin_key(&next, 2000, 1000).await.unwrap(),
             Begun::Yours
         );
-        // No request waits for it any more.
+        // No request waits for it at this time.
         store.answer_key(&dead, &answer(202), 9999).await.unwrap();
         store.free_key(&dead).await.unwrap();
         store.prolong_key(&dead, 9999).await.unwrap();

@@ -123,7 +123,7 @@ impl ActiveRun {
         record
     }
 
-    /// Stops it early: no chaos can be put in force for it any more.
+    /// Stops it early: from then on no chaos can be put in force for it.
     pub(super) fn stop(&self, why: StopReason) {
         let text = why.why().to_owned();
         let _ = self.stopped.set(why);

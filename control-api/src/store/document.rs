@@ -108,7 +108,7 @@ impl<'a> Change<'a> {
 pub struct Document {
     /// Its name.
     pub name: String,
-    /// Which version, from 1.
+    /// Its number, from 1.
     pub version: i64,
     /// Its text; empty when this version is a deletion.
     pub body: String,
@@ -147,7 +147,7 @@ impl FromRow<'_, AnyRow> for Document {
 pub struct ListedDocument {
     /// Its name.
     pub name: String,
-    /// Which version, from 1.
+    /// Its number, from 1.
     pub version: i64,
     /// When it was written, milliseconds since 1970.
     pub created_at: u64,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::content::{Content, Data, Piece};
 use super::yaml;
 
-/// A production incident: the prompt, the responses that the agent got, and the contract that it must meet.
+/// A production incident: the prompt, the responses that the agent got, and the contract that it must satisfy.
 ///
 /// The fields are those of flakestorm's replay sessions, and those that Squall adds: `llm_responses`,
 /// `exchanges`, `on_miss`, `on_exhausted`.
@@ -15,15 +15,15 @@ use super::yaml;
 pub struct Session {
     /// Its name.
     pub id: String,
-    /// The prompt; a tape needs none.
+    /// The prompt; optional for tapes.
     pub input: Option<String>,
     /// A title for people.
     pub name: Option<String>,
-    /// Where it comes from.
+    /// Its source, in words.
     pub source: Option<String>,
     /// When it was captured, in any format.
     pub captured_at: Option<String>,
-    /// What the agent knew: objects, as in flakestorm.
+    /// Context of the agent: objects, as in flakestorm.
     pub context: Vec<Value>,
     /// Responses of tools, by tool and in order.
     pub tool_responses: Vec<ToolResponse>,
@@ -31,13 +31,13 @@ pub struct Session {
     pub llm_responses: Vec<Exchange>,
     /// Responses to requests, in order.
     pub exchanges: Vec<Exchange>,
-    /// What went wrong, in words.
+    /// The failure, in words.
     pub expected_failure: Option<String>,
-    /// Name of the contract that it must meet.
+    /// Name of the contract that it must satisfy.
     pub contract: Option<String>,
-    /// What is done with a request that was not recorded; the player may override it.
+    /// Action for a request that was not recorded; the player may override it.
     pub on_miss: Option<Otherwise>,
-    /// What is done with a request whose responses were all used; the player may override it.
+    /// Action for a request whose responses were all used; the player may override it.
     pub on_exhausted: Option<Otherwise>,
 }
 
@@ -46,28 +46,28 @@ pub struct Session {
 pub struct ToolResponse {
     /// The tool's name.
     pub tool: String,
-    /// Its status; 0: there was no response.
+    /// Its status; 0 means that there was no response.
     pub status: u16,
-    /// How long it took.
+    /// Its latency, milliseconds.
     pub latency_ms: u64,
-    /// A text as it is, anything else as JSON.
+    /// A text, or any other JSON value.
     pub response: Value,
 }
 
-/// A response, and the requests that it is for.
+/// A response, and the requests that it matches.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Exchange {
-    /// The requests.
+    /// The requests that it matches.
     pub matching: Matching,
     /// Dialect of the model call.
     pub dialect: Option<String>,
-    /// Whether the agent spoke HTTP/2.
+    /// Whether the agent used HTTP/2.
     pub http2: bool,
     /// The response.
     pub answer: Answer,
 }
 
-/// Which requests a response is for; what is absent may be anything.
+/// The requests that a response matches; an absent part matches anything.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Matching {
     /// Method.
@@ -76,7 +76,7 @@ pub struct Matching {
     pub url: Option<String>,
     /// The request's body.
     pub body: Option<Data>,
-    /// The request's fingerprint; it replaces the body.
+    /// The request's fingerprint, instead of its body.
     pub fingerprint: Option<u64>,
     /// The requested model; `*` matches anything.
     pub model: Option<String>,
@@ -85,35 +85,35 @@ pub struct Matching {
 /// A recorded response.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
-    /// Status; 0: there was no response, the connection closed.
+    /// Status; 0 means that the connection closed without a response.
     pub status: u16,
-    /// Headers, without those of the connection, the length and the coding.
+    /// Headers, without those about the connection, the body's length or its coding.
     pub headers: Vec<(String, String)>,
-    /// From the request's head to the response's.
+    /// Time from the request's head to the response's head, milliseconds.
     pub latency_ms: u64,
     /// The body, decoded.
     pub content: Content,
-    /// The body was longer than what is stored of one: the rest is missing.
+    /// Whether the body was longer than the stored limit: the rest is missing.
     #[serde(default)]
     pub over_limit: bool,
-    /// The connection was aborted before the body's end.
+    /// Whether the connection was aborted before the end of the body.
     #[serde(default)]
     pub broken_off: bool,
 }
 
-/// What is done with a request that the tape has no response for.
+/// Action for a request without a response on the tape.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Otherwise {
-    /// It is rejected, and nothing is dialled.
+    /// Rejects it without dialling the upstream.
     #[default]
     Error,
-    /// It goes to its upstream.
+    /// Forwards it to its upstream.
     Passthrough,
 }
 
 impl Otherwise {
-    /// The word in files and in the API.
+    /// The word in files and in the API: `error` or `passthrough`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -121,7 +121,7 @@ impl Otherwise {
         }
     }
 
-    /// Reads the word.
+    /// Parses the word.
     pub fn parse(word: &str) -> Option<Self> {
         [Self::Error, Self::Passthrough]
             .into_iter()
@@ -201,7 +201,7 @@ impl Exchange {
     }
 }
 
-/// A document without the members that are null; without any, null.
+/// A document without null members; null if no member is left.
 fn document<const N: usize>(members: [(&str, Value); N]) -> Value {
     let members = members.into_iter().filter(|(_, value)| !value.is_null());
     let members: Map<_, _> = members
@@ -214,7 +214,7 @@ fn document<const N: usize>(members: [(&str, Value); N]) -> Value {
     }
 }
 
-/// Bytes under the first name, or under the second in base64 if they are not a text.
+/// Bytes under the first name as text, or under the second in base64 if they are not UTF-8.
 fn data(names: [&'static str; 2], data: Option<&Data>) -> (&'static str, Value) {
     match data.map(|data| data.as_text().ok_or(data)) {
         Some(Err(data)) => (names[1], json!(data.to_base64())),
@@ -223,7 +223,7 @@ fn data(names: [&'static str; 2], data: Option<&Data>) -> (&'static str, Value) 
     }
 }
 
-/// Headers by name, null if there are none; the values of one that is repeated are a list.
+/// Headers by name; null if there are none. Repeated headers become a list.
 fn headers(headers: &[(String, String)]) -> Value {
     let mut document = Map::new();
     for (name, value) in headers {

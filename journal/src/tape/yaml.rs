@@ -1,7 +1,7 @@
 //! Writes documents as YAML.
 //!
-//! Maps and lists in blocks, texts in double quotes: line breaks, control characters and what looks like a number
-//! are read as they were. Numbers keep their digits.
+//! Maps and lists are blocks, and texts are in double quotes, so that line breaks, control characters and texts
+//! like numbers survive. Numbers keep their digits.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ pub(super) fn write(document: &Value) -> String {
     out
 }
 
-/// Whether it is a map or a list that is not empty.
+/// Whether it is a map or list with members.
 fn is_block(value: &Value) -> bool {
     match value {
         Value::Object(members) => !members.is_empty(),
@@ -27,7 +27,7 @@ fn is_block(value: &Value) -> bool {
     }
 }
 
-/// A map or a list that is not empty; its first line is indented already.
+/// A map or list with members, whose first line is indented already.
 fn block(out: &mut String, value: &Value, depth: usize) {
     let lines: Vec<(String, &Value)> = match value {
         Value::Object(members) => members.iter().map(|(name, it)| (key(name), it)).collect(),
@@ -44,7 +44,7 @@ fn block(out: &mut String, value: &Value, depth: usize) {
             scalar(out, below);
             continue;
         }
-        // The first member of a map in a list is on the line of the dash.
+        // The first member of a map in a list follows the dash on its line.
         if value.is_array() && below.is_object() {
             out.push(' ');
         } else {
@@ -55,7 +55,7 @@ fn block(out: &mut String, value: &Value, depth: usize) {
     }
 }
 
-/// A key and its colon, quoted unless it can only be a text, also in YAML 1.1.
+/// A key and its colon. It is quoted unless YAML 1.1 and 1.2 both read it as a text.
 fn key(name: &str) -> String {
     let words = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
     let is_plain = name.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -77,7 +77,7 @@ fn scalar(out: &mut String, value: &Value) {
     out.push('\n');
 }
 
-/// A text in double quotes, as in JSON; what does not print in YAML is escaped, too (YAML 1.2.2 §5.1).
+/// A text in double quotes, as in JSON; characters that YAML cannot print are escaped too (YAML 1.2.2 §5.1).
 fn quoted(text: &str) -> String {
     let mut out = String::new();
     for letter in Value::from(text).to_string().chars() {

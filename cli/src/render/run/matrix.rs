@@ -92,7 +92,7 @@ fn table(cells: &[CellRecord], scenarios: &[&str], paint: Paint) -> String {
     table.render()
 }
 
-/// What became of a cell.
+/// The mark of a cell's state.
 fn mark(cell: &CellRecord) -> &'static str {
     match cell.state {
         CellState::Passed => "✓",

@@ -66,7 +66,7 @@ fn scope(text: &str) -> Result<String, String> {
     ))
 }
 
-/// Where to begin, and what the exit codes mean.
+/// Help text: first steps, and the exit codes.
 fn after_help() -> String {
     let codes = EXIT_CODES.map(|(code, meaning)| format!("\n  {code:<10}{meaning}"));
     format!(

@@ -64,7 +64,8 @@ pub(crate) async fn dispatch(
     Ok(response.map(|body| streamed(body, permit, &dispatch.work)))
 }
 
-/// The response from `runtime`; the work ends even if the client disconnects, and holds `held` until then.
+/// The response from `runtime`. The work continues to its end even if the client disconnects, and keeps `held`
+/// until then.
 async fn answered<T: Send + 'static>(
     runtime: &Handle,
     request: Request,

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use super::{StoreArgs, seed};
 use crate::config::address;
 
-/// The suite that is used where none is named.
+/// Default suite file.
 pub(crate) const DEFAULT_SUITE: &str = "suite.yaml";
 
 /// The suite.

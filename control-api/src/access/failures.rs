@@ -20,7 +20,7 @@ const MOST: usize = 4096;
 /// Recent failures by address.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
-    /// When the failures of each address have expired.
+    /// When the last failure of each address expires.
     paid_until: Mutex<HashMap<IpAddr, Instant>>,
 }
 

@@ -19,7 +19,7 @@ const AHEAD: Duration = Duration::from_millis((AT_ONCE * (1000 / PER_SECOND)) as
 /// instant only.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// When all requests so far have expired.
+    /// When the last request so far expires.
     paid_until: Mutex<Option<Instant>>,
 }
 

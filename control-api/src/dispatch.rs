@@ -46,7 +46,7 @@ impl Dispatch {
     }
 }
 
-/// The middleware in front of all others.
+/// The middleware in front of the guard and the routes.
 pub(crate) async fn dispatch(
     State(dispatch): State<Dispatch>,
     request: Request,

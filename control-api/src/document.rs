@@ -1,4 +1,4 @@
-//! Documents that are sent: JSON or YAML by their `Content-Type`, bounded.
+//! Parses documents in requests, JSON or YAML by `Content-Type`, within limits of size and depth.
 
 use std::collections::BTreeMap;
 use std::env::VarError;

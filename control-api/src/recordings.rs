@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! journal's thread ─ keep() ─▶ queue of a recording ─▶ writer ─▶ Store
-//!                       └ more than a recording holds: full, and left out
+//!                       └ over the limit of a recording: full, and left out
 //! ```
 //!
 //! A recording and its queue are bounded in exchanges and bytes. While the store is away the writer retries. If

@@ -108,7 +108,7 @@ fn circumstances(record: &ExchangeRecord, paint: Paint) -> String {
     format!("  {}\n", paint.faint(parts.join(", ")))
 }
 
-/// What happened to a canary, and the rule that planted it.
+/// The event of a canary, and the rule that planted it.
 fn origin(canary: &CanaryRecord) -> String {
     let what = exchange::canary_event(canary);
     let rule = &canary.rule;

@@ -38,7 +38,7 @@ pub(super) async fn run(verify: VerifyArgs) -> Result<(), Failure> {
     }
 }
 
-/// The part without which no run is possible, and which is unreachable.
+/// The part that every run requires and that is unreachable.
 fn unreachable(run: &RunRecord) -> Option<&str> {
     let failed = |check: &&CheckRecord| check.state == CheckState::Failed;
     let absent = run.checks.iter().filter(failed).find(|check| {

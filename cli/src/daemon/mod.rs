@@ -3,7 +3,7 @@
 //! ```text
 //! Config ──▶ metrics, recorder, chaos, CA ──▶ proxy (threads of its own)
 //!                                        └──▶ control API: accepting, `/healthz`, ending chaos, times to live
-//!                                             (this thread's runtime), all else (the runtime that works)
+//!                                             (this thread's runtime), all else (the worker runtime)
 //! ```
 
 pub(crate) mod child;

@@ -58,7 +58,7 @@ pub(crate) fn payload(canary: &CanaryRecord) -> String {
     }
 }
 
-/// A canary, and whether it was planted or left.
+/// A canary, and whether it was planted or leaked.
 pub(crate) fn canary_event(canary: &CanaryRecord) -> String {
     let name = &canary.canary;
     match (canary.event, canary.place) {

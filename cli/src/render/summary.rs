@@ -11,13 +11,13 @@ use super::paint::Paint;
 use super::plural;
 use super::table::{Table, wrap};
 
-/// Lines of the table of destinations.
+/// Most lines in the table of destinations.
 const MOST: usize = 20;
 
-/// Canaries that left named below the table.
+/// Most leaked canaries named below the table.
 const MOST_CANARIES: usize = 5;
 
-/// Failures named below the table.
+/// Most failures named below the table.
 const MOST_FAILURES: usize = 5;
 
 /// A rule that was in force.
@@ -41,7 +41,7 @@ pub(crate) struct Summary {
     rejected_ca: BTreeSet<String>,
     /// Failures without a fault, as in the journal.
     failures: BTreeSet<String>,
-    /// Lines about canaries that left, in order.
+    /// Lines about leaked canaries, in order.
     left: Vec<String>,
     /// A CONNECT failed without a fault, so its requests were not seen.
     unreached: bool,

@@ -97,7 +97,7 @@ pub(crate) async fn guard(
     Ok(tasks::spawned(async move {
         let response = next.run(request).await;
         if response.extensions().get::<Repeated>().is_some() {
-            // Nothing was done, so there is nothing to write down.
+            // A repeated response changed nothing, so it has no entry.
             return response;
         }
         let patience = match needs {

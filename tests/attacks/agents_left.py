@@ -71,9 +71,8 @@ class Left:
 
 def leaving(agents):
     """Agents that answer and leave children: none is there after the run."""
-    prompts = agents // 2  # each is asked once for the baseline, and once for its cell
     with tempfile.TemporaryDirectory() as folder:
-        left = Left(folder, LEAVES.replace("-lt 4", "-lt 2"), prompts)
+        left = Left(folder, LEAVES.replace("-lt 4", "-lt 2"), agents)
         left.start("ci", "-c", "suite.yaml").wait()
         pids = left.pids()
         there = [pid for pid in pids if not gone(pid)]

@@ -1,7 +1,7 @@
-//! What a decision may look at: one exchange, reduced to what rules can match on.
+//! The input of a decision: the properties of one exchange that rules match on.
 //!
-//! The proxy fills this in as it learns it: URL, method and headers from the request's head, the
-//! rest from the body when some rule asks for it.
+//! The proxy fills it in: URL, method and headers from the request's head, the rest from the body
+//! if a rule needs it.
 
 use std::cell::{Cell, OnceCell};
 
@@ -19,7 +19,7 @@ pub enum Kind {
     Tool,
     /// A JSON-RPC exchange with an MCP server.
     Mcp,
-    /// Tunnels, upgrades and connections that never became an HTTP exchange.
+    /// Tunnels, upgrades and connections that did not become an HTTP exchange.
     Other,
 }
 
@@ -42,14 +42,14 @@ pub struct Facts<'a> {
     pub kind: Kind,
     /// Name of the dialect, for kind `llm`.
     pub dialect: Option<&'a str>,
-    /// Names this exchange answers to: of the `tools:` map, of the MCP tool that is called.
+    /// Tool names that match this exchange: from the `tools:` map, or the called MCP tool.
     pub tools: &'a [String],
-    /// Whether an MCP exchange is a tool call (`tools/call`), known from a header or the body.
+    /// Whether an MCP exchange is a tool call (`tools/call`), according to a header or the body.
     pub mcp_tool_call: bool,
-    /// Whether an MCP exchange asks for the tools (`tools/list`), known likewise.
+    /// Whether an MCP exchange lists the tools (`tools/list`), according to a header or the body.
     pub mcp_tool_list: bool,
-    /// Whether an exchange taken for something else may turn out to be MCP once its body is read:
-    /// older versions have no header that tells.
+    /// Whether the body may still show that the exchange is MCP: older versions have no header for
+    /// it.
     pub may_be_mcp: bool,
     /// The request's method; `CONNECT` for [`Stage::Connect`].
     pub method: &'a Method,
@@ -57,33 +57,33 @@ pub struct Facts<'a> {
     pub url: &'a CanonicalUrl,
     /// The request's headers as the agent sent them.
     pub headers: &'a HeaderMap,
-    /// The model asked for, once the body is read.
+    /// The requested model, once the body is read.
     pub model: Option<&'a str>,
-    /// Whether the agent asked for a stream, once the body is read.
+    /// Whether the agent requests a stream, once the body is read.
     pub stream: Option<bool>,
-    /// Of a model call: the tools whose results it brings and the model has not seen yet, once the
-    /// body is read; empty names for those of which it is not known. `None`: nobody looked.
+    /// For a model call: the tools with new results in the request, once the body is read. The name
+    /// is empty if the tool is unknown. `None`: not inspected.
     pub results: Option<&'a [String]>,
     /// The request's body, decoded, when it was read ahead.
     pub body: Option<Body<'a>>,
 }
 
-/// Most values that the `JSONPath`s of all rules look at in one exchange.
+/// Most values that the `JSONPath`s of all rules visit in one exchange.
 const MOST_LOOKED_AT: usize = 1_000_000;
 
-/// Most that the regular expressions of all rules search in one exchange: bytes that they compile to times bytes of the
+/// Search budget of all regular expressions in one exchange: compiled bytes times bytes of the
 /// body.
 const MOST_SEARCHED: usize = 1 << 38;
 
-/// A request's body. It is read as JSON once, when the first rule asks.
+/// A request's body. It is parsed as JSON once, when the first rule needs it.
 #[derive(Debug, Clone)]
 pub struct Body<'a> {
     /// The body, decoded.
     pub bytes: &'a [u8],
     json: OnceCell<Result<JsonTree, NotRead>>,
-    /// Values that `JSONPath`s may still look at.
+    /// Remaining number of values that `JSONPath`s may visit.
     left: Cell<usize>,
-    /// What regular expressions may still cost.
+    /// Remaining search budget of regular expressions.
     left_to_search: Cell<usize>,
 }
 
@@ -103,17 +103,18 @@ impl Body<'_> {
         self.json.get_or_init(|| json_tree::read(self.bytes))
     }
 
-    /// Whether `JSONPath`s may look at so many values more; once they may not, they never may.
+    /// Takes `values` from the visit budget; false if it is exceeded, and from then on.
     pub(crate) fn may_look_at(&self, values: usize) -> bool {
         takes(&self.left, values)
     }
 
-    /// Whether an expression that compiles to so many bytes may search it; once one may not, none may.
+    /// Takes the cost of an expression of this compiled size from the search budget; false if it is
+    /// exceeded, and from then on.
     pub(crate) fn may_be_searched(&self, size: usize) -> bool {
         takes(&self.left_to_search, size.saturating_mul(self.bytes.len()))
     }
 
-    /// Why rules cannot look at all of it.
+    /// Why rules cannot inspect the whole body.
     pub(crate) fn why_not_looked_at(&self) -> String {
         if self.left_to_search.get() == 0 {
             return "the regular expressions of all rules are too large to search the request's body in one exchange"
@@ -128,7 +129,7 @@ impl Body<'_> {
     }
 }
 
-/// Takes so much of what is left; if that is too much, nothing is left.
+/// Takes `much` from the budget; if that exceeds it, nothing remains.
 fn takes(left: &Cell<usize>, much: usize) -> bool {
     let after = left.get().checked_sub(much);
     left.set(after.unwrap_or(0));
@@ -136,36 +137,36 @@ fn takes(left: &Cell<usize>, much: usize) -> bool {
 }
 
 impl Facts<'_> {
-    /// Whether a model call brings results of tools of which nobody knows which.
+    /// Whether a model call has tool results whose tools are unknown.
     pub(crate) fn brings_nameless_results(&self) -> bool {
         self.results
             .is_some_and(|tools| tools.iter().any(String::is_empty))
     }
 
-    /// Whether the body will tell what is asked of an MCP server, or whether it is one.
+    /// Whether the unread body decides if this is MCP, or which call it makes.
     pub(crate) fn mcp_is_open(&self) -> bool {
         let may = self.kind == Kind::Mcp || self.may_be_mcp;
         may && self.body.is_none() && self.method == Method::POST
     }
 }
 
-/// When a decision is taken.
+/// The point at which a decision is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// At a CONNECT, before the upstream is dialled: only scheme and authority are known.
     Connect,
-    /// At a request. `behind_connect` says that connection faults were decided at a CONNECT before, by
-    /// these rules.
+    /// At a request.
     Request {
-        /// The request came through a tunnel for which [`Stage::Connect`] was decided.
+        /// The request came through a tunnel, for which [`Stage::Connect`] already decided
+        /// connection faults.
         behind_connect: bool,
     },
 }
 
-/// An upstream URL in the one form that globs are matched against.
+/// An upstream URL in the normal form that globs match.
 ///
-/// Scheme and host in lower case, default ports elided, `ws` as `http` and `wss` as `https`, path
-/// `/` when empty, path and query byte for byte as sent.
+/// Scheme and host are lower case, default ports are removed, and an empty path is `/`. `ws`
+/// becomes `http` and `wss` becomes `https`. Path and query stay byte for byte as sent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CanonicalUrl {
     text: String,
@@ -176,7 +177,7 @@ pub struct CanonicalUrl {
 }
 
 impl CanonicalUrl {
-    /// Puts a URL together from its parts; `authority` is `host` or `host:port`, an IPv6 host in
+    /// Builds a URL from its parts; `authority` is `host` or `host:port`, with an IPv6 host in
     /// brackets.
     pub fn new(scheme: &str, authority: &str, path_and_query: &str) -> Self {
         let scheme = match scheme {
@@ -189,7 +190,7 @@ impl CanonicalUrl {
             "https" => ":443",
             _ => "",
         };
-        // User information is no part of where an exchange goes.
+        // User information is not part of the destination.
         let authority = authority
             .rsplit_once('@')
             .map_or(authority, |(_, host)| host);

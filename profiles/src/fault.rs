@@ -1,4 +1,5 @@
-//! What a fault is: the row of its mode, which holds for every rule, and its parameters, which write into a plan.
+//! Faults: the definition of a mode, which all its rules share, and parameters that write into a
+//! plan.
 
 use std::fmt;
 
@@ -14,7 +15,7 @@ use crate::family::Family;
 use crate::matching::Touches;
 use crate::plan::{Bypass, Plan, RequestEdit, VerdictIndex};
 
-/// One way to fail, with its parameters. All of it is pure: no clock, no socket, and no random numbers but those of
+/// A fault with its parameters. It is pure: no clock, no socket, and no random numbers except from
 /// the dice.
 pub trait Fault: Send + Sync {
     /// Writes the fault into the plan of an exchange of this kind, on behalf of `verdict`.
@@ -36,12 +37,12 @@ pub trait Fault: Send + Sync {
         None
     }
 
-    /// The parameters in use, in the words of files: for the journal.
+    /// The effective parameters, named as in files, for the journal.
     fn parameters(&self) -> Map<String, Value> {
         Map::new()
     }
 
-    /// Whether it draws, beside the trigger. A canary is a draw.
+    /// Whether it draws in addition to the trigger. A canary is a draw.
     fn is_random(&self) -> bool {
         false
     }
@@ -51,27 +52,27 @@ pub trait Fault: Send + Sync {
         self.is_random()
     }
 
-    /// What may be asked before it fires.
+    /// The requests allowed before it fires.
     fn allowance(&self) -> Option<Allowance> {
         None
     }
 
-    /// What may be used up before it fires.
+    /// The tokens or cost allowed before it fires.
     fn budget(&self) -> Option<Budget> {
         None
     }
 
-    /// Whether its effect, or what it says of tokens, depends on a number of tokens.
+    /// Whether its effect, or a token count that it reports, depends on a number of tokens.
     fn counts_tokens(&self) -> bool {
         false
     }
 
-    /// Whether its effect alone does.
+    /// Whether its effect depends on a number of tokens.
     fn depends_on_tokens(&self) -> bool {
         self.counts_tokens()
     }
 
-    /// Whether it decides what a model's answer says or how it ends, so that no other fault can.
+    /// Whether it decides the content or the end of a model's answer, so that no other fault can.
     fn decides_the_answer(&self) -> bool {
         false
     }
@@ -84,44 +85,45 @@ impl fmt::Debug for dyn Fault {
 }
 
 impl dyn Fault {
-    /// Whether it lets some calls pass before it fires.
+    /// Whether it allows some calls before it fires.
     pub(crate) fn waits_for_use(&self) -> bool {
         self.allowance().is_some() || self.budget().is_some()
     }
 }
 
-/// A mode: a row of the table of its family. Reading, help, the schema and the advice of reports follow from it.
+/// A mode: an entry in the table of its family. Parsing, help, the schema and the advice in reports
+/// use it.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "columns of a table")]
 pub struct FaultMode {
     /// The family it belongs to.
     pub family: Family,
-    /// The word in files.
+    /// The name in files.
     pub name: &'static str,
-    /// What an agent does well about it.
+    /// Advice: how an agent handles it well.
     pub remedy: &'static str,
-    /// Whether it is decided at a CONNECT, where there is one.
+    /// Whether it is decided at a CONNECT, if there is one.
     pub is_of_the_connection: bool,
     /// Whether it does no more than delay.
     pub only_delays: bool,
-    /// Of its parameters at least one of these has to be written, if there are any.
+    /// At least one of these parameters is required, unless the list is empty.
     pub(crate) needs: &'static [&'static str],
-    /// What of an exchange it touches, unless the rule says otherwise.
+    /// The part of an exchange that it affects, unless the rule overrides it.
     pub(crate) touches: Touches,
-    /// Whether `body` is a parameter of it, and no condition.
+    /// Whether `body` is its parameter rather than a condition.
     pub(crate) has_body: bool,
-    /// Whether `tool` names calls in a model's answer.
+    /// Whether `tool` selects calls in a model's answer.
     pub(crate) of_calls: bool,
     /// Whether it supports `at: model_input`.
     pub(crate) in_model_input: bool,
-    /// Asks for its parameters; `tools` are those that the rule is about.
+    /// Reads its parameters; `tools` are those that the rule matches.
     pub(crate) read: fn(&mut Fields<'_, '_>, &Tools) -> Box<dyn Fault>,
 }
 
-/// The value of `at` by which a tool's fault changes what the model reads of a result.
+/// The value of `at` with which a tool fault changes results in the model's input.
 pub(crate) const MODEL_INPUT: &str = "model_input";
 
-/// Parameters of tools' faults that only a response on the wire has.
+/// Parameters of tool faults that only apply to a response on the wire.
 pub(crate) const ON_THE_WIRE: [&str; 4] = [
     "response_headers",
     "retry_after",
@@ -129,16 +131,16 @@ pub(crate) const ON_THE_WIRE: [&str; 4] = [
     "distribution",
 ];
 
-/// The parameter that says that MCP gets an error in another place than HTTP; in the journal only, as it follows from
-/// what is written.
+/// Reports that MCP gets an error in another place than HTTP. It is derived, so it appears in the
+/// journal only.
 pub(crate) const IN_MCP: &str = "in_mcp";
 
-/// The vocabularies that tokens are counted by.
+/// The vocabularies for counting tokens.
 pub(crate) const COUNTED_BY: &str =
     "o200k_base and cl100k_base; an estimate for other vocabularies";
 
 impl FaultMode {
-    /// A mode without anything special.
+    /// A mode with default properties.
     pub(crate) const fn new(
         family: Family,
         name: &'static str,
@@ -203,7 +205,7 @@ impl FaultMode {
         }
     }
 
-    /// Reads the parameters of a rule; what is wrong with them is reported.
+    /// Reads the parameters of a rule and reports invalid ones.
     pub(crate) fn read(&self, fields: &mut Fields<'_, '_>, tools: &Tools) -> Box<dyn Fault> {
         self.require(fields);
         let about = "`model_input` for tools that run inside the agent: what the model is told of their results \
@@ -220,7 +222,7 @@ impl FaultMode {
         fault
     }
 
-    /// Reports what a rule of this mode cannot do without and does not say.
+    /// Reports required parameters that a rule of this mode lacks.
     fn require(&self, fields: &mut Fields<'_, '_>) {
         if fields.require_one_of(self.needs) || fields.reader.is_describing() {
             return;
@@ -235,23 +237,23 @@ impl FaultMode {
         self.in_model_input && fields.glance("at") == Some(MODEL_INPUT)
     }
 
-    /// Its parameters, beside match and trigger.
+    /// Its parameters, without match and trigger.
     pub(crate) fn parameters(&self) -> Vec<&'static str> {
         Fields::asked(|fields| {
             self.read(fields, &Tools::default());
         })
     }
 
-    /// Whether it fails the TLS handshake of a CONNECT, and nothing else.
+    /// Whether its only effect is to fail the TLS handshake of a CONNECT.
     pub fn is_of_the_handshake(&self) -> bool {
         self.name == "tls_failure"
     }
 
-    /// What a fault of this mode would do to an exchange that nothing else touches: on which side of the upstream it
-    /// acts follows from it.
+    /// The plan of a fault of this mode alone. It shows whether the fault acts before or after the
+    /// upstream.
     pub(crate) fn alone(&self, fault: &dyn Fault) -> Plan {
         let mut plan = Plan::default();
-        // No other rule is in the way.
+        // The plan has no other rules, so the fault cannot be bypassed by one.
         let kinds = match self.family {
             Family::Context => &[Kind::Llm, Kind::Tool][..],
             Family::Network | Family::Tool | Family::Llm => &[Kind::Llm],
@@ -263,7 +265,7 @@ impl FaultMode {
     }
 }
 
-/// A tool's fault in what a model reads of the tool's results.
+/// A tool fault that changes the tool's results in the model's input.
 struct InModelInput {
     tools: Tools,
     fault: Box<dyn Fault>,

@@ -1,10 +1,9 @@
-//! The vocabulary of failure: profiles, rules, matching, dice and plans.
+//! Profiles, rules, matching, random draws and plans.
 //!
-//! A profile file is read ([`profile::parse`]), its rules put together with those of the profiles
-//! it extends ([`library::Library`]) and compiled ([`ruleset::RuleSet`]). An
-//! [`activation::Activation`] puts them in force: per exchange it takes [`facts::Facts`] and
-//! answers with a [`plan::Plan`]. Nothing here does I/O, reads a clock or owns a random generator,
-//! so every decision can be tested without a port.
+//! [`profile::parse`] reads a profile file. [`library::Library`] merges its rules with those of the
+//! profiles it extends, and [`ruleset::RuleSet`] compiles them. An [`activation::Activation`]
+//! applies the compiled rules: for each exchange it turns [`facts::Facts`] into a [`plan::Plan`].
+//! This crate does no I/O, reads no clock and owns no random generator, so tests need no port.
 
 pub mod activation;
 pub mod allowance;

@@ -1,8 +1,8 @@
-//! What will be done to one exchange.
+//! The faults to apply to one exchange.
 //!
-//! A plan is the whole interface between deciding and doing: faults write it ([`crate::fault`]),
-//! the proxy carries it out and reports back which rules it could apply. If a fault needs an `if`
-//! in the proxy's core, the plan lacks a word.
+//! A plan is the only interface between decision and execution. Faults write it ([`crate::fault`]);
+//! the proxy executes it and reports which rules it applied. If a fault seems to need an `if` in
+//! the proxy's core, extend the plan instead.
 
 use std::time::Duration;
 
@@ -19,43 +19,43 @@ use crate::changes::{
 use crate::dice::Dice;
 use crate::payloads::{Chosen, PayloadName};
 
-/// A rule's place among the verdicts of an exchange; what a part of the plan points back to.
+/// Index of a rule's verdict in an exchange. Each part of a plan refers to its rule by it.
 pub type VerdictIndex = u16;
 
-/// What will be done to one exchange, and which rules said so.
+/// The faults to apply to one exchange, each with its rule.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// Waits before the request is forwarded or the synthetic response is sent.
+    /// Delays before the request is forwarded or the synthetic response is sent.
     pub wait_before: Vec<(VerdictIndex, Duration)>,
-    /// Waits after the upstream's head has come, before it is passed on.
+    /// Delays between the arrival of the upstream's response head and its delivery.
     pub wait_after: Vec<(VerdictIndex, Duration)>,
-    /// The exchange is answered or failed without reaching the upstream.
+    /// Synthetic response or failure; the request does not reach the upstream.
     pub instead: Option<(VerdictIndex, Answer)>,
-    /// The upstream is reached, its answer thrown away, and this given instead.
+    /// Replaces the upstream's response, which is discarded.
     pub afterwards: Option<(VerdictIndex, Substitute)>,
-    /// Changes to the request on its way upstream, in order.
+    /// Changes to the request, in order.
     pub request_edits: Vec<(VerdictIndex, RequestEdit)>,
-    /// Changes to the upstream's answer, in order.
+    /// Changes to the upstream's response, in order.
     pub edits: Vec<(VerdictIndex, Edit)>,
-    /// What the transport does with the answer (and, for bandwidth, with the request).
+    /// How the response is transferred (for bandwidth, also the request).
     pub shape: Shape,
-    /// Canaries in what rules put in: planted once the rule is applied.
+    /// Canaries in injected content; planted once the rule is applied.
     pub canaries: Vec<Planting>,
 }
 
-/// A canary that a rule puts before the agent.
+/// A canary that a rule injects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Planting {
     /// The rule's verdict.
     pub by: VerdictIndex,
     /// Which canary.
     pub canary: Canary,
-    /// The payload that carries it; `None` for the only one that is given in the rule.
+    /// The payload that carries it; `None` for the payload given in the rule.
     pub payload: Option<PayloadName>,
 }
 
 impl Plan {
-    /// True when nothing at all will be done.
+    /// True if the plan does nothing.
     pub fn is_empty(&self) -> bool {
         self.wait_before.is_empty()
             && self.wait_after.is_empty()
@@ -74,21 +74,22 @@ impl Plan {
         }
     }
 
-    /// Whether the made-up answer mentions what stands in the request's headers.
+    /// Whether the synthetic response repeats values from the request's headers.
     pub fn mentions_headers(&self) -> bool {
         let answer = self.instead.as_ref().map(|(_, answer)| answer);
         matches!(answer, Some(Answer::ModelError(ModelError::Auth)))
     }
 
-    /// Answers without reaching the upstream, unless an earlier rule decides the answer.
+    /// Sends a synthetic response instead of forwarding, unless an earlier rule decides the
+    /// response.
     pub fn answer(&mut self, verdict: VerdictIndex, answer: Answer) -> Result<(), Bypass> {
         self.answer_is_open()?;
         self.instead = Some((verdict, answer));
         Ok(())
     }
 
-    /// Tells the agent of a limit, if this rule decides the answer with one, what is limited and
-    /// for how long.
+    /// Adds the limit and the wait to the rate limit error, if this rule decides the response with
+    /// one.
     pub(crate) fn limited(&mut self, verdict: VerdictIndex, over: OverAllowance) {
         if let Some((by, Answer::ModelError(error))) = &mut self.instead
             && *by == verdict
@@ -102,8 +103,7 @@ impl Plan {
         }
     }
 
-    /// Gives something else once the upstream has answered, unless an earlier rule decides the
-    /// answer.
+    /// Replaces the upstream's response, unless an earlier rule decides the response.
     pub fn substitute(&mut self, verdict: VerdictIndex, by: Substitute) -> Result<(), Bypass> {
         self.answer_is_open()?;
         self.afterwards = Some((verdict, by));
@@ -115,7 +115,7 @@ impl Plan {
         self.request_edits.push((verdict, edit));
     }
 
-    /// Draws a canary, lets `payload` carry it, and notes that the rule plants it.
+    /// Draws a canary, adds it to `payload`, and records that the rule plants it.
     pub fn plant(&mut self, by: VerdictIndex, payload: Chosen<'_>, dice: &mut Dice) -> String {
         let canary = Canary::draw(dice);
         self.canaries.push(Planting {
@@ -126,13 +126,13 @@ impl Plan {
         canary.carried_by(payload.text)
     }
 
-    /// Changes the upstream's answer, after the changes of earlier rules.
+    /// Changes the upstream's response, after the changes of earlier rules.
     pub fn edit(&mut self, verdict: VerdictIndex, edit: Edit) {
         self.edits.push((verdict, edit));
     }
 
-    /// Changes a model's answer. Of several rules that decide what it says or how it ends, the first
-    /// does.
+    /// Changes a model's answer. If several rules decide its content or its end, only the first
+    /// applies.
     pub fn edit_answer(&mut self, verdict: VerdictIndex, fault: StreamFault) -> Result<(), Bypass> {
         let decides =
             |edit: &Edit| matches!(edit, Edit::Stream(fault) if fault.decides_the_answer());
@@ -151,8 +151,8 @@ impl Plan {
         place_once(&mut self.shape.cut, verdict, cut, "ends the body early")
     }
 
-    /// Limits the bandwidth to the agent (`down`), to the upstream (`up`) or both, where no earlier
-    /// rule does.
+    /// Limits the bandwidth to the agent (`down`), to the upstream (`up`) or both, unless an
+    /// earlier rule does.
     pub fn throttle(
         &mut self,
         verdict: VerdictIndex,
@@ -180,8 +180,8 @@ impl Plan {
         place_once(&mut self.shape.slow_close, verdict, wait, "closes slowly")
     }
 
-    /// Takes out what an answer decided by a rule leaves nothing to do for. Gives that rule and those that are left
-    /// without an effect. Called once all rules have written.
+    /// Removes the parts of the plan that the decided response makes ineffective. Returns the
+    /// deciding rule and the rules without any effect. Call it once, after all rules have written.
     pub(crate) fn settle(&mut self) -> Option<(VerdictIndex, Vec<VerdictIndex>)> {
         let (by, forwarded, has_body) = match (&self.instead, &self.afterwards) {
             (Some((by, answer)), _) => (*by, false, answer.has_body()),
@@ -204,7 +204,7 @@ impl Plan {
                 ..Shape::default()
             };
         }
-        // A rule that limits both ways may still have its way in one of them.
+        // A rule that limits both directions may remain effective in one of them.
         let at_work = self.shape.verdicts();
         idle.retain(|verdict| !at_work.contains(verdict));
         Some((by, idle))
@@ -227,7 +227,7 @@ const DECIDES: &str = "decides the answer";
 pub enum Bypass {
     /// An earlier rule already does this.
     Taken(VerdictIndex, &'static str),
-    /// For this reason.
+    /// The reason, as text.
     Because(String),
 }
 
@@ -251,27 +251,26 @@ fn place_once<T>(
     Ok(())
 }
 
-/// An answer (or the lack of one) that Squall makes up.
+/// A synthetic response, or the failure to give one.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     /// A complete HTTP response.
     Reply(Reply),
-    /// A provider's own error, to be put into the words of the exchange's dialect.
+    /// A provider's error, in the format of the exchange's dialect.
     ModelError(ModelError),
-    /// A tool's answer: as plain HTTP has it, or in MCP's own form for an MCP call.
+    /// A tool's response: plain HTTP, or MCP's format for an MCP call.
     Tool(ToolAnswer),
-    /// What an MCP server says that has lost the session: 404.
+    /// The 404 of an MCP server that has lost the session.
     SessionExpired,
-    /// An MCP server's stream of notifications that a call is being worked on, so far apart, and
-    /// never a result.
+    /// An MCP server's endless stream of progress notifications at this interval, without a result.
     EndlessProgress(Duration),
     /// A 3xx whose `Location` is the request's own URL, as the agent wrote it.
     RedirectToSelf(StatusCode),
-    /// Hold for this long, then close without an answer (h2: `RST_STREAM` `CANCEL`).
+    /// Wait this long, then close without a response (h2: `RST_STREAM` `CANCEL`).
     Hold(Duration),
     /// Reset the connection at once (h2: `RST_STREAM` `REFUSED_STREAM`; CONNECT: before its 200).
     Refuse,
-    /// A 502 whose problem body says that the name could not be resolved.
+    /// A 502 whose problem body reports that the name could not be resolved.
     DnsFailure,
     /// Fail the intercepted TLS handshake; only at a CONNECT.
     Tls(TlsFailure),
@@ -293,23 +292,23 @@ impl Answer {
     }
 }
 
-/// A tool's answer that no tool gave.
+/// A synthetic tool response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolAnswer {
-    /// As plain HTTP has it.
+    /// The response in plain HTTP.
     pub plain: Reply,
-    /// What it says, for forms that have words of their own for that.
+    /// The outcome, for formats with their own representation of it.
     pub says: ToolSays,
 }
 
-/// What a tool's made-up answer says.
+/// The outcome that a synthetic tool response reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolSays {
-    /// It was done, and this came of it.
+    /// Success with this result.
     Text(String),
-    /// It failed: the model is told so. `None`: in the form's own words.
+    /// Failure with this message; `None`: the format's default message.
     Failure(Option<String>),
-    /// An error of HTTP, with the plain answer's status and headers; the body in the form's words.
+    /// An HTTP error with the plain response's status and headers; the body follows the format.
     Status(String),
     /// An error of the protocol around the call. Plain HTTP has none.
     ProtocolError {
@@ -318,13 +317,13 @@ pub enum ToolSays {
         /// What went wrong.
         message: String,
     },
-    /// It was done, and nothing came of it.
+    /// Success without a result.
     Nothing,
-    /// It was done, but what came of it breaks off.
+    /// Success with a truncated result.
     Broken,
 }
 
-/// A complete response that no upstream sent.
+/// A complete synthetic response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
     /// Status.
@@ -335,53 +334,53 @@ pub struct Reply {
     pub body: Bytes,
 }
 
-/// What is given in place of an upstream's answer once it has come.
+/// What replaces an upstream's response.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Substitute {
-    /// A made-up answer: the upstream did it, the agent hears that it failed.
+    /// A synthetic response: the upstream executed the call, but the agent sees this instead.
     Answer(Answer),
     /// Reset the connection (h2: `RST_STREAM` `INTERNAL_ERROR`).
     Reset,
-    /// The previous answer that this rule saw in this scope.
+    /// The previous response that this rule saw in this scope.
     Stale,
-    /// The latest answer that this rule saw to another call (another fingerprint) in this scope.
+    /// The latest response to a call with another fingerprint that this rule saw in this scope.
     Swapped,
 }
 
-/// A change to a model call's request: to what the model is to read.
-/// [`rewrite`](crate::faults::model_input::rewrite) makes it.
+/// A change to a model call's request, which is the input of the model.
+/// [`rewrite`](crate::faults::model_input::rewrite) applies it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RequestEdit {
-    /// The results of these tools that the model has not seen yet change.
+    /// Changes the results of these tools that are new in this request.
     Results(Tools, ResultChange),
-    /// An instruction is put into one of these tools' results.
+    /// Injects an instruction into a result of one of these tools.
     Inject(Tools, Injection),
-    /// A message of the user's says something else.
+    /// Changes a user message.
     Poison(Poisoning),
-    /// Filler is added to the user's messages.
+    /// Adds filler to the user messages.
     Pad(Padding),
-    /// This is added to the agent's own instructions.
+    /// Appends this to the agent's system instructions.
     Contradict(String),
-    /// This is added to the user's newest message.
+    /// Appends this to the newest user message.
     Attach(String),
 }
 
-/// A change to the upstream's answer.
+/// A change to the upstream's response.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Edit {
-    /// Valid framing, body cut short.
+    /// Shortens the body; the framing stays valid.
     Truncate(Amount),
-    /// One field of a JSON body changed.
+    /// Changes one field of a JSON body.
     Drift(SchemaDrift),
-    /// An instruction put into a tool's answer.
+    /// Injects an instruction into a tool's response.
     Inject(Injection),
-    /// The answers to MCP's calls changed.
+    /// Changes the results of MCP calls.
     Mcp(McpEdit),
-    /// A model's answer changed or paced event by event, through its dialect.
+    /// Changes or delays a model's answer event by event, through its dialect.
     Stream(StreamFault),
 }
 
-/// What the transport does.
+/// How bodies are transferred.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Shape {
     /// Bandwidth towards the agent.
@@ -392,7 +391,7 @@ pub struct Shape {
     pub slices: Option<(VerdictIndex, Slices)>,
     /// Wait between the last body byte and the end of the message.
     pub slow_close: Option<(VerdictIndex, Duration)>,
-    /// Where the body ends before its time.
+    /// Where the body ends early.
     pub cut: Option<(VerdictIndex, Cut)>,
 }
 
@@ -402,7 +401,7 @@ impl Shape {
         *self == Self::default()
     }
 
-    /// The rules that shape.
+    /// The rules that shape bodies.
     fn verdicts(&self) -> Vec<VerdictIndex> {
         let throttles = [&self.down, &self.up]
             .into_iter()
@@ -419,7 +418,7 @@ impl Shape {
     }
 }
 
-/// A body that ends before its time.
+/// A body that ends early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
     /// Encoded body bytes that still reach the agent.

@@ -1,7 +1,7 @@
 //! A profile: a named set of rules, read from a file or an API document.
 //!
-//! Everything that makes no sense is reported at once, with file, line, column, what was found, what is allowed, and
-//! the nearest valid word.
+//! All errors of a document are reported together. Each has file, line, column, the value found,
+//! the allowed values and the nearest valid word.
 
 mod conditions;
 mod definitions;
@@ -23,24 +23,24 @@ pub(crate) use self::ids::unknown_rule;
 use crate::family::Family;
 use crate::rule::Rule;
 
-/// A named set of rules, checked and typed, with the profiles it extends not yet looked up.
+/// A named set of rules, checked and typed. The profiles it extends are not resolved yet.
 #[derive(Debug, Clone)]
 pub struct Profile {
-    /// The name given in the file; absent: who loads it names it (by file name or URL).
+    /// The name given in the file; if absent, the loader names it by file name or URL.
     pub name: Option<String>,
-    /// What it is for, in a sentence.
+    /// Its purpose, in one sentence.
     pub description: Option<String>,
-    /// Profiles whose rules come after this one's own.
+    /// Profiles whose rules follow this profile's own rules.
     pub extends: Vec<Extends>,
-    /// Its own rules, in order of precedence: network, tool, model, and as written within each.
+    /// Its own rules, in order of precedence: network, tool, model; in file order within each.
     pub rules: Vec<Arc<Rule>>,
-    /// The file as it was named when it was read.
+    /// The file name given to the parser.
     pub file: Arc<str>,
-    /// The text it was read from, YAML or JSON, variables not expanded.
+    /// The source text, YAML or JSON, with variables not expanded.
     pub text: Arc<str>,
-    /// What variables stood for anywhere in it.
+    /// Values of all expanded variables.
     expanded: Arc<Expanded>,
-    /// What variables stood for in its texts.
+    /// Removes variable values from reported texts.
     redactor: Redactor,
 }
 
@@ -49,17 +49,17 @@ pub struct Profile {
 pub struct Extends {
     /// Its name.
     pub name: String,
-    /// Where the name stands.
+    /// Position of the name.
     pub position: Position,
 }
 
 /// Longest name of a profile or a rule.
 const LONGEST_NAME: usize = 64;
 
-/// The name that stands for no chaos at all; no profile can have it.
+/// The reserved name for no chaos; no profile can have it.
 pub const NONE: &str = "none";
 
-/// Whether a profile can be called so: `[a-z0-9_-]{1,64}`, and not `none`.
+/// Whether `name` is a valid profile name: `[a-z0-9_-]{1,64}`, except `none`.
 pub fn is_profile_name(name: &str) -> bool {
     name != NONE && is_word(name)
 }
@@ -70,13 +70,14 @@ fn is_word(name: &str) -> bool {
     (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(allowed)
 }
 
-/// Reads a profile that somebody sent, from YAML or JSON; a variable in it is an error. `file` is named
-/// in errors, and its stem stands for the name of a profile that has none.
+/// Parses an untrusted profile from YAML or JSON; a variable in it is an error. Errors name `file`,
+/// and its stem is the default profile name.
 pub fn parse(file: &str, text: &str) -> Result<Profile, Vec<DocumentError>> {
     parse_file(file, text, Variables::Refused)
 }
 
-/// Reads a local profile file: [`parse`], with `${VAR}` and `${VAR:-default}` expanded in every string.
+/// Parses a local profile file like [`parse`], and expands `${VAR}` and `${VAR:-default}` in every
+/// string.
 pub fn parse_file(
     file: &str,
     text: &str,
@@ -85,13 +86,13 @@ pub fn parse_file(
     read_text(file, text, variables, read)
 }
 
-/// Reads inline chaos: what a profile has under `chaos:`, alone. `name` stands for the profile's
-/// name in verdicts.
+/// Parses inline chaos: only the content of a profile's `chaos:`. `name` is the profile's name in
+/// verdicts.
 pub fn parse_chaos(file: &str, name: &str, text: &str) -> Result<Profile, Vec<DocumentError>> {
     parse_chaos_with(file, name, text, Variables::Refused)
 }
 
-/// [`parse_chaos`], with variables expanded in every string; what they stand for is secret.
+/// [`parse_chaos`], with variables expanded in every string; their values are secret.
 pub fn parse_chaos_with(
     file: &str,
     name: &str,
@@ -149,7 +150,7 @@ fn name(name: &str) -> Result<String, String> {
     ))
 }
 
-/// What a profile has beside its name: the families stand under `chaos`, or beside it.
+/// The fields of a profile except its name. The families are under `chaos` or at the top level.
 fn read_beside(fields: &mut Fields<'_, '_>, owner: &str) -> Profile {
     let mut profile = Profile::begun(fields, owner);
     profile.description = description(fields);
@@ -164,7 +165,7 @@ fn read_beside(fields: &mut Fields<'_, '_>, owner: &str) -> Profile {
     });
     profile.rules = rules::read(fields, owner, 0, is_whole);
     if let Some(rules) = within {
-        // One of both was surely forgotten.
+        // Having both is probably a mistake.
         for family in Family::ALL.map(Family::as_str) {
             if fields.has(family) {
                 fields.error(
@@ -183,8 +184,8 @@ fn description(fields: &mut Fields<'_, '_>) -> Option<String> {
     description.map(|text| text.value)
 }
 
-/// Reads a profile that is a part of another document, the map that is read: its families of rules, and with
-/// `may_extend` what it extends and a description. [`Profile::is_written_in`] gives it its text.
+/// Reads a profile inside another document, from the current map: its families of rules. With
+/// `may_extend`, also `extends` and the description. [`Profile::is_written_in`] sets its text.
 pub fn read_part(fields: &mut Fields<'_, '_>, name: &str, may_extend: bool) -> Profile {
     let mut profile = Profile::begun(fields, name);
     if may_extend {
@@ -211,7 +212,7 @@ impl Profile {
         }
     }
 
-    /// Takes what the variables below `node` stand for out of whatever is reported.
+    /// Removes the values of variables below `node` from everything that is reported.
     fn expands(&mut self, reader: &DocumentReader, node: &At<Tree>) {
         let (all, secret) = reader.expanded_in(node);
         self.expanded = Arc::new(all);
@@ -223,27 +224,27 @@ impl Profile {
         }
     }
 
-    /// The same, of a part of another document: what is written there is its text.
+    /// Sets text and variables of a profile inside another document.
     pub fn is_written_in(&mut self, reader: &DocumentReader, part: &At<Tree>) {
         self.text = reader.as_written(part).to_string().into();
         self.expands(reader, part);
     }
 
-    /// Its text and what the variables in it stood for: with both alike, two profiles are one.
+    /// Its text and the values of its variables; profiles with equal versions are the same.
     pub fn version(&self) -> (&Arc<str>, &Arc<Expanded>) {
         (&self.text, &self.expanded)
     }
 
-    /// The description without what variables stood for; empty when it has none.
+    /// The description without variable values; empty if there is none.
     pub fn told_description(&self) -> String {
         let mut description = self.description.clone().unwrap_or_default();
         self.redactor.text(&mut description, usize::MAX);
         description
     }
 
-    /// The profile as the JSON document it was written as.
+    /// The profile's source as a JSON document.
     pub fn document(&self) -> Value {
-        // It was read before.
+        // The text was parsed successfully before.
         parse_tree(&self.file, &self.text).map_or(Value::Null, |tree| tree.value.to_json())
     }
 }
@@ -272,7 +273,7 @@ fn extended(value: &mut ValueReader<'_, '_>) -> Option<Extends> {
     Some(Extends { name, position })
 }
 
-/// The name a file gives its profile: its own, without directories and extension.
+/// The default profile name of a file: the file name without directories and extension.
 pub(crate) fn stem(file: &str) -> &str {
     let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
     name.rsplit_once('.').map_or(name, |(stem, _)| stem)

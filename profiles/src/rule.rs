@@ -16,9 +16,9 @@ use squall_journal::redact::Redactor;
 /// One rule of a profile, checked and typed.
 #[derive(Debug)]
 pub struct Rule {
-    /// Unique in its profile: given, or mode and eight hex digits.
+    /// Unique in its profile: the given id, or the mode and eight hex digits.
     pub id: String,
-    /// Name of the profile it was written in.
+    /// Name of the profile that defines it.
     pub profile: String,
     /// The file and the place in it where the rule was written.
     pub origin: Origin,
@@ -26,29 +26,29 @@ pub struct Rule {
     pub(crate) trigger: Trigger,
     pub(crate) fault_mode: &'static FaultMode,
     pub(crate) fault: Box<dyn Fault>,
-    /// Parameters that stand there as flakestorm lets them, and that the mode does not use.
+    /// Parameters that flakestorm accepts and the mode ignores.
     pub(crate) without_effect: Vec<&'static str>,
-    /// A parameter that another one that stands there takes the place of: it, and that one.
+    /// An ignored parameter, and the parameter that overrides it.
     pub(crate) eclipsed: Option<(&'static str, &'static str)>,
-    /// Knows what is carried out and not told.
+    /// Removes secrets from everything that is reported.
     pub(crate) redactor: Redactor,
-    /// Hash of everything that was written in it but its id: equal texts keep their counters.
+    /// Hash of the rule's text without its id: rules with equal text keep their counters.
     pub(crate) text: u64,
 }
 
 /// Where a rule was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// The file as it was named to [`crate::profile::parse`].
+    /// The file name given to [`crate::profile::parse`].
     pub file: Arc<str>,
-    /// Where it begins.
+    /// Where the rule begins.
     pub position: Position,
-    /// JSON pointer to it.
+    /// JSON pointer to the rule.
     pub pointer: Box<str>,
 }
 
 impl Rule {
-    /// The fault's parameters as they are used, defaults filled in, without secrets: for the journal.
+    /// The fault's effective parameters with defaults and without secrets, for the journal.
     pub fn parameters(&self, redactor: &Redactor) -> Value {
         let mut parameters = self.fault.parameters();
         if self.fault.depends_on_tokens() {
@@ -64,17 +64,17 @@ impl Rule {
         self.fault_mode.family
     }
 
-    /// The mode as written in files.
+    /// The mode's name in files.
     pub fn mode(&self) -> &'static str {
         self.fault_mode.name
     }
 
-    /// The row of its mode.
+    /// The definition of its mode.
     pub fn fault_mode(&self) -> &'static FaultMode {
         self.fault_mode
     }
 
-    /// The one tool that the rule is about by name: a call that it matches is that tool's.
+    /// The only tool that the rule names. A call that the rule matches is a call of that tool.
     pub fn tool(&self) -> Option<&str> {
         let tool = self.matching.tool.as_deref()?;
         let mut names = tool.name.literals()?;
@@ -82,8 +82,8 @@ impl Rule {
         (self.matching.touches == Touches::Calls).then_some(name)
     }
 
-    /// The calls of an MCP request that the rule is about: those of the tools it names, else those
-    /// that its kind of fault touches.
+    /// The calls of an MCP request that the rule applies to: those of the tools it names, or else
+    /// those that its kind of fault affects.
     pub fn calls_meant(&self, asked: &Asked) -> Vec<Call> {
         let of = |is_meant: &dyn Fn(&Call) -> bool| -> Vec<Call> {
             let meant = asked.requests().filter(|call| is_meant(call));
@@ -113,8 +113,8 @@ impl Rule {
         calls
     }
 
-    /// The vocabularies that it may count by: of models that it matches, as far as its match names
-    /// them. Where it names none, that of today's models; another is read when it is first needed.
+    /// The vocabularies for counting tokens: those of the models that the match names. Without
+    /// names, the vocabulary of current models; others are loaded on first use.
     pub fn vocabularies(&self) -> Vec<Counting> {
         if !self.fault.counts_tokens() {
             return Vec::new();
@@ -145,7 +145,7 @@ impl Rule {
         found
     }
 
-    /// Whether some draw decides what it does: then the request's fingerprint is wanted.
+    /// Whether a draw decides its effect; a draw needs the request's fingerprint.
     pub(crate) fn draws(&self) -> bool {
         self.trigger.chance.draws() || self.fault.needs_fingerprint()
     }

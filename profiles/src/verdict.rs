@@ -1,4 +1,4 @@
-//! What became of a rule in one exchange.
+//! The outcome of a rule in one exchange.
 
 use std::sync::Arc;
 
@@ -6,49 +6,49 @@ use crate::rule::Rule;
 use crate::spending::Spent;
 use crate::trigger::NotDrawn;
 
-/// What became of one eligible rule in one exchange.
+/// The outcome of one eligible rule in one exchange.
 #[derive(Debug, Clone)]
 pub struct RuleVerdict {
     /// The rule.
     pub rule: Arc<Rule>,
-    /// What became of it.
+    /// The outcome.
     pub outcome: VerdictOutcome,
-    /// Which matching exchange of the scope this was for the rule, from 1.
+    /// Number of this exchange among those of the scope that match the rule, from 1.
     pub ordinal: u64,
-    /// The draw in parts per million and what it had to be below, when one was made.
+    /// The draw and its threshold, if one was made.
     pub drawn: Option<Draw>,
-    /// Of a rule with a budget: what the calls that it matches had used up by then.
+    /// For a rule with a budget: what its matching calls had used before.
     pub spent: Option<Box<Spent>>,
-    /// Of a rule that changed what a model is told of tools' results: whose, as far as the request
-    /// names them.
+    /// For a rule that changed tool results in a model's input: the tools, where the request names
+    /// them.
     pub told_of: Option<Arc<[String]>>,
 }
 
 impl RuleVerdict {
-    /// The tools of whose results the rule told a model something else.
+    /// The tools whose results the rule changed in the model's input.
     pub fn tools_told_of(&self) -> &[String] {
         self.told_of.as_deref().unwrap_or_default()
     }
 }
 
-/// A draw and its bar, both in hits per million.
+/// A draw and its threshold, both in parts per million.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Draw {
-    /// What was drawn, 0 to 999 999.
+    /// The drawn value, 0 to 999 999.
     pub value: u32,
     /// The rule fires when `value` is below this.
     pub below: u32,
 }
 
-/// What became of a rule.
+/// The outcome of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VerdictOutcome {
-    /// Its trigger did not fire, and why.
+    /// Its trigger did not fire, for this reason.
     NotDrawn(NotDrawn),
-    /// It fired and is in the plan, but has not been carried out yet.
+    /// It fired and is in the plan, but is not yet applied.
     Chosen,
-    /// It was carried out.
+    /// It was applied.
     Applied,
-    /// It fired but could not be carried out, and why.
+    /// It fired but could not be applied, for this reason.
     Bypassed(String),
 }

@@ -1,7 +1,7 @@
-//! One exchange, from the request's head to the answer's.
+//! One exchange, from the request's head to the response's head.
 //!
-//! [`Exchange::script`] is the whole way, one step a line; each step is a function of a module below. Decide
-//! first, then act: everything a rule may do stands in the plan before the first byte goes upstream.
+//! [`Exchange::script`] lists all steps, one per line; each is a function of a module below. Rules
+//! are decided before the first byte goes upstream.
 
 mod calls;
 pub(crate) mod carried;
@@ -56,10 +56,10 @@ use crate::problem::Problem;
 use crate::tape::Playing;
 use crate::upstream::Received;
 
-/// Names the faults of an answer, if the configuration asks for it; the agent can see it.
+/// Lists the faults of a response, if the configuration enables it. The agent can see it.
 const FAULT: HeaderName = HeaderName::from_static("squall-fault");
 
-/// Answers one request of a connection, unless it is a CONNECT.
+/// Handles one request of a connection, except a CONNECT.
 pub(crate) fn serve(connection: &Rc<Connection>, request: Request<Incoming>) -> Answering {
     match Exchange::open(connection, &request) {
         Ok(exchange) => Box::pin(exchange.run(request)),
@@ -70,33 +70,33 @@ pub(crate) fn serve(connection: &Rc<Connection>, request: Request<Incoming>) -> 
     }
 }
 
-/// What an exchange carries along.
+/// State of an exchange.
 struct Exchange {
     connection: Rc<Connection>,
     compiled: Arc<CompiledConfig>,
     target: RequestTarget,
-    /// The rules it began with, whatever is put in force meanwhile.
+    /// The rules at the start of the exchange; later activations do not change them.
     rules: Snapshot,
     classified: Classification,
     log: Rc<ExchangeLog>,
-    /// Of the request: an answer to HEAD has no body, a redirect names the URL as it was written.
+    /// The request's method: a response to HEAD has no body.
     method: Method,
     version: Version,
-    /// Kept only when the answer has to be judged too, or mentions what stands there.
+    /// Copied only if rules depend on the response or the synthetic response repeats header values.
     headers: HeaderMap,
-    /// What tells the request from others, where a model is told something else of tools' results.
+    /// Identifies the request, if tool results in the model's input are changed.
     tells: Option<u64>,
-    /// MCP calls that were not sent on.
+    /// MCP calls that were not forwarded.
     taken_out: Option<TakenOut>,
-    /// What answers in the upstream's place.
+    /// The tape that replaces the upstream.
     tape: Option<Arc<Playing>>,
 }
 
 /// An exchange that ends before the last step of its script.
 enum Shortcut {
-    /// The agent gets this answer.
+    /// The agent gets this response.
     Answered(Box<Response<Observed>>),
-    /// The agent gets none.
+    /// The agent gets no response.
     Aborted(Abort),
 }
 
@@ -112,11 +112,11 @@ impl From<Abort> for Shortcut {
     }
 }
 
-/// What a step of the script gives, unless the exchange ends with it.
+/// The result of a script step, or the end of the exchange.
 type ScriptStep<T> = Result<T, Shortcut>;
 
 impl Exchange {
-    /// Finds out where a request goes and whose chaos it is under.
+    /// Finds the destination of a request and its scope.
     fn open(
         connection: &Rc<Connection>,
         request: &Request<Incoming>,
@@ -160,14 +160,14 @@ impl Exchange {
         }))
     }
 
-    /// Takes the exchange to its end, and makes the connection ready to break off where that ends so.
+    /// Runs the exchange, and prepares the connection for an abort if the exchange ends with one.
     async fn run(
         mut self: Box<Self>,
         request: Request<Incoming>,
     ) -> Result<Response<Observed>, Abort> {
         let ended = if self.log.chaos().is_named() {
             let log = Rc::clone(&self.log);
-            // Boxed: most exchanges are in the default scope, where nothing ends.
+            // Boxed: most exchanges are in the default scope, where no activation ends them.
             Box::pin(log.unless_over(self.go(request))).await
         } else {
             self.go(request).await
@@ -177,7 +177,7 @@ impl Exchange {
             Err(Shortcut::Answered(answer)) => return Ok(*answer),
             Err(Shortcut::Aborted(abort)) => abort,
         };
-        // A rule, or a tape, may have read the body before anything was sent.
+        // A rule or a tape may have read the body before anything was sent.
         if !abort.is_by_rule()
             && let Some(why) = self.connection.framing_broke()
         {
@@ -193,11 +193,11 @@ impl Exchange {
         if self.is_only_forwarded() {
             return self.pass(request).await;
         }
-        // Boxed: most exchanges are only forwarded, and would keep room for what rules do.
+        // Boxed: most exchanges are only forwarded and do not need the script's state.
         Box::pin(self.script(request)).await
     }
 
-    /// An exchange that no rule and no tape is about.
+    /// An exchange without rules and without a tape.
     async fn pass(&mut self, request: Request<Incoming>) -> ScriptStep<Response<Observed>> {
         let answer = self
             .forward(self.passing(request), &Shape::default())
@@ -210,7 +210,7 @@ impl Exchange {
         Ok(self.observed(self.received(answer)))
     }
 
-    /// The script of every other exchange.
+    /// The script of all other exchanges.
     async fn script(&mut self, request: Request<Incoming>) -> ScriptStep<Response<Observed>> {
         let (mut request, mut decision) = self.decide(request).await?;
         self.wait(&decision.plan.wait_before).await;
@@ -235,7 +235,7 @@ impl Exchange {
         }
     }
 
-    /// Ends the exchange with a synthetic answer, if the plan has one: nothing goes upstream then.
+    /// Ends the exchange with the plan's synthetic response, if any; nothing goes upstream then.
     async fn answer_instead(
         &mut self,
         request: &mut Request<RequestBody>,
@@ -256,7 +256,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// An answer no upstream sent; `None` when it cannot be made here, and the exchange goes on.
+    /// A synthetic response; `None` if it cannot be made here and the exchange continues.
     async fn make(
         &self,
         answer: &Answer,
@@ -289,7 +289,7 @@ impl Exchange {
         }
     }
 
-    /// Rewrites the request where a rule says so, sends it upstream and waits for the answer's head.
+    /// Applies request edits, sends the request upstream and waits for the response's head.
     async fn ask_upstream(
         &mut self,
         request: Request<RequestBody>,
@@ -303,7 +303,7 @@ impl Exchange {
         Ok(self.received(answer))
     }
 
-    /// Changes what the model is to read where a rule says so, or said so of an earlier turn.
+    /// Applies request edits of this turn, and repeats those of earlier turns.
     fn rewrite(
         &mut self,
         mut request: Request<RequestBody>,
@@ -315,7 +315,7 @@ impl Exchange {
         }
         let mut body = request.body().whole().cloned();
         let mut full = request.body().full();
-        // What takes its place is about as long.
+        // The new body is about as long.
         let mut lease = self.connection.worker.engine.inspect.lease();
         if let Some(sent) = &body
             && let Err(too_much) = lease.grow(sent.len() as u64)
@@ -341,7 +341,7 @@ impl Exchange {
         request
     }
 
-    /// Sends the request upstream and waits for the answer's head.
+    /// Sends the request upstream and waits for the response's head.
     async fn forward(
         &self,
         request: Request<RequestBody>,
@@ -351,7 +351,7 @@ impl Exchange {
             None => Box::pin(body),
             Some(_) => shape::upload(shape, Box::pin(body), &self.context()),
         });
-        // Boxed: handed down through futures, of which each would keep room for all of it.
+        // Boxed: otherwise each of several nested futures would hold a copy.
         let request = Box::new(request);
         let (connection, log) = (&self.connection, &self.log);
         match forward::forward(connection, &self.target, request, self.version, log).await? {
@@ -360,8 +360,8 @@ impl Exchange {
         }
     }
 
-    /// Passes an upgrade on, unless a rule answers in its place or resets. There is no body that
-    /// anything else could be done to.
+    /// Forwards an upgrade, unless a rule replaces the response or resets. No other fault applies,
+    /// as there is no body.
     async fn switch(
         &mut self,
         answer: Response<Received>,
@@ -387,15 +387,15 @@ impl Exchange {
         Err(Shortcut::answered(self.observed(answer)))
     }
 
-    /// Rules that depend on the upstream's status, and what its answer arms.
+    /// Decides rules that depend on the upstream's status, and arms triggers.
     fn judge(&mut self, status: StatusCode, decision: &mut Decision) {
         self.rules
             .on_response(decision, status.as_u16(), self.log.chaos().elapsed());
         self.log.decided_more(decision);
     }
 
-    /// Throws the upstream's answer away where a rule gives another in its place, and keeps it where
-    /// one may give it again.
+    /// Replaces the upstream's response where a rule does, and stores it for rules that may replay
+    /// it.
     async fn substitute(
         &self,
         answer: Response<AgentBody>,
@@ -404,7 +404,7 @@ impl Exchange {
         match decision.plan.afterwards.take() {
             None => Ok(self.remember(answer, decision)),
             Some((verdict, Substitute::Answer(made))) => {
-                // The upstream has done what it was asked; what it says of it is dropped.
+                // The upstream has executed the call; only its response is dropped.
                 if let Some(calls) = self.in_part(verdict, decision)
                     && let Answer::Tool(made) = &made
                 {
@@ -424,7 +424,7 @@ impl Exchange {
         }
     }
 
-    /// Changes the answer where a rule says so.
+    /// Applies response edits.
     async fn edit(
         &mut self,
         answer: Response<AgentBody>,
@@ -443,8 +443,8 @@ impl Exchange {
         }
     }
 
-    /// Hands the answer to hyper, shaped where a rule says so. Rules may have changed how it is laid
-    /// out: what counts is what the agent gets.
+    /// Hands the response to hyper with the plan's shape. It logs the head after all edits, as the
+    /// agent gets it.
     fn shape(&self, answer: Response<AgentBody>, plan: &Shape) -> Response<Observed> {
         self.log.answer_head(answer.status(), answer.headers());
         self.shaped(answer, plan)
@@ -454,7 +454,7 @@ impl Exchange {
         self.observed(shape::apply(plan, answer, &self.context()))
     }
 
-    /// The upstream's answer, whose break waits until all before it has left.
+    /// The upstream's response. Its abort waits until all bytes before it are sent.
     fn received(&self, answer: Response<Received>) -> Response<AgentBody> {
         let agent = self.connection.agent().clone();
         answer.map(|body| body::boxed(AbortAfterFlush::new(body, agent)))
@@ -497,7 +497,7 @@ impl Exchange {
     }
 }
 
-/// The rule that a part of the plan points back to.
+/// The rule of a part of the plan.
 fn rule(decision: &Decision, verdict: VerdictIndex) -> Option<&Rule> {
     let verdict = decision.verdicts.get(usize::from(verdict))?;
     Some(&verdict.rule)

@@ -1,4 +1,4 @@
-//! Carries plans out: listeners, TLS interception, upstreams, bodies.
+//! Executes plans: listeners, TLS interception, upstreams and bodies.
 //!
 //! Each module uses only those below it:
 //!

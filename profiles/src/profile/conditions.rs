@@ -1,4 +1,4 @@
-//! Definitions what a rule asks of an exchange.
+//! The conditions of a rule's match.
 
 use http::{HeaderName, Method};
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ use crate::json_path;
 use crate::matching::{JsonCondition, Match, MoreConditions, StatusSet, ToolMatch, Touches};
 use crate::pattern::{self, PatternError, Searched};
 
-/// Reads the conditions of a rule, and the tools that it is about.
+/// Reads the conditions of a rule, and the tools that it matches.
 pub(super) fn read(
     fields: &mut Fields<'_, '_>,
     mode: Option<&FaultMode>,
@@ -61,7 +61,7 @@ pub(super) fn read(
         || rarer.model.is_some()
         || rarer.stream.is_some();
     let tools = Tools(tool.clone());
-    // Which call in the answer is meant is the fault's, for the request cannot tell.
+    // For these modes, `tool` selects calls in the response; the request does not show them.
     let tool = tool.filter(|_| mode.is_some_and(|mode| !mode.of_calls));
     let touches = match mode {
         Some(mode) if mode.changes_results(fields) => Touches::Results,
@@ -96,7 +96,7 @@ pub(super) fn read_armed_by(
     }
 }
 
-/// The conditions as they were written, in a fixed order: what a default id is hashed from.
+/// The conditions as written, in a fixed order, for the hash of a default id.
 pub(super) fn written(rule: &Map<String, Value>, matching: &Match, mode: &FaultMode) -> Value {
     let text = |value: &Value| match value {
         Value::String(text) => json!(text),
@@ -283,7 +283,7 @@ fn json_condition(path: &At<String>, value: &mut ValueReader<'_, '_>) -> Option<
         })
 }
 
-/// Only what this version speaks: a rule for another dialect would never match.
+/// Only supported dialects: a rule for another dialect would never match.
 fn dialect(fields: &mut Fields<'_, '_>) -> Option<String> {
     let spoken = || squall_dialects::ALL.iter().map(|dialect| dialect.name());
     let known: Vec<_> = spoken().map(|name| (name, name)).collect();

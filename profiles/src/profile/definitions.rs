@@ -1,4 +1,4 @@
-//! What the rules of one profile define for each other: ids, globs and names of tools.
+//! Definitions that the rules of one profile share: ids, globs and tool names.
 
 use std::collections::HashMap;
 
@@ -10,30 +10,30 @@ use crate::glob::{Glob, GlobError, UrlGlobs};
 use crate::rule::Rule;
 use crate::trigger::ArmedBy;
 
-/// What the rules of one profile share while they are read.
+/// State that the rules of one profile share while they are read.
 #[derive(Default)]
 pub(super) struct Definitions<'p> {
     pub(super) owner: &'p str,
     /// Length of the JSON pointer to the profile.
     pub(super) base: usize,
     pub(super) ids: Ids,
-    /// Globs over words that were read, by what is written.
+    /// Parsed globs over words, by their text.
     pub(super) globs: HashMap<String, Glob>,
-    /// URLs by the names of tools that rules give them.
+    /// URLs by the tool names that rules give them.
     pub(super) named: HashMap<String, Vec<String>>,
     pub(super) is_over_limit: bool,
 }
 
 impl Definitions<'_> {
-    /// JSON pointer from the profile to what is being read.
+    /// JSON pointer from the profile to the current value.
     pub(super) fn pointer(&self, fields: &Fields<'_, '_>) -> String {
         fields.reader.pointer()[self.base..].to_owned()
     }
 }
 
 impl Definitions<'_> {
-    /// A rule that has both `tool` and `match_url` gives the URL that name for the whole of its file, unless the URL
-    /// is the model's.
+    /// A rule with both `tool` and `match_url` defines the tool's URL for its whole file, unless
+    /// the URL is the model's.
     pub(super) fn name_urls(&mut self, fields: &Fields<'_, '_>, mode: &FaultMode) {
         let tool = fields.glance("tool");
         let tool = tool.filter(|tool| !tool.contains(['*', '{']));
@@ -77,7 +77,7 @@ pub(super) fn name_tools(
                     });
                     return;
                 }
-                // Globs that do not compile were reported with the rule they stand in.
+                // Globs that do not compile were reported with their rule.
                 Err(_) => UrlGlobs::default(),
             };
             known.insert(tool.name.clone(), tool.urls.clone());
@@ -85,7 +85,7 @@ pub(super) fn name_tools(
     }
 }
 
-/// The globs of every tool that a name or glob stands for.
+/// The URL globs of all tools that a name or glob matches.
 fn urls_of<'r>(tool: &Glob, named: &'r HashMap<String, Vec<String>>) -> Vec<&'r str> {
     let urls: Vec<_> = if let Some(literals) = tool.literals() {
         literals.filter_map(|name| named.get(name)).collect()

@@ -1,4 +1,4 @@
-//! What rules are called, and who refers to whom by that name.
+//! Ids of rules, and the references between rules.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::{LONGEST_NAME, is_word};
 use crate::rule::Rule;
 
-/// Gives out ids within one profile.
+/// Assigns unique ids within one profile.
 #[derive(Debug, Default)]
 pub(super) struct Ids {
-    /// Those that were written, also of rules that cannot be read, with their lines.
+    /// Explicit ids with their lines, including those of invalid rules.
     given: HashMap<String, u32>,
     made: HashMap<String, u32>,
-    /// Ids that rules refer to, with the JSON pointer from the profile.
+    /// Ids that rules refer to, with the JSON pointer from the profile to the reference.
     referred: Vec<(At<String>, String)>,
 }
 
 impl Ids {
-    /// Reads `id`; a second one of that name is an error.
+    /// Reads `id`; a duplicate is an error.
     pub(super) fn read(&mut self, fields: &mut Fields<'_, '_>) -> Option<String> {
         let about = "Unique in the profile, `[a-z0-9_-]`, at most 64 characters; default: mode and a hash of match \
                      and fault.";
@@ -41,10 +41,10 @@ impl Ids {
         })
     }
 
-    /// Makes an id from what a rule matches and does: adding, moving or re-timing rules renames no
-    /// other. Exact twins are numbered from the second on.
+    /// Derives an id from match and fault, so adding, moving or re-timing rules changes no other
+    /// id. Identical rules are numbered from the second on.
     pub(super) fn made(&mut self, mode: &str, matching: &Value, fault: &Value) -> String {
-        // JSON text in a fixed order of members is stable across releases; so is XXH3.
+        // JSON with a fixed member order is stable across releases, and so is XXH3.
         let hash = xxh3_64(json!([mode, matching, fault]).to_string().as_bytes());
         let id = format!("{mode}-{:08x}", hash >> 32);
         let twin = self.made.entry(id.clone()).or_insert(0);
@@ -57,12 +57,12 @@ impl Ids {
         id
     }
 
-    /// Notes that a rule refers to another one.
+    /// Records that a rule refers to another one.
     pub(super) fn refer(&mut self, id: &At<String>, pointer: String) {
         self.referred.push((id.clone(), pointer));
     }
 
-    /// Reports ids that no rule has.
+    /// Reports references to ids that do not exist.
     pub(super) fn check_references(&self, reader: &mut DocumentReader) {
         for (id, pointer) in &self.referred {
             let (found, place) = (&id.value, id.position);
@@ -75,7 +75,7 @@ impl Ids {
     }
 }
 
-/// The sentence for an `armed_by` that names no rule.
+/// The error for an `armed_by` that names no rule.
 pub(crate) fn unknown_rule(id: &str, rules: &[Arc<Rule>]) -> String {
     unknown(id, rules.iter().map(|rule| rule.id.as_str()))
 }

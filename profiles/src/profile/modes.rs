@@ -1,4 +1,4 @@
-//! Reading which fault a rule has, and which fields may stand beside it.
+//! Reads the mode of a rule, and checks which other fields it accepts.
 
 use serde_json::json;
 use squall_documents::{Fields, allowed, did_you_mean, words};
@@ -7,7 +7,8 @@ use crate::family::Family;
 use crate::fault::FaultMode;
 use crate::faults;
 
-/// The parameters of flakestorm's tool faults, and its modes. There all of them may stand beside each.
+/// The parameters of flakestorm's tool faults, and its modes. flakestorm accepts every parameter
+/// with every mode.
 const TOOLS_OF_FLAKESTORM: (&[&str], &[&str]) = (
     &["delay_ms", "error_code", "message", "payload"],
     &[
@@ -19,7 +20,7 @@ const TOOLS_OF_FLAKESTORM: (&[&str], &[&str]) = (
     ],
 );
 
-/// The same of its model faults.
+/// The parameters and modes of flakestorm's model faults.
 const MODELS_OF_FLAKESTORM: (&[&str], &[&str]) = (
     &[
         "max_tokens",
@@ -39,7 +40,7 @@ const MODELS_OF_FLAKESTORM: (&[&str], &[&str]) = (
     ],
 );
 
-/// The same of its attacks.
+/// The parameters and modes of flakestorm's context attacks.
 const ATTACKS_OF_FLAKESTORM: (&[&str], &[&str]) = (
     &[
         "inject_tokens",
@@ -57,7 +58,8 @@ const ATTACKS_OF_FLAKESTORM: (&[&str], &[&str]) = (
     ],
 );
 
-/// Fields that flakestorm lets stand beside a mode of its own, of whichever mode they are.
+/// The parameters that flakestorm accepts with `mode`; empty for a mode that flakestorm does not
+/// have.
 pub(super) fn that_stand_beside(mode: &FaultMode) -> &'static [&'static str] {
     let (fields, modes) = match mode.family {
         Family::Tool => TOOLS_OF_FLAKESTORM,
@@ -72,7 +74,7 @@ pub(super) fn that_stand_beside(mode: &FaultMode) -> &'static [&'static str] {
     }
 }
 
-/// Parameters of the mode that are for some of its forms only, and may stand beside the others.
+/// Parameters that only some forms of the mode use; the other forms accept and ignore them.
 pub(super) fn of_some_forms(mode: &FaultMode) -> &'static [&'static str] {
     match (mode.family, mode.name) {
         (Family::Llm, "response_drift") => &["direction", "factor"],
@@ -80,7 +82,7 @@ pub(super) fn of_some_forms(mode: &FaultMode) -> &'static [&'static str] {
     }
 }
 
-/// The sentence for a field of other rules that the mode does not use; `None`: flakestorm lets it stand there.
+/// The error for a field that the mode does not use; `None` if flakestorm accepts it.
 pub(super) fn foreign(mode: &FaultMode, field: &str) -> Option<String> {
     let instead = match field {
         _ if that_stand_beside(mode).contains(&field) => return None,
@@ -106,7 +108,7 @@ fn names(family: Family) -> impl Iterator<Item = &'static str> + Clone {
     faults::modes(family).iter().map(|mode| mode.name)
 }
 
-/// Reads `mode`. `is_field`: whether a rule of some mode has that field.
+/// Reads `mode`. `is_field` returns whether any mode has that field.
 pub(super) fn read(
     fields: &mut Fields<'_, '_>,
     family: Family,
@@ -132,7 +134,7 @@ pub(super) fn read(
     mode
 }
 
-/// Whether a field that no rule has is a slip of `mode`.
+/// Whether an unknown field is a misspelt `mode`.
 fn is_misspelt(fields: &Fields<'_, '_>, is_field: fn(&str) -> bool) -> bool {
     let mut others = fields.others().into_iter().map(|name| name.value.as_str());
     others.any(|name| !is_field(name) && !did_you_mean(name, ["mode"]).is_empty())
@@ -153,7 +155,7 @@ fn unknown(family: Family, name: &str) -> String {
     format!("unknown fault mode `{name}`{hint} {lead} in `{here}` are {can}")
 }
 
-/// Reads which attack it is: the `type`, or the key in a map.
+/// Reads the mode of an attack: its `type`, or its key in a map.
 pub(super) fn read_attack(
     fields: &mut Fields<'_, '_>,
     key: Option<&'static FaultMode>,
@@ -193,13 +195,13 @@ pub(super) fn read_attack(
     mode
 }
 
-/// The sentence for an attack that there is not.
+/// The error for an unknown attack.
 fn unknown_attack(name: &str) -> String {
     let rest = allowed(name, names(Family::Context));
     format!("unknown context attack `{name}`{rest}")
 }
 
-/// The other modes that use a parameter: those of the family if there are any, else of all.
+/// The other modes that use a parameter: those of the family if any, else of all families.
 fn users_of(mode: &FaultMode, parameter: &str) -> Vec<&'static str> {
     let uses =
         |other: &&FaultMode| other.name != mode.name && other.parameters().contains(&parameter);

@@ -16,8 +16,8 @@ use crate::faults;
 use crate::plan::Plan;
 use crate::rule::{Origin, Rule};
 
-/// Reads the families of rules of a profile. `base` is the length of the JSON pointer to it; `is_whole`: it extends no
-/// other, whose rules its own may refer to.
+/// Reads all families of rules of a profile. `base` is the length of the JSON pointer to it.
+/// `is_whole`: it extends no other profile, so its rules can only refer to each other.
 pub(super) fn read(
     fields: &mut Fields<'_, '_>,
     owner: &str,
@@ -46,7 +46,7 @@ pub(super) fn read(
     rules.into_iter().map(|(rule, _)| Arc::new(rule)).collect()
 }
 
-/// A list of attacks that name their `type`, or a map from type to what else is written of it.
+/// A list of attacks, each with its `type`, or a map from type to the other fields.
 fn attacks(
     value: &mut ValueReader<'_, '_>,
     definitions: &mut Definitions<'_>,
@@ -71,7 +71,7 @@ fn attacks(
         .or(what)
 }
 
-/// `key`: of an attack in a map, which one its name says that it is.
+/// `key` is the mode of an attack in a map.
 fn rule(
     value: &mut ValueReader<'_, '_>,
     family: Family,
@@ -169,7 +169,7 @@ fn hash(family: Family, mode: &FaultMode, written: Map<String, Value>) -> u64 {
     xxh3_64(text.to_string().as_bytes())
 }
 
-/// Fields of a rule whose mode is not known.
+/// Rejects unknown fields of a rule whose mode is not known.
 fn refuse_unknown(fields: &mut Fields<'_, '_>) {
     for name in fields.others() {
         if !is_field(&name.value) {
@@ -179,7 +179,7 @@ fn refuse_unknown(fields: &mut Fields<'_, '_>) {
     fields.leave_others();
 }
 
-/// Fields that the mode does not use. Given back are those that flakestorm lets stand beside any of its modes.
+/// Rejects fields that the mode does not use. Returns those that flakestorm accepts with its modes.
 fn refuse_foreign(fields: &mut Fields<'_, '_>, mode: &FaultMode) -> Vec<&'static str> {
     let mut without_effect = Vec::new();
     for name in fields.others() {
@@ -210,12 +210,12 @@ fn refuse_foreign(fields: &mut Fields<'_, '_>, mode: &FaultMode) -> Vec<&'static
     without_effect
 }
 
-/// Whether a rule of some family and mode has that field.
+/// Whether a rule of any family and mode has that field.
 pub(super) fn is_field(name: &str) -> bool {
     KNOWN.contains(&name)
 }
 
-/// Every field that a rule of some family and mode has.
+/// All fields of all families and modes.
 static KNOWN: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let asked = Family::ALL.map(|family| {
         Fields::asked(|fields| {
@@ -228,7 +228,7 @@ static KNOWN: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     all
 });
 
-/// The nearest fields, and where all of them are listed.
+/// A hint with the nearest fields, or the place where all fields are listed.
 fn unknown_field(found: &str) -> String {
     let near = nearest(found, KNOWN.iter().copied());
     let hint = match near.split_last() {
@@ -242,8 +242,7 @@ fn unknown_field(found: &str) -> String {
     format!("unknown field `{found}`{hint} `squall schema profile` lists the fields of a rule")
 }
 
-/// A `status` to match on is only there once the upstream has answered; then it is too late for
-/// what happens before.
+/// Rejects `status` for faults that act before the upstream has responded.
 fn refuse_status_too_late(fields: &mut Fields<'_, '_>, alone: &Plan, mode: &str) {
     if !fields.has("status") {
         return;

@@ -1,4 +1,4 @@
-//! Definitions when a rule fires.
+//! The trigger of a rule: when it fires.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;

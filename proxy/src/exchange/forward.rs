@@ -1,4 +1,4 @@
-//! The request on its way upstream, and the answer's head on its way back.
+//! Sends the request upstream and passes the response's head back.
 
 use std::rc::Rc;
 use std::time::Instant;
@@ -21,8 +21,9 @@ use crate::upstream::{
     FailureCause, Outgoing, Received, Scheme, ToAgent, UpstreamError, UpstreamOrigin,
 };
 
-/// Sends `request` to its target, as an intermediary must and with nothing added. Gives the upstream's answer, ready to
-/// be passed on (a 101 grants an upgrade that was asked for), or what the agent is shown instead.
+/// Sends `request` to its target as an HTTP intermediary, without additions. Returns the upstream's
+/// response, ready to pass on, or a problem for the agent. A 101 accepts an upgrade that the agent
+/// requested.
 pub(crate) fn forward<'a>(
     connection: &'a Rc<Connection>,
     target: &'a RequestTarget,
@@ -58,8 +59,8 @@ pub(crate) fn forward<'a>(
     }
 }
 
-/// Judges the host that is asked for at `origin`, and makes the connection that a CONNECT was answered on ready for its
-/// first exchange.
+/// Checks the host requested at `origin`, and prepares the connection of a CONNECT for its first
+/// exchange.
 async fn prepare(
     connection: &Connection,
     origin: &UpstreamOrigin,
@@ -77,7 +78,7 @@ async fn prepare(
     Ok(())
 }
 
-/// The upstream's answer as it is passed on.
+/// The upstream's response as it is passed on.
 fn answered(
     mut answer: Response<Received>,
     agent: Version,
@@ -111,7 +112,7 @@ fn uri_for(target: &RequestTarget, agent: Version) -> Uri {
     Uri::from_parts(parts).unwrap_or_else(|_| Uri::from(target.path.clone()))
 }
 
-/// Ties both sides of an upgrade together once hyper has passed the 101 on.
+/// Connects both sides of an upgrade once hyper has passed the 101 on.
 pub(crate) fn take_over(
     connection: &Connection,
     answer: Response<Received>,
@@ -120,7 +121,7 @@ pub(crate) fn take_over(
     let (head, upstream) = answer.into_parts();
     log.upgraded(&head.headers);
     log.captured_head(head.status, &head.headers);
-    // Of a tunnel both sides are to be heard of.
+    // A tunnel waits for both sides, so the idle timeout applies.
     log.waits_for_agent(true);
     let (log, control) = (Rc::clone(log), Rc::clone(&connection.control));
     *connection.takeover.borrow_mut() = Some(Box::new(move |io| {
@@ -137,7 +138,7 @@ pub(crate) fn take_over(
     Response::from_parts(head, body::empty())
 }
 
-/// What the agent is shown of an upstream that could not be used: a problem, or the same break.
+/// The response for an upstream that failed: a problem, or the same abort.
 pub(crate) fn problem(
     error: &UpstreamError,
     connection: &Connection,
@@ -160,7 +161,7 @@ pub(crate) fn problem(
     }
 }
 
-/// Takes down why an upstream could not be used, and whose fault that is.
+/// Logs why an upstream failed, and which side caused it.
 pub(crate) fn note(error: &UpstreamError, metrics: &Metrics, log: &ExchangeLog) {
     let outcome = match error.cause() {
         _ if error.is_agents() => Outcome::ClientGone,
@@ -173,7 +174,7 @@ pub(crate) fn note(error: &UpstreamError, metrics: &Metrics, log: &ExchangeLog) 
     log.end(outcome, Some(error.to_string()));
 }
 
-/// Refuses a request whose body cannot be told from what follows it.
+/// Rejects a request with ambiguous body framing.
 pub(crate) fn bad_framing(why: FramingError, log: &ExchangeLog) -> Problem {
     let why = why.to_string();
     log.end(Outcome::Denied, Some(why.clone()));

@@ -1,8 +1,7 @@
-//! What one exchange writes down about itself, from its head to the end of its answer.
+//! The log of one exchange, from the request's head to the end of its response.
 //!
-//! Everything that carries the exchange holds a reference: the exchange itself, the request's body,
-//! the answer's body. When the last one is gone the exchange is over, however it ended, and its note
-//! goes to the journal. So nothing that was begun is ever lost from it.
+//! The exchange, the request's body and the response's body each hold a reference. Dropping the
+//! last one ends the exchange and sends its note to the journal, so no started exchange is lost.
 
 mod canaries;
 mod taps;
@@ -34,36 +33,36 @@ use crate::faults::{FaultContext, Ledger};
 use crate::http1::Waits;
 use crate::recorder::ExchangeNote;
 
-/// The running account of one exchange.
+/// The log of one exchange in progress.
 pub(crate) struct ExchangeLog {
     worker: Rc<ExchangeWorker>,
     waits: Waits,
     listed: Cell<Option<usize>>,
-    /// Under which the exchange is.
+    /// The chaos of the exchange's scope.
     chaos: Arc<ScopeChaos>,
-    /// Only this log has it until it is recorded.
+    /// Not shared until it is recorded.
     note: RefCell<Option<Arc<ExchangeNote>>>,
     verdicts: RefCell<Verdicts>,
     timing: Timing,
     outcome: Cell<Option<Outcome>>,
     announced: Cell<bool>,
-    /// What reads its bytes as they pass.
+    /// Observers of the bytes that pass.
     taps: RefCell<Taps>,
 }
 
-/// Where the time of an exchange went.
+/// How the exchange spent its time.
 struct Timing {
     started: Instant,
-    /// Held back by faults.
+    /// Delays injected by faults.
     injected: Cell<Duration>,
-    /// Spent waiting for the agent or the upstream.
+    /// Time spent waiting for the agent or the upstream.
     waited: Cell<Duration>,
-    /// What Squall itself had added when the answer's head went on to the agent.
+    /// Squall's own time until the response's head was passed on.
     overhead: Cell<Option<Duration>>,
 }
 
 impl Timing {
-    /// Time since the beginning in which nobody was waited for.
+    /// Time since the start, without injected delays and waits for others.
     fn own(&self) -> Duration {
         let others = self.injected.get() + self.waited.get();
         self.started.elapsed().saturating_sub(others)
@@ -71,7 +70,7 @@ impl Timing {
 }
 
 impl ExchangeLog {
-    /// Begins the account of an exchange under `chaos`.
+    /// Opens the log of an exchange under `chaos`.
     pub(crate) fn open(
         connection: &Connection,
         note: ExchangeNote,
@@ -101,17 +100,17 @@ impl ExchangeLog {
         log
     }
 
-    /// From now on it waits for the agent to send or to take something; false: for others.
+    /// Sets whether the exchange now waits for the agent to send or receive, or for another party.
     pub(crate) fn waits_for_agent(&self, waits: bool) {
         self.waits.for_agent(waits);
     }
 
-    /// What is in force for the exchange.
+    /// The chaos in force for the exchange.
     pub(crate) fn chaos(&self) -> &ScopeChaos {
         &self.chaos
     }
 
-    /// What those who carry out a plan on this exchange need to know.
+    /// The context for executing a plan on this exchange.
     pub(crate) fn context(
         self: &Rc<Self>,
         connection: &Connection,
@@ -128,8 +127,8 @@ impl ExchangeLog {
         }
     }
 
-    /// What synthetic variety depends on: different for every exchange, the same when the exchange is.
-    /// Where no rule draws, exchanges are told apart by which matching call they are.
+    /// Seed of synthetic variety: differs between exchanges, and repeats with the same exchange. If
+    /// no rule draws, it uses the ordinal of the matching call.
     fn seed(&self) -> u64 {
         let activation = self.chaos.activation();
         let verdicts = self.verdicts.borrow();
@@ -144,14 +143,14 @@ impl ExchangeLog {
         Dice::new(key, fingerprint.unwrap_or(Fingerprint(0)), attempt).next_choice()
     }
 
-    /// Writes something down.
+    /// Writes into the note.
     pub(crate) fn note(&self, write: impl FnOnce(&mut ExchangeNote)) {
         if let Some(note) = self.note.borrow_mut().as_mut().and_then(Arc::get_mut) {
             write(note);
         }
     }
 
-    /// Takes down what was decided.
+    /// Records the decision.
     pub(crate) fn decided(&self, decision: &mut Decision) {
         self.taps.borrow_mut().meter(decision.charge());
         *self.verdicts.borrow_mut() = Verdicts::of(decision);
@@ -159,7 +158,7 @@ impl ExchangeLog {
             note.fingerprint = decision.fingerprint;
             note.attempt = decision.attempt;
             note.verdicts_more = decision.more;
-            // A name that only the rules of a file give to an upstream.
+            // A tool name that only the rules of a file give to a URL.
             if note.tool.is_none() && note.kind == Kind::Tool {
                 let mut rules = decision
                     .verdicts
@@ -170,17 +169,17 @@ impl ExchangeLog {
         });
     }
 
-    /// Takes down what the upstream's status has changed.
+    /// Updates the verdicts after the upstream's status is known.
     pub(crate) fn decided_more(&self, decision: &Decision) {
         self.verdicts.borrow_mut().update(decision);
     }
 
-    /// Takes down what a later stage of a connection's life says of further rules.
+    /// Adds verdicts of a later stage of the connection.
     pub(crate) fn found_more(&self, verdicts: Vec<RuleVerdict>) {
         self.verdicts.borrow_mut().all.extend(verdicts);
     }
 
-    /// Takes down rules whose earlier changes were made again, beside what they do here.
+    /// Adds rules whose earlier changes were repeated here.
     pub(crate) fn applied_again(&self, again: Vec<RuleVerdict>) {
         let metrics = &self.worker.engine.metrics;
         for verdict in &again {
@@ -189,33 +188,33 @@ impl ExchangeLog {
         self.verdicts.borrow_mut().again = again;
     }
 
-    /// What was chosen and not carried out so far never will be.
+    /// Marks chosen rules that were not applied as bypassed.
     pub(crate) fn bypass_rest(&self, why: &str) {
         self.verdicts.borrow_mut().bypass_rest(why);
     }
 
-    /// Modes of the rules that were carried out, or are about to be.
+    /// Modes of the rules that are applied or still chosen.
     pub(crate) fn modes_in_work(&self) -> Vec<&'static str> {
         self.verdicts.borrow().modes_in_work()
     }
 
-    /// Time spent waiting for somebody else.
+    /// Adds time spent waiting for another party.
     pub(crate) fn waited(&self, time: Duration) {
         self.timing.waited.set(self.timing.waited.get() + time);
     }
 
-    /// The answer's head goes on to the agent. What comes after it goes at the pace of the upstream and
-    /// the agent, which is not Squall's.
+    /// The response's head is passed on. Later delays depend on the upstream and the agent, not on
+    /// Squall.
     pub(crate) fn head_passes(&self) {
         self.timing.overhead.set(Some(self.timing.own()));
     }
 
-    /// The agent got this status.
+    /// Records the status that the agent got.
     pub(crate) fn answered(&self, status: StatusCode) {
         self.note(|note| note.status = Some(status));
     }
 
-    /// The last of the answer goes to the agent now, and nothing is missing of it.
+    /// The complete response is passed to the agent.
     pub(crate) fn sent_whole(&self) {
         self.sent_all();
         let answering = self.taps.borrow_mut().answering.take();
@@ -224,13 +223,13 @@ impl ExchangeLog {
         }
     }
 
-    /// The answer was passed on to its end.
+    /// The response was passed on completely.
     pub(crate) fn complete(&self) {
         self.sent_whole();
         self.end(Outcome::Ok, None);
     }
 
-    /// The exchange ended otherwise; the first call counts.
+    /// The exchange ended with `outcome`; only the first call counts.
     pub(crate) fn end(&self, outcome: Outcome, error: Option<String>) {
         if self.outcome.get().is_none() {
             self.outcome.set(Some(outcome));
@@ -240,7 +239,7 @@ impl ExchangeLog {
         }
     }
 
-    /// Notes that the end of what was in force ended the exchange, and gives that end.
+    /// Ends the exchange because its scope's activation ended; returns the abort.
     pub(crate) fn is_over(&self) -> Abort {
         let scope = self.chaos.scope();
         let why = format!("what was in force for the scope `{scope}` is over");
@@ -248,7 +247,7 @@ impl ExchangeLog {
         Abort::close(why)
     }
 
-    /// Does `work` unless what is in force for the scope is over meanwhile.
+    /// Runs `work` until it completes or the scope's activation ends.
     pub(crate) async fn unless_over<T, E: From<Abort>>(
         &self,
         work: impl Future<Output = Result<T, E>>,
@@ -263,7 +262,7 @@ impl ExchangeLog {
         }
     }
 
-    /// Takes everything back: other accounts will speak for this one.
+    /// Discards the note; other exchanges report for this one.
     pub(crate) fn forget(&self) {
         self.note.take();
     }
@@ -314,7 +313,7 @@ impl Drop for ExchangeLog {
                 "the agent sent nothing and took nothing for {patience:?} (`proxy.limits.idle_timeout`)"
             ));
         }
-        // Nobody reported how it ended: whoever waited for the answer is gone.
+        // Without a reported outcome, the agent has closed the connection.
         let outcome = self.outcome.get().unwrap_or(Outcome::ClientGone);
         note.outcome = match outcome {
             Outcome::Ok | Outcome::ClientGone if self.verdicts.get_mut().changed() => {

@@ -1,4 +1,4 @@
-//! Answers of the proxy's own.
+//! Responses that the proxy sends itself.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -16,10 +16,10 @@ use crate::abort::Abort;
 use crate::body;
 use crate::problem::Problem;
 
-/// An answer in the making; boxed, so that an idle connection does not keep room for an exchange.
+/// A future response; boxed, so that an idle connection does not hold memory for an exchange.
 pub(crate) type Answering = Pin<Box<dyn Future<Output = Result<Response<Observed>, Abort>>>>;
 
-/// A problem, in answer to the exchange of `log`.
+/// The response with a problem, for the exchange of `log`.
 pub(crate) fn problem(
     connection: &Rc<Connection>,
     problem: &Problem,
@@ -44,7 +44,7 @@ pub(crate) fn problem(
     answer.map(|body| Observed::new(body, connection, Some(Rc::clone(log))))
 }
 
-/// Rejects what never became an exchange; it is written down all the same.
+/// Rejects a request that did not become an exchange; the journal records it.
 pub(crate) fn refuse(
     connection: &Rc<Connection>,
     why: &Problem,
@@ -66,7 +66,7 @@ pub(crate) fn refuse(
     problem(connection, why, &log)
 }
 
-/// Answers after which an HTTP/1 connection cannot go on: what follows is not known to be HTTP.
+/// Statuses after which an HTTP/1 connection closes: the bytes that follow may not be HTTP.
 fn closes(status: StatusCode) -> bool {
     matches!(
         status,

@@ -1,7 +1,7 @@
 //! A request's body on its way to the upstream.
 //!
-//! Normally it is the agent's body, frame by frame. What may stand around it: bytes that were read
-//! ahead for a rule, a copy for the journal.
+//! Normally it forwards the agent's body frame by frame. It may also hold bytes read ahead for a
+//! rule.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -19,18 +19,18 @@ use crate::upstream::BodyError;
 
 /// The body that is sent upstream.
 pub(crate) struct RequestBody {
-    /// Read ahead for a rule, not sent yet.
+    /// Bytes read ahead for a rule, not sent yet.
     ahead: Option<Bytes>,
-    /// What is still to come from the agent.
+    /// The part that the agent has not sent yet.
     rest: Option<Incoming>,
     trailers: Option<Box<HeaderMap>>,
-    /// No memory was left to read it to its end.
+    /// Set if the memory limit ended the read-ahead.
     full: Option<TooMuch>,
     log: Rc<ExchangeLog>,
 }
 
 impl RequestBody {
-    /// The agent's body as it comes.
+    /// The agent's body, forwarded as it arrives.
     pub(crate) fn passing(body: Incoming, log: Rc<ExchangeLog>) -> Self {
         Self {
             ahead: None,
@@ -86,7 +86,8 @@ impl Body for RequestBody {
 
     fn size_hint(&self) -> SizeHint {
         if self.is_end_stream() {
-            // A length that nobody announced would be announced on HTTP/2.
+            // HTTP/2 would announce an exact size as `content-length`, which the agent did not
+            // send.
             return SizeHint::new();
         }
         let ahead = self.ahead.as_ref().map_or(0, |bytes| bytes.len() as u64);
@@ -104,8 +105,8 @@ impl Body for RequestBody {
 }
 
 impl RequestBody {
-    /// Reads on until all of the body is here, or more than `most` bytes of it are, or `inspect` has no memory left
-    /// for it. Gives what was read now, which is not logged yet.
+    /// Reads until the body is complete, exceeds `most` bytes, or `inspect` has no memory left.
+    /// Returns the new bytes, which are not logged yet.
     pub(crate) async fn read_ahead(
         &mut self,
         most: usize,
@@ -116,7 +117,8 @@ impl RequestBody {
         let Some(rest) = self.rest.as_ref().filter(|_| before <= most) else {
             return Ok(Bytes::new());
         };
-        // What is declared is taken at once: what is not there then cannot be read to its end.
+        // Leases memory for the declared length first, so that a body without enough memory is not
+        // read.
         let declared = usize::try_from(rest.size_hint().lower()).unwrap_or(usize::MAX);
         let room = before.saturating_add(declared).min(most);
         let mut lease = inspect.lease();
@@ -146,12 +148,12 @@ impl RequestBody {
         Ok(read.unwrap_or_default())
     }
 
-    /// Why it was not read to its end, where that is for want of memory.
+    /// The memory limit that ended the read-ahead, if one did.
     pub(crate) fn full(&self) -> Option<TooMuch> {
         self.full
     }
 
-    /// All of the body, once it was read ahead; `None`: there is more.
+    /// The whole body after a read-ahead; `None` if the agent has more to send.
     pub(crate) fn read_whole(&self) -> Option<Bytes> {
         match self.rest {
             Some(_) => None,
@@ -159,24 +161,24 @@ impl RequestBody {
         }
     }
 
-    /// The bytes, when all of them were read ahead.
+    /// The bytes, if all of them were read ahead.
     pub(crate) fn whole(&self) -> Option<&Bytes> {
         self.ahead.as_ref().filter(|_| self.rest.is_none())
     }
 
-    /// Other bytes in the place of those that were read ahead.
+    /// Replaces the bytes that were read ahead.
     pub(crate) fn replace(&mut self, bytes: Bytes) {
         self.ahead = (!bytes.is_empty()).then_some(bytes);
     }
 
-    /// Counts what passes.
+    /// Counts bytes that are sent upstream.
     fn passed(&self, bytes: Bytes) -> Frame<Bytes> {
         self.log.sent_upstream(&bytes);
         Frame::data(bytes)
     }
 }
 
-/// The trailers of a frame that holds no data, as they may be passed on.
+/// The trailers of a frame without data, without those that may not be forwarded.
 fn trailers(frame: Frame<Bytes>) -> Option<HeaderMap> {
     let mut trailers = frame.into_trailers().ok()?;
     headers::clean_trailers(&mut trailers);

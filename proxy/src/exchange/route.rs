@@ -1,4 +1,4 @@
-//! Where a request goes: forward mode, a reverse route, or the tunnel it came through.
+//! The destination of a request: forward mode, a reverse route, or its tunnel.
 
 use std::sync::Arc;
 
@@ -16,30 +16,30 @@ use crate::headers::{origin_form, path_and_query};
 use crate::problem::Problem;
 use crate::upstream::{OwnListeners, UpstreamOrigin, flaw};
 
-/// Where one request goes.
+/// The destination of one request.
 pub(crate) struct RequestTarget {
-    /// Whom it is sent to.
+    /// The upstream.
     pub(crate) origin: UpstreamOrigin,
-    /// What `Host` says there.
+    /// The `Host` header for the upstream.
     pub(crate) host: HeaderValue,
-    /// What the request line must say there.
+    /// Path and query for the upstream.
     pub(crate) path: PathAndQuery,
-    /// The whole, as globs see it.
+    /// The full URL in the form that globs match.
     pub(crate) url: CanonicalUrl,
-    /// The scope that the path or the credentials of the CONNECT name.
+    /// The scope named in the path or in the credentials of the CONNECT.
     pub(crate) scope: Option<Arc<str>>,
-    /// The scope of the route: for requests that name none.
+    /// The scope of the route, for requests without a scope.
     pub(crate) route_scope: Option<Arc<str>>,
-    /// It was asked for as of a forward proxy, through the main listener.
+    /// The main listener got the request as a forward proxy.
     pub(crate) is_forward: bool,
     /// The request target as the agent wrote it.
     written: Uri,
-    /// It came to a reverse route.
+    /// The request used a reverse route.
     is_reverse: bool,
 }
 
 impl RequestTarget {
-    /// The URL as the agent knows it: what a redirect to itself points at.
+    /// The URL as the agent wrote it, for a redirect to itself.
     pub(crate) fn as_written(&self) -> String {
         if self.is_reverse {
             path_and_query(&self.written).to_owned()
@@ -60,7 +60,7 @@ fn unreachable(uri: &Uri, why: &str) -> Problem {
     )
 }
 
-/// Finds where `request` goes.
+/// Finds the destination of `request`.
 pub(crate) fn target<B>(
     config: &CompiledConfig,
     ingress: &Ingress,
@@ -73,7 +73,7 @@ pub(crate) fn target<B>(
                 Some(host) => host,
                 None => HeaderValue::from_str(authority).map_err(|_| bad_path(request.uri()))?,
             };
-            // The request may be another scope's.
+            // The request may belong to another scope than the CONNECT.
             let origin = tunnel.origin.clone().unapproved(false);
             let scope = tunnel.scope.clone();
             Ok(forward(origin, authority, host, request.uri(), scope))
@@ -101,8 +101,8 @@ fn at_listener(
     reverse(route, rest, scope, uri)
 }
 
-/// The host that a request inside a tunnel asks for: of several that one server answers for, the
-/// CONNECT may name another, or the address that all have.
+/// The host of a request inside a tunnel. The CONNECT may name another host on the same server, or
+/// the server's address.
 fn asked_host<B>(request: &Request<B>) -> Option<HeaderValue> {
     match request.uri().authority() {
         Some(authority) => {
@@ -113,18 +113,20 @@ fn asked_host<B>(request: &Request<B>) -> Option<HeaderValue> {
     }
 }
 
-/// The listener whose route a request through the main listener asks for; `None`: it asks to be forwarded.
+/// The listener whose route a request through the main listener uses; `None` for a request to
+/// forward.
 ///
-/// On HTTP/1 that is the absolute form, but for a route's path at a listener of the proxy. On HTTP/2 every request has
-/// an authority, so nothing tells a name of this proxy's own from another host's: there it is for a route when a prefix
-/// takes its path, or when it names this listener's own port.
+/// On HTTP/1, a request in absolute form is forwarded, unless it names a route's listener, or the
+/// main listener and a path with a prefix route. On HTTP/2 every request has an authority, so the
+/// form does not distinguish the two. There a request uses a route if a prefix matches its path or
+/// if it names this listener's port.
 fn asked_listener<B>(config: &CompiledConfig, request: &Request<B>) -> Option<ListenerRole> {
     let uri = request.uri();
     let Some(authority) = uri.authority() else {
         return Some(ListenerRole::Main);
     };
     let is_http2 = request.version() >= Version::HTTP_2;
-    // Routes are spoken to in the clear.
+    // Routes accept plain HTTP only.
     let own = own_listener(config, authority).filter(|_| uri.scheme() != Some(&uri::Scheme::HTTPS));
     match own {
         Some(ListenerRole::Route(place)) => Some(ListenerRole::Route(place)),
@@ -139,8 +141,8 @@ fn asked_listener<B>(config: &CompiledConfig, request: &Request<B>) -> Option<Li
     }
 }
 
-/// The proxy's own listener that an authority names: what goes there through the proxy itself, as programs send it that
-/// have both a proxy and the base URL of a route, is for its routes.
+/// The listener of this proxy that an authority names. Programs with both a proxy and a route's
+/// base URL send the route's requests through the proxy.
 pub(crate) fn own_listener(config: &CompiledConfig, authority: &Authority) -> Option<ListenerRole> {
     let port = authority.port_u16()?;
     let mut listeners = config.listeners.iter();
@@ -153,7 +155,7 @@ pub(crate) fn own_listener(config: &CompiledConfig, authority: &Authority) -> Op
     Some(found.1)
 }
 
-/// Whether a prefix route takes a path; routes are spoken to in the clear.
+/// Whether a prefix route matches the path. Routes accept plain HTTP only.
 fn has_route(config: &CompiledConfig, uri: &Uri) -> bool {
     let path = path_and_query(uri);
     uri.scheme() != Some(&uri::Scheme::HTTPS)
@@ -228,7 +230,7 @@ fn reverse(
     })
 }
 
-/// Takes `/_scope/SCOPE` off a path.
+/// Removes `/_scope/SCOPE` from a path.
 fn scoped_path(path: &str) -> Result<(Option<Arc<str>>, &str), Problem> {
     Ok(match scope::of_path(path).map_err(|bad| bad_scope(&bad))? {
         Some((scope, rest)) => (Some(Arc::from(scope)), rest),
@@ -236,8 +238,8 @@ fn scoped_path(path: &str) -> Result<(Option<Arc<str>>, &str), Problem> {
     })
 }
 
-/// The scope of a request inside HTTP: the first of the ways to name one that it uses. A slot of a run is less than a
-/// scope: it counts where neither baggage nor a trace says more.
+/// The scope of an HTTP request, by the first method it uses to name one. A slot of a run has lower
+/// priority than baggage and trace.
 pub(crate) fn scope_of<B>(
     config: &CompiledConfig,
     ingress: &Ingress,
@@ -279,7 +281,7 @@ pub(crate) fn connect_scope(
     Ok(user.filter(|user| !user.is_empty()).map(Arc::from))
 }
 
-/// Says what to write when proxy credentials must be given and are not.
+/// Rejects a request without the required proxy credentials; the error shows how to write them.
 fn require_credentials(headers: &HeaderMap) -> Result<(), Problem> {
     match scope::of_credentials(headers) {
         Ok(Some(user)) if !user.is_empty() => Ok(()),
@@ -294,7 +296,7 @@ fn require_credentials(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// The scope that a request names for itself: in its header, its path, its tunnel or its credentials.
+/// The scope that a request names: in its header, path, tunnel or credentials.
 fn named(
     headers: &HeaderMap,
     target: &RequestTarget,
@@ -363,7 +365,7 @@ fn bad_path(uri: &Uri) -> Problem {
     )
 }
 
-/// The answer to a scope that cannot be one.
+/// The response to an invalid scope.
 fn bad_scope(bad: &BadScope) -> Problem {
     Problem::new(
         StatusCode::BAD_REQUEST,

@@ -1,10 +1,11 @@
-//! Which scope a request falls into.
+//! The scope of a request.
 //!
-//! By, in order: the `x-squall-scope` header, the path prefix `/_scope/SCOPE/` in reverse mode,
-//! proxy credentials, the W3C `baggage` member `squall.scope`, a `traceparent` whose trace a run has
-//! registered, the scope of the listener or route.
-//! None of them: the default scope. A name that is a slot's of a run is less than baggage and trace: it stands for
-//! the asking that is under way there.
+//! In order of priority: the `x-squall-scope` header, the path prefix `/_scope/SCOPE/` in reverse
+//! mode, proxy credentials, the W3C `baggage` member `squall.scope`, a `traceparent` whose trace a
+//! run has registered, the scope of the listener or route, the default scope.
+//!
+//! The name of a run's slot has lower priority than baggage and trace. It selects the slot's
+//! current invocation.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -19,16 +20,16 @@ const PREFIX: &str = "/_scope/";
 /// Longest scope name.
 const MAX_LENGTH: usize = 128;
 
-/// A scope was named in a way that cannot be one.
+/// An invalid scope in a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadScope {
-    /// With a name that none can have.
+    /// An invalid name.
     #[error(
         "{place} names the scope `{given}`; a scope is 1 to {MAX_LENGTH} characters of a-z, A-Z, 0-9, `.`, `_` and `-`, \
          the first no `.`, and no key"
     )]
     Name { place: &'static str, given: String },
-    /// In credentials that say nothing. They may be secret all the same, and are not repeated.
+    /// Malformed credentials. They may be secret, so the error does not repeat them.
     #[error(
         "the credentials in Proxy-Authorization are not the base64 of `SCOPE:password`; write the \
          proxy's URL as http://SCOPE:x@HOST:PORT"
@@ -36,8 +37,9 @@ pub(crate) enum BadScope {
     Credentials,
 }
 
-/// Whether a scope can be called so: 1 to 128 characters of `a-z A-Z 0-9 . _ -`, of which the first is no
-/// dot: clients take `.` and `..` out of paths. A name is shown everywhere, so what is shaped like a key is none.
+/// Whether `name` is a valid scope name: 1 to 128 characters of `a-z A-Z 0-9 . _ -`, the first not
+/// a dot. Clients remove `.` and `..` from paths. Names that look like keys are invalid, because
+/// scope names are logged everywhere.
 pub fn is_scope_name(name: &str) -> bool {
     (1..=MAX_LENGTH).contains(&name.len())
         && !name.starts_with('.')
@@ -47,7 +49,7 @@ pub fn is_scope_name(name: &str) -> bool {
         && Redactor::default().find(name).is_empty()
 }
 
-/// Checks a name at the door; inside, a scope is always well-formed.
+/// Validates a name at the ingress; all other code relies on it.
 fn checked<'a>(name: &'a str, place: &'static str) -> Result<&'a str, BadScope> {
     if is_scope_name(name) {
         return Ok(name);
@@ -57,7 +59,7 @@ fn checked<'a>(name: &'a str, place: &'static str) -> Result<&'a str, BadScope> 
     Err(BadScope::Name { place, given })
 }
 
-/// The scope a header names, if one does.
+/// The scope of the `x-squall-scope` header, if any.
 pub(crate) fn of_header(headers: &HeaderMap) -> Result<Option<&str>, BadScope> {
     let Some(value) = headers.get(SCOPE) else {
         return Ok(None);
@@ -66,7 +68,7 @@ pub(crate) fn of_header(headers: &HeaderMap) -> Result<Option<&str>, BadScope> {
     checked(name.trim(), "the x-squall-scope header").map(Some)
 }
 
-/// The scope in a path `/_scope/SCOPE/rest`, and the rest from its `/` on.
+/// The scope in a path `/_scope/SCOPE/rest`, and the rest including its `/`.
 pub(crate) fn of_path(path: &str) -> Result<Option<(&str, &str)>, BadScope> {
     let Some(rest) = path.strip_prefix(PREFIX) else {
         return Ok(None);
@@ -76,7 +78,7 @@ pub(crate) fn of_path(path: &str) -> Result<Option<(&str, &str)>, BadScope> {
     Ok(Some((checked(name, "the path")?, rest)))
 }
 
-/// The user name of proxy credentials: `Some("")` when they are there without one.
+/// The user name of proxy credentials; `Some("")` for credentials without one.
 pub(crate) fn of_credentials(headers: &HeaderMap) -> Result<Option<String>, BadScope> {
     let Some(value) = headers
         .get(PROXY_AUTHORIZATION)
@@ -104,7 +106,7 @@ pub(crate) fn of_credentials(headers: &HeaderMap) -> Result<Option<String>, BadS
     checked(user, "the proxy user name").map(|user| Some(user.to_owned()))
 }
 
-/// The scope that W3C baggage carries.
+/// The scope in W3C baggage.
 pub(crate) fn of_baggage(headers: &HeaderMap) -> Result<Option<&str>, BadScope> {
     for value in headers.get_all(BAGGAGE) {
         let Ok(value) = value.to_str() else { continue };

@@ -1,4 +1,4 @@
-//! What connections and exchanges of one worker share.
+//! State that connections and exchanges of one worker share.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -14,11 +14,10 @@ use crate::http1::Control;
 use crate::metrics::Side;
 use crate::upstream::Upstreams;
 
-/// How often a worker looks for connections that have been idle too long and exchanges that are
-/// worth listing as open.
+/// Interval at which a worker checks for idle connections and for exchanges to list as open.
 pub(crate) const ROUND: Duration = Duration::from_millis(250);
 
-/// One worker: the state of a thread that carries traffic.
+/// A worker: the state of a thread that serves traffic.
 pub(crate) struct ExchangeWorker {
     pub(crate) engine: Arc<ProxyEngine>,
     pub(crate) upstreams: Upstreams,
@@ -33,7 +32,7 @@ pub(crate) trait OpenExchange {
     fn announce_if_older_than(&self, age: Duration);
 }
 
-/// A connection whose idleness is watched.
+/// A connection with an idle timeout.
 struct WatchedConnection {
     control: Weak<Control>,
     bytes_seen: Cell<u64>,
@@ -51,8 +50,8 @@ impl ExchangeWorker {
         })
     }
 
-    /// Counts a connection as open and watches it until the slot is dropped; an idle one is ended by
-    /// [`ExchangeWorker::round`].
+    /// Counts a connection as open until the slot is dropped. [`ExchangeWorker::round`] ends it
+    /// when idle.
     pub(crate) fn slot(
         self: &Rc<Self>,
         control: &Rc<Control>,
@@ -71,12 +70,12 @@ impl ExchangeWorker {
         }
     }
 
-    /// Adds an exchange to those that are open.
+    /// Adds an open exchange.
     pub(crate) fn opened(&self, exchange: Weak<dyn OpenExchange>) -> usize {
         self.open.borrow_mut().insert(exchange)
     }
 
-    /// Takes an exchange off the list.
+    /// Removes an exchange that has ended.
     pub(crate) fn closed(&self, key: usize) {
         self.open.borrow_mut().try_remove(key);
     }
@@ -106,7 +105,7 @@ impl ExchangeWorker {
     }
 }
 
-/// The place of a connection among those that are open, given back when this is dropped: in a panic too.
+/// A connection's entry among the open ones; dropping it removes the entry, also in a panic.
 pub(crate) struct ConnectionSlot {
     worker: Rc<ExchangeWorker>,
     watched: usize,

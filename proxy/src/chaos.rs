@@ -1,10 +1,11 @@
-//! What is in force, for which scope.
+//! The activations in force, by scope.
 //!
-//! One table holds an activation per scope and is swapped whole ([`ArcSwap`]): an exchange finds its
-//! scope with one atomic load and one look into a map, and keeps what it found. Everything that
-//! changes the table tells those who stream events. Rules are compiled under the lock of the
-//! profiles; the lock of the table, which an exchange of a new scope takes too, is never held for
-//! long.
+//! One table holds an activation per scope and is replaced as a whole ([`ArcSwap`]). An exchange
+//! finds its scope with one atomic load and one map lookup, and keeps the result. Every change of
+//! the table is published to event streams.
+//!
+//! Rules are compiled under the lock of the profiles. The table's lock is held only briefly,
+//! because the first exchange of a scope takes it too.
 //!
 //! ```text
 //! PUT ─▶ profiles, compile ─┐
@@ -13,8 +14,9 @@
 //! exchange ── scope(name) ──▶ table ──▶ ScopeChaos (own, or a fork of the default's)
 //! ```
 //!
-//! A named scope without an activation of its own is under a fork of the default one: same rules and
-//! seed, own counters. A scope `w.NAME` of a workspace `w` is under the activation of `w` first. Forks are made when a scope is first seen and are bounded in number.
+//! A named scope without its own activation uses a fork of the default one: the same rules and seed,
+//! separate counters. In a workspace `w`, a scope `w.NAME` uses the activation of `w` before the
+//! default one. A fork is created at a scope's first exchange; the number of forks is bounded.
 
 mod aliases;
 mod closed;
@@ -64,37 +66,37 @@ pub use crate::run_mark::RunMark;
 use crate::tape::Tapes;
 use crate::vocabularies;
 
-/// Name of the scope that takes everything no other scope takes.
+/// Name of the scope for traffic without another scope.
 pub const DEFAULT_SCOPE: &str = "default";
 
-/// Name of the profile that holds no rules and keeps a scope clean.
+/// Name of the profile without rules, which keeps a scope clean.
 pub const NO_CHAOS: &str = "none";
 
-/// Profile name of chaos that was given inline.
+/// Profile name of inline chaos.
 pub const INLINE: &str = "inline";
 
-/// What is in force, for which scope.
+/// The activations in force, by scope.
 #[derive(Debug)]
 pub struct Chaos {
     table: ArcSwap<ScopeTable>,
     aliases: Aliases,
     tapes: Tapes,
-    /// Taken before `keeping` by those who need both.
+    /// Lock order: before `keeping`.
     profiles: Mutex<Profiles>,
     keeping: Mutex<ScopeDefaults>,
     recorder: Recorder,
     metrics: Arc<Metrics>,
     ids: AtomicU64,
-    /// A time to live was set or taken away.
+    /// Notified when a time to live was set or removed.
     deadlines: Notify,
-    /// Who is told of chaos that nobody asked to end.
+    /// Notified of chaos that ends without a request.
     witness: OnceLock<Witness>,
 }
 
-/// Takes what happened, and what was in force until then.
+/// Receives the event, and the activation in force before it.
 type ChaosListener = dyn Fn(&ChaosEvent, &ActivationRecord) + Send + Sync;
 
-/// Is told of what is in force for a scope once chaos has ended by itself.
+/// Called after chaos has ended without a request.
 struct Witness(Box<ChaosListener>);
 
 impl std::fmt::Debug for Witness {
@@ -103,16 +105,16 @@ impl std::fmt::Debug for Witness {
     }
 }
 
-/// What those who swap the table share; never locked for long.
+/// State of everything that replaces the table; locked only briefly.
 #[derive(Debug)]
 struct ScopeDefaults {
     defaults: Defaults,
-    /// Forks in the order they were made: the oldest that is not in use makes room.
+    /// Forks in order of creation. The oldest unused one is evicted first.
     forks: VecDeque<Arc<str>>,
 }
 
 impl Chaos {
-    /// Nothing in force.
+    /// Starts without activations.
     pub fn new(
         library: Library,
         tools: ToolNames,
@@ -140,9 +142,9 @@ impl Chaos {
         chaos
     }
 
-    /// What is in force for a scope; `None` is the default scope. One atomic load and one look into
-    /// a map, but for the first exchange of a scope that has no activation of its own. Chaos whose time to
-    /// live is over is ended here if nobody has ended it yet.
+    /// The chaos in force for a scope; `None` is the default scope. It takes one atomic load and
+    /// one map lookup, except for a scope's first exchange. An expired activation is ended here, if
+    /// it was not ended before.
     pub fn scope(&self, name: Option<&str>) -> Arc<ScopeChaos> {
         let found = self.found(name);
         let expired = |at: Instant| Some(Instant::now()).filter(|now| at <= *now);
@@ -167,18 +169,19 @@ impl Chaos {
         }
     }
 
-    /// What else stands for scopes.
+    /// Aliases of scopes.
     pub fn aliases(&self) -> &Aliases {
         &self.aliases
     }
 
-    /// What is in force where only a name says so, which may be a slot's: inside what comes later more may be said.
+    /// The chaos in force for a scope or a run's slot, for callers that only have a name. Later
+    /// requests on the connection may select another scope.
     pub(crate) fn scope_or_slot(&self, name: Option<&str>) -> Arc<ScopeChaos> {
         let of_slot = name.and_then(|name| self.aliases.of_slot(name));
         self.scope(of_slot.as_deref().or(name))
     }
 
-    /// What is in force for a scope, without making a fork for it.
+    /// The chaos in force for a scope; it does not create a fork.
     pub fn look(&self, scope: &str) -> ActivationRecord {
         let table = self.table.load();
         match table.find(scope) {
@@ -194,8 +197,8 @@ impl Chaos {
         }
     }
 
-    /// What is in force for every scope that is known: the default one first, then by name. Those where a run's
-    /// activation was closed are left out.
+    /// The chaos in force for every known scope, the default scope first, then by name. Scopes with
+    /// a closed activation of a run are excluded.
     pub fn list(&self) -> Vec<ActivationRecord> {
         let table = self.table.load();
         let named = table.named.values().filter(|scope| !scope.is_named_rest());
@@ -205,8 +208,8 @@ impl Chaos {
         named
     }
 
-    /// Reads what rules may count tokens by, off this thread: to be waited for before they are put in
-    /// force, so that no exchange has to.
+    /// Loads the token vocabularies of `rules` on another thread. Wait for it before the
+    /// activation, so that no exchange has to.
     pub async fn read_vocabularies(&self, rules: &RuleSource) {
         let rules = lock(&self.profiles).compile(rules, &ToolNames::default());
         let unread = rules.map_or_else(|_| Vec::new(), |rules| vocabularies::wanted(&rules));
@@ -215,18 +218,17 @@ impl Chaos {
         }
     }
 
-    /// Puts chaos in force for a scope as a new activation, in place of what was there: counters,
-    /// windows and attempts begin again. For a named scope the connections that carry its traffic
-    /// are told to end ([`ScopeChaos::ended`]). A workspace has so many scopes with chaos of their own,
-    /// those of runs not counted.
+    /// Activates chaos for a scope and replaces its previous activation. Counters, windows and
+    /// attempts restart. For a named scope, connections with its traffic are asked to close
+    /// ([`ScopeChaos::ended`]). The number of activations per workspace is limited, except for
+    /// those of runs.
     pub fn put(&self, scope: &str, request: ChaosRequest) -> Result<ActivationRecord, PutError> {
         let (_, record) = self.put_counted(scope, request, None)?;
         Ok(record)
     }
 
-    /// Puts chaos in force for a scope as [`Self::put`] does, for a run: its exchanges carry the run's id,
-    /// and are counted. Other chaos in its place, or its end by anybody but the run
-    /// ([`Self::end_for_run`]), cuts the run short.
+    /// Activates chaos for a run like [`Self::put`]. Its exchanges carry the run's id and are
+    /// counted. If others replace or end it (not [`Self::end_for_run`]), the run is cut short.
     pub fn put_for_run(
         &self,
         scope: &str,
@@ -242,7 +244,7 @@ impl Chaos {
         request: ChaosRequest,
         run: Option<&Arc<RunMark>>,
     ) -> Result<(Arc<ScopeChaos>, ActivationRecord), PutError> {
-        // Held to the end, so that no edit of the profile comes between compiling and swapping.
+        // Held to the end, so that the profile cannot change between compiling and replacing.
         let profiles = lock(&self.profiles);
         let rules = profiles.compile(&request.rules, &request.tools)?;
         vocabularies::begin(vocabularies::wanted(&rules));
@@ -254,7 +256,7 @@ impl Chaos {
         Ok(self.put_in(fresh.counted_for(run), &mut keeping))
     }
 
-    /// Puts what was made for a scope in the place of what is there.
+    /// Replaces the activation of a scope.
     fn put_in(
         &self,
         fresh: ScopeChaos,
@@ -302,29 +304,29 @@ impl Chaos {
         ScopeChaos::own(scope, activation, request.rules, now, ttl)
     }
 
-    /// Ends a scope's own activation: a named scope is under the default one again, the default
-    /// scope under none. Whether there was one.
+    /// Ends a scope's own activation. A named scope then follows the default scope, and the default
+    /// scope has no chaos. Returns whether there was one.
     pub fn end(&self, scope: &str) -> bool {
         self.end_because(scope, None, |_| true)
     }
 
-    /// Seed of every draw unless a request says otherwise.
+    /// Default seed of draws.
     pub fn seed(&self) -> u64 {
         lock(&self.keeping).defaults.seed
     }
 
-    /// The longest that any activation may hold; `None`: no limit.
+    /// Longest time to live of an activation; `None`: no limit.
     pub fn longest(&self) -> Option<Duration> {
         lock(&self.keeping).defaults.ttl
     }
 
-    /// Ends all chaos of all scopes in one swap; `reason` when nobody asked for it. How many
-    /// activations there were.
+    /// Ends all activations at once; `reason` is set if this was not requested. Returns their
+    /// number.
     pub fn end_all(&self, reason: Option<&str>) -> usize {
         self.end_those(|_| true, reason)
     }
 
-    /// Ends all chaos of a workspace's scopes in one swap. How many activations there were.
+    /// Ends all activations of a workspace at once. Returns their number.
     pub fn end_all_of(&self, workspace: &str) -> usize {
         self.end_those(|scope| workspace_of(scope) == workspace, None)
     }
@@ -338,7 +340,7 @@ impl Chaos {
             after = after.with_default(Arc::new(nothing));
         }
         let ended: Vec<_> = table.own().filter(|own| ends(own.scope())).collect();
-        // A run between two askings has nothing in force, and is under way.
+        // A run between two invocations is in progress without an activation.
         let all = table.all().filter(|scope| ends(scope.scope()));
         for run in all.filter_map(|scope| scope.run()) {
             run.cut_short(reason.unwrap_or("all chaos was ended"));
@@ -357,8 +359,8 @@ impl Chaos {
         ended.len()
     }
 
-    /// Tells `witness` of all chaos that ends without anybody's asking, with the reason and what was in
-    /// force until then; only the first call counts. It must not wait.
+    /// Sets the callback for chaos that ends without a request, with the reason and the previous
+    /// activation. Only the first call counts. The callback must not block.
     pub fn witness(
         &self,
         witness: impl Fn(&ChaosEvent, &ActivationRecord) + Send + Sync + 'static,
@@ -366,7 +368,7 @@ impl Chaos {
         let _ = self.witness.set(Witness(Box::new(witness)));
     }
 
-    /// Says which workspaces there are: their scopes `w.NAME` are under the activation of `w` first.
+    /// Sets the existing workspaces: a scope `w.NAME` first follows the activation of `w`.
     pub fn set_workspaces(&self, workspaces: Arc<BTreeSet<String>>) {
         let mut keeping = lock(&self.keeping);
         self.metrics.workspaces().set(Arc::clone(&workspaces));
@@ -391,7 +393,7 @@ impl Chaos {
         ended
     }
 
-    /// Says nothing of it to the run whose it was.
+    /// Ends an activation without notifying its run.
     fn end_quietly(
         &self,
         scope: &str,
@@ -418,7 +420,7 @@ impl Chaos {
         true
     }
 
-    /// The first exchange of a scope that is under the default activation.
+    /// Creates the fork for the first exchange of a scope without its own activation.
     fn fork(&self, scope: &str) -> Arc<ScopeChaos> {
         let mut keeping = lock(&self.keeping);
         let table = self.table.load();
@@ -436,7 +438,7 @@ impl Chaos {
         fork
     }
 
-    /// Swaps the table and says in the metrics what is in force.
+    /// Replaces the table and updates the metrics.
     fn swap(&self, mut table: ScopeTable, keeping: &mut ScopeDefaults) {
         table.make_room(&mut keeping.forks);
         if self.tapes.any() {
@@ -444,7 +446,7 @@ impl Chaos {
         }
         let own = table.own();
         let profiles = own.map(|own| (&**own.scope(), own.activation().profile.as_str()));
-        // A scope that is kept clean has an activation, but no chaos.
+        // A scope that is kept clean has an activation without chaos.
         self.metrics
             .chaos_active(profiles.filter(|(_, profile)| *profile != NO_CHAOS));
         self.table.store(Arc::new(table));
@@ -474,7 +476,7 @@ impl Chaos {
         scope.to_record(|instant| timestamp::rfc3339(self.recorder.unix_ms(instant)))
     }
 
-    /// Unique in the daemon and, by the clock, among daemons.
+    /// Unique in the daemon and, by the clock, across daemons.
     fn next_id(&self, now: Instant) -> String {
         let number = self.ids.fetch_add(1, Ordering::Relaxed) + 1;
         format!("a{:x}-{number}", self.recorder.unix_ms(now))

@@ -1,4 +1,4 @@
-//! What the data plane is told, typed. Reading `squall.yaml` is the command's job.
+//! The typed configuration of the data plane. The CLI parses `squall.yaml`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -6,68 +6,68 @@ use std::time::Duration;
 
 pub use squall_profiles::activation::Observe;
 
-/// Everything the proxy needs to run.
+/// The configuration of the proxy.
 #[derive(Debug, Clone)]
 pub struct ProxyConfig {
     /// Address of the main listener: forward proxy and prefix routes.
     pub listen: SocketAddr,
-    /// Threads that carry traffic, at least 1; default: one per core.
+    /// Worker threads, at least 1; default: one per core.
     pub workers: usize,
-    /// What proxy credentials mean.
+    /// How proxy credentials are used.
     pub credentials: Credentials,
-    /// Where the interception CA comes from.
+    /// Source of the interception CA.
     pub ca: CaSource,
     /// Which hosts are intercepted in forward mode.
     pub intercept: Intercept,
-    /// Like curl's `--connect-to`: `host:port` as the agent names it → `host:port` that is dialled.
+    /// Like curl's `--connect-to`: the `host:port` that the agent uses → the `host:port` to dial.
     pub connect_to: Vec<(String, String)>,
-    /// PEM files with roots trusted upstream beside the system's.
+    /// PEM files with additional trusted roots for upstreams.
     pub upstream_ca: Vec<PathBuf>,
     /// A proxy that every upstream connection goes through: `http://[user:password@]host:port`.
     pub upstream_proxy: Option<String>,
-    /// Destinations that may be reached: globs over host or `host:port`, or CIDR. Default `*`.
+    /// Allowed destinations: globs over host or `host:port`, or CIDR. Default `*`.
     pub allow: Vec<String>,
-    /// Destinations that may not; wins over `allow`.
+    /// Denied destinations; takes precedence over `allow`.
     pub deny: Vec<String>,
-    /// Destinations that runs reach only once somebody has approved them; beside hosts, names of suites.
+    /// Destinations that runs reach only after approval; names of suites next to hosts.
     pub approval: Vec<String>,
-    /// Largest body a body-level rule may hold back, bytes. Default 8 MiB.
+    /// Largest body that a body-level rule may buffer, bytes. Default 8 MiB.
     pub inspect_limit: u64,
-    /// What the journal reads of traffic when the activation does not say.
+    /// Default capture level of the journal, for activations that do not set it.
     pub observe: Observe,
-    /// Bounds on what agents may take.
+    /// Limits for agents.
     pub limits: ProxyLimits,
-    /// Bounds on what upstreams may take.
+    /// Timeouts for upstreams.
     pub upstream: UpstreamTimeouts,
-    /// Adds a `squall-fault` header to answers that a fault touched.
+    /// Adds a `squall-fault` header to responses that a fault changed.
     pub annotate: bool,
     /// Reverse routes.
     pub routes: Vec<ProxyRoute>,
-    /// Names for upstreams.
+    /// Tool names for upstreams, each with URL globs.
     pub tools: Vec<(String, Vec<String>)>,
-    /// Model endpoints that cannot be recognised by themselves.
+    /// Model endpoints that are not recognised automatically.
     pub llm: Vec<LlmEndpoint>,
-    /// Listeners of this daemon besides the proxy's own (the control API): never a destination.
+    /// Other listeners of this daemon (the control API); never valid as a destination.
     pub own_listeners: Vec<SocketAddr>,
 }
 
-/// What a user name in proxy credentials means.
+/// How the user name in proxy credentials is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Credentials {
-    /// It names the scope, if given.
+    /// It names the scope; optional.
     Scope,
-    /// It names the scope and must be given (407 otherwise).
+    /// It names the scope and is required (407 otherwise).
     Required,
     /// It is ignored.
     None,
 }
 
-/// Where the CA comes from.
+/// Source of the CA.
 #[derive(Debug, Clone)]
 pub enum CaSource {
-    /// Made at first start in this directory (`$SQUALL_HOME`).
+    /// Created at first start in this directory (`$SQUALL_HOME`).
     Home(PathBuf),
-    /// Brought by the user.
+    /// Provided by the user.
     Files {
         /// PEM certificate.
         cert: PathBuf,
@@ -76,41 +76,41 @@ pub enum CaSource {
     },
 }
 
-/// Which hosts' TLS is intercepted; globs over the host name. `exclude` wins.
+/// Hosts whose TLS is intercepted, as globs over the host name. `exclude` takes precedence.
 #[derive(Debug, Clone)]
 pub struct Intercept {
     /// Default `*`.
     pub hosts: Vec<String>,
-    /// Tunnelled untouched; connection faults still apply.
+    /// Tunnelled without interception; connection faults still apply.
     pub exclude: Vec<String>,
 }
 
-/// Bounds on what agents may take.
+/// Limits for agents.
 #[derive(Debug, Clone)]
 pub struct ProxyLimits {
-    /// Open connections; further ones wait in the kernel's queue. Default 20 000.
+    /// Open connections; more wait in the kernel's queue. Default 20 000.
     pub connections: usize,
-    /// Bytes of a request's head. Default 256 KiB; over it 431.
+    /// Bytes of a request's head; more get 431. Default 256 KiB.
     pub header_bytes: usize,
-    /// Fields in a request's head. Default 200; over it 431.
+    /// Fields in a request's head; more get 431. Default 200.
     pub header_count: usize,
-    /// Time for a head to arrive once it has begun. Default 30 s.
+    /// Longest time from the first to the last byte of a head. Default 30 s.
     pub header_timeout: Duration,
-    /// Time without a byte in either direction after which a connection is closed, unless an exchange
-    /// waits for its upstream, or for a rule. Default 10 min.
+    /// Closes a connection after this time without a byte, unless an exchange waits for its
+    /// upstream or a rule. Default 10 min.
     pub idle_timeout: Duration,
-    /// Bytes held back by body-level rules in all. Default 256 MiB.
+    /// Total bytes that body-level rules may buffer. Default 256 MiB.
     pub inspect_memory: u64,
 }
 
-/// Bounds on what upstreams may take.
+/// Timeouts for upstreams.
 #[derive(Debug, Clone)]
 pub struct UpstreamTimeouts {
-    /// Resolving and connecting, TLS included. Default 10 s.
+    /// Resolving and connecting, including TLS. Default 10 s.
     pub connect: Duration,
-    /// From the request's end to the answer's head. Default none: models think for minutes.
+    /// From the request's end to the response's head. Default none: models may take minutes.
     pub response: Option<Duration>,
-    /// How long an unused pooled connection is kept. Default 10 s.
+    /// Lifetime of an unused pooled connection. Default 10 s.
     pub idle: Duration,
 }
 
@@ -121,27 +121,27 @@ pub struct ProxyRoute {
     pub name: String,
     /// How requests reach it.
     pub entry: RouteEntry,
-    /// Base URL they go to; a path here is put before the request's.
+    /// Base URL of the upstream; its path is prepended to the request's path.
     pub upstream: http::Uri,
-    /// Scope of its traffic when the request names none.
+    /// Scope of requests that name none.
     pub scope: Option<String>,
 }
 
 /// How requests reach a route.
 #[derive(Debug, Clone)]
 pub enum RouteEntry {
-    /// A path prefix on the main listener, stripped.
+    /// A path prefix on the main listener; it is removed.
     Prefix(String),
-    /// A listener of its own.
+    /// A separate listener.
     Listen(SocketAddr),
 }
 
-/// A model endpoint named by the user.
+/// A model endpoint configured by the user.
 #[derive(Debug, Clone)]
 pub struct LlmEndpoint {
     /// Glob over the canonical URL.
     pub match_url: String,
-    /// Dialect's name.
+    /// Name of the dialect.
     pub dialect: String,
 }
 

@@ -1,4 +1,4 @@
-//! A running data plane: listeners bound, workers started; and its end.
+//! A running data plane: it binds listeners, starts workers, and drains them at shutdown.
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,13 +24,13 @@ use crate::server::workers::WorkerThreads;
 use crate::tls::{CertificateAuthority, LeafCache};
 use crate::upstream::{self, OwnListeners};
 
-/// What the data plane shares with the control API.
+/// The parts that data plane and control API share.
 pub struct ProxyParts {
-    /// Who is under which chaos.
+    /// The activations, by scope.
     pub chaos: Arc<Chaos>,
-    /// Where exchanges are written down.
+    /// Records exchanges.
     pub recorder: Recorder,
-    /// What Prometheus scrapes.
+    /// The metrics for Prometheus.
     pub metrics: Arc<Metrics>,
     /// The interception CA.
     pub ca: Arc<CertificateAuthority>,
@@ -39,20 +39,20 @@ pub struct ProxyParts {
 /// Why the data plane could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The configuration cannot be put in force.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A listener's address cannot be had.
+    /// A listener could not bind its address.
     #[error("{who} cannot listen on {address}: {error}")]
     Listen {
-        /// Whose address it is: the proxy, or a route by its name.
+        /// The listener: the proxy, or a route by its name.
         who: String,
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// The system gives no thread.
+    /// The system could not start a thread.
     #[error("cannot start a worker: {0}")]
     Worker(io::Error),
 }
@@ -68,7 +68,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Binds every listener, then starts the workers. Connections made from now on are served.
+    /// Binds every listener, then starts the workers. Connections are served from then on.
     pub fn start(config: ProxyConfig, parts: ProxyParts) -> Result<Self, StartError> {
         let main = bind("the proxy", config.listen, ListenerRole::Main)?;
         let address = main.address;
@@ -125,27 +125,27 @@ impl Proxy {
         Ok(proxy)
     }
 
-    /// Where the main listener is; the port is known even if 0 was asked for.
+    /// Address of the main listener, with the actual port if 0 was configured.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Names and addresses of routes that have a listener of their own.
+    /// Names and addresses of routes with their own listener.
     pub fn routes(&self) -> &[(String, SocketAddr)] {
         &self.routes
     }
 
-    /// Connections that may be open: as the configuration says, or fewer where descriptors are few.
+    /// Most open connections: as configured, or fewer if the process may open few descriptors.
     pub fn connections(&self) -> usize {
         self.connections
     }
 
-    /// What judges destinations, by the configuration in force.
+    /// Decides allowed destinations, by the current configuration.
     pub fn upstreams(&self) -> Arc<upstream::Shared> {
         Arc::clone(&self.engine.upstream_shared)
     }
 
-    /// Refuses to forward to the proxy's own listeners and to `others` of this daemon.
+    /// Rejects forwarding to the proxy's own listeners and to `others` of this daemon.
     pub fn refuse_loops(&self, others: impl IntoIterator<Item = SocketAddr>) {
         let own = self
             .routes
@@ -157,8 +157,8 @@ impl Proxy {
             .set_own_listeners(OwnListeners::new(own.chain(others)));
     }
 
-    /// Puts another configuration in force for exchanges that begin from now on. Gives the names of
-    /// the settings that differ and need a restart; on an error nothing changes.
+    /// Applies another configuration to exchanges that start later. Returns the names of changed
+    /// settings that need a restart; on an error nothing changes.
     pub fn reload(&self, mut config: ProxyConfig) -> Result<Vec<&'static str>, ConfigError> {
         let old = self.engine.compiled();
         let needs_restart = needs_restart(&old.config, &config);
@@ -172,7 +172,7 @@ impl Proxy {
         Ok(needs_restart)
     }
 
-    /// Stops accepting, lets exchanges end for `grace`, then cuts what is left. Blocks.
+    /// Stops accepting, lets exchanges end for `grace`, then aborts the rest. Blocks.
     pub fn drain(self, grace: Duration) {
         self.workers.draining.cancel();
         let deadline = std::time::Instant::now() + grace;
@@ -186,7 +186,7 @@ impl Proxy {
             }
             drop(done);
         });
-        // Disconnected means that every worker is through.
+        // Disconnected: every worker has ended.
         let left = deadline.saturating_duration_since(std::time::Instant::now());
         if all_done.recv_timeout(left) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
             self.workers.stopping.cancel();
@@ -220,7 +220,7 @@ fn needs_restart(old: &ProxyConfig, new: &ProxyConfig) -> Vec<&'static str> {
         own.collect()
     };
     let mut changed = Vec::new();
-    // Port 0 stands for whichever port was given.
+    // Port 0 matches any assigned port.
     let same =
         new.listen == old.listen || (new.listen.port() == 0 && new.listen.ip() == old.listen.ip());
     if !same {

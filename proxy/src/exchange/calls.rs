@@ -1,5 +1,4 @@
-//! MCP calls that rules are about: answered in the server's place, or their answers changed, while
-//! others of the same list go on.
+//! MCP calls in a batch that rules answer or change, while the other calls of the batch proceed.
 
 use http::{Method, Request, Response};
 use squall_dialects::mcp::{self, Call};
@@ -13,7 +12,7 @@ use crate::body::AgentBody;
 use crate::faults::Ledger as _;
 use crate::faults::edit;
 
-/// MCP calls that were not sent on, and what is said to them.
+/// MCP calls that were not forwarded, and their responses.
 pub(super) struct TakenOut {
     pub(super) verdict: VerdictIndex,
     pub(super) calls: Vec<Call>,
@@ -21,8 +20,8 @@ pub(super) struct TakenOut {
 }
 
 impl Exchange {
-    /// Takes those MCP calls out of a list that a rule answers in the server's place: the server
-    /// hears of the others alone, and answers them.
+    /// Removes the MCP calls that a rule answers from a batch. The server only gets the remaining
+    /// calls.
     pub(super) fn take_out(
         &self,
         verdict: VerdictIndex,
@@ -34,7 +33,7 @@ impl Exchange {
             return None;
         };
         let calls = self.in_part(verdict, decision)?;
-        // Beside a broken answer nobody could read the others.
+        // A client could not parse the other responses next to a truncated one.
         if made.says == ToolSays::Broken {
             return None;
         }
@@ -48,8 +47,8 @@ impl Exchange {
         })
     }
 
-    /// Changes an MCP server's answers to the calls that each rule is about. What answers no call
-    /// is changed as any other body, but for a session's event stream.
+    /// Changes an MCP server's responses to the calls that each rule matches. A response to no call
+    /// is changed like any other body, except a session's event stream.
     pub(super) async fn edit_mcp(
         &self,
         mut answer: Response<AgentBody>,
@@ -76,7 +75,7 @@ impl Exchange {
         answer
     }
 
-    /// Changes the answers to some calls.
+    /// Changes the responses to some calls.
     pub(super) async fn change(
         &self,
         change: Change,
@@ -95,7 +94,7 @@ impl Exchange {
         .await
     }
 
-    /// The calls that a rule is about, if there are others in their batch.
+    /// The calls that a rule matches, if their batch has others.
     pub(super) fn in_part(&self, verdict: VerdictIndex, decision: &Decision) -> Option<Vec<Call>> {
         let call = self.classified.mcp_call(rule(decision, verdict))?;
         call.leaves_others().then_some(call.meant)

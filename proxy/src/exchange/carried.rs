@@ -1,4 +1,5 @@
-//! Whose traffic a connection carries, so that it ends with what was in force for it.
+//! The scope whose traffic a connection carries, so that the connection closes with the scope's
+//! activation.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -9,7 +10,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::chaos::ScopeChaos;
 
-/// What is in force for a connection's latest exchange; nothing where no connection is closed for that.
+/// The activation of a connection's latest exchange; `None` if its end does not close connections.
 #[derive(Default)]
 pub(crate) struct CarriedScope(RefCell<Option<CarriedActivation>>);
 
@@ -19,7 +20,7 @@ struct CarriedActivation {
 }
 
 impl CarriedScope {
-    /// An exchange under `chaos` comes over the connection.
+    /// An exchange under `chaos` uses the connection.
     pub(crate) fn set(&self, chaos: &Arc<ScopeChaos>) {
         let is_known = |known: &CarriedActivation| Arc::ptr_eq(&known.chaos, chaos);
         if !self.0.borrow().as_ref().is_some_and(is_known) {
@@ -27,8 +28,8 @@ impl CarriedScope {
         }
     }
 
-    /// Whether the connection is to close once its exchanges are over, and it was not said by
-    /// [`Self::poll_over`] yet.
+    /// Whether the connection closes after its current exchanges, and [`Self::poll_over`] has not
+    /// reported it yet.
     pub(crate) fn is_over(&self) -> bool {
         let carried = self.0.borrow();
         let over = carried
@@ -37,7 +38,7 @@ impl CarriedScope {
         over.is_some_and(CancellationToken::is_cancelled)
     }
 
-    /// A tunnel was opened under `chaos`, and may idle before its first exchange.
+    /// A tunnel was opened under `chaos`; it may be idle before its first exchange.
     pub(crate) fn tunnels(&self, chaos: &Arc<ScopeChaos>) {
         self.wait_for(chaos.tunnel_over(), chaos);
     }
@@ -49,7 +50,8 @@ impl CarriedScope {
         });
     }
 
-    /// Ready, once, when the connection is to close: an idle one then, a busy one once its exchanges have.
+    /// Ready, once, when the connection must close: immediately if idle, otherwise after its
+    /// exchanges.
     pub(crate) fn poll_over(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut carried = self.0.borrow_mut();
         let Some(under) = carried.as_mut() else {

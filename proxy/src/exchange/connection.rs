@@ -1,4 +1,4 @@
-//! One connection from an agent, as far as its exchanges need to know it.
+//! One connection from an agent, as its exchanges see it.
 
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
@@ -20,22 +20,22 @@ use crate::http1::guard::RequestState;
 use crate::http1::{Control, FramingError};
 use crate::upstream::{Dialled, UpstreamOrigin};
 
-/// What every exchange of a connection shares.
+/// State that all exchanges of a connection share.
 pub(crate) struct Connection {
     pub(crate) worker: Rc<ExchangeWorker>,
-    /// The socket below everything.
+    /// Control of the underlying socket.
     pub(crate) control: Rc<Control>,
-    /// Where its requests come from.
+    /// The source of its requests.
     pub(crate) ingress: Ingress,
-    /// Whose traffic it carries.
+    /// The scope whose traffic it carries.
     pub(crate) carried: CarriedScope,
     /// The framing guard; none on HTTP/2.
     pub(crate) guard: Option<Rc<RequestState>>,
-    /// The field names of the request in work, as the agent wrote them.
+    /// Original header names of the current request.
     original_names: Cell<OriginalNames>,
-    /// How a body may break off.
+    /// How to abort a body.
     agent: AgentSide,
-    /// What becomes of an HTTP/1 connection once hyper has answered a CONNECT or an upgrade.
+    /// The next stage of an HTTP/1 connection after a CONNECT or an upgrade.
     pub(crate) takeover: RefCell<Option<Takeover>>,
 }
 
@@ -48,57 +48,56 @@ pub(crate) enum Ingress {
     Tunnel(Rc<Tunnel>),
 }
 
-/// What the exchanges of an intercepted connection share.
+/// State that the exchanges of an intercepted connection share.
 pub(crate) struct Tunnel {
-    /// Where they go.
+    /// Their upstream.
     pub(crate) origin: UpstreamOrigin,
-    /// The same as `Host` must say it.
+    /// The same upstream, as a `Host` value.
     pub(crate) authority: String,
-    /// The scope that the CONNECT's credentials name.
+    /// The scope named by the CONNECT's credentials.
     pub(crate) scope: Option<Arc<str>>,
-    /// The rules that were asked at the CONNECT whether it fails.
+    /// The rules that decided connection faults at the CONNECT.
     pub(crate) decided_by: Weak<RuleSet>,
-    /// What the CONNECT dialled and no exchange has used yet.
+    /// The connection dialled at the CONNECT, until an exchange uses it.
     pub(crate) dialled: Cell<Option<Dialled>>,
 }
 
 impl Tunnel {
-    /// Whether `rules` decided when the tunnel was opened. Others that came into force since then
-    /// decide at the next exchange.
+    /// Whether `rules` decided when the tunnel was opened. Newer rules decide at the next exchange.
     pub(crate) fn was_decided_by(&self, rules: &RuleSet) -> bool {
         std::ptr::eq(self.decided_by.as_ptr(), rules)
     }
 }
 
-/// Anything that can be read and written.
+/// A readable and writable byte stream.
 pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin> ByteStream for T {}
 
-/// The bytes of a connection: behind a box, since what comes through it may be a connection again.
+/// The bytes of a connection. Boxed because layers nest: a tunnel contains a connection.
 pub(crate) type Io = Box<dyn ByteStream>;
 
-/// One stage of a connection's life, which names the next one.
+/// One stage of a connection, which returns the next one.
 ///
-/// What a connection is changes: sniffed, then HTTP, then a tunnel, then TLS, then HTTP again. Were
-/// each stage awaited by the one before it, an intercepted connection would keep the memory of all
-/// of them for as long as it idles. So a stage ends by naming the next, and is gone.
+/// The protocol of a connection changes: sniffed, then HTTP, then a tunnel, then TLS, then HTTP
+/// again. If each stage awaited the next, an idle intercepted connection would hold the memory of
+/// all stages. So each stage ends and returns its successor.
 pub(crate) enum ConnectionStage {
     /// HTTP/1 is served.
     Http1(Io, Ingress),
     /// HTTP/2 is served.
     Http2(Io, Ingress),
-    /// Something else is done.
+    /// Any other stage.
     Work(Pin<Box<dyn Future<Output = Option<ConnectionStage>>>>),
 }
 
 impl ConnectionStage {
-    /// Work that names the next stage, or none at the connection's end.
+    /// A stage that returns the next one, or `None` at the connection's end.
     pub(crate) fn work(work: impl Future<Output = Option<Self>> + 'static) -> Self {
         Self::Work(Box::pin(work))
     }
 
-    /// Work after which the connection is over.
+    /// A stage that ends the connection.
     pub(crate) fn last(work: impl Future<Output = ()> + 'static) -> Self {
         Self::work(async {
             work.await;
@@ -107,7 +106,7 @@ impl ConnectionStage {
     }
 }
 
-/// Makes the next stage of a connection that hyper gives back.
+/// Creates the next stage of a connection that hyper returns.
 pub(crate) type Takeover = Box<dyn FnOnce(Io) -> ConnectionStage>;
 
 impl Connection {
@@ -132,7 +131,8 @@ impl Connection {
         Rc::new(connection)
     }
 
-    /// A tunnel may idle before its first exchange, in the scope that its CONNECT named.
+    /// Records that a tunnel may be idle before its first exchange, in the scope that its CONNECT
+    /// named.
     fn carries_a_tunnel(&self) {
         if let Ingress::Tunnel(tunnel) = &self.ingress
             && let Some(scope) = tunnel.scope.as_deref()
@@ -142,25 +142,24 @@ impl Connection {
         }
     }
 
-    /// A request begins.
+    /// A request starts.
     pub(crate) fn begins(&self) {
         if let Some(guard) = &self.guard {
             self.original_names.set(guard.next_names());
         }
     }
 
-    /// The field names of the request in work; none on HTTP/2, which has one spelling. To be asked
-    /// once.
+    /// The original header names of the current request; none on HTTP/2. Call it once.
     pub(crate) fn take_original_names(&self) -> OriginalNames {
         self.original_names.take()
     }
 
-    /// Makes the socket ready to end as `abort` says, once hyper drops it.
+    /// Prepares the socket to end as `abort` specifies once hyper drops it.
     pub(crate) fn break_off(&self, abort: &Abort) {
         self.agent.prepare(abort);
     }
 
-    /// The agent's side, as bodies know it.
+    /// The agent's side, for bodies.
     pub(crate) fn agent(&self) -> &AgentSide {
         &self.agent
     }
@@ -170,7 +169,7 @@ impl Connection {
         self.guard.is_none()
     }
 
-    /// Why the body of the request in work was rejected, where its framing is ambiguous.
+    /// The framing error in the current request's body, if any.
     pub(crate) fn framing_broke(&self) -> Option<FramingError> {
         self.guard.as_ref()?.body_error()
     }

@@ -1,4 +1,4 @@
-//! Lists of an MCP server's tools, read as they pass.
+//! Tool lists of MCP servers, read while they pass.
 
 use http::{Response, StatusCode};
 use squall_dialects::codec::Coding;
@@ -10,7 +10,7 @@ use crate::body::AgentBody;
 use crate::mcp::tools::{McpServer, ToolLists};
 
 impl Exchange {
-    /// What is known of MCP servers' tools, and the server that is asked.
+    /// The known tools of MCP servers, and the server of this exchange.
     pub(super) fn mcp_tools(&self) -> (ToolLists, McpServer) {
         let target = self.target.url.path_and_query();
         let path = target.split('?').next().unwrap_or_default();
@@ -23,7 +23,7 @@ impl Exchange {
         (tools.clone(), server)
     }
 
-    /// Reads an answer that lists tools as it passes, unless it is encoded.
+    /// Reads a tool list while it passes, unless it is encoded.
     pub(super) fn read_list(&self, answer: Response<AgentBody>) -> Response<AgentBody> {
         let lists = self.classified.asked().is_some_and(Asked::lists_tools);
         let is_plain = Coding::of(answer.headers()) == Ok(None);

@@ -1,4 +1,4 @@
-//! Old answers given again: what is kept of each exchange, and what is given in its place.
+//! Responses for `stale` and `swapped`: stores each response and replays an earlier one.
 
 use http::Response;
 use squall_profiles::decide::Decision;
@@ -12,7 +12,7 @@ use crate::faults::Ledger as _;
 use crate::faults::recall::{Owner, StoredAnswer};
 
 impl Exchange {
-    /// Lets rules that give old answers again see this one.
+    /// Stores this response for rules that replay responses.
     pub(super) fn remember(
         &self,
         mut answer: Response<AgentBody>,
@@ -29,7 +29,7 @@ impl Exchange {
         answer
     }
 
-    /// An answer given before, in place of this one.
+    /// An earlier response in place of this one.
     pub(super) async fn recall(
         &self,
         verdict: VerdictIndex,
@@ -51,7 +51,7 @@ impl Exchange {
         let again = kept.into_response(&self.method);
         let again = match self.classified.only_call() {
             None => again,
-            // It was another call's: its id is not this one's.
+            // It answered another call, so it gets this call's id.
             Some(id) => {
                 let change = Change::AnswerTo(id.clone());
                 self.change(change, Vec::new(), again, verdict).await
@@ -59,14 +59,14 @@ impl Exchange {
         };
         self.log.applied(verdict);
         let inspect = &self.connection.worker.engine.inspect;
-        // Read unseen, to be the earlier answer of the next exchange.
+        // Read in full, as the earlier response of the next exchange.
         recall
             .note_unseen(owner, self.call(decision), answer, inspect)
             .await;
         again
     }
 
-    /// The earlier answer that a rule gives again, if there is one.
+    /// The earlier response that a rule replays, if any.
     pub(super) fn earlier(
         &self,
         verdict: VerdictIndex,
@@ -91,7 +91,7 @@ impl Exchange {
         }
     }
 
-    /// What tells this call from others: its fingerprint, or method and URL where none was taken.
+    /// Identifies the call: its fingerprint, or method and URL without one.
     pub(super) fn call(&self, decision: &Decision) -> u64 {
         decision.fingerprint.map_or_else(
             || {
@@ -103,7 +103,7 @@ impl Exchange {
     }
 }
 
-/// Whether a rule may give an answer again that it saw before.
+/// Whether a rule may replay an earlier response.
 pub(super) fn remembers(rule: &Rule) -> bool {
     matches!(rule.mode(), "stale" | "swapped")
 }

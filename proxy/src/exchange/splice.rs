@@ -1,7 +1,7 @@
-//! Bytes both ways between an agent and an upstream: tunnels and granted upgrades.
+//! Copies bytes both ways between an agent and an upstream, for tunnels and upgrades.
 //!
-//! Each direction ends by itself, so a side that has said all may still listen. What breaks one side
-//! breaks the other the same way: FIN as FIN, RST as RST.
+//! Each direction ends separately, so one side may finish while it still receives. An abort of one
+//! side aborts the other the same way: FIN as FIN, RST as RST.
 
 use std::cell::Cell;
 use std::io;
@@ -13,16 +13,16 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, Wr
 use super::log::ExchangeLog;
 use crate::http1::Control;
 
-/// Bytes read at once.
+/// Read buffer size, bytes.
 const PIECE: usize = 16 << 10;
 
-/// Who broke a splice.
+/// The side that broke a splice.
 enum SpliceError {
     Agent(io::Error),
     Upstream(io::Error),
 }
 
-/// Passes bytes both ways until both sides have ended or one has broken.
+/// Copies bytes both ways until both sides have ended or one fails.
 pub(crate) async fn both_ways<A, U>(agent: A, upstream: U, control: &Control, log: &ExchangeLog)
 where
     A: AsyncRead + AsyncWrite + Unpin,
@@ -30,7 +30,7 @@ where
 {
     let (from_agent, to_agent) = tokio::io::split(agent);
     let (from_upstream, to_upstream) = tokio::io::split(upstream);
-    // Until the agent has ended, or the upstream has said something.
+    // Until the agent has ended or the upstream has sent something.
     let is_awaited = Cell::new(true);
     let up = async {
         let passed = |bytes: &Bytes| log.sent_upstream(bytes);

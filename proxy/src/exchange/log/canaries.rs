@@ -1,4 +1,4 @@
-//! Canaries of one exchange: those that its rules plant, and those that leave through it.
+//! Canaries of one exchange: those that its rules plant, and those that its request contains.
 
 use http::header::{HOST, PROXY_AUTHORIZATION, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -15,16 +15,16 @@ use crate::metrics::Sink;
 use crate::recorder::{CanaryNote, CanaryOrigin};
 use squall_dialects::codec::Coding;
 
-/// Most canaries that are written down of one exchange.
+/// Most canaries recorded for one exchange.
 const CANARIES: usize = 64;
 
 impl ExchangeLog {
-    /// Whether canaries are planted in the scope, so that what leaves is searched.
+    /// Whether the scope has planted canaries, so that requests are searched.
     pub(crate) fn looks_for_canaries(&self) -> bool {
         self.chaos.planted().any()
     }
 
-    /// Looks for planted canaries in a request's head: URL and headers.
+    /// Searches URL and headers of a request for planted canaries.
     pub(crate) fn leaves(&self, url: &str, headers: &HeaderMap) {
         if !self.looks_for_canaries() {
             return;
@@ -36,7 +36,7 @@ impl ExchangeLog {
             self.taps().search = Some(Box::new(BodySearch::coded(coding)));
         }
         for (name, value) in headers {
-            // What names the scope goes no further than Squall, and the host mostly stands in the URL.
+            // Squall does not forward the scope name, and the URL normally contains the host.
             let is_told = *name == HOST && value.to_str().is_ok_and(|host| url.contains(host));
             if *name != SCOPE && *name != PROXY_AUTHORIZATION && !is_told {
                 self.leaves_in_field(name, value);
@@ -44,7 +44,7 @@ impl ExchangeLog {
         }
     }
 
-    /// Looks for planted canaries in what follows a request's body.
+    /// Searches the trailers of a request for planted canaries.
     pub(crate) fn leaves_in_trailers(&self, trailers: &HeaderMap) {
         if self.looks_for_canaries() {
             for (name, value) in trailers {
@@ -61,14 +61,14 @@ impl ExchangeLog {
         }
     }
 
-    /// The body repeats what tools said, though no model is called: it is not searched.
+    /// The body repeats tool results without a model call, so it is not searched.
     pub(crate) fn has_history_for_body(&self) {
         if self.looks_for_canaries() {
             self.taps().search = Some(Box::new(BodySearch::none()));
         }
     }
 
-    /// Whether the body repeats what tools said its shape tells, once it is over.
+    /// The shape of the body decides at its end whether it repeats tool results.
     pub(crate) fn has_body_that_tells_by_shape(&self) {
         if self.looks_for_canaries() {
             let mut taps = self.taps();
@@ -78,7 +78,7 @@ impl ExchangeLog {
         }
     }
 
-    /// From here on the agent sends what a granted upgrade says: the rest is searched accordingly.
+    /// The following bytes from the agent belong to an upgrade; the search continues in its format.
     pub(crate) fn upgraded(&self, answer: &HeaderMap) {
         let is_websocket = answer
             .get(UPGRADE)
@@ -88,8 +88,8 @@ impl ExchangeLog {
         }
     }
 
-    /// Looks for planted canaries in the next bytes of the body, as they pass. What a model reads is
-    /// history: it may repeat what tools have said.
+    /// Searches the next body bytes for planted canaries. A model call's history is skipped,
+    /// because it may repeat tool results.
     pub(super) fn look_in_body(&self, bytes: &[u8]) {
         let kind = self.note.borrow().as_ref().map(|note| note.kind);
         let Some(kind) = kind else { return };
@@ -103,7 +103,7 @@ impl ExchangeLog {
         search.push(bytes, |found| self.left(found, Place::Body));
     }
 
-    /// All of the body has passed that ever will: tells of the canaries in it that only its end tells of.
+    /// The body has ended: reports the canaries that only its end can decide.
     pub(super) fn body_ended(&self) {
         let search = self.taps().search.take();
         if let Some(mut search) = search {
@@ -111,7 +111,7 @@ impl ExchangeLog {
         }
     }
 
-    /// Writes down that a canary leaves, if it was planted in another exchange.
+    /// Records a canary in the request, if another exchange planted it.
     fn left(&self, found: Found, place: Place) {
         let Some(origin) = self.chaos.planted().origin(found.canary) else {
             return;
@@ -131,7 +131,7 @@ impl ExchangeLog {
         });
     }
 
-    /// Takes down what a rule that is applied plants; to be called before the agent can have it.
+    /// Records the canaries of an applied rule; call it before the agent can receive them.
     pub(super) fn plant(&self, by: VerdictIndex, rule: &Rule) {
         for planting in &self.verdicts.borrow().plantings {
             if planting.by == by {

@@ -1,4 +1,4 @@
-//! What is kept, counted and read of an exchange's bytes while they pass.
+//! What an exchange captures, counts and parses while its bytes pass.
 
 use std::sync::Arc;
 
@@ -14,43 +14,43 @@ use super::ExchangeLog;
 use crate::egress::BodySearch;
 use crate::recorder::{Answering, CallTap, ExchangeNote, Meter, ModelTraffic, Traffic};
 
-/// Bytes of a model call's request and of its answer, and of an MCP request, that are kept for
-/// reading; what is longer is read as far as it was kept.
+/// Most bytes captured for parsing: of a model call's request and response each, and of an MCP
+/// request. Longer ones are parsed up to this limit.
 pub(in crate::exchange) const MODEL_BYTES: usize = 1 << 20;
 
-/// What reads the bytes of one exchange.
+/// Observers of one exchange's bytes.
 #[derive(Default)]
 pub(in crate::exchange) struct Taps {
     request_bytes: u64,
     response_bytes: u64,
-    /// What the collector reads: a model call, an MCP request, what is recorded.
+    /// Input of the collector: a model call, an MCP request, or a recording.
     pub(in crate::exchange) traffic: Option<Box<Traffic>>,
-    /// What is kept of the answer is copied: on HTTP/2 a piece that nobody holds any more is one
-    /// that was sent, and a break waits for that.
+    /// Whether captured response bytes are copied. On HTTP/2 an abort waits until hyper drops the
+    /// sent bytes.
     pub(in crate::exchange) copies: bool,
-    /// What a rule has read of the answer that it let pass.
+    /// Token counts that a rule read from a response which it did not change.
     pub(super) heard: Option<Box<Tally>>,
-    /// The beginning of its answer may show that it is the event stream of an MCP session.
+    /// The start of the response may show that it is an MCP session's event stream.
     pub(in crate::exchange) may_begin_session: bool,
     /// The calls of a request that calls several tools.
     pub(in crate::exchange) calls: Option<Box<Asked>>,
-    /// Reads the call at once, where a rule with a budget matches it.
+    /// Meters the call immediately, if a rule with a budget matches it.
     meter: Option<Box<Meter>>,
-    /// Reads which tools the model calls, where a rule may ask for their results later.
+    /// Reads which tools the model calls, if a rule may need their results later.
     pub(in crate::exchange) called: Option<Box<CallTap>>,
-    /// Reads whether a model answers, where it is told something else of tools' results.
+    /// Reads whether a model answers, if tool results in its input were changed.
     pub(in crate::exchange) answering: Option<Box<Answering>>,
-    /// Looks for canaries in the request's body, once any are planted.
+    /// Searches the request's body for canaries, once any are planted.
     pub(super) search: Option<Box<BodySearch>>,
 }
 
 impl Taps {
-    /// Charges a budget for what the model call uses up.
+    /// Charges the model call's usage to a budget.
     pub(super) fn meter(&mut self, charge: Option<Charge>) {
         self.meter = charge.map(Meter::new).map(Box::new);
     }
 
-    /// The tokens out that the answer announces are Squall's own count.
+    /// The output tokens in the response are Squall's own count.
     pub(super) fn counted_anew(&mut self) {
         if let Some(model) = self.model() {
             model.counted_anew();
@@ -109,7 +109,7 @@ impl Taps {
         }
     }
 
-    /// What is left for the collector to read of an exchange that is over.
+    /// The remaining input of the collector after the exchange has ended.
     pub(super) fn finish(mut self, note: &mut ExchangeNote) -> Option<Box<Traffic>> {
         if let Some((llm, tokens)) = self.meter.take().and_then(|meter| meter.finish()) {
             note.spend(llm.model.as_deref(), tokens);
@@ -121,7 +121,7 @@ impl Taps {
             && let Some(heard) = self.heard.take()
             && let Some(model) = self.model()
         {
-            // Of an answer that was changed by another rule, or cut off, the agent got other bytes.
+            // If another rule changed or cut the response, the agent got other bytes.
             model.was_heard(heard);
         }
         self.traffic
@@ -129,26 +129,26 @@ impl Taps {
 }
 
 impl ExchangeLog {
-    /// What reads the exchange's bytes.
+    /// The observers of the exchange's bytes.
     pub(in crate::exchange) fn taps(&self) -> std::cell::RefMut<'_, Taps> {
         self.taps.borrow_mut()
     }
 
-    /// The head of the answer that the agent gets, where it is recorded.
+    /// Records the head of the response that the agent gets, for a recording.
     pub(crate) fn captured_head(&self, status: StatusCode, headers: &HeaderMap) {
         if let Some(traffic) = &mut self.taps().traffic {
             traffic.captured_head(status, headers);
         }
     }
 
-    /// The answer broke off before its end.
+    /// Records that the response broke off.
     pub(crate) fn broke_off(&self) {
         if let Some(traffic) = &mut self.taps().traffic {
             traffic.broke_off();
         }
     }
 
-    /// What the body says that the exchange is.
+    /// Updates the observers with the classification of the body.
     pub(crate) fn turned_out(
         &self,
         kind: Kind,
@@ -165,12 +165,12 @@ impl ExchangeLog {
         }
     }
 
-    /// The head of the answer, for reading what comes.
+    /// Prepares the observers for a response with this head.
     pub(crate) fn answer_head(&self, status: StatusCode, headers: &HeaderMap) {
         self.taps().answer_head(status, headers);
     }
 
-    /// Request body bytes came from the agent, on their way upstream.
+    /// Observes request body bytes on their way upstream.
     pub(crate) fn sent_upstream(&self, bytes: &Bytes) {
         if self.looks_for_canaries() {
             self.look_in_body(bytes);
@@ -182,7 +182,7 @@ impl ExchangeLog {
         }
     }
 
-    /// Answer body bytes went to the agent.
+    /// Observes response body bytes that went to the agent.
     pub(crate) fn sent_to_agent(&self, bytes: &Bytes) {
         let mut taps = self.taps();
         taps.response_bytes += bytes.len() as u64;
@@ -195,7 +195,7 @@ impl ExchangeLog {
         taps.answer(bytes);
     }
 
-    /// All of the answer is the agent's next.
+    /// The rest of the response is on its way to the agent.
     pub(crate) fn sent_all(&self) {
         let mut taps = self.taps();
         if let Some(called) = &mut taps.called {
@@ -207,8 +207,8 @@ impl ExchangeLog {
     }
 }
 
-/// The tool that a request of several calls is listed under: the first that is called, unless rules
-/// were applied about others alone.
+/// The tool under which a request with several calls is listed: the first call's, unless rules were
+/// applied to others only.
 fn called(asked: &Asked, verdicts: &[RuleVerdict]) -> Option<String> {
     let applied = verdicts
         .iter()

@@ -1,4 +1,4 @@
-//! What became of the rules that an exchange's plan is made of.
+//! The verdicts of the rules in an exchange's plan.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use squall_profiles::verdict::{RuleVerdict, VerdictOutcome};
 #[derive(Default)]
 pub(super) struct Verdicts {
     pub(super) all: Vec<RuleVerdict>,
-    /// Those whose part of the plan only takes time: they leave the outcome `ok`.
+    /// Rules that only delay; they leave the outcome `ok`.
     delays: Vec<VerdictIndex>,
-    /// Rules whose changes of earlier exchanges were made again.
+    /// Rules whose changes of earlier exchanges were repeated.
     pub(super) again: Vec<RuleVerdict>,
-    /// What rules plant once they are applied.
+    /// Canaries that rules plant once they are applied.
     pub(super) plantings: Vec<Planting>,
 }
 
@@ -30,8 +30,8 @@ impl Verdicts {
         }
     }
 
-    /// Takes over verdicts that were added, and earlier ones that a later rule has put out of work. What was carried out
-    /// stays so.
+    /// Adds new verdicts, and updates earlier ones that a later rule made ineffective. Applied
+    /// rules stay applied.
     pub(super) fn update(&mut self, decision: &Decision) {
         for (known, now) in self.all.iter_mut().zip(&decision.verdicts) {
             if known.outcome == VerdictOutcome::Chosen {
@@ -45,7 +45,7 @@ impl Verdicts {
         self.plantings.clone_from(&decision.plan.canaries);
     }
 
-    /// The rule that was chosen first, and which of its matching calls this is.
+    /// The first chosen rule, and the number of this matching call.
     pub(super) fn first_chosen(&self) -> Option<(&str, u64)> {
         let mut chosen = self
             .all
@@ -72,7 +72,7 @@ impl Verdicts {
         in_work.map(|verdict| verdict.rule.mode()).collect()
     }
 
-    /// A rule took effect; the rule, if it is the first time.
+    /// Marks a rule as applied; returns it the first time.
     pub(super) fn apply(&mut self, index: VerdictIndex) -> Option<Arc<Rule>> {
         let verdict = self.all.get_mut(usize::from(index))?;
         let before = std::mem::replace(&mut verdict.outcome, VerdictOutcome::Applied);
@@ -97,7 +97,7 @@ impl Verdicts {
         }
     }
 
-    /// A rule that did more than take time was applied.
+    /// Whether a rule was applied that does more than delay.
     pub(super) fn changed(&self) -> bool {
         let applied = |(index, verdict): (usize, &RuleVerdict)| {
             verdict.outcome == VerdictOutcome::Applied
@@ -106,13 +106,13 @@ impl Verdicts {
         !self.again.is_empty() || self.all.iter().enumerate().any(applied)
     }
 
-    /// As the journal lists them.
+    /// All verdicts, as listed in the journal.
     pub(super) fn listed(&self) -> Vec<RuleVerdict> {
         [&self.all[..], &self.again].concat()
     }
 }
 
-/// The verdicts of a plan whose part only takes time.
+/// The verdicts of a plan that only delay.
 fn delays_alone(plan: &Plan) -> Vec<VerdictIndex> {
     if plan.is_empty() {
         return Vec::new();

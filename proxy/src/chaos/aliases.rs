@@ -1,5 +1,5 @@
-//! What else stands for scopes: a run gives each asking of an agent a scope and a trace of its own. Calls that
-//! carry the trace are the asking's, and so are those that name the slot that it is asked in, and nothing else.
+//! Aliases of scopes. A run gives each invocation its own scope and trace. Calls with the trace
+//! belong to the invocation; so do calls that only name the invocation's slot.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -12,7 +12,7 @@ use squall_journal::trace_id::TraceId;
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// What stands for scopes; at most one trace for each.
+/// Aliases of scopes; at most one trace for each.
 #[derive(Debug, Default)]
 pub struct Aliases {
     traces: Names<TraceId>,
@@ -20,23 +20,23 @@ pub struct Aliases {
 }
 
 impl Aliases {
-    /// A trace stands for a scope from now on, in place of the one that did.
+    /// Maps a trace to a scope, in place of its previous scope.
     pub fn trace(&self, trace: TraceId, scope: &str) {
         self.traces.put(&trace, scope, |of| of != scope);
     }
 
-    /// A slot stands for a scope from now on, in place of the one that it stood for.
+    /// Maps a slot to a scope, in place of its previous scope.
     pub fn slot(&self, slot: &str, scope: &str) {
         self.slots.put(&slot.into(), scope, |_| true);
     }
 
-    /// Nothing stands for a scope any more.
+    /// Removes all aliases of a scope.
     pub fn forget(&self, scope: &str) {
         self.traces.retain(|of| of != scope);
         self.slots.retain(|of| of != scope);
     }
 
-    /// The scope of a request by its trace.
+    /// The scope of a request, by its trace.
     pub(crate) fn of_trace(&self, headers: &HeaderMap) -> Option<Arc<str>> {
         if self.traces.0.load().is_empty() {
             return None;
@@ -45,13 +45,13 @@ impl Aliases {
         self.traces.find(&TraceId::of_traceparent(trace)?)
     }
 
-    /// The scope that a name stands for, if it is a slot's.
+    /// The scope of a slot; `None` if the name is not a slot's.
     pub(crate) fn of_slot(&self, name: &str) -> Option<Arc<str>> {
         self.slots.0.load().get(name).cloned()
     }
 }
 
-/// Scopes by what stands for them.
+/// Scopes by alias.
 #[derive(Debug)]
 struct Names<K>(ArcSwap<HashMap<K, Arc<str>>>);
 
@@ -66,7 +66,7 @@ impl<K: Clone + Eq + Hash> Names<K> {
         self.0.load().get(name).cloned()
     }
 
-    /// Keeps the others whose scope `stays` picks.
+    /// Maps `name` to `scope`. Keeps other aliases only if `stays` accepts their scope.
     fn put(&self, name: &K, scope: &str, stays: impl Fn(&str) -> bool) {
         let scope: Arc<str> = scope.into();
         self.0.rcu(|known| {

@@ -1,4 +1,4 @@
-//! Activations of runs that are closed while the run goes on: an asking is over, and its calls may not be.
+//! Closed activations of a continuing run: the invocation is over, but late calls may still arrive.
 //!
 //! ```text
 //! put_for_run ──▶ exchanges ──▶ close_for_run ──▶ what comes late: no rules, counted apart ──▶ forget_closed
@@ -14,8 +14,8 @@ use super::{Chaos, RunMark, ScopeChaos};
 use crate::lock::lock;
 
 impl Chaos {
-    /// Puts in force for a scope what is or was in force in another, for the same run: its counters, windows
-    /// and attempts go on, in an activation with an id of its own.
+    /// Activates for a scope what is or was in force in another one, for the same run. Counters,
+    /// windows and attempts continue, but the activation has a new id.
     pub fn go_on_for_run(
         &self,
         scope: &str,
@@ -28,8 +28,8 @@ impl Chaos {
         self.put_in(fresh.counted_for(Some(run)), &mut keeping)
     }
 
-    /// Closes an activation of a run: what comes in its scope from now on meets no rule, and is counted by
-    /// what is given. `None`: it is not in force any more.
+    /// Closes an activation of a run. Later exchanges of its scope match no rule and are counted by
+    /// the returned activation. `None`: it is no longer in force.
     pub fn close_for_run(&self, own: &Arc<ScopeChaos>) -> Option<Arc<ScopeChaos>> {
         let mut keeping = lock(&self.keeping);
         let table = self.table.load();
@@ -43,8 +43,8 @@ impl Chaos {
         Some(rest)
     }
 
-    /// Ends what a run has put in force, in one scope or in all of them; the run itself goes on. What was in force
-    /// there before is again. How many activations there were.
+    /// Ends a run's activations, in one scope or in all; the run itself continues. Suspended
+    /// activations resume. Returns the number of ended ones.
     pub fn end_for_run(&self, scope: Option<&str>, run: &Arc<RunMark>) -> usize {
         let is_its = |own: &ScopeChaos| own.run().is_some_and(|of| Arc::ptr_eq(of, run));
         let table = self.table.load_full();
@@ -61,8 +61,8 @@ impl Chaos {
         ended
     }
 
-    /// Puts what a run's activation suspended in force again, counters and time to live as they were. `false`: it
-    /// suspended nothing, or is not in force any more.
+    /// Resumes the activation that a run's activation suspended, with its counters and time to
+    /// live. `false`: it suspended none, or is no longer in force.
     fn resume(&self, of_run: &Arc<ScopeChaos>) -> bool {
         let Some(suspended) = of_run.suspended() else {
             return false;
@@ -80,8 +80,8 @@ impl Chaos {
         true
     }
 
-    /// Forgets the named scopes that `forgets` picks of those where a run's activation was closed: what comes there
-    /// is under what is above them.
+    /// Removes closed scopes of runs that `forgets` selects. Later traffic there follows the
+    /// parent's activation.
     pub fn forget_closed(&self, forgets: impl Fn(&ScopeChaos) -> bool) {
         let mut keeping = lock(&self.keeping);
         let after = self.table.load().without_rests(forgets);

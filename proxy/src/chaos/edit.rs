@@ -1,4 +1,4 @@
-//! Changes of the library of profiles, taken over at once by what is in force.
+//! Changes to the profile library, applied immediately to the activations in force.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -31,17 +31,17 @@ pub enum EditError<E> {
     },
 }
 
-/// An activation and the rules it takes over.
+/// An activation and its new rules.
 type Replacement = (Arc<ScopeChaos>, Arc<RuleSet>);
 
 impl Chaos {
-    /// The profiles that can be named now.
+    /// The current profiles.
     pub fn library(&self) -> Library {
         lock(&self.profiles).library.clone()
     }
 
-    /// Changes the profiles. What is in force takes the new rules at once, under the counters it
-    /// has; a profile in force that is gone stays in force as it was. All or nothing.
+    /// Changes the profiles. Activations get the new rules immediately and keep their counters. A
+    /// deleted profile stays in force unchanged. On an error nothing changes.
     pub fn edit<E>(
         &self,
         change: impl FnOnce(&Library) -> Result<Library, E>,
@@ -53,7 +53,7 @@ impl Chaos {
         Ok(())
     }
 
-    /// What [`Self::edit`] would say to a change; nothing is changed.
+    /// The result of [`Self::edit`], without any change.
     pub fn would_edit<E>(
         &self,
         change: impl FnOnce(&Library) -> Result<Library, E>,
@@ -79,8 +79,8 @@ impl Chaos {
         Ok((edited, replacements))
     }
 
-    /// Takes over the parts of a reloaded config: names of tools, defaults and safety limits. What
-    /// is in force keeps the seed and time to live it has.
+    /// Applies a reloaded config: tool names, defaults and safety limits. Activations in force keep
+    /// their seed and time to live.
     pub fn reconfigure(
         &self,
         tools: ToolNames,
@@ -96,7 +96,7 @@ impl Chaos {
         Ok(())
     }
 
-    /// New rules for the activations that `touched` picks.
+    /// Compiles new rules for the activations that `touched` selects.
     fn compile_again<E>(
         &self,
         profiles: &Profiles,
@@ -126,7 +126,7 @@ impl Chaos {
         for (own, rules) in replacements {
             vocabularies::begin(vocabularies::wanted(&rules));
             own.activation().replace_rules(rules.clone());
-            // A fork being made of the former rules is in the table once its maker lets go.
+            // A concurrent fork of the previous rules is in the table once this lock is free.
             drop(lock(&self.keeping));
             let table = self.table.load();
             let forks = table.all().filter(|scope| !scope.is_own());
@@ -143,7 +143,7 @@ fn names(profile: &Profile) -> impl DoubleEndedIterator<Item = String> {
     profile.extends.iter().map(|extends| extends.name.clone())
 }
 
-/// What makes up the rules: the versions of the profile and of all it extends, in order.
+/// Versions of the profile and of all profiles it extends, in order.
 fn versions(library: &Library, wanted: &RuleSource) -> Vec<(Arc<str>, Arc<Expanded>)> {
     let mut versions = Vec::new();
     let seen_by_workspace;

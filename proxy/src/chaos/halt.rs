@@ -1,4 +1,4 @@
-//! The brake: chaos ends by itself when too much goes wrong.
+//! The safety halt: it ends all chaos when too many faults or failures occur.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, Weak};
@@ -11,28 +11,28 @@ use super::Chaos;
 use crate::lock::lock;
 use crate::recorder::{ExchangeNote, ExchangeObserver};
 
-/// When chaos is ended because too much goes wrong.
+/// Limits of the safety halt.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Halt {
     /// Most faults applied within `over`; `None`: any number.
     pub faults: Option<u64>,
-    /// Greatest share, 0 to 1, of exchanges within `over` that failed although no rule was applied
-    /// to them; judged from 20 exchanges on. `None`: any share.
+    /// Largest share, 0 to 1, of exchanges within `over` that failed without an applied rule;
+    /// checked from 20 exchanges on. `None`: any share.
     pub error_share: Option<f64>,
-    /// The time looked at, up to now. Default 60 s.
+    /// The period to check, up to now. Default 60 s.
     pub over: Duration,
 }
 
-/// Fewest exchanges that a share is taken of: one failure of one is no trend.
+/// Fewest exchanges for a share: a single failure is no trend.
 const FEWEST: u64 = 20;
 
-/// Parts the time looked at is cut into; as a part gets too old, its counts are forgotten.
+/// Number of parts of the period; counts of expired parts are dropped.
 const PARTS: u32 = 60;
 
-/// Scopes that the log names.
+/// Most scopes that the log names.
 const NAMED: usize = 20;
 
-/// Has every exchange that ends looked at.
+/// Checks the limits at the end of every exchange.
 pub(super) fn install(chaos: &Arc<Chaos>) {
     let brake = Brake {
         chaos: Arc::downgrade(chaos),
@@ -56,7 +56,7 @@ impl ExchangeObserver for Brake {
         let mut window = lock(&self.window);
         window.add(&halt, at, Counts::of(note));
         if let Some(reason) = window.reason(&halt) {
-            // Chaos that is put in force later is judged by what happens from then on.
+            // Later activations start with empty counts.
             *window = RecentCounts::default();
             drop(window);
             chaos.halt_because(&reason);
@@ -65,13 +65,13 @@ impl ExchangeObserver for Brake {
 }
 
 impl Chaos {
-    /// The brake's limits; `None` without any, and while nothing is in force.
+    /// The limits; `None` if there are none, or nothing is in force.
     fn halt(&self) -> Option<Halt> {
         let halt = lock(&self.keeping).defaults.halt?;
         self.table.load().own().next().map(|_| halt)
     }
 
-    /// Ends all chaos of all scopes, and says so in the log.
+    /// Ends all chaos of all scopes, and logs it.
     fn halt_because(&self, reason: &str) {
         let table = self.table.load_full();
         let mut scopes: Vec<_> = table.own().map(|own| own.scope().to_string()).collect();
@@ -86,12 +86,12 @@ impl Chaos {
     }
 }
 
-/// What happened in a while.
+/// Counts of a period.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Counts {
     exchanges: u64,
     faults: u64,
-    /// Failures in which no rule was applied.
+    /// Failures without an applied rule.
     own_failures: u64,
 }
 
@@ -125,7 +125,7 @@ impl Counts {
     }
 }
 
-/// Counts of the last while, in parts.
+/// Counts of the recent period, in parts.
 #[derive(Debug, Default)]
 struct RecentCounts {
     parts: VecDeque<(Instant, Counts)>,

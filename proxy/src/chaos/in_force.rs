@@ -1,4 +1,4 @@
-//! What is in force for one scope.
+//! The activation in force for one scope.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -21,13 +21,13 @@ use super::{DEFAULT_SCOPE, Defaults, NO_CHAOS, RuleSource};
 use crate::recorder::{self, ExchangeNote};
 use crate::run_mark::{Counted, RunMark};
 
-/// What is in force for one scope: an exchange finds it once and keeps it.
+/// The activation in force for one scope. An exchange looks it up once and keeps it.
 #[derive(Debug)]
 pub struct ScopeChaos {
     scope: Arc<str>,
     id: Option<Arc<str>>,
     activation: Arc<Activation>,
-    /// Where the rules came from, to compile them again after an edit; `None` in forks.
+    /// Source of the rules, to compile them again after an edit; `None` in forks.
     wanted: Option<RuleSource>,
     since: Instant,
     ttl: Option<Ttl>,
@@ -35,25 +35,25 @@ pub struct ScopeChaos {
     planted: Arc<Planted>,
     told: Arc<Told>,
     called: Arc<Called>,
-    /// What exchanges are to look at, a number of [`ReadDepth`].
+    /// What exchanges inspect, as a number of [`ReadDepth`].
     reads: AtomicU8,
-    /// Somebody asked for it since forks were last looked through.
+    /// Whether it was looked up since the last check of forks.
     used: AtomicBool,
-    /// Whose it is, if it is a run's.
+    /// The run's counters, if it belongs to a run.
     counted: Option<Counted>,
-    /// It takes what comes late: the run's own activation here was closed.
+    /// It receives late exchanges: the run's own activation here was closed.
     is_rest: bool,
-    /// What was in force here before a run had the scope for itself.
+    /// The activation that a run suspended here.
     suspended: Option<Arc<Self>>,
 }
 
 /// Waits for the end of a named scope's activation.
 pub(crate) type ActivationEnd = Pin<Box<WaitForCancellationFutureOwned>>;
 
-/// What exchanges of a scope are to look at.
+/// What exchanges of a scope inspect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadDepth {
-    /// What model calls and MCP say about themselves.
+    /// Heads, and the model and MCP metadata in bodies.
     Model,
     /// Heads only.
     Headers,
@@ -84,12 +84,12 @@ impl ReadDepth {
 pub(super) struct Ttl {
     time: Duration,
     from: TtlFrom,
-    /// When it is over; `None` when no clock goes that far.
+    /// When it expires; `None` if the time is beyond the clock's range.
     expires: Option<Instant>,
 }
 
 impl Ttl {
-    /// What holds from `now` on: what was asked for, but no more than the config allows.
+    /// The effective time to live from `now` on: the requested one, limited by the config.
     pub(super) fn of(
         asked: Option<Duration>,
         allowed: Option<Duration>,
@@ -111,7 +111,7 @@ impl Ttl {
 }
 
 impl ScopeChaos {
-    /// An activation in a scope, and nothing besides.
+    /// An activation in a scope, without additional state.
     fn of(
         scope: Arc<str>,
         id: Option<Arc<str>>,
@@ -137,7 +137,7 @@ impl ScopeChaos {
         }
     }
 
-    /// No chaos, in the default scope.
+    /// The default scope without chaos.
     pub(super) fn nothing(defaults: &Defaults) -> Self {
         let spec = ActivationSpec {
             profile: NO_CHAOS.to_owned(),
@@ -150,13 +150,13 @@ impl ScopeChaos {
         Self::of(DEFAULT_SCOPE.into(), None, activation, Instant::now())
     }
 
-    /// This, where chaos has ended: canaries that were planted before may still leave.
+    /// This, after chaos has ended: its planted canaries may still appear in requests.
     pub(super) fn after(mut self, former: &Self) -> Self {
         self.planted = Arc::clone(&former.planted);
         self
     }
 
-    /// An activation of the scope's own.
+    /// A scope's own activation.
     pub(super) fn own(
         scope: &str,
         activation: Activation,
@@ -172,7 +172,8 @@ impl ScopeChaos {
         }
     }
 
-    /// An activation in which another goes on: rules, counters, windows and attempts are the same ones.
+    /// An activation that continues another one, with the same rules, counters, windows and
+    /// attempts.
     pub(super) fn going_on(former: &Self, scope: &str, id: &str) -> Self {
         let activation = Arc::clone(&former.activation);
         Self {
@@ -185,13 +186,13 @@ impl ScopeChaos {
         }
     }
 
-    /// What a run had suspended, in force again under its own id.
+    /// A suspended activation, resumed under its own id.
     pub(super) fn resumed(suspended: &Self) -> Self {
         let id = suspended.id.as_deref().unwrap_or_default();
         Self::going_on(suspended, &suspended.scope, id)
     }
 
-    /// What is left where a run's activation was closed: no rules.
+    /// The remainder of a run's closed activation: no rules.
     pub(super) fn rest(former: &Self, id: &str) -> Self {
         let spec = ActivationSpec {
             profile: NO_CHAOS.to_owned(),
@@ -217,7 +218,8 @@ impl ScopeChaos {
         Self { counted, ..self }
     }
 
-    /// This in the place of `former`. A run suspends chaos of no run, and keeps what it suspended.
+    /// This as the replacement of `former`. A run suspends an activation that belongs to no run,
+    /// and keeps the one it suspended.
     pub(super) fn suspending(self, former: Option<&Arc<Self>>) -> Self {
         let suspended = self
             .run()
@@ -229,51 +231,51 @@ impl ScopeChaos {
         Self { suspended, ..self }
     }
 
-    /// What was in force here before a run had the scope for itself.
+    /// The activation that a run suspended here.
     pub(super) fn suspended(&self) -> Option<&Arc<Self>> {
         self.suspended.as_ref()
     }
 
-    /// The run that it was put in force for.
+    /// The run that it belongs to.
     pub fn run(&self) -> Option<&Arc<RunMark>> {
         Some(&self.counted.as_ref()?.mark)
     }
 
-    /// Whether its exchanges may not reach hosts that need approval: nobody has approved the run, or it is not under way
-    /// any more.
+    /// Whether its exchanges must not reach hosts that need approval: its run was not approved, or
+    /// is over.
     pub(crate) fn is_unapproved(&self) -> bool {
         self.run()
             .map_or_else(|| is_of_run(&self.scope), |run| !run.is_approved())
     }
 
-    /// Exchanges that have begun under it; counted for runs only.
+    /// Number of exchanges started under it; counted for runs only.
     pub fn exchanges_begun(&self) -> u64 {
         self.counted.as_ref().map_or(0, Counted::begun)
     }
 
-    /// Waits until none of the exchanges under it is open; known of runs only.
+    /// Waits until none of its exchanges is open; for runs only.
     pub async fn idle(&self) {
         if let Some(counted) = &self.counted {
             counted.idle().await;
         }
     }
 
-    /// An exchange begins under it.
+    /// Counts the start of an exchange.
     pub(crate) fn exchange_begins(&self) {
         if let Some(counted) = &self.counted {
             counted.begin();
         }
     }
 
-    /// An exchange under it is over, and written down unless others are in its place.
+    /// Counts the end of an exchange; `is_written` is false if it is missing in the journal.
     pub(crate) fn exchange_ends(&self, is_written: bool) {
         if let Some(counted) = &self.counted {
             counted.end(is_written);
         }
     }
 
-    /// This, the default scope's, for a named scope, with counters of its own. `ended` goes with
-    /// the scope: its connections outlive what is in force.
+    /// A fork of the default activation for a named scope, with separate counters. `ended` belongs
+    /// to the scope, because its connections outlive an activation.
     pub(super) fn fork(&self, scope: Arc<str>, ended: CancellationToken) -> Self {
         let activation = Arc::new(self.activation.fork(&scope));
         Self {
@@ -283,8 +285,7 @@ impl ScopeChaos {
         }
     }
 
-    /// A note of an exchange that began at `started` here; everything else is as for an open exchange of which
-    /// nothing is known yet.
+    /// A note of an exchange that started here at `started`, with the values of an open exchange.
     pub fn note(
         &self,
         id: ExchangeId,
@@ -338,17 +339,17 @@ impl ScopeChaos {
         &self.scope
     }
 
-    /// Id of the activation; `None` when nothing was ever put in force.
+    /// Id of the activation; `None` if there was none.
     pub fn id(&self) -> Option<&Arc<str>> {
         self.id.as_ref()
     }
 
-    /// The rules with their counters; no rules when there is no chaos.
+    /// The rules with their counters; no rules without chaos.
     pub fn activation(&self) -> &Activation {
         &self.activation
     }
 
-    /// What the scope's exchanges are to look at: one relaxed load, for every one of them.
+    /// What the scope's exchanges inspect: one relaxed load per exchange.
     pub(crate) fn reads(&self) -> ReadDepth {
         match self.reads.load(Ordering::Relaxed) {
             0 => ReadDepth::Model,
@@ -357,7 +358,7 @@ impl ScopeChaos {
         }
     }
 
-    /// Makes exchanges look at recordings and tapes, or no longer.
+    /// Sets whether exchanges check recordings and tapes.
     pub(super) fn mark(&self, concerned: bool) {
         let reads = if concerned {
             ReadDepth::More
@@ -367,19 +368,19 @@ impl ScopeChaos {
         self.reads.store(reads.number(), Ordering::Relaxed);
     }
 
-    /// What the journal reads of the scope's exchanges.
+    /// The journal's capture level for the scope's exchanges.
     pub fn observe(&self) -> Observe {
         self.activation.observe
     }
 
-    /// Time since it was put in force: what windows and ramps go by.
+    /// Time since the activation, for windows and ramps.
     pub fn elapsed(&self) -> Duration {
         self.since.elapsed()
     }
 
-    /// Cancelled when a new activation is put on this named scope: its open exchanges end, and outside of runs
-    /// connections that carry its traffic close. Never cancelled for the default scope, whose connections see
-    /// a new activation at their next exchange.
+    /// Cancelled when a new activation replaces this one on its named scope. Open exchanges end,
+    /// and outside of runs connections with its traffic close. Never cancelled for the default
+    /// scope, whose connections use a new activation at their next exchange.
     pub fn ended(&self) -> &CancellationToken {
         &self.ended
     }
@@ -389,15 +390,15 @@ impl ScopeChaos {
         *self.scope != *DEFAULT_SCOPE
     }
 
-    /// Resolves when a new activation is put on its scope, or it was closed and nobody waits for its exchanges any
-    /// more; `None` for the default scope, where nothing ends, and for what comes late, which goes on.
+    /// Resolves when a new activation replaces it, or when it is closed and its exchanges are no
+    /// longer awaited. `None` for the default scope and for late exchanges, which are not ended.
     pub(crate) fn over(&self) -> Option<ActivationEnd> {
         let ends = self.is_named() && !self.is_rest;
         ends.then(|| -> ActivationEnd { Box::pin(self.ended.clone().cancelled_owned()) })
     }
 
-    /// Cancelled when the connections that carry its traffic are to close: what a run has put in force goes by the
-    /// run. `None` for the default scope outside of runs.
+    /// Cancelled when connections with its traffic must close. For a run, the run decides. `None`
+    /// for the default scope outside of runs.
     pub(crate) fn connections_over(&self) -> Option<&CancellationToken> {
         match self.run() {
             Some(run) => Some(run.connections_over(!self.is_named())),
@@ -405,42 +406,41 @@ impl ScopeChaos {
         }
     }
 
-    /// Cancelled when a tunnel of its own is to close that no exchange came through: where connections take one
-    /// exchange each, it has still to take its own.
+    /// Cancelled when a tunnel without an exchange must close. If connections serve one exchange
+    /// each, the tunnel still waits for its own.
     pub(crate) fn tunnel_over(&self) -> Option<&CancellationToken> {
         let over = self.connections_over()?;
         let is_to_come = self.run().is_some() && over.is_cancelled();
         Some(if is_to_come { &self.ended } else { over })
     }
 
-    /// The canaries that were planted under it; those of a scope whose chaos has ended stay until new
-    /// chaos is put in force.
+    /// The canaries planted under it. After chaos has ended they stay until the next activation.
     pub fn planted(&self) -> &Planted {
         &self.planted
     }
 
-    /// What models were told of tools' results under it.
+    /// Changed tool results in models' input under it.
     pub fn told(&self) -> &Told {
         &self.told
     }
 
-    /// What models have called under it, where rules ask for it.
+    /// The tools that models called under it, if rules need them.
     pub fn called(&self) -> &Called {
         &self.called
     }
 
-    /// Whether the scope has this activation for itself; forks have not, nor has the default scope
-    /// before anything is put in force, nor a named one whose activation was closed.
+    /// Whether the scope has its own activation. False for forks, for the default scope without
+    /// one, and for a named scope whose activation was closed.
     pub(super) fn is_own(&self) -> bool {
         self.wanted.is_some() && !self.is_named_rest()
     }
 
-    /// Whether nobody has anything in force here any more, and what comes is late.
+    /// Whether its activation was closed, so that it only receives late exchanges.
     pub(super) fn is_named_rest(&self) -> bool {
         self.is_rest && self.is_named() && self.suspended.is_none()
     }
 
-    /// Whether its scope goes with what is in force above it.
+    /// Whether it follows its parent's activation.
     pub(super) fn is_fork(&self) -> bool {
         self.is_named() && self.wanted.is_none()
     }
@@ -454,13 +454,13 @@ impl ScopeChaos {
     }
 
     pub(super) fn touch(&self) {
-        // A store by every exchange would make the cores pass the line around.
+        // A store by every exchange would move the cache line between cores.
         if !self.used.load(Ordering::Relaxed) {
             self.used.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whether it was asked for since the last call.
+    /// Whether it was looked up since the last call.
     pub(super) fn take_used(&self) -> bool {
         self.used.swap(false, Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Which canaries were planted in a scope, and where: what egress is measured by.
+//! The canaries planted in a scope, and their origins. Requests are searched for them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -9,10 +9,10 @@ use crate::bounded_map::BoundedMap;
 use crate::lock::lock;
 use crate::recorder::CanaryOrigin;
 
-/// Canaries one activation remembers.
+/// Most canaries that one activation remembers.
 const REMEMBERED: usize = 4096;
 
-/// The canaries that were planted under one activation. Nothing is looked for where there is none.
+/// The canaries planted under one activation. Without any, requests are not searched.
 #[derive(Debug)]
 pub struct Planted {
     any: AtomicBool,
@@ -29,22 +29,22 @@ impl Default for Planted {
 }
 
 impl Planted {
-    /// Whether there is any: one relaxed load, for every exchange of every scope.
+    /// Whether there are any: one relaxed load per exchange.
     pub fn any(&self) -> bool {
         self.any.load(Ordering::Relaxed)
     }
 
-    /// Remembers a canary, and no longer the one that was idle longest when there are too many. Whether one was
-    /// forgotten. A canary that is planted again was planted there.
+    /// Remembers a canary, and drops the least recently used one if there are too many. Returns
+    /// whether one was dropped. Planting a canary again updates its origin.
     pub fn plant(&self, canary: Canary, origin: CanaryOrigin) -> bool {
         let plant = |known: &mut Option<_>| *known = Some(origin);
         let forgot = self.origins().update(&canary, plant, |_| 0) > 0;
-        // After the map: who sees it looks into the map, and locks it.
+        // After the map, because readers of the flag then look into the map.
         self.any.store(true, Ordering::Relaxed);
         forgot
     }
 
-    /// Where a canary was planted, if it was and is remembered.
+    /// Where a canary was planted, if it is remembered.
     pub fn origin(&self, canary: Canary) -> Option<CanaryOrigin> {
         self.origins().get(&canary).cloned().flatten()
     }

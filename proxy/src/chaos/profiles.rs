@@ -1,4 +1,4 @@
-//! What rules are compiled from.
+//! The source of compiled rules: the profile library and the tool names.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use squall_profiles::tools::ToolNames;
 use super::NO_CHAOS;
 use super::request::{PutError, RuleSource};
 
-/// What rules are compiled from; locked while they are.
+/// The source of compiled rules; locked while they are compiled.
 #[derive(Debug, Clone)]
 pub(super) struct Profiles {
     pub(super) library: Library,
@@ -17,7 +17,7 @@ pub(super) struct Profiles {
 }
 
 impl Profiles {
-    /// The rules that are wanted, with names for upstreams of their own.
+    /// Compiles the requested rules, with additional tool names.
     pub(super) fn compile(
         &self,
         wanted: &RuleSource,

@@ -1,4 +1,4 @@
-//! What is asked to be put in force, and what is so where nobody says.
+//! Requests to activate chaos, and the defaults for them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,25 +11,25 @@ use squall_profiles::tools::ToolNames;
 
 use super::{Halt, INLINE};
 
-/// What is asked to be put in force.
+/// A request to activate chaos.
 #[derive(Debug, Clone)]
 pub struct ChaosRequest {
     /// The rules.
     pub rules: RuleSource,
-    /// Seed of every draw; absent: the config's.
+    /// Seed of draws; `None`: the config's.
     pub seed: Option<u64>,
-    /// How long it holds, at least a millisecond; absent: until it is ended.
+    /// Time to live, at least a millisecond; `None`: until it is ended.
     pub ttl: Option<Duration>,
-    /// Stands for the scope in the draws; absent: the scope's name.
+    /// Replaces the scope's name in draws; `None`: the scope's name.
     pub key: Option<String>,
-    /// What the journal reads; absent: the config's.
+    /// Capture level of the journal; `None`: the config's.
     pub observe: Option<Observe>,
-    /// Names for upstreams that hold for the scope as long, beside the config's.
+    /// Additional tool names for upstreams, for the lifetime of the activation.
     pub tools: ToolNames,
 }
 
 impl ChaosRequest {
-    /// A profile by its name, everything else by default.
+    /// A profile by its name, with defaults for everything else.
     pub fn profile(name: impl Into<String>) -> Self {
         Self {
             rules: RuleSource::Profile(name.into()),
@@ -42,7 +42,7 @@ impl ChaosRequest {
     }
 }
 
-/// Where the rules come from.
+/// Source of the rules.
 #[derive(Debug, Clone)]
 pub enum RuleSource {
     /// A profile by its name; `none` for no chaos.
@@ -54,12 +54,12 @@ pub enum RuleSource {
         /// The profile's name.
         profile: String,
     },
-    /// Given with the request.
+    /// Inline rules.
     Inline(Arc<Profile>),
 }
 
 impl RuleSource {
-    /// The profile's name, or [`INLINE`] where it has none.
+    /// The profile's name, or [`INLINE`] without one.
     pub fn name(&self) -> &str {
         match self {
             Self::Profile(name) | Self::OfWorkspace { profile: name, .. } => name,
@@ -68,16 +68,16 @@ impl RuleSource {
     }
 }
 
-/// What is so unless a request says otherwise, and the limits that end chaos by themselves.
+/// Defaults for requests, and the limits that end chaos automatically.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Defaults {
     /// Seed. Default 42.
     pub seed: u64,
-    /// What the journal reads.
+    /// Capture level of the journal.
     pub observe: Observe,
     /// Longest time to live of any activation; `None`: no limit.
     pub ttl: Option<Duration>,
-    /// When chaos is ended because too much goes wrong; `None`: never.
+    /// Limits of the safety halt; `None`: no halt.
     pub halt: Option<Halt>,
 }
 
@@ -92,7 +92,7 @@ impl Default for Defaults {
     }
 }
 
-/// Why chaos could not be put in force.
+/// Why chaos could not be activated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PutError {
     /// No profile has that name.
@@ -101,7 +101,7 @@ pub enum PutError {
     /// The profile cannot be compiled.
     #[error(transparent)]
     Profile(#[from] DocumentError),
-    /// Too many scopes have chaos of their own.
+    /// Too many scopes have their own activation.
     #[error(transparent)]
     Quota(#[from] OverQuota),
 }

@@ -1,4 +1,4 @@
-//! Activations that end by themselves when their time is over.
+//! Ends activations when their time to live is over.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,12 +20,12 @@ impl Chaos {
         }
     }
 
-    /// Ends what has expired at `now`, and says when the next one does.
+    /// Ends what has expired at `now`, and returns the next expiry.
     pub(super) fn end_expired(&self, now: Instant) -> Option<Instant> {
         let is_over = |expires: Option<Instant>| expires.is_some_and(|at| at <= now);
         let table = self.table.load_full();
         for over in table.own().filter(|own| is_over(own.expires())) {
-            // What was put in force in the meantime has a time of its own.
+            // A newer activation has its own time to live.
             self.end_because(over.scope(), Some("its time to live is over"), |found| {
                 is_over(found.expires())
             });

@@ -1,4 +1,4 @@
-//! The table that is swapped: every change makes a new one.
+//! The table of activations; every change creates a new one.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::{DEFAULT_SCOPE, ScopeChaos};
 
-/// Most forks held; beyond it the oldest that is not in use makes room, and its scope begins again
-/// when it comes back.
+/// Most forks. Beyond it the oldest unused fork is evicted; its scope restarts when it is used
+/// again.
 pub(super) const FORKS: usize = 1024;
 
-/// Scopes with chaos of their own that is no run's. Each holds its compiled rules.
+/// Scopes with their own activation, except runs' activations. Each holds its compiled rules.
 const OWN: Quota = Quota {
     what: "scopes with chaos of their own",
     each: 256,
@@ -21,15 +21,15 @@ const OWN: Quota = Quota {
     remedy: "end the chaos of one of them first",
 };
 
-/// What is in force for every scope that was named so far.
+/// The activations for every known scope.
 #[derive(Debug, Clone)]
 pub(super) struct ScopeTable {
-    /// For everything that is in no named scope.
+    /// For traffic outside of named scopes.
     pub(super) default: Arc<ScopeChaos>,
-    /// Activations of their own, and forks of the default one.
+    /// Own activations, and forks.
     pub(super) named: HashMap<Arc<str>, Arc<ScopeChaos>>,
-    /// Workspaces there are: a scope `w.NAME` of one is under the activation of `w` before the default
-    /// one.
+    /// Existing workspaces: in workspace `w`, a scope `w.NAME` follows the activation of `w` before
+    /// the default one.
     workspaces: Arc<BTreeSet<String>>,
 }
 
@@ -42,7 +42,7 @@ impl ScopeTable {
         }
     }
 
-    /// What is in force for a scope that has no activation of its own.
+    /// The activation that a scope follows without its own one.
     pub(super) fn above(&self, scope: &str) -> &Arc<ScopeChaos> {
         let workspace = workspace_of(scope);
         if workspace.len() < scope.len() && self.workspaces.contains(workspace) {
@@ -52,7 +52,7 @@ impl ScopeTable {
         &self.default
     }
 
-    /// The workspace that a scope is of.
+    /// The workspace of a scope.
     pub(super) fn owner<'s>(&self, scope: &'s str) -> &'s str {
         let workspace = workspace_of(scope);
         if self.workspaces.contains(workspace) {
@@ -62,7 +62,7 @@ impl ScopeTable {
         }
     }
 
-    /// Whether a scope may have chaos of its own, as far as its workspace's share goes.
+    /// Checks whether the workspace's quota permits another activation.
     pub(super) fn check_room(&self, scope: &str) -> Result<(), OverQuota> {
         let held: Vec<_> = self.own().filter(|own| own.run().is_none()).collect();
         if held.iter().any(|own| **own.scope() == *scope) {
@@ -74,7 +74,7 @@ impl ScopeTable {
         )
     }
 
-    /// What is in force for a scope, if the scope is known.
+    /// The activation for a scope, if the scope is known.
     pub(super) fn find(&self, scope: &str) -> Option<&Arc<ScopeChaos>> {
         if scope == DEFAULT_SCOPE {
             Some(&self.default)
@@ -83,19 +83,19 @@ impl ScopeTable {
         }
     }
 
-    /// Activations that scopes have for themselves, the default one among them.
+    /// All own activations, including the default one.
     pub(super) fn own(&self) -> impl Iterator<Item = &Arc<ScopeChaos>> {
         std::iter::once(&self.default)
             .chain(self.named.values())
             .filter(|scope| scope.is_own())
     }
 
-    /// Everything: the default one, own ones and forks.
+    /// All entries: the default one, own ones and forks.
     pub(super) fn all(&self) -> impl Iterator<Item = &Arc<ScopeChaos>> {
         std::iter::once(&self.default).chain(self.named.values())
     }
 
-    /// This table with `scope` in place of what was there under its name, which may be the default one's.
+    /// This table with `scope` in place of the entry with its name, which may be the default one.
     pub(super) fn put(&self, scope: Arc<ScopeChaos>) -> Self {
         if scope.is_named() {
             self.with(scope)
@@ -104,8 +104,8 @@ impl ScopeTable {
         }
     }
 
-    /// This table with `scope` in place of what was there under its name. Forks of what is above them
-    /// begin again when that is another one now.
+    /// This table with `scope` in place of the entry with its name. Forks whose parent changes
+    /// restart.
     pub(super) fn with(&self, scope: Arc<ScopeChaos>) -> Self {
         let mut after = self.clone();
         after.named.insert(scope.scope().clone(), scope);
@@ -113,7 +113,7 @@ impl ScopeTable {
         after
     }
 
-    /// This table under another default activation: forks begin again as forks of that.
+    /// This table with another default activation; its forks restart.
     pub(super) fn with_default(&self, default: Arc<ScopeChaos>) -> Self {
         let mut after = Self {
             default,
@@ -133,7 +133,7 @@ impl ScopeTable {
         after
     }
 
-    /// Gives forks what is above them now, where it was something else in `former`.
+    /// Renews forks whose parent differs from that in `former`.
     fn fork_again(&mut self, former: &Self) {
         let forks = self.named.iter().filter(|(_, scope)| scope.is_fork());
         let again: Vec<_> = forks
@@ -154,7 +154,7 @@ impl ScopeTable {
         self.named.extend(again);
     }
 
-    /// This table without the own activations of the named scopes that `ends` picks.
+    /// This table without the own activations of the named scopes that `ends` selects.
     pub(super) fn without_own(&self, ends: impl Fn(&str) -> bool) -> Self {
         let mut after = self.clone();
         let is_over = |scope: &ScopeChaos| scope.is_own() && ends(scope.scope());
@@ -172,7 +172,7 @@ impl ScopeTable {
         after
     }
 
-    /// This table without the named scopes that `ends` picks of those that take what comes late.
+    /// This table without the named scopes for late exchanges that `ends` selects.
     pub(super) fn without_rests(&self, ends: impl Fn(&ScopeChaos) -> bool) -> Self {
         let mut after = self.clone();
         after
@@ -181,7 +181,7 @@ impl ScopeTable {
         after
     }
 
-    /// What is above a named scope, for it, to be put in with [`Self::with`].
+    /// A fork of a named scope's parent, to add with [`Self::with`].
     pub(super) fn fork(&self, scope: &str) -> Arc<ScopeChaos> {
         let above = self.above(scope);
         Arc::new(match self.named.get(scope) {
@@ -193,17 +193,17 @@ impl ScopeTable {
         })
     }
 
-    /// Takes out forks that are too many, the oldest first of those that nobody asked for since
-    /// this last came by; `forks` are all of them, oldest first.
+    /// Removes excess forks, the oldest first of those that were not used since the last call.
+    /// `forks` holds all of them, oldest first.
     pub(super) fn make_room(&mut self, forks: &mut VecDeque<Arc<str>>) {
-        // Each fork that was in use goes to the back once; after a whole round the oldest goes.
+        // Each used fork moves to the back once; after a whole round the oldest is removed.
         let mut spared = 0;
         while forks.len() > FORKS {
             let Some(name) = forks.pop_front() else {
                 return;
             };
             match self.named.get(&name) {
-                // The scope got an activation of its own meanwhile.
+                // The scope has got its own activation.
                 None => {}
                 Some(scope) if scope.is_own() => {}
                 Some(fork) if spared < FORKS && fork.take_used() => {
@@ -211,7 +211,8 @@ impl ScopeTable {
                     forks.push_back(name);
                 }
                 Some(fork) => {
-                    // Its connections hold what is no longer in the table: nobody could end them.
+                    // Its connections refer to an entry outside the table, so later changes could
+                    // not end them.
                     fork.ended().cancel();
                     self.named.remove(&name);
                 }

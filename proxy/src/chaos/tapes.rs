@@ -1,4 +1,4 @@
-//! Recordings and tapes of scopes: what their exchanges have to look at besides rules.
+//! Recordings and tapes of scopes, which their exchanges check in addition to rules.
 
 use std::sync::Arc;
 
@@ -11,26 +11,26 @@ use crate::lock::lock;
 use crate::tape::{Playing, Recording, Tapes};
 
 impl Chaos {
-    /// What is recorded and played back.
+    /// All recordings and tapes.
     pub fn tapes(&self) -> &Tapes {
         &self.tapes
     }
 
-    /// The tape that answers in a scope, if any does.
+    /// The tape that responds in a scope, if any.
     pub(crate) fn tape_of(&self, scope: &ScopeChaos) -> Option<Arc<Playing>> {
         (scope.reads() == ReadDepth::More)
             .then(|| self.tapes.playing(scope.scope()))
             .flatten()
     }
 
-    /// Records what begins from now on in the recording's scopes.
+    /// Records exchanges of the recording's scopes that start from now on.
     pub fn start_recording(&self, recording: Arc<Recording>) {
         let _keeping = lock(&self.keeping);
         self.tapes.record(recording);
         self.mark(&self.table.load());
     }
 
-    /// Ends a recording: exchanges that have begun are in it when they end. Whether it ran.
+    /// Ends a recording; exchanges in progress are added when they end. Returns whether it existed.
     pub fn stop_recording(&self, id: &str) -> bool {
         let _keeping = lock(&self.keeping);
         let ran = self.tapes.stop(id);
@@ -38,7 +38,7 @@ impl Chaos {
         ran
     }
 
-    /// Answers the scope's exchanges from a tape from now on, if its workspace may play one more.
+    /// Plays a tape in the scope from now on, if its workspace's quota permits.
     pub fn play(&self, scope: &str, tape: Arc<Playing>) -> Result<(), OverQuota> {
         let _keeping = lock(&self.keeping);
         let table = self.table.load();
@@ -47,14 +47,14 @@ impl Chaos {
         Ok(())
     }
 
-    /// Takes the scope's tape away: its exchanges go to their upstreams again.
+    /// Removes the scope's tape; its exchanges use their upstreams again.
     pub fn take_out_tape(&self, scope: &str) {
         let _keeping = lock(&self.keeping);
         self.tapes.take_out(scope);
         self.mark(&self.table.load());
     }
 
-    /// Makes the exchanges of every scope look at what concerns them.
+    /// Sets for every scope whether its exchanges check recordings and tapes.
     pub(super) fn mark(&self, table: &ScopeTable) {
         for scope in table.all() {
             scope.mark(concerned(&self.tapes, scope));
@@ -62,7 +62,7 @@ impl Chaos {
     }
 }
 
-/// Whether a scope's exchanges have something to look at beside what the journal reads.
+/// Whether a scope's exchanges must check recordings, tapes or capture bodies.
 pub(super) fn concerned(tapes: &Tapes, scope: &ScopeChaos) -> bool {
     scope.observe() == Observe::Bodies || tapes.concern(scope.scope())
 }

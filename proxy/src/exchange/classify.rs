@@ -1,4 +1,4 @@
-//! What an exchange is: kind, dialect, tool, and what its body says when that was read.
+//! Classification of an exchange: kind, dialect, tool, and what its body contains once read.
 
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, HeaderMap};
@@ -16,27 +16,27 @@ use crate::faults::declared_length;
 use crate::faults::edit::Speaking;
 use crate::mcp::McpCall;
 
-/// What is known of an exchange beside its head.
+/// The classification of an exchange.
 #[derive(Clone)]
 pub(crate) struct Classification {
     pub(crate) kind: Kind,
     pub(crate) dialect: Option<&'static dyn Dialect>,
     pub(crate) tools: Vec<String>,
-    /// The dialect that the user says the endpoint speaks, where the request may be a model call.
+    /// The dialect that the configuration gives the endpoint, if the request may be a model call.
     named: Option<&'static dyn Dialect>,
-    /// What the head says of MCP.
+    /// What the head shows about MCP.
     mcp: Head,
-    /// What an MCP server is asked, once the body is read.
+    /// The MCP request, once the body is read.
     asked: Option<Asked>,
-    /// What the body asks a model for, once it is read.
+    /// The model request, once the body is read.
     call: Option<ModelRequest>,
-    /// The tools whose results a model call brings, once somebody asked.
+    /// The tools whose results a model call contains, once they were read.
     results: Option<Vec<String>>,
     body: Option<Bytes>,
 }
 
 impl Classification {
-    /// What the head tells.
+    /// Classifies by the head.
     pub(crate) fn of_head<B>(
         live: &CompiledConfig,
         rules: &RuleSet,
@@ -72,7 +72,7 @@ impl Classification {
         }
     }
 
-    /// Adds what the whole body tells.
+    /// Adds what the whole body shows.
     pub(crate) fn read_body(&mut self, method: &Method, url: &CanonicalUrl, body: Bytes) {
         let target = Target::new(url.path_and_query());
         if self.dialect.is_some() {
@@ -94,12 +94,12 @@ impl Classification {
         self.body = Some(body);
     }
 
-    /// Bytes of the body, as far as it was read.
+    /// Number of body bytes read.
     pub(crate) fn body_length(&self) -> usize {
         self.body.as_ref().map_or(0, Bytes::len)
     }
 
-    /// The body stays unread: what only it could tell is not so.
+    /// The body stays unread: properties that only it could show are false.
     pub(crate) fn stays_unread(&mut self) {
         if self.mcp.sign == Sign::Open {
             self.mcp.sign = Sign::Nothing;
@@ -114,7 +114,7 @@ impl Classification {
         };
         let Some(asked) = asked else { return };
         self.kind = Kind::Mcp;
-        // The body is what the server does; a head that says otherwise is refused by it.
+        // The server acts on the body, and rejects a head that contradicts it.
         if let Some(name) = self.mcp.tool() {
             self.tools.retain(|tool| tool != name);
         }
@@ -123,8 +123,7 @@ impl Classification {
         self.asked = Some(asked);
     }
 
-    /// The name that the journal knows the exchange's tool by: that of the one called, else of what
-    /// its URL stands for.
+    /// The tool's name in the journal: the called tool, or else the name of the URL.
     pub(crate) fn tool(&self) -> Option<&str> {
         let called = self
             .asked
@@ -134,37 +133,38 @@ impl Classification {
         called.or_else(|| self.tools.first().map(String::as_str))
     }
 
-    /// The dialect that the user says the endpoint speaks, where a model may be called.
+    /// The dialect that the configuration gives the endpoint, where a model may be called.
     pub(crate) fn named(&self) -> Option<&'static dyn Dialect> {
         self.named
     }
 
-    /// Whether only the body says for sure that a model is called: the user names the endpoint, and
-    /// the path says nothing.
+    /// Whether only the body shows if a model is called: the endpoint is configured, and its path
+    /// is not recognised.
     pub(crate) fn may_be_model_call(&self, method: &Method, url: &CanonicalUrl) -> bool {
         self.named.is_some()
             && squall_dialects::recognise(method, Target::new(url.path_and_query())).is_none()
     }
 
-    /// Whether the body is a conversation with a model, though none is asked to answer.
+    /// Whether the body is a model conversation, although no model is called.
     pub(crate) fn takes_history(&self, method: &Method, url: &CanonicalUrl) -> bool {
         self.kind == Kind::Tool
             && endpoint::takes_history(method, Target::new(url.path_and_query()))
     }
 
-    /// Whether the body may be one by its shape, in a dialect that nobody knows.
+    /// Whether the body may be a model conversation by its shape, in an unknown dialect.
     pub(crate) fn may_take_history<B>(&self, request: &Request<B>, url: &CanonicalUrl) -> bool {
         let target = Target::new(url.path_and_query());
         self.kind == Kind::Tool
             && endpoint::may_be_call(request.method(), target, request.headers())
     }
 
-    /// Whether the body may say that the exchange is MCP, or which tool it calls.
+    /// Whether the body may show that the exchange is MCP, or which tool it calls.
     pub(crate) fn may_call_over_mcp(&self) -> bool {
         self.kind == Kind::Mcp || (self.kind == Kind::Tool && self.mcp.sign == Sign::Open)
     }
 
-    /// Adds what the body says of tools that ran inside the agent, with what models have `called`.
+    /// Adds the tool results in the body, for tools that run inside the agent. `called` holds the
+    /// calls that models made.
     pub(crate) fn read_results(&mut self, called: &Called) {
         if let (Some(dialect), Some(body)) = (self.dialect, &self.body) {
             let terms = Terms {
@@ -175,12 +175,12 @@ impl Classification {
         }
     }
 
-    /// The tools whose results a model call brings, once they were read.
+    /// The tools whose results a model call contains, once they were read.
     pub(crate) fn results(&self) -> Option<&[String]> {
         self.results.as_deref()
     }
 
-    /// Adds what is known of the results of the tools that are called.
+    /// Adds the known output schemas of the called tools.
     pub(crate) fn promised(&mut self, output: impl Fn(&str) -> Output) {
         for call in self.asked.iter_mut().flat_map(|asked| &mut asked.calls) {
             if let Some(tool) = call.tool.as_deref() {
@@ -189,22 +189,22 @@ impl Classification {
         }
     }
 
-    /// What an MCP server is asked, once the body is read.
+    /// The MCP request, once the body is read.
     pub(crate) fn asked(&self) -> Option<&Asked> {
         self.asked.as_ref()
     }
 
-    /// Whether a GET may open a stream of an MCP session: it asks for one by name.
+    /// Whether a GET may open a stream of an MCP session: its `Accept` lists the type.
     pub(crate) fn may_listen(&self) -> bool {
         self.dialect.is_none() && self.mcp.accepts.stream
     }
 
-    /// Whether an MCP server is talked to.
+    /// Whether this is an MCP exchange.
     pub(crate) fn is_mcp(&self) -> bool {
         self.kind == Kind::Mcp
     }
 
-    /// What an MCP server is asked, as `rule` sees it; `None` for any other exchange.
+    /// The MCP request, as `rule` sees it; `None` for any other exchange.
     pub(crate) fn mcp_call(&self, rule: Option<&Rule>) -> Option<McpCall<'_>> {
         (self.kind == Kind::Mcp).then(|| {
             let asked = self.asked.as_ref();
@@ -217,20 +217,20 @@ impl Classification {
         })
     }
 
-    /// The id of the one call of an MCP request; `None` for a batch, for what waits for no answer,
-    /// and for any other exchange.
+    /// The id of the only call of an MCP request; `None` for a batch, for a notification, and for
+    /// any other exchange.
     pub(crate) fn only_call(&self) -> Option<&Id> {
         let asked = self.asked.as_ref().filter(|asked| !asked.batch)?;
         let mut ids = asked.requests().filter_map(|call| call.id.as_ref());
         ids.next()
     }
 
-    /// The model asked for, once the body is read.
+    /// The requested model, once the body is read.
     pub(crate) fn model(&self) -> Option<&str> {
         self.call.as_ref()?.model.as_deref()
     }
 
-    /// The dialect that the answer speaks, and what was asked in it.
+    /// The dialect of the response, and the request in it.
     pub(crate) fn speaking<'a>(&'a self, url: &'a CanonicalUrl) -> Option<Speaking<'a>> {
         self.dialect.map(|dialect| Speaking {
             dialect,
@@ -267,15 +267,15 @@ impl Classification {
         }
     }
 
-    /// What an MCP exchange asks for, by its body or else by its head.
+    /// A property of the MCP request, by its body or else by its head.
     fn asks(&self, head: impl Fn(&Head) -> bool, asked: impl Fn(&Asked) -> bool) -> bool {
         let by_body = self.asked.as_ref().map(asked);
         self.kind == Kind::Mcp && by_body.unwrap_or_else(|| head(&self.mcp))
     }
 }
 
-/// Whether a request's body may be read before it is forwarded: it is of a known, bearable length,
-/// or of a kind that is a document rather than a stream.
+/// Whether a request's body may be read before it is forwarded: its length is known and within the
+/// limit, or its type is a document rather than a stream.
 pub(crate) fn may_read_ahead(headers: &HeaderMap, limit: u64) -> bool {
     if headers.contains_key(CONTENT_ENCODING) || crate::headers::wants_upgrade(headers) {
         return false;

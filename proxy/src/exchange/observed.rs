@@ -1,4 +1,4 @@
-//! The answer's body as hyper takes it: counted, and the exchange's end noticed.
+//! The response's body as hyper polls it. It counts bytes and detects the exchange's end.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -19,23 +19,24 @@ use crate::body::trailers;
 use crate::chaos::ActivationEnd;
 use crate::headers;
 
-/// A body on its way to the agent, with the exchange's account.
+/// A body on its way to the agent, with the exchange's log.
 ///
-/// Dropped at its end it completes the exchange; dropped before, the agent has gone.
+/// Dropping it after its end completes the exchange. Dropping it before means that the agent has
+/// closed.
 pub(crate) struct Observed {
     body: AgentBody,
     connection: Rc<Connection>,
     log: Option<Rc<ExchangeLog>>,
-    /// Resolves when a new activation is put on the exchange's scope.
+    /// Resolves when a new activation replaces that of the exchange's scope.
     over: Option<ActivationEnd>,
-    /// The answer's head, as far as it announces trailers.
+    /// The response's head, if it announces trailers.
     announces: Option<Box<HeaderMap>>,
-    /// Trailers that are about to leave.
+    /// Trailers that are being sent.
     last: Option<Pin<Box<dyn Future<Output = ()>>>>,
 }
 
 impl Observed {
-    /// Accounts for `body` in `log`.
+    /// Records `body` in `log`.
     pub(crate) fn new(
         body: AgentBody,
         connection: &Rc<Connection>,
@@ -54,7 +55,7 @@ impl Observed {
         }
     }
 
-    /// The trailers that `head` announces are passed on, whether or not the agent asked for some.
+    /// Passes on the trailers that `head` announces, even if the agent did not send `TE: trailers`.
     pub(crate) fn announced_by(mut self, head: &HeaderMap) -> Self {
         if let Some(names) = head.contains_key(TRAILER).then(|| head.get_all(TRAILER)) {
             let fields = names.iter().map(|names| (TRAILER, names.clone()));
@@ -63,7 +64,7 @@ impl Observed {
         self
     }
 
-    /// Takes announced trailers over from hyper, which does not pass them on to every agent.
+    /// Sends announced trailers instead of hyper, which does not pass them on to every agent.
     fn takes_over(&mut self, trailers: &HeaderMap) -> bool {
         let (Some(announced), AgentSide::Http1(side)) = (&self.announces, self.connection.agent())
         else {
@@ -134,7 +135,7 @@ impl Body for Observed {
             Some(Ok(frame)) => {
                 if let (Some(bytes), Some(log)) = (frame.data_ref(), &this.log) {
                     log.sent_to_agent(bytes);
-                    // hyper need not ask again: then these are the last it hands on.
+                    // hyper may not poll again, so these may be the last bytes.
                     if this.body.is_end_stream() {
                         log.sent_whole();
                     }
@@ -144,7 +145,7 @@ impl Body for Observed {
                 {
                     return self.poll_frame(cx);
                 }
-                // Nothing comes after trailers, and hyper does not ask whether anything does.
+                // Trailers are the end of a body, and hyper does not poll after them.
                 if frame.is_trailers() {
                     this.ended();
                 }
@@ -166,7 +167,7 @@ impl Body for Observed {
 
 impl Drop for Observed {
     fn drop(&mut self) {
-        // hyper stops asking once a declared length is reached, or for answers without a body.
+        // hyper stops polling once a declared length is reached, or for responses without a body.
         if self.last.is_none() && self.body.is_end_stream() {
             self.ended();
         }

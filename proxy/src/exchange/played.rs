@@ -31,11 +31,11 @@ use crate::tape::key::{self, BODY};
 use crate::tape::{Played, Playing, TapeRefusal, played};
 use crate::timer;
 
-/// Bytes of a body whose key on a tape is found at once.
+/// Longest body whose tape key is computed on the worker's thread, bytes.
 const SHORT: usize = 32 << 10;
 
 impl Exchange {
-    /// Asks the tape, if there is one. `None`: the request goes to its upstream.
+    /// Looks up the response on the scope's tape, if any. `None`: the request goes to its upstream.
     pub(super) async fn play_back(
         &mut self,
         request: &mut Request<RequestBody>,
@@ -91,14 +91,14 @@ impl Exchange {
         }
     }
 
-    /// By what the tape knows the request. What would keep this thread from others for long goes to another one.
+    /// The request's key on the tape. A long computation runs on another thread.
     async fn key(
         &self,
         request: &Request<RequestBody>,
         body: Option<Bytes>,
     ) -> Result<(String, u64), Abort> {
         let headers = request.headers().clone();
-        // What is compressed may be long.
+        // A compressed body may be long once decoded.
         let is_short = !headers.contains_key(CONTENT_ENCODING)
             && (body.as_ref())
                 .is_none_or(|body| body.len() <= SHORT && !body.starts_with(b"\x1f\x8b"));
@@ -117,7 +117,7 @@ impl Exchange {
     }
 
     fn ask(&self, playing: &Playing, url: &str, fingerprint: u64) -> Played {
-        // Of several calls in one request, one answer would be lost.
+        // The tape has one response, so others of a batch would be lost.
         let several = self
             .classified
             .asked()
@@ -132,7 +132,7 @@ impl Exchange {
         })
     }
 
-    /// Nothing was recorded that answers this, and nothing is dialled.
+    /// Reports that the tape has no response; nothing is dialled.
     fn not_on_tape(&self, refusal: &TapeRefusal) -> Shortcut {
         let (slug, title) = if refusal.exhausted {
             ("tape-exhausted", "All recorded answers were given")
@@ -163,7 +163,7 @@ impl Exchange {
         url
     }
 
-    /// The recorded answer again.
+    /// The recorded response.
     fn recorded(&self, given: &Given, playing: &Playing) -> Result<Response<AgentBody>, Abort> {
         let answer = &given.answer;
         let Some(status) = StatusCode::from_u16(answer.status)
@@ -191,15 +191,15 @@ impl Exchange {
         Ok(response)
     }
 
-    /// The connection ends where there was no answer.
+    /// Aborts the connection, because the recorded exchange had no response.
     fn without_answer(&self) -> Abort {
         let why = "there was no answer when it was recorded, and there is none now";
         self.log.end(Outcome::UpstreamError, Some(why.to_owned()));
         Abort::close(why)
     }
 
-    /// What makes the answers to MCP calls answers to those of this request; `None`: there is nothing
-    /// to make.
+    /// The change that gives recorded MCP responses the ids of this request's calls; `None` if no
+    /// change is needed.
     fn readdressing(&self, given: &Given) -> Option<Change> {
         let now = self.classified.asked()?.requests();
         let now = now.filter_map(|call| call.id.clone());
@@ -207,7 +207,7 @@ impl Exchange {
         (!pairs.is_empty()).then_some(Change::AnswersTo(pairs))
     }
 
-    /// The answers to MCP calls, under the ids that this request gave them.
+    /// The recorded MCP responses, with the ids of this request's calls.
     fn readdressed(&self, given: &Given) -> Content {
         let content = &given.answer.content;
         let Some(change) = self.readdressing(given) else {
@@ -240,7 +240,7 @@ impl Exchange {
         }
     }
 
-    /// What a tool of the session said, as plain HTTP or MCP has it.
+    /// The session's tool response, as plain HTTP or MCP.
     fn tool_said(
         &self,
         response: &ToolResponse,
@@ -305,7 +305,7 @@ impl Exchange {
     }
 }
 
-/// The bytes that steps emit.
+/// The bytes that the steps emit.
 fn emitted(steps: &[EditStep]) -> Vec<u8> {
     let bytes = steps.iter().filter_map(|step| match step {
         EditStep::Emit(bytes) => Some(&bytes[..]),
@@ -314,7 +314,7 @@ fn emitted(steps: &[EditStep]) -> Vec<u8> {
     bytes.collect::<Vec<_>>().concat()
 }
 
-/// Recorded headers as they are sent; of those that held a secret nothing is left to send.
+/// Recorded headers to send, without those whose value was redacted.
 fn headers(recorded: &[(String, String)]) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(recorded.len());
     for (name, value) in recorded.iter().filter(|(_, value)| value != REDACTED) {

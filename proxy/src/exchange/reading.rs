@@ -1,4 +1,4 @@
-//! What is read of a request before it is known what becomes of it.
+//! Reads of a request before its rules are decided.
 
 use std::rc::Rc;
 use std::time::Instant;
@@ -22,11 +22,11 @@ use crate::chaos::ReadDepth;
 use crate::recorder::{Answering, CallTap, Capture, McpTraffic, ModelTraffic, Traffic};
 use crate::vocabularies;
 
-/// The longest body whose rules are decided at once, bytes.
+/// Longest body whose rules are decided on the worker's thread, bytes.
 const AT_ONCE: usize = 256 << 10;
 
 impl Exchange {
-    /// Lets the journal read what it is to read of the exchange, and finds the tape that plays for it.
+    /// Sets up the observers for the journal, and finds the scope's tape.
     pub(super) fn observe(&mut self, request: &Request<Incoming>) {
         match self.log.chaos().reads() {
             ReadDepth::Model => self.read_for_journal(),
@@ -35,7 +35,7 @@ impl Exchange {
         }
     }
 
-    /// Bodies, recordings and tapes of the scope.
+    /// Captured bodies, recordings and tapes of the scope.
     fn observe_more(&mut self, request: &Request<Incoming>) {
         let observe = self.log.chaos().observe();
         if observe != Observe::Headers {
@@ -59,24 +59,25 @@ impl Exchange {
         self.tape = tapes.playing(self.log.chaos().scope());
     }
 
-    /// Whether nothing is in force, no tape plays, and nothing is looked for that depends on what the exchange is.
+    /// Whether the exchange is only forwarded: no rules, no tape, and no canary search that depends
+    /// on the body.
     pub(super) fn is_only_forwarded(&self) -> bool {
         let looks = self.body_says_what_it_is() && self.log.looks_for_canaries();
         self.rules.is_empty() && self.tape.is_none() && !looks
     }
 
-    /// Whether only the body says what is asked: the user names the endpoint.
+    /// Whether only the body shows if a model is called: the endpoint is configured by the user.
     pub(super) fn body_says_what_it_is(&self) -> bool {
         self.classified
             .may_be_model_call(&self.method, &self.target.url)
     }
 
-    /// The request with a body that goes by as it comes.
+    /// The request with a body that is forwarded as it arrives.
     pub(super) fn passing(&self, request: Request<Incoming>) -> Request<RequestBody> {
         request.map(|body| RequestBody::passing(body, Rc::clone(&self.log)))
     }
 
-    /// Asks the activation which rules fire; reads the body first if one of them depends on it.
+    /// Decides which rules fire; reads the body first if one of them depends on it.
     pub(super) async fn decide(
         &mut self,
         request: Request<Incoming>,
@@ -96,8 +97,7 @@ impl Exchange {
         if shortlist.is_empty() && !may_hit_a_tool && !tells_history {
             return Ok((self.passing(request), Decision::default()));
         }
-        // A model call is read for what it asks too where a rule answers in kind.
-        // So is what an MCP server is asked.
+        // Some faults depend on the model call or the MCP request in the body.
         let in_kind = shortlist.depends_on_the_call || self.rules.rules().reads_results();
         let wanted = shortlist.needs_body
             || may_hit_a_tool
@@ -117,7 +117,7 @@ impl Exchange {
         let elapsed = self.log.chaos().elapsed();
         let is_long = shortlist.needs_body && self.classified.body_length() > AT_ONCE;
         let mut decision = if is_long {
-            // Expressions over a long body take a while: this thread serves others meanwhile.
+            // Expressions over a long body are slow, so they do not block the worker's thread.
             let (rules, classified) = (self.rules.clone(), self.classified.clone());
             let (method, url) = (self.method.clone(), self.target.url.clone());
             let headers = request.headers().clone();
@@ -139,7 +139,7 @@ impl Exchange {
         Ok((request, decision))
     }
 
-    /// Whether a rule may be about what looks like a model call, if its body says that it is none.
+    /// Whether a rule may match an apparent model call, if its body shows that it is none.
     fn may_hit_a_tool(&self, facts: &Facts<'_>, stage: Stage) -> bool {
         if self.classified.dialect.is_none() {
             return false;
@@ -149,13 +149,13 @@ impl Exchange {
             dialect: None,
             ..facts.clone()
         };
-        // What asks for no kind is on the list already.
+        // Rules without a kind are on the list already.
         let shortlist = self.rules.shortlist(&as_a_tool, stage);
         shortlist.depends_on_the_call
     }
 
-    /// Reads the calls in the answer where a rule may want to know later which tools they were of, and
-    /// the provider may keep them from the request that brings their results.
+    /// Reads the calls in the response, if a rule may later need their tools. The request with the
+    /// results may not name them, because the provider stores them.
     fn hear_calls(&self) {
         let dialect = self.classified.dialect.filter(|dialect| {
             dialect
@@ -168,7 +168,7 @@ impl Exchange {
         }
     }
 
-    /// Hears whether a model answers that is told something else of tools' results.
+    /// Records whether the model answers a request whose tool results were changed.
     pub(super) fn hear_out(&self, answer: &Response<AgentBody>) {
         let request = self.tells.filter(|_| answer.status().is_success());
         if let (Some(request), Some(dialect)) = (request, self.classified.dialect) {
@@ -178,8 +178,8 @@ impl Exchange {
         }
     }
 
-    /// Waits for the vocabulary of the call's model where a rule may count by it: this thread serves
-    /// others meanwhile.
+    /// Loads the vocabulary of the call's model if a rule may count tokens with it. It does not
+    /// block the worker's thread.
     pub(super) async fn get_ready_to_count(&self) {
         if self.classified.dialect.is_some() && self.rules.rules().counts_tokens() {
             let unread = vocabularies::of_model(self.classified.model());
@@ -189,7 +189,7 @@ impl Exchange {
         }
     }
 
-    /// Reads the body, and what it tells of the exchange.
+    /// Reads the body, and classifies the exchange by it.
     pub(super) async fn read_ahead(
         &mut self,
         request: Request<Incoming>,
@@ -201,12 +201,12 @@ impl Exchange {
             Some(body) => self.learn(body),
             None => self.classified.stays_unread(),
         }
-        // Now that it is known what the exchange is.
+        // Logged here because the exchange is classified now.
         self.log.sent_upstream(&read);
         Ok(request)
     }
 
-    /// Reads at most so much of the body, or a little more; gives what is to be logged.
+    /// Reads up to `most` bytes of the body, or slightly more; returns the bytes to log.
     pub(super) async fn read_body(
         &self,
         request: &mut Request<RequestBody>,
@@ -222,7 +222,7 @@ impl Exchange {
         Ok(read)
     }
 
-    /// Learns what the whole body tells.
+    /// Classifies the exchange by the whole body.
     pub(super) fn learn(&mut self, body: Bytes) {
         self.classified
             .read_body(&self.method, &self.target.url, body);
@@ -232,7 +232,7 @@ impl Exchange {
             self.classified.tool(),
         );
         if let Some(asked) = self.classified.asked() {
-            // A rule may be about one of several calls.
+            // A rule may match only one of several calls.
             if asked.tools().len() > 1 {
                 self.log.taps().calls = Some(Box::new(asked.clone()));
             }
@@ -250,7 +250,7 @@ impl Exchange {
         }
     }
 
-    /// Lets the journal read a model call, or what an MCP server is asked.
+    /// Captures a model call or an MCP request for the journal.
     fn read_for_journal(&self) {
         let mut taps = self.log.taps();
         let mut traffic = Traffic::default();
@@ -262,7 +262,7 @@ impl Exchange {
             let is_mcp = self.classified.kind == Kind::Mcp;
             traffic.mcp = Some(McpTraffic::new(is_mcp, MODEL_BYTES));
         } else {
-            // The first bytes of the answer show whether it is the event stream of an MCP session.
+            // The start of the response shows whether it is an MCP session's event stream.
             taps.may_begin_session = self.classified.may_listen();
             return;
         }

@@ -1,15 +1,15 @@
-//! How an exchange that breaks off must look to the agent.
+//! How an aborted exchange appears to the agent.
 //!
 //! hyper turns an error of a service or a body into a close: FIN on HTTP/1.1, `RST_STREAM` on
-//! HTTP/2 with the reason of the first [`h2::Error`] in the error's source chain. A reset on
-//! HTTP/1.1 needs the socket too: whoever makes a [`Abort`] with [`Ending::Reset`] also calls
+//! HTTP/2 with the reason of the first [`h2::Error`] in the source chain. A reset on HTTP/1.1 also
+//! needs the socket: the code that creates an [`Abort`] with [`Ending::Reset`] calls
 //! `reset_on_close` on the connection's control.
 
 use squall_profiles::plan::Ending;
 use std::error::Error;
 use std::fmt;
 
-/// An exchange that ends without (the rest of) an answer.
+/// An exchange that ends without a complete response.
 #[derive(Debug)]
 pub(crate) struct Abort {
     ending: Ending,
@@ -19,8 +19,7 @@ pub(crate) struct Abort {
 }
 
 impl Abort {
-    /// An end that looks like `ending` on HTTP/1.1 and like `reason` on HTTP/2; `why` is for the
-    /// journal.
+    /// An abort with `ending` on HTTP/1.1 and `reason` on HTTP/2; `why` is for the journal.
     pub(crate) fn new(ending: Ending, reason: h2::Reason, why: impl Into<String>) -> Self {
         Self {
             ending,
@@ -40,24 +39,24 @@ impl Abort {
         Self::new(Ending::Reset, h2::Reason::INTERNAL_ERROR, why)
     }
 
-    /// The same end, wanted by a rule.
+    /// Marks the abort as a rule's effect.
     #[must_use]
     pub(crate) fn by_rule(mut self) -> Self {
         self.by_rule = true;
         self
     }
 
-    /// Whether a rule wanted it, as opposed to an upstream that broke off.
+    /// Whether a rule caused it, rather than an upstream.
     pub(crate) fn is_by_rule(&self) -> bool {
         self.by_rule
     }
 
-    /// How it looks on HTTP/1.1.
+    /// The ending on HTTP/1.1.
     pub(crate) fn ending(&self) -> Ending {
         self.ending
     }
 
-    /// Why, in words for the journal.
+    /// The reason, for the journal.
     pub(crate) fn why(&self) -> &str {
         &self.why
     }

@@ -1,5 +1,4 @@
-//! Bodies on their way to an agent: the one type that they have, bodies that are scripts, bodies held
-//! back as a whole, and the end of a body that must not come too early.
+//! Response bodies: their common type, scripted bodies, buffered bodies, and delayed aborts.
 
 pub(crate) mod agent;
 pub(crate) mod buffer;
@@ -22,12 +21,12 @@ use crate::abort::Abort;
 /// says.
 pub(crate) type AgentBody = Pin<Box<dyn Body<Data = Bytes, Error = Abort>>>;
 
-/// No body.
+/// An empty body.
 pub(crate) fn empty() -> AgentBody {
     full(Bytes::new())
 }
 
-/// These bytes.
+/// A body of these bytes.
 pub(crate) fn full(bytes: impl Into<Bytes>) -> AgentBody {
     boxed(Full::new(bytes.into()).map_err(|never| match never {}))
 }

@@ -1,17 +1,17 @@
-//! A map that forgets: the entry that was idle longest goes first when there is too much.
+//! A bounded map that drops its least recently used entries.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Entries of which there are at most so many, and which weigh at most so much in all.
+/// A map with a bounded number of entries and a bounded total weight.
 #[derive(Debug)]
 pub(crate) struct BoundedMap<K, V> {
     slots: HashMap<K, MapSlot<V>>,
     most: usize,
     most_weight: usize,
     weight: usize,
-    /// Counts uses: tells which entry was idle longest.
+    /// Counts uses, to find the least recently used entry.
     clock: u64,
 }
 
@@ -33,7 +33,7 @@ impl<K: Eq + Hash + Clone, V: Default> BoundedMap<K, V> {
         }
     }
 
-    /// The value of a key, which counts as a use.
+    /// The value of a key; this counts as a use.
     pub(crate) fn get<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
@@ -44,8 +44,8 @@ impl<K: Eq + Hash + Clone, V: Default> BoundedMap<K, V> {
         Some(&slot.value)
     }
 
-    /// Changes the value of a key, and forgets others where it weighs too much then; at last itself. How many were
-    /// forgotten.
+    /// Changes the value of a key, and drops others if the weight is exceeded, finally the entry
+    /// itself. Returns the number of dropped entries.
     pub(crate) fn update(
         &mut self,
         key: &K,
@@ -84,7 +84,7 @@ mod tests {
     fn what_was_idle_longest_is_forgotten_first() {
         let mut map = BoundedMap::<&str, usize>::new(3, 10);
         let mut put = |key, weight| map.update(&key, |value| *value = weight, |value| *value);
-        // Per row: key, weight, and how many are forgotten for it.
+        // Per row: key, weight, and the number of dropped entries.
         for (key, weight, forgotten) in [
             ("a", 4, 0),
             ("b", 4, 0),

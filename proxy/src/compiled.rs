@@ -1,4 +1,4 @@
-//! The configuration in the form the data plane asks it in; replaced as a whole on reload.
+//! The compiled configuration of the data plane; a reload replaces it as a whole.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,48 +13,48 @@ use squall_profiles::tools::ToolNames;
 use crate::config::{ProxyConfig, RouteEntry};
 use crate::upstream::{HostPatterns, UpstreamOrigin};
 
-/// What a listener is for.
+/// The purpose of a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListenerRole {
     /// Forward proxy and prefix routes.
     Main,
-    /// One reverse route: its place in the configuration's list.
+    /// One reverse route: its index in the configuration.
     Route(usize),
 }
 
-/// A configuration that cannot be put in force.
+/// An invalid configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// A route's upstream is no URL that can be reached.
+    /// A route's upstream is not a valid URL.
     #[error("routes: `{route}`: upstream `{given}` is not an http:// or https:// URL")]
     Route {
         /// The route's name.
         route: String,
-        /// What was written.
+        /// The value found.
         given: String,
     },
     /// A pattern does not compile.
     #[error("{place}: `{given}`: {why}")]
     Pattern {
-        /// Which list it is in.
+        /// The list with the pattern.
         place: &'static str,
-        /// What was written.
+        /// The value found.
         given: String,
-        /// What is wrong with it.
+        /// The error.
         why: String,
     },
     /// An `llm:` entry names a dialect that does not exist.
     #[error("llm: unknown dialect `{given}`; there is: {known}")]
     Dialect {
-        /// What was written.
+        /// The value found.
         given: String,
-        /// What could have been.
+        /// The valid names.
         known: String,
     },
     /// The `tools:` map does not compile.
     #[error("tools: {0}")]
     Tools(String),
-    /// Upstream settings cannot be used.
+    /// Invalid upstream settings.
     #[error("{0}")]
     Upstream(String),
 }
@@ -62,30 +62,30 @@ pub enum ConfigError {
 /// A configuration in force.
 pub(crate) struct CompiledConfig {
     pub(crate) config: ProxyConfig,
-    /// The proxy's own listeners, as bound.
+    /// Addresses of the proxy's listeners, as bound.
     pub(crate) listeners: Vec<(SocketAddr, ListenerRole)>,
-    /// Names of upstreams.
+    /// Tool names for upstreams.
     pub(crate) tools: ToolNames,
     routes: Vec<CompiledRoute>,
     intercepted: HostPatterns,
     excluded: HostPatterns,
-    /// Dialects' names and the URLs that speak them.
+    /// Dialect names, each with URL globs.
     llm: ToolNames,
 }
 
-/// A reverse route, ready to use.
+/// A compiled reverse route.
 pub(crate) struct CompiledRoute {
     prefix: Option<String>,
     pub(crate) origin: UpstreamOrigin,
     pub(crate) authority: String,
     pub(crate) host: HeaderValue,
-    /// Path of the upstream's base URL, without a slash at its end.
+    /// Path of the upstream's base URL, without a trailing slash.
     pub(crate) base_path: String,
     pub(crate) scope: Option<Arc<str>>,
 }
 
 impl CompiledConfig {
-    /// Names of the tools behind a URL: the config's, then those that hold while `rules` are in force.
+    /// Names of the tools behind a URL: those of the config, then those of `rules`.
     pub(crate) fn tools_at(&self, url: &CanonicalUrl, rules: &RuleSet) -> Vec<String> {
         let mut names: Vec<String> = self
             .tools
@@ -141,21 +141,21 @@ impl CompiledConfig {
         })
     }
 
-    /// The route with a listener of its own at this place of the configuration.
+    /// The route with this index in the configuration.
     pub(crate) fn route(&self, place: usize) -> Option<&CompiledRoute> {
         self.routes.get(place)
     }
 
-    /// Whether some route has a prefix.
+    /// Whether any route has a prefix.
     pub(crate) fn has_prefixes(&self) -> bool {
         self.routes.iter().any(|route| route.prefix.is_some())
     }
 
-    /// The route whose prefix takes `path`, and what is left of it; the longest prefix wins.
+    /// The route whose prefix matches `path`, and the rest of the path; the longest prefix wins.
     pub(crate) fn prefix_route<'a>(&self, path: &'a str) -> Option<(&CompiledRoute, &'a str)> {
         let takes = |route: &CompiledRoute| {
             let rest = path.strip_prefix(route.prefix.as_deref()?)?;
-            // `/openai` takes `/openai`, `/openai/v1` and `/openai?x`, not `/openainew`.
+            // `/openai` matches `/openai`, `/openai/v1` and `/openai?x`, not `/openainew`.
             let whole = rest.is_empty() || rest.starts_with(['/', '?']);
             whole.then_some(rest)
         };
@@ -170,7 +170,7 @@ impl CompiledConfig {
         self.intercepted.matches(host) && !self.excluded.matches(host)
     }
 
-    /// The dialect that the `llm:` list gives to a URL.
+    /// The dialect that `llm:` configures for a URL.
     pub(crate) fn llm_dialect(&self, url: &CanonicalUrl) -> Option<&'static dyn Dialect> {
         self.llm
             .names(url)
@@ -224,7 +224,7 @@ impl CompiledRoute {
     }
 }
 
-/// `/prefix`: with a slash in front and none behind; nothing for `/`, which takes every path.
+/// `/prefix` with a leading slash and no trailing one; empty for `/`, which matches every path.
 fn with_slash(prefix: &str) -> String {
     let name = prefix.trim_matches('/');
     if name.is_empty() {

@@ -1,19 +1,22 @@
-//! File descriptors: how many the process may have open, and who gets how many of them.
+//! File descriptors: the process limit, and its division among the parts of Squall.
 //!
-//! Where they run out nothing can be accepted, not even the call that ends chaos. So the control API and the
-//! proxy have a share each, and the rest is for the store, files, and agents that Squall starts.
+//! Without free descriptors nothing can be accepted, not even the call that ends chaos. So the
+//! control API and the proxy each have a share. The rest is for the store, files, and agents that
+//! Squall starts.
 
 use std::sync::LazyLock;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// As many as are ever asked for: programs that Squall starts inherit the limit, and some close every number up to it.
+/// Highest limit that is requested. Child processes inherit it, and some of them close every number
+/// up to it.
 const MOST: u64 = 1 << 16;
 
-/// For everything that is neither a connection of the API's nor one of the proxy's.
+/// Descriptors for everything except connections of the API and the proxy.
 const RESERVE: usize = 128;
 
-/// Descriptors that the process may have open. The first call raises the soft limit, to the hard one at most.
+/// Most open descriptors of the process. The first call raises the soft limit, at most to the hard
+/// one.
 pub fn limit() -> usize {
     static LIMIT: LazyLock<usize> = LazyLock::new(|| {
         let limit = getrlimit(Resource::Nofile);
@@ -33,12 +36,12 @@ pub fn limit() -> usize {
     *LIMIT
 }
 
-/// Connections that the control API may have open, of so many descriptors.
+/// Most connections of the control API, for a limit of descriptors.
 pub fn of_api(limit: usize) -> usize {
     (limit / 8).clamp(4, 256)
 }
 
-/// Connections that the proxy may have open, of so many descriptors: each may need another one upstream.
+/// Most connections of the proxy, for a limit of descriptors. Each may need a second one upstream.
 pub(crate) fn of_proxy(limit: usize) -> usize {
     (limit.saturating_sub(of_api(limit) + RESERVE) / 2).max(1)
 }

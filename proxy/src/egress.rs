@@ -1,7 +1,7 @@
-//! What an agent says in a request's body, however it is wrapped, searched for canaries as it passes.
+//! Searches request bodies for canaries as they pass, after decoding.
 //!
-//! Nothing is held back: a piece is looked at where it is, then it is gone. What has to be unwrapped
-//! goes through a small buffer.
+//! Nothing is held back: each piece is searched in place. Encoded bodies are decoded through a
+//! small buffer.
 
 mod beside_history;
 mod frames;
@@ -14,22 +14,21 @@ use self::beside_history::{BesideHistory, MemberPiece};
 use self::frames::Frames;
 use self::undecided::Undecided;
 
-/// Bytes that a compressed body may decode to; the rest is not looked at.
+/// Most decoded bytes of a compressed body; the rest is not searched.
 const DECODED: usize = 8 << 20;
 
-/// A search through one request's body.
+/// The search of one request's body.
 pub(crate) struct BodySearch {
     search: SearchedText,
     wrapping: Wrapping,
 }
 
-/// What is said, without what stands around it.
+/// The search of decoded content.
 struct SearchedText {
     search: Search,
-    /// Of a model call only what is no history is looked at.
+    /// For a model call, only content outside the history is searched.
     beside_history: Option<BesideHistory>,
-    /// Of a body that may be a model's conversation in words that nobody knows, only its end tells what is
-    /// history.
+    /// For a possible conversation in an unknown dialect: its end decides which part is history.
     undecided: Option<Undecided>,
 }
 
@@ -56,24 +55,24 @@ impl SearchedText {
     }
 }
 
-/// What stands around what is said.
+/// The encoding of a body.
 enum Wrapping {
     Nothing,
-    /// A content coding, and how many bytes it may still give.
+    /// A content coding, and the remaining number of decoded bytes.
     Coded(Box<Decoder>, usize),
     /// Masked frames of a WebSocket.
     Frames(Frames),
-    /// What is left is not looked at.
+    /// The rest is not searched.
     Sealed,
 }
 
 impl BodySearch {
-    /// Of a body that is as it is.
+    /// For an unencoded body.
     pub(crate) fn plain() -> Self {
         Self::within(Wrapping::Nothing)
     }
 
-    /// Of a body in a content coding.
+    /// For a body in a content coding.
     pub(crate) fn coded(coding: Coding) -> Self {
         Self::within(match Decoder::new(coding) {
             Ok(decoder) => Wrapping::Coded(Box::new(decoder), DECODED),
@@ -81,12 +80,12 @@ impl BodySearch {
         })
     }
 
-    /// Of a body that is not looked at.
+    /// For a body that is not searched.
     pub(crate) fn none() -> Self {
         Self::within(Wrapping::Sealed)
     }
 
-    /// Of what an agent sends over a WebSocket, from the first byte after the upgrade.
+    /// For an agent's WebSocket stream, from the first byte after the upgrade.
     pub(crate) fn websocket() -> Self {
         Self::within(Wrapping::Frames(Frames::default()))
     }
@@ -102,25 +101,25 @@ impl BodySearch {
         }
     }
 
-    /// Its shape is to tell whether it is a conversation with a model.
+    /// The body's shape decides whether it is a conversation with a model.
     pub(crate) fn by_shape(&mut self) {
         self.search.undecided = Some(Undecided::default());
     }
 
-    /// The body is over: what only its end tells.
+    /// The body has ended: reports canaries that only its end can decide.
     pub(crate) fn end(&mut self, found: impl FnMut(Found)) {
         if let Some(body) = self.search.undecided.take() {
             body.end(found);
         }
     }
 
-    /// The body is a model call's: what it repeats of tools is passed over.
+    /// The body is a model call's; repeated tool results are skipped.
     pub(crate) fn pass_over_history(&mut self) {
         self.search.undecided = None;
         self.search.beside_history.get_or_insert_default();
     }
 
-    /// The next bytes as they are on the wire.
+    /// Searches the next bytes, as sent.
     pub(crate) fn push(&mut self, bytes: &[u8], mut found: impl FnMut(Found)) {
         let search = &mut self.search;
         match &mut self.wrapping {
@@ -133,7 +132,7 @@ impl BodySearch {
                     Ok(given) if given < *left => *left -= given,
                     Ok(_) => self.wrapping = Wrapping::Sealed,
                     Err(NotInCoding(_)) => {
-                        // The head says what is not so.
+                        // The body is not in the coding that the head declares.
                         self.wrapping = Wrapping::Nothing;
                         search.push(bytes, found);
                     }

@@ -1,4 +1,4 @@
-//! What all workers share: the configuration in force, chaos, the journal's queue, certificates.
+//! State that all workers share: configuration, chaos, the journal's queue and certificates.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::recorder::Recorder;
 use crate::tls::LeafCache;
 use crate::upstream;
 
-/// What all workers share.
+/// State that all workers share.
 pub(crate) struct ProxyEngine {
     pub(crate) compiled: ArcSwap<CompiledConfig>,
     pub(crate) chaos: Arc<Chaos>,
@@ -23,23 +23,23 @@ pub(crate) struct ProxyEngine {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) leaves: LeafCache,
     pub(crate) upstream_shared: Arc<upstream::Shared>,
-    /// One permit per connection that may be open.
+    /// One permit per open connection.
     pub(crate) connections: Arc<Semaphore>,
-    /// How much body-level rules may hold back, each and in all.
+    /// Memory limits of body-level rules, per body and in total.
     pub(crate) inspect: Inspect,
-    /// Answers kept for `stale` and `swapped`.
+    /// Responses stored for `stale` and `swapped`.
     pub(crate) recall: Recall,
-    /// What MCP servers have listed.
+    /// Tool lists of MCP servers.
     pub(crate) mcp_tools: ToolLists,
 }
 
 impl ProxyEngine {
-    /// The configuration in force; who holds it keeps it, whatever is loaded meanwhile.
+    /// The current configuration. A reload does not change the returned one.
     pub(crate) fn compiled(&self) -> Arc<CompiledConfig> {
         self.compiled.load_full()
     }
 
-    /// What certificates and upstream connections count themselves.
+    /// Counters kept by certificates and upstream connections.
     pub(crate) fn figures(&self) -> Figures {
         Figures {
             leaves_minted: self.leaves.minted(),

@@ -1,19 +1,19 @@
-//! Carries out the parts of a plan that touch answers and bodies.
+//! Executes the parts of a plan that change responses and bodies.
 //!
-//! Whoever runs an exchange decides the order; each part here takes an answer and gives one back:
+//! The exchange decides the order; each part takes a response and returns one:
 //!
 //! ```text
 //! agent's request ─▶ rewrite::apply ─▶ upstream
 //!
-//! upstream's answer ─▶ edit::apply ─▶ shape::apply ─▶ agent
-//!                         ▲
-//! answer::make ───────────┘  (answers no upstream sent come in here, or go straight to the shape)
-//! recall::Recall             (answers kept for `stale` and `swapped`)
+//! upstream's response ─▶ edit::apply ─▶ shape::apply ─▶ agent
+//!                           ▲
+//! answer::make ─────────────┘  (synthetic responses enter here, or go directly to shape)
+//! recall::Recall             (responses stored for `stale` and `swapped`)
 //! ```
 //!
-//! Every part reports to the [`Ledger`] at the moment it takes effect, not when it is set up: a
-//! cut behind the end of the body is a rule that was bypassed. What no rule touches stays the
-//! upstream's own body, byte for byte and frame for frame.
+//! Every part reports to the [`Ledger`] when it takes effect, not when it is set up. For example, a
+//! cut after the end of the body is a bypassed rule. A body that no rule changes stays the
+//! upstream's own, byte for byte and frame for frame.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -34,47 +34,47 @@ pub(crate) mod recall;
 pub(crate) mod rewrite;
 pub(crate) mod shape;
 
-/// Where those who carry out a plan report what they did; metrics move at once.
+/// Receives reports about executed parts of a plan; metrics change immediately.
 pub(crate) trait Ledger {
     /// The rule behind this verdict took effect.
     fn applied(&self, verdict: VerdictIndex);
     /// The rule fired but could not take effect.
     fn bypassed(&self, verdict: VerdictIndex, why: String);
-    /// The rule changed what a model is told of these tools' results.
+    /// The rule changed results of these tools in a model's input.
     fn changed_results(&self, verdict: VerdictIndex, tools: Vec<String>);
     /// A fault held the exchange back for this long.
     fn delayed(&self, by: Duration);
-    /// This long the upstream was waited for.
+    /// The exchange waited this long for the upstream.
     fn waited(&self, by: Duration) {
         let _ = by;
     }
-    /// The tokens out that an answer announces are a rule's count, from here on.
+    /// From now on, the output tokens in the response are a rule's count.
     fn counted_anew(&self) {}
-    /// A rule read all of an answer that it let pass as it came: it need not be read again.
+    /// A rule read the whole response without changing it, so its token counts can be reused.
     fn heard(&self, tally: Box<Tally>) {
         drop(tally);
     }
 }
 
-/// What the parts of a plan need to know of the exchange they are carried out on.
+/// The context for executing a plan on an exchange.
 #[derive(Clone)]
 pub(crate) struct FaultContext {
-    /// Where they report.
+    /// Receives the reports.
     pub ledger: Rc<dyn Ledger>,
     /// The connection to the agent.
     pub agent: AgentSide,
-    /// The request's method: an answer to HEAD has no body.
+    /// The request's method: a response to HEAD has no body.
     pub method: Method,
-    /// What made-up variety (the size of slices) hangs on: this exchange's draw.
+    /// Seed of synthetic variety (such as slice sizes), from this exchange's draw.
     pub seed: u64,
-    /// What made-up names of the agent's account hang on.
+    /// Seed of synthetic names of the agent's account.
     pub account: u64,
-    /// How much may be held back for edits of whole bodies.
+    /// Memory limits for edits of whole bodies.
     pub inspect: Inspect,
 }
 
 impl FaultContext {
-    /// Collects an answer that has to be held whole; the time that its upstream takes is not Squall's.
+    /// Reads a whole response body; the time counts as waiting for the upstream.
     pub(crate) async fn collect(&self, body: AgentBody) -> Result<Whole, (AgentBody, Unfinished)> {
         let begun = Instant::now();
         let collected = body::whole::collect(body, &self.inspect).await;
@@ -86,7 +86,7 @@ impl FaultContext {
     }
 }
 
-/// One rule's part of a plan on its way through a body: whom to report to, and about what.
+/// Reports about one rule's part of a plan while a body passes.
 #[derive(Clone)]
 pub(crate) struct VerdictReport {
     ledger: Rc<dyn Ledger>,
@@ -105,33 +105,33 @@ impl VerdictReport {
         }
     }
 
-    /// The rule took effect; said once however often it does.
+    /// Reports that the rule took effect; only the first call counts.
     pub(crate) fn applied(&mut self) {
         if !std::mem::replace(&mut self.done, true) {
             self.ledger.applied(self.verdict);
         }
     }
 
-    /// The rule could not take effect; means nothing once it has.
+    /// Reports that the rule could not take effect; ignored once it has.
     pub(crate) fn bypassed(&mut self, why: impl Into<String>) {
         if !std::mem::replace(&mut self.done, true) && self.tells_bypass {
             self.ledger.bypassed(self.verdict, why.into());
         }
     }
 
-    /// Leaves it to another part of the same rule to say that it was bypassed.
+    /// Lets another part of the same rule report a bypass.
     pub(crate) fn without_bypass(mut self) -> Self {
         self.tells_bypass = false;
         self
     }
 
-    /// The rule counted the tokens out that the answer announces; to be called before the agent can
-    /// have them.
+    /// Reports that the output tokens in the response are the rule's count. Call it before the
+    /// agent can have them.
     pub(crate) fn counted_anew(&self) {
         self.ledger.counted_anew();
     }
 
-    /// The rule read all of the answer, and let it pass as it came.
+    /// Reports that the rule read the whole response without changing it.
     pub(crate) fn heard(&self, tally: Box<Tally>) {
         self.ledger.heard(tally);
     }
@@ -141,7 +141,7 @@ impl VerdictReport {
     }
 }
 
-/// Whether an answer can have a body at all (RFC 9110 §6.4.1).
+/// Whether a response can have a body (RFC 9110 §6.4.1).
 pub(crate) fn has_body(method: &Method, status: StatusCode) -> bool {
     *method != Method::HEAD
         && !status.is_informational()
@@ -150,7 +150,7 @@ pub(crate) fn has_body(method: &Method, status: StatusCode) -> bool {
         && !(*method == Method::CONNECT && status.is_success())
 }
 
-/// The body's length as the head declares it.
+/// The body length that the head declares.
 pub(crate) fn declared_length(headers: &HeaderMap) -> Option<u64> {
     headers
         .get(header::CONTENT_LENGTH)?

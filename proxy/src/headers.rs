@@ -1,8 +1,8 @@
-//! What an intermediary must do to header fields, and nothing more (RFC 9110 §7.6).
+//! Header changes that HTTP requires of an intermediary, and no others (RFC 9110 §7.6).
 //!
-//! Fields of the connection are removed, everything else keeps its order, case and duplicates.
-//! `Via`, `Forwarded` and the like are not added: a stated deviation from §7.6.3, because the agent
-//! must not be able to tell an injected fault from a real one.
+//! Connection fields are removed; all other fields keep their order, case and duplicates. `Via` and
+//! `Forwarded` are not added, in deviation from §7.6.3: the agent must not be able to distinguish
+//! an injected fault from a real one.
 
 use http::header::{
     CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION, TE,
@@ -17,14 +17,14 @@ const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
 
-/// What happens to a message's framing and upgrade fields on its way.
+/// How a message's framing and upgrade fields are forwarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Passage {
-    /// Version of the connection the message came on.
+    /// HTTP version of the incoming connection.
     pub(crate) from: Version,
-    /// Version of the connection it leaves on.
+    /// HTTP version of the outgoing connection.
     pub(crate) to: Version,
-    /// The message asks for, or grants, an upgrade that is passed on.
+    /// The message requests or accepts an upgrade that is passed on.
     pub(crate) upgrade: bool,
 }
 
@@ -34,7 +34,7 @@ impl Passage {
     }
 }
 
-/// Removes what belongs to the connection the request came on.
+/// Removes the fields of the agent's connection from a request.
 pub(crate) fn clean_request(headers: &mut HeaderMap, passage: Passage) {
     let trailers = names(headers, &TE, "trailers");
     clean(headers, passage, |name| {
@@ -44,7 +44,7 @@ pub(crate) fn clean_request(headers: &mut HeaderMap, passage: Passage) {
             || (*name == TE && !trailers)
     });
     if trailers {
-        // In the place of the one that stands there.
+        // Replaces the existing value in place.
         headers.insert(TE, HeaderValue::from_static("trailers"));
         if passage.to <= Version::HTTP_11 && !passage.upgrade {
             headers.insert(CONNECTION, HeaderValue::from_static("te"));
@@ -52,12 +52,13 @@ pub(crate) fn clean_request(headers: &mut HeaderMap, passage: Passage) {
     }
 }
 
-/// Removes what belongs to the connection the response came on.
+/// Removes the fields of the upstream's connection from a response.
 pub(crate) fn clean_response(headers: &mut HeaderMap, passage: Passage) {
     clean(headers, passage, |_| false);
 }
 
-/// Removes what may not come behind a body: framing, routing and what belongs to the connection (RFC 9110 §6.5.1).
+/// Removes fields that are invalid as trailers: framing, routing and connection fields (RFC 9110
+/// §6.5.1).
 pub(crate) fn clean_trailers(trailers: &mut HeaderMap) {
     let passage = Passage {
         from: Version::HTTP_2,
@@ -69,7 +70,7 @@ pub(crate) fn clean_trailers(trailers: &mut HeaderMap) {
     });
 }
 
-/// The members of a field that is a list, all of its lines together, in the order they came in.
+/// The members of a list field, across all of its lines, in order.
 pub(crate) fn members<'h>(
     headers: &'h HeaderMap,
     name: &HeaderName,
@@ -80,16 +81,16 @@ pub(crate) fn members<'h>(
         .filter_map(|member| std::str::from_utf8(member.trim_ascii()).ok())
 }
 
-/// Whether a field that is a list names `option`.
+/// Whether a list field contains `option`.
 pub(crate) fn names(headers: &HeaderMap, name: &HeaderName, option: &str) -> bool {
     headers.contains_key(name)
         && members(headers, name).any(|member| member.eq_ignore_ascii_case(option))
 }
 
-/// Drops connection fields, those that `Connection` names, and those that `also` says.
+/// Removes connection fields, those that `Connection` lists, and those that `also` selects.
 ///
-/// Most messages have none: then nothing is touched. A removal rebuilds the map, since
-/// [`HeaderMap::remove`] moves the last field into the gap and order would be lost.
+/// Most messages have none, and stay unchanged. Otherwise the map is rebuilt, because
+/// [`HeaderMap::remove`] moves the last field into the gap and changes the order.
 fn clean(headers: &mut HeaderMap, passage: Passage, also: impl Fn(&HeaderName) -> bool) {
     let named = if headers.contains_key(CONNECTION) {
         connection_options(headers)
@@ -128,8 +129,8 @@ fn clean(headers: &mut HeaderMap, passage: Passage, also: impl Fn(&HeaderName) -
     *headers = kept;
 }
 
-/// The field names that `Connection` lists, framing and identity fields excepted: a request that
-/// names `Host` or `Content-Length` there is asking for trouble, not for removal.
+/// The field names that `Connection` lists, except framing and identity fields. A request that
+/// lists `Host` or `Content-Length` there may be an attack.
 fn connection_options(headers: &HeaderMap) -> Vec<String> {
     let stays = |option: &str| {
         [HOST, CONTENT_LENGTH, TRANSFER_ENCODING]
@@ -142,7 +143,7 @@ fn connection_options(headers: &HeaderMap) -> Vec<String> {
         .collect()
 }
 
-/// Makes a `Host` that is there say where the request goes, in its old place (RFC 9112 §3.2.2).
+/// Sets an existing `Host` to the request's destination, in its place (RFC 9112 §3.2.2).
 pub(crate) fn correct_host(headers: &mut HeaderMap, authority: &HeaderValue) {
     if let Some(host) = headers.get_mut(HOST)
         && host != authority
@@ -151,11 +152,11 @@ pub(crate) fn correct_host(headers: &mut HeaderMap, authority: &HeaderValue) {
     }
 }
 
-/// The protocol a request asks to upgrade to, if it does so properly.
+/// Whether the request has a valid upgrade.
 pub(crate) fn wants_upgrade(headers: &HeaderMap) -> bool {
     headers.contains_key(UPGRADE)
         && names(headers, &CONNECTION, "upgrade")
-        // h2c upgrade is for one hop and never passed on (RFC 9113 §3.1 has dropped it).
+        // An h2c upgrade applies to one hop and is never passed on (RFC 9113 §3.1 removed it).
         && !headers.contains_key(HTTP2_SETTINGS)
 }
 
@@ -170,8 +171,8 @@ pub(crate) fn path_and_query(uri: &Uri) -> &str {
     })
 }
 
-/// Path and query as they stand in a request line. A URI like `http://host?q` has no path; the line
-/// then begins with `/` (RFC 9112 §3.2.1).
+/// Path and query for a request line. A URI like `http://host?q` has no path, so `/` is added (RFC
+/// 9112 §3.2.1).
 pub(crate) fn origin_form(uri: &Uri) -> PathAndQuery {
     let path = match uri.path_and_query() {
         Some(path) if path.as_str().starts_with('?') => format!("/{}", path.as_str()).parse().ok(),

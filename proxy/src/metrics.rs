@@ -1,7 +1,7 @@
-//! What Prometheus scrapes: the families of `docs/metrics.md`.
+//! The Prometheus metrics, documented in `docs/metrics.md`.
 //!
-//! Handles that the data plane touches per exchange are resolved once; nothing here takes a
-//! free-form value as a label, and names that users choose are capped (`Capped`).
+//! Handles used per exchange are resolved once. No label takes a free-form value; labels with
+//! user-defined names are capped (`Capped`).
 
 mod capped;
 mod runs;
@@ -27,10 +27,10 @@ use crate::upstream::REASONS;
 /// Every kind, in the order of its variants.
 const KINDS: [Kind; 4] = [Kind::Llm, Kind::Tool, Kind::Mcp, Kind::Other];
 
-/// How many values a label takes that users choose; further ones are `other`.
+/// Most values of a label with user-defined names; further ones are `other`.
 const VALUES: usize = 100;
 
-/// Figures that are kept where they arise.
+/// Counters that are kept outside of this module.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Figures {
     /// Leaf certificates minted so far.
@@ -39,7 +39,7 @@ pub(crate) struct Figures {
     pub(crate) upstream_connections: u64,
 }
 
-/// Gives those figures at each scrape.
+/// Returns those counters at each scrape.
 struct FigureSource(Box<dyn Fn() -> Figures + Send + Sync>);
 
 impl std::fmt::Debug for FigureSource {
@@ -48,7 +48,7 @@ impl std::fmt::Debug for FigureSource {
     }
 }
 
-/// Everything Squall counts.
+/// All metrics.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -68,7 +68,7 @@ pub struct Metrics {
     stored: IntCounter,
     sampled_out: IntCounter,
     active: IntGaugeVec,
-    /// Profiles that have been in force, and how often each is.
+    /// Profiles that were ever in force, with their current number of activations.
     active_once: Mutex<BTreeMap<String, i64>>,
     runs: RunMetrics,
     workspaces: Workspaces,
@@ -76,7 +76,7 @@ pub struct Metrics {
     models: Capped,
 }
 
-/// The two ends of the proxy.
+/// The two sides of the proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// Connections that agents opened.
@@ -85,20 +85,20 @@ pub enum Side {
     Upstream,
 }
 
-/// Where events can be lost.
+/// Places where events can be lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sink {
     /// The queue from the data plane to the journal was full.
     Journal,
-    /// A reader of the event stream came for events that were gone.
+    /// An event stream resumed after events that were already dropped.
     Events,
-    /// More canaries were planted in a scope than are remembered.
+    /// More canaries were planted in a scope than it remembers.
     Canaries,
-    /// The queue from the journal to the store was full, or the store refused.
+    /// The queue from the journal to the store was full, or the store rejected a write.
     Store,
 }
 
-/// Which way tokens went.
+/// Direction of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TokenDirection {
     /// Into the model.
@@ -107,23 +107,23 @@ pub(crate) enum TokenDirection {
     Output,
 }
 
-/// Seconds; an exchange takes from a millisecond to ten minutes of thinking.
+/// Seconds: an exchange takes between a millisecond and ten minutes.
 const DURATIONS: &[f64] = &[
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
     300.0, 600.0,
 ];
-/// Seconds; Squall's own share is microseconds when all is well.
+/// Seconds: normally, Squall's own share is microseconds.
 const OVERHEADS: &[f64] = &[
     0.000_01, 0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.0025, 0.005, 0.01, 0.05,
     0.1, 1.0,
 ];
-/// Seconds; delays are chosen by people.
+/// Seconds: users configure delays.
 const DELAYS: &[f64] = &[
     0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0,
 ];
 
 impl Metrics {
-    /// All families at zero; `version` is the daemon's.
+    /// All metrics at zero; `version` is the daemon's.
     pub fn new(version: &str) -> Self {
         let registry = Registry::new();
         let families = Families {
@@ -140,7 +140,7 @@ impl Metrics {
             "Upstreams that failed by themselves",
             &["reason"],
         );
-        // Rates and alerts want a series before its first failure.
+        // Alerts need a series before its first failure.
         for reason in REASONS {
             upstream_errors.with_label_values(&[reason]);
         }
@@ -227,12 +227,12 @@ impl Metrics {
         }
     }
 
-    /// Workspaces, of whose profiles whoever reads the metrics is not to see the names.
+    /// The workspaces whose profile names must not appear in metrics.
     pub fn workspaces(&self) -> &Workspaces {
         &self.workspaces
     }
 
-    /// What a profile in force for a scope is called here.
+    /// The label for a scope's profile.
     fn profile<'a>(&self, scope: &str, profile: &'a str) -> &'a str {
         if self.workspaces.hold(scope) {
             "other"
@@ -241,7 +241,7 @@ impl Metrics {
         }
     }
 
-    /// A rule took effect in a scope.
+    /// Counts an applied rule in a scope.
     pub(crate) fn fault_applied(&self, rule: &Rule, scope: &str) {
         let profile = self.profile(scope, &rule.profile);
         self.faults
@@ -249,38 +249,38 @@ impl Metrics {
             .inc();
     }
 
-    /// A fault held an exchange back for this long.
+    /// Observes a delay injected by a fault.
     pub(crate) fn delayed(&self, by: Duration) {
         self.injected_delay.observe(by.as_secs_f64());
     }
 
-    /// An upstream failed by itself; `reason` is one of [`REASONS`].
+    /// Counts an upstream failure that no fault caused; `reason` is one of [`REASONS`].
     pub fn upstream_error(&self, reason: &'static str) {
         self.upstream_errors.with_label_values(&[reason]).inc();
     }
 
-    /// Connections open now: add one when one opens, take one off when it closes.
+    /// The gauge of open connections.
     pub fn connections(&self, side: Side) -> &IntGauge {
         &self.connections[side as usize]
     }
 
-    /// So many events were lost.
+    /// Counts lost events.
     pub fn dropped(&self, sink: Sink, events: u64) {
         self.dropped[sink as usize].inc_by(events);
     }
 
-    /// So many exchanges were written to the store.
+    /// Counts exchanges written to the store.
     pub fn stored(&self, exchanges: u64) {
         self.stored.inc_by(exchanges);
     }
 
-    /// An exchange was left out of the store, as its configuration wants it.
+    /// Counts an exchange that sampling left out of the store.
     pub fn sampled_out(&self) {
         self.sampled_out.inc();
     }
 
-    /// Scopes and profiles of the activations in force from now on, one each. One that was in force and no longer
-    /// is stays, at zero.
+    /// Sets the activations in force, as scope and profile. Profiles that are no longer in force
+    /// stay at zero.
     pub(crate) fn chaos_active<'a>(&self, own: impl IntoIterator<Item = (&'a str, &'a str)>) {
         let mut counts = lock(&self.active_once);
         counts.values_mut().for_each(|count| *count = 0);
@@ -293,31 +293,31 @@ impl Metrics {
         }
     }
 
-    /// Of runs.
+    /// The metrics of runs.
     pub fn runs(&self) -> &RunMetrics {
         &self.runs
     }
 
-    /// The counter of exchanges of this sort, to be kept by who counts many.
+    /// The counter of exchanges with these labels, for callers that keep it.
     pub fn exchanges(&self, kind: Kind, dialect: Option<&str>, outcome: Outcome) -> IntCounter {
         let dialect = dialect.unwrap_or("none");
         self.exchanges
             .with_label_values(&[kind.as_str(), dialect, outcome.as_str()])
     }
 
-    /// An exchange ended after `duration`, `overhead` of which was Squall's own.
+    /// Observes the duration of an exchange, and Squall's `overhead` in it.
     pub fn took(&self, kind: Kind, duration: Duration, overhead: Duration) {
         self.durations[kind as usize].observe(duration.as_secs_f64());
         self.overhead.observe(overhead.as_secs_f64());
     }
 
-    /// So many eligible rules were not applied to an exchange.
+    /// Counts eligible rules that were not applied to an exchange.
     pub fn skipped(&self, not_drawn: u64, bypassed: u64) {
         self.not_drawn.inc_by(not_drawn);
         self.bypassed.inc_by(bypassed);
     }
 
-    /// A model call took or gave so many tokens.
+    /// Counts the tokens of a model call.
     pub(crate) fn tokens(
         &self,
         dialect: &str,
@@ -335,13 +335,13 @@ impl Metrics {
             .inc_by(tokens);
     }
 
-    /// Says where figures come from that somebody else keeps; asked at each scrape.
+    /// Sets the source of counters kept elsewhere, which is called at each scrape.
     pub(crate) fn ask(&self, source: impl Fn() -> Figures + Send + Sync + 'static) {
-        // Only one data plane feeds a registry; a second one keeps what it counts to itself.
+        // Only the first data plane feeds a registry; the counters of others are not exported.
         let _ = self.source.set(FigureSource(Box::new(source)));
     }
 
-    /// Everything in Prometheus' text format 0.0.4.
+    /// All metrics in Prometheus' text format 0.0.4.
     pub fn render(&self) -> Result<String, prometheus::Error> {
         if let Some(FigureSource(source)) = self.source.get() {
             let figures = source();
@@ -354,8 +354,8 @@ impl Metrics {
     }
 }
 
-/// Makes families and registers them. Their names, labels and buckets are this module's constants,
-/// so what prometheus checks at run time is checked by the first test that makes a [`Metrics`].
+/// Creates and registers metric families. Names, labels and buckets are constants, so the first
+/// test that creates a [`Metrics`] validates them.
 struct Families<'a> {
     registry: &'a Registry,
 }
@@ -400,7 +400,7 @@ mod tests {
     fn every_family_is_there_before_anything_happens() {
         let metrics = Metrics::new("1.2.3");
         let text = metrics.render().expect("renders");
-        // Families whose labels are not known beforehand appear with their first value.
+        // Families with user-defined labels appear with their first value.
         for line in [
             "squall_exchange_duration_seconds_count{kind=\"llm\"} 0",
             "squall_overhead_seconds_count 0",

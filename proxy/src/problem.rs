@@ -1,6 +1,6 @@
-//! What Squall says for itself: RFC 9457 problem bodies, the control API's among them.
+//! RFC 9457 problem bodies of Squall's own responses, including the control API's.
 //!
-//! An agent that reads one of these was talking to Squall, not to its upstream; the `type` says so.
+//! An agent that receives one has reached Squall, not its upstream; the `type` shows it.
 
 use bytes::Bytes;
 use http::header::{self, HeaderValue};
@@ -8,8 +8,8 @@ use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 use squall_profiles::plan::Reply;
 
-/// The body of a problem: `slug` is the last part of its `type`, `title` short and the same for every
-/// occurrence, `detail` about this one: where, what, and what to do instead.
+/// The body of a problem. `slug` is the last part of its `type`. `title` is short and constant.
+/// `detail` describes the occurrence: where, what, and what to do instead.
 pub fn document(status: StatusCode, slug: &str, title: &str, detail: &str) -> Value {
     json!({
         "type": format!("urn:squall:problem:{slug}"),
@@ -22,14 +22,14 @@ pub fn document(status: StatusCode, slug: &str, title: &str, detail: &str) -> Va
 /// The media type of a problem.
 pub const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/problem+json");
 
-/// One reason why the proxy answers by itself.
+/// Why the proxy responds itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
     /// Status, also in the body.
     pub(crate) status: StatusCode,
     /// Last part of the problem's `type`, such as `upstream-refused`.
     pub(crate) slug: &'static str,
-    /// Short and the same for every occurrence.
+    /// Short and constant.
     pub(crate) title: &'static str,
     /// This occurrence: where, what, and what to do instead.
     pub(crate) detail: String,

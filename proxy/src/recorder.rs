@@ -1,9 +1,9 @@
-//! From the data plane to the journal, without waiting.
+//! Passes exchanges from the data plane to the journal, without blocking.
 //!
-//! A worker writes down an exchange as an [`ExchangeNote`], raw parts only, and pushes it onto a
-//! bounded lock-free queue. One collector thread takes notes off it in batches: it redacts them,
-//! moves the metrics, puts them into the ring and the log of events, and wakes whoever streams.
-//! Formatting is left to whoever reads.
+//! A worker records an exchange as an [`ExchangeNote`] with raw parts only, and pushes it onto a
+//! bounded lock-free queue. One collector thread takes notes from it in batches. It redacts them,
+//! updates the metrics, adds them to the ring and the event log, and wakes event streams. Readers
+//! do the formatting.
 //!
 //! ```text
 //! worker ─ record() ─┐                               ┌─ metrics
@@ -11,11 +11,11 @@
 //! worker ─ record() ─┘   bounded                     └─ events ─▶ events_after(), changes()
 //! ```
 //!
-//! Bytes of calls that wait to be read are bounded: the record of a call that there is no room for lacks
-//! what only they say (model, tokens, tools), and the call is counted as dropped.
+//! The bytes of calls in the queue are bounded. If there is no room, the call's record lacks what
+//! they contain (model, tokens, tools), and the call is counted as dropped.
 //!
-//! The collector looks at the queue every `PERIOD`, and before that only when a batch is full or bytes that wait to be
-//! read take half of their room. So a worker seldom makes a system call.
+//! The collector checks the queue every `PERIOD`, or earlier when a batch is full or the bytes take
+//! half of their room. So a worker seldom makes a system call.
 
 mod answering;
 mod calls;
@@ -58,28 +58,27 @@ pub(crate) use self::traffic::Traffic;
 use crate::lock::lock;
 use crate::metrics::{Metrics, Sink};
 
-/// How long a note may wait to be collected: a wake-up by the worker that wrote it would cost its exchange more than
-/// anything else the journal does.
+/// Longest time that a note waits for the collector. A wake-up per note would cost an exchange more
+/// than all other work for the journal.
 const PERIOD: Duration = Duration::from_millis(20);
 
-/// Notes of one batch: put into the journal under one lock, so that readers are never kept out for long. So many in
-/// the queue wake the collector before its time.
+/// Most notes of one batch. A batch is added under one lock, so this bounds the wait of readers.
+/// This many queued notes wake the collector early.
 const BATCH: usize = 512;
 
-/// Bounds of what is kept.
+/// Limits of the journal.
 #[derive(Debug, Clone)]
 pub struct RecorderOptions {
     /// Exchanges that can be listed.
     pub ring: ring::Bounds,
     /// Events that a stream can resume from.
     pub events: events::Bounds,
-    /// Notes on their way to the collector, at least 1; further ones are dropped and counted.
-    /// Default 65 536.
+    /// Most notes in the queue, at least 1; more are dropped and counted. Default 65 536.
     pub queue: usize,
-    /// Bytes of model calls and of what MCP servers are asked that wait to be read by the collector;
-    /// what goes over stays unread, and is counted. Default 32 MiB.
+    /// Most bytes of model calls and MCP requests in the queue. More are not parsed, and counted as
+    /// dropped. Default 32 MiB.
     pub unread: usize,
-    /// What is taken out of everything before it is kept.
+    /// Removes secrets from everything before it is stored.
     pub redactor: Redactor,
 }
 
@@ -95,59 +94,60 @@ impl Default for RecorderOptions {
     }
 }
 
-/// Something that happened, for those who stream it.
+/// An event for event streams.
 #[derive(Debug, Clone)]
 pub enum Event {
     /// An exchange ended.
     Exchange(Arc<ExchangeNote>),
-    /// What is in force changed.
+    /// The activation of a scope changed.
     Chaos(Arc<ChaosEvent>),
-    /// A run has come further.
+    /// A run made progress.
     Run {
         /// The run's scope.
         scope: Arc<str>,
-        /// How far it is, a JSON document.
+        /// The progress, as a JSON document.
         document: Arc<str>,
     },
 }
 
-/// Something that observes exchanges as they end.
+/// Observes exchanges at their end.
 pub trait ExchangeObserver: Send + Sync {
-    /// An exchange ended, and all secrets are out of it. On the collector's thread: must not wait.
+    /// An exchange ended; its secrets are redacted. Called on the collector's thread, so it must
+    /// not block.
     fn ended(&self, note: &Arc<ExchangeNote>);
 }
 
-/// Where exchanges are written down; clones write into the same journal.
+/// Records exchanges; clones write into the same journal.
 #[derive(Debug, Clone)]
 pub struct Recorder {
     shared: Arc<Shared>,
 }
 
-/// The moment the recorder started on both clocks, so that instants have a date.
+/// The start time of the recorder on both clocks, to convert instants to dates.
 #[derive(Debug, Clone, Copy)]
 struct Anchor {
     instant: Instant,
     unix_ms: u64,
 }
 
-/// What is on its way to the collector.
+/// An item in the collector's queue.
 enum Queued {
     Exchange(Noted),
-    /// Whoever sent it waits until all before it is in the journal.
+    /// The sender waits until all earlier items are in the journal.
     Flush(SyncSender<()>),
 }
 
-/// An exchange, with the bytes that the collector reads.
+/// An exchange, with the bytes that the collector parses.
 struct Noted {
     note: Arc<ExchangeNote>,
     traffic: Option<Box<Traffic>>,
 }
 
 struct Shared {
-    /// Grows in segments, so that a quiet daemon holds none; [`Recorder::record`] keeps its bound.
+    /// Grows in segments, so an idle daemon holds none; [`Recorder::record`] enforces the bound.
     queue: SegQueue<Queued>,
     most_queued: usize,
-    /// Bytes that notes in the queue hold for the collector to read.
+    /// Bytes that queued notes hold for the collector.
     unread: AtomicUsize,
     most_unread: usize,
     counter: AtomicU32,
@@ -160,7 +160,7 @@ struct Shared {
     observers: Mutex<Vec<Box<dyn ExchangeObserver>>>,
     thread: OnceLock<Thread>,
     stopping: AtomicBool,
-    /// The collector looks at the queue no more.
+    /// The collector no longer checks the queue.
     ended: AtomicBool,
     join: Mutex<Option<JoinHandle<()>>>,
 }
@@ -180,10 +180,10 @@ struct Journal {
 }
 
 impl Recorder {
-    /// Starts the collector thread. Fails only when the system gives no thread.
+    /// Starts the collector thread. Fails only if the system cannot start a thread.
     pub fn start(options: RecorderOptions, metrics: Arc<Metrics>) -> std::io::Result<Self> {
         let anchor = Anchor::now();
-        // Tells this daemon from the one before it on the same machine and from its neighbours.
+        // Differs between restarts of this daemon and between daemons on one machine.
         let daemon = anchor.unix_ms.wrapping_mul(0x9e37_79b9_7f4a_7c15)
             ^ u64::from(std::process::id()).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let log = (daemon >> 32) as u32;
@@ -212,13 +212,13 @@ impl Recorder {
         let thread = std::thread::Builder::new()
             .name("squall-journal".into())
             .spawn(move || collector.run())?;
-        // Nobody else has the recorder yet, so nothing was set before.
+        // The recorder is not shared yet, so the cell is empty.
         let _ = shared.thread.set(thread.thread().clone());
         *lock(&shared.join) = Some(thread);
         Ok(Self { shared })
     }
 
-    /// The id of an exchange that begins at `started`.
+    /// The id of an exchange that starts at `started`.
     pub fn begin(&self, started: Instant) -> ExchangeId {
         let counter = self.shared.counter.fetch_add(1, Ordering::Relaxed);
         ExchangeId::new(
@@ -228,15 +228,15 @@ impl Recorder {
         )
     }
 
-    /// Writes an exchange down: when it has ended, and once before with outcome `open` when it runs
-    /// for more than a second. Never waits; what does not fit is dropped and counted.
+    /// Records an exchange at its end, and once before with outcome `open` if it runs longer than a
+    /// second. It never waits; if the queue is full, the note is dropped and counted.
     pub fn record(&self, note: impl Into<Arc<ExchangeNote>>) {
         self.record_with(note.into(), None);
     }
 
-    /// The same, with bytes for the collector to read.
+    /// [`Self::record`], with bytes for the collector.
     pub(crate) fn record_with(&self, note: Arc<ExchangeNote>, mut traffic: Option<Box<Traffic>>) {
-        // Workers that look at the same moment may go over the bound by one note each.
+        // Concurrent workers may exceed the bound by one note each.
         if self.shared.queue.len() >= self.shared.most_queued {
             return self.shared.lose(&note);
         }
@@ -253,7 +253,7 @@ impl Recorder {
         }
     }
 
-    /// Tells those who stream events that what is in force changed.
+    /// Publishes a change of an activation to event streams.
     pub(crate) fn publish(&self, event: ChaosEvent) {
         let size = size_of::<ChaosEvent>() + event.now.scope.len() + event.now.profile.len() + 128;
         self.shared
@@ -263,7 +263,7 @@ impl Recorder {
         self.shared.changed.send_replace(());
     }
 
-    /// Tells those who stream events of a scope that the run in it has come further.
+    /// Publishes a run's progress to event streams of its scope.
     pub fn publish_run(&self, scope: &str, document: &str) {
         let size = scope.len() + document.len() + 64;
         let event = Event::Run {
@@ -274,7 +274,7 @@ impl Recorder {
         self.shared.changed.send_replace(());
     }
 
-    /// Shows every exchange that ends from now on to `observer`.
+    /// Calls `observer` for every exchange that ends from now on.
     pub fn observe(&self, observer: Box<dyn ExchangeObserver>) {
         lock(&self.shared.observers).push(observer);
     }
@@ -294,12 +294,12 @@ impl Recorder {
         self.shared.journal().ring.find(id).cloned()
     }
 
-    /// The newest event's id: where a stream begins that wants nothing of the past.
+    /// The newest event's id: the start for a stream that needs no past events.
     pub fn newest_event(&self) -> EventId {
         self.shared.journal().events.newest()
     }
 
-    /// Events after `last`; see [`EventLog::after`]. A gap counts as events dropped.
+    /// Events after `last`; see [`EventLog::after`]. A gap is counted as dropped events.
     pub fn events_after(&self, last: EventId, limit: usize) -> Batch<Event> {
         let batch = self.shared.journal().events.after(last, limit);
         if let Some(missed) = batch.gap.and_then(|gap| gap.missed) {
@@ -308,36 +308,36 @@ impl Recorder {
         batch
     }
 
-    /// Changes when there are new events. Wait on it only after a look at [`Self::events_after`].
+    /// Changes when there are new events. Call [`Self::events_after`] before waiting on it.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.shared.changed.subscribe()
     }
 
-    /// When `instant` was, milliseconds since 1970.
+    /// Time of `instant`, milliseconds since 1970.
     pub fn unix_ms(&self, instant: Instant) -> u64 {
         self.shared.anchor.unix_ms(instant)
     }
 
-    /// What takes secrets out of everything that is kept.
+    /// Removes secrets from everything that is stored.
     pub fn redactor(&self) -> &Redactor {
         &self.shared.redactor
     }
 
-    /// Waits until everything recorded before is in the journal. Blocks the thread: for tests and
+    /// Waits until everything recorded before is in the journal. Blocks the thread; for tests and
     /// shutdown.
     pub fn flush(&self) {
         let (done, flushed) = sync_channel(1);
         self.shared.queue.push(Queued::Flush(done));
         self.shared.wake();
-        // The collector empties the queue once more after it has said that it ended.
+        // The collector empties the queue once more after it has set `ended`.
         if !self.shared.ended.load(Ordering::SeqCst) {
-            // An error: it ended instead.
+            // An error means that the collector has ended.
             let _ = flushed.recv();
         }
     }
 
-    /// Takes in what is still queued and ends the collector thread. Later notes are lost. Blocks
-    /// the thread.
+    /// Stores what is queued and ends the collector thread. Later notes are lost. Blocks the
+    /// thread.
     pub fn stop(&self) {
         self.shared.stopping.store(true, Ordering::SeqCst);
         self.shared.wake();
@@ -353,7 +353,7 @@ impl Shared {
         lock(&self.journal)
     }
 
-    /// Counts an exchange of which all, or what its bytes say, is missing in the journal.
+    /// Counts an exchange whose note, or whose parsed bytes, are missing in the journal.
     fn lose(&self, note: &ExchangeNote) {
         self.metrics.dropped(Sink::Journal, 1);
         if let Some(run) = &note.run {
@@ -361,12 +361,12 @@ impl Shared {
         }
     }
 
-    /// Takes room for bytes that wait to be read; false: there is none.
+    /// Reserves room for bytes that the collector parses; false if there is none.
     fn has_room(&self, bytes: usize) -> bool {
         if bytes == 0 {
             return true;
         }
-        // Workers that look at the same moment may go over the bound by one call each.
+        // Concurrent workers may exceed the bound by one call each.
         let has_room = self.unread.load(Ordering::Relaxed) + bytes <= self.most_unread;
         if has_room {
             let before = self.unread.fetch_add(bytes, Ordering::Relaxed);
@@ -378,7 +378,7 @@ impl Shared {
         has_room
     }
 
-    /// Gives room back.
+    /// Releases reserved room.
     fn was_read(&self, bytes: usize) {
         self.unread.fetch_sub(bytes, Ordering::Relaxed);
     }

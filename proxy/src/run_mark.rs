@@ -1,5 +1,4 @@
-//! Runs, as the proxy knows them: whose an exchange is, whether all of them are there, and what cut a run
-//! short.
+//! Runs in the proxy: the run of an exchange, lost exchanges, and why a run was cut short.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -7,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// A run, for as long as anything of it is under way.
+/// A run, as long as any part of it is in progress.
 #[derive(Debug)]
 pub struct RunMark {
     id: Arc<str>,
@@ -15,14 +14,14 @@ pub struct RunMark {
     cut: CancellationToken,
     why: OnceLock<String>,
     approved: AtomicBool,
-    /// Each exchange of it is to have a connection of its own.
+    /// Cancelled when each exchange must use a new connection.
     anew: CancellationToken,
-    /// The same, or the run is over.
+    /// Also cancelled when the run is over.
     over: CancellationToken,
 }
 
 impl RunMark {
-    /// A run that has just begun.
+    /// A run that starts.
     pub fn new(id: &str) -> Arc<Self> {
         let anew = CancellationToken::new();
         let over = anew.child_token();
@@ -47,58 +46,58 @@ impl RunMark {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// An exchange of the run did not get into the journal or the store.
+    /// Counts an exchange of the run that is missing in the journal or the store.
     pub fn lose_one(&self) {
         self.lost.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Somebody has approved the run: it may reach the hosts that need approval.
+    /// Approves the run: it may reach the hosts that need approval.
     pub fn approve(&self) {
         self.approved.store(true, Ordering::Release);
     }
 
-    /// Whether somebody has approved it.
+    /// Whether the run was approved.
     pub fn is_approved(&self) -> bool {
         self.approved.load(Ordering::Acquire)
     }
 
-    /// Somebody else ended its chaos; the first word counts.
+    /// Records that others ended the run's chaos; only the first call counts.
     pub fn cut_short(&self, why: &str) {
         if self.why.set(why.to_owned()).is_ok() {
             self.cut.cancel();
         }
     }
 
-    /// From now on a connection takes one exchange of the run and closes, and those that are idle close: rules
-    /// that fail connections are not met on one that is open.
+    /// From now on a connection serves one exchange of the run, and idle connections close. Faults
+    /// of connections need new connections.
     pub fn connect_anew(&self) {
         self.anew.cancel();
     }
 
-    /// The run is over, and connections that carry its traffic close once they are idle.
+    /// Ends the run; connections with its traffic close once they are idle.
     pub fn end(&self) {
         self.over.cancel();
     }
 
-    /// Cancelled when connections that carry its traffic are to close once they are idle. Between two askings
-    /// they stay: an agent that is just about to use one again would take the close for a fault.
-    /// `shares`: others use the scope too, whose connections are not closed because the run is over.
+    /// Cancelled when connections with its traffic must close once idle. They stay open between two
+    /// invocations: an agent that reuses a connection would treat the close as a fault. `shares`:
+    /// others use the scope too, so the end of the run does not close connections.
     pub(crate) fn connections_over(&self, shares: bool) -> &CancellationToken {
         if shares { &self.anew } else { &self.over }
     }
 
-    /// Cancelled when somebody else ends its chaos.
+    /// Cancelled when others end its chaos.
     pub fn cut(&self) -> &CancellationToken {
         &self.cut
     }
 
-    /// Why somebody else ended its chaos; `None` while nobody has.
+    /// Why others ended its chaos; `None` if they did not.
     pub fn why(&self) -> Option<&str> {
         self.why.get().map(String::as_str)
     }
 }
 
-/// The exchanges of a run's activation, counted.
+/// The exchange counters of a run's activation.
 #[derive(Debug)]
 pub(crate) struct Counted {
     pub(crate) mark: Arc<RunMark>,
@@ -126,7 +125,8 @@ impl Counted {
         self.open.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// An exchange is over and written down, or others are written down in its place.
+    /// Counts the end of an exchange; `is_written` is false if other exchanges are recorded in its
+    /// place.
     pub(crate) fn end(&self, is_written: bool) {
         if !is_written {
             self.begun.fetch_sub(1, Ordering::SeqCst);

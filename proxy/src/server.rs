@@ -1,4 +1,4 @@
-//! From a listening socket to exchanges: workers, connections, CONNECT and what comes through it.
+//! From a listening socket to exchanges: workers, connections, CONNECT and tunnels.
 //!
 //! ```text
 //! accept ─ sniff ─┬─ HTTP/1 ── guard ── hyper h1 ──┬─ exchange

@@ -1,4 +1,4 @@
-//! What is recorded and what is played back, for which scope.
+//! Recordings and tapes, by scope.
 //!
 //! ```text
 //! recording of a scope ─┐
@@ -9,8 +9,7 @@
 //!                                          └─▶ answer from the tape
 //! ```
 //!
-//! Exchanges of scopes without either never come here: they look at the mark, as they look at what
-//! the journal is to read, and no further.
+//! Exchanges of other scopes never get here: they check the mark together with the capture level.
 
 mod body;
 pub(crate) mod key;
@@ -32,11 +31,11 @@ pub(crate) use self::body::played;
 pub use self::playing::{Counts, Playing, PlayingOptions};
 pub(crate) use self::playing::{Played, TapeRefusal};
 
-/// Bytes of captured bodies that are on their way to recordings at any time; what is over them is
-/// left out, which the recording says.
+/// Most bytes of captured bodies that wait for recordings. More are left out, and the recording
+/// marks them as missing.
 const IN_FLIGHT: u64 = 64 << 20;
 
-/// Scopes that may play a tape at a time. Each may hold a session of 16 MiB.
+/// Most scopes that play a tape at the same time. Each may hold a session of 16 MiB.
 const PLAYING: Quota = Quota {
     what: "scopes that play a tape",
     each: 64,
@@ -44,17 +43,17 @@ const PLAYING: Quota = Quota {
     remedy: "take one of the tapes away first",
 };
 
-/// The traffic of which scopes.
+/// The scopes of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecordedScopes {
-    /// One.
+    /// One scope.
     Scope(String),
-    /// All that somebody sees.
+    /// All scopes that a caller may see.
     Seen(Scopes),
 }
 
 impl RecordedScopes {
-    /// Whether a scope is among them.
+    /// Whether it includes a scope.
     pub fn holds(&self, scope: &str) -> bool {
         match self {
             Self::Scope(one) => one == scope,
@@ -63,13 +62,14 @@ impl RecordedScopes {
     }
 }
 
-/// Who keeps what is recorded.
+/// Stores recorded exchanges.
 pub trait RecordingSink: Send + Sync {
-    /// An exchange ended, and all secrets are out of it. On the journal's thread: must not wait.
+    /// An exchange ended; its secrets are redacted. Called on the journal's thread, so it must not
+    /// block.
     fn keep(&self, recorded: &Arc<Recorded>);
 }
 
-/// A recording that runs.
+/// A recording in progress.
 pub struct Recording {
     id: String,
     of: RecordedScopes,
@@ -90,7 +90,7 @@ impl Recording {
         })
     }
 
-    /// Hands an exchange to whoever keeps it.
+    /// Passes an exchange to the sink.
     pub(crate) fn keep(&self, recorded: &Arc<Recorded>) {
         self.keep.keep(recorded);
     }
@@ -105,7 +105,7 @@ impl fmt::Debug for Recording {
     }
 }
 
-/// Everything that is recorded and played back.
+/// All recordings and tapes.
 #[derive(Debug)]
 pub struct Tapes {
     any: AtomicBool,
@@ -130,12 +130,12 @@ struct TapeTable {
 }
 
 impl Tapes {
-    /// Whether there is anything at all.
+    /// Whether there are any.
     pub(crate) fn any(&self) -> bool {
         self.any.load(Ordering::Relaxed)
     }
 
-    /// Whether exchanges of a scope are to look here.
+    /// Whether exchanges of a scope must check recordings or tapes.
     pub(crate) fn concern(&self, scope: &str) -> bool {
         let table = self.table();
         let recorded = || table.recordings.iter().any(|one| one.of.holds(scope));
@@ -154,7 +154,7 @@ impl Tapes {
         self.table().playing.get(scope).cloned()
     }
 
-    /// What captured bodies may take.
+    /// Memory limit of captured bodies.
     pub(crate) fn room(&self) -> &Inspect {
         &self.in_flight
     }
@@ -163,7 +163,7 @@ impl Tapes {
         self.change(|table| table.recordings.push(recording));
     }
 
-    /// Whether it ran.
+    /// Stops a recording; returns whether it existed.
     pub(crate) fn stop(&self, id: &str) -> bool {
         self.change(|table| {
             let before = table.recordings.len();
@@ -172,7 +172,8 @@ impl Tapes {
         })
     }
 
-    /// Puts a tape in, in the place of the one that is there; `owner` says whose a scope is.
+    /// Sets the tape of a scope, in place of a previous one; `owner` returns the workspace of a
+    /// scope.
     pub(crate) fn play(
         &self,
         scope: &str,
@@ -189,7 +190,7 @@ impl Tapes {
         })
     }
 
-    /// Takes a tape out, if there is one.
+    /// Removes a scope's tape, if any.
     pub(crate) fn take_out(&self, scope: &str) {
         self.change(|table| table.playing.remove(scope));
     }

@@ -1,7 +1,8 @@
 //! Waits that end at most about 0.1 ms after their deadline on Linux, and never before it.
 //!
-//! tokio's timer has steps of a millisecond, and the poller below it rounds up once more. So the last stretch of a
-//! wait is left to a `timerfd`. Elsewhere, and under the paused clock of unit tests, waits are tokio's.
+//! tokio's timer has a resolution of a millisecond, and its poller rounds up once more. So a
+//! `timerfd` does the last stretch of a wait. Other systems, and tests with a paused clock, use
+//! tokio's timer only.
 
 use tokio::time::Instant;
 
@@ -29,13 +30,13 @@ mod precise {
     use tokio::sync::Semaphore;
     use tokio::time::Instant;
 
-    /// What is left to the timerfd: more than tokio's timer can be late.
+    /// The part that the timerfd does; longer than the largest delay of tokio's timer.
     const LAST_STRETCH: Duration = Duration::from_millis(3);
 
-    /// Timers at one time: bounds the descriptors that many delayed exchanges take.
+    /// Most timers at one time, to bound their file descriptors.
     static TIMERS: Semaphore = Semaphore::const_new(256);
 
-    /// An error: no timer is left, or the system gives none.
+    /// An error means that no timer is free, or the system provides none.
     #[expect(
         deprecated,
         reason = "`AsyncFd::new` is unsound only for descriptors that close while registered; this one is owned"

@@ -6,8 +6,8 @@
 //!                                   ca ── signs ┘
 //! ```
 //!
-//! The CA and the cache of leaves are shared by all workers; a handshake belongs to one. Every
-//! config names its crypto provider: nothing here depends on a process-wide default.
+//! All workers share the CA and the leaf cache; a handshake belongs to one worker. Every config
+//! sets its crypto provider, so nothing depends on a process-wide default.
 
 mod bundle;
 mod ca;
@@ -28,17 +28,17 @@ pub(crate) use self::intercept::HandshakeError;
 pub(crate) use self::intercept::{PendingHandshake, accept};
 pub(crate) use self::leaf::{Flaw, LeafCache};
 
-/// A version of HTTP, as ALPN agrees on it.
+/// An HTTP version, as negotiated by ALPN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Alpn {
-    /// HTTP/1.1, or nothing was agreed on.
+    /// HTTP/1.1, or no protocol was negotiated.
     Http1,
     /// HTTP/2.
     H2,
 }
 
 impl Alpn {
-    /// What is offered, or accepted, where this is the newest version: HTTP/1.1 always is.
+    /// The ALPN protocols up to this version; HTTP/1.1 is always included.
     pub(crate) fn and_older(self) -> Vec<Vec<u8>> {
         let (http1, h2) = (b"http/1.1".to_vec(), b"h2".to_vec());
         match self {
@@ -47,7 +47,7 @@ impl Alpn {
         }
     }
 
-    /// What a handshake agreed on.
+    /// The negotiated version.
     pub(crate) fn agreed(protocol: Option<&[u8]>) -> Self {
         match protocol {
             Some(b"h2") => Self::H2,
@@ -56,12 +56,12 @@ impl Alpn {
     }
 }
 
-/// The crypto behind every TLS config of the proxy.
+/// The crypto provider of all TLS configs.
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// The time that certificates are valid by.
+/// The current time, for the validity of certificates.
 #[expect(
     clippy::disallowed_methods,
     reason = "the agent judges a certificate by its wall clock, so ours has to be read"

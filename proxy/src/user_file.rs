@@ -1,4 +1,4 @@
-//! The one reader of files that users name: a pipe or a device would hold up whoever reads it, or never end.
+//! Reads files that users name. It rejects pipes and devices, which could block or never end.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -7,12 +7,12 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Longest file that is read, bytes.
+/// Longest file, bytes.
 const LONGEST: u64 = 64 << 20;
 
 /// The contents of a regular file of at most 64 MiB.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    // Looked at before it is opened: who writes to a pipe would take that for its reader.
+    // Checked before opening: opening a pipe would unblock its writer.
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::other(
             "it is no regular file; write what it would give to one",
@@ -30,7 +30,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The same, as text.
+/// The contents of such a file, as text.
 pub fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path)?)
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))

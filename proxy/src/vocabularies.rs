@@ -1,7 +1,7 @@
-//! Vocabularies of models, read where nobody else has to wait for it.
+//! Loads vocabularies of models in the background.
 //!
-//! Reading one takes some tenths of a second. It is done on threads apart: before rules that count
-//! are put in force, and for an exchange whose model needs one that was not read before. Only the
+//! Loading takes some tenths of a second, on separate threads. It happens before the activation of
+//! rules that count tokens, and for an exchange whose model needs another vocabulary. Only the
 //! caller and that exchange wait.
 
 use std::thread;
@@ -9,14 +9,13 @@ use std::thread;
 use squall_dialects::tokens::Counting;
 use squall_profiles::ruleset::RuleSet;
 
-/// What `rules` may count by and has not been read.
+/// Unloaded vocabularies that `rules` may count with.
 pub(crate) fn wanted(rules: &RuleSet) -> Vec<Counting> {
     let rules = rules.rules().iter();
     unread(rules.flat_map(|rule| rule.vocabularies()))
 }
 
-/// What the calls of a model are counted by and has not been read. A model that is not known may be
-/// any.
+/// Unloaded vocabularies for a model's calls. For an unknown model, all vocabularies.
 pub(crate) fn of_model(model: Option<&str>) -> Vec<Counting> {
     match model {
         Some(model) => unread([Counting::of_model(model)]),
@@ -34,7 +33,7 @@ fn unread(countings: impl IntoIterator<Item = Counting>) -> Vec<Counting> {
     unread
 }
 
-/// Reads them on a thread for work that blocks, and waits for it.
+/// Loads them on a blocking thread and waits for it.
 pub(crate) async fn read(unread: Vec<Counting>) {
     let reading = tokio::task::spawn_blocking(move || {
         for counting in unread {
@@ -46,7 +45,7 @@ pub(crate) async fn read(unread: Vec<Counting>) {
     }
 }
 
-/// Begins to read them, and waits for nothing.
+/// Starts to load them, without waiting.
 pub(crate) fn begin(unread: Vec<Counting>) {
     for counting in unread {
         let name = counting.name().to_owned();
@@ -67,7 +66,7 @@ mod tests {
 
     use super::*;
 
-    /// What a profile's rules may count by, read or not.
+    /// The vocabularies that a profile's rules may count with, loaded or not.
     fn wanted(chaos: &str) -> Vec<Counting> {
         let profile = parse_chaos("test.yaml", "test", chaos).expect("valid");
         let rules = Library::default().rule_set_of(&profile, &ToolNames::default());

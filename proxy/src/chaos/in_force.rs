@@ -267,7 +267,7 @@ impl ScopeChaos {
         }
     }
 
-    /// Counts the end of an exchange; `is_written` is false if it is missing in the journal.
+    /// Counts the end of an exchange; `is_written` is false if others are recorded instead.
     pub(crate) fn exchange_ends(&self, is_written: bool) {
         if let Some(counted) = &self.counted {
             counted.end(is_written);

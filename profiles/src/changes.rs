@@ -1,4 +1,4 @@
-//! What plans say about an exchange: the changes to requests, answers and connections that faults can ask for.
+//! Changes to requests, responses and connections that a plan can contain.
 
 mod answer;
 
@@ -9,17 +9,17 @@ pub use self::answer::{
 };
 use crate::glob::Glob;
 
-/// Where a delay waits.
+/// When a delay applies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WaitPoint {
     /// Before the request is forwarded or the synthetic response is sent. The default.
     #[default]
     Request,
-    /// After the upstream's head has come, before it is passed on.
+    /// After the upstream's response head has arrived, before it is passed on.
     Response,
 }
 
-/// How fast bytes may pass.
+/// A bandwidth limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Throttle {
     /// Bytes per second, at least 1 (`rate_kbps` × 125 in files).
@@ -44,9 +44,9 @@ pub enum TlsFailure {
     Expired,
     /// The leaf is for another host.
     WrongHost,
-    /// The leaf is signed by a CA nobody knows.
+    /// The leaf is signed by an unknown CA.
     Untrusted,
-    /// The handshake is answered with a fatal alert.
+    /// The handshake fails with a fatal alert.
     Handshake,
 }
 
@@ -55,89 +55,89 @@ pub enum TlsFailure {
 pub struct Tools(pub(crate) Option<Glob>);
 
 impl Tools {
-    /// Whether a tool of this name is one of them; `None` stands for one that goes without.
+    /// Whether a tool with this name is one of them; `None` is a tool without a name.
     pub fn has(&self, name: Option<&str>) -> bool {
         let tools = self.0.as_ref();
         tools.is_none_or(|tools| tools.matches(name.unwrap_or_default()))
     }
 
-    /// The name or glob that was written; `None` for all tools.
+    /// The name or glob as written; `None` for all tools.
     pub(crate) fn named(&self) -> Option<&str> {
         self.0.as_ref().map(Glob::as_str)
     }
 }
 
-/// What becomes of a tool's result, as the model is to read it.
+/// A change to a tool result in the model's input.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ResultChange {
-    /// The tool said this.
+    /// Replaces the result by this output.
     Output(String),
-    /// The tool failed and said this.
+    /// Replaces the result by a failure with this message.
     Failure(String),
-    /// The tool said this, an instruction, unless it has said one already: the wire's rules come
-    /// first.
+    /// Replaces the result by this instruction, unless it already contains one from a rule on the
+    /// wire.
     Instruction(String),
-    /// The beginning of what it said.
+    /// Keeps the beginning of the result.
     Truncate(Amount),
-    /// One field of the JSON it said changes.
+    /// Changes one field of the result's JSON.
     Drift(SchemaDrift),
-    /// What the tool said the last time.
+    /// Replaces the result by the tool's previous one.
     Stale,
-    /// What another call was told.
+    /// Replaces the result by that of another call.
     Swapped,
 }
 
-/// An instruction that is put into a tool's answer.
+/// An instruction to inject into a tool response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Injection {
     /// The instruction, with its canary.
     pub text: String,
-    /// Where it is put.
+    /// Where it is injected.
     pub placement: Placement,
-    /// What the choice among several results hangs on: this exchange's draw.
+    /// Selects one of several results; from this exchange's draw.
     pub choice: u64,
 }
 
-/// Where in a tool's answer an instruction is put.
+/// The place of an injected instruction in a tool response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Placement {
-    /// Behind the text that looks most like prose.
+    /// After the text that looks most like prose.
     #[default]
     Field,
-    /// There, in an HTML comment.
+    /// After that text, in an HTML comment.
     Comment,
-    /// There, with zero-width spaces between its letters, but for the canary's.
+    /// After that text, with zero-width spaces between its letters except in the canary.
     ZeroWidth,
-    /// There, as the text of an image in Markdown.
+    /// After that text, as the alternative text of a Markdown image.
     Markdown,
     /// As the message of an error.
     ErrorMessage,
 }
 
-/// What is made of a message of the user's.
+/// A change to a user message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Poisoning {
     /// The false memory, with its canary.
     pub text: String,
-    /// How it meets what is there.
+    /// How it is combined with the message.
     pub strategy: Strategy,
-    /// Which of the user's messages.
+    /// The user message to change.
     pub at: Turn,
 }
 
-/// How a text meets one that is there.
+/// How a text is combined with an existing one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Strategy {
     /// Before it.
     Prepend,
-    /// Behind it.
+    /// After it.
     #[default]
     Append,
-    /// In its place.
+    /// Instead of it.
     Replace,
 }
 
-/// One of the user's messages.
+/// The position of a user message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Turn {
     /// The oldest.
@@ -145,96 +145,96 @@ pub enum Turn {
     First,
     /// The newest.
     Last,
-    /// The so-many-th, from 1.
+    /// The message with this number, from 1.
     Number(u64),
 }
 
-/// Filler.
+/// Filler text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Padding {
-    /// How many tokens it is worth.
+    /// Its length in tokens.
     pub tokens: u64,
-    /// Where it stands.
+    /// Its place.
     pub position: PaddingPlace,
 }
 
-/// A place among the user's messages.
+/// A place among the user messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PaddingPlace {
-    /// Before the oldest.
+    /// Before the oldest message.
     Start,
-    /// Inside the one in the middle.
+    /// Inside the middle message.
     Middle,
-    /// Behind the newest.
+    /// After the newest message.
     #[default]
     End,
 }
 
-/// One field of a JSON answer changed.
+/// A change to one field of a JSON response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaDrift {
-    /// What happens to the field.
+    /// The kind of change.
     pub kind: DriftKind,
-    /// The field's name; absent: chosen by the draw among all fields.
+    /// The field's name; `None`: drawn among all fields.
     pub field: Option<String>,
-    /// What the choice of a field hangs on when none is named: this exchange's draw.
+    /// Selects a field if none is named; from this exchange's draw.
     pub choice: u64,
 }
 
-/// What happens to a drifting field.
+/// A change to a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DriftKind {
     /// Its key changes.
     Rename,
-    /// It is gone.
+    /// The field is removed.
     Drop,
     /// Its value becomes null.
     Null,
-    /// Its value changes type: numbers become strings, everything else likewise.
+    /// Its value changes type: a string becomes a list with it, other values become strings.
     Retype,
 }
 
-/// A change to the answers of an MCP server that only MCP has a place for.
+/// A change to MCP responses that has no equivalent outside of MCP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum McpEdit {
-    /// They come under another id than the call's.
+    /// The response has another id than the call.
     WrongId,
-    /// The list of tools is another.
+    /// The tool list changes.
     List {
-        /// How.
+        /// The change.
         drift: ListDrift,
-        /// What descriptions say further, of [`ListDriftKind::Description`]: it carries a canary.
+        /// Text with a canary to add to descriptions, for [`ListDriftKind::Description`].
         instruction: String,
     },
 }
 
-/// A list of tools that changes under the agent's feet.
+/// A change of a tool list between two requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListDrift {
-    /// What happens to it.
+    /// The kind of change.
     pub kind: ListDriftKind,
-    /// Which tools; `None`: all.
+    /// The affected tools; `None`: all.
     pub(crate) tools: Option<Glob>,
 }
 
-/// What happens to a list of tools.
+/// A change to a tool list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListDriftKind {
-    /// Descriptions say something else than before: a rug pull.
+    /// Descriptions differ from before: a rug pull.
     Description,
-    /// Each tool's first argument has another name.
+    /// Each tool's first argument is renamed.
     Schema,
-    /// Each tool is there twice.
+    /// Each tool is listed twice.
     Duplicates,
-    /// The tools are gone.
+    /// The tools are removed.
     Empty,
 }
 
 /// How much of a body is kept.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Amount {
-    /// That many bytes.
+    /// This many bytes.
     Bytes(u64),
-    /// That share, in parts per million.
+    /// This share, in parts per million.
     Share(u32),
 }

@@ -1,4 +1,4 @@
-//! `JSONPath`s of documents (RFC 9535), restricted to those that look at each value a few times.
+//! `JSONPath`s in documents (RFC 9535), restricted to those that visit each value a few times.
 
 use serde_json::Value;
 use serde_json_path::{JsonPath, NodeList};
@@ -7,51 +7,52 @@ use squall_documents::{DocumentLimits, Limited, OverLimit};
 
 /// Longest path, bytes.
 const LONGEST: usize = 1_000;
-/// Most values that alternative selectors may multiply one to.
+/// Most values to which alternative selectors may multiply one value.
 const MOST_SELECTED: usize = 16;
-/// What a path costs beside its length: the body is parsed for it.
+/// Cost of a path in addition to its length, as the body is parsed for it.
 const COST: usize = 200;
-/// What it costs where it looks at many values of the body: `..`, `*`, a slice, a filter.
+/// Cost of a path that visits many values of the body: `..`, `*`, a slice, a filter.
 const COST_OF_MANY: usize = 1_000;
 
-/// A `JSONPath` of a document.
+/// A `JSONPath` in a document.
 #[derive(Debug)]
 pub struct Path {
     path: JsonPath,
-    /// How often it may look at each value of a document; 0: only at some.
+    /// How often it may visit each value of a document; 0: only some values.
     looks: usize,
 }
 
 impl Path {
-    /// The values that it selects.
+    /// The selected values.
     pub fn query<'d>(&self, document: &'d Value) -> NodeList<'d> {
         self.path.query(document)
     }
 
-    /// How many values it may look at in a document of so many.
+    /// How many values it may visit in a document with this many.
     pub(crate) fn looks_at(&self, values: usize) -> usize {
         self.looks.saturating_mul(values)
     }
 }
 
-/// Bytes of a path that looks at many values after which it looks at each once more, as filters do.
+/// A path that visits many values counts one more visit per value for this many bytes, as filters
+/// do.
 const BYTES_OF_A_LOOK: usize = 16;
 
-/// Why a text is no `JSONPath` here.
+/// Why a text is not a valid `JSONPath`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// It is not written as one.
+    /// A syntax error.
     #[error("is no JSONPath (RFC 9535), which begins with `$`: {0}")]
     Syntax(String),
-    /// It may look at values very often.
+    /// It may visit values too often.
     #[error("is not supported: {0}")]
     TooDear(&'static str),
-    /// The document has too many of them.
+    /// The document exceeds its limit of paths.
     #[error("is not taken: {0}")]
     OverLimit(#[from] OverLimit),
 }
 
-/// Reads a path of a document with these limits.
+/// Parses a path in a document with these limits.
 pub fn parse(written: &str, limits: &DocumentLimits) -> Result<Path, PathError> {
     if written.len() > LONGEST {
         return Err(PathError::TooDear("it is longer than 1,000 bytes"));
@@ -70,8 +71,9 @@ pub fn parse(written: &str, limits: &DocumentLimits) -> Result<Path, PathError> 
     Ok(Path { path, looks })
 }
 
-/// How many times a path may look at one value in each of its parts. Two descents look at a value once for
-/// each that it stands in, a query from the root once for each other value; a pattern is compiled each time.
+/// How often a path may visit one value because of its lists of selectors. Rejects paths with more
+/// visits: several descents, queries from the root, and `match` or `search`, which compile a
+/// pattern each time.
 fn times(bare: &str) -> Result<usize, &'static str> {
     if bare.matches("..").count() > 1 {
         return Err("`..` may stand in it once");
@@ -92,7 +94,7 @@ fn times(bare: &str) -> Result<usize, &'static str> {
     Ok(selected)
 }
 
-/// The path with nothing in its quotes.
+/// The path with empty quotes.
 fn without_texts(written: &str) -> String {
     let (mut bare, mut quote, mut escaped) = (String::new(), None, false);
     for letter in written.chars() {

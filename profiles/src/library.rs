@@ -1,4 +1,4 @@
-//! All profiles that can be named: built in, from files, from the API.
+//! All profiles: built in, from files, and from the API.
 
 mod builtin;
 
@@ -12,24 +12,25 @@ use crate::tools::ToolNames;
 use squall_documents::Variables;
 use squall_documents::{DocumentError, did_you_mean};
 
-/// Profiles by name: API over file over built-in. Changing it gives a new library; clones share
-/// their profiles.
+/// Profiles by name. The API takes precedence over files, and files over built-in profiles. A
+/// change returns a new library; clones share their profiles.
 #[derive(Debug, Clone, Default)]
 pub struct Library {
-    /// Those that are built in, from files and from the API.
+    /// Profiles that are built in, from files and from the API.
     profiles: BTreeMap<String, Vec<(Source, Arc<Profile>)>>,
-    /// Those that the API put for a workspace, by workspace and name: nobody else sees them.
+    /// Profiles that the API added for a workspace, by workspace and name; other workspaces do not
+    /// see them.
     workspaces: BTreeMap<String, BTreeMap<String, Arc<Profile>>>,
 }
 
-/// Where a profile comes from; later ones hold before earlier ones.
+/// The source of a profile; later variants take precedence over earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
     /// Part of Squall.
     Builtin,
     /// A file of the `profiles:` directory.
     File,
-    /// Put by the API.
+    /// Added by the API.
     Api,
 }
 
@@ -44,16 +45,16 @@ impl Source {
     }
 }
 
-/// One line of the list of profiles.
+/// An entry in the list of profiles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     /// Name.
     pub name: String,
-    /// Which of the profiles of that name holds.
+    /// The source of the profile in effect under this name.
     pub source: Source,
-    /// Its description, empty when it has none.
+    /// Its description, empty if it has none.
     pub description: String,
-    /// How many rules it has, those it extends not counted.
+    /// Number of its rules, without those of profiles it extends.
     pub rules: usize,
 }
 
@@ -63,19 +64,19 @@ pub enum RemoveError {
     /// No profile has that name.
     #[error("there is no profile `{0}`")]
     Unknown(String),
-    /// It is not one of the API's.
+    /// It was not added by the API.
     #[error("profile `{name}` comes from {}; only profiles put by the API can be deleted",
         if *origin == Source::Builtin { "Squall itself" } else { "a file" })]
     NotFromApi {
         /// Its name.
         name: String,
-        /// Where it comes from.
+        /// Its source.
         origin: Source,
     },
 }
 
 impl Library {
-    /// The profiles that are part of Squall.
+    /// The built-in profiles.
     pub fn builtin() -> Self {
         static BUILTIN: LazyLock<Library> = LazyLock::new(|| {
             let mut library = Library::default();
@@ -87,8 +88,8 @@ impl Library {
         BUILTIN.clone()
     }
 
-    /// This library with a profile file added, in place of what the same file gave before. The name
-    /// is the one in the file, else the file's own without extension. `variables` expand in it.
+    /// Adds a profile file, in place of the file's previous profile. The name is given in the file,
+    /// or else the file name without extension. `variables` expand in it.
     ///
     /// An error if another file has a profile of that name.
     pub fn with_file(
@@ -111,8 +112,8 @@ impl Library {
         Ok(self.with(name, Source::File, profile))
     }
 
-    /// This library as a workspace sees it: what is built in and what comes from files, and its own
-    /// profiles of the API in the place of those that were put for none.
+    /// The library of a workspace: built-in profiles, profiles from files, and its own API profiles
+    /// instead of those without a workspace.
     #[must_use]
     pub fn of_workspace(&self, workspace: &str) -> Self {
         let mut view = Self {
@@ -158,7 +159,7 @@ impl Library {
         Ok(library)
     }
 
-    /// This library with a profile put by the API under `name`. What it extends must be there.
+    /// Adds a profile of the API under `name`. The profiles it extends must exist.
     pub fn with_api(&self, name: &str, profile: Profile) -> Result<Self, DocumentError> {
         check_name(name, &profile.file)?;
         if let Some(own) = profile.name.as_ref().filter(|own| *own != name) {
@@ -170,8 +171,8 @@ impl Library {
         Ok(library)
     }
 
-    /// This library without the profile that the API put under `name`; a file's or a built-in one
-    /// of that name holds again.
+    /// Removes the API's profile `name`. A file's or built-in profile of that name takes effect
+    /// again.
     pub fn without_api(&self, name: &str) -> Result<Self, RemoveError> {
         match self.get(name) {
             None => Err(RemoveError::Unknown(name.to_owned())),
@@ -187,7 +188,7 @@ impl Library {
         }
     }
 
-    /// This library without the profiles from files (to read the directory anew).
+    /// Removes the profiles from files, to read the directory again.
     #[must_use]
     pub fn without_files(&self) -> Self {
         let mut library = self.clone();
@@ -197,7 +198,7 @@ impl Library {
         library
     }
 
-    /// The name of the profile that a file gave.
+    /// The name of the profile from a file.
     pub fn name_of_file(&self, file: &str) -> Option<&str> {
         let mut names = self.profiles.keys();
         names
@@ -205,21 +206,21 @@ impl Library {
             .map(String::as_str)
     }
 
-    /// The file that a profile of that name comes from, whether or not it holds.
+    /// The file with a profile of that name, even if another one takes precedence.
     fn file_of(&self, name: &str) -> Option<&str> {
         let held = self.profiles.get(name)?;
         let (_, profile) = held.iter().find(|(source, _)| *source == Source::File)?;
         Some(&profile.file)
     }
 
-    /// The profile that holds under a name, and where it comes from.
+    /// The profile in effect under a name, and its source.
     pub fn get(&self, name: &str) -> Option<(Source, &Arc<Profile>)> {
         let held = self.profiles.get(name)?.iter();
         let (source, profile) = held.max_by_key(|(source, _)| *source)?;
         Some((*source, profile))
     }
 
-    /// Every name with the profile that holds under it, by name.
+    /// All names with the profile in effect, in order.
     pub fn list(&self) -> Vec<Listed> {
         self.names()
             .filter_map(|name| {
@@ -239,7 +240,7 @@ impl Library {
         self.profiles.keys().map(String::as_str)
     }
 
-    /// The rules of a profile and of all it extends, compiled. `none` is the empty set.
+    /// The compiled rules of a profile and of all it extends. `none` is the empty set.
     pub fn rule_set(&self, name: &str, tools: &ToolNames) -> Result<RuleSet, DocumentError> {
         if name == NONE {
             return Ok(RuleSet::default());
@@ -247,8 +248,8 @@ impl Library {
         RuleSet::compile(self.rules_of(name)?, tools)
     }
 
-    /// The same for a profile that is in no library: inline chaos ([`crate::profile::parse_chaos`])
-    /// or a draft under validation.
+    /// The compiled rules of a profile outside the library: inline chaos
+    /// ([`crate::profile::parse_chaos`]) or a draft under validation.
     pub fn rule_set_of(
         &self,
         profile: &Profile,
@@ -257,7 +258,7 @@ impl Library {
         RuleSet::compile(self.flatten(profile.name.as_deref(), profile)?, tools)
     }
 
-    /// What is wrong between profiles: names that are extended and not there, and cycles.
+    /// Errors between profiles: missing `extends` names, and cycles.
     pub fn check(&self) -> Vec<DocumentError> {
         let broken = self.names().filter_map(|name| self.rules_of(name).err());
         broken.collect()
@@ -274,8 +275,9 @@ impl Library {
         self.flatten(Some(name), profile)
     }
 
-    /// The rules of a profile and of all it extends, in order of precedence: by family, a profile's
-    /// own before those it extends, each profile once, and the first of an id.
+    /// The rules of a profile and of all it extends, in order of precedence. Families come first,
+    /// then a profile's own rules before those it extends. Each profile is used once, and so is
+    /// each id.
     fn flatten(
         &self,
         name: Option<&str>,
@@ -312,13 +314,13 @@ impl Library {
     }
 }
 
-/// A walk over a profile and those it extends.
+/// A traversal of a profile and those it extends.
 struct ExtendsWalk<'a> {
     library: &'a Library,
     rules: Vec<Arc<Rule>>,
     ids: HashSet<String>,
     done: HashSet<String>,
-    /// The names from the first profile to the one being read.
+    /// The names from the first profile to the current one.
     path: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Regular expressions of documents, matched in linear time.
+//! Regular expressions in documents, matched in linear time.
 
 use regex_automata::meta::{BuildError, Config, Regex};
 use regex_automata::nfa::thompson::WhichCaptures;
@@ -8,29 +8,29 @@ use squall_documents::{DocumentLimits, Limited, OverLimit};
 
 /// Longest expression, bytes.
 const LONGEST: usize = 20_000;
-/// Most that one expression compiles to, bytes.
+/// Largest compiled size of one expression, bytes.
 const LARGEST: usize = 4 << 20;
-/// What one may keep between searches, bytes.
+/// Largest cache of one expression between searches, bytes.
 const CACHE: usize = 128 << 10;
 
-/// Why a text is no regular expression here.
+/// Why a text is not a valid regular expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// It is longer than any is read.
+    /// It is too long.
     #[error("it is longer than {LONGEST} bytes")]
     TooLong,
-    /// It compiles to too much.
+    /// Its compiled size is too large.
     #[error("it compiles to more than {LARGEST} bytes")]
     TooLarge,
-    /// All of the document do.
+    /// The document exceeds its limit of compiled expressions.
     #[error(transparent)]
     OverLimit(#[from] OverLimit),
-    /// It is not written as one.
+    /// A syntax error.
     #[error("{0}")]
     Syntax(String),
 }
 
-/// What an expression is searched in.
+/// What an expression is matched against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Searched {
     /// Any bytes.
@@ -39,7 +39,7 @@ pub enum Searched {
     Text,
 }
 
-/// Compiles an expression of a document with these limits, without look-around and back-references.
+/// Compiles an expression in a document with these limits, without look-around and back-references.
 pub fn compile(
     written: &str,
     searched: Searched,
@@ -86,7 +86,7 @@ fn why(error: &BuildError, limits: &DocumentLimits) -> PatternError {
     }
 }
 
-/// Some errors draw a picture over several lines; the last one says what is wrong.
+/// The last line of an error. Some errors quote the expression over several lines first.
 pub fn last_line(error: &str) -> String {
     let last = error.lines().last().unwrap_or_default().trim();
     last.trim_start_matches("error: ").to_owned()

@@ -1,23 +1,23 @@
 //! List prices of well-known models, for budgets in money.
 //!
-//! Standard prices per million tokens of text, as the providers published them in autumn 2026:
-//! OpenAI <https://developers.openai.com/api/docs/pricing>, Anthropic
+//! Standard prices per million text tokens, as the providers published them in autumn 2026: OpenAI
+//! <https://developers.openai.com/api/docs/pricing>, Anthropic
 //! <https://platform.claude.com/docs/en/about-claude/pricing>, Google
-//! <https://ai.google.dev/gemini-api/docs/pricing>. What is dearer or cheaper than that (long
-//! prompts, cached input, batches, priority, audio and images) is counted as if it were not. A model
-//! that is not listed has no price here, and none is guessed.
+//! <https://ai.google.dev/gemini-api/docs/pricing>. Other rates (long prompts, cached input,
+//! batches, priority, audio and images) are counted at the standard price. Unlisted models have no
+//! price.
 
 use std::fmt;
 
-/// Trillionths of a dollar in a dollar: a token of the cheapest model is worth a whole number.
+/// Units per dollar, so that a token of the cheapest model costs a whole number of them.
 pub(crate) const PARTS: u64 = 1_000_000_000_000;
 
-/// US dollars, in trillionths; at most some eighteen million.
+/// US dollars, in trillionths; at most about eighteen million.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Usd(pub(crate) u64);
 
 impl Usd {
-    /// So many dollars, rounded to a millionth of a cent; nothing for what is negative.
+    /// An amount in dollars, rounded to a millionth of a cent; zero if negative.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -27,14 +27,14 @@ impl Usd {
         Self(((dollars * 1e8).round() as u64).saturating_mul(PARTS / 100_000_000))
     }
 
-    /// In dollars: to print.
+    /// In dollars, for output.
     #[expect(clippy::cast_precision_loss, reason = "to print")]
     pub fn dollars(self) -> f64 {
         self.0 as f64 / PARTS as f64
     }
 }
 
-/// As `$0.0123`, without needless zeros.
+/// As `$0.0123`, without trailing zeros.
 impl fmt::Display for Usd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = format!("{:.8}", self.dollars());
@@ -43,27 +43,27 @@ impl fmt::Display for Usd {
     }
 }
 
-/// What a model's tokens cost.
+/// Token prices of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Price {
-    /// One token in, in trillionths of a dollar.
+    /// One input token, in trillionths of a dollar.
     input: u64,
-    /// One token out.
+    /// One output token, in trillionths of a dollar.
     output: u64,
 }
 
 impl Price {
-    /// What so many tokens cost.
+    /// The cost of this many tokens.
     pub(crate) fn of(self, input: u64, output: u64) -> Usd {
         let cost = |price: u64, tokens: u64| price.saturating_mul(tokens);
         Usd(cost(self.input, input).saturating_add(cost(self.output, output)))
     }
 }
 
-/// When the list was made, for the documentation.
+/// Date of the list, for the documentation.
 pub const AS_OF: &str = "2026-11";
 
-/// Model, and thousandths of a dollar for a million tokens in and out.
+/// Model, and price of a million input and output tokens in thousandths of a dollar.
 const PRICES: &[(&str, u64, u64)] = &[
     ("gpt-5.6-sol", 5000, 30_000),
     ("gpt-5.6-terra", 2000, 12_000),
@@ -120,19 +120,19 @@ const PRICES: &[(&str, u64, u64)] = &[
     ("gemini-2.5-flash-lite", 100, 400),
 ];
 
-/// The price of a model as requests name it. Before the name a vendor or a region may stand
-/// (`openai/…`, `us.anthropic.…`), after it a date or a version.
+/// The price of a model as requests name it. A vendor or region may precede the name (`openai/…`,
+/// `us.anthropic.…`), and a date or version may follow it.
 pub(crate) fn of_model(model: &str) -> Option<Price> {
     let model = model.to_ascii_lowercase();
     let listed = PRICES.iter().find(|(name, ..)| names(&model, name));
-    // Thousandths of a dollar a million are thousand millionths of it a token.
+    // A thousandth of a dollar per million tokens is a billionth of a dollar per token.
     listed.map(|(_, input, output)| Price {
         input: input * (PARTS / 1_000_000_000),
         output: output * (PARTS / 1_000_000_000),
     })
 }
 
-/// The list, for the documentation: model, dollars for a million tokens in and out.
+/// The list, for the documentation: model, dollars per million input and output tokens.
 pub fn list() -> impl Iterator<Item = (&'static str, f64, f64)> {
     #[expect(clippy::cast_precision_loss, reason = "to print")]
     let dollars = |thousandths: u64| thousandths as f64 / 1000.0;
@@ -148,13 +148,13 @@ fn names(model: &str, name: &str) -> bool {
     })
 }
 
-/// Whether this, behind a model's name, tells only which edition of it is meant.
+/// Whether the text after a model's name is only a date or a version.
 fn is_a_version(rest: &str) -> bool {
     let Some(version) = rest.strip_prefix(['-', '@', ':']) else {
         return rest.is_empty();
     };
     let digits = version.bytes().take_while(u8::is_ascii_digit).count();
-    // Fewer digits are the number of another model.
+    // Fewer digits belong to the name of another model.
     digits >= 3
         || ["latest", "preview", "v1", "v2"]
             .iter()

@@ -1,7 +1,7 @@
-//! What model calls have used up: tokens, and their price.
+//! Usage of model calls: tokens and cost.
 //!
-//! A [`Spending`] is a running sum; a [`Charge`] is one call's share in some of them, which grows as
-//! the call's answer comes: what an agent has received is in the sums before it can ask again.
+//! A [`Spending`] is a running sum. A [`Charge`] is one call's share in some of them. It grows
+//! while the response arrives, so the sums contain what an agent has received before its next call.
 
 use std::cell::OnceCell;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,51 +10,51 @@ use smallvec::SmallVec;
 
 use crate::prices::{self, Price, Usd};
 
-/// What some calls have used up.
+/// The usage of some calls.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// Calls that used up anything.
+    /// Calls with any usage.
     pub calls: u64,
-    /// Tokens in.
+    /// Input tokens.
     pub input: u64,
-    /// Tokens out.
+    /// Output tokens.
     pub output: u64,
-    /// Of both, those that Squall counted because the provider did not.
+    /// Tokens in both counts that Squall counted, because the provider did not report them.
     pub estimated: u64,
-    /// What they cost at list prices, but for those of models without one.
+    /// Cost at list prices, without models that have no known price.
     pub cost: Usd,
-    /// The first model that was used and has no known price; empty when nobody knows the model.
+    /// The first used model without a known price; empty if the model is unknown.
     pub unpriced: Option<Arc<str>>,
 }
 
 impl Spent {
-    /// Tokens in and out.
+    /// Input and output tokens.
     pub fn tokens(&self) -> u64 {
         self.input.saturating_add(self.output)
     }
 
-    /// What all of it costs; `None` when that is not known.
+    /// The total cost; `None` if it is not known.
     pub fn usd(&self) -> Option<Usd> {
         self.unpriced.is_none().then_some(self.cost)
     }
 }
 
-/// A sum that every thread may add to.
+/// A sum that several threads add to.
 #[derive(Debug, Default)]
 pub struct Spending {
     sum: Mutex<Spent>,
 }
 
 impl Spending {
-    /// The sum now.
+    /// The current sum.
     pub fn now(&self) -> Spent {
         self.with(|sum| sum.clone())
     }
 
-    /// Puts `now` in the place of what the same call was worth `before`.
+    /// Replaces a call's previous usage `before` by `now`.
     fn exchange(&self, before: &Spent, now: &Spent) {
         self.with(|sum| {
-            // What upstreams say of themselves may be absurd.
+            // Upstreams may report absurd usage.
             let moved = |sum: u64, before: u64, now: u64| sum.saturating_add(now) - before;
             sum.calls = moved(sum.calls, before.calls, now.calls);
             sum.input = moved(sum.input, before.input, now.input);
@@ -67,20 +67,20 @@ impl Spending {
         });
     }
 
-    /// The sum is whole between any two statements, so a panic elsewhere is no reason to stop.
+    /// The sum is consistent between any two statements, so a panic elsewhere is no reason to stop.
     fn with<T>(&self, act: impl FnOnce(&mut Spent) -> T) -> T {
         act(&mut self.sum.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// What one call uses up, as far as is known.
+/// The known usage of one call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Used {
-    /// Tokens in.
+    /// Input tokens.
     pub input: u64,
-    /// Tokens out.
+    /// Output tokens.
     pub output: u64,
-    /// Of both, those that Squall counted because the provider did not.
+    /// Tokens in both counts that Squall counted, because the provider did not report them.
     pub estimated: u64,
 }
 
@@ -94,7 +94,7 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// A call that has used up nothing yet and is to be counted in each of these sums.
+    /// A call without usage yet, for each of these sums.
     pub fn new(to: impl IntoIterator<Item = Arc<Spending>>) -> Self {
         Self {
             to: to.into_iter().collect(),
@@ -103,8 +103,8 @@ impl Charge {
         }
     }
 
-    /// The call has used up this in all; it may be less than was said before. `model` is the one
-    /// that was asked, when that is known.
+    /// Sets the call's total usage, which may be less than before. `model` is the requested model,
+    /// if known.
     pub fn set(&mut self, model: Option<&str>, used: Used) {
         if used == Used::default() {
             return;

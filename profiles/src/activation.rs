@@ -1,9 +1,9 @@
-//! A set of rules in force for a scope: what counts, what draws, what decides.
+//! Activations: rules in force for a scope, with their counters.
 //!
-//! An [`Activation`] holds the rules and their counters; an exchange takes a [`Snapshot`] when it
-//! begins and keeps it. Deciding has two steps, so that a body is only read when a rule needs it:
-//! [`Snapshot::shortlist`] looks at what the head tells, [`Snapshot::decide`] at the rest, draws,
-//! counts and writes the plan.
+//! An [`Activation`] holds the rules and their counters; an exchange keeps the [`Snapshot`] of its
+//! start. A decision has two steps, so that a body is read only if a rule needs it.
+//! [`Snapshot::shortlist`] uses the head. [`Snapshot::decide`] uses all facts, draws, counts and
+//! writes the plan.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,51 +20,51 @@ use crate::rule::Rule;
 use crate::ruleset::RuleSet;
 use crate::spending::Spending;
 
-/// What an activation asks the journal to read.
+/// The journal's capture level for an activation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Observe {
     /// Heads only.
     Headers,
-    /// Heads, and of model and MCP exchanges what they say about themselves. The default.
+    /// Heads, and the metadata in model and MCP bodies. The default.
     #[default]
     Model,
     /// Whole bodies, bounded and redacted.
     Bodies,
 }
 
-/// What is put in force, beside the rules.
+/// The properties of an activation, except its rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActivationSpec {
     /// Name of the profile, for lists and metrics; `inline` for inline chaos.
     pub profile: String,
-    /// Seed of every draw.
+    /// Seed of all draws.
     pub seed: u64,
-    /// Stands for the scope in the draws; absent: the scope's name.
+    /// Replaces the scope's name in draws; `None`: the scope's name.
     pub key: Option<String>,
-    /// What the journal reads.
+    /// Capture level of the journal.
     pub observe: Observe,
 }
 
-/// Rules in force for one scope, with counters of their own.
+/// Rules in force for one scope, with their counters.
 #[derive(Debug)]
 pub struct Activation {
     /// Unique in the daemon.
     pub id: String,
     /// Name of the profile.
     pub profile: String,
-    /// Seed of every draw.
+    /// Seed of all draws.
     pub seed: u64,
-    /// Stands for the scope in the draws.
+    /// Replaces the scope's name in draws.
     pub key: String,
-    /// What the journal reads.
+    /// Capture level of the journal.
     pub observe: Observe,
-    /// What the model calls of the scope have used up, as far as the journal has read them.
+    /// Usage of the scope's model calls, as far as the journal has read them.
     pub spending: Arc<Spending>,
     live: ArcSwap<Live>,
 }
 
-/// What a snapshot shares with the activation it was taken of.
+/// State that a snapshot shares with its activation.
 #[derive(Debug)]
 pub(crate) struct Live {
     pub(crate) rules: Arc<RuleSet>,
@@ -76,26 +76,26 @@ pub(crate) struct Live {
     key: Arc<str>,
 }
 
-/// What one rule has seen in one scope. Every number moves by itself and is exact in the order of
-/// arrival; no other memory hangs on it, so the operations may be relaxed.
+/// Counters of one rule in one scope. Each number is independent and exact in order of arrival. No
+/// other memory depends on it, so relaxed operations suffice.
 #[derive(Debug, Default)]
 pub(crate) struct Counter {
     calls: AtomicU64,
     fired: AtomicU64,
     armed: AtomicBool,
-    /// Of a rule with an allowance: what is left of it.
+    /// For a rule with an allowance: what remains of it.
     buckets: Mutex<Buckets>,
-    /// Of a rule with a budget: what the calls that it matches have used up.
+    /// For a rule with a budget: the usage of the calls that it matches.
     pub(crate) spending: Arc<Spending>,
 }
 
 impl Counter {
-    /// Counts a matching call, from 1.
+    /// Counts a matching call; returns its number from 1.
     pub(crate) fn call(&self) -> u64 {
         self.calls.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Counts a firing, unless the limit is used up.
+    /// Counts a firing; false if the limit is reached.
     pub(crate) fn fire(&self, limit: Option<u64>) -> bool {
         let room = |fired| (limit.is_none_or(|limit| fired < limit)).then_some(fired + 1);
         self.fired
@@ -103,14 +103,14 @@ impl Counter {
             .is_ok()
     }
 
-    /// Takes a request of so many tokens out of the rule's allowance, if it fits.
+    /// Takes a request with this many tokens from the rule's allowance, if it fits.
     pub(crate) fn take(
         &self,
         allowance: Allowance,
         tokens: u64,
         elapsed: Duration,
     ) -> Result<(), OverAllowance> {
-        // Nothing panics while it is held.
+        // No code panics while holding it.
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         buckets.take(allowance, tokens, elapsed)
     }
@@ -125,7 +125,7 @@ impl Counter {
 }
 
 impl Activation {
-    /// Puts rules in force; `scope_key` is the scope's name, used where the spec has no key.
+    /// Activates rules; `scope_key` is the scope's name, used if the spec has no key.
     pub fn new(id: String, scope_key: String, spec: ActivationSpec, rules: Arc<RuleSet>) -> Self {
         let key = spec.key.unwrap_or(scope_key);
         let live = Live::new(rules, spec.seed, &key, spec.observe);
@@ -140,8 +140,8 @@ impl Activation {
         }
     }
 
-    /// The same rules and seed for a named scope that has no activation of its own, with counters
-    /// and a key of its own.
+    /// The same rules and seed for a named scope without its own activation, with separate counters
+    /// and another key.
     #[must_use]
     pub fn fork(&self, scope: &str) -> Self {
         let live = Live::new(self.rules(), self.seed, scope, self.observe);
@@ -156,10 +156,10 @@ impl Activation {
         }
     }
 
-    /// Swaps the rules: an edit of the profile in force. Rules with the same id and text keep their
-    /// counters; exchanges that have begun keep the rules they began with.
+    /// Replaces the rules after an edit of the profile. Rules with equal id and text keep their
+    /// counters; exchanges in progress keep their rules.
     pub fn replace_rules(&self, rules: Arc<RuleSet>) {
-        // Not a compare-and-swap loop over a borrowed set: the last edit wins either way.
+        // No compare-and-swap is needed: the last edit takes effect in any case.
         let live = self.live.load().with_rules(rules);
         self.live.store(Arc::new(live));
     }
@@ -169,12 +169,12 @@ impl Activation {
         self.live.load().rules.clone()
     }
 
-    /// How many fingerprints the bounded table of attempts has forgotten.
+    /// Number of fingerprints that the attempts table has dropped.
     pub fn forgotten_attempts(&self) -> u64 {
         self.live.load().attempts.forgotten()
     }
 
-    /// What one exchange decides by, from its beginning to its end. Cheap.
+    /// The rules and counters of one exchange, from start to end. Cheap.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             live: self.live.load_full(),
@@ -228,14 +228,14 @@ impl Live {
     }
 }
 
-/// The rules and counters an exchange began with.
+/// The rules and counters at the start of an exchange.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     pub(crate) live: Arc<Live>,
 }
 
 impl Snapshot {
-    /// True when no rule is in force: nothing need be asked.
+    /// True if no rule is in force.
     pub fn is_empty(&self) -> bool {
         self.live.rules.rules().is_empty()
     }

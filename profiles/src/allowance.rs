@@ -1,52 +1,53 @@
-//! How much may be asked of a model in a minute: buckets that refill.
+//! Rate limits per minute, as token buckets.
 //!
-//! A bucket holds a minute's worth and is full at activation. A request that fits takes its share
-//! and passes; one that does not is limited, takes nothing, and is told when it would fit. Time is
-//! an argument, so the same requests at the same times meet the same limits.
+//! A bucket holds a minute's allowance and is full at activation. A request that fits takes its
+//! share and passes. A request that does not fit takes nothing, and the limit reports when it would
+//! fit. Time is an argument, so the same requests at the same times are limited alike.
 
 use std::time::Duration;
 
 use squall_dialects::model::{LimitFigures, LimitScope};
 
-/// Parts of a request or token: what flows in, in a microsecond, at one a minute.
+/// Parts per request or token: the inflow of a microsecond at one per minute.
 const PARTS: u128 = 60_000_000;
 
-/// What may be asked in a minute, at least one of both.
+/// The allowance per minute; at least one limit is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowance {
-    /// Requests a minute, at least 1; `rpm` in files.
+    /// Requests per minute, at least 1; `rpm` in files.
     pub requests: Option<u64>,
-    /// Tokens of requests a minute, at least 1, as Squall counts; `tpm` in files.
+    /// Request tokens per minute, at least 1, as counted by Squall; `tpm` in files.
     pub tokens: Option<u64>,
 }
 
-/// A request over the allowance.
+/// A request that exceeds the allowance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OverAllowance {
-    /// What there were too many of.
+    /// The exceeded limit.
     pub(crate) scope: LimitScope,
-    /// When it would fit, if nothing else came; in whole milliseconds, rounded up. `None`: never.
+    /// Time until it would fit without other requests; in whole milliseconds, rounded up. `None`:
+    /// never.
     pub(crate) wait: Option<Duration>,
     pub(crate) figures: LimitFigures,
 }
 
-/// What is left of an allowance.
+/// The remaining allowance.
 #[derive(Debug, Default)]
 pub(crate) struct Buckets {
     requests: Bucket,
     tokens: Bucket,
 }
 
-/// What was taken out of a bucket and has not flowed in again, in parts.
+/// The parts taken from a bucket that have not flowed in again.
 #[derive(Debug, Default)]
 struct Bucket {
     missing: u128,
-    /// When that was so, since activation.
+    /// Time of this value, since activation.
     at: Duration,
 }
 
 impl Buckets {
-    /// Takes one request of so many tokens, if it fits.
+    /// Takes a request with this many tokens, if it fits.
     pub(crate) fn take(
         &mut self,
         allowance: Allowance,
@@ -79,7 +80,7 @@ impl Buckets {
             })
         });
         let late = asked.iter().flatten().map(|(_, _, over)| *over);
-        // What never fits is over the most of all.
+        // A request that never fits exceeds its limit the most.
         let order = |over: &OverAllowance| over.wait.unwrap_or(Duration::MAX);
         if let Some(over) = late.max_by_key(order).filter(|over| !order(over).is_zero()) {
             return Err(over);
@@ -98,7 +99,7 @@ impl Bucket {
         self.at = self.at.max(elapsed);
     }
 
-    /// How long until so much fits; zero if it does, `None` if it never will.
+    /// Time until `cost` fits; zero if it does, `None` if it never will.
     fn wait(&self, per_minute: u64, cost: u64) -> Option<Duration> {
         if cost > per_minute {
             return None;
@@ -112,7 +113,7 @@ impl Bucket {
         ))
     }
 
-    /// What is said of it to a request that asks for `requested`.
+    /// The numbers that a limited request gets in its response.
     fn figures(&self, per_minute: u64, requested: u64) -> LimitFigures {
         let used = u64::try_from(self.missing.div_ceil(PARTS)).unwrap_or(u64::MAX);
         LimitFigures {
@@ -137,7 +138,7 @@ mod tests {
         }
     }
 
-    /// What is limited, for how many seconds, and used / asked for.
+    /// The exceeded limit, the wait in seconds, and used / requested.
     type Limited = (LimitScope, Option<u64>, [u64; 2]);
 
     fn limited(taken: Result<(), OverAllowance>) -> Result<(), Limited> {
@@ -153,7 +154,7 @@ mod tests {
         for (elapsed, expected) in [
             (0, Ok(())),
             (0, Ok(())),
-            // Two a minute: one comes back every thirty seconds.
+            // Two per minute: one flows in every thirty seconds.
             (0, Err(30)),
             (10, Err(20)),
             (30, Ok(())),
@@ -178,9 +179,9 @@ mod tests {
         assert_eq!(take(1, 600, 300), Ok(()));
         assert_eq!(take(1, 600, 300), Err((requests, Some(60), [1, 1])));
         assert_eq!(take(0, 600, 400), Err((tokens, Some(10), [300, 400])));
-        // No wait would make room for it.
+        // No wait would make it fit.
         assert_eq!(take(1, 600, 601), Err((tokens, None, [300, 601])));
-        // Nobody was let through, so nothing was taken.
+        // No request passed, so nothing was taken.
         assert_eq!(take(0, 600, 300), Ok(()));
     }
 

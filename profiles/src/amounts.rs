@@ -7,7 +7,7 @@ use squall_documents::{Fields, duration};
 
 use crate::dice::MILLION;
 
-/// Longest wait that can be written: a day. More is a slip of units.
+/// Longest wait, a day; a longer one is probably an error in units.
 const LONGEST_MS: f64 = 86_400_000.0;
 
 /// A wait in milliseconds, fractions allowed, 0 to a day.
@@ -47,7 +47,7 @@ pub(crate) fn count(
     fields.whole(name, about, least..=MOST, "")
 }
 
-/// Greatest count.
+/// Largest count: integers up to it are exact in a double.
 pub(crate) const MOST: u64 = 1 << 53;
 
 /// A share between 0 and 1, in parts per million.
@@ -71,7 +71,7 @@ pub(crate) fn positive(
     Some(number)
 }
 
-/// `error_code`: a status that a response can have, `least` to 599.
+/// `error_code`: a response status, from `least` to 599.
 pub(crate) fn status(fields: &mut Fields<'_, '_>, about: &str, least: u64) -> Option<StatusCode> {
     let code = fields.whole("error_code", about, least..=599, "")?;
     StatusCode::from_u16(u16::try_from(code).ok()?).ok()
@@ -90,7 +90,7 @@ pub(crate) fn duration(
     })
 }
 
-/// A number that is non-negative and exact in a double.
+/// A non-negative number that is exact in a double.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,14 +1,14 @@
-//! Which request with its fingerprint this is, in its scope: bounded.
+//! Numbers the requests with equal fingerprints in a scope, with bounded memory.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 use crate::fingerprint::Fingerprint;
 
-/// Fingerprints one scope remembers.
+/// Most fingerprints that one scope remembers.
 pub(crate) const REMEMBERED: usize = 65_536;
 
-/// How often each fingerprint was seen. The oldest is forgotten first, and begins again at 1.
+/// Counts requests per fingerprint. The oldest fingerprint is dropped first, and restarts at 1.
 #[derive(Debug, Default)]
 pub(crate) struct Attempts {
     table: Mutex<AttemptTable>,
@@ -22,18 +22,18 @@ struct AttemptTable {
 }
 
 impl Attempts {
-    /// Counts a request, from 1.
+    /// Counts a request; returns its number from 1.
     pub(crate) fn count(&self, fingerprint: Fingerprint) -> u64 {
         self.with(|table| table.count(fingerprint.0, REMEMBERED))
     }
 
-    /// How many fingerprints were forgotten.
+    /// Number of dropped fingerprints.
     pub(crate) fn forgotten(&self) -> u64 {
         self.with(|table| table.forgotten)
     }
 
     fn with<T>(&self, look: impl FnOnce(&mut AttemptTable) -> T) -> T {
-        // The table is whole at every step: a panic elsewhere has left nothing half done in it.
+        // The table is consistent after every step, so a panic elsewhere does not matter.
         look(&mut self.table.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

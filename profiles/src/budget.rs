@@ -1,34 +1,34 @@
-//! How much model calls may use up before a quota is exhausted.
+//! The usage of model calls before a quota is exhausted.
 
 use crate::prices;
 use crate::prices::Usd;
 use crate::spending::Spent;
 
-/// Characters of a model's name that are repeated.
+/// Most characters of a model's name in a message.
 const MODEL: usize = 128;
 
-/// What may be used up, at least one of both; what is reached first counts.
+/// The permitted usage; at least one limit is set, and the first one reached counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// Tokens in and out, at least 1; `after_tokens` in files.
+    /// Input and output tokens, at least 1; `after_tokens` in files.
     pub tokens: Option<u64>,
-    /// Money at list prices, above 0; `after_usd` in files.
+    /// Cost at list prices, above 0; `after_usd` in files.
     pub cost: Option<Usd>,
 }
 
-/// Where a budget stands.
+/// The state of a budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BudgetState {
-    /// There is some left.
+    /// Some of it remains.
     Within,
-    /// It is used up.
+    /// It is exhausted.
     Exhausted,
-    /// Nobody knows, and why.
+    /// It is unknown, for this reason.
     Unknown(String),
 }
 
 impl Budget {
-    /// Where it stands once `spent` was used up, for a call that asks `model`.
+    /// The state after `spent`, for a call of `model`.
     pub(crate) fn standing(&self, spent: &Spent, model: Option<&str>) -> BudgetState {
         if self.tokens.is_some_and(|most| spent.tokens() >= most) {
             return BudgetState::Exhausted;
@@ -36,7 +36,7 @@ impl Budget {
         let Some(most) = self.cost else {
             return BudgetState::Within;
         };
-        // What is known to have been spent only grows by what is not known.
+        // The unknown cost can only increase the known one.
         if spent.cost >= most {
             return BudgetState::Exhausted;
         }

@@ -1,8 +1,8 @@
-//! Canaries: marks that prove from the traffic alone that an injected instruction was obeyed.
+//! Canaries: marks that show in the traffic that an injected instruction was obeyed.
 //!
-//! Every injected instruction carries one of its own. It is made from a draw, so it is the same
-//! when the run is repeated, and another for every exchange and rule: where it turns up later says
-//! which injection was obeyed.
+//! Every injected instruction has its own canary, derived from a draw. So it repeats with the run,
+//! and differs between exchanges and rules. A canary in later traffic identifies the obeyed
+//! injection.
 
 mod search;
 
@@ -12,28 +12,28 @@ use std::str::FromStr;
 pub use self::search::{Encoding, Found, Search};
 use crate::dice::Dice;
 
-/// Where a payload's canary goes.
+/// The placeholder for the canary in a payload.
 pub const PLACEHOLDER: &str = "{canary}";
 
-/// What every canary begins with.
+/// Prefix of every canary.
 const PREFIX: &str = "sq-";
-/// Hexadecimal digits after it.
+/// Number of hexadecimal digits after it.
 const DIGITS: usize = 12;
-/// Length of a written canary in bytes.
+/// Length of a canary's text, bytes.
 pub const LENGTH: usize = PREFIX.len() + DIGITS;
 
-/// A mark of 48 bits, written `sq-` and 12 lower-case hexadecimal digits.
+/// A 48-bit mark, written as `sq-` and 12 lower-case hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Canary(u64);
 
 impl Canary {
-    /// The canary of one exchange and rule: the next choice of that rule's dice. What an exchange
-    /// and a rule have in common with no other (fingerprint, attempt, rule id) is in the dice.
+    /// The canary of one exchange and rule, from the next draw of the rule's dice. The dice depend
+    /// on fingerprint, attempt and rule id.
     pub fn draw(dice: &mut Dice) -> Self {
         Self::from_draw(dice.next_choice())
     }
 
-    /// The canary that stands for a draw: its low 48 bits.
+    /// The canary for a draw: its low 48 bits.
     pub fn from_draw(draw: u64) -> Self {
         Self(draw & 0xffff_ffff_ffff)
     }
@@ -43,9 +43,9 @@ impl Canary {
         self.0
     }
 
-    /// A payload that carries this canary: every `{canary}` in `payload` is replaced. Where there
-    /// is none, a sentence that asks for the canary is added after a space, or stands alone when
-    /// the payload is blank. Nothing else of the payload changes.
+    /// A payload with this canary in place of every `{canary}`. Without a placeholder, a sentence
+    /// that requests the canary is appended after a space, or replaces a blank payload. The rest of
+    /// the payload stays unchanged.
     pub fn carried_by(self, payload: &str) -> String {
         if payload.contains(PLACEHOLDER) {
             return payload.replace(PLACEHOLDER, &self.to_string());
@@ -65,7 +65,7 @@ impl fmt::Display for Canary {
     }
 }
 
-/// Why a text is no canary.
+/// Why a text is not a canary.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no canary; one is `sq-` and 12 lower-case hexadecimal digits, as `sq-0123456789ab`"
@@ -98,7 +98,7 @@ mod tests {
     use crate::dice::RuleKey;
     use crate::fingerprint::Fingerprint;
 
-    /// Golden values: a canary in a bug report must come again in every later release.
+    /// Golden values: a canary in a bug report must repeat in every later release.
     #[test]
     fn a_canary_never_changes_between_releases() {
         for (fingerprint, attempt, expected) in [

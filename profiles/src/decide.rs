@@ -26,78 +26,79 @@ use crate::spending::{Charge, Spending, Spent};
 use crate::trigger::NotDrawn;
 use crate::verdict::{Draw, RuleVerdict, VerdictOutcome};
 
-/// Verdicts of rules that did not fire that one plan lists; further ones are only counted.
+/// Most verdicts listed in one plan for rules that did not fire; further ones are only counted.
 const LISTED_NOT_DRAWN: usize = 64;
-/// Verdicts one plan can list in all.
+/// Most verdicts listed in one plan.
 const LISTED: usize = VerdictIndex::MAX as usize;
 
-/// The rules that may match, as far as the request's head tells.
+/// The rules that may match according to the request's head.
 #[derive(Debug)]
 pub struct Shortlist {
-    /// A rule on it wants the request's body before [`Snapshot::decide`]: to match on it, or for
-    /// the fingerprint its draw depends on.
+    /// A rule on it needs the request's body before [`Snapshot::decide`]: to match it, or for the
+    /// fingerprint of a draw.
     pub needs_body: bool,
-    /// A rule on it depends on what a model call asks: its fault answers in kind, or it asks for a dialect.
+    /// A rule on it depends on the model call: its fault responds in the call's format, or it
+    /// matches a dialect.
     pub depends_on_the_call: bool,
     candidates: Candidates,
-    /// What the exchange was taken for.
+    /// The exchange's kind at that time.
     kind: Kind,
-    /// The names it went by.
+    /// The exchange's tool names at that time.
     tools: Vec<String>,
 }
 
 impl Shortlist {
-    /// True when no rule can match: there is nothing to decide.
+    /// True if no rule can match, so there is nothing to decide.
     pub fn is_empty(&self) -> bool {
         self.candidates.is_empty() && !self.needs_body
     }
 }
 
-/// What was decided for one exchange.
+/// The decision for one exchange.
 #[derive(Debug, Default)]
 pub struct Decision {
-    /// What will be done.
+    /// The faults to apply.
     pub plan: Plan,
     /// One entry for each eligible rule, in order of precedence.
     pub verdicts: Vec<RuleVerdict>,
     /// The request's fingerprint; `None` where no draw needed it.
     pub fingerprint: Option<Fingerprint>,
-    /// Which request with this fingerprint it is in its scope, from 1.
+    /// Number of this request among those with the same fingerprint in the scope, from 1.
     pub attempt: Option<u64>,
-    /// Eligible rules that did not fire and are not listed in the verdicts (at most 64 of
-    /// those are).
+    /// Number of eligible rules that did not fire and are not among the verdicts, which list at
+    /// most 64.
     pub more: u64,
-    /// What the exchange is.
+    /// The exchange's kind.
     kind: Kind,
-    /// Whether a stream was asked for, once that is known.
+    /// Whether the agent requests a stream, if known.
     stream: Option<bool>,
-    /// It is an MCP request whose reply does not come in its response.
+    /// It is an MCP request with an out-of-band reply.
     out_of_band: bool,
-    /// Matching rules that ask for a status of the upstream's answer.
+    /// Matching rules with a condition on the upstream's status.
     pending: SmallVec<[u32; 2]>,
-    /// Matching watches that do.
+    /// Matching watches with such a condition.
     pending_watches: SmallVec<[u32; 2]>,
     not_drawn: usize,
-    /// Where what the call uses up is counted.
+    /// Counters of the call's usage.
     charged: SmallVec<[Arc<Spending>; 1]>,
 }
 
 impl Decision {
-    /// The call's share in the budgets of the rules that it matches; `None` when there are none. To
-    /// be told what the call uses up before the agent has it.
+    /// The call's share in the budgets of the rules that it matches; `None` if there are none. Set
+    /// its usage before the agent gets the response.
     pub fn charge(&mut self) -> Option<Charge> {
         let charged = std::mem::take(&mut self.charged);
         (!charged.is_empty()).then(|| Charge::new(charged))
     }
 
-    /// True when [`Snapshot::on_response`] has something to do once the upstream's head is there.
+    /// True if [`Snapshot::on_response`] must be called when the upstream's head arrives.
     pub fn awaits_response(&self) -> bool {
         !self.pending.is_empty() || !self.pending_watches.is_empty()
     }
 }
 
 impl Snapshot {
-    /// The rules that may match, by what the request's head tells.
+    /// The rules that may match according to the request's head.
     pub fn shortlist(&self, facts: &Facts<'_>, stage: Stage) -> Shortlist {
         let rules = &self.live.rules;
         let at_connect = matches!(stage, Stage::Connect);
@@ -140,11 +141,11 @@ impl Snapshot {
         }
     }
 
-    /// Draws, counts and writes the plan. `elapsed` is the time since activation. Pure but for the
-    /// counters.
+    /// Draws, counts and writes the plan. `elapsed` is the time since activation. It is pure except
+    /// for the counters.
     ///
-    /// `facts` may know more than the shortlist did: the body, and with it model, stream, MCP tool
-    /// and a corrected kind. A request without a body has `Some(b"")` once that is known.
+    /// `facts` may contain more than for the shortlist: the body, and from it the model, stream,
+    /// MCP tool and a corrected kind. A request known to have no body has `Some(b"")`.
     pub fn decide(
         &self,
         shortlist: &Shortlist,
@@ -186,8 +187,8 @@ impl Snapshot {
         decision
     }
 
-    /// Decides the rules that ask for a `status`, and lets the answer arm others: to be called when
-    /// the upstream's head has come, before anything of it is passed on.
+    /// Decides the rules with a `status`, and lets the response arm others. Call it when the
+    /// upstream's head has arrived, before any of it is passed on.
     pub fn on_response(&self, decision: &mut Decision, status: u16, elapsed: Duration) {
         let rules = &self.live.rules;
         let mut fired: SmallVec<[u32; 4]> = SmallVec::new();
@@ -213,8 +214,8 @@ impl Snapshot {
         self.arm(&fired, &watches);
     }
 
-    /// The verdicts on a tunnel whose bytes pass untouched: rules that would touch every exchange
-    /// with its host are bypassed, because of `why`. Nothing is drawn or counted.
+    /// The verdicts for a tunnel without interception: rules that would affect every exchange with
+    /// its host are bypassed, because of `why`. It draws and counts nothing.
     pub fn bypass_tunnel(&self, facts: &Facts<'_>, why: &str) -> Vec<RuleVerdict> {
         let stage = Stage::Request {
             behind_connect: true,
@@ -230,7 +231,7 @@ impl Snapshot {
         decision.verdicts
     }
 
-    /// The rules whose match holds now that all is known; the watches go where they belong.
+    /// The rules whose match holds with all facts; matching watches go to the decision.
     fn matching(
         &self,
         candidates: &Candidates,
@@ -274,8 +275,8 @@ impl Snapshot {
         matching
     }
 
-    /// Counts a call of a matching rule, asks its trigger, and lets its fault write into the plan.
-    /// True when the trigger fired.
+    /// Counts a call of a matching rule, checks its trigger, and lets its fault write into the
+    /// plan. True if the trigger fired.
     fn consider(
         &self,
         number: u32,
@@ -289,7 +290,7 @@ impl Snapshot {
         let call = counter.call();
         let dice = match (decision.fingerprint, decision.attempt) {
             (Some(fingerprint), Some(attempt)) => self.live.dice(rule, fingerprint, attempt),
-            // Nothing it does depends on a draw, or there would be a fingerprint.
+            // No part of the rule draws, or there would be a fingerprint.
             _ => Dice::unrolled(),
         };
         let read = self.live.observe != Observe::Headers;
@@ -333,8 +334,8 @@ impl Snapshot {
         true
     }
 
-    /// Arms the rules that waited for these rules or watches. Done once an exchange is decided:
-    /// what happens in it arms the next.
+    /// Arms the rules that wait for these rules or watches. It is called after an exchange is
+    /// decided, so that an exchange only affects later ones.
     fn arm(&self, fired: &[u32], watches: &[u32]) {
         let rules = &self.live.rules;
         let by_rule = fired
@@ -355,13 +356,13 @@ impl Decision {
         let handshake = matches!(stage, Stage::Connect);
         let fault = &*rule.fault;
         let gap = (self.stream == Some(false) && fault.decides_the_answer())
-            // What cannot be must not keep others from deciding the answer.
+            // A fault that cannot apply must not block other rules from deciding the response.
             .then(|| gaps::gap(rule.mode(), false, None))
             .flatten();
         let written = if rule.fault_mode.is_of_the_handshake() && !handshake {
             Err("there is no TLS handshake of the agent's left to fail".into())
         } else if self.out_of_band && rule.family() != Family::Network {
-            // Network faults act on the HTTP exchange, whatever it carries.
+            // Network faults affect the HTTP exchange, whatever its content.
             Err(OUT_OF_BAND.into())
         } else if let Some(gap) = gap {
             Err(gap.why.into())
@@ -380,7 +381,8 @@ impl Decision {
         format!("rule `{}`", self.verdicts[usize::from(verdict)].rule.id)
     }
 
-    /// Takes out of the plan what an answer decided by a rule leaves nothing to do for, and says so in the verdicts.
+    /// Removes the parts of the plan that the decided response makes ineffective, and updates the
+    /// verdicts.
     fn settle(&mut self) {
         let Some((by, idle)) = self.plan.settle() else {
             return;
@@ -393,7 +395,7 @@ impl Decision {
         }
     }
 
-    /// Adds a verdict of a rule that did not fire; `None` when it is only counted.
+    /// Adds a verdict of a rule that did not fire; `None` if it is only counted.
     fn list_not_drawn(
         &mut self,
         rule: &Arc<Rule>,
@@ -409,14 +411,14 @@ impl Decision {
         self.list(rule, call, drawn, VerdictOutcome::NotDrawn(why))
     }
 
-    /// Adds to a verdict what was used up by then.
+    /// Adds the usage so far to a verdict.
     fn note_spent(&mut self, listed: Option<VerdictIndex>, spent: Option<Box<Spent>>) {
         if let Some(verdict) = listed {
             self.verdicts[usize::from(verdict)].spent = spent;
         }
     }
 
-    /// Adds a verdict; `None` when the plan has no room for another.
+    /// Adds a verdict; `None` if the list is full.
     fn list(
         &mut self,
         rule: &Arc<Rule>,
@@ -441,13 +443,13 @@ impl Decision {
     }
 }
 
-/// What only some rules ask of an exchange that they match.
+/// Facts of an exchange that only some rules use.
 struct RequestUse<'a> {
     facts: Option<&'a Facts<'a>>,
 }
 
 impl RequestUse<'_> {
-    /// Tokens of the request.
+    /// Number of tokens in the request.
     fn tokens(&self) -> u64 {
         let body = self.facts.and_then(|facts| facts.body.as_ref());
         let text = body.and_then(|body| std::str::from_utf8(body.bytes).ok());
@@ -461,15 +463,15 @@ impl RequestUse<'_> {
     }
 }
 
-/// Why a rule whose trigger permits it does or does not fire, by what was used before.
+/// Whether a permitted rule fires, by its usage so far.
 enum Use {
-    /// It fires; over a limit, or with what was used up of a budget.
+    /// It fires, with the exceeded limit or the usage of its budget.
     Fires(Option<OverAllowance>, Option<Box<Spent>>),
     NotDrawn(NotDrawn, Option<Box<Spent>>),
     Bypassed(String, Option<Box<Spent>>),
 }
 
-/// Asks a rule's limit or budget, if it has one, whether what was used before lets the call pass.
+/// Checks a rule's limit or budget against the usage so far.
 fn use_so_far(
     rule: &Rule,
     counter: &Counter,
@@ -506,7 +508,7 @@ fn within(budget: Budget, spent: &Spent) -> NotDrawn {
     }
 }
 
-/// The trigger's draw, where its probability asks for one.
+/// The trigger's draw, if its probability requires one.
 fn draw(
     rule: &Rule,
     dice: &Dice,
@@ -537,7 +539,7 @@ fn draw(
     }
 }
 
-/// Why it is not known whether a rule matches.
+/// Why it is unknown whether a rule matches.
 fn unknown(facts: &Facts<'_>) -> String {
     let why = match &facts.body {
         _ if facts.brings_nameless_results() => {
@@ -553,20 +555,20 @@ fn unknown(facts: &Facts<'_>) -> String {
     format!("{why}, so it is not known whether the rule matches")
 }
 
-/// Whether it is an MCP request whose reply does not come in its response.
+/// Whether it is an MCP request with an out-of-band reply.
 fn replies_out_of_band(facts: &Facts<'_>) -> bool {
     let target = Target::new(facts.url.path_and_query());
     facts.kind == Kind::Mcp && mcp::replies_out_of_band(target, facts.headers)
 }
 
-/// Whether a rule is decided at the CONNECT to an origin: all it asks is scheme and authority.
+/// Whether a rule is decided at the CONNECT to an origin: it only matches on scheme and authority.
 fn is_of_the_connection(rule: &Rule, origin: &CanonicalUrl) -> bool {
     rule.fault_mode.is_of_the_connection
         && !rule.matching.asks_for_an_exchange()
         && (rule.matching.urls.is_empty() || rule.matching.urls.match_all_of(origin))
 }
 
-/// The URL under which connection faults were or are decided, when there was a CONNECT.
+/// The URL for deciding connection faults, if there was a CONNECT.
 fn connection_url<'a>(facts: &'a Facts<'_>, stage: Stage) -> Option<Cow<'a, CanonicalUrl>> {
     let behind_connect = match stage {
         Stage::Connect => false,
@@ -580,7 +582,7 @@ fn connection_url<'a>(facts: &'a Facts<'_>, stage: Stage) -> Option<Cow<'a, Cano
     if !behind_connect || facts.url.scheme() == "https" {
         return Some(Cow::Borrowed(facts.url));
     }
-    // At the CONNECT nobody knew yet that no TLS would follow.
+    // At the CONNECT it was unknown that no TLS would follow.
     let authority = match facts.url.authority() {
         host if host == facts.url.host() => format!("{host}:80"),
         authority => authority.to_owned(),

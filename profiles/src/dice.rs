@@ -1,15 +1,15 @@
-//! Chance as an argument: draws that depend on nothing but what they are named after.
+//! Deterministic random draws.
 //!
 //! A draw is a keyed hash (XXH3, 64 bits, stable across releases) of seed, activation key, rule id,
-//! request fingerprint, attempt and the number of the draw. There is no generator whose state a
-//! neighbour could move: editing one rule re-rolls no other, and requests may arrive in any order.
-//! Integers decide; floats only print.
+//! request fingerprint, attempt and the number of the draw. There is no shared generator state. So
+//! editing one rule changes no other rule's draws, and requests may arrive in any order. Decisions
+//! use integers; floats are only printed.
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 use crate::fingerprint::Fingerprint;
 
-/// Hits per million: how probabilities and draws are counted.
+/// Parts per million, the unit of probabilities and draws.
 pub const MILLION: u32 = 1_000_000;
 
 /// The part of a draw that is the same for every exchange: seed, activation key and rule id.
@@ -17,7 +17,7 @@ pub const MILLION: u32 = 1_000_000;
 pub struct RuleKey(u64);
 
 impl RuleKey {
-    /// Hashes the three; lengths go in too, so that no two triples run together.
+    /// Hashes all three with their lengths, so that different triples cannot have equal input.
     pub fn new(seed: u64, activation_key: &str, rule_id: &str) -> Self {
         let mut hash = Xxh3::new();
         hash.update(&seed.to_le_bytes());
@@ -31,8 +31,7 @@ impl RuleKey {
 
 /// The dice of one rule in one exchange.
 ///
-/// The first draw is the trigger's, whether it is asked for or not; a fault's own choices come
-/// after it.
+/// The first draw belongs to the trigger, even if it is not used; the fault's draws follow it.
 #[derive(Debug, Clone)]
 pub struct Dice {
     key: RuleKey,
@@ -52,22 +51,22 @@ impl Dice {
         }
     }
 
-    /// Dice whose outcome does not matter: for asking a fault what kind of thing it does.
+    /// Dice whose result does not matter, for querying the effect of a fault.
     pub(crate) fn unrolled() -> Self {
         Self::new(RuleKey(0), Fingerprint(0), 0)
     }
 
-    /// The trigger's draw, 0 to 999 999. Always the same one.
+    /// The trigger's draw, 0 to 999 999. It is constant.
     pub fn trigger(&self) -> u32 {
         narrow(scale(self.hash(0), u64::from(MILLION)))
     }
 
-    /// The next choice of a fault, 0 to `bound - 1`; 0 when `bound` is 0.
+    /// The fault's next draw, 0 to `bound - 1`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         scale(self.next_choice(), bound)
     }
 
-    /// The next choice of a fault, as all 64 bits.
+    /// The fault's next draw, as all 64 bits.
     pub fn next_choice(&mut self) -> u64 {
         self.draws += 1;
         self.hash(self.draws)
@@ -82,7 +81,7 @@ impl Dice {
     }
 }
 
-/// A number below a million.
+/// Maps a draw to a number below a million.
 fn narrow(draw: u64) -> u32 {
     u32::try_from(draw).expect("below a million")
 }

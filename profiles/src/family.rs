@@ -14,10 +14,10 @@ pub enum Family {
 }
 
 impl Family {
-    /// Every one, in order of precedence.
+    /// All families, in order of precedence.
     pub const ALL: [Self; 4] = [Self::Network, Self::Tool, Self::Llm, Self::Context];
 
-    /// What it holds, for the schema.
+    /// A description, for the schema.
     pub(crate) fn about(self) -> &'static str {
         match self {
             Self::Network => "Faults of the transport, for any exchange.",
@@ -29,7 +29,7 @@ impl Family {
         }
     }
 
-    /// The field that says how a rule fails.
+    /// The field that names a rule's mode.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Network | Self::Tool | Self::Llm => "mode",

@@ -1,8 +1,9 @@
-//! What each fault does to a plan, and how requests and answers are changed.
+//! Faults: how each one writes into a plan, and how requests and responses are changed.
 //!
-//! A family's file has the table of its modes; a fault that needs more than a row has a file of its own below it.
-//! [`llm_stream`] is the machine that changes a model's answer as it passes, `llm_rewrite` holds what it makes of texts
-//! and tool calls. [`model_input`] changes what a model is sent, [`injection`] puts instructions into tools' answers.
+//! A family's file has the table of its modes; a fault with more code has its own file below it.
+//! [`llm_stream`] changes a model's response as it passes, with the text and tool call changes in
+//! `llm_rewrite`. [`model_input`] changes a model's input. [`injection`] puts instructions into
+//! tool responses.
 
 mod context;
 mod delay;
@@ -33,7 +34,7 @@ pub fn modes(family: Family) -> &'static [FaultMode] {
     }
 }
 
-/// The mode of that name.
+/// The mode with that name.
 pub fn mode(family: Family, name: &str) -> Option<&'static FaultMode> {
     modes(family).iter().find(|mode| mode.name == name)
 }

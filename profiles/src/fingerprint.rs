@@ -1,12 +1,16 @@
-//! What makes two requests the same request: method, URL and body without what is volatile.
+//! Fingerprints: equal for requests that are the same apart from volatile parts.
 //!
-//! A draw hangs on the fingerprint, so it must come out the same when an agent repeats itself, in
-//! this run or in the next. In a JSON body the order of object members does not count, and these
-//! are left out: members that name a call or a moment (`tool_call_id`, `timestamp` … and the `id`
-//! of a JSON-RPC call or of a tool call), and strings that look made up (UUIDs, RFC 3339 times and,
-//! under `id` and `…_id`, long random ones). Any other body, and one of more than 100,000 values, counts
-//! byte for byte, and one that was not read does not count at all. Headers never do, so trace and idempotency headers cannot
-//! disturb.
+//! Draws depend on the fingerprint, so it must be equal when an agent repeats a request, in this
+//! run or the next. It covers method, URL and body. Headers are excluded, so trace and idempotency
+//! headers have no influence.
+//!
+//! In a JSON body, the order of object members does not matter, and these are excluded:
+//! - members that name a call or a time (`tool_call_id`, `timestamp`, the `id` of a JSON-RPC call
+//!   or of a tool call);
+//! - generated strings (UUIDs, RFC 3339 times and, under `id` and `…_id`, long random ones).
+//!
+//! Any other body, and one with more than 100,000 values, counts byte for byte. A body that was not
+//! read is excluded.
 
 use std::fmt;
 
@@ -16,7 +20,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::facts::{Body, Facts};
 
-/// A request without what is volatile, as 64 bits. `Display` gives 16 hex digits.
+/// A request without its volatile parts, as 64 bits. `Display` prints 16 hex digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint(pub u64);
 
@@ -26,7 +30,7 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// Members that never count, wherever they stand.
+/// Members that are always excluded, at any depth.
 const VOLATILE: &[&str] = &[
     "call_id",
     "created",
@@ -54,8 +58,9 @@ impl Fingerprint {
         Self::of_body(facts.method, facts.url.as_str(), facts.body.as_ref())
     }
 
-    /// The fingerprint of a request: `url` as [`CanonicalUrl`](crate::facts::CanonicalUrl) writes it,
-    /// the body decoded, and empty where it was not read.
+    /// The fingerprint of a request. `url` is in the form of
+    /// [`CanonicalUrl`](crate::facts::CanonicalUrl), the body is decoded, and empty if it was not
+    /// read.
     pub fn of_request(method: &Method, url: &str, body: &[u8]) -> Self {
         Self::of_body(method, url, Some(&body.into()))
     }
@@ -77,13 +82,13 @@ impl Fingerprint {
     }
 }
 
-/// Hashes with its length, so that neighbours do not run together.
+/// Hashes the bytes with their length, so that the boundaries of parts matter.
 fn part(hash: &mut Xxh3, bytes: &[u8]) {
     hash.update(&(bytes.len() as u64).to_le_bytes());
     hash.update(bytes);
 }
 
-/// Hashes a value; `names_a_call` says that an `id` among its members names this very call.
+/// Hashes a value; `names_a_call` is true if its member `id` identifies a call.
 fn value(hash: &mut Xxh3, value_: &Value, names_a_call: bool) {
     match value_ {
         Value::Null => hash.update(b"n"),
@@ -121,12 +126,12 @@ fn value(hash: &mut Xxh3, value_: &Value, names_a_call: bool) {
     }
 }
 
-/// A message of JSON-RPC, alone or in a list of them: its `id` was made up with the call.
+/// A JSON-RPC message or a list of them: its `id` is generated per call.
 fn is_json_rpc(value: &Value) -> bool {
     value.get("jsonrpc").is_some()
 }
 
-/// An element of `tool_calls` or a `tool_use` block: its `id` was made up with the call.
+/// An element of `tool_calls` or a `tool_use` block: its `id` is generated per call.
 fn is_tool_call(value: &Value) -> bool {
     value.get("function").is_some()
         || value
@@ -146,7 +151,7 @@ fn is_volatile(key: &str, member: &Value, names_a_call: bool) -> bool {
     named_id && member.as_str().is_some_and(looks_random)
 }
 
-/// Long, of one word and with letters and several digits: no name a person gave.
+/// A long single word with letters and several digits, unlike a name chosen by a person.
 fn looks_random(text: &str) -> bool {
     let word = text
         .bytes()
@@ -164,7 +169,7 @@ fn is_uuid(text: &str) -> bool {
         })
 }
 
-/// A date with a time of day, as RFC 3339 writes it.
+/// A date with a time, as in RFC 3339.
 fn is_time(text: &str) -> bool {
     let bytes = text.as_bytes();
     (19..=40).contains(&bytes.len())
@@ -252,7 +257,7 @@ mod tests {
         }
     }
 
-    /// Golden values: draws hang on them, and a seed must replay in every later release.
+    /// Golden values: draws depend on them, and a seed must replay in every later release.
     #[test]
     fn fingerprints_never_change_between_releases() {
         for (body, expected) in [

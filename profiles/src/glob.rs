@@ -1,8 +1,8 @@
-//! Globs over URLs and over plain words.
+//! Globs over URLs and plain words.
 //!
-//! Only `*` (any run of characters, `/` included) and `{a,b}` (either) are special. A glob is
-//! spelled out into its alternatives once; each is matched in one pass over the text: between two
-//! stars, the leftmost place of a piece is as good as any later one.
+//! Only `*` (any characters, including `/`) and `{a,b}` (alternatives) are special. A glob is
+//! expanded into its alternatives once. Each is matched in one pass over the text: between two
+//! stars, the leftmost match of a piece is sufficient.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const LONGEST: usize = 100_000;
 /// Deepest nesting of braces.
 const DEEPEST: usize = 32;
 
-/// What is wrong with a glob.
+/// An invalid glob.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GlobError {
     /// It is empty.
@@ -32,12 +32,12 @@ pub enum GlobError {
     /// It is too long.
     #[error("the glob is longer than {LONGEST} bytes")]
     TooLong,
-    /// It stands for too much.
+    /// It expands to too many alternatives.
     #[error("{0}; write globs that cover more")]
     OverLimit(#[from] OverLimit),
 }
 
-/// A glob over words: tool names, models, header values. Case counts.
+/// A glob over words: tool names, models, header values. It is case-sensitive.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Glob {
     written: Arc<str>,
@@ -45,12 +45,12 @@ pub struct Glob {
 }
 
 impl Glob {
-    /// Spells a glob out.
+    /// Compiles a glob.
     pub fn new(written: &str) -> Result<Self, GlobError> {
         Self::within(written, &DocumentLimits::default())
     }
 
-    /// The same of a glob in a document with these limits.
+    /// [`Self::new`] for a glob in a document with these limits.
     pub fn within(written: &str, limits: &DocumentLimits) -> Result<Self, GlobError> {
         let alternatives = spell_out(written, limits)?;
         let alternatives = alternatives.into_iter().map(Into::into).collect();
@@ -60,41 +60,42 @@ impl Glob {
         })
     }
 
-    /// As it was written.
+    /// The glob as written.
     pub fn as_str(&self) -> &str {
         &self.written
     }
 
-    /// True for `*` and its like: nothing is excluded.
+    /// True for `*` and equivalents, which match everything.
     pub(crate) fn is_everything(&self) -> bool {
         self.alternatives.iter().any(|glob| is_stars(glob))
     }
 
-    /// The one word it matches, when it has no wildcard.
+    /// The words it matches, if it has no wildcard.
     pub(crate) fn literals(&self) -> Option<impl Iterator<Item = &str>> {
         let literal = self.alternatives.iter().all(|glob| !glob.contains('*'));
         literal.then(|| self.alternatives.iter().map(AsRef::as_ref))
     }
 
-    /// Whether it matches the whole of a text.
+    /// Whether it matches the whole text.
     pub fn matches(&self, text: &str) -> bool {
         self.alternatives.iter().any(|glob| matches(glob, text, 0))
     }
 }
 
-/// A list of globs over canonical URLs; any of them may match.
+/// A list of globs over canonical URLs, of which one must match.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct UrlGlobs {
     alternatives: Arc<[Box<str>]>,
 }
 
 impl UrlGlobs {
-    /// Compiles a list; each glob is brought into the form of [`CanonicalUrl`].
+    /// Compiles a list; each glob is converted to the form of [`CanonicalUrl`].
     pub(crate) fn new<'a>(globs: impl IntoIterator<Item = &'a str>) -> Result<Self, GlobError> {
         Self::within(globs, &DocumentLimits::default()).map_err(|(_, error)| error)
     }
 
-    /// The same of a list in a document with these limits. An error comes with the number of its glob.
+    /// [`Self::new`] for a list in a document with these limits. An error includes the number of
+    /// its glob.
     pub(crate) fn within<'a>(
         globs: impl IntoIterator<Item = &'a str>,
         limits: &DocumentLimits,
@@ -112,7 +113,7 @@ impl UrlGlobs {
         })
     }
 
-    /// True when there is no glob: nothing is asked of the URL.
+    /// True without globs, so that any URL matches.
     pub(crate) fn is_empty(&self) -> bool {
         self.alternatives.is_empty()
     }
@@ -129,24 +130,23 @@ impl UrlGlobs {
         matches(&self.alternatives[index], url.as_str(), url.origin().len())
     }
 
-    /// Whether some glob matches every URL of this origin: all it asks is scheme and authority.
+    /// Whether some glob matches every URL of this origin: it only depends on scheme and authority.
     pub(crate) fn match_all_of(&self, origin: &CanonicalUrl) -> bool {
         let root = CanonicalUrl::new(origin.scheme(), origin.authority(), "/");
         (0..self.alternatives.len()).any(|index| {
-            // All pieces found before the path has begun and a star for the rest: no path can
-            // change that.
+            // All pieces match before the path and a star follows, so every path matches.
             self.alternatives[index].ends_with('*') && self.alternative_matches(index, &root)
         })
     }
 }
 
-/// True when the glob consists of stars alone.
+/// True if the glob consists of stars only.
 pub(crate) fn is_stars(glob: &str) -> bool {
     !glob.is_empty() && glob.bytes().all(|byte| byte == b'*')
 }
 
-/// Matches one alternative. The first `folded` bytes of `text` are in lower case already, and the
-/// glob's case does not count there.
+/// Matches one alternative. The first `folded` bytes of `text` are already in lower case, and are
+/// compared case-insensitively.
 pub(crate) fn matches(glob: &str, text: &str, folded: usize) -> bool {
     let folded = if glob.bytes().any(|byte| byte.is_ascii_uppercase()) {
         folded
@@ -176,7 +176,7 @@ pub(crate) fn matches(glob: &str, text: &str, folded: usize) -> bool {
     true
 }
 
-/// Whether `piece` stands at byte `at` of `text`, which is long enough.
+/// Whether `piece` is at byte `at` of `text`, which is long enough.
 fn stands_at(piece: &[u8], text: &[u8], at: usize, folded: usize) -> bool {
     piece
         .iter()
@@ -190,7 +190,7 @@ fn stands_at(piece: &[u8], text: &[u8], at: usize, folded: usize) -> bool {
 /// The leftmost place of `piece` in `text` at or after `from`.
 fn find(piece: &[u8], text: &[u8], from: usize, folded: usize) -> Option<usize> {
     let mut from = from;
-    // Where case does not count, byte by byte: scheme and host are short.
+    // Byte by byte in the case-insensitive part: scheme and host are short.
     while from < folded.min(text.len()) {
         if from + piece.len() <= text.len() && stands_at(piece, text, from, folded) {
             return Some(from);
@@ -200,7 +200,7 @@ fn find(piece: &[u8], text: &[u8], from: usize, folded: usize) -> Option<usize> 
     Some(from + memmem::find(text.get(from..)?, piece)?)
 }
 
-/// Spells out `{a,b}`: the alternatives of a glob, without braces. Braces may nest.
+/// Expands `{a,b}` into the glob's alternatives without braces. Braces may nest.
 fn spell_out(glob: &str, limits: &DocumentLimits) -> Result<Vec<String>, GlobError> {
     if glob.is_empty() {
         return Err(GlobError::Empty);
@@ -219,11 +219,11 @@ fn spell_out(glob: &str, limits: &DocumentLimits) -> Result<Vec<String>, GlobErr
 /// A part of a glob.
 enum GlobPart<'g> {
     Text(&'g str),
-    /// The members of `{…}`.
+    /// The alternatives of `{…}`.
     Either(Vec<Vec<Self>>),
 }
 
-/// Parses up to the end, or within braces up to what ends a member.
+/// Parses up to the end, or inside braces up to the end of an alternative.
 fn parse<'g>(
     rest: &mut &'g str,
     depth: usize,
@@ -261,7 +261,7 @@ fn parse<'g>(
     }
 }
 
-/// How many alternatives parts stand for, and how many bytes these have.
+/// The number of alternatives, and their total bytes.
 fn size(parts: &[GlobPart<'_>]) -> (usize, usize) {
     let add = |(globs, bytes): (usize, usize), (more, long): (usize, usize)| {
         (globs.saturating_add(more), bytes.saturating_add(long))
@@ -296,13 +296,12 @@ fn expand(parts: &[GlobPart<'_>]) -> Vec<String> {
     all
 }
 
-/// One alternative in the form of [`CanonicalUrl`]: scheme as `http(s)`, default port elided, `/`
-/// for an empty path. Letter case of scheme and host is left to the matching, which knows where
-/// they end.
+/// One alternative in the form of [`CanonicalUrl`]: scheme `http(s)`, no default port, `/` for an
+/// empty path. Matching handles the case of scheme and host, because it knows where they end.
 fn canonical(glob: &str) -> Vec<String> {
     let Some((scheme, rest)) = glob.split_once("://") else {
         let mut forms = vec![glob.to_owned()];
-        // `*.example:443/*` says no scheme, but only one elides that port.
+        // `*.example:443/*` has no scheme, but the port implies one.
         if glob.starts_with('*') {
             forms.extend(with_elided_port(glob));
         }
@@ -464,7 +463,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// The matcher against the definition of a glob as a regular expression.
+        /// Compares the matcher with an equivalent regular expression.
         #[test]
         fn a_glob_matches_what_its_regular_expression_matches(
             glob in "[abA*]{0,8}",
@@ -473,7 +472,7 @@ mod tests {
         ) {
             let folded = folded.min(text.len());
             let text = text[..folded].to_ascii_lowercase() + &text[folded..];
-            // Every letter of the text is followed by `+` where case does not count.
+            // `+` follows every letter of the text that is compared case-insensitively.
             let letters = glob.chars().map(|letter| match letter {
                 '*' => "(?:..)*".to_owned(),
                 'A' => "(?:A.|a\\+)".to_owned(),

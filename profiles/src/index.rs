@@ -1,9 +1,9 @@
-//! Which of many rules an exchange may concern.
+//! Finds the rules that an exchange may match.
 //!
-//! Every glob with text in it requires that text in the URL. One stretch of each (one that few others
-//! share, then the longest) goes into an Aho–Corasick automaton; one pass over the URL finds the few
-//! globs worth verifying, however many there are. Rules that name only a tool are
-//! found by its name; what asks for neither is always looked at.
+//! A glob with literal text requires that text in the URL. One piece of each glob (the least
+//! shared, then the longest) is added to an Aho–Corasick automaton. One pass over the URL finds the
+//! few globs to verify. Rules that name only a tool are found by its name. Rules with neither are
+//! always candidates.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,25 +14,25 @@ use crate::facts::{CanonicalUrl, Facts, Kind};
 use crate::glob::{UrlGlobs, is_stars};
 use crate::matching::{Match, ToolMatch, Touches};
 
-/// Most globs one set of rules may hold, braces spelled out: some tens of megabytes of index.
+/// Most globs in one set of rules, after brace expansion: an index of some tens of megabytes.
 pub(crate) const MAX_GLOBS: usize = 100_000;
-/// Longest text that is looked for; more would only make the automaton bigger.
+/// Longest piece of text in the automaton; a longer one would only enlarge it.
 const WINDOW: usize = 24;
 
-/// Numbers of the rules (or watches) an exchange may concern, in ascending order.
+/// Numbers of the rules (or watches) that an exchange may match, in ascending order.
 pub(crate) type Candidates = SmallVec<[u32; 16]>;
 
 /// Finds candidates by URL and tool.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     automaton: Option<AhoCorasick>,
-    /// Per pattern of the automaton, where its postings end.
+    /// End of each pattern's postings.
     ends: Box<[u32]>,
     postings: Box<[Posting]>,
     by_tool: HashMap<Box<str>, Vec<u32>>,
-    /// Candidates that ask for a tool and no URL: for MCP calls whose tool is not known yet.
+    /// Candidates with a tool and no URL, for MCP calls whose tool is not known yet.
     by_any_tool: Vec<u32>,
-    /// Candidates nothing can be known of beforehand.
+    /// Candidates without an indexed condition.
     always: Vec<u32>,
 }
 
@@ -40,23 +40,23 @@ pub(crate) struct Index {
 #[derive(Debug, Clone, Copy)]
 struct Posting {
     candidate: u32,
-    /// Which of the candidate's globs; `None`: of its tool's, verified with the tool.
+    /// The candidate's glob; `None`: a glob of its tool, which is verified with the tool.
     alternative: Option<u32>,
 }
 
-/// A set with more globs than can be compiled.
+/// A set with too many globs to compile.
 #[derive(Debug)]
 pub(crate) struct TooMany;
 
-/// What is indexed of one candidate.
+/// The indexed conditions of one candidate.
 pub(crate) struct Indexed<'a> {
     pub(crate) matching: &'a Match,
-    /// The config's globs for the tool it asks for.
+    /// The config's globs for its tool.
     pub(crate) tool_urls: &'a [UrlGlobs],
 }
 
 impl Index {
-    /// Whether some candidate asks for a tool's name and for no URL.
+    /// Whether any candidate has a tool name and no URL.
     pub(crate) fn asks_for_names(&self) -> bool {
         !self.by_any_tool.is_empty()
     }
@@ -91,8 +91,8 @@ impl Index {
         Ok(index)
     }
 
-    /// The candidates whose URL and tool conditions may hold. `verify` says whether one glob of a
-    /// candidate matches the exchange's URL.
+    /// The candidates whose URL and tool conditions may hold. `verify` returns whether one glob of
+    /// a candidate matches the exchange's URL.
     pub(crate) fn find(
         &self,
         facts: &Facts<'_>,
@@ -123,8 +123,8 @@ impl Index {
         let Some(automaton) = &self.automaton else {
             return;
         };
-        // Case is the verification's business; folding a URL is cheaper than an automaton that
-        // knows both cases of every letter.
+        // Verification checks the case. Folding a URL is cheaper than an automaton with both cases
+        // of every letter.
         let mut folded: SmallVec<[u8; 256]> = SmallVec::from_slice(url.as_str().as_bytes());
         folded.make_ascii_lowercase();
         // A long URL may repeat a piece at every byte.
@@ -148,7 +148,7 @@ impl Index {
         }
     }
 
-    /// Notes by what a candidate can be found.
+    /// Adds a candidate to the index by its conditions.
     fn enter<'a>(
         &mut self,
         candidate: u32,
@@ -156,7 +156,7 @@ impl Index {
         globs: &mut Vec<(&'a str, Posting)>,
     ) {
         let urls = indexed.matching.urls.alternatives();
-        // What a model call brings is in no index.
+        // Tool results in a model call are not indexed.
         let in_results = indexed.matching.touches.in_results() && urls.is_empty();
         if in_results || urls.iter().any(|glob| is_stars(glob)) {
             self.always.push(candidate);
@@ -243,20 +243,20 @@ impl Index {
     }
 }
 
-/// The pieces of text that a glob requires.
+/// The literal pieces that a glob requires.
 fn pieces(glob: &str) -> impl Iterator<Item = &str> {
     glob.split('*').filter(|piece| !piece.is_empty())
 }
 
-/// How little a piece tells: lower is better. Every URL has a scheme, so that is no piece to look
-/// for; else what fewest globs share, and then the longest.
+/// How unspecific a piece is: lower is better. Every URL has a scheme, so a scheme comes last.
+/// Otherwise the least shared piece is best, then the longest.
 fn cost(piece: &str, shared: u32) -> (bool, u32, usize) {
     let is_scheme = matches!(piece, "http://" | "https://" | "://" | "/");
     (is_scheme, shared, usize::MAX - piece.len())
 }
 
-/// Overlapping stretches of a piece, each of which it requires as well: what tells one glob from
-/// the next may stand anywhere in it.
+/// Overlapping windows of a piece. A glob requires each of them, and the specific part may be
+/// anywhere in the piece.
 fn windows(piece: &str) -> impl Iterator<Item = &str> {
     let last = piece.len().saturating_sub(WINDOW);
     let starts = (0..last).step_by(WINDOW / 2).chain([last]);
@@ -273,7 +273,7 @@ mod tests {
 
     use super::*;
 
-    /// Globs over few letters, so that they meet the URLs of the test.
+    /// Globs over few letters, so that they match the URLs of the test.
     fn globs() -> impl Strategy<Value = Vec<Vec<String>>> {
         let glob = prop_oneof![
             "(http|https|HTTP)://[abB*.]{1,4}(/[abA*]{0,3}){0,2}",
@@ -355,7 +355,7 @@ mod tests {
         }
     }
 
-    /// What tells many globs from each other may be at their beginning, in the middle or at the end.
+    /// The distinguishing part of a glob may be at its start, in the middle or at the end.
     #[test]
     fn a_piece_that_all_globs_share_is_not_looked_for() {
         for glob in [

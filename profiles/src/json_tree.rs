@@ -1,38 +1,38 @@
-//! JSON texts as trees. A tree takes 300 bytes for each value of a text, so it has so many values and no more.
+//! JSON texts as trees. Each value takes about 300 bytes, so the number of values is limited.
 
 use serde_json::Value;
 use squall_dialects::json::Document;
 
-/// Most values of a text that is read.
+/// Most values of a text.
 const MOST_VALUES: usize = 100_000;
 
-/// Levels of objects and lists that are read.
+/// Most nested levels of objects and lists.
 const DEEPEST: usize = 127;
 
 /// A JSON text as a tree.
 #[derive(Debug, Clone)]
 pub struct JsonTree {
-    /// The whole text.
+    /// The root value.
     pub value: Value,
-    /// How many values are in it.
+    /// Number of values in it.
     pub values: usize,
 }
 
-/// What a text is that is not read.
+/// Why a text was not parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotRead {
-    /// Something else.
+    /// It is not JSON.
     #[error("no JSON: {0}")]
     NotJson(String),
-    /// It would take too much memory.
+    /// It has too many values.
     #[error("JSON of more than {MOST_VALUES} values, which is the most that is read")]
     TooLarge,
-    /// It is nested too deep.
+    /// It is nested too deeply.
     #[error("JSON nested deeper than {DEEPEST} levels, which is the most that is read")]
     TooDeep,
 }
 
-/// Reads a whole text.
+/// Parses a whole text.
 pub fn read(text: &[u8]) -> Result<JsonTree, NotRead> {
     let values = match Document::parse(text) {
         Ok(document) => document.values(),

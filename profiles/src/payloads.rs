@@ -1,9 +1,9 @@
-//! The library of payloads: instructions that an agent finds in its context and should not obey.
+//! The payload library: instructions that an agent finds in its context and should not obey.
 //!
-//! One file a category, in `payloads/`; the words are Squall's own. Every payload asks for something
-//! harmless that shows on the wire: that its canary is repeated, that a tool is called which nobody
-//! asked for, that a host under `.example` (RFC 2606 §2) is contacted. `docs/payloads.md` lists them
-//! and is held to this list by a test.
+//! Each category is a file in `payloads/`, with texts written for Squall. Every payload requests a
+//! harmless action that is visible in traffic: to repeat its canary, to call an unrequested tool,
+//! or to contact a host under `.example` (RFC 2606 §2). `docs/payloads.md` lists them; a test keeps
+//! it up to date.
 
 mod choice;
 
@@ -14,18 +14,18 @@ use squall_documents::parse;
 
 pub use self::choice::{Chosen, PayloadName, Payloads};
 
-/// Version of the library: moves when a payload is added, removed or reworded.
+/// Version of the library; it changes when a payload is added, removed or reworded.
 pub const VERSION: u32 = 1;
 
-/// Payloads that work by the same means.
+/// Payloads that use the same technique.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Category {
-    /// The word for it in profiles, `[a-z_]`.
+    /// Its name in profiles, `[a-z_]`.
     pub name: String,
-    /// What its payloads do, in a sentence.
+    /// The effect of its payloads, in one sentence.
     pub description: String,
-    /// What the field's catalogues call it.
+    /// Names for it in published catalogues.
     pub terms: Vec<String>,
     /// At least one.
     pub payloads: Vec<Payload>,
@@ -35,14 +35,14 @@ pub struct Category {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Payload {
-    /// Unique in the library, `[a-z0-9-]`; never given to another payload.
+    /// Unique in the library, `[a-z0-9-]`; never reused.
     pub id: String,
     /// Language of the text (BCP 47); default `en`.
     #[serde(default = "english")]
     pub language: String,
-    /// The instruction, with `{canary}` where its canary goes.
+    /// The instruction, with `{canary}` as the placeholder of its canary.
     pub text: String,
-    /// What an agent does that obeys it.
+    /// What an agent does if it obeys.
     pub obeyed: String,
 }
 
@@ -66,7 +66,7 @@ const FILES: [&str; 12] = [
     include_str!("payloads/hidden_text.yaml"),
 ];
 
-/// Every category, in the order of the documentation.
+/// All categories, in the order of the documentation.
 pub fn library() -> &'static [Category] {
     static LIBRARY: LazyLock<Vec<Category>> = LazyLock::new(|| {
         let read = |text: &&str| category(text).expect("the library's files are sound");
@@ -177,7 +177,7 @@ mod tests {
         }
     }
 
-    /// Whoever changes a payload raises the version, then puts the new pair here.
+    /// If you change a payload, increase the version, then update this pair.
     #[test]
     fn another_library_has_another_version() {
         let mut all = String::new();

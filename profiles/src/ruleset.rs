@@ -1,4 +1,4 @@
-//! Rules compiled once per activation: immutable, indexed by what their URL globs require.
+//! Rules compiled once per activation: immutable, and indexed by their URL globs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,34 +22,34 @@ pub struct RuleSet {
     watches: Vec<Watch>,
     index: Index,
     redactor: Redactor,
-    /// Some rule asks for the results of tools that a model call brings.
+    /// Some rule needs the tool results in model calls.
     reads_results: bool,
-    /// What some rule does hangs on tokens.
+    /// The effect of some rule depends on a token count.
     counts_tokens: bool,
-    /// Names for upstreams that hold while these rules are in force, beside the config's.
+    /// Additional tool names while these rules are in force.
     own_tools: ToolNames,
 }
 
-/// What is known of a rule once its neighbours and the config's tools are.
+/// Derived data of a rule that depends on other rules and the config's tools.
 #[derive(Debug, Default)]
 pub(crate) struct Compiled {
-    /// The config's globs for the tool it asks for.
+    /// The config's globs for its tool.
     pub(crate) tool_urls: Box<[UrlGlobs]>,
-    /// Rules that are armed when it fires.
+    /// Rules that it arms when it fires.
     pub(crate) arms: Box<[u32]>,
-    /// Some draw decides what it does.
+    /// Whether a draw decides its effect.
     pub(crate) draws: bool,
 }
 
-/// Exchanges looked out for because they arm a rule.
+/// A watch for exchanges that arm a rule.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    /// The rule they arm.
+    /// The rule to arm.
     pub(crate) arms: u32,
     tool_urls: Box<[UrlGlobs]>,
 }
 
-/// A number the index found: of a rule or of a watch.
+/// A rule or a watch, as found by the index.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Candidate {
     Rule(usize),
@@ -57,7 +57,7 @@ pub(crate) enum Candidate {
 }
 
 impl RuleSet {
-    /// Compiles rules that are in order of precedence.
+    /// Compiles rules in order of precedence.
     pub(crate) fn compile(rules: Vec<Arc<Rule>>, tools: &ToolNames) -> Result<Self, DocumentError> {
         let numbers: HashMap<&str, u32> = (0u32..)
             .zip(&rules)
@@ -118,14 +118,14 @@ impl RuleSet {
         Ok(set)
     }
 
-    /// The same rules, with names for upstreams that hold while they are in force. They were compiled
-    /// with these names among the others.
+    /// The same rules with additional tool names. The rules were compiled with these names among
+    /// the others.
     #[must_use]
     pub fn with_own_tools(self, own_tools: ToolNames) -> Self {
         Self { own_tools, ..self }
     }
 
-    /// Names for upstreams that hold while these rules are in force, beside the config's.
+    /// Additional tool names while these rules are in force.
     pub fn own_tools(&self) -> &ToolNames {
         &self.own_tools
     }
@@ -135,18 +135,17 @@ impl RuleSet {
         &self.rules
     }
 
-    /// Knows what variables stood for in the profiles of these rules.
+    /// Removes variable values of these rules' profiles from reports.
     pub fn redactor(&self) -> &Redactor {
         &self.redactor
     }
 
-    /// Whether some rule asks for the results of tools that a model call brings
-    /// ([`Facts::results`]).
+    /// Whether some rule needs the tool results in model calls ([`Facts::results`]).
     pub fn reads_results(&self) -> bool {
         self.reads_results
     }
 
-    /// Whether what some rule does, or says, hangs on how many tokens there are.
+    /// Whether the effect or a reported number of some rule depends on a token count.
     pub fn counts_tokens(&self) -> bool {
         self.counts_tokens
     }
@@ -173,7 +172,7 @@ impl RuleSet {
         }
     }
 
-    /// What a number found by the index stands for.
+    /// The rule or watch with a number found by the index.
     pub(crate) fn candidate(&self, number: u32) -> Candidate {
         let number = number as usize;
         match number.checked_sub(self.rules.len()) {
@@ -182,7 +181,7 @@ impl RuleSet {
         }
     }
 
-    /// The candidates that an exchange's URL and tools point to; rules come before watches.
+    /// The candidates for an exchange's URL and tools; rules precede watches.
     pub(crate) fn find(&self, facts: &Facts<'_>) -> Candidates {
         let tool_is_open = facts.kind == Kind::Mcp && facts.body.is_none();
         self.index.find(facts, tool_is_open, |number, alternative| {
@@ -191,8 +190,8 @@ impl RuleSet {
         })
     }
 
-    /// Whether what an exchange turns out to be may bring in rules that nothing in its head points
-    /// to: those that ask for a tool by its name alone.
+    /// Whether the classification by the body may add rules that the head does not show: those with
+    /// only a tool name.
     pub(crate) fn may_find_more(&self, facts: &Facts<'_>) -> bool {
         facts.kind != Kind::Mcp && facts.mcp_is_open() && self.index.asks_for_names()
     }

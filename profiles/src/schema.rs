@@ -1,5 +1,5 @@
-//! The JSON Schema of profile files, for editors. It follows from what is read; what it cannot say `squall profile
-//! validate` does.
+//! The JSON Schema of profile files, for editors. It is derived from the parser; `squall profile
+//! validate` also checks what a schema cannot express.
 
 use serde_json::Value;
 use squall_documents::describe;

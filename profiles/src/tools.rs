@@ -1,4 +1,4 @@
-//! Names for upstreams: the `tools:` map of the config, and of what is put in force beside it.
+//! Tool names for upstreams: the config's `tools:` map, and additional names of an activation.
 
 use smallvec::SmallVec;
 
@@ -7,22 +7,22 @@ use crate::glob::{Glob, UrlGlobs};
 use squall_documents::DocumentError;
 use squall_documents::DocumentLimits;
 
-/// Tool names and the URL globs they stand for.
+/// Tool names, each with URL globs.
 #[derive(Debug, Clone, Default)]
 pub struct ToolNames {
     tools: Vec<(String, UrlGlobs)>,
 }
 
 impl ToolNames {
-    /// Compiles a map from tool name to URL globs. Errors have no position: the caller knows where
-    /// the map was written.
+    /// Compiles a map from tool name to URL globs. Errors have no position; the caller knows where
+    /// the map is.
     pub fn new<'a>(
         tools: impl IntoIterator<Item = (&'a str, &'a [String])>,
     ) -> Result<Self, DocumentError> {
         Self::within(tools, &DocumentLimits::default())
     }
 
-    /// The same of a map in a document with these limits.
+    /// [`Self::new`] for a map in a document with these limits.
     pub fn within<'a>(
         tools: impl IntoIterator<Item = (&'a str, &'a [String])>,
         limits: &DocumentLimits,
@@ -39,7 +39,7 @@ impl ToolNames {
         })
     }
 
-    /// The names of the tool behind a URL, in the map's order; empty when there is none.
+    /// The names of the tools behind a URL, in the map's order; empty if there are none.
     pub fn names(&self, url: &CanonicalUrl) -> SmallVec<[&str; 2]> {
         self.tools
             .iter()
@@ -53,14 +53,14 @@ impl ToolNames {
         self.tools.is_empty()
     }
 
-    /// These names and those of `more` behind them.
+    /// These names, followed by those of `more`.
     #[must_use]
     pub fn and(&self, more: &Self) -> Self {
         let tools = self.tools.iter().chain(&more.tools).cloned().collect();
         Self { tools }
     }
 
-    /// The globs of every tool that a name or glob stands for.
+    /// The URL globs of all tools that a name or glob matches.
     pub(crate) fn urls_of(&self, name: &Glob) -> Vec<UrlGlobs> {
         let named = self.tools.iter().filter(|(tool, _)| name.matches(tool));
         named.map(|(_, urls)| urls.clone()).collect()

@@ -1,8 +1,9 @@
-//! When a matching rule fires.
+//! The trigger of a rule: when a matching rule fires.
 //!
-//! Everything but the draw hangs on the ordinal of the call and the time since activation; both are
-//! arguments. What must hold is asked in this order: `window`, `armed_by`, `calls`, `after_calls`,
-//! `every`, what `rpm` and `tpm` allow or a budget holds, the draw, `limit`. Calls are counted whatever the answer.
+//! Except for the draw, it depends on the ordinal of the call and the time since activation; both
+//! are arguments. Conditions are checked in this order: `window`, `armed_by`, `calls`,
+//! `after_calls`, `every`, the allowance (`rpm`, `tpm`) or the budget, the draw, `limit`. Calls are
+//! counted in any case.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -14,7 +15,7 @@ use crate::matching::Match;
 use crate::prices::Usd;
 use squall_documents::Position;
 
-/// When a matching rule fires: all that is present must agree.
+/// When a matching rule fires: all conditions must hold.
 #[derive(Debug, Default)]
 pub(crate) struct Trigger {
     pub(crate) chance: Chance,
@@ -26,29 +27,29 @@ pub(crate) struct Trigger {
     pub(crate) armed_by: Option<Box<ArmedBy>>,
 }
 
-/// How likely a rule is to fire, in hits per million.
+/// Probability that a rule fires, in parts per million.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Chance {
-    /// The same at all times.
+    /// Constant.
     Fixed(u32),
-    /// Changing linearly from the activation on, and then staying.
+    /// Changes linearly after activation, then stays constant.
     Ramp { from: u32, to: u32, over: Duration },
 }
 
-/// A span of time since activation.
+/// A period after activation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) after: Duration,
-    /// `None`: to the end.
+    /// `None`: unlimited.
     pub(crate) open_for: Option<Duration>,
 }
 
-/// What must have happened in the scope before.
+/// An event in the scope that arms a rule.
 #[derive(Debug)]
 pub(crate) enum ArmedBy {
     /// The rule with this id fired.
     Rule { id: String, position: Position },
-    /// An exchange like this took place; with a status: was answered so by its upstream.
+    /// A matching exchange took place; with a status: its upstream responded with it.
     Exchange(Match),
 }
 
@@ -59,7 +60,7 @@ impl Default for Chance {
 }
 
 impl Chance {
-    /// The bar a draw must stay below at this time.
+    /// The threshold for a draw at this time.
     pub(crate) fn at(self, elapsed: Duration) -> u32 {
         match self {
             Self::Fixed(below) => below,
@@ -74,7 +75,7 @@ impl Chance {
         }
     }
 
-    /// Whether some draw may decide: it is neither certain nor impossible at all times.
+    /// Whether a draw may decide: the rule is neither always certain nor always impossible.
     pub(crate) fn draws(self) -> bool {
         match self {
             Self::Fixed(below) => 0 < below && below < MILLION,
@@ -84,8 +85,8 @@ impl Chance {
 }
 
 impl Trigger {
-    /// Whether the rule may fire on its `call`-th matching call at this time: all but the draw and
-    /// the limit.
+    /// Whether the rule may fire on its `call`-th matching call at this time, apart from the draw
+    /// and the limit.
     pub(crate) fn permits(
         &self,
         call: u64,
@@ -126,7 +127,7 @@ impl Trigger {
         }
     }
 
-    /// Whether it fires on every matching call, whatever came before.
+    /// Whether it fires on every matching call, regardless of earlier ones.
     pub(crate) fn is_unconditional(&self) -> bool {
         self.chance == Chance::Fixed(MILLION)
             && self.after_calls == 0
@@ -137,7 +138,7 @@ impl Trigger {
             && self.armed_by.is_none()
     }
 
-    /// Why it can never fire, if it cannot.
+    /// Why it can never fire, if so.
     pub(crate) fn never_fires(&self) -> Option<String> {
         let never = match self.chance {
             Chance::Fixed(0) => Some("its probability is 0".to_owned()),
@@ -159,62 +160,62 @@ impl Trigger {
     }
 }
 
-/// Why the trigger of an eligible rule did not fire. `Display` gives the sentence.
+/// Why the trigger of an eligible rule did not fire. `Display` prints the sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotDrawn {
-    /// `after_calls` lets the first calls pass.
+    /// `after_calls` skips the first calls.
     AfterCalls {
-        /// Which call this was.
+        /// The number of this call.
         call: u64,
-        /// How many pass.
+        /// The number of skipped calls.
         pass: u64,
     },
-    /// `every` fires on other calls.
+    /// `every` selects other calls.
     Every {
-        /// Which call this was.
+        /// The number of this call.
         call: u64,
-        /// It fires on multiples of this.
+        /// It fires on multiples of this number.
         every: u64,
     },
     /// `calls` lists other calls.
     Calls {
-        /// Which call this was.
+        /// The number of this call.
         call: u64,
         /// The calls it fires on.
         calls: Arc<[u64]>,
     },
-    /// `limit` is used up.
+    /// `limit` is reached.
     Limit {
-        /// How often it may fire.
+        /// Most times it may fire.
         limit: u64,
     },
-    /// Outside its `window`.
+    /// The time is outside of its `window`.
     Window {
         /// Time since activation.
         elapsed: Duration,
         /// When the window opens.
         after: Duration,
-        /// How long it stays open; `None`: to the end.
+        /// How long it stays open; `None`: unlimited.
         open_for: Option<Duration>,
     },
-    /// What `armed_by` names has not happened.
+    /// The event in `armed_by` has not happened.
     NotArmed,
-    /// What it allows in a minute is not used up: `rpm` or `tpm`.
+    /// Its allowance per minute is not exceeded: `rpm` or `tpm`.
     Allowed,
-    /// Its budget is not used up: `after_tokens` and `after_usd`.
+    /// Its budget is not exhausted: `after_tokens` and `after_usd`.
     WithinBudget {
-        /// Tokens that were used up, and may be.
+        /// Used and permitted tokens.
         tokens: Option<(u64, u64)>,
-        /// Money that was spent, and may be.
+        /// Used and permitted cost.
         cost: Option<(Usd, Usd)>,
     },
     /// Its probability is 0.
     Impossible,
-    /// The draw was not below the rule's probability, both in parts per million.
+    /// The draw was not below the rule's probability; both in parts per million.
     Drew {
-        /// What was drawn.
+        /// The drawn value.
         value: u32,
-        /// It fires below this.
+        /// The threshold: it fires below this.
         below: u32,
     },
 }
@@ -278,7 +279,7 @@ impl fmt::Display for NotDrawn {
     }
 }
 
-/// A time in seconds, to the millisecond, without needless zeros.
+/// A time in seconds, to the millisecond, without trailing zeros.
 struct Seconds(Duration);
 
 impl fmt::Display for Seconds {
@@ -292,7 +293,7 @@ impl fmt::Display for Seconds {
     }
 }
 
-/// Parts per million as a decimal share, without needless zeros.
+/// Parts per million as a decimal share, without trailing zeros.
 struct Share(u32);
 
 impl fmt::Display for Share {

@@ -1,4 +1,4 @@
-//! What is allowed in a profile and still surely not meant.
+//! Checks for valid profiles that probably do not do what was intended.
 
 mod acting;
 mod arming;
@@ -17,10 +17,12 @@ use crate::rule::Rule;
 use crate::tools::ToolNames;
 use squall_documents::{DocumentError, Position, words};
 
-/// Rules that shadow each other, rules that can never match, fire or act, and a profile that would do
-/// nothing, each with its line. Empty: nothing to report. `tools` are the names the config gives.
+/// Reports rules that shadow each other, rules that can never match, fire or act, and a profile
+/// without any effect, each with its line. Empty: nothing to report. `tools` are the config's
+/// names.
 ///
-/// What is wrong between profiles (`extends`, `armed_by`) is reported too, and then nothing else.
+/// Errors between profiles (`extends`, `armed_by`) are also reported; then the other checks are
+/// skipped.
 pub fn validate(profile: &Profile, library: &Library, tools: &ToolNames) -> Vec<DocumentError> {
     let rules = match library.rule_set_of(profile, tools) {
         Ok(rules) => rules,
@@ -47,12 +49,12 @@ pub fn validate(profile: &Profile, library: &Library, tools: &ToolNames) -> Vec<
     findings
 }
 
-/// Why no URL matches a glob, and what to write instead; `None`: some may, or it is no glob.
+/// Why no URL matches a glob, and a suggestion; `None` if some may, or if the glob is invalid.
 pub fn no_url_matches(glob: &str) -> Option<String> {
     urls::impossible(&UrlGlobs::new([glob]).ok()?)
 }
 
-/// What of a rule changes nothing.
+/// Reports ignored parameters of a rule.
 fn without_effect(rule: &Rule) -> Option<DocumentError> {
     let (fields, mode) = (&rule.without_effect, rule.mode());
     let plural = if fields.len() == 1 { "has" } else { "have" };
@@ -70,7 +72,7 @@ fn without_effect(rule: &Rule) -> Option<DocumentError> {
     })
 }
 
-/// Which parameter of a rule another one takes the place of.
+/// Reports a parameter that another one overrides.
 fn eclipsed(rule: &Rule) -> Option<DocumentError> {
     let (field, by) = rule.eclipsed?;
     Some(told(
@@ -88,7 +90,7 @@ fn told(rule: &Rule, what: &str) -> DocumentError {
     }
 }
 
-/// Of each rule why it never does anything, if it does not.
+/// For each rule, why it never has an effect, if so.
 fn idle(rules: &[Arc<Rule>]) -> Vec<Option<String>> {
     let never: Vec<_> = (rules.iter())
         .map(|rule| never_fires(rule).or_else(|| never_matches(rule)))
@@ -110,7 +112,7 @@ fn idle(rules: &[Arc<Rule>]) -> Vec<Option<String>> {
     never.into_iter().enumerate().map(because).collect()
 }
 
-/// That nothing would come of a profile, if nothing would.
+/// Reports a profile in which no rule has an effect.
 fn does_nothing(profile: &Profile, idle: &[Option<String>]) -> Option<DocumentError> {
     let why = match idle {
         [] => "it has no rules",
@@ -126,7 +128,7 @@ fn does_nothing(profile: &Profile, idle: &[Option<String>]) -> Option<DocumentEr
     })
 }
 
-/// Where one rule stands, seen from another.
+/// The place of one rule, relative to another.
 fn place(of: &Rule, seen_from: &Rule) -> String {
     let (of, from) = (&of.origin, &seen_from.origin);
     if of.file == from.file {
@@ -178,10 +180,10 @@ fn never_matches(rule: &Rule) -> Option<String> {
     Some(format!("rule `{}` can never match: {why}", rule.id))
 }
 
-/// A tool's name that neither the config nor the file gives to a URL.
+/// Reports a tool name without a URL in the config and in the file.
 fn unknown_tool(rule: &Rule, tools: &ToolNames) -> Option<String> {
     let tool = rule.matching.tool.as_deref()?;
-    // Tools inside the agent go by the name that the model calls them.
+    // Models call tools inside the agent by name, so they need no URL.
     let known = rule.matching.touches.in_results()
         || !rule.matching.urls.is_empty()
         || !tool.urls.is_empty()
@@ -196,7 +198,7 @@ fn unknown_tool(rule: &Rule, tools: &ToolNames) -> Option<String> {
     })
 }
 
-/// Whether a rule touches nothing but model calls.
+/// Whether a rule only affects model calls.
 fn touches_model_calls(rule: &Rule) -> bool {
     match rule.family() {
         Family::Network => false,

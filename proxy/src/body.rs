@@ -15,10 +15,9 @@ use http_body_util::{BodyExt as _, Full};
 
 use crate::abort::Abort;
 
-/// A body on its way to an agent.
+/// A response body on its way to the agent.
 ///
-/// Trailers pass, and a length that is known stays known, so hyper frames the answer as the head
-/// says.
+/// It passes trailers and keeps a known length, so hyper frames the response as the head announces.
 pub(crate) type AgentBody = Pin<Box<dyn Body<Data = Bytes, Error = Abort>>>;
 
 /// An empty body.

@@ -1,4 +1,5 @@
-//! MCP as the proxy knows it: the calls of a request and their synthetic answers, and the tools that servers list.
+//! MCP in the proxy: the calls of a request, their synthetic responses, and the tool lists of
+//! servers.
 
 mod call;
 pub(crate) mod tools;

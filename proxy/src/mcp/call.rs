@@ -1,4 +1,4 @@
-//! Answers to MCP calls that Squall makes up.
+//! Synthetic responses to MCP calls.
 
 use bytes::Bytes;
 use squall_dialects::WireReply;
@@ -6,35 +6,35 @@ use squall_dialects::mcp::{self, Asked, Call, Head, Layout};
 use squall_profiles::faults::mcp_answer::said;
 use squall_profiles::plan::{Reply, ToolAnswer, ToolSays};
 
-/// What an MCP server is asked, as one rule sees it.
+/// An MCP request, as one rule sees it.
 #[derive(Debug, Clone)]
 pub(crate) struct McpCall<'a> {
-    /// What the head says.
+    /// What the head shows.
     pub head: &'a Head,
-    /// What the body asks, when it was read and asks something.
+    /// The request in the body, if it was read and contains one.
     pub asked: Option<&'a Asked>,
-    /// The calls that the rule is about.
+    /// The calls that the rule matches.
     pub meant: Vec<Call>,
 }
 
 impl McpCall<'_> {
-    /// Whether results say of what type they are, as they do since 2026-07-28.
+    /// Whether results have a type field, as since MCP 2026-07-28.
     pub(crate) fn typed(&self) -> bool {
         self.head.method.is_some()
     }
 
-    /// Whether the request holds calls that the rule is not about, whose answers an answer made up
-    /// for all of it would lose.
+    /// Whether the request has calls that the rule does not match. A single synthetic response
+    /// would lose theirs.
     pub(crate) fn leaves_others(&self) -> bool {
         let all = self.asked.map_or(0, |asked| asked.requests().count());
         !self.meant.is_empty() && self.meant.len() < all
     }
 
-    /// A tool's made-up answer in MCP's form; or why there is none.
+    /// A tool's synthetic response in MCP format, or why there is none.
     pub(crate) fn answer(&self, answer: &ToolAnswer) -> Result<Reply, String> {
         match &answer.says {
             ToolSays::Status(message) => return Ok(self.with_status(&answer.plain, message)),
-            // Nothing but HTTP can say it where no result is waited for.
+            // Without an expected result, only HTTP can report the failure.
             ToolSays::Failure(message) if self.waits_for_none() => {
                 let message = message.as_deref();
                 let words = answer.plain.status.canonical_reason();
@@ -51,7 +51,7 @@ impl McpCall<'_> {
         if self.meant.is_empty() {
             return Err("the request waits for no answer".to_owned());
         }
-        // Of each call apart: what is said may name its tool.
+        // Per call, because the text may contain the tool's name.
         let calls: Vec<_> = self
             .meant
             .iter()
@@ -69,7 +69,7 @@ impl McpCall<'_> {
         Ok(reply(mcp::answer(&calls, layout)))
     }
 
-    /// What a server says that has lost the session.
+    /// The response of a server that has lost the session.
     pub(crate) fn session_expired(&self) -> Result<Reply, String> {
         if self.head.session {
             Ok(reply(mcp::session_expired()))
@@ -84,12 +84,12 @@ impl McpCall<'_> {
             _ => None,
         };
         let mut reply = plain.clone();
-        // A media type that was given stays with what it was given for.
+        // The media type only applied to the replaced body.
         reply.body = Bytes::from(mcp::error_body(id, message));
         reply
     }
 
-    /// Whether the request was read and holds a call; or why not.
+    /// Whether the request was read and has a call; otherwise why not.
     pub(crate) fn can_be_answered(&self) -> Result<(), String> {
         if self.asked.is_none() {
             return Err("the request's body was not read, or holds no call".to_owned());
@@ -97,8 +97,8 @@ impl McpCall<'_> {
         Ok(())
     }
 
-    /// Whether the request was read and is one of those that get no result: a notification, a
-    /// stream to listen on, the end of a session.
+    /// Whether the request was read and expects no result: a notification, a stream to listen on,
+    /// the end of a session.
     fn waits_for_none(&self) -> bool {
         self.meant.is_empty()
     }

@@ -1,8 +1,8 @@
-//! What MCP servers list of their tools, as it passes: the structure of the results they promise.
+//! Tool lists of MCP servers, read as they pass: the output schemas of tools.
 //!
-//! Clients hold a result against it, so answers that Squall makes up are given it
-//! ([`mcp::Output`]). A list is read while a rule about tools is in force, which is what has the
-//! request read ahead. Nothing is changed.
+//! Clients validate results against them, so synthetic responses must match ([`mcp::Output`]). A
+//! list is read only while a rule about tools is in force, because the request must be read ahead.
+//! Nothing is changed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -18,26 +18,26 @@ use crate::bounded_map::BoundedMap;
 use crate::lock::lock;
 use crate::upstream::UpstreamOrigin;
 
-/// What is kept in all, bytes of names and schemas.
+/// Most memory in total, bytes of names and schemas.
 const MEMORY: usize = 8 << 20;
-/// Servers that are known at most; the one that was idle longest is forgotten.
+/// Most servers; the least recently used one is dropped.
 const SERVERS: usize = 1024;
 
-/// An MCP server, as those of one scope see it.
+/// An MCP server, as seen in one scope.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct McpServer {
-    /// Where it is.
+    /// Its origin.
     pub(crate) origin: UpstreamOrigin,
     /// Path of the endpoint, without the query.
     pub(crate) path: String,
-    /// Whose list it was.
+    /// The scope of the list.
     pub(crate) scope: Arc<str>,
 }
 
-/// What tools give, by their names.
+/// Output schemas, by tool name.
 type Outputs = HashMap<String, Output>;
 
-/// The tools of all servers; clones are the same.
+/// The tools of all servers; clones share them.
 #[derive(Debug, Clone)]
 pub(crate) struct ToolLists(Arc<Mutex<BoundedMap<McpServer, Outputs>>>);
 
@@ -48,7 +48,7 @@ impl Default for ToolLists {
 }
 
 impl ToolLists {
-    /// What is known of a tool's results.
+    /// The known structure of a tool's results.
     pub(crate) fn output(&self, server: &McpServer, tool: &str) -> Output {
         let mut lists = self.lists();
         let known = lists.get(server);
@@ -57,7 +57,7 @@ impl ToolLists {
         })
     }
 
-    /// Keeps what a message lists; most list nothing.
+    /// Stores the tools that a message lists, if any.
     fn learn(&self, server: &McpServer, message: Message<'_>) {
         let Some((_, items)) = message.tools() else {
             return;
@@ -73,7 +73,7 @@ impl ToolLists {
         self.lists().update(server, learn, weigh);
     }
 
-    /// Keeps what a document lists, as one message or in a list of them.
+    /// Stores the tools in a document: one message or a list of them.
     fn read(&self, server: &McpServer, json: &[u8]) {
         if let Ok(document) = Document::parse(json) {
             for message in mcp::messages(&document) {
@@ -86,8 +86,8 @@ impl ToolLists {
         lock(&self.0)
     }
 
-    /// Reads an answer to `tools/list` as it passes: of JSON, without content coding. At most `inspect` allows is
-    /// held as a copy.
+    /// Reads a JSON response to `tools/list` as it passes, if it is not encoded. It copies at most
+    /// as much as `inspect` allows.
     pub(crate) fn read_json(
         self,
         body: AgentBody,
@@ -107,7 +107,7 @@ impl ToolLists {
         })
     }
 
-    /// The same, of events of at most `longest` bytes each.
+    /// [`Self::read_json`] for events of at most `longest` bytes each.
     pub(crate) fn read_events(
         self,
         body: AgentBody,
@@ -119,7 +119,7 @@ impl ToolLists {
             let Passed::Data(data) = passed else {
                 return true;
             };
-            // Before the agent has them: it may call a tool at once.
+            // Before the agent has them, because it may call a tool immediately.
             for frame in splitter.push(data) {
                 let data = frame.data().filter(|_| frame.kind() == FrameKind::Event);
                 if let Some(data) = data.filter(|data| !data.is_empty()) {

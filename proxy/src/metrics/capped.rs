@@ -1,11 +1,11 @@
-//! Labels whose values users choose, kept from growing without bound.
+//! Labels with user-defined values, bounded in number.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
 
 use crate::lock::lock;
 
-/// Takes the first so many values as they are; every later one is `other`.
+/// Keeps the first values up to a limit; every later one becomes `other`.
 #[derive(Debug)]
 pub(super) struct Capped {
     most: usize,

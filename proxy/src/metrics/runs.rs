@@ -1,10 +1,10 @@
-//! What is counted of runs.
+//! The metrics of runs.
 
 use prometheus::{GaugeVec, IntCounterVec, Opts};
 
 use super::Families;
 
-/// What is counted of runs.
+/// The metrics of runs.
 #[derive(Debug)]
 pub struct RunMetrics {
     ended: IntCounterVec,
@@ -33,7 +33,7 @@ impl RunMetrics {
         }
     }
 
-    /// A run is over, with a score if it could be judged.
+    /// Counts a run that is over, with its score if it was judged.
     pub fn ended(&self, kind: &str, state: &str, score: Option<f64>) {
         self.ended.with_label_values(&[kind, state]).inc();
         if let Some(score) = score {
@@ -41,7 +41,7 @@ impl RunMetrics {
         }
     }
 
-    /// A run was ended before its end; `reason` is one of a fixed set of words (`cancel`, `halt`, …).
+    /// Counts a run that was cut short; `reason` is one of a fixed set (`cancel`, `halt`, …).
     pub fn cut_short(&self, kind: &str, reason: &str) {
         self.cut_short.with_label_values(&[kind, reason]).inc();
     }

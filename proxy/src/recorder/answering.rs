@@ -1,9 +1,8 @@
-//! Hears whether a model has answered a request that tells it something else of tools' results, while
-//! the answer passes.
+//! Checks while a response passes whether the model answers a request with changed tool results.
 //!
-//! A request that got no answer is made again, and is to tell the model the same. It may come as soon
-//! as the agent has what it takes for none: what an agent has of an answer was read before it was
-//! handed on. None of its bytes waits for anything.
+//! An agent repeats a request that got no answer, and the repetition must have the same changes. It
+//! may arrive as soon as the agent has received the failure. So each piece is read before it is
+//! passed on, without delaying it.
 
 use http::HeaderMap;
 use squall_dialects::codec::Coding;
@@ -12,7 +11,7 @@ use squall_dialects::{AnswerReader, Dialect, Target};
 
 use super::decoding::Decoding;
 
-/// A request, and its answer as far as it has come.
+/// A request, and the state of its response.
 pub(crate) struct Answering {
     request: u64,
     decoding: Decoding,
@@ -20,11 +19,11 @@ pub(crate) struct Answering {
     outcome: ModelOutcome,
 }
 
-/// Whether a model has answered: an agent that gets an error, be it in the middle of a stream, or only
-/// the beginning of an answer asks again.
+/// Whether a model has answered. An agent repeats a request after an error, even in the middle of a
+/// stream, and after an incomplete response.
 #[derive(Default)]
 struct ModelOutcome {
-    /// The answer cannot be read: its head is all that is known.
+    /// The response cannot be parsed; only its head is known.
     unread: bool,
     finished: bool,
     failed: bool,
@@ -38,8 +37,8 @@ impl ModelOutcome {
 }
 
 impl Answering {
-    /// Of a request in `dialect` to `target`, path and query of the upstream's URL, whose answer has
-    /// this head. A body in a coding that nobody knows is not read.
+    /// For a request in `dialect` to `target` (path and query of the upstream's URL) with this
+    /// response head. A body in an unknown coding is not read.
     pub(crate) fn new(
         request: u64,
         dialect: &'static dyn Dialect,
@@ -62,7 +61,7 @@ impl Answering {
         }
     }
 
-    /// These bytes of the answer's body are the agent's next.
+    /// Reads bytes of the response's body before the agent gets them.
     pub(crate) fn answer(&mut self, bytes: &[u8]) {
         let (answer, outcome) = (&mut self.answer, &mut self.outcome);
         self.decoding.push(bytes, |plain| {
@@ -70,7 +69,7 @@ impl Answering {
         });
     }
 
-    /// Those were the last: the request, if a model has answered it.
+    /// The body has ended: returns the request if a model has answered it.
     pub(crate) fn end(mut self) -> Option<u64> {
         let outcome = &mut self.outcome;
         self.answer.end(|reading| outcome.note(reading));

@@ -1,8 +1,8 @@
-//! Hears which tools a model calls while its answer passes, for rules about their results.
+//! Reads while a response passes which tools the model calls, for rules about their results.
 //!
-//! Where the provider keeps the conversation, the agent's next request brings results without the calls
-//! that name the tools. It may come as soon as the agent has the call: what an agent has of an answer
-//! was read before it was handed on. None of its bytes waits for anything.
+//! If the provider stores the conversation, the next request contains results without the calls
+//! that name the tools. It may arrive as soon as the agent has the call. So each piece is read
+//! before it is passed on, without delaying it.
 
 use http::HeaderMap;
 use squall_dialects::codec::Coding;
@@ -11,17 +11,17 @@ use squall_profiles::faults::model_input::Called;
 
 use super::decoding::Decoding;
 
-/// One answer, on its way into what a scope's models have called.
+/// Reads one response, and adds its calls to those of the scope's models.
 pub(crate) struct CallTap {
     dialect: &'static dyn Dialect,
     /// Path and query of the upstream's URL.
     target: String,
-    /// From the answer's head on.
+    /// Set once the response's head has arrived.
     reading: Option<(Decoding, CalledTools)>,
 }
 
 impl CallTap {
-    /// For a call in `dialect` of which no answer has come.
+    /// For a call in `dialect` before its response.
     pub(crate) fn new(dialect: &'static dyn Dialect, target: &str) -> Self {
         Self {
             dialect,
@@ -30,7 +30,7 @@ impl CallTap {
         }
     }
 
-    /// The answer's head has come. A body in a coding that nobody knows is not read.
+    /// Starts with the response's head. A body in an unknown coding is not read.
     pub(crate) fn begin(&mut self, headers: &HeaderMap) {
         let form = self.dialect.form(Target::new(&self.target), headers);
         self.reading = Coding::of(headers)
@@ -38,14 +38,14 @@ impl CallTap {
             .map(|coding| (Decoding::of(coding), CalledTools::new(self.dialect, form)));
     }
 
-    /// These bytes of the answer's body are the agent's next.
+    /// Reads bytes of the response's body before the agent gets them.
     pub(crate) fn answer(&mut self, bytes: &[u8], called: &Called) {
         if let Some((decoding, calls)) = &mut self.reading {
             decoding.push(bytes, |plain| note(calls.push(plain), called));
         }
     }
 
-    /// Those were the last.
+    /// The body has ended.
     pub(crate) fn end(&mut self, called: &Called) {
         if let Some((_, calls)) = &mut self.reading {
             note(calls.end(), called);

@@ -1,5 +1,5 @@
-//! What is kept of an exchange while a recording of its scope runs, or bodies are observed: handles
-//! to its bytes as they pass, and when they came. Everything else is done off the path.
+//! Captures an exchange for a recording of its scope or for captured bodies. A worker only stores
+//! handles to the bytes and their times; the collector does the rest.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,9 +26,9 @@ use crate::tape::key::{self, BODY, Decoded};
 /// The bytes of one exchange, both ways.
 #[derive(Debug)]
 pub(crate) struct Capture {
-    /// Whom it is kept for; nobody, where bodies are observed alone.
+    /// The recordings of the exchange; empty if only bodies are captured.
     recordings: Vec<Arc<Recording>>,
-    /// The note keeps it too.
+    /// The note stores the capture too.
     observed: bool,
     method: Method,
     url: String,
@@ -47,7 +47,7 @@ struct AnswerHead {
     at: Instant,
 }
 
-/// The beginning of a body, and when its pieces passed.
+/// The start of a body, and the times of its pieces.
 #[derive(Debug)]
 struct TimedBody {
     bytes: Buffer,
@@ -70,7 +70,7 @@ impl TimedBody {
 }
 
 impl Capture {
-    /// Nothing of the bodies kept yet.
+    /// An empty capture.
     pub(crate) fn new(
         recordings: Vec<Arc<Recording>>,
         observed: bool,
@@ -92,12 +92,12 @@ impl Capture {
         }
     }
 
-    /// More of the request's body.
+    /// Adds bytes of the request's body.
     pub(crate) fn request(&mut self, bytes: &Bytes) {
         self.request.push(bytes);
     }
 
-    /// The head of the answer that the agent gets.
+    /// Sets the response head that the agent gets.
     pub(crate) fn answer_head(&mut self, status: StatusCode, headers: &HeaderMap) {
         self.answer = Some(AnswerHead {
             status,
@@ -106,17 +106,17 @@ impl Capture {
         });
     }
 
-    /// More of the answer's body.
+    /// Adds bytes of the response's body.
     pub(crate) fn answer(&mut self, bytes: &Bytes) {
         self.body.push(bytes);
     }
 
-    /// The answer broke off before its end.
+    /// Records that the response broke off.
     pub(crate) fn broke_off(&mut self) {
         self.broken_off = true;
     }
 
-    /// The same, and the credentials that either side sent.
+    /// The redactor, extended by the credentials that either side sent.
     pub(super) fn redactor(&self, redactor: &Redactor) -> Redactor {
         let answer = self
             .answer
@@ -125,8 +125,8 @@ impl Capture {
         redactor.and_headers(key::fields(&self.headers).chain(answer))
     }
 
-    /// Hands the exchange to whom it is kept for, secrets taken out by `redactor`; gives it back where the
-    /// note keeps it too. What `detector` knows is told of where it is judged.
+    /// Passes the exchange to its recordings after redaction by `redactor`, and returns it if the
+    /// note stores it too. The expected detections in `detector` are recorded as well.
     pub(super) fn finish(
         self,
         note: &ExchangeNote,
@@ -198,7 +198,7 @@ impl Capture {
         recorded
     }
 
-    /// The request, its headers left out; and whether its coding was undone.
+    /// The request without headers, and whether its body was decoded.
     fn sent(&self, sent: &Bytes, note: &ExchangeNote) -> (Request, bool) {
         let (body, cut, decoded) = match key::decoded(&self.headers, sent) {
             Decoded::AsItIs => (sent.clone(), false, false),
@@ -217,7 +217,7 @@ impl Capture {
     }
 }
 
-/// The answer as it is kept: decoded, and event by event where it is a stream.
+/// The response as stored: decoded, and event by event for a stream.
 fn received(
     head: &AnswerHead,
     body: &TimedBody,
@@ -245,7 +245,7 @@ fn received(
                     break;
                 }
             }
-            // It is not what its head says: kept as it came.
+            // The body is not in the coding of its head, so it is stored as it arrived.
             None => return as_it_came(head, body, began, broken_off),
         }
     }
@@ -270,7 +270,7 @@ fn as_it_came(head: &AnswerHead, body: &TimedBody, began: Instant, broken_off: b
     }
 }
 
-/// Puts a body together, by its events where it is a stream.
+/// Assembles a body, by events for a stream.
 struct Gathering {
     splitter: Option<Splitter>,
     pieces: Vec<(u64, Vec<u8>)>,
@@ -328,7 +328,7 @@ impl Gathering {
     }
 }
 
-/// Headers that say something about the exchange, those of the connection left out.
+/// The headers to store, without connection fields.
 fn headers(headers: &HeaderMap, decoded: bool) -> Vec<(String, String)> {
     headers
         .iter()
@@ -340,7 +340,7 @@ fn headers(headers: &HeaderMap, decoded: bool) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The last thing that a user says in a model call.
+/// The last user input in a model call.
 fn input(dialect: &'static dyn Dialect, body: &[u8]) -> Option<String> {
     let document = Document::parse(body).ok()?;
     let conversation = dialect.conversation(&document);

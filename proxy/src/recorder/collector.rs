@@ -1,4 +1,4 @@
-//! The thread that takes notes off the queue.
+//! The collector thread, which takes notes from the queue.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use super::{BATCH, Event, ExchangeNote, Noted, PERIOD, Queued, Shared};
 use crate::lock::lock;
 use crate::metrics::TokenDirection;
 
-/// Longest URL and error kept, bytes.
+/// Longest stored URL and error, bytes.
 const TEXT: usize = 4096;
 
-/// What exchanges are counted by.
+/// The labels of the exchange counter.
 type CounterKey = (Kind, Option<&'static str>, Outcome);
 
 pub(super) struct Collector {
     shared: Arc<Shared>,
-    /// Handles looked up once; the sorts of exchanges are few.
+    /// Cached handles; there are only a few label combinations.
     exchanges: Vec<(CounterKey, IntCounter)>,
     taken: Vec<Noted>,
 }
@@ -42,12 +42,12 @@ impl Collector {
             let stopping = self.shared.stopping.load(Ordering::SeqCst);
             self.take_all();
             if stopping {
-                // Whoever flushes from now on must not wait for ever.
+                // A later flush must not wait for the collector.
                 self.shared.ended.store(true, Ordering::SeqCst);
                 self.take_all();
                 return;
             }
-            // A full batch, a flush and the end cut the wait short.
+            // A full batch, a flush and the end interrupt the wait.
             std::thread::park_timeout(PERIOD);
         }
     }
@@ -64,7 +64,7 @@ impl Collector {
                 }
                 Queued::Flush(done) => {
                     self.take_in();
-                    // Whoever is gone waits for nothing.
+                    // An error means that the sender no longer waits.
                     let _ = done.send(());
                 }
             }
@@ -78,7 +78,7 @@ impl Collector {
         }
         let mut taken = std::mem::take(&mut self.taken);
         taken.retain_mut(|noted| {
-            // A panic costs the exchange that caused it its record, and not the thread.
+            // A panic loses one record, but must not end the thread.
             let read = catch_unwind(AssertUnwindSafe(|| self.read(noted)));
             if read.is_err() {
                 tracing::error!(id = %noted.note.id, "an exchange is lost: reading it failed");
@@ -100,9 +100,9 @@ impl Collector {
         self.taken = taken;
     }
 
-    /// Redacts and reads what a worker wrote down, and reports it.
+    /// Redacts and parses a worker's note, and reports it.
     fn read(&mut self, noted: &mut Noted) {
-        // The queue held the only handle, so nothing is copied here.
+        // The queue held the only reference, so this does not copy.
         let raw = Arc::make_mut(&mut noted.note);
         let traffic = noted.traffic.take();
         let unread = traffic.as_ref().map_or(0, |traffic| traffic.unread());

@@ -1,21 +1,21 @@
-//! Undoes the content coding of an answer as it passes, within bounds.
+//! Decodes the content coding of a response as it passes, within limits.
 
 use squall_dialects::codec::{Coding, Decoder};
 
-/// Bytes that a coded answer may decode to; the rest is not read.
+/// Most decoded bytes of a response; the rest is not read.
 const DECODED: usize = 16 << 20;
 
-/// How an answer's bytes are coded.
+/// The state of decoding.
 pub(crate) enum Decoding {
     Plain,
-    /// A decoder, and how many bytes it may still give.
+    /// A decoder, and the remaining number of decoded bytes.
     Coded(Box<Decoder>, usize),
-    /// No more of them can be read.
+    /// No further bytes can be decoded.
     Over,
 }
 
 impl Decoding {
-    /// Of bytes in this coding.
+    /// A decoder for this coding.
     pub(super) fn of(coding: Option<Coding>) -> Self {
         match coding.map(Decoder::new).transpose() {
             Ok(None) => Self::Plain,
@@ -24,10 +24,10 @@ impl Decoding {
         }
     }
 
-    /// Feeds `each` what the next bytes decode to.
+    /// Passes the decoded bytes of the next chunk to `each`.
     ///
-    /// What came before the body turned out not to be in its coding was read: the journal says what
-    /// can be said, and the agent gets the bytes as they are.
+    /// If the body turns out not to be in its coding, what was decoded so far counts. The agent
+    /// gets the bytes unchanged in any case.
     pub(super) fn push(&mut self, chunk: &[u8], mut each: impl FnMut(&[u8])) {
         match self {
             Self::Plain => each(chunk),

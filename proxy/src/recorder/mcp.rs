@@ -1,4 +1,4 @@
-//! What is kept of a request that may ask an MCP server, until the collector reads it.
+//! A possible MCP request, captured for the collector.
 
 use bytes::Bytes;
 use squall_dialects::mcp::Asked;
@@ -7,16 +7,16 @@ use squall_profiles::facts::Kind;
 use super::ExchangeNote;
 use crate::body::buffer::Buffer;
 
-/// The bytes of a request, read off the path.
+/// The bytes of a request, parsed by the collector.
 #[derive(Debug)]
 pub(crate) struct McpTraffic {
     request: Buffer,
-    /// The head says that it is MCP; else the body has to.
+    /// Whether the head shows that it is MCP; otherwise the body decides.
     is_mcp: bool,
 }
 
 impl McpTraffic {
-    /// Nothing kept yet, and `most` bytes at most. `is_mcp`: the head says so.
+    /// Empty; captures at most `most` bytes. `is_mcp`: the head shows that it is MCP.
     pub(crate) fn new(is_mcp: bool, most: usize) -> Self {
         Self {
             request: Buffer::new(most),
@@ -24,17 +24,17 @@ impl McpTraffic {
         }
     }
 
-    /// More of the request's body.
+    /// Adds bytes of the request's body.
     pub(crate) fn request(&mut self, chunk: &Bytes) {
         self.request.push(chunk);
     }
 
-    /// Bytes that are kept.
+    /// Number of captured bytes.
     pub(super) fn bytes(&self) -> usize {
         self.request.length()
     }
 
-    /// Writes down that the exchange is MCP, if it is, and the tool that it calls.
+    /// Records the called tool in the note, if the exchange is MCP.
     pub(super) fn read_into(self, note: &mut ExchangeNote) {
         let Some(asked) = Asked::read(&self.request.whole()) else {
             return;

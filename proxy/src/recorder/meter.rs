@@ -1,8 +1,8 @@
-//! Counts what a model call uses up while its answer passes, for budgets.
+//! Counts the usage of a model call while its response passes, for budgets.
 //!
-//! The journal reads calls off the path, a little later. A budget has to know before the agent can
-//! ask again: what an agent has of an answer was counted before it was handed on. Only calls that a
-//! rule with a budget matches are read here, and none of their bytes waits for anything.
+//! The journal parses calls slightly later. A budget must count before the agent's next call, so
+//! each piece is counted before it is passed on. This applies only to calls that match a rule with
+//! a budget, and delays no bytes.
 
 use squall_dialects::Tokens;
 use squall_journal::record::LlmRecord;
@@ -12,15 +12,15 @@ use super::ModelTraffic;
 use super::model::CallReading;
 use super::note::used;
 
-/// One call, on its way into the sums of budgets.
+/// Adds one call's usage to the sums of budgets.
 pub(crate) struct Meter {
     charge: Charge,
-    /// From the answer's head on.
+    /// Set once the response's head has arrived.
     reading: Option<CallReading>,
 }
 
 impl Meter {
-    /// For a call of which no answer has come.
+    /// For a call before its response.
     pub(crate) fn new(charge: Charge) -> Self {
         Self {
             charge,
@@ -28,24 +28,24 @@ impl Meter {
         }
     }
 
-    /// The answer's head has come.
+    /// Starts with the response's head.
     pub(crate) fn begin(&mut self, call: &ModelTraffic) {
         self.reading = Some(call.begin());
     }
 
-    /// Whether the answer is read here.
+    /// Whether the response is parsed here.
     pub(crate) fn reads(&self) -> bool {
         self.reading.is_some()
     }
 
-    /// The tokens out that the answer announces are Squall's own count.
+    /// The output tokens in the response are Squall's own count.
     pub(crate) fn counted_anew(&mut self) {
         if let Some(reading) = &mut self.reading {
             reading.counted_anew();
         }
     }
 
-    /// These bytes of the answer's body are the agent's next.
+    /// Counts bytes of the response's body before the agent gets them.
     pub(crate) fn answer(&mut self, bytes: &[u8]) {
         if let Some(reading) = &mut self.reading {
             reading.push(bytes);
@@ -53,7 +53,7 @@ impl Meter {
         }
     }
 
-    /// Those were the last.
+    /// The body has ended.
     pub(crate) fn end(&mut self) {
         if let Some(reading) = &mut self.reading {
             reading.end();
@@ -68,7 +68,7 @@ impl Meter {
         }
     }
 
-    /// What the call said about itself; `None` when it was not read here.
+    /// The call's record and usage; `None` if it was not parsed here.
     pub(crate) fn finish(mut self) -> Option<(LlmRecord, Tokens)> {
         self.end();
         self.reading.map(CallReading::finish)

@@ -1,4 +1,4 @@
-//! What is kept of a model call until the collector reads it.
+//! A model call, captured for the collector.
 
 use std::cell::OnceCell;
 use std::collections::VecDeque;
@@ -14,38 +14,37 @@ use squall_journal::record::LlmRecord;
 use super::decoding::Decoding;
 use crate::body::buffer::Buffer;
 
-/// The bytes of a model call, as they passed: handles to them, bounded, read off the path.
+/// The captured bytes of a model call: handles, bounded, parsed by the collector.
 #[derive(Debug)]
 pub(crate) struct ModelTraffic {
     dialect: &'static dyn Dialect,
-    /// The dialect that the user says the endpoint speaks.
+    /// The dialect that the configuration gives the endpoint.
     named: Option<&'static dyn Dialect>,
-    /// The body was read: it is a call, in this dialect.
+    /// The body was read and confirms a call in this dialect.
     is_sure: bool,
     /// Path and query of the upstream's URL.
     target: String,
     request: Buffer,
     answer: Buffer,
-    /// What came after what was kept.
+    /// The end of a response that is longer than its captured start.
     end: BodyEnd,
-    /// The model asked for, if more of the request was read than is kept of it.
+    /// The requested model, if more of the request was read than captured.
     asked: Option<String>,
     form: Option<AnswerForm>,
     coding: Option<Coding>,
-    /// What somebody has read of the answer already: all of it.
+    /// Token counts of the whole response, if they were read already.
     heard: Option<Box<Tally>>,
-    /// The tokens out that the answer announces are Squall's own count.
+    /// The output tokens in the response are Squall's own count.
     counted_anew: bool,
 }
 
-/// Bytes that are kept of the end of an answer that is longer than what is kept of its beginning:
-/// token counts stand there.
+/// Captured bytes at the end of a long response, because it contains the token counts.
 const TAIL: usize = 256 << 10;
 
 impl ModelTraffic {
-    /// Nothing kept yet of a call in `dialect`, as the head makes believe, to `target`, path and
-    /// query of the upstream's URL; `named` is what the user says that the endpoint speaks. Of each body `most` bytes are
-    /// kept, of an answer also its end.
+    /// Captures a call in `dialect`, according to the head, to `target` (path and query of the
+    /// upstream's URL). `named` is the endpoint's configured dialect. It captures at most `most`
+    /// bytes of each body, and also the end of the response.
     pub(crate) fn new(
         dialect: &'static dyn Dialect,
         named: Option<&'static dyn Dialect>,
@@ -68,14 +67,14 @@ impl ModelTraffic {
         }
     }
 
-    /// The request's body says that it is a call in another dialect than its head made believe.
+    /// Corrects the dialect after the request's body was read.
     pub(crate) fn speaks(&mut self, dialect: &'static dyn Dialect) {
         self.dialect = dialect;
         self.is_sure = true;
     }
 
-    /// The dialect that the request's body speaks. `None`: all of it is there, and it is no model
-    /// call, whatever the path made believe.
+    /// The dialect of the request's body. `None` if the complete body is no model call, whatever
+    /// its path.
     pub(super) fn confirm(&mut self) -> Option<&'static dyn Dialect> {
         if !self.is_sure {
             let body = self.request.whole();
@@ -86,7 +85,7 @@ impl ModelTraffic {
             };
             match confirmed {
                 Some(dialect) => self.dialect = dialect,
-                // Of a body that is cut or coded nothing can be said: then the path decides.
+                // A truncated or encoded body cannot be checked, so the path decides.
                 None if !self.request.is_cut() && Document::parse(&body).is_ok() => return None,
                 None => {}
             }
@@ -94,23 +93,23 @@ impl ModelTraffic {
         Some(self.dialect)
     }
 
-    /// The model asked for, as the whole request tells.
+    /// Sets the requested model, according to the whole request.
     pub(crate) fn request_named(&mut self, model: &str) {
         self.asked = Some(model.to_owned());
     }
 
-    /// More of the request's body.
+    /// Adds bytes of the request's body.
     pub(crate) fn request(&mut self, chunk: &Bytes) {
         self.request.push(chunk);
     }
 
-    /// The answer's head. A body in a coding that nobody knows is not read.
+    /// Sets the response's head. A body in an unknown coding is not read.
     pub(crate) fn answer_head(&mut self, headers: &HeaderMap) {
         match Coding::of(headers) {
             Ok(coding) => {
                 self.coding = coding;
-                // What was asked need not be read for it: the path tells whole answers from streams
-                // that come under the same media type.
+                // The request's body is not needed: the path shows whether a response with this
+                // media type is a stream.
                 let target = Target::new(&self.target);
                 self.form = self.dialect.form(target, headers);
             }
@@ -118,7 +117,7 @@ impl ModelTraffic {
         }
     }
 
-    /// More of the answer's body.
+    /// Adds bytes of the response's body.
     pub(crate) fn answer(&mut self, chunk: &Bytes) {
         if self.form.is_some() {
             let kept = self.answer.push(chunk);
@@ -126,17 +125,17 @@ impl ModelTraffic {
         }
     }
 
-    /// Bytes that are kept.
+    /// Number of captured bytes.
     pub(super) fn bytes(&self) -> usize {
         self.request.length() + self.answer.length() + self.end.bytes
     }
 
-    /// The tokens out that the answer announces are Squall's own count.
+    /// The output tokens in the response are Squall's own count.
     pub(crate) fn counted_anew(&mut self) {
         self.counted_anew = true;
     }
 
-    /// Somebody has read the whole answer already, as the agent got it.
+    /// Sets the token counts of the whole response, as the agent got it.
     pub(crate) fn was_heard(&mut self, tally: Box<Tally>) {
         if self.form.is_some() {
             self.heard = Some(tally);
@@ -145,7 +144,7 @@ impl ModelTraffic {
         }
     }
 
-    /// What the call says about itself, and what it used up.
+    /// The call's record and usage.
     pub(super) fn read(mut self) -> (LlmRecord, Tokens) {
         let mut reading = self.begin();
         if let Some(heard) = self.heard.take() {
@@ -159,7 +158,7 @@ impl ModelTraffic {
         reading.finish()
     }
 
-    /// Begins to read the call, of which the answer's head has come.
+    /// Starts to parse the call once the response's head has arrived.
     pub(crate) fn begin(&self) -> CallReading {
         let request = self.request.whole();
         let target = Target::new(&self.target);
@@ -181,23 +180,23 @@ impl ModelTraffic {
     }
 }
 
-/// A model call that is read as its answer comes.
+/// A model call that is parsed while its response arrives.
 pub(crate) struct CallReading {
     reader: Reader,
     request: Bytes,
-    /// Counted when somebody asks for it.
+    /// Counted on first use.
     request_tokens: OnceCell<u64>,
     decoding: Decoding,
 }
 
 impl CallReading {
-    /// More of the answer's body, as it is coded.
+    /// Parses encoded bytes of the response's body.
     pub(crate) fn push(&mut self, chunk: &[u8]) {
         let reader = &mut self.reader;
         self.decoding.push(chunk, |plain| reader.push(plain));
     }
 
-    /// The end of an answer, all of whose beginning was read.
+    /// Parses the end of a response whose start was parsed completely.
     fn go_on(&mut self, end: &BodyEnd) {
         if !end.dropped {
             for chunk in &end.chunks {
@@ -209,22 +208,22 @@ impl CallReading {
         }
     }
 
-    /// The tokens out that the answer announces are Squall's own count.
+    /// The output tokens in the response are Squall's own count.
     pub(crate) fn counted_anew(&mut self) {
         self.reader.counted_anew();
     }
 
-    /// The answer's body is over.
+    /// The response's body has ended.
     pub(crate) fn end(&mut self) {
         self.reader.end();
     }
 
-    /// The model, if it is known by now.
+    /// The model, if known by now.
     pub(crate) fn model(&self) -> Option<&str> {
         self.reader.model()
     }
 
-    /// What the call has used up by now.
+    /// The usage so far.
     pub(crate) fn tokens(&mut self) -> Tokens {
         let request = &self.request;
         let count = |counting| tokens::count(counting, &String::from_utf8_lossy(request));
@@ -232,7 +231,7 @@ impl CallReading {
             .tokens(|counting| *self.request_tokens.get_or_init(|| count(counting)))
     }
 
-    /// What the call says about itself, and what it used up.
+    /// The call's record and usage.
     pub(crate) fn finish(mut self) -> (LlmRecord, Tokens) {
         self.reader.end();
         let tokens = self.tokens();
@@ -258,7 +257,7 @@ impl CallReading {
 struct BodyEnd {
     chunks: VecDeque<Bytes>,
     bytes: usize,
-    /// There were more.
+    /// Earlier bytes were dropped.
     dropped: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Why a rule in force did not even match: for explaining an exchange.
+//! Why a rule in force did not match, to explain an exchange.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use squall_profiles::rule::Rule;
 use super::ExchangeNote;
 
 impl ExchangeNote {
-    /// Rules that failed to match on exactly one condition. `None` when the rules that were in force
-    /// are not any more; empty when nothing was in force, or nothing came near.
+    /// Rules that failed to match on exactly one condition. `None` if the rules are no longer in
+    /// force; empty if there were none, or none was near.
     ///
-    /// Looks at every rule. What the journal does not keep (headers, body) counts as absent.
+    /// It checks every rule. Data that the journal does not store (headers, body) counts as absent.
     pub fn near_misses(&self) -> Option<Vec<NearMissRecord>> {
         Some(self.misses()?.into_iter().map(record).collect())
     }
 
-    /// The rule that was nearest to an exchange that none matched, and how near it was, 0 to 1000.
+    /// The nearest rule of an exchange without a matching rule, and its nearness, 0 to 1000.
     pub fn nearest_miss(&self) -> Option<(u16, NearMissRecord)> {
         if !self.verdicts.is_empty() {
             return None;
@@ -46,7 +46,7 @@ impl ExchangeNote {
             key: None,
             observe: Observe::default(),
         };
-        // Near misses need no counters, so those of the activation itself are left alone.
+        // Near misses need no counters, so the activation's own are not used.
         let snapshot = Activation::new(String::new(), String::new(), spec, rules).snapshot();
         let (scheme, rest) = self.url.split_once("://").unwrap_or(("http", &self.url));
         let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
@@ -69,7 +69,8 @@ impl ExchangeNote {
             results: results.as_deref(),
             body: None,
         };
-        // With what the journal does not keep, a rule that matched may seem to have missed.
+        // Without the data that the journal does not store, a rule that matched may appear as
+        // missed.
         let matched = |rule: &Arc<Rule>| {
             let mut verdicts = self.verdicts.iter();
             verdicts.any(|verdict| Arc::ptr_eq(&verdict.rule, rule))

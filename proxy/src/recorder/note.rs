@@ -1,4 +1,4 @@
-//! What a worker writes down of one exchange.
+//! A worker's note of one exchange.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -26,22 +26,22 @@ use squall_profiles::verdict::{RuleVerdict, VerdictOutcome};
 use super::ModelTraffic;
 use crate::run_mark::RunMark;
 
-/// Most other tools of a request that are kept.
+/// Most additional tools stored for a request.
 const TOOLS: usize = 64;
 
-/// Most rules that a record lists; the rest are counted.
+/// Most rules listed in a record; the others are counted.
 const RULES: usize = 64;
 
-/// One exchange as its worker saw it: raw parts, cheap to fill in, formatted when somebody reads it.
+/// One exchange as its worker saw it: raw parts, formatted when read.
 ///
-/// What a worker hands over may hold secrets; the collector takes them out before it is kept.
+/// A worker's note may contain secrets; the collector redacts it before it is stored.
 #[derive(Debug, Clone)]
 pub struct ExchangeNote {
     /// From [`super::Recorder::begin`].
     pub id: ExchangeId,
-    /// The scope it fell into.
+    /// Its scope.
     pub scope: Arc<str>,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Dialect, for kind `llm`.
     pub dialect: Option<&'static str>,
@@ -49,8 +49,8 @@ pub struct ExchangeNote {
     pub tool: Option<Arc<str>>,
     /// Other tools that were called in the same request, at most [`TOOLS`].
     pub more_tools: Box<[Arc<str>]>,
-    /// Of a model call: the tools whose results it brought anew, at most [`TOOLS`], with empty names
-    /// for those that the request does not name; `None` when no rule in force asked.
+    /// For a model call: the tools with new results in the request, at most [`TOOLS`]. The name is
+    /// empty if the request does not name the tool. `None` if no rule in force needed them.
     pub results: Option<Box<[Arc<str>]>>,
     /// Request method.
     pub method: Method,
@@ -60,67 +60,68 @@ pub struct ExchangeNote {
     pub status: Option<StatusCode>,
     /// Status the upstream gave.
     pub upstream_status: Option<StatusCode>,
-    /// How it ended; [`Outcome::Open`] while it runs.
+    /// Its outcome; [`Outcome::Open`] while it runs.
     pub outcome: Outcome,
-    /// What went wrong, in one sentence, for every outcome but `ok`, `open` and `injected`.
+    /// The error, in one sentence, for every outcome except `ok`, `open` and `injected`.
     pub error: Option<String>,
-    /// When the request's head was there.
+    /// When the request's head was complete.
     pub started: Instant,
-    /// From then to the end of the answer; while open, to when this was written.
+    /// From `started` to the end of the response; while open, until this note.
     pub duration: Duration,
     /// Delay that faults added.
     pub injected: Duration,
-    /// Time Squall itself added, injected delay excluded.
+    /// Time that Squall itself added, without injected delays.
     pub overhead: Duration,
     /// Encoded body bytes received from the agent.
     pub request_bytes: u64,
     /// Encoded body bytes sent to the agent.
     pub response_bytes: u64,
-    /// The request's fingerprint, where a draw needed it.
+    /// The request's fingerprint, if a draw needed it.
     pub fingerprint: Option<Fingerprint>,
-    /// Which request with this fingerprint it is in its scope, from 1.
+    /// Number of this request among those with the same fingerprint in its scope, from 1.
     pub attempt: Option<u64>,
     /// Seed of the activation in force.
     pub seed: u64,
-    /// What became of the eligible rules, in order of precedence. Those still
-    /// [`Chosen`](squall_profiles::verdict::VerdictOutcome::Chosen) when the exchange ends were never reached.
+    /// Outcomes of the eligible rules, in order of precedence. Rules that are still
+    /// [`Chosen`](squall_profiles::verdict::VerdictOutcome::Chosen) at the end of the exchange were
+    /// not reached.
     pub verdicts: Vec<RuleVerdict>,
-    /// Eligible rules that are not among the verdicts.
+    /// Number of eligible rules that are not among the verdicts.
     pub verdicts_more: u64,
     /// Id of the activation in force.
     pub activation: Option<Arc<str>>,
     /// The run that it belongs to.
     pub run: Option<Arc<RunMark>>,
-    /// The rules in force, as long as they are: for nearest misses.
+    /// The rules in force, while they exist, for nearest misses.
     pub rules: Weak<RuleSet>,
-    /// Takes secrets out of it: knows what variables stood for in the rules in force, and what the
-    /// recorder's does once the collector has read it.
+    /// Removes secrets: values of variables in the rules in force, and after collection also the
+    /// recorder's.
     pub redactor: Redactor,
-    /// Canaries planted in it, and canaries that left through it.
+    /// Canaries planted in it, and canaries found in its request.
     pub canaries: Vec<CanaryNote>,
-    /// What was read of a model call.
+    /// The parsed data of a model call.
     pub llm: Option<Box<LlmRecord>>,
-    /// Heads and bodies, where the activation observes bodies.
+    /// Heads and bodies, if the activation captures bodies.
     pub recorded: Option<Arc<Recorded>>,
-    /// What the scope's model calls use up; only model calls ask.
+    /// Usage of the scope's model calls; set for model calls only.
     pub spending: Option<Arc<Spending>>,
 }
 
 impl ExchangeNote {
-    /// Takes down the tools that a request calls: `named` is the one it is listed under.
+    /// Records the tools that a request calls; `named` is the one under which it is listed.
     pub(crate) fn calls(&mut self, named: Option<&str>, all: &[&str]) {
         self.tool = named.map(Arc::from);
         let others = all.iter().filter(|tool| Some(**tool) != named);
         self.more_tools = others.take(TOOLS).map(|tool| Arc::from(*tool)).collect();
     }
 
-    /// Takes down the tools whose results a model call brings.
+    /// Records the tools whose results a model call contains.
     pub(crate) fn brings(&mut self, tools: &[String]) {
         let first = tools.iter().take(TOOLS);
         self.results = Some(first.map(|tool| Arc::from(tool.as_str())).collect());
     }
 
-    /// Takes secrets out of its texts. Texts and URLs are cut to `most` bytes.
+    /// Removes secrets from its texts, and shortens texts and URLs to `most` bytes.
     pub(super) fn redact(&mut self, redactor: &Redactor, most: usize) {
         redactor.url(&mut self.url, most);
         if let Some(error) = &mut self.error {
@@ -146,7 +147,7 @@ impl ExchangeNote {
         }
     }
 
-    /// Reads what a model call says about itself, unless its body says that it is none.
+    /// Records the data of a model call, unless its body shows that it is none.
     pub(super) fn read_call(&mut self, mut call: ModelTraffic) {
         let Some(dialect) = call.confirm() else {
             (self.kind, self.dialect) = (Kind::Tool, None);
@@ -158,12 +159,12 @@ impl ExchangeNote {
         self.llm = Some(Box::new(llm));
     }
 
-    /// Adds what this call used up to its scope's.
+    /// Adds the call's usage to that of its scope.
     pub(crate) fn spend(&self, model: Option<&str>, tokens: Tokens) {
         Charge::new(self.spending.clone()).set(model, used(tokens));
     }
 
-    /// The record that the API shows.
+    /// The record for the API.
     pub fn to_record(&self) -> ExchangeRecord {
         let ended = self.outcome != Outcome::Open;
         let (rules, left_out) = self.rules_by_outcome();
@@ -198,7 +199,7 @@ impl ExchangeNote {
         }
     }
 
-    /// The first [`RULES`] eligible rules, applied ones first, and how many more there are.
+    /// The first [`RULES`] eligible rules, applied ones first, and the number of others.
     fn rules_by_outcome(&self) -> (Vec<RuleRecord>, u64) {
         let ended = self.outcome != Outcome::Open;
         let mut all: Vec<(RuleOutcome, &RuleVerdict)> = self
@@ -251,22 +252,22 @@ impl ExchangeNote {
 /// Where a canary was planted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CanaryOrigin {
-    /// The exchange in which the agent got it.
+    /// The exchange in which the agent received it.
     pub exchange: ExchangeId,
     /// Id of the rule that planted it.
     pub rule: String,
-    /// The payload that carried it; `None` for the only one that the rule gives.
+    /// The payload that carried it; `None` for the payload given in the rule.
     pub payload: Option<PayloadName>,
 }
 
-/// A canary that was planted in an exchange, or that left through it.
+/// A canary that was planted in an exchange or found in its request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CanaryNote {
-    /// Which.
+    /// The canary.
     pub canary: Canary,
     /// Where it was planted.
     pub origin: CanaryOrigin,
-    /// Where it left, and how it was written; `None`: it was planted here.
+    /// Where it was found, and its encoding; `None` if it was planted here.
     pub left: Option<(Place, Encoding)>,
 }
 
@@ -296,7 +297,7 @@ impl CanaryNote {
     }
 }
 
-/// The journal's word for an encoding.
+/// The journal's name for an encoding.
 fn spelling(encoding: Encoding) -> Spelling {
     match encoding {
         Encoding::Raw => Spelling::Raw,
@@ -307,7 +308,7 @@ fn spelling(encoding: Encoding) -> Spelling {
     }
 }
 
-/// What a call used up, as sums take it.
+/// A call's usage, for sums.
 pub(crate) fn used(tokens: Tokens) -> Used {
     Used {
         input: tokens.input.unwrap_or_default(),
@@ -316,7 +317,7 @@ pub(crate) fn used(tokens: Tokens) -> Used {
     }
 }
 
-/// What calls have used up, as the API shows it.
+/// The usage of calls, for the API.
 pub(crate) fn spent(spent: &Spent) -> SpentRecord {
     SpentRecord {
         calls: spent.calls,
@@ -327,7 +328,7 @@ pub(crate) fn spent(spent: &Spent) -> SpentRecord {
     }
 }
 
-/// The journal's word for a kind.
+/// The journal's name for a kind.
 pub(super) fn listed(kind: Kind) -> record::Kind {
     match kind {
         Kind::Llm => record::Kind::Llm,

@@ -1,4 +1,4 @@
-//! What is kept of an exchange's bytes until the collector reads them.
+//! The bytes of an exchange, captured for the collector.
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -6,19 +6,20 @@ use squall_dialects::Dialect;
 
 use super::{Capture, ExchangeNote, McpTraffic, ModelTraffic};
 
-/// What reads an exchange's bytes as they pass, if anything does.
+/// The observers that capture an exchange's bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
-    /// It is a model call, and the journal reads it.
+    /// Set if the journal parses it as a model call.
     pub(crate) model: Option<ModelTraffic>,
-    /// An MCP server may be asked, and the journal reads what.
+    /// Set if the journal checks it for an MCP request.
     pub(crate) mcp: Option<McpTraffic>,
-    /// It is recorded.
+    /// Set if the exchange is recorded or its bodies are captured.
     pub(crate) capture: Option<Box<Capture>>,
 }
 
 impl Traffic {
-    /// The whole request says that it is a call in this dialect, or no model call; it was read for MCP too.
+    /// Sets the dialect found in the whole request; `None` if it is no model call. It was read for
+    /// MCP too.
     pub(crate) fn turned_out(&mut self, dialect: Option<&'static dyn Dialect>) {
         self.mcp = None;
         match (dialect, &mut self.model) {
@@ -28,7 +29,7 @@ impl Traffic {
         }
     }
 
-    /// More of the request's body.
+    /// Adds bytes of the request's body.
     pub(crate) fn request(&mut self, bytes: &Bytes) {
         if let Some(model) = &mut self.model {
             model.request(bytes);
@@ -41,14 +42,14 @@ impl Traffic {
         }
     }
 
-    /// The head of the answer that the agent gets.
+    /// Sets the response head that the agent gets.
     pub(crate) fn captured_head(&mut self, status: StatusCode, headers: &HeaderMap) {
         if let Some(capture) = &mut self.capture {
             capture.answer_head(status, headers);
         }
     }
 
-    /// More of the answer's body; `is_read`: the model call is read elsewhere.
+    /// Adds bytes of the response's body; `is_read`: the model call is parsed elsewhere.
     pub(crate) fn answer(&mut self, bytes: &Bytes, is_read: bool) {
         if let Some(model) = self.model.as_mut().filter(|_| !is_read) {
             model.answer(bytes);
@@ -58,20 +59,20 @@ impl Traffic {
         }
     }
 
-    /// The answer broke off before its end.
+    /// Records that the response broke off.
     pub(crate) fn broke_off(&mut self) {
         if let Some(capture) = &mut self.capture {
             capture.broke_off();
         }
     }
 
-    /// Bytes that [`Self::read_into`] reads.
+    /// Number of bytes that [`Self::read_into`] parses.
     pub(super) fn unread(&self) -> usize {
         self.model.as_ref().map_or(0, ModelTraffic::bytes)
             + self.mcp.as_ref().map_or(0, McpTraffic::bytes)
     }
 
-    /// Reads a model call, and what an MCP server is asked; what is recorded is left.
+    /// Parses a model call or an MCP request; returns the capture.
     pub(super) fn read_into(self, note: &mut ExchangeNote) -> Option<Box<Capture>> {
         if let Some(model) = self.model {
             note.read_call(model);

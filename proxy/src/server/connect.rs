@@ -1,8 +1,8 @@
-//! CONNECT: faults of the connection first, then the dial, then the 200, then what comes through.
+//! CONNECT: connection faults, then the dial, then the 200, then the tunnel.
 //!
-//! The upstream is dialled before the 200, so that one that refuses is a refused CONNECT and not a
-//! tunnel that dies. A CONNECT becomes an exchange of its own, of kind `other`, only when it fails
-//! or is tunnelled; what is intercepted shows up as the exchanges inside it.
+//! The upstream is dialled before the 200. So a refused connection fails the CONNECT instead of a
+//! tunnel after it. A CONNECT becomes an exchange of kind `other` only if it fails or is tunnelled.
+//! Otherwise only the intercepted exchanges are recorded.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -35,10 +35,10 @@ use crate::problem::Problem;
 use crate::tape::Playing;
 use crate::upstream::{Dialled, Scheme, UpstreamError, UpstreamOrigin};
 
-/// The answer to a CONNECT; after a 200 also what takes the connection over.
+/// The response to a CONNECT; after a 200 also the next stage of the connection.
 type ConnectAnswer = (Response<Observed>, Option<Takeover>);
 
-/// Answers a CONNECT.
+/// Handles a CONNECT.
 pub(super) async fn serve(
     connection: &Rc<Connection>,
     request: &Request<Incoming>,
@@ -68,7 +68,7 @@ pub(super) async fn serve(
     answer
 }
 
-/// The listener of the proxy that a CONNECT is for, which serves its routes in the tunnel.
+/// The proxy's own listener that a CONNECT names; its routes are served in the tunnel.
 fn own_routes(
     connection: &Connection,
     config: &CompiledConfig,
@@ -81,13 +81,13 @@ fn own_routes(
         .and_then(|authority| route::own_listener(config, &authority))
         .filter(|role| *role != ListenerRole::Main || config.has_prefixes());
     if role.is_some() {
-        // Credentials that are required are required here too.
+        // Required credentials also apply here.
         connect_scope(config, request.headers())?;
     }
     Ok(role)
 }
 
-/// The 200.
+/// The 200 response.
 fn accepted(connection: &Rc<Connection>) -> Response<Observed> {
     Response::new(Observed::new(body::empty(), connection, None))
 }
@@ -96,16 +96,16 @@ struct Connect {
     connection: Rc<Connection>,
     compiled: Arc<CompiledConfig>,
     authority: Authority,
-    /// As if for TLS, which is what a CONNECT nearly always carries; its first bytes will tell.
+    /// With scheme `https`, the usual content of a CONNECT; its first bytes decide.
     origin: UpstreamOrigin,
     url: CanonicalUrl,
     scope: Option<Arc<str>>,
-    /// In force when it came; a rule that comes while it waits or dials is none of its own.
+    /// In force when the CONNECT arrived; later rules do not apply to it.
     rules: Snapshot,
-    /// What goes by the whole authority.
+    /// Tool names that match by authority alone.
     tools: Vec<String>,
     log: Rc<ExchangeLog>,
-    /// What answers in the scope.
+    /// The tape of the scope, if any.
     tape: Option<Arc<Playing>>,
 }
 
@@ -133,7 +133,7 @@ impl Connect {
         let target = origin.host_and_port();
         let mut note = chaos.note(id, started, Kind::Other, Method::CONNECT, target);
         let rules = chaos.activation().snapshot();
-        // Where nothing but the authority is asked for: of what fails here no path is ever seen.
+        // Only names that match by authority, because the path is unknown if the CONNECT fails.
         let tools = compiled.tools_at(&url, rules.rules());
         let named: Vec<_> = tools.iter().map(String::as_str).collect();
         note.calls(named.first().copied(), &named);
@@ -204,7 +204,7 @@ impl Connect {
         decision
     }
 
-    /// An answer no upstream sent; `None` when it cannot be made at a CONNECT.
+    /// A synthetic response; `None` if it cannot be sent for a CONNECT.
     async fn make(
         &self,
         answer: &Answer,
@@ -230,7 +230,7 @@ impl Connect {
         }
     }
 
-    /// A tunnel to where nothing may be dialled.
+    /// Rejects a tunnel if the tape does not permit dialling.
     fn refused_by_tape(&self) -> Option<Problem> {
         let tape = self.tape.as_ref().filter(|tape| tape.never_dials())?;
         if self.compiled.intercepts(self.origin.host()) {
@@ -251,7 +251,7 @@ impl Connect {
         ))
     }
 
-    /// Dials, unless that is already done or will not be needed.
+    /// Dials, unless this is already done or unnecessary.
     async fn dial(&self, doomed: bool) -> Result<Option<Dialled>, UpstreamError> {
         let upstreams = &self.connection.worker.upstreams;
         upstreams.check(&self.origin)?;
@@ -260,7 +260,8 @@ impl Connect {
         }
         if let Some(tape) = &self.tape {
             if self.compiled.intercepts(self.origin.host()) {
-                // The tape answers what comes through; what it lets pass is dialled then.
+                // The tape responds to the requests in the tunnel; misses that it lets pass are
+                // dialled later.
                 return Ok(None);
             }
             tape.dials();
@@ -274,7 +275,7 @@ impl Connect {
         dialled.map(Some)
     }
 
-    /// The 200, and what takes the connection over after it.
+    /// The 200, and the next stage of the connection.
     fn accept(
         self,
         dialled: Option<Dialled>,

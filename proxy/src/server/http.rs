@@ -1,4 +1,4 @@
-//! HTTP on a connection from an agent: find out which version it speaks, then serve its exchanges.
+//! HTTP on a connection from an agent: detects the version, then serves exchanges.
 
 use std::future::{poll_fn, ready};
 use std::pin::{Pin, pin};
@@ -26,11 +26,12 @@ use crate::http1::sniff::{FirstBytes, Sniff, sniff};
 use crate::http1::{Control, FramingError, HeadLimits, Rewind, Socket};
 use crate::problem::Problem;
 
-/// What a lingering close reads and throws away, so that the last answer is not lost to a reset.
+/// Most bytes that a lingering close reads and discards, so that a reset does not drop the last
+/// response.
 const LINGER_BYTES: usize = 256 << 10;
 const LINGER_TIME: Duration = Duration::from_secs(2);
 
-/// Serves a connection that a listener accepted.
+/// Serves an accepted connection.
 pub(super) async fn serve(worker: Rc<ExchangeWorker>, accepted: Accepted) {
     let Accepted {
         stream,
@@ -41,7 +42,7 @@ pub(super) async fn serve(worker: Rc<ExchangeWorker>, accepted: Accepted) {
         Ok(stream) => stream,
         Err(error) => return tracing::warn!(%error, "cannot serve a connection"),
     };
-    // An error: it is gone between the accept and now.
+    // An error means that the peer closed after the accept.
     let Ok(socket) = Socket::new(stream) else {
         return;
     };
@@ -51,7 +52,7 @@ pub(super) async fn serve(worker: Rc<ExchangeWorker>, accepted: Accepted) {
     run(ConnectionStage::work(sniffed), worker, control).await;
 }
 
-/// Looks at the first bytes: HTTP/1 or HTTP/2.
+/// Detects HTTP/1 or HTTP/2 from the first bytes.
 async fn sniffed(
     worker: Rc<ExchangeWorker>,
     socket: Socket,
@@ -66,13 +67,13 @@ async fn sniffed(
         Ok((FirstBytes::Seen(Sniff::H2Preface), io)) => {
             Some(ConnectionStage::Http2(Box::new(io), ingress))
         }
-        // The guard rejects what is no HTTP, in HTTP.
+        // The guard rejects bytes that are not HTTP with an HTTP response.
         Ok((FirstBytes::Seen(_), io)) => Some(ConnectionStage::Http1(Box::new(io), ingress)),
         Ok((FirstBytes::Silence | FirstBytes::Closed, _)) | Err(_) => None,
     }
 }
 
-/// Goes through this stage of a connection and all that follow.
+/// Runs this stage of a connection and all that follow.
 async fn run(stage: ConnectionStage, worker: Rc<ExchangeWorker>, control: Rc<Control>) {
     let mut next = Some(stage);
     while let Some(stage) = next {
@@ -86,7 +87,7 @@ async fn run(stage: ConnectionStage, worker: Rc<ExchangeWorker>, control: Rc<Con
     }
 }
 
-/// Serves HTTP/1 on `io` until it ends or is taken over.
+/// Serves HTTP/1 on `io` until it ends or another stage takes over.
 async fn serve_h1(
     worker: Rc<ExchangeWorker>,
     io: Io,
@@ -107,8 +108,8 @@ async fn serve_h1(
         .auto_date_header(false)
         .timer(TokioTimer::new())
         .header_read_timeout(None)
-        // The guard has judged every head before hyper sees it; hyper's own bounds only have to
-        // be wider, so that its answer is never the one the agent gets.
+        // The guard checks every head before hyper does. hyper's limits are wider, so that the
+        // agent never gets hyper's own error.
         .max_headers(limits.header_count + 8)
         .max_buf_size((limits.header_bytes + 4096).max(512 << 10))
         .serve_connection(io, AgentService(Rc::clone(&connection)));
@@ -146,7 +147,7 @@ async fn serve_h2(
 ) -> Option<ConnectionStage> {
     let compiled = worker.engine.compiled();
     let connection = Connection::new(&worker, &control, ingress, None, AgentSide::Http2);
-    // h2 refuses what is beyond its bound with a bare 431; what is between is told why.
+    // h2 rejects heads beyond this limit with a bare 431. Smaller ones get a problem body.
     let header_bytes = compiled.config.limits.header_bytes.saturating_mul(4);
     let header_bytes = u32::try_from(header_bytes).unwrap_or(u32::MAX);
     let mut served = pin!(
@@ -173,8 +174,8 @@ async fn serve_h2(
     None
 }
 
-/// Resolves when a connection is to take no other exchange. To be asked after the connection: what it carries may be what
-/// it read just now.
+/// Resolves when a connection must serve no further exchange. Poll it after the connection, which
+/// may have just read another request.
 async fn is_to_close(connection: &Connection) {
     tokio::select! {
         () = connection.worker.draining.cancelled() => {}
@@ -182,8 +183,8 @@ async fn is_to_close(connection: &Connection) {
     }
 }
 
-/// Ends a connection in order: what was written arrives even if the agent has sent more than was
-/// read. Closing with unread bytes would reset the connection and take the answer with it.
+/// Closes a connection so that written bytes arrive even if the agent has sent unread ones. Closing
+/// with unread bytes would reset the connection and drop the response.
 async fn close<I>(mut io: I, control: Rc<Control>, draining: CancellationToken)
 where
     I: AsyncRead + AsyncWrite + Unpin,
@@ -195,7 +196,7 @@ where
         return;
     }
     let mut left = LINGER_BYTES;
-    // Not on the stack: it would be part of every connection's future from the beginning.
+    // On the heap: otherwise it would enlarge every connection's future.
     let mut scratch = vec![0; 4096];
     let drain = async {
         while left > 0 {
@@ -207,13 +208,13 @@ where
     };
     tokio::select! {
         () = drain => {}
-        // Past the limit the connection is dropped, which is all that is left to do.
+        // After the limit the connection is dropped.
         () = tokio::time::sleep(LINGER_TIME) => {}
         () = draining.cancelled() => {}
     }
 }
 
-/// The service behind every connection.
+/// The hyper service of a connection.
 struct AgentService(Rc<Connection>);
 
 impl hyper::service::Service<Request<Incoming>> for AgentService {
@@ -231,7 +232,7 @@ impl hyper::service::Service<Request<Incoming>> for AgentService {
         if request.method() == Method::CONNECT {
             return Box::pin(tunnelled(Rc::clone(connection), request));
         }
-        // What the guard is told about: behind such a request may come anything.
+        // The bytes after such a request may not be HTTP, so the guard stops parsing.
         let upgrades = request.version() == Version::HTTP_11
             && request.headers().contains_key(http::header::UPGRADE);
         let served = exchange::serve(connection, request);
@@ -247,8 +248,8 @@ impl hyper::service::Service<Request<Incoming>> for AgentService {
     }
 }
 
-/// Answers a CONNECT. After a 200 what comes through it is the next stage: of the connection, or of one
-/// stream on HTTP/2.
+/// Handles a CONNECT. After a 200 its content is the next stage of the connection, or of one stream
+/// on HTTP/2.
 async fn tunnelled(
     connection: Rc<Connection>,
     mut request: Request<Incoming>,
@@ -285,10 +286,10 @@ fn protocol_changed(connection: &Connection, status: StatusCode) {
     }
 }
 
-/// The kind and the title of the problem of a head beyond its bounds.
+/// The `type` and `title` of the problem for a head beyond the limits.
 const HEAD_TOO_LARGE: (&str, &str) = ("head-too-large", "Request head too large");
 
-/// The answer to a request that stands for a head which was rejected, and what that asked for.
+/// The response to the substitute request for a rejected head.
 fn rejected(
     connection: &Connection,
     request: &Request<Incoming>,
@@ -308,7 +309,7 @@ fn rejected(
     Some((problem, method, uri))
 }
 
-/// On HTTP/2, whose heads no guard has read.
+/// The problem for an HTTP/2 head beyond the limits; the guard only reads HTTP/1.
 fn head_too_large(connection: &Connection, request: &Request<Incoming>) -> Option<Problem> {
     let limits = &connection.worker.engine.compiled().config.limits;
     let (count, bytes) = (limits.header_count, limits.header_bytes);
@@ -324,7 +325,7 @@ fn head_too_large(connection: &Connection, request: &Request<Incoming>) -> Optio
     Some(Problem::new(status, slug, title, reason.to_string()))
 }
 
-/// The size of a head as HTTP/2 counts it: names, values and 32 bytes a field (RFC 9113 §6.5.2).
+/// The size of a head in HTTP/2: names, values and 32 bytes per field (RFC 9113 §6.5.2).
 fn header_list_size(request: &Request<Incoming>) -> usize {
     let fields = request.headers().iter();
     let fields = fields.map(|(name, value)| name.as_str().len() + value.len() + 32);

@@ -1,8 +1,8 @@
-//! Listening sockets, and how accepted connections reach the workers.
+//! Listening sockets, and the distribution of accepted connections to workers.
 //!
-//! Each listener is accepted from by one task; connections go round the workers, so that a few
-//! long-lived connections spread evenly. A limit on open connections is kept by not accepting:
-//! further ones wait in the kernel's queue.
+//! One task accepts from each listener. Connections go to the workers in turn, so that a few
+//! long-lived ones are spread evenly. At the limit of open connections it stops accepting; further
+//! ones wait in the kernel's queue.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -15,15 +15,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::compiled::ListenerRole;
 
-/// Connections that may wait to be accepted.
+/// Most connections that wait to be accepted.
 const BACKLOG: i32 = 4096;
 
-/// A connection on its way to a worker.
+/// An accepted connection for a worker.
 #[derive(Debug)]
 pub(crate) struct Accepted {
     pub(crate) stream: TcpStream,
     pub(crate) role: ListenerRole,
-    /// Given back when the connection ends.
+    /// Released when the connection ends.
     pub(crate) permit: OwnedSemaphorePermit,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Accepted {
 pub(crate) struct BoundListener {
     socket: TcpListener,
     pub(crate) role: ListenerRole,
-    /// Where it listens; the port is known even if 0 was asked for.
+    /// Its address, with the actual port if 0 was configured.
     pub(crate) address: SocketAddr,
 }
 
@@ -57,8 +57,8 @@ impl BoundListener {
         })
     }
 
-    /// Accepts until `closing` and hands each connection to `serve`; `limit` holds one permit per connection that
-    /// may be open.
+    /// Accepts until `closing` and passes each connection to `serve`; `limit` holds one permit per
+    /// open connection.
     pub(crate) async fn accept(
         self,
         serve: impl Fn(Accepted),
@@ -76,7 +76,7 @@ impl BoundListener {
                 accepted = socket.accept() => accepted.map(|(stream, _)| stream),
                 () = closing.cancelled() => return Ok(()),
             };
-            // Taken off this thread's reactor, since the worker has another.
+            // Removed from this thread's reactor, because the worker has its own.
             match accepted.and_then(tokio::net::TcpStream::into_std) {
                 Ok(stream) => serve(Accepted {
                     stream,
@@ -85,7 +85,7 @@ impl BoundListener {
                 }),
                 Err(error) if is_the_peers(&error) => {}
                 Err(error) => {
-                    // Out of descriptors or memory: say so, and give the machine a moment.
+                    // Out of descriptors or memory: log it and wait briefly.
                     tracing::warn!(address = %self.address, %error, "cannot accept");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
@@ -94,7 +94,7 @@ impl BoundListener {
     }
 }
 
-/// Errors of one connection that was gone before it was accepted, as opposed to errors of ours.
+/// Whether the peer closed before the accept, as opposed to an error of this machine.
 fn is_the_peers(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, InvalidInput};
     matches!(

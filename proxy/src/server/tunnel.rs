@@ -1,8 +1,8 @@
-//! What comes through a CONNECT after its 200: TLS to intercept, plain HTTP to serve, or bytes.
+//! The content of a CONNECT after its 200: intercepted TLS, plain HTTP, or other bytes.
 //!
-//! An excluded host's bytes are passed on untouched. Otherwise the first bytes decide: a `ClientHello`
-//! is intercepted, HTTP of any method is served, everything else is tunnelled, and so is an upstream
-//! that speaks first. The SETTINGS with which an HTTP/2 server may greet are no such speech.
+//! An excluded host's bytes are passed on unchanged. Otherwise the first bytes decide: a
+//! `ClientHello` is intercepted, HTTP with any method is served, and everything else is tunnelled.
+//! If the upstream sends first, it is tunnelled too, except for the SETTINGS of an HTTP/2 server.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -28,29 +28,29 @@ use crate::tape::Playing;
 use crate::tls::{self, Alpn, ClientHello, Flaw, HandshakeError, PendingHandshake};
 use crate::upstream::{Dialled, Scheme, UpstreamOrigin};
 
-/// A CONNECT right after its 200.
+/// A CONNECT immediately after its 200.
 pub(super) struct Opening {
-    /// Nothing was dialled yet where a tape answers.
+    /// Not dialled yet if the scope plays a tape.
     pub(super) tunnel: Tunnel,
     pub(super) tls_failure: Option<(VerdictIndex, TlsFailure)>,
     pub(super) intercepted: bool,
-    /// What answers in the scope.
+    /// The tape of the scope, if any.
     pub(super) tape: Option<Arc<Playing>>,
     /// In force at the CONNECT.
     pub(super) rules: Snapshot,
-    /// Dropped unrecorded when the tunnel is intercepted: its exchanges speak for it.
+    /// Not recorded if the tunnel is intercepted, because its exchanges are.
     pub(super) log: Rc<ExchangeLog>,
 }
 
 impl Opening {
-    /// The connection's life from here on.
+    /// The next stage of the connection.
     pub(super) fn stage(
         self: Box<Self>,
         worker: Rc<ExchangeWorker>,
         io: Io,
         control: Rc<Control>,
     ) -> ConnectionStage {
-        // Of a tunnel both sides are to be heard of.
+        // A tunnel waits for both sides, so the idle timeout applies.
         self.log.waits_for_agent(true);
         ConnectionStage::work(self.run(worker, io, control))
     }
@@ -80,7 +80,7 @@ impl Opening {
         }
     }
 
-    /// Waits for the agent's first bytes, or for an upstream that speaks first.
+    /// Waits for the agent's first bytes, or for an upstream that sends first.
     async fn first_bytes(&self, mut io: Io) -> Option<(Sniff, Rewind<Io>)> {
         let mut seen = BytesMut::with_capacity(1024);
         let dialled = self.tunnel.dialled.take();
@@ -100,7 +100,7 @@ impl Opening {
         Some((first, Rewind::new(io, seen.freeze())))
     }
 
-    /// Answers the agent's handshake in the upstream's name.
+    /// Does the agent's handshake with a certificate for the upstream's host.
     async fn intercept(
         mut self: Box<Self>,
         worker: Rc<ExchangeWorker>,
@@ -139,9 +139,9 @@ impl Opening {
         }
     }
 
-    /// What may be offered to the agent: never more than the upstream speaks. An agent that does
-    /// not offer HTTP/2 leaves nothing to find out; the upstream's own handshake then waits for the
-    /// first request.
+    /// The protocol to offer to the agent: at most what the upstream supports. If the agent does
+    /// not offer HTTP/2, the upstream is not checked, and its handshake waits for the first
+    /// request.
     async fn agree_on(
         &self,
         worker: &ExchangeWorker,
@@ -162,7 +162,7 @@ impl Opening {
             .upstreams
             .learn_alpn(origin, self.tunnel.dialled.take(), Alpn::H2)
             .await;
-        // On an error the agent gets its 502 as an answer to its request, in its own version.
+        // On an error, the agent gets a 502 for its request, in its own version.
         learned.unwrap_or(Alpn::H2)
     }
 
@@ -184,7 +184,7 @@ impl Opening {
         }
     }
 
-    /// Serves HTTP that comes through the CONNECT in the clear.
+    /// Serves plain HTTP in the CONNECT.
     async fn serve_clear(
         self: Box<Self>,
         worker: &ExchangeWorker,
@@ -209,7 +209,7 @@ impl Opening {
         }
     }
 
-    /// Passes bytes both ways, untouched.
+    /// Passes bytes both ways, unchanged.
     fn passing_on(
         self: Box<Self>,
         worker: Rc<ExchangeWorker>,
@@ -242,7 +242,7 @@ impl Opening {
         })
     }
 
-    /// Says of the rules that would touch what passes that they cannot.
+    /// Marks rules that cannot affect a tunnel as bypassed.
     fn bypass_rules(&self, worker: &ExchangeWorker) {
         if self.rules.is_empty() {
             return;
@@ -256,7 +256,7 @@ impl Opening {
         self.log.found_more(self.rules.bypass_tunnel(&facts, why));
     }
 
-    /// The agent ended, or never began, what it had come for.
+    /// Records that the agent closed before it was served.
     fn gone(&self, why: String) -> Option<ConnectionStage> {
         self.log.end(Outcome::ClientGone, Some(why));
         None
@@ -269,7 +269,7 @@ impl Opening {
         }
     }
 
-    /// The agent does not trust us: the one failure whose cure is on its side.
+    /// Records that the agent does not trust the CA, which must be fixed on its side.
     fn not_trusted(&self, host: &str, error: &HandshakeError) -> Option<ConnectionStage> {
         if !matches!(error, HandshakeError::CertificateRejected { .. }) {
             return self.gone(error.to_string());
@@ -281,7 +281,7 @@ impl Opening {
     }
 }
 
-/// A CONNECT, or what passes through it unread, as rules see it.
+/// A CONNECT or its tunnel, as rules see it.
 pub(super) fn facts<'a>(
     tools: &'a [String],
     url: &'a CanonicalUrl,
@@ -304,7 +304,7 @@ pub(super) fn facts<'a>(
     }
 }
 
-/// Whether what the agent offers can be HTTP; without ALPN it nearly always is.
+/// Whether the ALPN offer permits HTTP; without ALPN it usually does.
 fn speaks_http(hello: &ClientHello) -> bool {
     hello.alpn.is_empty()
         || hello
@@ -313,7 +313,7 @@ fn speaks_http(hello: &ClientHello) -> bool {
             .any(|id| id == b"h2" || id.starts_with(b"http/1"))
 }
 
-/// Fails a handshake as a rule says.
+/// Fails a handshake as a rule specifies.
 async fn fail(
     worker: &ExchangeWorker,
     started: PendingHandshake<Rewind<Io>>,
@@ -337,13 +337,13 @@ async fn fail(
         Alpn::Http1
     };
     match worker.engine.leaves.flawed(host, flaw, alpn) {
-        // An agent that goes on all the same has nobody to talk to.
+        // If the agent accepts the certificate, the connection is closed.
         Ok(config) => drop(started.finish(config).await),
         Err(error) => tracing::error!(%error, "cannot make a flawed certificate"),
     }
 }
 
-/// Resolves when the upstream has said something, or has ended, before the agent said anything.
+/// Resolves when the upstream has sent something or closed, before the agent sent anything.
 async fn spoken(dialled: Option<&Dialled>) {
     match dialled {
         Some(dialled) => dialled.speaks().await,

@@ -1,7 +1,8 @@
-//! The threads that carry traffic.
+//! The worker threads.
 //!
-//! One single-threaded runtime per core, each with its own upstream connections: an exchange is
-//! carried from its first byte to its last by one thread, without a lock or a wake-up across cores.
+//! There is one single-threaded runtime per core, each with its own upstream connections. One
+//! thread serves an exchange from its first to its last byte, without locks or wake-ups across
+//! cores.
 
 use std::io;
 use std::rc::Rc;
@@ -20,19 +21,19 @@ use super::listener::{Accepted, BoundListener};
 use crate::engine::ProxyEngine;
 use crate::exchange::worker::{ExchangeWorker, ROUND};
 
-/// What a worker is given to do.
+/// A job for a worker.
 enum WorkerJob {
     Serve(Accepted),
     Listen(BoundListener),
 }
 
-/// All workers, seen from outside.
+/// Handles of all workers.
 pub(crate) struct WorkerThreads {
     jobs: Vec<mpsc::UnboundedSender<WorkerJob>>,
     next: AtomicUsize,
-    /// No new connections and no new exchanges.
+    /// Cancelled to stop new connections and new exchanges.
     pub(crate) draining: CancellationToken,
-    /// Nothing any more.
+    /// Cancelled to stop everything.
     pub(crate) stopping: CancellationToken,
 }
 
@@ -42,7 +43,7 @@ impl WorkerThreads {
         engine: &Arc<ProxyEngine>,
         count: usize,
     ) -> io::Result<(Arc<Self>, Vec<JoinHandle<()>>)> {
-        // Unbounded, but never more than the connections that the limit lets in.
+        // Unbounded, but at most as long as the limit of connections.
         let (jobs, receivers): (Vec<_>, Vec<_>) =
             (0..count).map(|_| mpsc::unbounded_channel()).unzip();
         let workers = Arc::new(Self {
@@ -67,15 +68,15 @@ impl WorkerThreads {
         self.give(WorkerJob::Listen(listener));
     }
 
-    /// Gives a job to the next worker in turn.
+    /// Sends a job to the next worker in turn.
     fn give(&self, job: WorkerJob) {
         let next = self.next.fetch_add(1, Ordering::Relaxed) % self.jobs.len();
-        // A worker that is gone has stopped with all others; the connection is dropped with it.
+        // A worker only ends with all others; then the connection is dropped.
         let _ = self.jobs[next].send(job);
     }
 }
 
-/// Runs one worker. Work that it has given to other threads is not waited for.
+/// Runs one worker. It does not wait for work on other threads.
 fn carry(runtime: Runtime, work: impl Future<Output = ()>) {
     let local = LocalSet::new();
     local.block_on(&runtime, work);
@@ -83,7 +84,7 @@ fn carry(runtime: Runtime, work: impl Future<Output = ()>) {
     runtime.shutdown_background();
 }
 
-/// A worker's life: serve what arrives until it is to stop.
+/// Serves jobs until the worker must stop.
 async fn run(
     engine: Arc<ProxyEngine>,
     workers: Arc<WorkerThreads>,

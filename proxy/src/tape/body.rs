@@ -1,4 +1,4 @@
-//! A recorded body on its way to an agent: its pieces, each at its time, and the break at its end.
+//! A recorded body on its way to an agent: its pieces with their timing, and its recorded end.
 
 use http_body::SizeHint;
 use squall_journal::tape::Content;
@@ -10,7 +10,7 @@ use crate::body::scripted::Scripted;
 use crate::body::{self, AgentBody};
 use crate::timer;
 
-/// A body whose time begins now, and that ends as the recorded one did.
+/// Plays a body from now on; it ends like the recorded one.
 pub(crate) fn played(content: &Content, breaks: bool, playing: &Playing) -> AgentBody {
     let begins = Instant::now();
     let mut pieces = match content {

@@ -1,4 +1,4 @@
-//! By what a request is known on a tape: made of what was redacted, on both sides in the same way.
+//! The key of a request on a tape, derived from redacted data during recording and playback.
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderMap};
@@ -9,12 +9,12 @@ use squall_profiles::facts::CanonicalUrl;
 
 use squall_dialects::codec::{Coding, Decoder};
 
-/// Bytes of a body that are kept, and by which a request is known; of one that is longer the rest is
-/// not kept, and it counts as unread.
+/// Longest body that is stored and used for the key. Longer ones are cut in the recording and count
+/// as unread in the key.
 pub(crate) const BODY: usize = 4 << 20;
 
-/// URL and fingerprint of a request; `body` is as it was sent, `None` where it is longer than
-/// [`BODY`] or was not read.
+/// URL and fingerprint of a request. `body` is as sent; `None` if it is longer than [`BODY`] or was
+/// not read.
 pub(crate) fn of(
     redactor: &Redactor,
     method: &Method,
@@ -42,12 +42,12 @@ pub(crate) fn fields(headers: &HeaderMap) -> impl Iterator<Item = (&str, &[u8])>
     fields.map(|(name, value)| (name.as_str(), value.as_bytes()))
 }
 
-/// The fingerprint of a request as tapes know it.
+/// The fingerprint of a request on tapes.
 pub(crate) fn fingerprint(method: &Method, url: &str, body: &[u8]) -> u64 {
     Fingerprint::of_request(method, &canonical(url), body).0
 }
 
-/// A URL in the form that rules see; what is none stays as it is.
+/// A URL in the normal form of rules; invalid URLs stay unchanged.
 pub(crate) fn canonical(url: &str) -> String {
     let Ok(uri) = url.parse::<Uri>() else {
         return url.to_owned();
@@ -62,9 +62,9 @@ pub(crate) fn canonical(url: &str) -> String {
     canonical.as_str().to_owned()
 }
 
-/// What a body decodes to.
+/// The result of decoding a body.
 pub(crate) enum Decoded {
-    /// It has no coding, or none that can be undone.
+    /// It has no coding, or an unsupported one.
     AsItIs,
     /// All of it.
     Whole(Bytes),
@@ -72,7 +72,7 @@ pub(crate) enum Decoded {
     Cut(Bytes),
 }
 
-/// Undoes the coding of a whole body.
+/// Decodes a whole body.
 pub(crate) fn decoded(headers: &HeaderMap, body: &[u8]) -> Decoded {
     let Ok(Some(coding)) = Coding::of(headers) else {
         return Decoded::AsItIs;
@@ -88,8 +88,8 @@ pub(crate) fn decoded(headers: &HeaderMap, body: &[u8]) -> Decoded {
     }
 }
 
-/// Decodes a chunk onto `out`, which gets no longer than `most`: whether all of it fitted. `None`: it
-/// is not in its coding.
+/// Appends a decoded chunk to `out`, up to `most` bytes; false if it did not fit. `None`: it is not
+/// in its coding.
 pub(crate) fn decode(
     decoder: &mut Decoder,
     chunk: &[u8],

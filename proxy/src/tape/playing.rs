@@ -1,4 +1,4 @@
-//! A tape in a scope: what is asked of it, and what came of that.
+//! A tape in a scope: its lookups and their counts.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,11 +16,11 @@ use crate::lock::lock;
 /// How a tape is played.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlayingOptions {
-    /// What becomes of a request that nothing was recorded of. Default: it is refused.
+    /// What happens to a request without a recorded response. Default: it is rejected.
     pub on_miss: Otherwise,
-    /// What becomes of a request all of whose answers were given. Default: it is refused.
+    /// What happens to a request whose responses are all used. Default: it is rejected.
     pub on_exhausted: Otherwise,
-    /// 0: answers come at once; 1: as they were recorded; 2: twice as fast. Default 0.
+    /// 0: responses come immediately; 1: with the recorded timing; 2: twice as fast. Default 0.
     pub speed: f64,
 }
 
@@ -34,30 +34,30 @@ impl Default for PlayingOptions {
     }
 }
 
-/// What came of the requests that were asked of a tape.
+/// Counts of a tape's lookups.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Answered from the tape.
     pub served: u64,
-    /// Not on the tape, or not any more.
+    /// Not on the tape, or all responses used.
     pub missed: u64,
-    /// Of those missed: all answers were given.
+    /// Misses whose responses were all used.
     pub exhausted: u64,
-    /// Sent upstream, tunnels among them.
+    /// Sent upstream, including tunnels.
     pub dialled: u64,
-    /// Answers on the tape.
+    /// Responses on the tape.
     pub answers: u64,
-    /// Answers that were not given yet.
+    /// Unused responses.
     pub left: u64,
 }
 
-/// A tape that answers in a scope.
+/// A tape that responds in a scope.
 #[derive(Debug)]
 pub struct Playing {
     source: String,
     options: PlayingOptions,
     tape: Mutex<Tape>,
-    /// Authorities that were recorded over HTTP/2.
+    /// Authorities recorded over HTTP/2.
     http2: HashSet<String>,
     served: AtomicU64,
     missed: AtomicU64,
@@ -65,20 +65,20 @@ pub struct Playing {
     dialled: AtomicU64,
 }
 
-/// What a tape does with a request.
+/// The result of a lookup on a tape.
 #[derive(Debug)]
 pub(crate) enum Played {
-    /// It is answered so.
+    /// The response to the request.
     Answer(Arc<Given>),
-    /// The tool it calls says this.
+    /// The response of the called tool.
     Tool(Arc<ToolResponse>),
-    /// It is refused, because.
+    /// The request is rejected for this reason.
     Refused(TapeRefusal),
-    /// It goes to its upstream.
+    /// The request goes to its upstream.
     Passes,
 }
 
-/// Why a request is refused.
+/// Why a request is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TapeRefusal {
     pub(crate) exhausted: bool,
@@ -86,8 +86,8 @@ pub(crate) struct TapeRefusal {
 }
 
 impl Playing {
-    /// A session made ready to be played as `options` say, whatever it says itself of misses; `source`
-    /// is where it comes from, for those who ask.
+    /// Prepares a session for playback. `options` override the session's own settings for misses;
+    /// `source` is its reported origin.
     pub fn new(source: impl Into<String>, session: &Session, options: PlayingOptions) -> Arc<Self> {
         let http2 = session
             .exchanges
@@ -106,7 +106,7 @@ impl Playing {
         })
     }
 
-    /// Where it comes from.
+    /// The reported origin of the session.
     pub fn source(&self) -> &str {
         &self.source
     }
@@ -116,7 +116,7 @@ impl Playing {
         self.options
     }
 
-    /// What came of it so far.
+    /// The counts so far.
     pub fn counts(&self) -> Counts {
         let (answers, left) = self.tape().answers();
         let number = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -130,7 +130,7 @@ impl Playing {
         }
     }
 
-    /// Whether nothing is ever dialled.
+    /// Whether the tape permits no dialling.
     pub(crate) fn never_dials(&self) -> bool {
         let PlayingOptions {
             on_miss,
@@ -145,12 +145,12 @@ impl Playing {
         self.http2.contains(authority)
     }
 
-    /// Something goes upstream all the same.
+    /// Counts a request that goes upstream.
     pub(crate) fn dials(&self) {
         self.dialled.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How long something that took `recorded` takes now.
+    /// The playback duration of a recorded duration.
     pub(crate) fn lasts(&self, recorded_ms: u64) -> Duration {
         if self.options.speed <= 0.0 {
             return Duration::ZERO;
@@ -158,7 +158,7 @@ impl Playing {
         Duration::from_millis(recorded_ms).div_f64(self.options.speed)
     }
 
-    /// What is done with a request.
+    /// Looks up a request.
     pub(crate) fn ask(&self, question: &TapeQuestion<'_>) -> Played {
         let found = self.tape().ask(question);
         let (otherwise, refusal) = match found {
@@ -188,7 +188,7 @@ impl Playing {
         }
     }
 
-    /// Counts a request that could not even be asked for.
+    /// Counts a rejected request without a lookup.
     pub(crate) fn refuses(&self) {
         self.missed.fetch_add(1, Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
-//! Knowing what has left before something breaks.
+//! Ensures that bytes before an abort are sent first.
 //!
-//! hyper throws away what it still buffers when a body fails, so a body that is to be cut after N
-//! bytes must not fail before those N are with the kernel.
+//! hyper discards its buffer when a body fails. So a body that is cut after N bytes must not fail
+//! before the kernel has those N bytes.
 //!
 //! - On HTTP/1.1 the connection's IO is wrapped in [`FlushWatched`], which counts completed flushes:
 //!   hyper flushes the IO only after it has written all it had, TLS records included.
@@ -26,12 +26,12 @@ use super::trailers::LastChunk;
 use crate::abort::Abort;
 use crate::http1::Control;
 
-/// The connection to the agent, as far as bodies that break off need to know it.
+/// The connection to the agent, for bodies that abort.
 #[derive(Clone)]
 pub(crate) enum AgentSide {
-    /// HTTP/1.x: breaking off is closing or resetting the connection.
+    /// HTTP/1.x: an abort closes or resets the connection.
     Http1(Rc<Http1Side>),
-    /// HTTP/2: breaking off is resetting the stream; its siblings are not hurt.
+    /// HTTP/2: an abort resets the stream; other streams are not affected.
     Http2,
 }
 
@@ -44,13 +44,13 @@ pub(crate) struct Http1Side {
     last_chunk: RefCell<LastChunk>,
 }
 
-/// Resolves when a piece that was watched has left; on HTTP/1 flushes tell that.
+/// Resolves when a watched piece has been sent. HTTP/1 uses flushes instead.
 #[derive(Default)]
 pub(crate) struct FlushReceipt(Option<oneshot::Receiver<()>>);
 
 impl AgentSide {
-    /// The side of an HTTP/1.x connection, and its IO wrapped so that flushes are noticed. hyper
-    /// must be given the wrapped IO, or answers that break off wait for ever.
+    /// The side of an HTTP/1.x connection, and its IO with counted flushes. hyper must use the
+    /// returned IO, or aborts wait forever.
     pub(crate) fn http1<IO>(control: Rc<Control>, io: IO) -> (Self, FlushWatched<IO>) {
         let side = Rc::new(Http1Side {
             control,
@@ -61,8 +61,8 @@ impl AgentSide {
         (Self::Http1(Rc::clone(&side)), FlushWatched { io, side })
     }
 
-    /// Prepares the connection for the end that `broken` describes. To be called right before it
-    /// is given to hyper.
+    /// Prepares the connection for the end that `broken` describes. Call it immediately before
+    /// hyper gets the error.
     pub(crate) fn prepare(&self, broken: &Abort) {
         match (self, broken.ending()) {
             (Self::Http1(side), Ending::Reset) => side.control.reset_on_close(),
@@ -85,13 +85,13 @@ impl AgentSide {
         }
     }
 
-    /// Waits until everything before the break has left, the watched piece included: then hyper may be given the
-    /// error.
+    /// Waits until everything before the abort is sent, including the watched piece. Then hyper may
+    /// get the error.
     pub(crate) async fn break_off(self, broken: Abort, gone: FlushReceipt) -> Abort {
         match (&self, gone.0) {
             (Self::Http1(side), _) => side.flushed().await,
             (Self::Http2, Some(gone)) => drop(gone.await),
-            // Lets hyper hand the head and what else it holds to h2.
+            // Lets hyper pass the head and its other buffered data to h2.
             (Self::Http2, None) => yield_now().await,
         }
         self.prepare(&broken);
@@ -113,22 +113,22 @@ impl Http1Side {
         .await;
     }
 
-    /// The end of a body with trailers: waits until everything before it has left. After that `bytes` go out in the
-    /// place of the chunk that hyper ends the body with.
+    /// Ends a body with trailers: waits until everything before the end is sent. Then `bytes`
+    /// replace hyper's last chunk.
     pub(crate) async fn end_with(self: Rc<Self>, bytes: Bytes) {
         self.flushed().await;
         self.last_chunk.replace(LastChunk::Of(bytes));
     }
 }
 
-/// A connection's IO whose flushes are noticed.
+/// A connection's IO that counts completed flushes.
 pub(crate) struct FlushWatched<IO> {
     io: IO,
     side: Rc<Http1Side>,
 }
 
 impl<IO> FlushWatched<IO> {
-    /// The IO itself, once hyper is through with it.
+    /// The inner IO, once hyper has finished with it.
     pub(crate) fn into_inner(self) -> IO {
         self.io
     }
@@ -193,11 +193,11 @@ impl<IO: Write + Unpin> Write for FlushWatched<IO> {
     }
 }
 
-/// A body whose failure reaches hyper only after everything before it has left.
+/// A body whose failure reaches hyper only after everything before it is sent.
 ///
-/// Needed around every body that may give data and fail in one go.
+/// Required for every body that may return data and fail immediately afterwards.
 pub(crate) struct AbortAfterFlush<B> {
-    /// Gone once it has failed.
+    /// `None` once it has failed.
     body: Option<B>,
     agent: AgentSide,
     end: Option<Pin<Box<dyn Future<Output = Abort>>>>,
@@ -255,7 +255,7 @@ where
     }
 }
 
-/// The last piece before a break; the sender goes when the bytes do.
+/// The last piece before an abort; dropping the bytes drops the sender.
 struct LastPiece {
     bytes: Bytes,
     _gone: oneshot::Sender<()>,

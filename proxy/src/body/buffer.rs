@@ -1,4 +1,4 @@
-//! Memory for bodies: how much of them may be held, and the one buffer that holds their beginning.
+//! Memory of buffered bodies: the limits, and the bounded buffer for the start of a body.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 
-/// How much may be held back: by one body, and by all of them.
+/// Memory limits: per body, and for all bodies.
 #[derive(Debug, Clone)]
 pub(crate) struct Inspect {
     limit: u64,
@@ -20,7 +20,7 @@ struct Memory {
 }
 
 impl Inspect {
-    /// At most `limit` bytes a body (`inspect_limit`) and `memory` bytes in all
+    /// At most `limit` bytes per body (`inspect_limit`) and `memory` bytes in total
     /// (`inspect_memory`). Clones share the memory.
     pub(crate) fn new(limit: u64, memory: u64) -> Self {
         let memory = Memory {
@@ -33,12 +33,12 @@ impl Inspect {
         }
     }
 
-    /// The largest body that may be held back, bytes.
+    /// The largest body to buffer, bytes.
     pub(crate) fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// A lease of no memory yet.
+    /// A lease without memory.
     pub(crate) fn lease(&self) -> Lease {
         Lease {
             memory: Arc::clone(&self.memory),
@@ -47,7 +47,7 @@ impl Inspect {
     }
 }
 
-/// Memory taken for a body that is held back; given back when this is dropped.
+/// Memory reserved for a buffered body; released when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Lease {
     memory: Arc<Memory>,
@@ -55,7 +55,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// Takes `bytes` more, if there are that many.
+    /// Reserves `bytes` more, if available.
     pub(crate) fn grow(&mut self, bytes: u64) -> Result<(), TooMuch> {
         self.memory
             .free
@@ -67,12 +67,12 @@ impl Lease {
         Ok(())
     }
 
-    /// Takes as much more as there is to be `bytes` in all.
+    /// Reserves enough for `bytes` in total.
     pub(crate) fn cover(&mut self, bytes: usize) -> Result<(), TooMuch> {
         self.grow((bytes as u64).saturating_sub(self.taken))
     }
 
-    /// The same bytes; the memory is given back when the last handle to them is gone.
+    /// The same bytes; the memory is released with the last reference to them.
     pub(crate) fn hold(self, bytes: Bytes) -> Bytes {
         struct LeasedBytes(
             Bytes,
@@ -93,12 +93,12 @@ impl Drop for Lease {
     }
 }
 
-/// Why a body cannot be held back.
+/// Why a body cannot be buffered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TooMuch {
     /// It is longer than `inspect_limit`, given here.
     Body(u64),
-    /// It would take more than is left of `inspect_memory`, given here.
+    /// It needs more than remains of `inspect_memory`, given here.
     Memory(u64),
 }
 
@@ -116,7 +116,7 @@ impl fmt::Display for TooMuch {
     }
 }
 
-/// The beginning of a body, in the pieces in which it passed: handles to bytes, bounded.
+/// The start of a body, as bounded references to the pieces that passed.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     pieces: Vec<Bytes>,
@@ -127,7 +127,7 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
-    /// A buffer of at most `most` bytes, which take nothing from any budget.
+    /// A buffer of at most `most` bytes, without a lease.
     pub(crate) fn new(most: usize) -> Self {
         Self {
             pieces: Vec::new(),
@@ -138,7 +138,7 @@ impl Buffer {
         }
     }
 
-    /// A buffer of as many bytes as one body may take of `inspect`.
+    /// A buffer with the limit per body of `inspect`.
     pub(crate) fn within(inspect: &Inspect) -> Self {
         Self {
             lease: Some(inspect.lease()),
@@ -146,7 +146,7 @@ impl Buffer {
         }
     }
 
-    /// Keeps what there is room for of a piece. How many bytes that were.
+    /// Stores as much of a piece as fits; returns the number of stored bytes.
     pub(crate) fn push(&mut self, piece: &Bytes) -> usize {
         let mut kept = piece.len().min(self.most - self.length);
         if let Some(lease) = &mut self.lease
@@ -165,22 +165,22 @@ impl Buffer {
         kept
     }
 
-    /// Bytes that are held.
+    /// Number of stored bytes.
     pub(crate) fn length(&self) -> usize {
         self.length
     }
 
-    /// Whether there was more.
+    /// Whether bytes were left out.
     pub(crate) fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// What is held, piece by piece.
+    /// The stored bytes, piece by piece.
     pub(crate) fn pieces(&self) -> &[Bytes] {
         &self.pieces
     }
 
-    /// What is held in one piece; no copy when it came in one.
+    /// The stored bytes as one piece; no copy if there was only one.
     pub(crate) fn whole(&self) -> Bytes {
         match &*self.pieces {
             [only] => only.clone(),
@@ -188,7 +188,7 @@ impl Buffer {
         }
     }
 
-    /// What is held in memory of its own: a piece may be a small part of a large buffer.
+    /// A copy of the stored bytes: a piece may refer to a large buffer.
     pub(crate) fn copied(&self) -> Bytes {
         self.pieces.concat().into()
     }

@@ -1,4 +1,4 @@
-//! Bodies written as async functions: they read one body and send the frames of another.
+//! Bodies as async functions, which read one body and send the frames of another.
 //!
 //! Sending a frame waits until hyper has taken it, so nothing is read ahead of the agent.
 
@@ -22,20 +22,20 @@ pub(crate) struct Scripted<E> {
 
 type Script<E> = Pin<Box<dyn Future<Output = Result<(), E>>>>;
 
-/// Where a script sends its frames.
+/// Receives a script's frames.
 #[derive(Clone, Default)]
 pub(crate) struct FrameSink(Rc<SentFrame>);
 
 #[derive(Default)]
 struct SentFrame {
-    /// Not taken yet.
+    /// Not yet taken by hyper.
     frame: RefCell<Option<Frame<Bytes>>>,
     was_last: Cell<bool>,
 }
 
 impl FrameSink {
-    /// Sends data, and says whether it is known that nothing comes after it: hyper does not ask again for the end
-    /// of a body whose length it knows.
+    /// Sends data. `is_last`: nothing follows; hyper does not poll for the end of a body with a
+    /// known length.
     pub(crate) async fn data(&self, bytes: Bytes, is_last: bool) {
         self.send(Frame::data(bytes), is_last).await;
     }
@@ -45,7 +45,7 @@ impl FrameSink {
         self.send(Frame::trailers(trailers), true).await;
     }
 
-    /// Sends a frame of `body` as it came.
+    /// Sends a frame of `body` unchanged.
     pub(crate) async fn pass(&self, frame: Frame<Bytes>, body: &impl Body) {
         self.send(frame, body.is_end_stream()).await;
     }

@@ -1,4 +1,4 @@
-//! A body that is read as it passes: nothing is changed, and nothing waits.
+//! A body that is observed as it passes, unchanged and without delay.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -10,22 +10,22 @@ use http_body::{Body, Frame, SizeHint};
 use super::{AgentBody, boxed};
 use crate::abort::Abort;
 
-/// What passes.
+/// A part of an observed body.
 #[derive(Clone, Copy)]
 pub(crate) enum Passed<'a> {
     Data(&'a Bytes),
     Trailers(&'a HeaderMap),
-    /// Nothing is missing; a body that breaks off has no end.
+    /// The body is complete; not sent if it breaks off.
     End,
 }
 
 struct Tapped<F> {
     body: AgentBody,
-    /// Gone once it has seen enough, or the body broke off.
+    /// `None` once the observer has finished, or the body has broken off.
     see: Option<F>,
 }
 
-/// `body`, of which `see` is shown what passes as long as it wants more.
+/// Returns `body`, which calls `see` with what passes until `see` returns false.
 pub(crate) fn tapped(
     body: AgentBody,
     see: impl FnMut(Passed<'_>) -> bool + Unpin + 'static,
@@ -61,7 +61,7 @@ impl<F: FnMut(Passed<'_>) -> bool + Unpin> Body for Tapped<F> {
                 if let Some(trailers) = frame.trailers_ref() {
                     self.show(Passed::Trailers(trailers));
                 }
-                // hyper does not ask again for the end of a body whose length it knows.
+                // hyper does not poll for the end of a body with a known length.
                 if frame.is_trailers() || self.body.is_end_stream() {
                     self.show(Passed::End);
                 }

@@ -1,8 +1,8 @@
-//! Trailers of an HTTP/1 answer, written by ourselves.
+//! Writes trailers of HTTP/1 responses in place of hyper.
 //!
-//! hyper writes them only to an agent that sent `TE: trailers`; an intermediary passes on what was
-//! announced. So hyper is told that the body ends, once all before that has left, and the chunk that
-//! it ends the body with is replaced by one that carries the trailers.
+//! hyper writes trailers only if the agent sent `TE: trailers`, but an intermediary passes on
+//! announced ones. So hyper sees the end of the body once everything before it is sent. Its last
+//! chunk is then replaced by one with the trailers.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -14,11 +14,11 @@ use hyper::rt::Write;
 
 use crate::headers::members;
 
-/// What hyper ends a chunked body with.
+/// hyper's end of a chunked body.
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// The last chunk with the fields of `trailers` that `announced` (the answer's head) names, as it
-/// spells them; `None` when none is left. Fields that must not come late are left out (RFC 9110
+/// The last chunk with those fields of `trailers` that `announced` (the response's head) lists, in
+/// its casing; `None` without any. Fields that are invalid as trailers are excluded (RFC 9110
 /// §6.5.1).
 pub(crate) fn last_chunk(trailers: &HeaderMap, announced: &HeaderMap) -> Option<Bytes> {
     let mut lines = Vec::new();
@@ -36,7 +36,7 @@ pub(crate) fn last_chunk(trailers: &HeaderMap, announced: &HeaderMap) -> Option<
     Some([b"0\r\n", &lines[..], b"\r\n"].concat().into())
 }
 
-/// How the answer's head announces `name`.
+/// The name's casing in the announcement of the response's head.
 fn spelling<'a>(announced: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     members(announced, &header::TRAILER).find(|it| it.eq_ignore_ascii_case(name.as_str()))
 }
@@ -60,22 +60,22 @@ fn may_come_late(name: &HeaderName) -> bool {
     .contains(name)
 }
 
-/// What is to be written in the place of the last chunk.
+/// The replacement of the last chunk.
 #[derive(Debug, Default)]
 pub(crate) enum LastChunk {
-    /// Nothing: what is written passes.
+    /// None: written bytes pass unchanged.
     #[default]
     Nothing,
-    /// This, if the next thing written is the last chunk.
+    /// Replaces the last chunk, if that is written next.
     Of(Bytes),
-    /// This is left of it.
+    /// The remaining bytes of the replacement.
     Left(Bytes),
 }
 
 impl LastChunk {
-    /// Asked before `slices` are written: whether it is done here.
+    /// Whether the replacement is written instead of `slices`; call it before every write.
     ///
-    /// An answer that is not chunked has no last chunk: whatever comes next passes as it is.
+    /// A response without chunks has no last chunk, so it passes unchanged.
     pub(super) fn takes(&mut self, slices: &[IoSlice<'_>]) -> bool {
         match std::mem::take(self) {
             Self::Nothing => false,
@@ -94,7 +94,7 @@ impl LastChunk {
         }
     }
 
-    /// Writes what is left; then the last chunk counts as written.
+    /// Writes the remaining bytes; afterwards the last chunk counts as written.
     pub(super) fn poll_write<IO: Write + Unpin>(
         &mut self,
         io: &mut IO,

@@ -1,7 +1,7 @@
-//! Holding a whole body back, within bounds.
+//! Buffers whole bodies, within limits.
 //!
-//! Only a rule that needs a whole body does this. What is over the bounds goes on untouched: the
-//! frames collected so far, then the rest as it comes.
+//! Only rules that need a whole body use it. A body beyond the limits passes unchanged: first the
+//! collected frames, then the rest as it arrives.
 
 use std::fmt;
 
@@ -14,10 +14,10 @@ use super::buffer::{Inspect, Lease, TooMuch};
 use super::scripted::Scripted;
 use super::{AgentBody, boxed, empty};
 
-/// Why a body was not collected to its end.
+/// Why a body was not collected completely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unfinished {
-    /// It is over the bounds.
+    /// It exceeds the limits.
     TooMuch(TooMuch),
     /// It broke off.
     BrokeOff,
@@ -54,7 +54,7 @@ impl Whole {
         self.trailers.as_ref()
     }
 
-    /// The body as it came, piece for piece.
+    /// The unchanged body, piece by piece.
     pub(crate) fn unchanged(self) -> AgentBody {
         let length = self.pieces.iter().map(|piece| piece.len() as u64).sum();
         let has_trailers = self.trailers.is_some();
@@ -78,15 +78,15 @@ impl Whole {
         ))
     }
 
-    /// Another body in its place, with its trailers.
+    /// Another body with the same trailers.
     pub(crate) fn replaced_by(mut self, bytes: Bytes) -> AgentBody {
         self.pieces = Vec::from_iter((!bytes.is_empty()).then_some(bytes));
         self.unchanged()
     }
 }
 
-/// Collects `body` to its end. Where the bounds do not allow that, or it breaks off before, it goes on as it is: the
-/// pieces that were collected, then the rest.
+/// Collects `body` to its end. If it exceeds the limits or breaks off, it is returned unchanged:
+/// the collected pieces, then the rest.
 pub(crate) async fn collect(
     mut body: AgentBody,
     inspect: &Inspect,

@@ -1,46 +1,47 @@
-//! What a model call says beside its history: who asks, and what the call is to be filed under.
+//! Finds the members of a model call that are outside of its history, such as user and metadata.
 //!
-//! The body of a model call may repeat whatever tools have said; what no model reads may not. Told by
-//! the members of the outermost object, as the bytes pass.
+//! The body of a model call may repeat tool results; members that no model reads must not. They are
+//! identified by the members of the outermost object, as the bytes pass.
 
 use squall_dialects::endpoint::{LONGEST_BESIDE_HISTORY, is_beside_history};
 
-/// Finds those members in a body of JSON. Of what is no JSON it says nothing reliable, and never fails.
+/// Finds those members in a JSON body. For other bodies the result is undefined, but it never
+/// fails.
 #[derive(Debug, Default)]
 pub(super) struct BesideHistory {
     depth: usize,
     text: StringPosition,
     /// The outermost value is an object.
     in_object: bool,
-    /// What comes is a member's name.
+    /// The next string is a member's name.
     awaits_name: bool,
-    /// The name, as far as it has come and is short enough to be one of those.
+    /// The name so far, if it is short enough to match.
     name: Vec<u8>,
-    /// What comes is the value of such a member.
+    /// Inside the value of such a member.
     open: bool,
 }
 
-/// Where in a string it is.
+/// Position relative to a string.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum StringPosition {
     #[default]
     Outside,
     Inside,
-    /// Behind a backslash.
+    /// After a backslash.
     Escaped,
 }
 
-/// A piece of what is no history.
+/// A piece of such a member.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum MemberPiece<'a> {
-    /// More of a member's value.
+    /// Part of the member's value.
     Of(&'a [u8]),
-    /// The member is over.
+    /// The end of the member.
     End,
 }
 
 impl BesideHistory {
-    /// The next bytes of the body.
+    /// Reads the next bytes of the body.
     pub(super) fn push<'a>(&mut self, bytes: &'a [u8], mut found: impl FnMut(MemberPiece<'a>)) {
         let mut begin = 0;
         for (at, byte) in bytes.iter().enumerate() {

@@ -1,26 +1,26 @@
-//! What an agent says over a WebSocket: the payload of its frames without the mask (RFC 6455 §5).
+//! The unmasked payload of an agent's WebSocket frames (RFC 6455 §5).
 
-/// Longest header of a frame: two bytes, a length of eight, a mask of four.
+/// Longest header of a frame: two bytes, an 8-byte length and a 4-byte mask.
 const HEADER: usize = 14;
 
 /// Bytes that are unmasked at once.
 const PIECE: usize = 1 << 10;
 
-/// A reader of frames, fed as they come.
+/// An incremental reader of frames.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     header: [u8; HEADER],
-    /// Bytes of the header so far; all of it while there is payload left.
+    /// Known bytes of the header; all of them while payload remains.
     known: usize,
-    /// Payload that is still to come.
+    /// Remaining bytes of the payload.
     left: u64,
-    /// Where in the mask the next byte of the payload is.
+    /// Position of the next payload byte in the mask.
     at: usize,
 }
 
 impl Frames {
-    /// The next bytes; `said` gets the payload of text and binary frames. What is compressed, and
-    /// what control frames carry, is left out.
+    /// Reads the next bytes; `said` gets the payload of text and binary frames. Compressed and
+    /// control frames are skipped.
     pub(super) fn push(&mut self, mut bytes: &[u8], mut said: impl FnMut(&[u8])) {
         while !bytes.is_empty() {
             if self.left == 0 {
@@ -63,7 +63,7 @@ impl Frames {
         rest
     }
 
-    /// How long the header is, as far as is known.
+    /// Length of the header, as far as known.
     fn header_length(&self) -> usize {
         if self.known < 2 {
             return 2;
@@ -71,7 +71,7 @@ impl Frames {
         2 + self.length_length() + if self.is_masked() { 4 } else { 0 }
     }
 
-    /// How many bytes tell the payload's length, beside the seven bits.
+    /// Number of additional bytes that contain the payload's length.
     fn length_length(&self) -> usize {
         match self.header[1] & 0x7f {
             126 => 2,
@@ -102,7 +102,7 @@ impl Frames {
         mask
     }
 
-    /// Neither compressed (RFC 7692 §6: the first reserved bit) nor a control frame.
+    /// Neither compressed (RFC 7692 §6: first reserved bit) nor a control frame.
     fn is_readable(&self) -> bool {
         self.header[0] & 0x48 == 0
     }

@@ -1,20 +1,21 @@
-//! A body of JSON that may be a conversation with a model, though it goes nowhere that a dialect knows.
+//! A JSON body that may be a model conversation, at a URL that no dialect recognises.
 //!
-//! What such a body repeats is history and no egress, but what it is only its members tell, in whatever
-//! order they come. So its beginning is kept, and what was found in it is told at its end.
+//! Repeated content in a conversation is history and not egress. But only the members show whether
+//! it is one, in any order. So the start of the body is stored, and its canaries are reported at
+//! its end.
 
 use squall_dialects::endpoint;
 use squall_profiles::canary::{Found, Search};
 
 use super::beside_history::{BesideHistory, MemberPiece};
 
-/// Bytes of a body that are kept.
+/// Most stored bytes of a body.
 const KEPT: usize = 1 << 20;
 
-/// Canaries of one body that are told of.
+/// Most canaries that are reported for one body.
 const FOUND: usize = 1 << 10;
 
-/// A body that has not come to its end.
+/// A body that has not ended.
 #[derive(Default)]
 pub(super) struct Undecided {
     body: Vec<u8>,
@@ -22,7 +23,7 @@ pub(super) struct Undecided {
 }
 
 impl Undecided {
-    /// The next bytes; false: it is no JSON object, so there is nothing to wait for.
+    /// Stores the next bytes; false if it is not a JSON object, so that waiting is unnecessary.
     pub(super) fn keep(&mut self, bytes: &[u8]) -> bool {
         if self.body.is_empty() {
             let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
@@ -35,14 +36,14 @@ impl Undecided {
         true
     }
 
-    /// A canary stands in it.
+    /// Records a canary in it.
     pub(super) fn found(&mut self, canary: Found) {
         if self.found.len() < FOUND && !self.found.contains(&canary) {
             self.found.push(canary);
         }
     }
 
-    /// It is over: the canaries in it, but for those that a conversation repeats.
+    /// The body has ended: reports its canaries, except those that a conversation repeats.
     pub(super) fn end(self, mut found: impl FnMut(Found)) {
         if self.found.is_empty() || !endpoint::is_conversation(&self.body) {
             self.found.into_iter().for_each(found);

@@ -1,4 +1,4 @@
-//! Answers that Squall makes up.
+//! Creates synthetic responses.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -20,30 +20,30 @@ use crate::body::{self, AgentBody};
 use crate::mcp::McpCall;
 use crate::problem::Problem;
 
-/// Why a fault that only MCP has does nothing elsewhere.
+/// Why a fault that only exists in MCP has no effect elsewhere.
 const NO_MCP_CALL: &str = "the exchange is no MCP call";
 
-/// What a made-up answer may mention of the request it answers.
+/// The request data that a synthetic response may mention.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RequestInfo<'a> {
-    /// The request's URL as the agent wrote it: absolute in forward mode, its own path with every
-    /// prefix in reverse mode.
+    /// The request's URL as the agent wrote it: absolute in forward mode, the path with all
+    /// prefixes in reverse mode.
     pub url: &'a str,
-    /// The host, for a made-up failure to resolve it.
+    /// The host, for a synthetic DNS failure.
     pub host: &'a str,
-    /// What is known of the model call, for kind `llm`.
+    /// The model call, for kind `llm`.
     pub model: Option<Speaking<'a>>,
-    /// What is known of the MCP call, for kind `mcp`.
+    /// The MCP call, for kind `mcp`.
     pub mcp: Option<&'a McpCall<'a>>,
 }
 
-/// What came of a made-up answer.
+/// The result of creating a synthetic response.
 pub(crate) enum SyntheticAnswer {
-    /// The agent is given this.
+    /// The agent gets this response.
     Response(Response<AgentBody>),
-    /// The agent is given no answer: this goes to hyper as the service's error.
+    /// The agent gets no response: this goes to hyper as the service's error.
     Abort(Abort),
-    /// It cannot be carried out here, which is reported: the exchange goes on without it.
+    /// It cannot be applied here, which is reported; the exchange continues without it.
     Bypassed,
 }
 
@@ -121,7 +121,7 @@ pub(crate) async fn make(
     SyntheticAnswer::Response(respond(reply, context))
 }
 
-/// Notifications without end that a call is being worked on.
+/// Endless progress notifications for a call.
 fn endless_progress(
     call: &McpCall<'_>,
     apart: Duration,
@@ -154,8 +154,8 @@ fn bypassed(mut report: VerdictReport, why: impl Into<String>) -> SyntheticAnswe
     SyntheticAnswer::Bypassed
 }
 
-/// Resets in place of an answer (`INTERNAL_ERROR` on HTTP/2): what the agent gets when the upstream
-/// did what was asked and the connection broke before it could say so.
+/// Resets instead of a response (`INTERNAL_ERROR` on HTTP/2), as if the connection broke after the
+/// upstream executed the call.
 pub(crate) fn reset(verdict: VerdictIndex, context: &FaultContext) -> Abort {
     VerdictReport::new(context, verdict).applied();
     let broken = Abort::reset("reset in place of the upstream's answer by a rule");
@@ -163,7 +163,7 @@ pub(crate) fn reset(verdict: VerdictIndex, context: &FaultContext) -> Abort {
     broken
 }
 
-/// A reply as a response to this request.
+/// The response to this request with the content of `reply`.
 pub(crate) fn respond(reply: Reply, context: &FaultContext) -> Response<AgentBody> {
     let Reply {
         status,
@@ -231,7 +231,7 @@ fn model_error(error: &ModelError, asked: RequestInfo<'_>, context: &FaultContex
     }
 }
 
-/// A provider's error where no dialect was recognised.
+/// A provider's error if no dialect was recognised.
 fn undialected(error: &ModelError) -> Reply {
     let (status, kind, message) = match error {
         ModelError::RateLimit { .. } => (
@@ -296,7 +296,7 @@ fn undialected(error: &ModelError) -> Reply {
     }
 }
 
-/// Rounded up: who waits as told never comes too early.
+/// Rounded up, so that an agent that waits this long is never too early.
 fn whole_seconds(wait: Duration) -> u64 {
     wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
 }

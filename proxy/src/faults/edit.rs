@@ -1,20 +1,19 @@
-//! Changes to upstreams' answers.
+//! Changes to upstreams' responses.
 //!
 //! | edit | needs | framing | coding |
 //! |---|---|---|---|
 //! | truncate to bytes | nothing | the right `content-length`, or chunks | counts encoded bytes |
 //! | truncate to a share | the length, else the whole body | the right `content-length` | counts encoded bytes |
-//! | schema drift, injection | the whole body | the right `content-length` | decoded, put back |
-//! | any of an MCP call's answer | one event at a time; a JSON answer whole | chunks; the right `content-length` | decoded, put back, flushed per event |
-//! | stream fault | one event at a time; a JSON answer whole | chunks; the right `content-length` | decoded, put back, flushed per event |
+//! | schema drift, injection | the whole body | the right `content-length` | decoded, encoded |
+//! | MCP response | events one by one; JSON whole | chunks; right `content-length` | decoded, encoded per event |
+//! | stream fault | events one by one; JSON whole | chunks; right `content-length` | decoded, encoded per event |
 //!
-//! An edit that cannot be made leaves the answer as it came, and says why.
+//! If an edit cannot be made, the response passes unchanged and the reason is reported.
 //!
-//! Fields that vouch for the body's bytes (`content-digest`, `repr-digest`, `digest`,
-//! `content-md5`) go when its content is changed: an upstream that really answered this would not
-//! have vouched for something else. They stay when it is only cut short, because noticing is what
-//! they are for. `etag` and `last-modified` always stay: they are the upstream's names for a
-//! version, and mean nothing about its bytes to anybody else.
+//! Digest fields (`content-digest`, `repr-digest`, `digest`, `content-md5`) are removed when the
+//! content changes: a real upstream would have sent a matching digest. They stay when the body is
+//! only truncated, because they exist to detect that. `etag` and `last-modified` always stay: they
+//! identify the upstream's version, not the bytes.
 
 mod drift;
 mod inject;
@@ -35,18 +34,18 @@ use squall_profiles::plan::{Edit, VerdictIndex};
 use super::{FaultContext, VerdictReport, has_body};
 use crate::body::AgentBody;
 
-/// The model call that is answered.
+/// The model call of the response.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Speaking<'a> {
     /// The dialect of the exchange.
     pub dialect: &'static dyn Dialect,
-    /// Where the request goes.
+    /// The destination of the request.
     pub target: Target<'a>,
-    /// What was asked, when the request's body was read.
+    /// The model request, if the request's body was read.
     pub request: Option<&'a ModelRequest>,
-    /// The request's body, when it was read.
+    /// The request's body, if it was read.
     pub body: Option<&'a [u8]>,
-    /// By what the request says who asks, where the answer may mention it.
+    /// The request's credential, if the response may mention it.
     pub credential: Option<Credential<'a>>,
 }
 
@@ -63,7 +62,7 @@ impl From<&'static dyn Dialect> for Speaking<'_> {
 }
 
 impl<'a> Speaking<'a> {
-    /// The same, of a request with these headers.
+    /// Adds the credential in these headers.
     #[must_use]
     pub(crate) fn asked_by(self, headers: &'a HeaderMap) -> Self {
         Self {
@@ -72,7 +71,7 @@ impl<'a> Speaking<'a> {
         }
     }
 
-    /// What `error`, made up, may mention of this call.
+    /// The parts of this call that a synthetic `error` may mention.
     #[expect(
         clippy::disallowed_methods,
         reason = "a made-up error names the hour at which its limit ends; nothing is decided by it"
@@ -101,10 +100,10 @@ impl<'a> Speaking<'a> {
     }
 }
 
-/// Makes a plan's edits, in order.
+/// Applies a plan's edits in order.
 ///
-/// Waits for a whole body where an edit needs one; an edit that streams costs no wait. `model` is
-/// what is known of the model call, for kind `llm`.
+/// It waits for a whole body where an edit needs one; streaming edits do not wait. `model` is the
+/// model call, for kind `llm`.
 pub(crate) async fn apply<'a>(
     edits: &[(VerdictIndex, Edit)],
     mut response: Response<AgentBody>,
@@ -136,13 +135,13 @@ pub(crate) async fn apply<'a>(
     response
 }
 
-/// Makes a head fit another body of that length.
+/// Adapts a head to a body of another length.
 pub(crate) fn fits(headers: &mut HeaderMap, length: u64) {
     drop_digests(headers);
     correct_length(headers, length);
 }
 
-/// Takes out what vouches for bytes that are no longer those.
+/// Removes digests of bytes that have changed.
 pub(crate) fn drop_digests(headers: &mut HeaderMap) {
     const DIGESTS: [HeaderName; 4] = [
         HeaderName::from_static("content-digest"),
@@ -155,7 +154,7 @@ pub(crate) fn drop_digests(headers: &mut HeaderMap) {
     }
 }
 
-/// Makes the head announce `length`, if it announces one; chunks stay chunks.
+/// Announces `length` in the head if it has a length; chunks stay chunks.
 pub(super) fn correct_length(headers: &mut HeaderMap, length: u64) {
     if headers.contains_key(header::CONTENT_LENGTH) {
         headers.insert(header::CONTENT_LENGTH, length.into());

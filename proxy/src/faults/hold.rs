@@ -1,4 +1,4 @@
-//! Waits that faults impose.
+//! Delays that faults inject.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use tokio::time::Instant;
 use super::Ledger;
 use crate::timer;
 
-/// Waits for `duration` on behalf of a fault; zero does nothing.
+/// Waits for `duration` as a fault's effect; zero does nothing.
 pub(crate) async fn hold(duration: Duration, ledger: &Rc<dyn Ledger>) {
     if !duration.is_zero() {
         hold_until(Instant::now() + duration, ledger).await;
     }
 }
 
-/// Waits until `deadline` on behalf of a fault.
+/// Waits until `deadline` as a fault's effect.
 ///
-/// The time is reported, also when the wait is abandoned because the agent left.
+/// The time is reported even if the agent leaves and the wait is abandoned.
 pub(crate) async fn hold_until(deadline: Instant, ledger: &Rc<dyn Ledger>) {
     let _held = HoldTimer {
         since: Instant::now(),

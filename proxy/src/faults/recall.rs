@@ -1,9 +1,9 @@
-//! Answers that rules may give again: `stale` and `swapped`.
+//! Responses that rules may replay: `stale` and `swapped`.
 //!
-//! An answer is copied while it passes, never held back, and kept when its body has ended as it
-//! should, or in a stream of events when the reply to an MCP call has passed: the agent may send its next call
-//! before the stream ends. Per rule and scope two are kept: the latest, and the latest to another call than that
-//! one; more is never needed.
+//! A response is copied while it passes, without delay. It is stored once its body has ended
+//! regularly. In an event stream it is stored once the reply to an MCP call has passed, because the
+//! next call may come before the stream ends. Two are stored per rule and scope: the latest, and
+//! the latest to another call.
 //!
 //! ```text
 //! answers of a rule in a scope:   A₁   B₁   B₂   (letters are calls)
@@ -28,27 +28,27 @@ use crate::body::{self, AgentBody};
 use crate::bounded_map::BoundedMap;
 use crate::lock::lock;
 
-/// Whose answers: one rule's in one scope, under one activation.
+/// The owner of stored responses: one rule in one scope, under one activation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Owner {
-    /// The activation's id, so that a new one begins with nothing.
+    /// The activation's id, so that a new activation starts without responses.
     pub activation: String,
-    /// What stands for the scope in the draws.
+    /// The key that represents the scope in draws.
     pub key: String,
     /// The rule's id.
     pub rule: String,
 }
 
-/// A store of answers, shared by all workers and bounded as a whole; the owner that was idle
-/// longest is forgotten first.
+/// A store of responses, shared by all workers and bounded in total. The least recently used owner
+/// is evicted first.
 #[derive(Debug, Clone)]
 pub(crate) struct Recall {
     kept: Arc<Mutex<BoundedMap<Owner, OwnerAnswers>>>,
-    /// What copies in the making may take.
+    /// Memory limit of copies in progress.
     copies: Inspect,
 }
 
-/// An answer as it was given: head and encoded body.
+/// A stored response: head and encoded body.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredAnswer {
     status: StatusCode,
@@ -58,8 +58,8 @@ pub(crate) struct StoredAnswer {
 }
 
 impl Recall {
-    /// A store of answers whose bodies have at most `largest` bytes each (larger ones are not
-    /// kept) and `memory` in all; copies in the making may take as much once more.
+    /// A store for bodies of at most `largest` bytes each (larger ones are not stored) and `memory`
+    /// bytes in total. Copies in progress may use the same amount again.
     pub(crate) fn new(largest: u64, memory: u64) -> Self {
         let bytes = usize::try_from(memory).unwrap_or(usize::MAX);
         Self {
@@ -68,8 +68,8 @@ impl Recall {
         }
     }
 
-    /// Keeps `response`, the owner's answer to `call` (its fingerprint), once its body has passed
-    /// to its end.
+    /// Stores `response`, the owner's response to `call` (its fingerprint), once its body has
+    /// passed completely.
     pub(crate) fn note(
         &self,
         owner: Owner,
@@ -99,12 +99,12 @@ impl Recall {
         Response::from_parts(head, body)
     }
 
-    /// Keeps `response` without giving it to anybody: the answer that another one replaced. So a
-    /// rule that always fires stays one answer behind. Gives up at the bounds of `inspect`; what
-    /// was kept before then stays the latest.
+    /// Stores a `response` that another one replaces, without sending it. So a rule that always
+    /// fires stays one response behind. It gives up at the limits of `inspect`; then the earlier
+    /// response stays the latest.
     ///
-    /// Waits for an answer of declared length, so that what comes next finds it kept; one without
-    /// may be endless, and is read in the background. To be called inside a `LocalSet`.
+    /// It waits for a response with a declared length, so that the next exchange finds it. Others
+    /// may be endless, and are read in the background. Call it inside a `LocalSet`.
     pub(crate) async fn note_unseen(
         &self,
         owner: Owner,
@@ -127,7 +127,7 @@ impl Recall {
         }
     }
 
-    /// The previous answer of this owner. `None`: there is none to give again.
+    /// The previous response of this owner, if any.
     pub(crate) fn stale(&self, owner: &Owner) -> Option<StoredAnswer> {
         self.store()
             .get(owner)?
@@ -136,7 +136,7 @@ impl Recall {
             .map(|(_, kept)| kept.clone())
     }
 
-    /// The latest answer of this owner to another call than `call`. `None`: there is none.
+    /// The owner's latest response to another call than `call`, if any.
     pub(crate) fn swapped(&self, owner: &Owner, call: u64) -> Option<StoredAnswer> {
         let mut store = self.store();
         let entry = store.get(owner)?;
@@ -153,19 +153,19 @@ impl Recall {
 }
 
 impl Default for Recall {
-    /// Answers of up to 1 MiB, 64 MiB in all.
+    /// Responses of up to 1 MiB, 64 MiB in total.
     fn default() -> Self {
         Self::new(1 << 20, 64 << 20)
     }
 }
 
 impl StoredAnswer {
-    /// The answer again, to a request with this method: to HEAD without its body.
+    /// The stored response, for a request with this method: HEAD gets no body.
     pub(crate) fn into_response(self, method: &Method) -> Response<AgentBody> {
         let body = match self.trailers {
             _ if !has_body(method, self.status) => body::empty(),
             None => body::full(self.body),
-            // No exact length: on HTTP/1.1 trailers need chunks.
+            // Without an exact length, because trailers need chunks on HTTP/1.1.
             Some(trailers) => body::boxed(Scripted::new(SizeHint::new(), |out| async move {
                 out.data(self.body, false).await;
                 out.trailers(trailers).await;
@@ -190,9 +190,9 @@ impl StoredAnswer {
 
 #[derive(Debug, Default)]
 struct OwnerAnswers {
-    /// The call, and the answer to it.
+    /// The call and its response.
     latest: Option<(u64, StoredAnswer)>,
-    /// The latest to another call than the latest one's.
+    /// The latest response to another call than the latest one.
     other: Option<(u64, StoredAnswer)>,
 }
 
@@ -213,19 +213,19 @@ impl OwnerAnswers {
     }
 }
 
-/// A copy in the making.
+/// A copy in progress.
 struct Copying {
     recall: Recall,
     owner: Owner,
     call: u64,
     kept: StoredAnswer,
     body: Buffer,
-    /// Reads a stream of events, in which the reply may pass before the end.
+    /// Parses an event stream, in which the reply may pass before the end.
     events: Option<Splitter>,
 }
 
 impl Copying {
-    /// Whether there is more to be copied.
+    /// Copies a piece; false if nothing more is needed.
     fn see(&mut self, passed: Passed<'_>) -> bool {
         match passed {
             Passed::Data(data) => {
@@ -246,7 +246,7 @@ impl Copying {
     }
 
     fn keep(&mut self) {
-        // A piece may be a small part of a large buffer; what is kept is not.
+        // A piece may refer to a large buffer, so the stored body is copied.
         self.kept.body = self.body.copied();
         let kept = self.kept.clone();
         let note = |answers: &mut OwnerAnswers| answers.note(self.call, kept);

@@ -1,8 +1,8 @@
-//! Changes to requests of model calls, before they go upstream.
+//! Changes requests of model calls before they go upstream.
 //!
-//! The body was read ahead to decide on the rules; what stands in it is changed by
-//! [`squall_profiles::faults::model_input`], and the head's length follows. What cannot be changed
-//! leaves as it came, and the rule says why.
+//! The body was read ahead to decide the rules. [`squall_profiles::faults::model_input`] changes
+//! it, and the head's length is adapted. If it cannot be changed, it passes unchanged and the
+//! reason is reported.
 
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
@@ -18,40 +18,40 @@ use super::Ledger;
 use super::edit::{Speaking, correct_length, drop_digests};
 use crate::body::buffer::TooMuch;
 
-/// A request whose body was read ahead, as far as that was possible.
+/// A request and its body, if that could be read ahead.
 pub(crate) struct Rewritable<'a> {
     /// Its fields.
     pub(crate) headers: &'a mut HeaderMap,
-    /// All of its body; `None`: it was not read to its end.
+    /// The whole body; `None` if it was not read to its end.
     pub(crate) body: Option<Bytes>,
-    /// The model call that it is.
+    /// The model call in it.
     pub(crate) model: Option<Speaking<'a>>,
-    /// Why it was not, where that is for want of memory.
+    /// The memory limit, if that prevented reading the body.
     pub(crate) full: Option<TooMuch>,
     /// The largest body that is read ahead, bytes.
     pub(crate) limit: u64,
-    /// What models were told in this scope.
+    /// The changed tool results of earlier requests in this scope.
     pub(crate) told: &'a Told,
-    /// What they have called there.
+    /// The tools that models called in this scope.
     pub(crate) called: &'a Called,
 }
 
-/// What comes of changing a request.
+/// The result of changing a request.
 #[derive(Default)]
 pub(crate) struct Rewritten {
     /// The new body, if there is one.
     pub(crate) body: Option<Bytes>,
-    /// Rules whose earlier changes to what the model has seen were made again.
+    /// Rules whose changes in earlier requests were repeated.
     pub(crate) again: Vec<RuleVerdict>,
-    /// What tells the request from others, where a model is told something else of results.
+    /// Identifies the request, if tool results in it were changed.
     pub(crate) tells: Option<u64>,
 }
 
-/// Why a rule does nothing to results that it has changed.
+/// Why a rule has no effect on results that it changed before.
 const REPEATED: &str = "the request was made before and not answered: the model is told again what the \
                         rule made of it then";
 
-/// Tells the model again what it was told before, and makes a plan's changes to a request, in order.
+/// Repeats changes of earlier requests, and applies a plan's changes in order.
 pub(crate) fn apply(
     decision: &Decision,
     request: &mut Rewritable<'_>,
@@ -103,7 +103,7 @@ pub(crate) fn apply(
             Err(why) => ledger.bypassed(*verdict, why),
         }
     }
-    // A rule that changes something here is in the journal already.
+    // A rule that changes something here is already in the journal.
     rewritten.again.retain(|again| {
         let listed = here.iter().find(|(_, rule)| *rule == again.rule.id);
         if let (Some((verdict, _)), Some(tools)) = (listed, &again.told_of) {
@@ -118,7 +118,7 @@ pub(crate) fn apply(
     rewritten
 }
 
-/// Of a change to tools' results: whether it flags them as failures.
+/// For a change to tool results: whether it marks them as failures.
 fn of_results(edit: &RequestEdit) -> Option<bool> {
     match edit {
         RequestEdit::Results(_, change) => Some(matches!(change, ResultChange::Failure(_))),
@@ -131,7 +131,7 @@ fn of_results(edit: &RequestEdit) -> Option<bool> {
 }
 
 impl<'a> Rewritable<'a> {
-    /// The model call and its body, if it may be changed; else why not.
+    /// The model call and its body, or why they must not be changed.
     fn editable(&self) -> Result<(Speaking<'a>, Bytes), String> {
         let Some(model) = self.model else {
             return Err("the request is none of a dialect that Squall knows".to_owned());

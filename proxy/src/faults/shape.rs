@@ -1,11 +1,11 @@
-//! What the transport does to a body: pace, slices, a late end, an end before its time.
+//! Shapes the transfer of a body: bandwidth, slices, delayed end, early end.
 //!
 //! ```text
 //! body ─▶ Sliced ─▶ Paced ─▶ Cut ─▶ SlowClose ─▶ hyper
 //! ```
 //!
-//! The cut counts behind slices and pace, so it counts what the agent really gets. None of them
-//! changes a byte; framing stays what the head says, but for a late end (see [`apply`]).
+//! The cut comes after slices and bandwidth, so it counts what the agent gets. None of them changes
+//! a byte. The framing stays as in the head, except for a delayed end (see [`apply`]).
 
 mod cut;
 mod pace;
@@ -25,14 +25,14 @@ use crate::body::scripted::Scripted;
 use crate::body::{self, AgentBody};
 use crate::upstream::Outgoing;
 
-/// Shapes an answer on its way to the agent.
+/// Shapes a response on its way to the agent.
 ///
 /// - `down`: the body takes at least its length divided by the rate.
-/// - `slices`: cut at places that hang on the exchange's draw alone, not on how the upstream wrote.
-/// - `cut`: exactly that many encoded body bytes, then the end that was asked for, at once. The
-///   head keeps its framing. A body that is known to be no longer than that is not cut.
-/// - `slow_close`: a wait before the end of the message. On HTTP/1.x a body's last byte would be
-///   that end if its length were announced, so there `content-length` gives way to chunks.
+/// - `slices`: the pieces depend on the exchange's draw alone, not on the upstream's writes.
+/// - `cut`: exactly this many encoded body bytes, then the ending at once. The head keeps its
+///   framing. A body known to be no longer than that is not cut.
+/// - `slow_close`: a delay before the end of the message. On HTTP/1.x chunks replace
+///   `content-length`, because a body with a length ends with its last byte.
 pub(crate) fn apply(
     shape: &Shape,
     response: Response<AgentBody>,
@@ -75,7 +75,7 @@ pub(crate) fn apply(
                 report.bypassed(cut::ended_after(length));
             }
             _ => {
-                // Of the body as it would have been: the head keeps announcing that.
+                // The uncut body's length, which the head still announces.
                 let (length, agent) = (body.size_hint(), context.agent.clone());
                 let script = |out| cut(body, limit, agent, report, out);
                 body = body::boxed(Scripted::new(length, script));
@@ -83,7 +83,7 @@ pub(crate) fn apply(
         }
     }
     if let Some((verdict, wait)) = shape.slow_close {
-        // Whoever counts would be through with the last byte, and never wait for the end.
+        // A client with `content-length` would finish at the last byte and not wait for the end.
         head.headers.remove(header::CONTENT_LENGTH);
         let report = VerdictReport::new(context, verdict);
         let script = |out| slow_close(body, wait, report, out);
@@ -92,9 +92,9 @@ pub(crate) fn apply(
     Response::from_parts(head, body)
 }
 
-/// Shapes a request's body on its way to the upstream: `up`, a bandwidth, and nothing else.
+/// Limits the bandwidth of a request's body (`up`) on its way to the upstream.
 ///
-/// When one rule throttles both ways, only the answer's way reports it bypassed.
+/// If one rule throttles both directions, only the response's direction reports a bypass.
 pub(crate) fn upload(shape: &Shape, body: Outgoing, context: &FaultContext) -> Outgoing {
     let Some((verdict, throttle)) = shape.up else {
         return body;

@@ -125,8 +125,8 @@ impl Capture {
         redactor.and_headers(key::fields(&self.headers).chain(answer))
     }
 
-    /// Passes the exchange to its recordings after redaction by `redactor`, and returns it if the
-    /// note stores it too. The expected detections in `detector` are recorded as well.
+    /// Redacts the exchange with `redactor`, passes it to its recordings, and returns it if the note
+    /// stores it too. `detector` finds exposed secrets.
     pub(super) fn finish(
         self,
         note: &ExchangeNote,

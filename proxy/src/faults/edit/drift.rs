@@ -1,4 +1,4 @@
-//! Fields of JSON answers that change.
+//! Changes fields of JSON responses.
 
 use http::Response;
 use squall_profiles::changes::SchemaDrift;

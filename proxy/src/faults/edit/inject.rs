@@ -1,4 +1,4 @@
-//! Instructions put into tools' answers.
+//! Injects instructions into tool responses.
 
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Response};
@@ -29,7 +29,7 @@ pub(super) async fn apply(
     whole::apply(response, report, context, change).await
 }
 
-/// What the head says that the answer is written in.
+/// The format of the response according to its head.
 fn form(headers: &HeaderMap) -> Option<Form> {
     let media_type = media_type(headers)?;
     match &*media_type {
@@ -37,7 +37,7 @@ fn form(headers: &HeaderMap) -> Option<Form> {
         "text/html" | "application/xhtml+xml" => Some(Form::Html),
         other if other.ends_with("+json") => Some(Form::Json),
         other if is_lines(other) => Some(Form::Lines),
-        // Servers call JSON by the name of text, too.
+        // Some servers send JSON as text.
         _ => None,
     }
 }
@@ -49,9 +49,9 @@ fn is_lines(media_type: &str) -> bool {
     )
 }
 
-/// Why there is nothing to put words into, as far as the head tells.
+/// Why the response cannot contain an instruction, according to its head.
 fn unreadable(headers: &HeaderMap) -> Option<String> {
-    // Where the server says nothing, the body tells.
+    // Without a media type, the body decides.
     let media_type = media_type(headers).filter(|media_type| !media_type.is_empty())?;
     if media_type == "text/event-stream" {
         return Some("the answer is a stream of events, which pass on as they come".to_owned());

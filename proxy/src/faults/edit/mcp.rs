@@ -1,4 +1,4 @@
-//! Answers to MCP calls, changed in the messages that a rule is about.
+//! Changes the responses to the MCP calls that a rule matches.
 
 use http::{HeaderMap, Response, StatusCode};
 use http_body::Body as _;
@@ -12,7 +12,8 @@ use super::stream;
 use crate::body::AgentBody;
 use crate::faults::{FaultContext, VerdictReport, has_body};
 
-/// The change that an edit is in an answer to an MCP call. `None`: it is none of single messages.
+/// The change that an edit makes in the response to an MCP call; `None` if it does not change
+/// single messages.
 pub(crate) fn change(edit: &Edit) -> Option<Change> {
     Some(match edit {
         Edit::Truncate(amount) => Change::Truncate(*amount),
@@ -23,10 +24,10 @@ pub(crate) fn change(edit: &Edit) -> Option<Change> {
     })
 }
 
-/// Changes the answers to `calls`.
+/// Changes the responses to `calls`.
 ///
-/// Waits for a whole body where the answer is JSON; a stream of events passes as it comes. `typed`:
-/// results say of what type they are.
+/// It waits for the whole body of a JSON response; an event stream passes without delay. `typed`:
+/// results have a type field.
 pub(crate) async fn apply(
     change: Change,
     calls: Vec<Call>,
@@ -54,7 +55,7 @@ pub(crate) async fn apply(
     response
 }
 
-/// How an answer is laid out, by its media type.
+/// The format of a response, by its media type.
 fn form(headers: &HeaderMap) -> Option<Form> {
     match &*media_type(headers)? {
         "text/event-stream" => Some(Form::Events),

@@ -1,10 +1,10 @@
-//! Models' answers, and an MCP server's, changed event by event.
+//! Changes responses of models and MCP servers event by event.
 //!
 //! ```text
 //! upstream ─▶ Decoder ─▶ AnswerEditor ─▶ Steps ─▶ Encoder ─▶ agent
 //! ```
 //!
-//! An event stream passes through unbuffered; a JSON answer is held until it is complete, because
+//! An event stream passes without buffering. A JSON response is held until it is complete, because
 //! its edits need it whole.
 
 mod player;
@@ -41,7 +41,7 @@ pub(super) async fn apply(
     play(Box::new(editor), coding, response, report, context).await
 }
 
-/// Lets an editor have its way with an answer in some coding.
+/// Edits a response in any coding.
 pub(super) async fn play(
     editor: Box<dyn AnswerEditor>,
     coding: Option<Coding>,
@@ -73,7 +73,7 @@ pub(super) async fn play(
     Response::from_parts(head, body::boxed(live))
 }
 
-/// The editor for this answer, and its coding; or why it cannot be edited.
+/// The editor for this response, and its coding; or why it cannot be edited.
 fn editor(
     fault: &StreamFault,
     headers: &HeaderMap,
@@ -96,7 +96,7 @@ fn editor(
     Ok((editor, coding))
 }
 
-/// Edits an answer that has to be held until it is complete.
+/// Edits a response that must be held until it is complete.
 async fn whole(
     mut editor: Box<dyn AnswerEditor>,
     response: Response<AgentBody>,
@@ -149,7 +149,7 @@ async fn whole(
     Response::from_parts(head, body::boxed(played))
 }
 
-/// What the agent gets of a whole answer, in its coding; or why it stays as it is.
+/// The encoded steps for a whole response, or why it stays unchanged.
 fn steps(editor: &mut dyn AnswerEditor, plain: &Plain) -> Result<Vec<Step>, String> {
     let mut steps = editor.push(plain.bytes.clone());
     steps.extend(editor.finish());
@@ -182,9 +182,8 @@ fn encoded(steps: Vec<Step>, mut encoder: Encoder) -> std::io::Result<Vec<Step>>
     Ok(result)
 }
 
-/// Frames an answer of which all steps are known. One that breaks off keeps announcing the length
-/// it would have had; where that means nothing any more, because it was compressed anew, it breaks
-/// off in chunks.
+/// Frames a response with known steps. If it breaks off, it still announces its full length.
+/// Without a meaningful length, as after new compression, it breaks off in chunks.
 fn frame(headers: &mut HeaderMap, steps: &[Step], is_coded: bool) {
     drop_digests(headers);
     if !steps.iter().any(|step| matches!(step, Step::End(_))) {

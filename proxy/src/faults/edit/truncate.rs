@@ -1,4 +1,4 @@
-//! Bodies cut short with valid framing.
+//! Truncates bodies; the framing stays valid.
 
 use http::Response;
 use http_body::{Body as _, SizeHint};
@@ -42,7 +42,7 @@ pub(super) async fn apply(
     correct_length(&mut head.headers, kept);
     let known = length.is_some();
     if known && kept == 0 {
-        // Nobody asks for a body that the head says is empty.
+        // hyper does not poll a body that is empty according to the head.
         report.applied();
         return Response::from_parts(head, body::empty());
     }
@@ -55,7 +55,7 @@ pub(super) async fn apply(
     Response::from_parts(head, body::boxed(Scripted::new(length, script)))
 }
 
-/// That many millionths of a length, rounded down.
+/// A share of a length in parts per million, rounded down.
 fn share(length: u64, millionths: u32) -> u64 {
     let share = u128::from(length) * u128::from(millionths) / 1_000_000;
     u64::try_from(share).unwrap_or(u64::MAX)
@@ -65,7 +65,7 @@ fn not_longer(length: u64) -> String {
     format!("the body ended after {length} bytes")
 }
 
-/// Sends the beginning of a body, ended as if it were all of it. `known`: the body is longer than what is kept.
+/// Sends the start of a body with a regular end. `known`: the body is longer than that.
 async fn truncated(
     mut body: AgentBody,
     kept: u64,
@@ -74,7 +74,7 @@ async fn truncated(
     out: FrameSink,
 ) -> Result<(), Abort> {
     let mut left = kept;
-    // Where the length is unknown, one byte more must be seen to know that some are missing.
+    // Without a known length, one further byte must arrive to show that some are missing.
     while let Some(frame) = body.frame().await {
         let frame = frame.inspect_err(|broken| {
             report.bypassed(format!("the upstream broke off: {broken}"));
@@ -92,7 +92,7 @@ async fn truncated(
         left -= data.len() as u64;
         if is_longer || (known && left == 0) {
             report.applied();
-            // What is left upstream is not read.
+            // The rest is not read from the upstream.
             drop(body);
             if !data.is_empty() {
                 out.data(data, true).await;

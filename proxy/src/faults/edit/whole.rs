@@ -1,4 +1,4 @@
-//! Edits that need the whole of a body: collected within bounds, decoded, changed, put back.
+//! Edits of whole bodies: collect within limits, decode, change, encode.
 
 use bytes::Bytes;
 use http::response::Parts;
@@ -11,7 +11,7 @@ use crate::body::buffer::TooMuch;
 use crate::body::whole::Whole;
 use crate::faults::{FaultContext, VerdictReport};
 
-/// Changes a body by `change`, which is given it without its coding and says why where it cannot.
+/// Changes a decoded body by `change`, which returns an error if it cannot.
 pub(super) async fn apply(
     response: Response<AgentBody>,
     mut report: VerdictReport,
@@ -37,7 +37,7 @@ pub(super) async fn apply(
     }
 }
 
-/// A whole answer without its coding.
+/// A whole response, decoded.
 pub(super) struct Plain {
     pub(super) head: Parts,
     pub(super) bytes: Bytes,
@@ -47,7 +47,8 @@ pub(super) struct Plain {
 }
 
 impl Plain {
-    /// Collects and decodes a body. An answer whose body cannot be edited passes as it is, and the rule is bypassed.
+    /// Collects and decodes a body. If the body cannot be edited, the response passes unchanged and
+    /// the rule is bypassed.
     pub(super) async fn of(
         response: Response<AgentBody>,
         report: &mut VerdictReport,
@@ -82,7 +83,7 @@ impl Plain {
         }
     }
 
-    /// Puts other bytes into the body's coding.
+    /// Encodes other bytes in the body's coding.
     fn encoded(&self, bytes: Vec<u8>) -> Result<Bytes, String> {
         match self.encoder()? {
             None => Ok(bytes.into()),
@@ -90,25 +91,25 @@ impl Plain {
         }
     }
 
-    /// What puts bytes into the body's coding; `None`: it has none.
+    /// The encoder for the body's coding; `None` without a coding.
     pub(super) fn encoder(&self) -> Result<Option<Encoder>, String> {
         let encoder = self.coding.as_ref().map(Decoder::encoder).transpose();
         encoder.map_err(not_encoded)
     }
 
-    /// The answer as it came.
+    /// The unchanged response.
     pub(super) fn unchanged(self) -> Response<AgentBody> {
         Response::from_parts(self.head, self.whole.unchanged())
     }
 }
 
-/// Why a body cannot be put back into its coding.
+/// The error for a body that cannot be encoded again.
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 pub(super) fn not_encoded(error: std::io::Error) -> String {
     format!("the body cannot be compressed again: {error}")
 }
 
-/// The bytes of a body without its coding; or why it cannot be edited.
+/// The decoded bytes of a body, or why it cannot be edited.
 fn decoded(
     whole: &mut Whole,
     coding: Option<Coding>,

@@ -1,4 +1,4 @@
-//! Whether an earlier answer of an MCP server can be given again.
+//! Whether an earlier response of an MCP server can be replayed.
 
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
@@ -9,8 +9,8 @@ use squall_dialects::stream::{self, Framing, Splitter};
 use super::StoredAnswer;
 
 impl StoredAnswer {
-    /// Whether it holds the reply to a call; true where a content coding hides that. It holds none
-    /// where the reply arrived on another stream of the session.
+    /// Whether it contains the reply to a call; true if a content coding hides that. False if the
+    /// reply arrived on another stream of the session.
     pub(crate) fn holds_reply(&self) -> bool {
         match events(&self.headers, self.body.len() as u64) {
             Some(mut events) => passed(&mut events, &self.body),
@@ -21,8 +21,8 @@ impl StoredAnswer {
     }
 }
 
-/// A reader of the events of at most `limit` bytes in a response with these headers; `None`: it has no events that
-/// can be read.
+/// A reader for events of at most `limit` bytes in a response with these headers; `None` if it has
+/// no readable events.
 pub(super) fn events(headers: &HeaderMap, limit: u64) -> Option<Splitter> {
     let kind = headers.get(CONTENT_TYPE)?;
     let has_events = kind.as_bytes().starts_with(b"text/event-stream");
@@ -31,7 +31,7 @@ pub(super) fn events(headers: &HeaderMap, limit: u64) -> Option<Splitter> {
         .then(|| Splitter::new(Framing::Sse, limit))
 }
 
-/// Whether the reply to a call ends in these bytes of a stream of events.
+/// Whether the reply to a call ends in these bytes of an event stream.
 pub(super) fn passed(events: &mut Splitter, bytes: &[u8]) -> bool {
     let frames = events.push(bytes);
     let mut data = frames.iter().filter_map(stream::Frame::data);

@@ -1,4 +1,4 @@
-//! Bodies that end before their time.
+//! Bodies that end early.
 
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
@@ -10,10 +10,10 @@ use crate::body::agent::{AgentSide, FlushReceipt};
 use crate::body::scripted::FrameSink;
 use crate::faults::VerdictReport;
 
-/// Breaks off after so many bytes, as soon as the last of them has left.
+/// Aborts a body after this many bytes, as soon as the last of them is sent.
 ///
-/// It does not wait to see whether more would have come: a body of unknown length that would have
-/// ended just there is cut too, for its end is missing.
+/// It does not wait for further bytes: a body of unknown length that would end exactly there is cut
+/// too, because its end is missing.
 pub(super) async fn cut(
     mut body: AgentBody,
     cut: Cut,

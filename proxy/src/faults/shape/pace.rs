@@ -1,4 +1,4 @@
-//! Bandwidth.
+//! Limits the bandwidth of bodies.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use crate::body::scripted::FrameSink;
 use crate::faults::VerdictReport;
 use crate::faults::hold::hold_until;
 
-/// A piece is what passes in a fiftieth of a second, within these bounds: fine enough to look
-/// like a slow line, coarse enough not to be a wake-up per byte.
+/// A piece takes a fiftieth of a second, within these bounds. That resembles a slow connection
+/// without a wake-up per byte.
 const PIECES_PER_SECOND: u64 = 50;
 const LARGEST_PIECE: u64 = 64 << 10;
 
-/// A timer that was late by less than this is made up for, so that lateness does not add up.
+/// Delays of the timer up to this are compensated, so that they do not add up.
 const MADE_UP: Duration = Duration::from_millis(5);
 
-/// Sends a body at a bandwidth: every piece waits as long as it would take on such a line.
+/// Sends a body at a bandwidth: every piece waits as long as its transfer would take.
 pub(super) async fn paced<B>(
     mut body: B,
     throttle: Throttle,
@@ -32,7 +32,7 @@ where
 {
     let largest = (throttle.bytes_per_second / PIECES_PER_SECOND).clamp(1, LARGEST_PIECE);
     let largest = usize::try_from(largest).unwrap_or(1);
-    // When what was sent so far was due.
+    // When the bytes sent so far were due.
     let mut due: Option<Instant> = None;
     while let Some(frame) = body.frame().await {
         let mut data = match frame?.into_data() {

@@ -13,8 +13,8 @@ use crate::faults::hold::hold;
 
 /// Sends a body in pieces with pauses between them.
 ///
-/// Nothing is held back to fill a piece: what the upstream has sent of one goes out, and the rest
-/// of it follows without a pause.
+/// It does not wait for a full piece: available bytes are sent, and the rest of the piece follows
+/// without a pause.
 pub(super) async fn sliced(
     mut body: AgentBody,
     slices: Slices,
@@ -25,7 +25,7 @@ pub(super) async fn sliced(
     let smallest = slices.average_size.saturating_sub(slices.size_variation);
     let spread = slices.size_variation.saturating_mul(2).saturating_add(1);
     let mut draws = Draws(seed);
-    // Bytes missing in the current piece; zero: the next byte begins a piece.
+    // Missing bytes of the current piece; zero: the next byte starts a piece.
     let mut missing = 0;
     let mut sent: u64 = 0;
     while let Some(frame) = body.frame().await {
@@ -43,7 +43,8 @@ pub(super) async fn sliced(
                 if sent > 0 {
                     report.applied();
                     hold(slices.delay, report.ledger()).await;
-                    // A turn without data makes hyper write what it has: a piece of its own.
+                    // When no data is ready, hyper writes what it has, so the piece is sent
+                    // separately.
                     yield_now().await;
                 }
             }
@@ -66,7 +67,7 @@ fn fits_one(bytes: u64) -> String {
     format!("the body of {bytes} bytes fits one slice")
 }
 
-/// Draws that depend on nothing but the seed: `SplitMix64` (Steele, Lea, Flood 2014).
+/// Draws from a seed: `SplitMix64` (Steele, Lea, Flood 2014).
 struct Draws(u64);
 
 impl Draws {

@@ -1,4 +1,4 @@
-//! Messages that end late.
+//! Messages with a delayed end.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::body::scripted::FrameSink;
 use crate::faults::VerdictReport;
 use crate::faults::hold::hold;
 
-/// Sends a body whose end (its trailers, if it has some) comes late. Its length is not known to hyper, which would
-/// otherwise end the message with the last byte.
+/// Delays the end of a body, including its trailers. hyper gets no length, or it would end the
+/// message with the last byte.
 pub(super) async fn slow_close(
     mut body: AgentBody,
     wait: Duration,

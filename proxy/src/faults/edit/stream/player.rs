@@ -1,4 +1,4 @@
-//! The steps of an edit, sent to the agent; of an answer that is edited as it comes, and of a whole one.
+//! Sends the steps of an edit to the agent, for responses that are edited live or as a whole.
 
 use std::collections::VecDeque;
 
@@ -20,14 +20,14 @@ use crate::faults::VerdictReport;
 use crate::faults::edit::whole::not_encoded;
 use crate::faults::hold::hold;
 
-/// Bytes up to which steps are put together in one frame.
+/// Most bytes of steps that are combined in one frame.
 const FRAME: usize = 64 << 10;
 
-/// Plain bytes that are edited at a time.
+/// Most decoded bytes per edit.
 const PIECE: usize = 16 << 10;
 
-/// What may come of a compressed body before it decodes to a first byte. A header is a few bytes;
-/// what needs more is not what it says it is.
+/// Most encoded bytes before the first decoded byte. A header has a few bytes, so a body that needs
+/// more is not in its coding.
 const LONGEST_BEGINNING: usize = 64 << 10;
 
 /// Sends steps.
@@ -39,9 +39,10 @@ pub(super) struct Player {
 }
 
 impl Player {
-    /// Carries out steps in order. Whether more may follow; an error is the break they end in.
+    /// Executes steps in order. Returns whether more may follow; an error is the abort that ends
+    /// them.
     ///
-    /// `are_last`: nothing comes after these steps.
+    /// `are_last`: no further steps follow.
     async fn play(&mut self, steps: Vec<Step>, are_last: bool) -> Result<bool, Abort> {
         let mut steps = VecDeque::from(steps);
         while let Some(step) = steps.pop_front() {
@@ -105,7 +106,7 @@ impl Player {
     }
 }
 
-/// What goes to the agent at the same moment goes in one frame: each costs hyper a chunk of its own.
+/// Combines simultaneous bytes in one frame, because each frame costs a chunk in hyper.
 fn with_what_follows(first: Bytes, steps: &mut VecDeque<Step>) -> Bytes {
     let (mut frames, mut length) = (0, first.len());
     while let Some(Step::Emit(bytes)) = steps.get(frames)
@@ -141,7 +142,7 @@ fn broken(ending: Ending) -> Abort {
     }
 }
 
-/// Sends steps that are all known, and encoded; the memory they take is given back with them.
+/// Sends encoded steps that are all known; their memory is released meanwhile.
 pub(super) async fn whole(
     steps: Vec<Step>,
     trailers: Option<HeaderMap>,
@@ -156,7 +157,7 @@ pub(super) async fn whole(
     Ok(())
 }
 
-/// An answer that is edited as it comes.
+/// A response that is edited while it arrives.
 pub(super) struct LiveEdit {
     pub(super) body: AgentBody,
     pub(super) editor: Box<dyn AnswerEditor>,
@@ -164,12 +165,12 @@ pub(super) struct LiveEdit {
     pub(super) player: Player,
 }
 
-/// A coding that is undone for the editor.
+/// A coding that is decoded for the editor.
 pub(super) struct Coded {
     coding: Coding,
-    /// `None`: it could not be made.
+    /// `None` if it could not be created.
     decoder: Option<Decoder>,
-    /// What came before anything was decoded.
+    /// Encoded bytes before the first decoded byte.
     beginning: Vec<Bytes>,
     began: bool,
     piece: Box<[u8]>,
@@ -186,7 +187,7 @@ impl Coded {
         }
     }
 
-    /// The next piece of what `input` decodes to; `None`: more must come.
+    /// The next decoded piece of `input`; `None` if more input is needed.
     fn next(&mut self, input: &mut Bytes) -> Result<Option<Bytes>, NotInCoding> {
         let decoder = self.decoder.as_mut().ok_or(NotInCoding(self.coding))?;
         loop {
@@ -239,14 +240,14 @@ impl LiveEdit {
         }
     }
 
-    /// Sends what becomes of plain bytes. Whether more may follow.
+    /// Edits decoded bytes and sends the result. Returns whether more may follow.
     async fn edit(&mut self, plain: Bytes) -> Result<bool, Abort> {
         let steps = self.editor.push(plain);
         self.report();
         self.player.play(steps, false).await
     }
 
-    /// The same for bytes in a coding.
+    /// [`Self::edit`] for encoded bytes.
     async fn decode(&mut self, mut data: Bytes) -> Result<bool, Abort> {
         let Some(mut coded) = self.coded.take() else {
             return Ok(true);
@@ -284,7 +285,7 @@ impl LiveEdit {
         }
     }
 
-    /// It never was in its coding: it passes as it is, from its beginning.
+    /// The body is not in its coding, so it passes unchanged from its start.
     async fn pass_untouched(&mut self, coded: Coded, why: NotInCoding) -> Result<(), Abort> {
         self.player.report.bypassed(why.to_string());
         for bytes in coded.beginning {
@@ -320,7 +321,7 @@ impl LiveEdit {
         if let Some(tally) = self.editor.heard() {
             self.player.report.heard(tally);
         }
-        // A coding that lacks its end upstream lacks it here.
+        // If the upstream's encoded body was incomplete, the agent's is too.
         if self.player.play(steps, false).await? && is_complete {
             self.player.finish_coding().await?;
         }

@@ -1,15 +1,15 @@
-//! Upstreams: from an origin and a request to the answer's head.
+//! Upstreams: from an origin and a request to the response's head.
 //!
 //! ```text
 //! send ─► pool ──────────────────────────► HTTP/1.1 | hyper's HTTP/2 ─► Received
 //!           └ dial: destination → resolve → TCP (→ upstream_proxy) → TLS → what it speaks
 //! ```
 //!
-//! Every worker has an [`Upstreams`] of its own, with its own connections; what is learned and
-//! configured is [`Shared`]. Nothing is ever sent twice: only a request whose first byte was not
-//! written, because the pooled connection was found closed, goes out on another connection.
-//! Dropping the future of [`Upstreams::send`] or the body it gave cancels the upstream: the
-//! HTTP/1.1 connection is closed, the HTTP/2 stream reset.
+//! Every worker has its own [`Upstreams`] with its own connections; configuration and learned
+//! protocols are [`Shared`]. No request is sent twice. Only a request without a written byte,
+//! because its pooled connection was closed, uses another connection. Dropping the future of
+//! [`Upstreams::send`] or its body cancels the request: it closes the HTTP/1.1 connection or resets
+//! the HTTP/2 stream.
 
 mod chain;
 mod destination;
@@ -66,7 +66,7 @@ use crate::config::ProxyConfig;
 use crate::http1::framing::OriginalNames;
 use crate::tls::Alpn;
 
-/// What all workers share: settings, the own listeners, what upstreams speak, counters.
+/// State that all workers share: settings, own listeners, upstream protocols, counters.
 #[derive(Debug)]
 pub struct Shared {
     settings: ArcSwap<Settings>,
@@ -77,12 +77,12 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Compiles `config`; names are resolved by the system.
+    /// Compiles `config`; the system resolves names.
     pub(crate) fn new(config: &ProxyConfig) -> Result<Arc<Self>, SettingsError> {
         Self::with_resolver(config, Resolver::default())
     }
 
-    /// Compiles `config`; names are resolved by `resolver`.
+    /// Compiles `config`; `resolver` resolves names.
     pub(crate) fn with_resolver(
         config: &ProxyConfig,
         resolver: Resolver,
@@ -96,28 +96,27 @@ impl Shared {
         }))
     }
 
-    /// Puts another configuration in force. Exchanges under way end as they began; connections
-    /// made under the old one are not used again. On an error nothing changes.
+    /// Applies another configuration. Exchanges in progress end under the old one, whose
+    /// connections are not reused. On an error nothing changes.
     pub(crate) fn reload(self: &Arc<Self>, config: &ProxyConfig) -> Result<(), SettingsError> {
         self.settings.store(Arc::new(Settings::new(config)?));
         Ok(())
     }
 
-    /// Says which addresses Squall itself listens on, as bound (port 0 resolved): the proxy's,
-    /// the routes', the control API's. They are never a destination.
+    /// Sets the addresses of Squall's own listeners, as bound (port 0 resolved): the proxy's, the
+    /// routes', the control API's. They are never a valid destination.
     pub(crate) fn set_own_listeners(&self, own: OwnListeners) {
         self.own.store(Arc::new(own));
     }
 
-    /// Judges where something else than an exchange wants to go, as far as that can be done without resolving
-    /// the name.
+    /// Checks a destination outside of an exchange, as far as possible without resolving the name.
     pub fn check(&self, origin: &UpstreamOrigin) -> Result<(), UpstreamError> {
         let judged = judge_name(self, &self.settings.load(), origin);
         let judged = judged.map(|_standing| ());
         judged.map_err(|cause| UpstreamError::new(origin, cause))
     }
 
-    /// The addresses that something else than an exchange may dial.
+    /// The allowed addresses of a destination outside of an exchange.
     pub async fn addresses(
         &self,
         origin: &UpstreamOrigin,
@@ -126,7 +125,7 @@ impl Shared {
         found.map_err(|cause| UpstreamError::new(origin, cause))
     }
 
-    /// What has been done with upstream connections so far.
+    /// Counters of upstream connections.
     pub fn counters(&self) -> &ConnectionCounters {
         &self.counters
     }
@@ -139,9 +138,9 @@ impl Shared {
     }
 }
 
-/// One worker's way to upstreams. Cloning is cheap; clones share their connections.
+/// One worker's upstream connections. Cloning is cheap; clones share connections.
 ///
-/// To be used inside a `LocalSet`: connections are driven by local tasks.
+/// Use it inside a `LocalSet`, because local tasks drive the connections.
 #[derive(Clone)]
 pub(crate) struct Upstreams {
     shared: Arc<Shared>,
@@ -149,7 +148,7 @@ pub(crate) struct Upstreams {
 }
 
 impl Upstreams {
-    /// A worker's upstreams, without connections yet.
+    /// A worker's upstreams, without connections.
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self {
             shared,
@@ -157,15 +156,15 @@ impl Upstreams {
         }
     }
 
-    /// Sends `request` to `origin` and waits for the answer's head.
+    /// Sends `request` to `origin` and waits for the response's head.
     ///
-    /// The request's version is the agent's: an HTTP/1 exchange goes out as HTTP/1.1, an HTTP/2 one as HTTP/2
-    /// where the upstream speaks it. Target, `Host` and version are rewritten for the next hop;
-    /// fields that belong to the agent's connection must be gone already. A body announced with
-    /// `Expect: 100-continue` is not touched before the upstream asks for it. On HTTP/1.1 fields are
-    /// written in the casing and order of `original`; those that it lacks come behind in lower case.
+    /// The request has the agent's HTTP version. HTTP/1 is sent as HTTP/1.1, HTTP/2 as HTTP/2 if
+    /// the upstream supports it. Target, `Host` and version are rewritten for the next hop; fields
+    /// of the agent's connection must already be removed. A body with `Expect: 100-continue` is not
+    /// read before the upstream requests it. On HTTP/1.1, fields have the casing and order of
+    /// `original`; other fields follow in lower case.
     ///
-    /// The answer's body gives the connection back at its end.
+    /// The response's body releases the connection at its end.
     pub(crate) fn send<'a>(
         &'a self,
         origin: &'a UpstreamOrigin,
@@ -187,22 +186,22 @@ impl Upstreams {
         }
     }
 
-    /// Judges `origin` as far as that can be done without resolving its name: `allow`, `deny`,
-    /// and Squall's own listeners when it is an IP literal.
+    /// Checks `origin` as far as possible without resolving its name: `allow`, `deny`, and Squall's
+    /// own listeners if it is an IP literal.
     pub(crate) fn check(&self, origin: &UpstreamOrigin) -> Result<(), UpstreamError> {
         judge(&self.shared, &self.settings(), origin)
             .map(|_standing| ())
             .map_err(|cause| UpstreamError::new(origin, cause))
     }
 
-    /// `origin` as a run asks for it that nobody has approved, or as anybody else does: the same where nothing needs
-    /// approval.
+    /// `origin` for an unapproved run or for others; both are equal if no host needs approval.
     pub(crate) fn origin_for(&self, origin: UpstreamOrigin, unapproved: bool) -> UpstreamOrigin {
         let has_approval = || self.shared.settings.load().destinations.has_approval();
         origin.unapproved(unapproved && has_approval())
     }
 
-    /// Judges what `Host` says at `origin`, where one server may answer for several: only `approval` counts.
+    /// Checks the `Host` of a request at `origin`, where one server may have several hosts; only
+    /// `approval` applies.
     pub(crate) fn check_host(
         &self,
         origin: &UpstreamOrigin,
@@ -219,8 +218,8 @@ impl Upstreams {
         judged.map_err(|why| UpstreamError::new(origin, FailureCause::Denied(why)))
     }
 
-    /// Dials `origin` without sending anything: what a CONNECT does before its 200. The scheme
-    /// does not matter.
+    /// Dials `origin` without sending anything, as a CONNECT does before its 200. The scheme does
+    /// not matter.
     pub(crate) async fn connect_tcp(
         &self,
         origin: &UpstreamOrigin,
@@ -245,8 +244,9 @@ impl Upstreams {
             .is_some_and(|endpoint| endpoint.has_idle() || endpoint.h2_with_room().is_some())
     }
 
-    /// Finds out what a TLS upstream speaks, and so what may be offered to an agent whose newest version is `newest`. Finishes the handshake on `dialled`, or on a connection of
-    /// its own, and pools it; uses what is pooled already where it can.
+    /// Learns a TLS upstream's protocol, to offer it to an agent whose newest version is `newest`.
+    /// Finishes the handshake on `dialled` or on a new connection, and pools it; it uses a pooled
+    /// connection if possible.
     pub(crate) async fn learn_alpn(
         &self,
         origin: &UpstreamOrigin,
@@ -259,7 +259,7 @@ impl Upstreams {
             .map_err(|cause| UpstreamError::new(origin, cause))
     }
 
-    /// Gives a dialled socket to the pool of a clear-text origin.
+    /// Adds a dialled socket to the pool of a plain HTTP origin.
     pub(crate) async fn keep(
         &self,
         origin: &UpstreamOrigin,

@@ -1,7 +1,8 @@
 //! `upstream_proxy`: another proxy between Squall and every upstream.
 //!
-//! TLS and tunnels go through CONNECT (RFC 9110 §9.3.6), clear HTTP in absolute form. That proxy resolves
-//! names itself: what this machine resolves is judged before, the rest only that proxy can judge.
+//! TLS and tunnels use CONNECT (RFC 9110 §9.3.6), plain HTTP uses the absolute form. That proxy
+//! resolves names itself. Squall checks the addresses that it can resolve; only that proxy can
+//! check others.
 
 use std::fmt;
 
@@ -15,7 +16,7 @@ use tokio::net::TcpStream;
 use super::error::{FailureCause, SettingsError};
 use super::origin::host_and_port;
 
-/// Longest answer to a CONNECT that is read, bytes.
+/// Longest response to a CONNECT, bytes.
 const LONGEST_ANSWER: usize = 16 << 10;
 
 /// Another proxy, and the credentials for it.
@@ -53,17 +54,17 @@ impl UpstreamProxy {
         })
     }
 
-    /// What requests in absolute form carry in `Proxy-Authorization`.
+    /// The value of `Proxy-Authorization` for requests in absolute form.
     pub(super) fn authorization(&self) -> Option<&HeaderValue> {
         self.authorization.as_ref()
     }
 
-    /// Where it listens.
+    /// Its host and port.
     pub(super) fn place(&self) -> (&str, u16) {
         (&self.host, self.port)
     }
 
-    /// Asks it on `socket` to connect to `target`.
+    /// Sends it a CONNECT to `target` on `socket`.
     pub(super) async fn ask(
         &self,
         socket: &mut TcpStream,
@@ -105,7 +106,7 @@ impl fmt::Debug for UpstreamProxy {
     }
 }
 
-/// Reads a head and not a byte more: what follows belongs to the tunnel.
+/// Reads exactly one head: the bytes after it belong to the tunnel.
 async fn read_head(socket: &mut TcpStream) -> Result<Vec<u8>, String> {
     let mut head = Vec::new();
     let mut seen = [0; 1024];

@@ -1,8 +1,9 @@
-//! Which destinations may be reached.
+//! Allowed destinations.
 //!
-//! A destination is judged twice: by its name, and by every address it resolves to, right before
-//! that address is dialled. `deny` wins over `allow`. Link-local and cloud metadata addresses are
-//! denied unless `allow` names them by address. Squall's own listeners are never a destination.
+//! A destination is checked twice: its name, and every resolved address immediately before it is
+//! dialled. `deny` takes precedence over `allow`. Link-local and cloud metadata addresses are
+//! denied unless `allow` lists them by address. Squall's own listeners are never a valid
+//! destination.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
@@ -16,7 +17,7 @@ use super::patterns::{
 };
 use crate::config::ProxyConfig;
 
-/// Names under which clouds serve instance credentials.
+/// Host names of cloud metadata services with instance credentials.
 const METADATA_NAMES: [&str; 4] = [
     "metadata.google.internal",
     "metadata.goog",
@@ -24,7 +25,7 @@ const METADATA_NAMES: [&str; 4] = [
     "instance-data.ec2.internal",
 ];
 
-/// Where clouds serve instance credentials, and the link-local networks they live in.
+/// Addresses of cloud metadata services, and link-local networks.
 const METADATA_NETS: [&str; 7] = [
     "169.254.0.0/16",
     "fe80::/10",
@@ -44,16 +45,16 @@ pub struct DestinationLists {
     metadata: Vec<IpNet>,
 }
 
-/// What a name's check leaves for its addresses.
+/// The remaining check of a name's addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NameVerdict {
-    /// `allow` names it: its addresses only have to pass `deny`.
+    /// `allow` lists the name; its addresses only have to pass `deny`.
     ByName,
-    /// `allow` does not name it: each address must be in an allowed network too.
+    /// `allow` does not list the name; each address must also be in an allowed network.
     ByAddress,
 }
 
-/// What is said of a destination that no entry of `allow` is for.
+/// The error for a destination without an entry in `allow`.
 pub(super) fn not_covered(host: &str, port: u16) -> String {
     format!(
         "nothing in `proxy.allow` covers {}; add it there",
@@ -83,7 +84,8 @@ impl DestinationLists {
         })
     }
 
-    /// Judges the name, or the address in whatever form, that was asked for. The error says which rule denied it.
+    /// Checks the requested name, or the address in any form. The error names the rule that denied
+    /// it.
     pub(crate) fn check_name(&self, host: &str, port: u16) -> Result<NameVerdict, String> {
         if let Some(address) = literal(host) {
             return self
@@ -115,7 +117,7 @@ impl DestinationLists {
         Err(not_covered(host, port))
     }
 
-    /// Judges a name that is not dialled but asked for in TLS: only `deny` counts.
+    /// Checks a name used in TLS only, without dialling it; only `deny` applies.
     pub(super) fn check_denied_name(&self, name: &str, port: u16) -> Result<(), String> {
         let name = plain_name(name);
         match self.deny.iter().find(|rule| rule.covers_name(name, port)) {
@@ -132,7 +134,7 @@ impl DestinationLists {
         !self.approval.is_empty()
     }
 
-    /// Judges a host, or an address, that `origin` leads to: runs reach some only once they are approved.
+    /// Checks a host or an address behind `origin`: runs need approval for some.
     pub(super) fn check_approval(
         &self,
         origin: &UpstreamOrigin,
@@ -151,7 +153,7 @@ impl DestinationLists {
         }
     }
 
-    /// Judges one address that a checked name resolved to.
+    /// Checks one address of a checked name.
     pub(crate) fn check_address(
         &self,
         standing: NameVerdict,
@@ -200,12 +202,12 @@ fn patterns(key: &'static str, entries: &[String]) -> Result<Vec<HostPattern>, S
 pub(crate) struct OwnListeners(Vec<SocketAddr>);
 
 impl OwnListeners {
-    /// The listeners at these addresses; a wildcard stands for every local address.
+    /// The listeners at these addresses; a wildcard means every local address.
     pub(crate) fn new(bound: impl IntoIterator<Item = SocketAddr>) -> Self {
         Self(bound.into_iter().collect())
     }
 
-    /// The listener that is where `host`, as it is written, and `port` are, if any.
+    /// The listener at `host` (as written) and `port`, if any.
     pub(crate) fn reached_as(&self, host: &str, port: u16) -> Option<SocketAddr> {
         let reached = |ip| self.reached_by(SocketAddr::new(ip, port));
         if is_localhost(host) {
@@ -214,7 +216,7 @@ impl OwnListeners {
         literal(host.trim_start_matches('[').trim_end_matches(']')).and_then(reached)
     }
 
-    /// Whether one of them is on this port.
+    /// Whether one of them uses this port.
     pub(crate) fn has_port(&self, port: u16) -> bool {
         self.0.iter().any(|own| own.port() == port)
     }
@@ -229,7 +231,7 @@ impl OwnListeners {
     }
 }
 
-/// True when this machine owns the address: a socket can be bound to it.
+/// True if this machine has the address: a socket can be bound to it.
 fn is_local(ip: IpAddr) -> bool {
     ip.is_loopback() || UdpSocket::bind((ip, 0)).is_ok()
 }

@@ -1,4 +1,4 @@
-//! From an origin to a connected socket: judge the name, resolve it, judge every address, dial.
+//! From an origin to a connected socket: checks the name, resolves it, checks every address, dials.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,18 +17,18 @@ use super::patterns::{is_localhost, literal};
 use super::settings::Settings;
 use super::transport::{Dialled, OpenConnection};
 
-/// How long an address is tried alone before the next one is tried beside it (RFC 8305 §5).
+/// Time for one address before the next one is tried in parallel (RFC 8305 §5).
 const HEAD_START: Duration = Duration::from_millis(250);
 
-/// How long a name's addresses are waited for before it is left to `upstream_proxy`.
+/// Time to resolve a name before it is left to `upstream_proxy`.
 const LOOK_BEFORE_CHAIN: Duration = Duration::from_secs(1);
 
-/// What the connection will carry; decides how `upstream_proxy` is asked.
+/// The content of the connection; it decides how `upstream_proxy` is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DialPurpose {
-    /// Bytes of the upstream's own: TLS or a tunnel.
+    /// The upstream's own bytes: TLS or a tunnel.
     Bytes,
-    /// Clear HTTP requests, which a proxy takes in absolute form.
+    /// Plain HTTP requests, which a proxy accepts in absolute form.
     ClearHttp,
 }
 
@@ -41,7 +41,7 @@ impl DialPurpose {
     }
 }
 
-/// Dials `origin` by the rules of `settings`, until `deadline`.
+/// Dials `origin` under `settings`, until `deadline`.
 pub(super) async fn dial(
     shared: &Shared,
     settings: &Settings,
@@ -59,26 +59,26 @@ pub(super) async fn dial(
             .unwrap_or_else(|_| Err(FailureCause::Dns("the look-up took too long".to_owned()))),
     };
     let resolved = match (resolved, standing) {
-        // Only an address could have made it allowed, and there is none.
+        // Only an address could be allowed, and none was resolved.
         (Err(FailureCause::Dns(_)), NameVerdict::ByAddress) => {
             return Err(FailureCause::Denied(not_covered(
                 origin.host(),
                 origin.port(),
             )));
         }
-        // Only the other proxy can resolve it, so only that can judge it.
+        // Only the other proxy can resolve it, so only that proxy can check it.
         (Err(FailureCause::Dns(_)), NameVerdict::ByName) if settings.proxy.is_some() => Vec::new(),
         (resolved, _) => resolved?,
     };
     let (addresses, denied) = judge_each(shared, settings, origin, standing, resolved)?;
-    // The other proxy takes whichever address it likes, and both of localhost's are one machine.
+    // The other proxy may use any address; those of localhost are one machine.
     let is_one = matches!(standing, NameVerdict::ByName) && is_localhost(host);
     if let Some(why) = denied.filter(|_| addresses.is_empty() || settings.proxy.is_some() || is_one)
     {
         return Err(FailureCause::Denied(why));
     }
     if let Some(proxy) = &settings.proxy {
-        // It resolves the name anew, and may be on this machine.
+        // The other proxy resolves the name again, and may run on this machine.
         if literal(host).is_none() && shared.own.load().has_port(port) {
             return Err(FailureCause::Denied(format!(
                 "`proxy.upstream_proxy` resolves the name, which could lead to Squall's own listener on port \
@@ -90,7 +90,7 @@ pub(super) async fn dial(
     connect(shared, settings, &addresses, deadline).await
 }
 
-/// Connects to `upstream_proxy` and, for bytes, on to `target`.
+/// Connects to `upstream_proxy` and, for bytes, from there to `target`.
 async fn dial_through(
     proxy: &UpstreamProxy,
     shared: &Shared,
@@ -144,7 +144,7 @@ fn judge_each(
     Ok((addresses, denied))
 }
 
-/// The addresses of an origin that may be dialled for something else than an exchange: `connect_to` and
+/// The addresses of an origin that may be dialled outside of an exchange: `connect_to` and
 /// `upstream_proxy` do not apply.
 pub(super) async fn addresses(
     shared: &Shared,
@@ -160,7 +160,7 @@ pub(super) async fn addresses(
     }
 }
 
-/// The name of an origin, or the address that it is.
+/// Checks the name of an origin, or its address.
 pub(super) fn judge_name(
     shared: &Shared,
     settings: &Settings,
@@ -176,7 +176,7 @@ pub(super) fn judge_name(
     checked.map_err(FailureCause::Denied)
 }
 
-/// What can be said of an origin without resolving it.
+/// Checks an origin without resolving it.
 pub(super) fn judge(
     shared: &Shared,
     settings: &Settings,
@@ -205,7 +205,7 @@ pub(super) fn judge(
     Ok(standing)
 }
 
-/// Connects to the first of `addresses` that answers, in order.
+/// Connects to the first of `addresses` that accepts, in order.
 pub(super) async fn connect(
     shared: &Shared,
     settings: &Settings,
@@ -213,7 +213,7 @@ pub(super) async fn connect(
     deadline: Instant,
 ) -> Result<Dialled, FailureCause> {
     let (socket, address) = in_time(settings, deadline, addresses, any_of(addresses)).await?;
-    // Nagle's algorithm holds back the small writes that streams of events are made of.
+    // Nagle's algorithm delays the small writes of event streams.
     socket
         .set_nodelay(true)
         .map_err(|error| FailureCause::Unreachable(error.to_string()))?;
@@ -263,7 +263,7 @@ async fn attempt(address: SocketAddr) -> (SocketAddr, io::Result<TcpStream>) {
     (address, TcpStream::connect(address).await)
 }
 
-/// One cause for all that failed: a refusal says most, so it is what is told.
+/// One cause for all failures: a refused connection is the most specific, so it is reported first.
 fn why_none(failures: &[(SocketAddr, io::Error)]) -> FailureCause {
     let of_kind = |kind: io::ErrorKind| -> Vec<SocketAddr> {
         failures

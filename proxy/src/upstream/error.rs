@@ -1,7 +1,7 @@
-//! Why an upstream could not be used, in one clear sentence and in a word for metrics.
+//! Why an upstream failed, as a sentence and as a label for metrics.
 //!
-//! What went wrong before an upstream was spoken to gives the agent a problem body; an upstream
-//! that breaks off is passed on as it broke. [`UpstreamError::to_agent`] says which.
+//! If the upstream was not reached, the agent gets a problem body. If the upstream breaks off, the
+//! agent's connection breaks off the same way. [`UpstreamError::to_agent`] decides between them.
 
 use std::error::Error;
 use std::fmt;
@@ -17,62 +17,62 @@ use super::origin::UpstreamOrigin;
 use super::patterns::HostPatternError;
 use crate::abort::Abort;
 
-/// An upstream that could not be reached, refused, or broke before its answer's head.
+/// An upstream that was not reached, rejected the request, or broke off before its response's head.
 #[derive(Debug)]
 pub struct UpstreamError {
     place: String,
     cause: FailureCause,
 }
 
-/// What went wrong.
+/// The cause of the failure.
 #[derive(Debug)]
 pub enum FailureCause {
     /// The name has no address.
     Dns(String),
     /// Every address refused the connection.
     Refused(Vec<SocketAddr>),
-    /// Nothing was connected, or no TLS handshake finished, in this time.
+    /// No connection, or no TLS handshake, within this time.
     ConnectTimeout(Duration, Vec<SocketAddr>),
-    /// The network says that there is no way there.
+    /// The network reports no route.
     Unreachable(String),
-    /// The certificate is out of its dates.
+    /// The certificate is expired or not yet valid.
     TlsExpired(String),
     /// The certificate is for other names.
     TlsWrongHost(String),
-    /// No root that Squall trusts signed the certificate.
+    /// The certificate has no trusted issuer.
     TlsUnknownIssuer(String),
     /// The handshake failed in another way.
     TlsHandshake(String),
-    /// `upstream_proxy` could not be used, or said no.
+    /// `upstream_proxy` failed or rejected the connection.
     ProxyRefused(String),
-    /// No head came in this time after the request's end.
+    /// No response head within this time after the request's end.
     ResponseTimeout(Duration),
     /// RST before the head.
     Reset,
     /// FIN before the head.
     Closed,
-    /// The answer's head or framing is not HTTP.
+    /// The response's head or framing is invalid.
     Framing(String),
-    /// HTTP/2 stream or connection ended with this code.
+    /// The HTTP/2 stream or connection ended with this code.
     H2(h2::Reason),
-    /// `allow` and `deny` forbid it.
+    /// `allow` or `deny` forbids it.
     Denied(String),
     /// The destination is one of Squall's own listeners.
     Loop(SocketAddr),
-    /// The agent's request body broke off: not the upstream's fault.
+    /// The agent's request body broke off; this is not the upstream's failure.
     RequestBody(String),
 }
 
-/// What the agent is shown for an [`UpstreamError`].
+/// What the agent gets for an [`UpstreamError`].
 #[derive(Debug)]
 pub(crate) enum ToAgent {
     /// A problem body with this status and the error's sentence.
     Problem(StatusCode),
-    /// The same break: FIN, RST or the HTTP/2 code.
+    /// The same abort: FIN, RST or the HTTP/2 code.
     Break(Abort),
 }
 
-/// What may be the `reason` of `squall_upstream_errors_total`.
+/// Values of `reason` in `squall_upstream_errors_total`.
 pub const REASONS: [&str; 14] = [
     "dns",
     "refused",
@@ -98,12 +98,13 @@ impl UpstreamError {
         }
     }
 
-    /// What went wrong.
+    /// The cause of the failure.
     pub fn cause(&self) -> &FailureCause {
         &self.cause
     }
 
-    /// One of [`REASONS`], or `denied`, `loop` or `request_body`, which are no upstream's failures.
+    /// One of [`REASONS`], or `denied`, `loop` or `request_body`, which are not failures of an
+    /// upstream.
     pub fn reason(&self) -> &'static str {
         self.names().0
     }
@@ -149,7 +150,7 @@ impl UpstreamError {
         }
     }
 
-    /// What the agent is shown.
+    /// What the agent gets.
     pub(crate) fn to_agent(&self) -> ToAgent {
         match &self.cause {
             FailureCause::ConnectTimeout(..) | FailureCause::ResponseTimeout(_) => {
@@ -176,7 +177,7 @@ impl UpstreamError {
         }
     }
 
-    /// True when it is the agent who went away, not the upstream that failed.
+    /// True if the agent closed, rather than the upstream failing.
     pub(crate) fn is_agents(&self) -> bool {
         matches!(self.cause, FailureCause::RequestBody(_))
     }
@@ -272,7 +273,7 @@ impl fmt::Display for AddressList<'_> {
     }
 }
 
-/// What an error of hyper's means before the head.
+/// The cause of a hyper error before the response's head.
 pub(super) fn cause_of(error: &hyper::Error) -> FailureCause {
     if error.is_user() {
         return FailureCause::RequestBody(innermost(error));
@@ -294,7 +295,7 @@ pub(super) enum Break {
     Closed,
     /// Bytes that are not HTTP.
     Framing(String),
-    /// An alert of TLS, in words.
+    /// A TLS alert, as text.
     Tls(String),
 }
 
@@ -311,7 +312,7 @@ impl From<Break> for FailureCause {
 }
 
 impl From<Break> for Abort {
-    /// The same break in an answer's body, for the agent to see.
+    /// The same abort, for a response's body.
     fn from(seen: Break) -> Self {
         match seen {
             Break::H2(reason) => {
@@ -326,14 +327,15 @@ impl From<Break> for Abort {
     }
 }
 
-/// How an upstream broke off, as far as hyper's error tells.
+/// How an upstream broke off, according to hyper's error.
 pub(super) fn break_of(error: &hyper::Error) -> Break {
     let mut link: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = link {
         if let Some(h2) = error.downcast_ref::<h2::Error>()
             && let Some(reason) = h2.reason()
         {
-            // A graceful GOAWAY that left this stream out: it was not looked at (RFC 9113 §8.7).
+            // After a graceful GOAWAY without this stream, the upstream did not process it (RFC
+            // 9113 §8.7).
             let left_out = h2.is_go_away() && reason == h2::Reason::NO_ERROR;
             return Break::H2(if left_out {
                 h2::Reason::REFUSED_STREAM
@@ -346,7 +348,7 @@ pub(super) fn break_of(error: &hyper::Error) -> Break {
                 return Break::Tls(why);
             }
             return match io.kind() {
-                // Without the kernel's code it is h2's word for a FIN without GOAWAY.
+                // Without an OS error code, it is how h2 reports a FIN without GOAWAY.
                 io::ErrorKind::BrokenPipe if io.raw_os_error().is_none() => Break::Closed,
                 io::ErrorKind::ConnectionReset
                 | io::ErrorKind::BrokenPipe
@@ -360,7 +362,7 @@ pub(super) fn break_of(error: &hyper::Error) -> Break {
     Break::Closed
 }
 
-/// What is at the bottom of `error`, in words.
+/// The innermost source of `error`, as text.
 pub(super) fn innermost(error: &(dyn Error + 'static)) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
@@ -369,8 +371,8 @@ pub(super) fn innermost(error: &(dyn Error + 'static)) -> String {
     innermost.to_string()
 }
 
-/// What an upstream says in an alert behind the handshake: in TLS 1.3 a client's certificate is missed there. Of
-/// rustls' error HTTP/2 leaves the text alone.
+/// The alert that an upstream sends after the handshake; in TLS 1.3 it reports a missing client
+/// certificate then. HTTP/2 only keeps the text of rustls' error.
 pub(super) fn alert_of(error: &io::Error) -> Option<String> {
     let text = error.to_string();
     let alert = text.strip_prefix("received fatal alert: ")?;
@@ -386,7 +388,7 @@ pub(super) fn about_alert(name: &str) -> String {
     }
 }
 
-/// A name of rustls' as words.
+/// A rustls name as words.
 pub(super) fn in_words(name: &str) -> String {
     let mut words = String::new();
     for c in name.chars() {
@@ -398,7 +400,7 @@ pub(super) fn in_words(name: &str) -> String {
     words
 }
 
-/// A configuration that cannot be used.
+/// An invalid configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// An entry of `allow` or `deny`.
@@ -406,7 +408,7 @@ pub enum SettingsError {
     HostPattern {
         /// The list.
         key: &'static str,
-        /// The entry and what is wrong with it.
+        /// The entry and the error.
         error: HostPatternError,
     },
     /// An entry of `connect_to`.
@@ -414,15 +416,15 @@ pub enum SettingsError {
         "`proxy.connect_to`: `{entry}` is not `host:port`; write for example \"api.openai.com:443\": \"127.0.0.1:8443\""
     )]
     ConnectTo {
-        /// The side as written.
+        /// The invalid side as written.
         entry: String,
     },
-    /// `upstream_proxy`. The value is not repeated: it may hold a password.
+    /// `upstream_proxy`. The value is not repeated, because it may contain a password.
     #[error(
         "`proxy.upstream_proxy`: {why}; write `http://host:port` or `http://user:password@host:port`"
     )]
     UpstreamProxy {
-        /// What is wrong with it.
+        /// The error.
         why: String,
     },
     /// A file of `upstream_ca`.
@@ -430,7 +432,7 @@ pub enum SettingsError {
     UpstreamCa {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         why: String,
     },
 }

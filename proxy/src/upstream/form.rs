@@ -1,7 +1,7 @@
-//! A request in the form that its next hop takes: origin-form with `Host` on HTTP/1.1
-//! (RFC 9112 §3.2), scheme and authority without `Host` on HTTP/2 (RFC 9113 §8.3.1).
+//! Converts a request for its next hop: origin-form with `Host` on HTTP/1.1 (RFC 9112 §3.2), scheme
+//! and authority without `Host` on HTTP/2 (RFC 9113 §8.3.1).
 //!
-//! Fields that belong to one connection are the caller's to remove; this only translates.
+//! The caller removes fields that belong to one connection.
 
 use http::header::{CONNECTION, COOKIE, HOST, PROXY_AUTHORIZATION, TE};
 use http::uri::{Authority, Scheme as UriScheme};
@@ -11,7 +11,7 @@ use super::chain::UpstreamProxy;
 use super::origin::{Scheme, UpstreamOrigin};
 use crate::headers;
 
-/// Makes `request` one for an HTTP/1.1 upstream.
+/// Converts `request` for an HTTP/1.1 upstream.
 pub(super) fn for_http1<B>(request: &mut Request<B>, origin: &UpstreamOrigin) {
     if !request.headers().contains_key(HOST) {
         let host = asked_host(request.uri(), origin);
@@ -28,7 +28,7 @@ pub(super) fn for_http1<B>(request: &mut Request<B>, origin: &UpstreamOrigin) {
     *request.version_mut() = Version::HTTP_11;
 }
 
-/// Makes `request` one in clear text for another proxy: absolute-form, its credentials.
+/// Converts a plain HTTP `request` for another proxy: absolute-form, with its credentials.
 pub(super) fn for_proxy<B>(
     request: &mut Request<B>,
     origin: &UpstreamOrigin,
@@ -43,7 +43,7 @@ pub(super) fn for_proxy<B>(
     }
 }
 
-/// Makes `request` one for an HTTP/2 upstream.
+/// Converts `request` for an HTTP/2 upstream.
 pub(super) fn for_http2<B>(request: &mut Request<B>, origin: &UpstreamOrigin) {
     let written = request.headers_mut().remove(HOST);
     let authority = written
@@ -71,7 +71,7 @@ fn authority_of(origin: &UpstreamOrigin) -> Option<Authority> {
     origin.authority().parse().ok()
 }
 
-/// `Host` as the agent would have written it: its own authority, else the origin's.
+/// The `Host` as the agent would write it: its own authority, or else the origin's.
 fn asked_host(uri: &Uri, origin: &UpstreamOrigin) -> HeaderValue {
     let written = uri.authority().and_then(|authority| {
         let host = authority
@@ -101,8 +101,8 @@ fn join_cookies<B>(request: &mut Request<B>) {
     }
 }
 
-/// `TE` is about one connection: HTTP/1.1 has it named in `Connection`, and HTTP/2 has no such field (RFC
-/// 9110 §10.1.4, RFC 9113 §8.2.2).
+/// `TE` applies to one connection: on HTTP/1.1 `Connection` lists it, and HTTP/2 has no such field
+/// (RFC 9110 §10.1.4, RFC 9113 §8.2.2).
 fn name_te<B>(request: &mut Request<B>) {
     if request.headers().contains_key(TE) {
         let option = HeaderValue::from_static("te");
@@ -139,7 +139,7 @@ mod tests {
     fn an_http2_request_that_takes_trailers_says_so_of_its_http1_connection() {
         let origin = UpstreamOrigin::new(Scheme::Http, "up.example", 8080);
         for (version, option) in [(Version::HTTP_2, Some("te")), (Version::HTTP_11, None)] {
-            // On HTTP/1.1 the caller sees to it, who knows whether an upgrade is asked for as well.
+            // On HTTP/1.1 the caller does this, because it knows whether there is an upgrade.
             let mut request = request("http://up.example:8080/p", version, &[("te", "trailers")]);
             for_http1(&mut request, &origin);
             let connection = request.headers().get(CONNECTION);

@@ -1,9 +1,8 @@
-//! One HTTP/1.1 connection to an upstream, moved by its exchange.
+//! One HTTP/1.1 connection to an upstream, driven by its exchange.
 //!
-//! There is no task and no channel between an exchange and its connection: waiting for the head, or
-//! for the next frame of the body, is what moves the bytes. Only a request that is still being sent
-//! when its answer begins gets a task, since an agent that does not read yet must not stop its own
-//! upload.
+//! There is no task and no channel between them: polling for the head or for the next body frame
+//! transfers the bytes. Only a request that is still being sent when its response starts gets a
+//! task. Otherwise an agent that does not read yet would block its own upload.
 
 mod head;
 mod link;
@@ -31,14 +30,14 @@ pub(super) use self::upload::Upload;
 
 /// A connection, for one exchange at a time.
 pub(super) struct Http1 {
-    /// Shared with the task that sends a request on.
+    /// Shared with the task that sends the rest of a request.
     link: Rc<RefCell<Link>>,
 }
 
-/// A request without an answer.
+/// A request without a response.
 pub(super) struct NotSent {
     pub(super) cause: FailureCause,
-    /// The request, when not a byte of it was written.
+    /// The request, if none of its bytes was written.
     pub(super) unsent: Option<Box<Upload>>,
 }
 
@@ -49,11 +48,11 @@ impl From<FailureCause> for NotSent {
     }
 }
 
-/// A connection after `101 Switching Protocols`: what the upstream sends next, and where to send.
+/// A connection after `101 Switching Protocols`, including bytes that the upstream already sent.
 pub(crate) type Switched = Rewind<Transport>;
 
 impl Http1 {
-    /// Takes over a transport on which nothing has been said yet.
+    /// Uses a transport on which nothing was sent yet.
     pub(super) fn open(transport: Transport, settings: &Settings, shapes: &Rc<HeadShapes>) -> Self {
         let limits = HeadLimits {
             header_bytes: usize::try_from(settings.header_bytes).unwrap_or(usize::MAX),
@@ -65,13 +64,13 @@ impl Http1 {
         }
     }
 
-    /// Sends a request and waits for the answer's head.
+    /// Sends a request and waits for the response's head.
     pub(super) async fn send(&mut self, upload: Box<Upload>) -> Result<Response<()>, NotSent> {
         self.link.borrow_mut().begin(upload);
         poll_fn(|cx| self.link.borrow_mut().poll_head(cx)).await
     }
 
-    /// The next frame of the answer's body.
+    /// The next frame of the response's body.
     pub(super) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
@@ -79,17 +78,17 @@ impl Http1 {
         self.link.borrow_mut().poll_frame(cx)
     }
 
-    /// Whether all of the answer has been given.
+    /// Whether the whole response was returned.
     pub(super) fn is_over(&self) -> bool {
         self.link.borrow().is_over()
     }
 
-    /// Bytes of the answer's body still to come, where that is known.
+    /// Remaining bytes of the response's body, if known.
     pub(super) fn length(&self) -> Option<u64> {
         self.link.borrow().length()
     }
 
-    /// Sees to it that the request is sent on, however slowly its answer is read.
+    /// Ensures that the request is sent on, even if its response is read slowly.
     pub(super) fn send_on(&mut self) {
         let mut link = self.link.borrow_mut();
         if !link.sends_on() {
@@ -102,22 +101,22 @@ impl Http1 {
         })));
     }
 
-    /// Lets an idle connection notice that it was closed.
+    /// Lets an idle connection detect that it was closed.
     pub(super) fn look(&mut self) {
         self.link.borrow_mut().look();
     }
 
-    /// True when the next request can be written at once.
+    /// True if the next request can be written immediately.
     pub(super) fn is_ready(&self) -> bool {
         self.link.borrow().is_ready()
     }
 
-    /// True when the connection has ended, or cannot be used for another request.
+    /// True if the connection has ended, or cannot be reused.
     pub(super) fn is_closed(&self) -> bool {
         self.link.borrow().is_closed()
     }
 
-    /// Waits for the connection to become ready; false when it ended instead.
+    /// Waits until the connection is ready; false if it ended instead.
     pub(super) async fn becomes_ready(&mut self) -> bool {
         if let Some(uploading) = self.link.borrow_mut().uploading.take() {
             uploading.abort();
@@ -125,12 +124,12 @@ impl Http1 {
         poll_fn(|cx| self.link.borrow_mut().poll_ready(cx)).await
     }
 
-    /// Lets go of what only an exchange needs.
+    /// Releases memory that only an exchange needs.
     pub(super) fn rest(&mut self) {
         self.link.borrow_mut().rest();
     }
 
-    /// The connection behind a 101; `None` when it is gone.
+    /// The connection after a 101; `None` if it has ended.
     pub(super) fn into_switched(self) -> Option<Switched> {
         self.link.borrow_mut().switch()
     }

@@ -1,4 +1,4 @@
-//! One HTTP/2 connection to an upstream, shared by exchanges, driven by local tasks.
+//! One HTTP/2 connection to an upstream, shared by exchanges and driven by local tasks.
 
 use std::cell::Cell;
 use std::error::Error;
@@ -17,26 +17,25 @@ use super::error::{FailureCause, cause_of};
 use super::sent::SentBody;
 use super::settings::Settings;
 
-/// What an upstream may send on one stream before the agent has read any of it, bytes. An agent
-/// that reads slowly costs no more memory than this.
+/// Flow-control window of one stream, bytes. It bounds the memory for an agent that reads slowly.
 const STREAM_WINDOW: u32 = 1 << 20;
 
-/// The same for a whole connection: room for so many stalled streams that none of them can hold
-/// up its siblings.
+/// Flow-control window of a connection, bytes: large enough that stalled streams do not block
+/// others.
 const CONNECTION_WINDOW: u32 = 128 << 20;
 
-/// Streams on one connection before its SETTINGS have come (hyper's own assumption).
+/// Stream limit before the connection's SETTINGS arrive (hyper's default).
 const STREAMS_AT_FIRST: usize = 100;
 
-/// The client's end of a connection.
+/// The client side of a connection.
 pub(super) struct Http2 {
     pub(super) sender: SendRequest<SentBody>,
-    /// The upstream's limit of streams, kept up to date while the connection lives.
+    /// The upstream's stream limit, updated while the connection is open.
     pub(super) limit: Rc<Cell<usize>>,
 }
 
 impl Http2 {
-    /// Takes over a stream on which nothing has been said yet.
+    /// Uses a stream on which nothing was sent yet.
     pub(super) async fn open<T>(io: T, settings: &Settings) -> Result<Self, FailureCause>
     where
         T: AsyncRead + AsyncWrite + Unpin + 'static,
@@ -60,7 +59,7 @@ impl Http2 {
                 ended @ Poll::Ready(_) => ended,
             });
             if let Err(error) = ended.await {
-                // Every stream on it is told by hyper; an idle connection's end is no news.
+                // hyper reports the error to every stream; the end of an idle connection is normal.
                 tracing::trace!(error = &error as &dyn Error, "an upstream connection ended");
             }
         });
@@ -68,7 +67,7 @@ impl Http2 {
     }
 }
 
-/// Spawns hyper's tasks on the worker's own `LocalSet`.
+/// Spawns hyper's tasks on the worker's `LocalSet`.
 #[derive(Debug, Clone, Copy)]
 struct Local;
 

@@ -1,4 +1,4 @@
-//! Opening connections: dial, TLS, and finding out whether the upstream speaks HTTP/2.
+//! Opens connections: dials, does TLS, and checks whether the upstream supports HTTP/2.
 
 use std::rc::Rc;
 
@@ -15,14 +15,13 @@ use super::speaks::{FirstFrame, PROBE_PATIENCE};
 use super::transport::{Dialled, Transport};
 use crate::tls::Alpn;
 
-/// What a connection for an HTTP/2 exchange turned out to be.
+/// The connection opened for an HTTP/2 exchange.
 pub(super) enum Opened {
     /// HTTP/2, already in the pool.
     H2(Rc<SharedH2>),
     /// HTTP/1.1, for this exchange.
     Http1(Http1),
-    /// The upstream speaks HTTP/1.1 only, and this was found out on a connection that is of no
-    /// more use.
+    /// The upstream only supports HTTP/1.1, and the connection that showed it cannot be used.
     NotH2,
 }
 
@@ -36,7 +35,7 @@ pub(super) async fn open_http1(
     finish_http1(endpoint, dialled, deadline).await
 }
 
-/// Makes a dialled socket an HTTP/1.1 connection.
+/// Opens HTTP/1.1 on a dialled socket.
 pub(super) async fn finish_http1(
     endpoint: &OriginPool,
     dialled: Dialled,
@@ -49,13 +48,13 @@ pub(super) async fn finish_http1(
     Ok(Http1::open(transport, &endpoint.settings, &endpoint.shapes))
 }
 
-/// Dials for an HTTP/2 exchange, and learns what the upstream speaks.
+/// Dials for an HTTP/2 exchange, and learns the upstream's protocol.
 pub(super) async fn open_any(
     shared: &Shared,
     endpoint: &Rc<OriginPool>,
     deadline: Instant,
 ) -> Result<Opened, FailureCause> {
-    // Another proxy takes clear requests in absolute form, on HTTP/1.1.
+    // Another proxy accepts plain requests in absolute form, on HTTP/1.1.
     if endpoint.origin.scheme() == Scheme::Http && endpoint.settings.proxy.is_some() {
         shared.speaks.learn(&endpoint.origin, Alpn::Http1);
         return Ok(Opened::NotH2);
@@ -67,7 +66,7 @@ pub(super) async fn open_any(
     }
 }
 
-/// Does the handshake on a dialled socket; what was agreed on says what it becomes.
+/// Does the handshake on a dialled socket; ALPN decides the protocol.
 pub(super) async fn finish_tls(
     shared: &Shared,
     endpoint: &OriginPool,
@@ -92,7 +91,7 @@ pub(super) async fn finish_tls(
     }
 }
 
-/// Finds out what a TLS upstream speaks, and leaves a connection in the pool.
+/// Learns a TLS upstream's protocol, and leaves a connection in the pool.
 pub(super) async fn learn_alpn(
     shared: &Shared,
     endpoint: &Rc<OriginPool>,
@@ -134,12 +133,12 @@ pub(super) async fn learn_alpn(
     }
 }
 
-/// When connecting has to be done that begins now.
+/// The deadline of a connection attempt that starts now.
 pub(super) fn deadline(endpoint: &OriginPool) -> Instant {
     Instant::now() + endpoint.settings.connect_timeout
 }
 
-/// Speaks HTTP/2 to a clear-text upstream and looks at what it answers first.
+/// Sends an HTTP/2 preface to a plain upstream and checks its first frame.
 async fn probe(
     shared: &Shared,
     endpoint: &OriginPool,
@@ -149,7 +148,7 @@ async fn probe(
     let connection = Http2::open(io, &endpoint.settings).await?;
     let alpn = match timeout(PROBE_PATIENCE, verdict).await {
         Ok(Ok(true)) => Alpn::H2,
-        // Other bytes, a close, or nothing at all.
+        // Other bytes, a close, or no response.
         Ok(Ok(false) | Err(_)) | Err(_) => Alpn::Http1,
     };
     shared.speaks.learn(&endpoint.origin, alpn);

@@ -1,4 +1,4 @@
-//! Where requests go: scheme, host and port, and the name a TLS handshake asks for.
+//! Origins of upstreams: scheme, host and port, and the server name for TLS.
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -7,32 +7,32 @@ use std::sync::Arc;
 use http::Uri;
 use http::uri::Authority;
 
-/// An upstream as requests name it: what connections are pooled by.
+/// An upstream as requests name it; the key of pooled connections.
 ///
-/// The host is kept in lower case and without the brackets of an IPv6 literal. Cloning is cheap.
+/// The host is in lower case, without the brackets of an IPv6 literal. Cloning is cheap.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct UpstreamOrigin {
     scheme: Scheme,
     port: u16,
     host: Arc<str>,
-    /// The name asked for in TLS when it is not the host.
+    /// The TLS server name, if it differs from the host.
     server_name: Option<Arc<str>>,
-    /// It is asked for by a run that nobody has approved. Connections that others made are not its own: they may lead
-    /// where it may not.
+    /// It is used by an unapproved run, which must not use others' connections: they may lead to
+    /// forbidden hosts.
     unapproved: bool,
 }
 
-/// How an origin is spoken to.
+/// The scheme of an origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scheme {
-    /// Clear text.
+    /// Plain HTTP.
     Http,
     /// TLS.
     Https,
 }
 
 impl Scheme {
-    /// The port used when none is written (RFC 9110 §4.2).
+    /// The default port (RFC 9110 §4.2).
     pub fn default_port(self) -> u16 {
         match self {
             Self::Http => 80,
@@ -50,7 +50,7 @@ impl Scheme {
 }
 
 impl UpstreamOrigin {
-    /// An origin by its parts; `host` is a name or an IP literal, with or without brackets.
+    /// An origin from its parts; `host` is a name or an IP literal, with or without brackets.
     pub fn new(scheme: Scheme, host: &str, port: u16) -> Self {
         Self {
             scheme,
@@ -61,9 +61,9 @@ impl UpstreamOrigin {
         }
     }
 
-    /// The origin of an absolute URI; `ws` and `wss` are `http` and `https`.
+    /// The origin of an absolute URI; `ws` and `wss` become `http` and `https`.
     ///
-    /// `None` when the URI has no host or another scheme.
+    /// `None` if the URI has no host or another scheme.
     pub(crate) fn of_uri(uri: &Uri) -> Option<Self> {
         let scheme = match uri.scheme_str()? {
             "http" | "ws" => Scheme::Http,
@@ -79,15 +79,15 @@ impl UpstreamOrigin {
         Self::new(scheme, authority.host(), port)
     }
 
-    /// The same place under another scheme: what a CONNECT target becomes once its first bytes
-    /// have been seen.
+    /// The same host and port with another scheme, for a CONNECT target once its first bytes are
+    /// known.
     #[must_use]
     pub(crate) fn with_scheme(mut self, scheme: Scheme) -> Self {
         self.scheme = scheme;
         self
     }
 
-    /// The same place, asked for by this name in TLS: the agent's own SNI.
+    /// The same origin with this TLS server name: the agent's own SNI.
     #[must_use]
     pub(crate) fn with_server_name(mut self, name: &str) -> Self {
         let name = canonical_host(name);
@@ -95,19 +95,19 @@ impl UpstreamOrigin {
         self
     }
 
-    /// The same place, asked for by a run that nobody has approved, or by anybody else.
+    /// The same origin, for an unapproved run or for others.
     #[must_use]
     pub fn unapproved(mut self, unapproved: bool) -> Self {
         self.unapproved = unapproved;
         self
     }
 
-    /// Whether a run asks for it that nobody has approved.
+    /// Whether an unapproved run uses it.
     pub(crate) fn is_unapproved(&self) -> bool {
         self.unapproved
     }
 
-    /// How it is spoken to.
+    /// Its scheme.
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
@@ -122,12 +122,12 @@ impl UpstreamOrigin {
         self.port
     }
 
-    /// The name asked for and verified in TLS.
+    /// The name for TLS, which is also verified.
     pub(crate) fn server_name(&self) -> &str {
         self.server_name.as_deref().unwrap_or(&self.host)
     }
 
-    /// The authority as a URL has it: default port left out, IPv6 in brackets.
+    /// The authority for a URL: without the default port, IPv6 in brackets.
     pub fn authority(&self) -> String {
         if self.port == self.scheme.default_port() {
             bracketed(&self.host)
@@ -158,7 +158,7 @@ impl fmt::Debug for UpstreamOrigin {
     }
 }
 
-/// `host:port` as it is written in a CONNECT line.
+/// `host:port` for a CONNECT line.
 pub(crate) fn host_and_port(host: &str, port: u16) -> String {
     let mut text = bracketed(host);
     text.push(':');
@@ -166,7 +166,7 @@ pub(crate) fn host_and_port(host: &str, port: u16) -> String {
     text
 }
 
-/// Splits `host:port`, `[v6]:port` or a bare host; `None` when the port is not one.
+/// Splits `host:port`, `[v6]:port` or a bare host; `None` if the port is invalid.
 pub(crate) fn split_host_and_port(text: &str) -> Option<(&str, Option<u16>)> {
     if let Some(rest) = text.strip_prefix('[') {
         let (host, after) = rest.split_once(']')?;
@@ -184,9 +184,9 @@ pub(crate) fn split_host_and_port(text: &str) -> Option<(&str, Option<u16>)> {
     }
 }
 
-/// What keeps an authority that could be read from naming a place; `None` when nothing does.
+/// Why a parsed authority does not name a valid host and port; `None` if it does.
 ///
-/// An empty port is none (RFC 3986 §3.2.3).
+/// An empty port counts as absent (RFC 3986 §3.2.3).
 pub(crate) fn flaw(authority: &Authority) -> Option<&'static str> {
     let host = authority.host();
     if host.is_empty() {
@@ -224,7 +224,7 @@ fn canonical_host(host: &str) -> Arc<str> {
         .strip_prefix('[')
         .and_then(|h| h.strip_suffix(']'))
         .unwrap_or(host);
-    // An IPv4 address has one way to be written.
+    // IPv4 addresses have only one valid form.
     if let Ok(ip) = host.parse::<Ipv6Addr>() {
         return ip.to_string().into();
     }

@@ -1,4 +1,4 @@
-//! Patterns over hosts: globs, addresses, networks, each on every port or on one.
+//! Host patterns: globs, addresses and networks, each for all ports or for one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -14,7 +14,7 @@ pub(super) const LOOPBACK: [IpAddr; 2] = [
     IpAddr::V6(Ipv6Addr::LOCALHOST),
 ];
 
-/// Text that is no pattern over hosts.
+/// An invalid host pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{pattern}`: {why}; write a host (`*.example.com`), a `host:port`, an address (`10.1.2.3`, `[::1]`) or a network (`10.0.0.0/8`)"
@@ -22,11 +22,11 @@ pub(super) const LOOPBACK: [IpAddr; 2] = [
 pub struct HostPatternError {
     /// The pattern as written.
     pub pattern: String,
-    /// What is wrong with it.
+    /// The error.
     pub why: String,
 }
 
-/// A list of patterns over hosts.
+/// A list of host patterns.
 #[derive(Debug, Default)]
 pub struct HostPatterns(Vec<HostPattern>);
 
@@ -45,8 +45,8 @@ impl HostPatterns {
         self.0.is_empty()
     }
 
-    /// The entry that covers `host`, as text or as the address that it is in any form: `localhost` is both loopback
-    /// addresses, in the list too. Without a port, any port of an entry is covered.
+    /// The entry that covers `host`, as text or as its address in any form. `localhost` means both
+    /// loopback addresses, also in the list. Without a port, any port of an entry matches.
     pub fn covering(&self, host: &str, port: Option<u16>) -> Option<&str> {
         let host = host.trim_matches(['[', ']']).to_ascii_lowercase();
         let addresses: Vec<_> = match literal(&host) {
@@ -63,7 +63,7 @@ impl HostPatterns {
         self.0.iter().find(covers).map(HostPattern::text)
     }
 
-    /// True when one of them covers `host`, a name or an IP literal without brackets, whatever the port.
+    /// True if an entry covers `host`, a name or an IP literal without brackets, on any port.
     pub fn matches(&self, host: &str) -> bool {
         match literal(host) {
             Some(ip) => self
@@ -88,18 +88,18 @@ pub(super) struct HostPattern {
 
 #[derive(Debug)]
 enum HostMatch {
-    /// Over the name in lower case.
+    /// Matches the name in lower case.
     Name(Glob),
     Net(IpNet),
 }
 
 impl HostPattern {
-    /// As written.
+    /// The entry as written.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// One host, on one port if one is given.
+    /// One host, on all ports or on one.
     pub(super) fn exactly(host: &str, port: Option<u16>) -> Result<Self, GlobError> {
         let host = host.trim_matches(['[', ']']).to_ascii_lowercase();
         let what = match literal(&host) {
@@ -150,7 +150,7 @@ impl HostPattern {
         self.covers_port(port) && self.covers_host(name)
     }
 
-    /// Whether it covers an address, canonical.
+    /// Whether it covers a canonical address.
     pub(super) fn covers_address(&self, ip: IpAddr, port: u16) -> bool {
         self.covers_port(port) && self.covers_ip(ip)
     }
@@ -159,7 +159,7 @@ impl HostPattern {
         matches!(&self.what, HostMatch::Name(glob) if glob.matches(name))
     }
 
-    /// Globs cover addresses too (`*`, `10.*`): they are what an agent may have written.
+    /// Globs also cover addresses (`*`, `10.*`), because an agent may use one as a host.
     fn covers_ip(&self, ip: IpAddr) -> bool {
         match &self.what {
             HostMatch::Net(net) => net.contains(&ip),
@@ -167,7 +167,7 @@ impl HostPattern {
         }
     }
 
-    /// Whether it is `localhost`, and `ip` an address of that.
+    /// Whether it is `localhost`, and `ip` one of its addresses.
     fn is_loopback(&self, ip: IpAddr) -> bool {
         matches!(&self.what, HostMatch::Name(name) if is_localhost(name.as_str()))
             && LOOPBACK.contains(&ip)
@@ -182,7 +182,7 @@ impl HostPattern {
         matches!(self.what, HostMatch::Net(_))
     }
 
-    /// Whether it is an address or a network, and not simply all of them.
+    /// Whether it is an address or a network, except a network of all addresses.
     pub(super) fn names_addresses(&self) -> bool {
         matches!(&self.what, HostMatch::Net(net) if net.prefix_len() > 0)
     }
@@ -193,8 +193,8 @@ impl HostPattern {
     }
 }
 
-/// The address that is really reached: IPv4 inside IPv6 taken out (mapped, compatible, NAT64),
-/// the unspecified address read as loopback, as the kernel does.
+/// The address that the kernel connects to: IPv4 inside IPv6 is extracted (mapped, compatible,
+/// NAT64), and the unspecified address becomes loopback.
 pub(super) fn canonical_ip(ip: IpAddr) -> IpAddr {
     let ip = match ip {
         IpAddr::V6(v6) => embedded_v4(v6).map_or(ip, IpAddr::V4),
@@ -221,7 +221,7 @@ fn embedded_v4(v6: Ipv6Addr) -> Option<Ipv4Addr> {
     Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)))
 }
 
-/// The address that a host is, if it is one: in every form that `inet_aton` reads, also with a final dot.
+/// The address in a host, if it is one: in every form of `inet_aton`, also with a final dot.
 pub(super) fn literal(host: &str) -> Option<IpAddr> {
     let host = plain_name(host);
     host.parse()
@@ -229,7 +229,8 @@ pub(super) fn literal(host: &str) -> Option<IpAddr> {
         .or_else(|| inet_aton(host).map(IpAddr::V4))
 }
 
-/// One to four numbers, decimal, octal (`0…`) or hexadecimal (`0x…`); the last fills what is left of the address.
+/// One to four numbers, decimal, octal (`0…`) or hexadecimal (`0x…`); the last one fills the
+/// remaining bytes.
 fn inet_aton(host: &str) -> Option<Ipv4Addr> {
     let parts: Vec<u64> = host.split('.').map(number).collect::<Option<_>>()?;
     let (last, first) = parts.split_last()?;
@@ -243,7 +244,7 @@ fn inet_aton(host: &str) -> Option<Ipv4Addr> {
         .map(Ipv4Addr::from)
 }
 
-/// A part of an address as `strtoul` reads it.
+/// A part of an address as `strtoul` parses it.
 fn number(part: &str) -> Option<u64> {
     let (digits, radix) = match part.as_bytes() {
         [b'0', b'x' | b'X', ..] => (&part[2..], 16),
@@ -256,7 +257,8 @@ fn number(part: &str) -> Option<u64> {
     u64::from_str_radix(digits, radix).ok()
 }
 
-/// Whether a host has only numbers for parts. If it is no address, some programs still make one of it: they wrap.
+/// Whether all parts of a host are numbers. Some programs accept invalid ones as addresses, with
+/// overflow.
 pub(super) fn is_all_numbers(host: &str) -> bool {
     let is_number = |part: &str| {
         let hex = part.strip_prefix("0x").or_else(|| part.strip_prefix("0X"));
@@ -269,13 +271,13 @@ pub(super) fn is_all_numbers(host: &str) -> bool {
     plain_name(host).split('.').all(is_number)
 }
 
-/// Whether a name means this machine wherever it is resolved (RFC 6761 §6.3).
+/// Whether a name always means this machine (RFC 6761 §6.3).
 pub(super) fn is_localhost(host: &str) -> bool {
     let name = plain_name(host);
     name == "localhost" || name.ends_with(".localhost")
 }
 
-/// A name without the dots that make it absolute.
+/// A name without final dots.
 pub(super) fn plain_name(host: &str) -> &str {
     host.trim_end_matches('.')
 }

@@ -1,9 +1,8 @@
-//! Connections that are kept for the next request, per worker and per origin.
+//! Connections kept for reuse, per worker and per origin.
 //!
-//! Idle HTTP/1.1 connections are a stack: the last one used is the next one used, so that the
-//! others can grow old and be closed. HTTP/2 connections are shared; another one is opened only
-//! when the upstream's limit of streams is reached. Nothing here reads the clock per request:
-//! a sweep, a few times per `idle_timeout`, counts ticks.
+//! Idle HTTP/1.1 connections are a stack: the last used one is reused first, so that the others
+//! become idle long enough to close. HTTP/2 connections are shared. Another one is opened only at
+//! the upstream's stream limit. No request reads the clock; a periodic sweep counts ticks instead.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -23,14 +22,14 @@ use super::settings::Settings;
 use super::transport::ConnectionCounters;
 use crate::http1::HeadShapes;
 
-/// Idle HTTP/1.1 connections kept per origin and worker; more are closed when their exchange ends.
+/// Most idle HTTP/1.1 connections per origin and worker; others are closed after their exchange.
 const IDLE_PER_ORIGIN: usize = 1024;
 
-/// Sweeps per `idle_timeout`. A connection is kept for at least three quarters of it, and never
-/// longer than all of it.
+/// Sweeps per `idle_timeout`. An idle connection is kept for at least three quarters of it, and at
+/// most for all of it.
 const TICKS: u32 = 4;
 
-/// Least time between two sweeps, whatever `idle_timeout` is.
+/// Shortest interval between two sweeps, for any `idle_timeout`.
 const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
 
 /// One worker's connections.
@@ -53,7 +52,7 @@ impl ConnectionPool {
         })
     }
 
-    /// The connections to `origin` under `settings`. Those made under older settings are let go.
+    /// The connections to `origin` under `settings`. Connections of older settings are dropped.
     pub(super) fn endpoint(
         self: &Rc<Self>,
         origin: &UpstreamOrigin,
@@ -95,7 +94,7 @@ impl ConnectionPool {
         endpoint
     }
 
-    /// The connections to `origin`, if there ever were any under `settings`.
+    /// The connections to `origin`, if there were any under `settings`.
     pub(super) fn known(
         &self,
         origin: &UpstreamOrigin,
@@ -127,7 +126,7 @@ impl ConnectionPool {
         });
     }
 
-    /// Closes what is too old; true when nothing is left.
+    /// Closes connections that were idle too long; true if none is left.
     fn sweep(&self) -> bool {
         let tick = self.tick.get().wrapping_add(1);
         self.tick.set(tick);
@@ -144,14 +143,14 @@ impl ConnectionPool {
 pub(super) struct OriginPool {
     pub(super) origin: UpstreamOrigin,
     pub(super) settings: Arc<Settings>,
-    /// What was seen of answers' heads.
+    /// Shapes of response heads seen so far.
     pub(super) shapes: Rc<HeadShapes>,
     tick: Rc<Cell<u32>>,
     idle: RefCell<Vec<IdleConnection>>,
     h2: RefCell<Vec<Rc<SharedH2>>>,
     probing: Cell<bool>,
     probed: Notify,
-    /// Settings have changed: nothing is kept any more.
+    /// The settings have changed: no connection is kept any more.
     retired: Cell<bool>,
 }
 
@@ -160,7 +159,7 @@ struct IdleConnection {
     since: u32,
 }
 
-/// An HTTP/2 connection and how busy it is.
+/// An HTTP/2 connection and its open streams.
 pub(super) struct SharedH2 {
     sender: http2::SendRequest<SentBody>,
     streams: Cell<usize>,
@@ -171,9 +170,8 @@ pub(super) struct SharedH2 {
 impl OriginPool {
     /// An idle connection that is ready for a request.
     ///
-    /// Nobody watches idle connections: they are looked at here, and once a tick. One that has been
-    /// idle for a while is looked at after the reactor has had its turn, so that a FIN that came
-    /// meanwhile is seen.
+    /// Idle connections are only checked here, and once per tick. One that was idle for a while is
+    /// checked after the reactor has run, so that an arrived FIN is seen.
     pub(super) async fn take_idle(&self, counters: &ConnectionCounters) -> Option<Http1> {
         loop {
             let IdleConnection {
@@ -191,7 +189,7 @@ impl OriginPool {
         }
     }
 
-    /// True when an HTTP/1.1 connection is idle and open.
+    /// True if an HTTP/1.1 connection is idle and open.
     pub(super) fn has_idle(&self) -> bool {
         let mut idle = self.idle.borrow_mut();
         idle.iter_mut().rev().any(|idle| {
@@ -200,12 +198,12 @@ impl OriginPool {
         })
     }
 
-    /// Keeps a connection for the next request, as soon as it is ready for one.
+    /// Keeps a connection for reuse, as soon as it is ready for a request.
     pub(super) fn keep(self: &Rc<Self>, mut connection: Http1) {
         if connection.is_ready() {
             self.push(connection);
         } else if !connection.is_closed() {
-            // The request's body is still on its way.
+            // The request's body is still being sent.
             let endpoint = Rc::downgrade(self);
             spawn_local(async move {
                 if connection.becomes_ready().await
@@ -217,7 +215,7 @@ impl OriginPool {
         }
     }
 
-    /// Keeps a connection for the next request, which it is ready for.
+    /// Keeps a connection that is ready for a request.
     pub(super) fn push(&self, mut connection: Http1) {
         connection.rest();
         let mut idle = self.idle.borrow_mut();
@@ -230,7 +228,7 @@ impl OriginPool {
         }
     }
 
-    /// An HTTP/2 connection with room for another stream.
+    /// An HTTP/2 connection below its stream limit.
     pub(super) fn h2_with_room(&self) -> Option<Rc<SharedH2>> {
         let mut shared = self.h2.borrow_mut();
         shared.retain(|connection| !connection.sender.is_closed());
@@ -240,7 +238,7 @@ impl OriginPool {
             .cloned()
     }
 
-    /// Keeps an HTTP/2 connection for all exchanges to come.
+    /// Keeps an HTTP/2 connection for later exchanges.
     pub(super) fn keep_h2(&self, connection: Http2) -> Rc<SharedH2> {
         let shared = Rc::new(SharedH2 {
             sender: connection.sender,
@@ -254,8 +252,8 @@ impl OriginPool {
         shared
     }
 
-    /// Waits for the dial that finds out what this origin speaks, or becomes that dial: then the
-    /// guard ends the others' wait when it is dropped, however the dial went.
+    /// Waits for the dial that checks this origin's protocol, or becomes that dial. Dropping the
+    /// guard ends the wait of the others, whatever the result.
     pub(super) async fn probe(self: &Rc<Self>) -> Option<Probing> {
         if self.probing.replace(true) {
             self.probed.notified().await;
@@ -298,7 +296,7 @@ impl Drop for Probing {
 }
 
 impl SharedH2 {
-    /// A sender of its own for one request.
+    /// A sender for one request.
     pub(super) fn sender(&self) -> http2::SendRequest<SentBody> {
         self.sender.clone()
     }

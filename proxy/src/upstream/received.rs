@@ -1,8 +1,8 @@
-//! Bodies on their way to and from an upstream.
+//! Bodies to and from an upstream.
 //!
-//! [`SentBody`] wraps the agent's body: it knows when the request has ended, which is when
-//! `response_timeout` begins. [`Received`] is the upstream's: at its end the connection goes back to
-//! the pool, and a break in it is told as an [`Abort`].
+//! [`SentBody`] wraps the agent's body and detects the request's end, where `response_timeout`
+//! starts. [`Received`] is the upstream's body. Its end returns the connection to the pool, and a
+//! break in it becomes an [`Abort`].
 
 use std::fmt;
 use std::pin::Pin;
@@ -24,41 +24,40 @@ use crate::abort::Abort;
 pub(crate) struct Received(ReceivedFrom);
 
 enum ReceivedFrom {
-    /// A connection of its own, given back at the end.
+    /// A separate connection, returned to the pool at the end.
     Http1(Rc<OriginPool>, Http1),
     /// One stream of a shared connection.
     H2(
         Incoming,
         #[expect(dead_code, reason = "held for its drop")] Stream,
     ),
-    /// Behind a 101: the connection in its new protocol.
+    /// After a 101: the connection in its new protocol.
     Switching(Http1),
-    /// Nothing comes any more.
+    /// The body has ended.
     Over,
 }
 
 impl Received {
-    /// The body of the answer that `connection` has given the head of.
+    /// The body of the response whose head `connection` has returned.
     pub(super) fn http1(endpoint: Rc<OriginPool>, connection: Http1) -> Self {
         let mut received = Self(ReceivedFrom::Http1(endpoint, connection));
         received.release_at_end();
         received
     }
 
-    /// The body of an answer on HTTP/2.
+    /// The body of a response on HTTP/2.
     pub(super) fn h2(body: Incoming, stream: Stream) -> Self {
         let mut received = Self(ReceivedFrom::H2(body, stream));
         received.release_at_end();
         received
     }
 
-    /// The body of a 101: none, and the connection in its new protocol.
+    /// The empty body of a 101, with the connection in its new protocol.
     pub(super) fn switching(connection: Http1) -> Self {
         Self(ReceivedFrom::Switching(connection))
     }
 
-    /// After a 101: the connection, to be read and written in the new protocol. `None` when the
-    /// status was another.
+    /// The connection after a 101, in its new protocol; `None` for other statuses.
     pub(crate) fn into_switched(self) -> Option<Switched> {
         match self.0 {
             ReceivedFrom::Switching(connection) => connection.into_switched(),
@@ -72,7 +71,7 @@ impl Received {
         }
     }
 
-    /// The answer is over and its connection unharmed.
+    /// The response has ended and its connection is reusable.
     fn release(&mut self) {
         if let ReceivedFrom::Http1(endpoint, connection) =
             std::mem::replace(&mut self.0, ReceivedFrom::Over)
@@ -99,7 +98,7 @@ impl Body for Received {
         };
         match polled {
             Some(Ok(frame)) => {
-                // Nobody has to ask for what comes after trailers.
+                // No further frame follows trailers.
                 if frame.is_trailers() {
                     this.release();
                 } else {
@@ -108,7 +107,7 @@ impl Body for Received {
                 Poll::Ready(Some(Ok(frame)))
             }
             Some(Err(seen)) => {
-                // Not released: a connection that broke is nobody's any more.
+                // Not released: a broken connection cannot be reused.
                 this.0 = ReceivedFrom::Over;
                 Poll::Ready(Some(Err(seen.into())))
             }

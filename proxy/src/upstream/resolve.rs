@@ -1,5 +1,5 @@
-//! Names to addresses. Nothing is remembered: the system's resolver has its own cache, and the
-//! addresses that were judged are the ones dialled.
+//! Resolves names to addresses, without a cache: the system's resolver has its own, and exactly the
+//! checked addresses are dialled.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,21 +13,21 @@ use super::error::FailureCause;
 use super::patterns::{LOOPBACK, is_localhost, literal, plain_name};
 use crate::lock::lock;
 
-/// Threads that ask the system at once.
+/// Most threads in the system's resolver.
 const AT_ONCE: usize = 64;
 
-/// Where the system keeps names of its own.
+/// The system's hosts file.
 const HOSTS: &str = "/etc/hosts";
 
-/// What a lookup found: addresses, or why there are none.
+/// The result of a lookup: addresses, or why there are none.
 type LookUp = Result<Vec<IpAddr>, String>;
 
-/// Looks names up with the system's resolver, which keeps a thread for each: no more than [`AT_ONCE`], and one for all
-/// that ask for the same name. Names in the hosts file wait for none of them.
+/// Resolves names with the system's resolver, which blocks a thread per lookup. At most [`AT_ONCE`]
+/// run, and equal names share one. Names in the hosts file need no thread.
 #[derive(Debug)]
 pub(crate) struct Resolver {
     threads: Arc<Semaphore>,
-    /// Names that somebody waits for.
+    /// Lookups in progress.
     running: Mutex<HashMap<String, Weak<OnceCell<LookUp>>>>,
     hosts: PathBuf,
 }
@@ -43,7 +43,7 @@ impl Default for Resolver {
 }
 
 impl Resolver {
-    /// Names in this file are found there.
+    /// Uses this hosts file.
     #[cfg(test)]
     pub(super) fn with_hosts_file(hosts: PathBuf) -> Self {
         Self {
@@ -52,7 +52,7 @@ impl Resolver {
         }
     }
 
-    /// Every address of `host`, in the order in which they are to be tried; never empty.
+    /// Every address of `host`, in the order to try; never empty.
     pub(super) async fn resolve(
         &self,
         host: &str,
@@ -84,7 +84,7 @@ impl Resolver {
         found.clone()
     }
 
-    /// The lookup of a name that is running, or another one.
+    /// The running lookup of a name, or a new one.
     fn joined(&self, host: &str) -> Arc<OnceCell<LookUp>> {
         let mut running = lock(&self.running);
         if let Some(found) = running.get(host).and_then(Weak::upgrade) {
@@ -96,8 +96,8 @@ impl Resolver {
         found
     }
 
-    /// Waits for a thread and for what it finds. Who stops waiting leaves the queue; a thread that has begun ends by
-    /// itself, and only then makes room.
+    /// Waits for a thread and its result. A dropped waiter leaves the queue. A started thread runs
+    /// to its end and releases its slot then.
     async fn ask(&self, host: String, look: fn(&str) -> LookUp) -> LookUp {
         let thread = Arc::clone(&self.threads).acquire_owned().await;
         let thread = thread.map_err(|error| error.to_string())?;
@@ -115,7 +115,7 @@ fn system(host: &str) -> LookUp {
     Ok(found.map(|address| address.ip()).collect())
 }
 
-/// The addresses of a name in the hosts file (hosts(5)); none if it is not there, or there is no such file.
+/// The addresses of a name in the hosts file (hosts(5)); empty if the name or the file is missing.
 fn in_hosts_file(path: &Path, host: &str) -> Vec<IpAddr> {
     let host = plain_name(host);
     let text = fs::read(path).unwrap_or_default();
@@ -168,7 +168,7 @@ mod tests {
             ASKED.fetch_add(1, Ordering::SeqCst);
             Ok(vec![LOOPBACK[0]])
         };
-        // Those that give up while they wait leave nothing behind.
+        // Waiters that give up leave nothing behind.
         for host in ["a.example", "b.example"] {
             let cell = lookups.joined(host);
             let waits = cell.get_or_init(|| lookups.ask(host.to_owned(), look));

@@ -1,4 +1,4 @@
-//! One request out, one head back.
+//! Sends one request and receives one response head.
 
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -21,23 +21,23 @@ use crate::headers;
 use crate::http1::framing::OriginalNames;
 use crate::tls::Alpn;
 
-/// A request that waits for its answer's head.
+/// A request that waits for its response's head.
 pub(super) struct Sending<'a> {
     shared: &'a Shared,
     endpoint: Rc<OriginPool>,
     limit: Option<Limit>,
-    /// The request asks for another protocol.
+    /// The request has an upgrade.
     upgrade: bool,
 }
 
-/// `response_timeout`, and the request's end that it counts from.
+/// `response_timeout`, and the request's end, where it starts.
 struct Limit {
     after: Duration,
     ended: Option<oneshot::Receiver<()>>,
 }
 
 impl<'a> Sending<'a> {
-    /// Prepares `request` to be sent; the body is wrapped, everything else left alone.
+    /// Prepares `request` for sending: wraps the body, and changes nothing else.
     pub(super) fn begin(
         shared: &'a Shared,
         endpoint: Rc<OriginPool>,
@@ -59,7 +59,7 @@ impl<'a> Sending<'a> {
         )
     }
 
-    /// The request as it goes out on HTTP/1.1.
+    /// The request in HTTP/1.1 form.
     pub(super) fn for_http1(
         self,
         mut request: Request<SentBody>,
@@ -96,12 +96,12 @@ impl<'a> Sending<'a> {
             Err(failed) => failed,
         };
         drop(connection);
-        // Boxed, like all that is rare: every exchange would have to keep room for it.
+        // Boxed because it is rare; otherwise every exchange would hold memory for it.
         Box::pin(self.on_another(failed, pooled)).await
     }
 
-    /// Sends it on another connection when a pooled one was found closed before the first byte was
-    /// written: replaced, not retried.
+    /// Sends it on another connection if a pooled one was closed before the first byte was written.
+    /// This replaces the connection and does not retry the request.
     async fn on_another(
         mut self,
         mut failed: NotSent,
@@ -125,7 +125,7 @@ impl<'a> Sending<'a> {
         }
     }
 
-    /// Sends it on HTTP/2 where the upstream speaks it, on HTTP/1.1 elsewhere.
+    /// Sends it on HTTP/2 if the upstream supports it, otherwise on HTTP/1.1.
     pub(super) async fn on_best(
         mut self,
         mut request: Box<Request<SentBody>>,
@@ -164,7 +164,7 @@ impl<'a> Sending<'a> {
     async fn take_or_open(&self) -> Result<(Http1, bool), FailureCause> {
         match self.endpoint.take_idle(&self.shared.counters).await {
             Some(connection) => Ok((connection, true)),
-            // Boxed: most exchanges find a connection, and would keep room for a dial.
+            // Boxed: most exchanges find a connection and need no memory for a dial.
             None => Ok((
                 Box::pin(open_http1(self.shared, &self.endpoint)).await?,
                 false,
@@ -200,7 +200,8 @@ impl<'a> Sending<'a> {
             if self.shared.speaks.of(&endpoint.origin) == Some(Alpn::Http1) {
                 return Ok(BestConnection::Http1(None));
             }
-            // The first of those that come at once finds out; the others wait for that, once.
+            // The first of several concurrent exchanges checks the protocol; the others wait for
+            // it, once.
             let guard = if waited { None } else { endpoint.probe().await };
             if guard.is_none() && !waited {
                 waited = true;
@@ -216,7 +217,7 @@ impl<'a> Sending<'a> {
         }
     }
 
-    /// An upstream that breaks HTTP/2 may not speak it any more: the next exchange asks again.
+    /// After an HTTP/2 error, the next exchange checks the upstream's protocol again.
     fn cause_on_h2(&self, error: &hyper::Error) -> FailureCause {
         let cause = cause_of(error);
         if matches!(
@@ -228,17 +229,16 @@ impl<'a> Sending<'a> {
         cause
     }
 
-    /// Waits for the head, as long as `response_timeout` allows.
+    /// Waits for the head, at most for `response_timeout`.
     ///
-    /// `head` stays where its exchange has it: every future that it is handed down to would keep
-    /// room for all of it.
+    /// `head` is a reference, because every nested future would otherwise hold memory for it.
     async fn head_in_time<T>(
         &mut self,
         head: Pin<&mut impl Future<Output = T>>,
     ) -> Result<T, FailureCause> {
         match &mut self.limit {
             None => Ok(head.await),
-            // Boxed: most exchanges have no limit, and would keep room for one.
+            // Boxed: most exchanges have no limit and need no memory for one.
             Some(limit) => Box::pin(limit.keep(head)).await,
         }
     }
@@ -262,8 +262,8 @@ impl Limit {
 enum BestConnection {
     /// From the pool.
     Pooled(Rc<SharedH2>),
-    /// Made for this exchange.
+    /// Opened for this exchange.
     Opened(Rc<SharedH2>),
-    /// HTTP/1.1, perhaps on a connection just made.
+    /// HTTP/1.1, with the connection if one was just opened.
     Http1(Option<Http1>),
 }

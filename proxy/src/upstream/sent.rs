@@ -1,4 +1,4 @@
-//! A request's body, which knows when the request has ended: that is when `response_timeout` begins.
+//! A request's body that detects the request's end, where `response_timeout` starts.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -14,10 +14,10 @@ pub(crate) type Outgoing = Pin<Box<dyn Body<Data = Bytes, Error = BodyError>>>;
 /// Why a request's body broke off.
 pub(crate) type BodyError = Box<dyn Error + Send + Sync>;
 
-/// The agent's body as an upstream connection takes it.
+/// The agent's body, for an upstream connection.
 pub(super) struct SentBody {
     body: Outgoing,
-    /// Dropped at the body's end, which its receiver hears.
+    /// Dropped at the body's end, which notifies the receiver.
     ended: Option<oneshot::Sender<()>>,
 }
 
@@ -26,7 +26,7 @@ impl SentBody {
         Self { body, ended: None }
     }
 
-    /// Resolves (to an error) when the body has been handed over to its end.
+    /// Resolves (to an error) when the whole body was handed over.
     pub(super) fn watch_end(&mut self) -> oneshot::Receiver<()> {
         let (ended, watch) = oneshot::channel();
         self.ended = Some(ended).filter(|_| !self.body.is_end_stream());

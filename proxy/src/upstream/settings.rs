@@ -1,4 +1,4 @@
-//! What a [`ProxyConfig`] says about upstreams, compiled once and shared by every worker.
+//! The upstream part of a [`ProxyConfig`], compiled once and shared by all workers.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::origin::split_host_and_port;
 use super::tls::TlsClients;
 use crate::config::ProxyConfig;
 
-/// The part of a configuration that is about upstreams.
+/// The upstream part of a configuration.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(super) destinations: DestinationLists,
@@ -20,9 +20,9 @@ pub(crate) struct Settings {
     pub(super) connect_timeout: Duration,
     pub(super) response_timeout: Option<Duration>,
     pub(super) idle_timeout: Duration,
-    /// Fields in an answer's head.
+    /// Most fields in a response's head.
     pub(super) header_count: usize,
-    /// Bytes in an answer's head on HTTP/2.
+    /// Most bytes in a response's head on HTTP/2.
     pub(super) header_bytes: u32,
 }
 
@@ -46,7 +46,7 @@ impl Settings {
     }
 }
 
-/// `connect_to`: what is dialled in another's place. Names, TLS and headers stay the agent's.
+/// `connect_to`: replaces the dialled host and port. Names, TLS and headers stay the agent's.
 #[derive(Debug, Default)]
 pub(super) struct ConnectTo(HashMap<(String, u16), (String, u16)>);
 
@@ -65,7 +65,7 @@ impl ConnectTo {
             .map(Self)
     }
 
-    /// What to dial for `host:port`.
+    /// The host and port to dial for `host:port`.
     pub(super) fn target<'a>(&'a self, host: &'a str, port: u16) -> (&'a str, u16) {
         if self.0.is_empty() {
             return (host, port);

@@ -1,9 +1,8 @@
-//! What upstreams speak: learned when they are dialled, remembered for a while, shared by all
-//! workers.
+//! Protocols of upstreams: learned at a dial, remembered for a while, shared by all workers.
 //!
-//! Behind TLS the handshake tells. A clear-text upstream is asked once, with an HTTP/2 preface,
-//! when an agent first comes with HTTP/2 (RFC 9113 §3.3): one that answers with SETTINGS speaks
-//! it, any other answer, a close or a silence means HTTP/1.1.
+//! With TLS, the handshake decides. A plain upstream gets an HTTP/2 preface once, when an agent
+//! first uses HTTP/2 for it (RFC 9113 §3.3). If it responds with SETTINGS, it supports HTTP/2. Any
+//! other response, a close or a timeout means HTTP/1.1.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -18,16 +17,16 @@ use tokio::time::Instant;
 use super::origin::UpstreamOrigin;
 use crate::tls::Alpn;
 
-/// How long what was learned is believed.
+/// How long a learned protocol is used.
 const BELIEVED_FOR: Duration = Duration::from_mins(10);
 
-/// How long an upstream may think about an HTTP/2 preface.
+/// Time for an upstream's response to an HTTP/2 preface.
 pub(super) const PROBE_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Origins remembered.
+/// Most remembered origins.
 const REMEMBERED: usize = 10_000;
 
-/// What each origin speaks, and since when that is known.
+/// The protocol of each origin, and when it was learned.
 #[derive(Debug)]
 pub(super) struct SpokenProtocols(Cache<UpstreamOrigin, (Alpn, Instant)>);
 
@@ -38,27 +37,27 @@ impl Default for SpokenProtocols {
 }
 
 impl SpokenProtocols {
-    /// What `origin` is believed to speak.
+    /// The known protocol of `origin`.
     pub(super) fn of(&self, origin: &UpstreamOrigin) -> Option<Alpn> {
         let (alpn, since) = self.0.get(origin)?;
         (since.elapsed() < BELIEVED_FOR).then_some(alpn)
     }
 
-    /// Notes what `origin` speaks.
+    /// Records the protocol of `origin`.
     pub(super) fn learn(&self, origin: &UpstreamOrigin, alpn: Alpn) {
         self.0.insert(origin.clone(), (alpn, Instant::now()));
     }
 
-    /// Takes back what was learned of `origin`.
+    /// Forgets the protocol of `origin`.
     pub(super) fn forget(&self, origin: &UpstreamOrigin) {
         self.0.remove(origin);
     }
 }
 
-/// Watches the first frame that an upstream sends, and tells whether it is SETTINGS.
+/// Checks whether the first frame of an upstream is SETTINGS.
 ///
-/// hyper speaks through it from the first byte on, so that a connection that turns out to be
-/// HTTP/2 is used at once instead of being made again.
+/// hyper uses the connection through it from the first byte, so that an HTTP/2 connection is usable
+/// immediately.
 #[derive(Debug)]
 pub(super) struct FirstFrame<T> {
     io: T,
@@ -91,16 +90,17 @@ impl<T> FirstFrame<T> {
             return;
         };
         if let Some(told) = self.told.take() {
-            // Nobody waits for the verdict any more when the exchange was given up.
+            // The receiver is gone if the exchange was abandoned.
             let _: Result<(), bool> = told.send(verdict);
         }
     }
 }
 
-/// Bytes of a frame's head (RFC 9113 §4.1).
+/// Length of a frame's header, bytes (RFC 9113 §4.1).
 pub(super) const FRAME_HEAD: usize = 9;
 
-/// A whole head: length, type 4, flags without ACK, stream 0. `None` while bytes are missing.
+/// Checks a whole header: length, type 4, flags without ACK, stream 0. `None` while bytes are
+/// missing.
 pub(super) fn is_settings(head: &[u8]) -> Option<bool> {
     if head.starts_with(b"H") {
         return Some(false); // "HTTP/1.1 400": 4.7 MB of SETTINGS are not to be waited for

@@ -1,5 +1,4 @@
-//! TLS towards upstreams: the roots that are trusted, session resumption, ALPN, and what went
-//! wrong in words.
+//! TLS to upstreams: trusted roots, session resumption, ALPN, and error messages.
 
 use std::fmt;
 use std::io;
@@ -21,11 +20,11 @@ use super::trust::{CertificateVerifier, TrustError};
 use crate::tls::Alpn;
 use crate::user_file;
 
-/// TLS sessions remembered for resumption, over all upstreams.
+/// Most TLS sessions remembered for resumption, over all upstreams.
 const SESSIONS: usize = 1024;
 
-/// Client configurations, made when first needed: reading the system's roots takes milliseconds
-/// that start-up does not have.
+/// Client configurations, created on first use: reading the system's roots takes milliseconds,
+/// which would slow down the start.
 pub(super) struct TlsClients {
     extra: Vec<CertificateDer<'static>>,
     made: OnceLock<ClientConfigs>,
@@ -126,7 +125,7 @@ impl ClientConfigs {
     }
 }
 
-/// Without `trust` there is not a single root, and nothing is trusted.
+/// Without `trust` there are no roots, and no certificate is trusted.
 fn client_config(
     provider: &Arc<CryptoProvider>,
     trust: Option<&Arc<CertificateVerifier>>,
@@ -147,7 +146,7 @@ fn client_config(
     config
 }
 
-/// Whether a file can be one of `upstream_ca`, read as they are.
+/// Checks whether a file is valid for `upstream_ca`.
 pub fn check_roots(path: &Path) -> Result<(), SettingsError> {
     read_roots(path).map(drop)
 }
@@ -175,7 +174,7 @@ fn read_roots(path: &Path) -> Result<Vec<CertificateDer<'static>>, SettingsError
     Ok(certificates)
 }
 
-/// What a failed handshake means.
+/// The cause of a failed handshake.
 fn cause_of(error: &io::Error) -> FailureCause {
     let Some(tls) = error
         .get_ref()
@@ -222,7 +221,7 @@ const SIGNATURE: &str =
 
 const EXTENSION: &str = "it, or a CA of its chain, has a critical extension that is not known";
 
-/// What is wrong with a certificate, by the name of rustls' or webpki's error without `Context`.
+/// Descriptions of certificate errors, by the name of rustls' or webpki's error without `Context`.
 const FLAWS: [(&str, &str); 18] = [
     ("BadEncoding", "it cannot be read"),
     (
@@ -259,7 +258,7 @@ const FLAWS: [(&str, &str); 18] = [
     ),
 ];
 
-/// What is wrong with a certificate, as a clause.
+/// The error in a certificate, as a clause.
 fn about_certificate(error: &CertificateError) -> String {
     use CertificateError as E;
     let date = |time: UnixTime| {
@@ -282,7 +281,7 @@ fn about_certificate(error: &CertificateError) -> String {
             return format!("it is for {}", names.join(", "));
         }
         E::Other(other) if other.0.is::<TrustError>() => return other.0.to_string(),
-        // webpki's own.
+        // webpki's own errors.
         E::Other(other) => other.0.to_string(),
         error => format!("{error:?}"),
     };
@@ -323,7 +322,7 @@ fn plain_words(error: &rustls::Error) -> String {
     }
 }
 
-/// The name of an error's variant as words: rustls prints most of its errors as Rust writes them.
+/// The name of an error's variant as words: rustls prints most errors in debug format.
 fn words_of(error: &impl fmt::Debug) -> String {
     in_words(first_word(&format!("{error:?}")))
 }

@@ -1,4 +1,4 @@
-//! A connection to an upstream as hyper sees it: clear or TLS, counted while it is open.
+//! A connection to an upstream for hyper: plain or TLS, counted while it is open.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use tokio_util::either::Either;
 
 use super::speaks::{FRAME_HEAD, is_settings};
 
-/// What has been done with upstream connections, over all workers.
+/// Counters of upstream connections over all workers.
 #[derive(Debug, Default)]
 pub struct ConnectionCounters {
     opened: AtomicU64,
@@ -34,7 +34,7 @@ impl ConnectionCounters {
         self.opened.load(Ordering::Relaxed)
     }
 
-    /// Pooled connections that were found closed and replaced by others.
+    /// Pooled connections that were closed and replaced.
     pub fn replaced(&self) -> u64 {
         self.replaced.load(Ordering::Relaxed)
     }
@@ -61,7 +61,7 @@ impl Drop for OpenConnection {
     }
 }
 
-/// A connected socket on which nothing has been said to the upstream yet.
+/// A connected socket on which nothing was sent yet.
 #[derive(Debug)]
 pub(crate) struct Dialled {
     pub(super) socket: TcpStream,
@@ -70,17 +70,17 @@ pub(crate) struct Dialled {
 }
 
 impl Dialled {
-    /// The address that was dialled: the upstream's, or that of `upstream_proxy`.
+    /// The dialled address: the upstream's, or that of `upstream_proxy`.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Resolves when the upstream has sent something, or has closed, before anything was said to
-    /// it. The SETTINGS of an HTTP/2 server are nothing in this sense: it may send them at once, and
-    /// waits for the preface of whoever dialled it all the same (RFC 9113 §3.4).
+    /// Resolves when the upstream has sent something, or closed, before anything was sent to it.
+    /// The SETTINGS of an HTTP/2 server do not count: it may send them immediately, but still waits
+    /// for the client's preface (RFC 9113 §3.4).
     pub(crate) async fn speaks(&self) {
         let mut head = [0; FRAME_HEAD];
-        // An error is the upstream's way of speaking too: the tunnel will find it.
+        // An error also counts; the tunnel will see it.
         if let Ok(seen) = self.socket.peek(&mut head).await
             && is_settings(&head[..seen]) == Some(true)
         {
@@ -94,10 +94,10 @@ impl Dialled {
     }
 }
 
-/// A connection to an upstream: what the HTTP client, or a tunnel, speaks through.
+/// A connection to an upstream, for the HTTP client or a tunnel.
 #[derive(Debug)]
 pub(crate) struct Transport {
-    // Boxed: a TLS session is a kilobyte, and this moves into the connection's task.
+    // Boxed: a TLS session takes a kilobyte and is moved into the connection's task.
     io: Either<TcpStream, Box<TlsStream<TcpStream>>>,
     _open: OpenConnection,
 }
@@ -117,7 +117,7 @@ impl Transport {
         }
     }
 
-    /// True when a protocol says goodbye before the FIN.
+    /// True if the protocol has a closing message before the FIN.
     pub(super) fn has_farewell(&self) -> bool {
         matches!(self.io, Either::Right(_))
     }

@@ -1,9 +1,8 @@
-//! Which server certificates are trusted: what webpki accepts, and a self-signed certificate that
-//! `upstream_ca` names itself.
+//! Trusted server certificates: those that webpki accepts, and self-signed ones in `upstream_ca`.
 //!
-//! Test servers often have one made by `openssl req -x509`, which is a CA and a server's in one.
-//! webpki refuses a CA in a server's place whatever the roots are; other clients accept it when it
-//! is the very certificate they were told to trust, and so does Squall.
+//! Test servers often use a certificate of `openssl req -x509`, which is both a CA and a server
+//! certificate. webpki always rejects a CA as a server certificate. Other clients accept it if it
+//! is explicitly trusted, and so does Squall.
 
 use std::sync::Arc;
 
@@ -18,7 +17,7 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 use x509_parser::public_key::PublicKey;
 
-/// webpki's verdict, but for certificates named by the user.
+/// webpki's verification, except for certificates in `upstream_ca`.
 #[derive(Debug)]
 pub(super) struct CertificateVerifier {
     webpki: Arc<WebPkiServerVerifier>,
@@ -37,7 +36,8 @@ impl CertificateVerifier {
     }
 }
 
-/// Whether webpki refuses a certificate only for being a CA's: it looks at that after the dates.
+/// Whether webpki rejects a certificate only because it is a CA; webpki checks this after the
+/// dates.
 pub(super) fn is_ca_as_server(error: &CertificateError) -> bool {
     matches!(error, CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity"))
 }
@@ -45,13 +45,13 @@ pub(super) fn is_ca_as_server(error: &CertificateError) -> bool {
 /// Bits of the shortest RSA key whose signatures are accepted.
 const SHORTEST_RSA: usize = 2048;
 
-/// Why a certificate is not trusted, where webpki's reason misleads.
+/// Why a certificate is not trusted, if webpki's reason is misleading.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TrustError {
-    /// It is its own issuer, and no root accounts for it.
+    /// It is self-signed, and no root matches.
     #[error("it is self-signed")]
     SelfSigned,
-    /// For webpki the signature is wrong.
+    /// webpki reports an invalid signature instead.
     #[error(
         "it, or a CA of its chain, has an RSA key of fewer than {SHORTEST_RSA} bits, which is not accepted"
     )]
@@ -59,7 +59,7 @@ pub(super) enum TrustError {
 }
 
 impl TrustError {
-    /// The flaw in the place of `error`, where there is one and the certificate is within its dates and for the name.
+    /// The replacement for `error`, if there is one and the certificate is valid by date and name.
     fn instead_of(
         error: CertificateError,
         certificate: &CertificateDer<'_>,
@@ -113,7 +113,7 @@ fn has_short_key(certificate: &X509Certificate<'_>) -> bool {
 }
 
 impl CertificateVerifier {
-    /// The verdict on a signature by the certificate's own key.
+    /// The result for a signature by the certificate's own key.
     fn of_signature(
         verdict: Result<HandshakeSignatureValid, Error>,
         certificate: &CertificateDer<'_>,

@@ -9,17 +9,17 @@ use http_body::Body;
 
 use crate::http1::framing::OriginalNames;
 
-/// How the end of a request's body is told.
+/// How the end of a request's body is marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UploadFraming {
-    /// That many bytes are still to come.
+    /// The body has this many remaining bytes.
     Length(u64),
     /// Chunks.
     Chunked,
 }
 
 impl UploadFraming {
-    /// As the head says; if it says nothing, as the body can be told.
+    /// By the head; otherwise by the body's known length.
     pub(super) fn of(headers: &HeaderMap, body: &impl Body) -> Self {
         if headers.contains_key(TRANSFER_ENCODING) {
             return Self::Chunked;
@@ -31,7 +31,7 @@ impl UploadFraming {
     }
 }
 
-/// Whether the head announces the body's length, and which.
+/// The body's length announced in the head, if any.
 fn announced_length(headers: &HeaderMap) -> Option<u64> {
     if !headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING) {
         return None;
@@ -40,7 +40,7 @@ fn announced_length(headers: &HeaderMap) -> Option<u64> {
     value.trim().parse().ok()
 }
 
-/// Writes the request line, the fields and what the body's framing needs beside them.
+/// Writes the request line, the fields and additional framing fields.
 pub(super) fn write_head(
     out: &mut BytesMut,
     head: &Parts,
@@ -85,14 +85,14 @@ pub(super) fn write_fields<'a>(
     }
 }
 
-/// Writes `fields` in the order and the spelling of `original`, then those that are not in there.
+/// Writes `fields` in the order and casing of `original`, then those that it lacks.
 ///
-/// The map is what is sent; it keeps repetitions together, so that another order is possible only
-/// where the agent's own tells it.
+/// `fields` decides what is sent. The map groups repeated fields, so only the agent's order can
+/// separate them.
 fn write_in_order(out: &mut BytesMut, fields: &HeaderMap, original: &OriginalNames) {
     let mut names = original.names().peekable();
     let mut rest = fields.iter().peekable();
-    // Nearly always both have the same order, and only some fields were taken out.
+    // Usually both have the same order, and only some fields were removed.
     while let (Some(name_as_written), Some((name, value))) = (names.peek(), rest.peek()) {
         if name_as_written.eq_ignore_ascii_case(name.as_str().as_bytes()) {
             write_field(out, name_as_written, value);
@@ -139,7 +139,7 @@ mod tests {
     use crate::http1::HeadLimits;
     use crate::http1::framing::Requests;
 
-    /// What is sent of `head` after `change`, when the agent wrote it so.
+    /// The result for `head` from the agent after `change`.
     fn sent(head: &str, change: impl FnOnce(&mut HeaderMap)) -> String {
         let limits = HeadLimits {
             header_bytes: 4096,

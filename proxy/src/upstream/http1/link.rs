@@ -1,4 +1,4 @@
-//! The two directions of an HTTP/1.1 connection to an upstream, moved by whoever polls them.
+//! The two directions of an HTTP/1.1 connection to an upstream, driven by polling.
 
 use std::io;
 use std::pin::Pin;
@@ -20,31 +20,31 @@ use crate::http1::Rewind;
 use crate::http1::answers::{AnswerPart, Answers, ParsedHead};
 use crate::http1::{HeadLimits, HeadShapes};
 
-/// What is read at a time to begin with, bytes; doubled as long as the upstream fills it.
+/// Initial read size, bytes; doubled while the upstream fills it.
 const LEAST_READ: usize = 8 * 1024;
 
-/// What is read at a time at most, bytes: this much of an answer is held per exchange.
+/// Largest read size, bytes; an exchange holds at most this much of a response.
 const GREATEST_READ: usize = 256 * 1024;
 
-/// Interim answers (1xx) to one request that are passed over.
+/// Most interim responses (1xx) to one request.
 const MOST_INTERIM: u32 = 100;
 
-/// A connection, and what is on its way in both directions.
+/// A connection, and the state of both directions.
 pub(super) struct Link {
     /// `None` once it has ended.
     transport: Option<Transport>,
-    /// Read, and not taken yet.
+    /// Bytes that were read but not yet consumed.
     buffer: BytesMut,
     read_size: usize,
     answers: Answers,
-    /// Interim answers to the request in work.
+    /// Interim responses to the current request.
     interim: u32,
     upload: Option<Box<Upload>>,
-    /// Sends a request on while its answer is read, or not read.
+    /// The task that sends the rest of a request while its response arrives.
     pub(super) uploading: Option<JoinHandle<()>>,
-    /// Waits for the answer's body meanwhile.
+    /// Woken when that task ends or the response's body can be read.
     reader: Option<Waker>,
-    /// Why it can be written no more.
+    /// Why writing is no longer possible.
     unwritable: Option<Break>,
 }
 
@@ -63,14 +63,14 @@ impl Link {
         }
     }
 
-    /// Begins an exchange.
+    /// Starts an exchange.
     pub(super) fn begin(&mut self, upload: Box<Upload>) {
         self.answers.expect(upload.method());
         self.upload = Some(upload);
         self.interim = 0;
     }
 
-    /// Sends the request and waits for its answer's head.
+    /// Sends the request and waits for its response's head.
     pub(super) fn poll_head(
         &mut self,
         cx: &mut Context<'_>,
@@ -81,7 +81,7 @@ impl Link {
                     self.close();
                     return Poll::Ready(Err(FailureCause::RequestBody(why).into()));
                 }
-                // The answer may have come all the same.
+                // The response may have arrived before the error.
                 Poll::Ready(Err(WriteFailure::Connection(error))) => self.cannot_write(&error),
                 Poll::Ready(Ok(())) | Poll::Pending => {}
             }
@@ -122,7 +122,7 @@ impl Link {
         }
     }
 
-    /// The next frame of the answer's body.
+    /// The next frame of the response's body.
     pub(super) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
@@ -152,7 +152,7 @@ impl Link {
         }
     }
 
-    /// Sends what is left of the request; ready when nothing is.
+    /// Sends the rest of the request; ready when all is sent.
     pub(super) fn poll_upload(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), WriteFailure>> {
         let (Some(upload), Some(transport)) = (&mut self.upload, &mut self.transport) else {
             return Poll::Ready(Ok(()));
@@ -165,13 +165,13 @@ impl Link {
         Poll::Ready(Ok(()))
     }
 
-    /// The same, in a task of its own: ready when there is no more to be done.
+    /// The same in a separate task; ready when it has nothing left to do.
     pub(super) fn poll_upload_on(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match ready!(self.poll_upload(cx)) {
             Ok(()) => {}
             Err(WriteFailure::Connection(error)) => self.cannot_write(&error),
             Err(WriteFailure::Body(_)) => {
-                // Half a request is no request: what answers it breaks off with it.
+                // The request is incomplete, so its response must break off too.
                 self.close();
                 if let Some(reader) = self.reader.take() {
                     reader.wake();
@@ -181,7 +181,7 @@ impl Link {
         Poll::Ready(())
     }
 
-    /// Whether some of the request is still to be sent, and may be.
+    /// Whether part of the request remains to be sent, and may be.
     pub(super) fn sends_on(&self) -> bool {
         let upload = self.upload.as_ref();
         self.unwritable.is_none() && upload.is_some_and(|upload| !upload.is_held())
@@ -204,12 +204,12 @@ impl Link {
         Poll::Ready(false)
     }
 
-    /// Lets an idle connection notice that it was closed; nobody is woken for more.
+    /// Lets an idle connection detect that it was closed, without a wake-up.
     pub(super) fn look(&mut self) {
         self.poll_watch(&mut Context::from_waker(Waker::noop()));
     }
 
-    /// Closes the connection when anything comes, which nobody has asked for, or its end does.
+    /// Closes the connection if unrequested bytes or the end arrive.
     fn poll_watch(&mut self, cx: &mut Context<'_>) {
         let Some(transport) = &mut self.transport else {
             return;
@@ -221,7 +221,7 @@ impl Link {
         }
     }
 
-    /// True when the next request can be written at once.
+    /// True if the next request can be written immediately.
     pub(super) fn is_ready(&self) -> bool {
         self.transport.is_some()
             && self.answers.is_over()
@@ -230,7 +230,7 @@ impl Link {
             && self.upload.is_none()
     }
 
-    /// True when the connection has ended, or will with this exchange.
+    /// True if the connection has ended, or will end with this exchange.
     pub(super) fn is_closed(&self) -> bool {
         self.transport.is_none()
             || !self.answers.may_go_on()
@@ -239,12 +239,12 @@ impl Link {
             || self.upload.as_ref().is_some_and(|upload| upload.is_held())
     }
 
-    /// Whether all of the answer has been given.
+    /// Whether the whole response was returned.
     pub(super) fn is_over(&self) -> bool {
         self.answers.is_over()
     }
 
-    /// Bytes of the answer's body still to come, where that is known.
+    /// Remaining bytes of the response's body, if known.
     pub(super) fn length(&self) -> Option<u64> {
         self.answers.length()
     }
@@ -289,7 +289,7 @@ impl Link {
         Poll::Ready(Some(Err(seen)))
     }
 
-    /// What could not be written is not tried again; what is there to be read still counts.
+    /// Writing is not retried; bytes that can be read still count.
     fn cannot_write(&mut self, error: &io::Error) {
         self.unwritable = Some(break_of(error));
     }
@@ -299,7 +299,7 @@ impl Link {
             return;
         };
         if transport.has_farewell() {
-            // Best effort, and at once: whoever has stopped reading does not wait for it.
+            // One immediate attempt: a peer that no longer reads must not delay the close.
             let mut cx = Context::from_waker(Waker::noop());
             let _sent = Pin::new(&mut transport).poll_shutdown(&mut cx);
         }
@@ -315,7 +315,7 @@ impl Drop for Link {
     }
 }
 
-/// How an upstream broke off, as an error of its socket tells. A broken pipe is an RST behind a FIN.
+/// How an upstream broke off, according to a socket error. A broken pipe is an RST after a FIN.
 fn break_of(error: &io::Error) -> Break {
     if let Some(why) = alert_of(error) {
         return Break::Tls(why);

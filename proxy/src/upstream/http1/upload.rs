@@ -1,7 +1,7 @@
-//! A request on its way: its head, then its body frame by frame, in HTTP/1.1's form.
+//! Writes a request in HTTP/1.1 format: its head, then its body frame by frame.
 //!
-//! Small frames are copied together behind the head, so that they leave in one write; a large one is
-//! written from where it is. The next frame is asked for when all before it is with the kernel.
+//! Small frames are copied after the head, so that one write sends them together. A large frame is
+//! written without a copy. The next frame is polled once the kernel has all earlier ones.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -20,25 +20,25 @@ use super::super::sent::SentBody;
 use super::head::{UploadFraming, write_fields, write_head};
 use crate::http1::framing::OriginalNames;
 
-/// How long `100 Continue` is waited for before the body is sent all the same, as an agent of
-/// its own would (RFC 9110 §10.1.1); curl's figure.
+/// Time to wait for `100 Continue` before the body is sent anyway, as a client does (RFC 9110
+/// §10.1.1). curl uses the same value.
 const CONTINUE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Frames up to this size are copied together, bytes.
 const SMALL: usize = 4 * 1024;
 
-/// So many copied bytes are not added to before they are written.
+/// From this many copied bytes on, they are written before more are added.
 const GATHERED: usize = 16 * 1024;
 
 /// A request that is being written.
 pub(in crate::upstream) struct Upload {
     method: Method,
-    /// What is written next: the head, small frames, what frames a chunk.
+    /// Written next: the head, small frames, chunk framing.
     copied: BytesMut,
-    /// Written behind it: a large frame, and the end of its chunk.
+    /// Written afterwards: a large frame.
     large: Bytes,
     after: &'static [u8],
-    /// Gone when all of it is above.
+    /// `None` once all of it was taken.
     body: Option<SentBody>,
     framing: UploadFraming,
     hold: Hold,
@@ -50,21 +50,21 @@ pub(in crate::upstream) struct Upload {
 pub(in crate::upstream) enum WriteFailure {
     /// The agent's body broke off.
     Body(String),
-    /// The connection did.
+    /// The connection broke off.
     Connection(io::Error),
 }
 
 /// Whether the body may be sent.
 enum Hold {
     Free,
-    /// The upstream is asked first.
+    /// The upstream must request it first.
     Waiting(Pin<Box<Sleep>>),
-    /// It has answered without asking for the body.
+    /// The upstream has responded without requesting the body.
     Unwanted,
 }
 
 impl Upload {
-    /// `request` as it goes out, the field names as the agent wrote them.
+    /// Prepares `request`, with the agent's original field names.
     pub(in crate::upstream) fn new(
         request: Request<SentBody>,
         original: &OriginalNames,
@@ -99,31 +99,31 @@ impl Upload {
         &self.method
     }
 
-    /// Whether a byte of it has been written.
+    /// Whether any byte of it was written.
     pub(super) fn has_begun(&self) -> bool {
         self.begun
     }
 
-    /// Whether the body waits for being asked for, or is not wanted.
+    /// Whether the body waits for `100 Continue`, or is not wanted.
     pub(super) fn is_held(&self) -> bool {
         !matches!(self.hold, Hold::Free)
     }
 
-    /// `100 Continue` has come.
+    /// `100 Continue` has arrived.
     pub(super) fn release(&mut self) {
         if let Hold::Waiting(_) = self.hold {
             self.hold = Hold::Free;
         }
     }
 
-    /// The final answer has come: a body that was not asked for is not sent any more.
+    /// The final response has arrived: an unrequested body is not sent.
     pub(super) fn answered(&mut self) {
         if let Hold::Waiting(_) = self.hold {
             self.hold = Hold::Unwanted;
         }
     }
 
-    /// Writes as much as there is and as `io` takes; ready when all is written.
+    /// Writes as much as is available and `io` accepts; ready when all is written.
     pub(super) fn poll<IO: AsyncWrite + Unpin>(
         &mut self,
         cx: &mut Context<'_>,
@@ -134,7 +134,7 @@ impl Upload {
             while self.has_bytes() {
                 match self.poll_write(cx, io) {
                     Poll::Ready(Ok(written)) => self.advance(written),
-                    // What came before a break leaves before it, if it can at once.
+                    // Bytes before a break are sent first, if possible without waiting.
                     _ if gathered.is_err() => break,
                     Poll::Ready(Err(error)) => {
                         return Poll::Ready(Err(WriteFailure::Connection(error)));
@@ -156,8 +156,8 @@ impl Upload {
         }
     }
 
-    /// Takes what the body has ready, until there is enough for a write; whether there may be more
-    /// right away.
+    /// Takes available frames of the body until a write is full. Returns whether more may be
+    /// available immediately.
     fn gather(&mut self, cx: &mut Context<'_>) -> Result<bool, String> {
         while let Some(body) = &mut self.body {
             if self.copied.len() >= GATHERED || !self.large.is_empty() {
@@ -230,7 +230,7 @@ impl Upload {
         Ok(())
     }
 
-    /// The body has ended, with trailers or without.
+    /// The body has ended, with or without trailers.
     fn end(&mut self, trailers: Option<&HeaderMap>) -> Result<(), String> {
         if self.body.take().is_none() {
             return Ok(());
@@ -242,7 +242,7 @@ impl Upload {
             )),
             UploadFraming::Chunked => {
                 if !self.large.is_empty() {
-                    // Its body said that nothing follows, so there are no trailers.
+                    // The body announced its end, so there are no trailers.
                     self.after = b"\r\n0\r\n\r\n";
                     return Ok(());
                 }

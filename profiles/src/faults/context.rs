@@ -1,8 +1,8 @@
-//! Attacks on what the model reads, a file each: instructions in tools' answers, false memories,
+//! Attacks on the model's input, one per file: instructions in tool results, false memories,
 //! filler, contradictions.
 //!
-//! All of them change the request of a model call ([`model_input`](super::model_input)); an
-//! instruction in a tool's answer is put there on the wire too, where there is one.
+//! All of them change the request of a model call ([`model_input`](super::model_input)).
+//! Instructions in tool responses are also injected on the wire, where there is one.
 
 mod conflicting_context;
 mod indirect_injection;
@@ -22,7 +22,7 @@ use crate::matching::Touches;
 use crate::payloads::Payloads;
 use crate::plan::{Plan, VerdictIndex};
 
-/// The table of attacks, in the order of the reference, of help and of the schema.
+/// The table of attacks, in the order of reference, help and schema.
 pub(super) const MODES: &[FaultMode] = &[
     mode("indirect_injection", INSTRUCTION, indirect_injection::read).touching(Touches::Either),
     mode(MEMORY_POISONING, INSTRUCTION, memory_poisoning::read),
@@ -45,14 +45,14 @@ const fn mode(
     FaultMode::new(Family::Context, name, remedy, read)
 }
 
-/// One of these texts, chosen for this exchange, with its canary.
+/// Draws one of these texts for this exchange, and adds its canary.
 fn plant(payloads: &Payloads, plan: &mut Plan, verdict: VerdictIndex, dice: &mut Dice) -> String {
     let chosen = payloads.choose(dice.next_choice());
     plan.plant(verdict, chosen, dice)
 }
 
-/// Of `payload` and `payloads`, where both stand, the one that changes nothing and the one that counts. In
-/// flakestorm, which takes both beside any attack, `memory_poisoning` reads the first and others the second.
+/// If both `payload` and `payloads` are given: the ignored one, and the effective one. flakestorm
+/// accepts both for every attack; `memory_poisoning` uses the first, other attacks use the second.
 pub(crate) fn eclipsed(
     mode: &FaultMode,
     fields: &Fields<'_, '_>,
@@ -67,13 +67,13 @@ pub(crate) fn eclipsed(
     })
 }
 
-/// `payload`, a text, is a list of one.
+/// Reads `payloads`; a text in `payload` is a list of one.
 fn read_payloads(fields: &mut Fields<'_, '_>) -> Payloads {
     let one = fields.has("payload") && !fields.has("payloads");
     read_those(fields, one)
 }
 
-/// The same where `payload` alone counts, if it is there.
+/// [`read_payloads`] for modes in which `payload` overrides `payloads`.
 fn read_payload(fields: &mut Fields<'_, '_>) -> Payloads {
     let one = fields.has("payload");
     read_those(fields, one)

@@ -1,4 +1,4 @@
-//! What machines have in common that change an answer as it passes.
+//! The common interface of editors that change a response as it passes.
 
 use bytes::Bytes;
 use squall_dialects::Tally;
@@ -6,37 +6,37 @@ use squall_dialects::Tally;
 use super::llm_stream::{Step, StreamEditor};
 use super::mcp_answer::McpEditor;
 
-/// A machine without I/O that is pushed the decoded bytes of an answer and says, step by step, what
-/// the agent gets of it and when.
+/// An editor without I/O. It takes the decoded bytes of a response and returns the steps to send to
+/// the agent.
 pub trait AnswerEditor {
-    /// Takes the next bytes of the answer. After [`Step::End`] or [`Step::Finish`] there are no
+    /// Takes the next bytes of the response. After [`Step::End`] or [`Step::Finish`] there are no
     /// further steps.
     fn push(&mut self, chunk: Bytes) -> Vec<Step>;
 
-    /// The answer has ended cleanly.
+    /// The response has ended regularly.
     fn finish(&mut self) -> Vec<Step>;
 
-    /// The upstream broke off: what was held goes to the agent as it came, before the break does.
+    /// The upstream broke off: held bytes go to the agent unchanged before the abort.
     fn broke_off(&mut self) -> Vec<Step>;
 
-    /// Whether the answer is held until it is complete.
+    /// Whether the response is held until it is complete.
     fn holds_whole_body(&self) -> bool;
 
-    /// The media type that the answer has afterwards; `None`: the one it came with.
+    /// The media type of the edited response; `None` if it does not change.
     fn media_type(&self) -> Option<&'static str>;
 
     /// Whether anything was changed or delayed so far.
     fn touched(&self) -> bool;
 
-    /// Why nothing was, once the answer has ended; `None` when something was.
+    /// Why nothing was changed, once the response has ended; `None` if something was.
     fn untouched_because(&self) -> Option<String>;
 
-    /// Whether the tokens out that the answer announces were counted here, not by the provider.
+    /// Whether the announced output tokens were counted here and not by the provider.
     fn counts_anew(&self) -> bool {
         false
     }
 
-    /// What the answer said, once it has passed as it came; `None` where that was not read.
+    /// The token counts of a response that passed unchanged; `None` if they were not read.
     fn heard(&mut self) -> Option<Box<Tally>> {
         None
     }

@@ -1,4 +1,4 @@
-//! Faults that do the same to every exchange.
+//! Faults with the same effect on every exchange.
 
 use serde_json::{Map, Value};
 use squall_dialects::model::ModelError;
@@ -17,7 +17,7 @@ pub(super) fn map(parameters: Value) -> Map<String, Value> {
     }
 }
 
-/// The word for a value.
+/// The name of a value.
 pub(super) fn word<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> Option<&'static str> {
     let named = words.iter().find(|(_, known)| known == value);
     named.map(|(word, _)| *word)
@@ -44,7 +44,7 @@ where
         }
     }
 
-    /// With `at: model_input` it changes a result like this.
+    /// With `at: model_input`, it makes this change to results.
     pub(super) fn in_results(self, change: ResultChange) -> Self {
         Self {
             result: Some(change),
@@ -100,7 +100,7 @@ pub(super) fn fixed(
     Fixed::new(parameters, write).boxed()
 }
 
-/// This response instead of the upstream's, which gets nothing.
+/// Sends this response instead of forwarding the request.
 pub(super) fn answer(parameters: Value, answer: Answer) -> Box<dyn Fault> {
     fixed(parameters, move |plan, verdict| {
         plan.answer(verdict, answer.clone())
@@ -128,7 +128,7 @@ impl Fault for ProviderError {
         self.parameters.clone()
     }
 
-    /// The error for a request that is too long says how long it is.
+    /// The error for an overlong request contains its length.
     fn counts_tokens(&self) -> bool {
         matches!(self.error, ModelError::ContextLength)
     }
@@ -138,7 +138,7 @@ impl Fault for ProviderError {
     }
 }
 
-/// This error, in the provider's words.
+/// This error, in the provider's format.
 pub(super) fn provider_error(parameters: Value, error: ModelError) -> Box<dyn Fault> {
     Box::new(ProviderError {
         error,
@@ -150,7 +150,7 @@ pub(super) fn provider_error(parameters: Value, error: ModelError) -> Box<dyn Fa
 struct AnswerChange {
     change: StreamFault,
     parameters: Map<String, Value>,
-    /// Why it changes no answer, if it changes none.
+    /// Why it has no effect, if so.
     idle: Option<&'static str>,
 }
 
@@ -197,7 +197,7 @@ impl Fault for AnswerChange {
     }
 }
 
-/// This change to a model's answer. `idle`: why it changes none.
+/// A change to a model's response. `idle`: why it has no effect.
 pub(super) fn change_of_answer(
     parameters: Value,
     change: StreamFault,

@@ -1,10 +1,8 @@
-//! The request of a model call, changed: what the model is to read of tools, of the user and of the
-//! agent's instructions.
+//! Changes the input of a model call: tool results, user messages and the agent's instructions.
 //!
-//! Tools that run inside the agent never touch the wire; their results do, among the messages of the
-//! next model call. A [`Dialect`] says where they stand and which tool they are of, by the call's id.
-//! Only texts change, in place: ids, pairing, order, unknown fields and the model's own words stay as
-//! they are, to the byte.
+//! The results of tools that run inside the agent only appear in the next model call's messages. A
+//! [`Dialect`] finds them and their tools, by the call's id. Only texts change, in place: ids,
+//! pairing, order, unknown fields and the model's own messages stay byte for byte.
 
 mod called;
 mod filler;
@@ -22,12 +20,12 @@ pub use self::called::Called;
 pub use self::told::{Again, Told, request_key};
 use crate::plan::RequestEdit;
 
-/// How a request is read: in which dialect, and with what is known of calls that it leaves out.
+/// How a request is parsed: its dialect, and the known calls that it leaves out.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms<'a> {
-    /// The dialect it is in.
+    /// Its dialect.
     pub dialect: &'a dyn Dialect,
-    /// The calls of earlier answers; `None`: those in the request are all that is known.
+    /// The calls of earlier responses; `None`: only those in the request are known.
     pub called: Option<&'a Called>,
 }
 
@@ -50,7 +48,7 @@ impl Terms<'_> {
     }
 }
 
-/// The body of a model call's request with one change made; or why it cannot be made.
+/// The body of a model request with one change, or why it cannot be made.
 pub fn rewrite<'a>(
     edit: &RequestEdit,
     terms: impl Into<Terms<'a>>,
@@ -79,8 +77,8 @@ pub fn rewrite<'a>(
     Ok(edited)
 }
 
-/// The tools whose results a model call brings and the model has not seen yet, in order; empty names
-/// for those of which it is not known.
+/// The tools with new results in a model request, in order; the name is empty if the tool is
+/// unknown.
 pub fn unseen_tools<'a>(terms: impl Into<Terms<'a>>, body: &[u8]) -> Vec<String> {
     let Ok(document) = Document::parse(body) else {
         return Vec::new();
@@ -90,8 +88,8 @@ pub fn unseen_tools<'a>(terms: impl Into<Terms<'a>>, body: &[u8]) -> Vec<String>
     names.map(str::to_owned).collect()
 }
 
-/// The results that came since the model last spoke. An answer that the agent has begun for the
-/// model, at the very end, was not spoken by it.
+/// The results after the model's last message. A prefilled answer at the end is not a message of
+/// the model.
 fn unseen<'c, 'd>(
     conversation: &'c Conversation<'d>,
 ) -> impl Iterator<Item = &'c ToolResult<'d>> + use<'c, 'd> {

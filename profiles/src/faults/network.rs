@@ -1,4 +1,4 @@
-//! Faults of the transport, for any exchange.
+//! Network faults, for any exchange.
 
 mod bandwidth;
 mod limit_data;
@@ -19,7 +19,7 @@ use crate::family::Family;
 use crate::fault::{Fault, FaultMode};
 use crate::plan::Answer;
 
-/// The table of modes, in the order of the reference, of help and of the schema.
+/// The table of modes, in the order of reference, help and schema.
 pub(super) const MODES: &[FaultMode] = &[
     mode("latency", DELAY, |fields, _| {
         delay::wait(fields, Duration::ZERO)

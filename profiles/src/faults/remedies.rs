@@ -1,4 +1,4 @@
-//! What an agent does well about a fault: the advice of reports.
+//! Advice in reports: how an agent handles a fault well.
 
 pub(super) const DELAY: &str = "Give each call a time-out of its own, shorter than the whole answer's, and answer \
                                 with what there is.";

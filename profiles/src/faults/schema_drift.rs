@@ -1,4 +1,4 @@
-//! Fields of JSON that change, wherever they occur: a field that drifts does so in every record.
+//! Changes fields of JSON at every occurrence: a drifting field changes in every record.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use squall_dialects::json::{Document, Edits, Kind, Value, quote};
 
 use crate::changes::{DriftKind, SchemaDrift};
 
-/// A JSON text with one field changed; or why there is none to change.
+/// A JSON text with one field changed, or why no field can change.
 pub fn drifted(drift: &SchemaDrift, json: &[u8]) -> Result<Vec<u8>, String> {
     let document = Document::parse(json).map_err(|why| format!("the body is {why}"))?;
     let mut edits = Edits::new(&document);
@@ -15,7 +15,7 @@ pub fn drifted(drift: &SchemaDrift, json: &[u8]) -> Result<Vec<u8>, String> {
     Ok(edits.apply())
 }
 
-/// Changes one field wherever it occurs below `root`; or tells why there is none to change.
+/// Changes one field at every occurrence below `root`, or returns why no field can change.
 pub(crate) fn drift_below(
     drift: &SchemaDrift,
     edits: &mut Edits<'_>,
@@ -63,7 +63,7 @@ fn retyped(value: Value<'_>) -> String {
     }
 }
 
-/// Every member below a value, at any depth, in the order of the text.
+/// All members below a value, at any depth, in text order.
 fn members(root: Value<'_>) -> Vec<Value<'_>> {
     let mut found = Vec::new();
     let mut open = vec![root];
@@ -79,7 +79,7 @@ fn members(root: Value<'_>) -> Vec<Value<'_>> {
     found
 }
 
-/// One of the names that occur, each as likely as the other, however often it occurs.
+/// Draws one of the distinct names, with equal probability.
 fn chosen<'d>(members: &[Value<'d>], choice: u64) -> Option<Cow<'d, str>> {
     let mut seen = BTreeSet::new();
     let mut names: Vec<_> = members.iter().filter_map(|member| member.key()).collect();
@@ -88,8 +88,8 @@ fn chosen<'d>(members: &[Value<'d>], choice: u64) -> Option<Cow<'d, str>> {
     names.into_iter().nth(usize::try_from(choice % count).ok()?)
 }
 
-/// The field that a drift is about in a document with these parts: the one it names, or one that
-/// occurs in the first part that has any.
+/// The field of a drift in a document with these parts: the named one, or a drawn one in the first
+/// part with fields.
 pub(crate) fn field_of<'d>(
     drift: &SchemaDrift,
     parts: impl IntoIterator<Item = Value<'d>>,

@@ -1,8 +1,8 @@
-//! Answers, read from the bytes of a connection to an upstream.
+//! Parses responses from the bytes of a connection to an upstream.
 //!
-//! One pass finds where a head ends, refuses what is ambiguous in it and notes where its fields are;
-//! names, values and body bytes are then slices of what was read. Pure: bytes in, pieces out, the
-//! same for every way the bytes are cut up.
+//! One pass finds the end of a head, rejects ambiguous framing and records the fields' positions.
+//! Names, values and body bytes are slices of the read buffer. The parser is pure, and its result
+//! does not depend on how the bytes are split.
 
 use std::rc::Rc;
 
@@ -17,21 +17,21 @@ use super::shapes::{HeadShape, HeadShapes};
 use super::{FramingError, HeadLimits};
 use crate::headers::names;
 
-/// The answers on one connection, on which one request at a time is in flight.
+/// The responses on a connection, with one request in flight at a time.
 #[derive(Debug)]
 pub struct Answers {
     limits: HeadLimits,
     place: AnswerPosition,
     scan: HeadScan<StatusLine>,
     shapes: Rc<HeadShapes>,
-    /// The names of the latest head: the next one has mostly the same.
+    /// Names of the latest head; the next one usually has the same.
     latest: Option<Rc<HeadShape>>,
     may_go_on: bool,
 }
 
 #[derive(Debug)]
 enum AnswerPosition {
-    /// Nothing was asked for.
+    /// No request is in flight.
     Between,
     /// Before the end of a head; whether a body may follow.
     Head {
@@ -42,28 +42,28 @@ enum AnswerPosition {
     Switched,
 }
 
-/// A head that is complete.
+/// A complete head.
 #[derive(Debug)]
 pub enum ParsedHead {
-    /// An interim answer, 1xx but 101: the final one is still to come.
+    /// An interim response (1xx except 101): the final one follows.
     Interim(StatusCode),
-    /// The final answer, or 101.
+    /// The final response, or 101.
     Final(Response<()>),
 }
 
-/// A part of an answer behind its head.
+/// A part of a response after its head.
 #[derive(Debug)]
 pub enum AnswerPart {
     /// Bytes of the body.
     Data(Bytes),
-    /// The trailers; nothing comes after them.
+    /// The trailers; the body ends with them.
     Trailers(HeaderMap),
-    /// The answer is over.
+    /// The end of the response.
     End,
 }
 
 impl Answers {
-    /// A connection on which nothing was asked for yet.
+    /// A connection without a request.
     pub fn new(limits: HeadLimits, shapes: Rc<HeadShapes>) -> Self {
         Self {
             limits,
@@ -75,14 +75,14 @@ impl Answers {
         }
     }
 
-    /// A request with this method is about to be sent: the next answer is its.
+    /// Expects the response to a request with this method.
     pub fn expect(&mut self, method: &Method) {
         self.place = AnswerPosition::Head {
             bodiless: *method == Method::HEAD,
         };
     }
 
-    /// Takes the next head out of `buffer`; `None` while bytes of it are missing.
+    /// Takes the next head from `buffer`; `None` if it is incomplete.
     pub fn head(&mut self, buffer: &mut BytesMut) -> Result<Option<ParsedHead>, FramingError> {
         let AnswerPosition::Head { bodiless } = self.place else {
             return self.nothing(buffer);
@@ -119,7 +119,7 @@ impl Answers {
         Ok(Some(ParsedHead::Final(response)))
     }
 
-    /// Takes the next piece behind a head out of `buffer`; `None` while bytes of it are missing.
+    /// Takes the next part after a head from `buffer`; `None` if it is incomplete.
     pub fn body(&mut self, buffer: &mut BytesMut) -> Result<Option<AnswerPart>, FramingError> {
         let AnswerPosition::Body(body) = &mut self.place else {
             return Ok(Some(AnswerPart::End));
@@ -139,8 +139,8 @@ impl Answers {
         Ok(Some(piece))
     }
 
-    /// The connection was closed by a FIN. Whether the answer is over with that: always when nothing
-    /// is missing, and a body that lasts until then.
+    /// The connection was closed by a FIN. Returns whether the response is complete: nothing is
+    /// missing, or its body ends at the close.
     pub fn close(&mut self) -> bool {
         if let AnswerPosition::Body(BodyFraming::UntilClose) = self.place {
             self.place = AnswerPosition::Between;
@@ -148,17 +148,17 @@ impl Answers {
         matches!(self.place, AnswerPosition::Between)
     }
 
-    /// Whether nothing of an answer is still to come.
+    /// Whether the response is complete.
     pub fn is_over(&self) -> bool {
         matches!(self.place, AnswerPosition::Between)
     }
 
-    /// Whether another request may follow the latest answer on its connection (RFC 9112 §9.3).
+    /// Whether the connection is reusable after the latest response (RFC 9112 §9.3).
     pub(crate) fn may_go_on(&self) -> bool {
         self.may_go_on
     }
 
-    /// Bytes of the body that are still to come, where that is known.
+    /// Remaining bytes of the body, if known.
     pub fn length(&self) -> Option<u64> {
         match self.place {
             AnswerPosition::Between => Some(0),
@@ -212,7 +212,7 @@ impl Answers {
     }
 }
 
-/// What stands behind the status.
+/// The text after the status.
 fn reason(section: &Bytes, fields: &[FieldSpan]) -> Bytes {
     const BEFORE: usize = "HTTP/1.1 200 ".len();
     let end = fields

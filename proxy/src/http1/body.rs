@@ -1,20 +1,20 @@
-//! Finding the end of a body.
+//! Finds the end of a body.
 
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::head::{FieldSpan, HeadScan, Trailers, has_control};
 use super::{FramingError, HeadLimits};
 
-/// Bytes of chunk extensions in one body; hyper's own bound.
+/// Most bytes of chunk extensions in one body; same as hyper's limit.
 const EXTENSION_BYTES: usize = 16 * 1024;
 
-/// Digits of a chunk size; more cannot be meant, even with leading zeros.
+/// Most digits of a chunk size, including leading zeros.
 const SIZE_DIGITS: u8 = 16;
 
-/// A body's framing, and how much of it is still to come.
+/// A body's framing, and what remains of it.
 #[derive(Debug)]
 pub(super) enum BodyFraming {
-    /// That many bytes.
+    /// This many bytes.
     Length(u64),
     /// Chunks, then trailers.
     Chunked(Chunks),
@@ -22,11 +22,11 @@ pub(super) enum BodyFraming {
     UntilClose,
 }
 
-/// What became of some bytes of a body.
+/// The result of processing body bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Advance {
-    /// Bytes that may be passed on. The others are the beginning of a trailer section and have to
-    /// be shown again with more behind them, or belong to the next message, or are refused.
+    /// Bytes that may be passed on. The others are the start of a trailer section (to pass again
+    /// with more bytes), part of the next message, or rejected.
     pub(super) passed: usize,
     pub(super) then: Result<BodyProgress, FramingError>,
 }
@@ -43,7 +43,7 @@ pub(super) enum BodyProgress {
 #[derive(Debug)]
 pub(super) enum BodyPart {
     Data(Bytes),
-    /// A section of trailers, and where its fields are.
+    /// A trailer section, and the positions of its fields.
     Trailers(Bytes, Vec<FieldSpan>),
     /// The body is complete.
     End,
@@ -80,7 +80,7 @@ impl BodyFraming {
         }
     }
 
-    /// Takes the next part out of `buffer`; `None` while bytes of it are missing.
+    /// Takes the next part from `buffer`; `None` if it is incomplete.
     pub(super) fn take(
         &mut self,
         buffer: &mut BytesMut,
@@ -96,14 +96,14 @@ impl BodyFraming {
     }
 }
 
-/// As many of the `left` bytes as there are.
+/// The available bytes, at most `left`.
 fn data(buffer: &mut BytesMut, left: &mut u64) -> Option<BodyPart> {
     let length = usize::try_from(*left).map_or(buffer.len(), |l| l.min(buffer.len()));
     *left -= length as u64;
     (length > 0).then(|| BodyPart::Data(buffer.split_to(length).freeze()))
 }
 
-/// How far a chunked body (RFC 9112 §7.1) has come.
+/// The position in a chunked body (RFC 9112 §7.1).
 #[derive(Debug)]
 pub(super) struct Chunks {
     place: ChunkPosition,
@@ -117,7 +117,7 @@ enum ChunkPosition {
         size: u64,
         digits: u8,
     },
-    /// White space behind the size, which some servers pad it with.
+    /// White space after the size, which some servers add.
     Pad {
         size: u64,
     },
@@ -252,7 +252,7 @@ impl Chunks {
     }
 }
 
-/// Where `byte` leads from a place that is left byte by byte.
+/// The next position after `byte`.
 fn next(place: ChunkPosition, byte: u8) -> Result<ChunkPosition, FramingError> {
     match (place, byte) {
         (ChunkPosition::Size { size, digits }, _) if byte.is_ascii_hexdigit() => {

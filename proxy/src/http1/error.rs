@@ -1,8 +1,8 @@
-//! What can be wrong with the framing of a message.
+//! Framing errors of messages.
 
 use http::StatusCode;
 
-/// Why a message was refused. Its text is fit for the problem body that says so.
+/// Why a message was rejected. The text is used in the problem body.
 ///
 /// Sources: RFC 9112 §2.2, §3, §5, §6, §7.1, §11; RFC 9110 §5.5.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -19,13 +19,13 @@ pub enum FramingError {
         /// Fields allowed.
         limit: usize,
     },
-    /// The request's target is longer than any parser here takes.
+    /// The request target is longer than the parser supports.
     #[error("the request target is longer than {limit} bytes")]
     TargetTooLong {
         /// Bytes allowed.
         limit: usize,
     },
-    /// A head began and did not end in time.
+    /// A head was not complete in time.
     #[error("the head did not arrive in time")]
     HeadTimeout,
     /// A request line that is not `METHOD SP TARGET SP HTTP/1.x`.
@@ -85,7 +85,7 @@ pub enum FramingError {
 }
 
 impl FramingError {
-    /// The status with which a request is refused for this.
+    /// The status for rejecting a request with this error.
     pub fn status(self) -> StatusCode {
         match self {
             Self::HeadTooLarge { .. } | Self::TooManyFields { .. } => {
@@ -114,7 +114,7 @@ impl FramingError {
         }
     }
 
-    /// This error as one of reading, with itself inside.
+    /// This error inside of an I/O error.
     pub(crate) fn into_io(self) -> std::io::Error {
         std::io::Error::new(std::io::ErrorKind::InvalidData, self)
     }

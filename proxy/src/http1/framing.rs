@@ -1,8 +1,8 @@
-//! Where messages begin and end on a connection, and what is refused on the way.
+//! Tracks message boundaries on a connection, and rejects invalid framing.
 //!
-//! The tracker is pure: bytes in, a verdict out, the same for every way the bytes are cut up.
-//! What it passes is passed unchanged. A head, and a trailer section, is passed only when it is
-//! complete and found good; body bytes are passed as they come.
+//! The tracker is pure, and its result does not depend on how the bytes are split. Accepted bytes
+//! pass unchanged. A head or a trailer section is passed only when complete and valid; body bytes
+//! are passed as they arrive.
 
 use std::collections::VecDeque;
 
@@ -11,52 +11,52 @@ use super::body::{BodyFraming, BodyProgress};
 use super::head::{HeadScan, RequestLine, SectionHead};
 use super::shapes::names;
 
-/// Bounds on a head, and on a trailer section.
+/// Limits of a head and of a trailer section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeadLimits {
-    /// Bytes of it, line ends included.
+    /// Bytes, including line ends.
     pub header_bytes: usize,
-    /// Fields in it.
+    /// Fields.
     pub header_count: usize,
 }
 
-/// What became of some bytes.
+/// The result for some bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FramingProgress {
-    /// How many of them, from the first, may be passed on. The others have to be shown again, with
-    /// what comes behind them.
+    /// How many of the first bytes may be passed on. Pass the others again, together with the bytes
+    /// that follow.
     pub passed: usize,
-    /// Why the others may not, if there are others.
+    /// Why the remaining bytes were not passed, if there are any.
     pub next: NextStep,
 }
 
-/// What is to be done after some bytes.
+/// The next step after some bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextStep {
-    /// Come again with more.
+    /// Call again with more bytes.
     More,
-    /// It hangs on the answer to the latest request whether what follows is HTTP.
-    /// Go on with [`Requests::upgraded`] or [`Requests::not_upgraded`].
+    /// The response to the latest request decides whether HTTP follows. Continue with
+    /// [`Requests::upgraded`] or [`Requests::not_upgraded`].
     Undecided,
-    /// What follows is refused, for good.
+    /// All following bytes are rejected.
     Refused(FramingError),
 }
 
-/// Where a connection is.
+/// The position in a connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RequestPosition {
     /// Before a message.
     #[default]
     Between,
-    /// Within a head.
+    /// In a head.
     Head,
-    /// Within a body, or its trailers.
+    /// In a body, or its trailers.
     Body,
-    /// Behind a request to change the protocol that is not answered yet.
+    /// After an upgrade request without a response.
     Undecided,
     /// In another protocol: everything passes.
     Switched,
-    /// Behind the last byte that will be passed.
+    /// After the last accepted byte.
     Refused,
 }
 
@@ -106,7 +106,7 @@ impl OriginalNames {
 }
 
 impl Requests {
-    /// A connection on which nothing came yet.
+    /// A connection without bytes.
     pub fn new(limits: HeadLimits) -> Self {
         Self {
             limits,
@@ -118,7 +118,7 @@ impl Requests {
         }
     }
 
-    /// Looks at `bytes`, which begin where the bytes passed so far end.
+    /// Checks `bytes`, which follow the bytes passed so far.
     pub fn advance(&mut self, bytes: &[u8]) -> FramingProgress {
         let mut passed = 0;
         let next = loop {
@@ -158,43 +158,43 @@ impl Requests {
         FramingProgress { passed, next }
     }
 
-    /// The request to change the protocol was granted: what follows is not HTTP/1.
+    /// The upgrade was accepted: HTTP/1 ends here.
     pub(crate) fn upgraded(&mut self) {
         if let RequestPhase::Undecided = self.state {
             self.state = RequestPhase::Switched;
         }
     }
 
-    /// The request to change the protocol was not granted: the next request follows.
+    /// The upgrade was not accepted: the next request follows.
     pub(crate) fn not_upgraded(&mut self) {
         if let RequestPhase::Undecided = self.state {
             self.state = RequestPhase::Head;
         }
     }
 
-    /// Refuses the head that has begun, and everything behind it, for `error`.
+    /// Rejects the current head and everything after it with `error`.
     pub(crate) fn refuse_head(&mut self, error: FramingError) {
         self.state = RequestPhase::Refused(error);
         self.head_refused = true;
     }
 
-    /// Whether it was a head that was refused, and not part of a body.
+    /// Whether a head was rejected, rather than part of a body.
     pub(crate) fn is_head_refused(&self) -> bool {
         self.head_refused
     }
 
-    /// The field names of the heads that were passed since this was last asked.
+    /// The field names of the heads that were passed since the last call.
     pub(crate) fn take_names(&mut self) -> impl Iterator<Item = OriginalNames> {
         self.original_names.drain(..)
     }
 
-    /// Where the connection is after the last bytes.
+    /// The position after the last bytes.
     pub fn position(&self) -> RequestPosition {
         self.state.position(self.begun)
     }
 }
 
-/// What a complete request head leads to.
+/// The result of a complete request head.
 fn accept(
     found: Option<(usize, SectionHead<RequestLine>)>,
 ) -> Result<Option<(usize, RequestPhase)>, FramingError> {
@@ -204,7 +204,7 @@ fn accept(
     let Some(line) = head.opening else {
         return Err(FramingError::RequestLine);
     };
-    // Old clients send CONNECT without Host, and its target says it all.
+    // Old clients send CONNECT without Host; its target has the same information.
     if line.minor == 1 && head.hosts == 0 && !line.connect {
         return Err(FramingError::MissingHost);
     }

@@ -1,13 +1,13 @@
-//! The checkpoint between the byte stream on which requests come and hyper.
+//! Checks incoming requests before hyper parses them.
 //!
-//! A [`RequestGuard`] lets through what its tracker passes. In the common case (whole heads in a read)
-//! the bytes go from the socket straight into hyper's buffer and are only looked at; only the beginning
-//! of a head that is not complete yet is held back, so that hyper never sees part of a bad head.
+//! A [`RequestGuard`] passes what its tracker accepts. Usually (whole heads per read) the bytes are
+//! read directly into hyper's buffer and only inspected. The start of an incomplete head is held
+//! back, so that hyper never sees part of an invalid head.
 //!
-//! A refused *request head* cannot be answered on the spot, for earlier requests of the connection
-//! may still be in work. So hyper is given a request of our own in its place (the sentinel), which
-//! the service recognises when its turn comes ([`RequestState::take_rejection`]) and answers.
-//! Everything else that is refused fails the read, with the [`FramingError`] inside.
+//! A rejected *request head* cannot be answered immediately, because earlier requests may be in
+//! progress. So hyper gets a substitute request (the sentinel). The service recognises it in its
+//! turn ([`RequestState::take_rejection`]) and responds. Any other rejection fails the read, with
+//! the [`FramingError`] inside.
 
 mod state;
 
@@ -28,11 +28,11 @@ use crate::http1::Rewind;
 
 pub(crate) use self::state::RequestState;
 
-/// How long a connection on which something was refused is still read after its last answer, so
-/// that unread bytes do not turn the close into an RST that overtakes the answer (RFC 9112 §9.6).
+/// How long a connection is read after the response to a rejected request. Unread bytes would turn
+/// the close into an RST that may overtake the response (RFC 9112 §9.6).
 const LINGER: Duration = Duration::from_secs(1);
 
-/// What is read (and thrown away) at a time while lingering.
+/// Bytes read and discarded at a time while lingering.
 const DRAIN_BYTES: usize = 8 * 1024;
 
 /// The agent's side of the proxy: a stream whose incoming HTTP/1.1 requests are checked.
@@ -41,16 +41,16 @@ pub(crate) struct RequestGuard<T> {
     inner: T,
     tracker: Requests,
     state: Rc<RequestState>,
-    /// Bytes read and not yet given on: first `ready` bytes that may go, then a partial head.
+    /// Bytes that were read but not passed on: `ready` accepted bytes, then a partial head.
     held: BytesMut,
     ready: usize,
     head_timeout: Duration,
-    /// Runs while a head has begun and not ended.
+    /// Runs while a head is incomplete.
     head_timer: Option<Pin<Box<Sleep>>>,
     closing: Closing,
 }
 
-/// How far a shutdown has come.
+/// The progress of a shutdown.
 #[derive(Debug)]
 enum Closing {
     Open,
@@ -59,10 +59,10 @@ enum Closing {
 }
 
 impl<T> RequestGuard<T> {
-    /// Checks the requests that come on `inner`.
+    /// Checks the requests on `inner`.
     ///
-    /// A head that has begun must be complete within `head_timeout`, or it is refused with 408.
-    /// Needs a runtime with a clock.
+    /// An incomplete head is rejected with 408 after `head_timeout`. It needs a runtime with a
+    /// clock.
     pub(crate) fn new(inner: T, limits: HeadLimits, head_timeout: Duration) -> Self {
         Self {
             inner,
@@ -76,18 +76,18 @@ impl<T> RequestGuard<T> {
         }
     }
 
-    /// What the service is told.
+    /// The state shared with the service.
     pub(crate) fn state(&self) -> Rc<RequestState> {
         Rc::clone(&self.state)
     }
 
-    /// Ends the checking and gives the stream back for the new protocol after an upgrade, with the
-    /// bytes that are held here in front. What hyper has read and not used goes in front of those.
+    /// Ends the checks and returns the stream for the new protocol after an upgrade. It starts with
+    /// the bytes held here; the caller puts hyper's unused bytes in front.
     pub(crate) fn into_rewind(self) -> Rewind<T> {
         Rewind::new(self.inner, self.held.freeze())
     }
 
-    /// Acts on what the tracker said about some bytes; what it did not pass is held.
+    /// Applies the tracker's result; bytes that it did not pass are held.
     fn note(&mut self, progress: FramingProgress) {
         self.state.passed(self.tracker.take_names());
         if let NextStep::Refused(error) = progress.next {
@@ -122,7 +122,7 @@ impl<T> RequestGuard<T> {
         }
     }
 
-    /// Parks a read that found nothing: until the next bytes, or until the head is late.
+    /// Registers a pending read: woken by the next bytes, or when the head is late.
     fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if self.tracker.position() != RequestPosition::Head || self.held.is_empty() {
             return Poll::Pending;
@@ -141,7 +141,7 @@ impl<T> RequestGuard<T> {
 }
 
 impl<T: AsyncRead + Unpin> RequestGuard<T> {
-    /// Reads into `buffer` and takes out of it again what may not be passed on yet.
+    /// Reads into `buffer`, and removes what must not be passed on yet.
     fn poll_direct(
         &mut self,
         context: &mut Context<'_>,
@@ -162,7 +162,7 @@ impl<T: AsyncRead + Unpin> RequestGuard<T> {
         Poll::Ready(Ok(read))
     }
 
-    /// Reads behind what is held.
+    /// Reads and appends to the held bytes.
     fn poll_held(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let read = ready!(poll_read_buf(
             Pin::new(&mut self.inner),
@@ -175,7 +175,7 @@ impl<T: AsyncRead + Unpin> RequestGuard<T> {
         Poll::Ready(Ok(read))
     }
 
-    /// Reads until the stream ends, an error or the end of [`LINGER`], and throws it away.
+    /// Reads and discards until the stream ends, fails, or [`LINGER`] is over.
     fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             match &mut self.closing {
@@ -228,7 +228,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for RequestGuard<T> {
                         this.check_held();
                         continue;
                     }
-                    // One read at most: it tells whether the peer is still there.
+                    // At most one read, which shows whether the peer is still connected.
                     None if !this.held.is_empty() => return Poll::Pending,
                     None => poll_read_buf(Pin::new(&mut this.inner), context, &mut this.held),
                 },

@@ -1,39 +1,39 @@
-//! Finding the end of a head, or of a trailer section, one line at a time.
+//! Finds the end of a head or a trailer section, line by line.
 
 use std::ops::Range;
 
 use super::{FramingError, HeadLimits};
 
-/// The longest request target that `http::Uri` takes.
+/// The longest request target in `http::Uri`.
 const LONGEST_TARGET: usize = u16::MAX as usize - 1;
 
-/// hyper keeps the two greatest numbers for itself.
+/// hyper reserves the two largest numbers.
 const GREATEST_LENGTH: u64 = u64::MAX - 2;
 
-/// What opens a section of fields.
+/// The first line of a section of fields.
 pub(super) trait Opening: Sized {
-    /// Whether the section has an opening line at all.
+    /// Whether the section has a first line.
     const PRESENT: bool = true;
 
-    /// Reads that line.
+    /// Parses that line.
     fn parse(line: &[u8]) -> Result<Self, FramingError>;
 }
 
-/// What a request line says about framing.
+/// The framing information in a request line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RequestLine {
     pub(super) minor: u8,
     pub(super) connect: bool,
 }
 
-/// What a status line says about framing.
+/// The framing information in a status line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StatusLine {
     pub(super) minor: u8,
     pub(super) status: u16,
 }
 
-/// A trailer section: fields alone.
+/// A trailer section: fields only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Trailers;
 
@@ -53,7 +53,7 @@ impl Opening for RequestLine {
                 limit: LONGEST_TARGET,
             });
         }
-        // What hyper would refuse is refused here, in our words.
+        // Rejects here what hyper would reject, with our own error.
         if http::Uri::try_from(&rest[..target]).is_err() {
             return Err(FramingError::RequestLine);
         }
@@ -67,7 +67,7 @@ impl Opening for RequestLine {
 impl Opening for StatusLine {
     fn parse(line: &[u8]) -> Result<Self, FramingError> {
         match line {
-            // The space after the status is missing where servers send no reason.
+            // Servers without a reason may omit the space after the status.
             [version @ .., b' ', a, b, c] if version.len() == 8 => status(version, [*a, *b, *c]),
             _ => match line.split_at_checked(13) {
                 Some(([version @ .., b' ', a, b, c, b' '], _)) => status(version, [*a, *b, *c]),
@@ -104,10 +104,10 @@ fn minor_version(version: &[u8]) -> Option<u8> {
     }
 }
 
-/// What a complete section says about the framing of its message.
+/// The framing information in a complete section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SectionHead<S> {
-    /// Its opening line; absent for trailers only.
+    /// Its first line; `None` for trailers.
     pub(super) opening: Option<S>,
     pub(super) content_length: Option<u64>,
     pub(super) chunked: bool,
@@ -127,7 +127,7 @@ impl<S> SectionHead<S> {
     }
 }
 
-/// Where a field stands, from its section's first byte.
+/// The position of a field, relative to its section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FieldSpan {
     start: usize,
@@ -136,17 +136,17 @@ pub(super) struct FieldSpan {
 }
 
 impl FieldSpan {
-    /// Where its line begins.
+    /// Start of its line.
     pub(super) fn start(self) -> usize {
         self.start
     }
 
-    /// Its name, as it is spelt.
+    /// Its name in the original casing.
     pub(super) fn name(self, section: &[u8]) -> &[u8] {
         &section[self.start..self.colon]
     }
 
-    /// Where its value is, white space around it excluded (RFC 9110 §5.5).
+    /// The range of its value without surrounding white space (RFC 9110 §5.5).
     pub(super) fn value(self, section: &[u8]) -> Range<usize> {
         let untrimmed = &section[self.colon + 1..self.end];
         let from = self.end - trim_start(untrimmed).len();
@@ -154,12 +154,12 @@ impl FieldSpan {
     }
 }
 
-/// A scan through one section that goes on where it stopped when more bytes come.
+/// An incremental scan of one section.
 #[derive(Debug)]
 pub(super) struct HeadScan<S> {
-    /// Where the line being read begins, from the section's first byte.
+    /// Start of the current line, relative to the section.
     line: usize,
-    /// How far a line end has been looked for.
+    /// Bytes already searched for a line end.
     searched: usize,
     fields: Vec<FieldSpan>,
     head: SectionHead<S>,
@@ -175,13 +175,13 @@ impl<S: Opening> HeadScan<S> {
         }
     }
 
-    /// The fields of the section that was completed last, in the order they came in.
+    /// The fields of the latest complete section, in order.
     pub(super) fn fields(&self) -> &[FieldSpan] {
         &self.fields
     }
 
-    /// Reads on in `section`, which holds every byte since the section began (and maybe more than
-    /// the section). Gives the section's length and what it says once it is complete.
+    /// Continues in `section`, which starts at the section's first byte and may extend beyond its
+    /// end. Returns the section's length and information once it is complete.
     pub(super) fn advance(
         &mut self,
         section: &[u8],
@@ -216,8 +216,7 @@ impl<S: Opening> HeadScan<S> {
         Ok(None)
     }
 
-    /// Reads one line, which begins at `start` and is given without its LF; true when it ends the
-    /// section.
+    /// Parses one line without its LF, which starts at `start`; true if it ends the section.
     fn line(
         &mut self,
         start: usize,
@@ -236,7 +235,7 @@ impl<S: Opening> HeadScan<S> {
             });
         }
         if S::PRESENT && self.head.opening.is_none() {
-            // RFC 9112 §2.2: blank lines before the opening line are to be ignored.
+            // RFC 9112 §2.2: blank lines before the first line are ignored.
             if !line.is_empty() {
                 self.head.opening = Some(S::parse(line)?);
             }
@@ -272,7 +271,7 @@ impl<S: Opening> HeadScan<S> {
         });
         let name = &line[..name];
         match name.len() {
-            // A trailer says nothing about framing (RFC 9110 §6.5.1).
+            // Trailers have no framing information (RFC 9110 §6.5.1).
             _ if !S::PRESENT => {}
             4 if name.eq_ignore_ascii_case(b"host") => {
                 self.head.hosts += 1;
@@ -309,7 +308,7 @@ impl<S: Opening> HeadScan<S> {
     }
 
     fn encoding(&mut self, value: &[u8]) -> Result<(), FramingError> {
-        // Another coding could not be passed on: the next hop's framing is its own.
+        // Other codings could not be passed on, because the next hop has its own framing.
         if self.head.chunked || !trim(value).eq_ignore_ascii_case(b"chunked") {
             return Err(FramingError::TransferEncoding);
         }
@@ -334,9 +333,9 @@ fn trim_start(mut value: &[u8]) -> &[u8] {
     value
 }
 
-/// Whether a line holds what no line may: control characters other than HTAB, and DEL.
+/// Whether a line has forbidden characters: control characters other than HTAB, and DEL.
 ///
-/// Without an early exit, so that the compiler looks at many bytes at a time.
+/// It has no early exit, so that the compiler can check many bytes at a time.
 pub(super) fn has_control(line: &[u8]) -> bool {
     let is_control = |b: u8| u8::from(b < 0x20 && b != b'\t') | u8::from(b == 0x7f);
     line.iter().fold(0, |found, b| found | is_control(*b)) != 0

@@ -1,4 +1,4 @@
-//! A stream that gives bytes again that were already read from it.
+//! A stream with bytes that were read and put back.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A stream with some bytes put back in front of it.
+/// A stream with bytes put back in front.
 #[derive(Debug)]
 pub(crate) struct Rewind<T> {
     inner: T,
@@ -15,7 +15,7 @@ pub(crate) struct Rewind<T> {
 }
 
 impl<T> Rewind<T> {
-    /// Reads give `replay` first, then what `inner` has; empty `replay` changes nothing.
+    /// Reads return `replay` first, then `inner`; an empty `replay` changes nothing.
     pub(crate) fn new(inner: T, replay: Bytes) -> Self {
         Self { inner, replay }
     }
@@ -34,7 +34,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Rewind<T> {
         buffer.put_slice(&self.replay[..length]);
         self.replay.advance(length);
         if self.replay.is_empty() {
-            // The buffer behind it is no longer needed.
+            // Releases the buffer behind it.
             self.replay = Bytes::new();
         }
         Poll::Ready(Ok(()))

@@ -1,8 +1,8 @@
-//! Heads that were seen before.
+//! A cache for repeated response heads.
 //!
-//! Most answers of an upstream have the same fields in the same order. What follows from their names
-//! alone is kept: the map that holds them, without values, and their spelling in hyper's form, since
-//! it is hyper that writes the answer to the agent.
+//! Most responses of an upstream have the same fields in the same order. The cache stores what
+//! depends on their names only: the map without values, and the original casing in hyper's format,
+//! because hyper writes the response to the agent.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -22,24 +22,24 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::FramingError;
 use super::head::FieldSpan;
 
-/// Shapes that a worker keeps; one more, and all are made anew as they come.
+/// Most cached shapes per worker; one more clears the cache.
 const KEPT: usize = 256;
 
-/// Names that are longer together than this are not worth keeping, bytes.
+/// Largest total length of names in a cached shape, bytes.
 const LONGEST: usize = 4096;
 
-/// The shapes that one worker has seen.
+/// The cached shapes of one worker.
 #[derive(Default)]
 pub struct HeadShapes(RefCell<HashMap<Vec<u8>, Rc<HeadShape>>>);
 
-/// What the names of a head's fields say.
+/// What depends on the names of a head's fields only.
 #[derive(Debug)]
 pub(super) struct HeadShape {
-    /// Each name as it is spelt, and a line feed.
+    /// Each name in its original casing, followed by a line feed.
     names: Vec<u8>,
-    /// The fields without their values.
+    /// The fields without values.
     fields: HeaderMap,
-    /// The place in the head of each of them: a map puts repetitions together.
+    /// The position of each field in the head, because a map groups repetitions.
     places: Vec<usize>,
     spelling: Extensions,
 }
@@ -73,7 +73,7 @@ impl fmt::Debug for HeadShapes {
     }
 }
 
-/// The names of `fields` as they are spelt, each followed by a line feed.
+/// The original names of `fields`, each followed by a line feed.
 pub(super) fn names(section: &[u8], fields: &[FieldSpan]) -> Vec<u8> {
     let length = fields.iter().map(|field| field.name(section).len() + 1);
     let mut names = Vec::with_capacity(length.sum());
@@ -115,7 +115,7 @@ impl HeadShape {
         })
     }
 
-    /// Whether `fields` have the same names, in the same order and spelling.
+    /// Whether `fields` have the same names, in the same order and casing.
     pub(super) fn fits(&self, section: &[u8], fields: &[FieldSpan]) -> bool {
         let mut names = &self.names[..];
         let same = fields.iter().all(|field| {
@@ -128,7 +128,7 @@ impl HeadShape {
         same && names.is_empty()
     }
 
-    /// The fields with the values that they have in `section`.
+    /// The fields with their values in `section`.
     pub(super) fn filled(
         &self,
         section: &Bytes,
@@ -143,16 +143,16 @@ impl HeadShape {
         Ok(filled)
     }
 
-    /// How the names are spelt, for hyper.
+    /// The original casing of the names, for hyper.
     pub(super) fn spelling(&self) -> &Extensions {
         &self.spelling
     }
 }
 
-/// How `names` are spelt, in the form in which hyper's server takes it.
+/// The original casing of `names`, in the format of hyper's server.
 ///
-/// That form is hyper's own, and only its parser makes one: so an answer with these names is read by
-/// its client, from memory. `None` if that fails; then the names are written in lower case.
+/// The format is internal to hyper, and only its parser creates it. So hyper's client parses an
+/// in-memory response with these names. `None` if that fails; then names are written in lower case.
 fn spelling(names: &[u8], count: usize) -> Option<Extensions> {
     let mut text = b"HTTP/1.1 304 Not Modified\r\n".to_vec();
     for name in names.split_inclusive(|b| *b == b'\n') {
@@ -174,7 +174,7 @@ fn spelling(names: &[u8], count: usize) -> Option<Extensions> {
     };
     let mut connection = pin!(connection);
     let mut answer = pin!(sender.send_request(Request::new(Empty::new())));
-    // Once to write, once to read.
+    // One poll to write, one to read.
     for _ in 0..4 {
         let _pending: Poll<_> = connection.as_mut().poll(&mut cx);
         if let Poll::Ready(answer) = answer.as_mut().poll(&mut cx) {
@@ -184,7 +184,7 @@ fn spelling(names: &[u8], count: usize) -> Option<Extensions> {
     None
 }
 
-/// A stream that answers whatever is written.
+/// A stream that returns a fixed response.
 struct Canned {
     text: Vec<u8>,
     asked: bool,

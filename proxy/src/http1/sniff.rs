@@ -1,4 +1,4 @@
-//! What a connection speaks, told from its first bytes.
+//! Detects a connection's protocol from its first bytes.
 
 use std::io;
 use std::time::Duration;
@@ -11,36 +11,36 @@ use super::Rewind;
 /// The bytes with which an HTTP/2 client opens a connection (RFC 9113 §3.4).
 pub(crate) const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// A method longer than this is taken for another protocol; the longest registered one has 17.
+/// Longest HTTP method (the longest registered one has 17); a longer one means another protocol.
 const LONGEST_METHOD: usize = 32;
 
-/// A URL scheme longer than this is taken for another protocol.
+/// Longest URL scheme; a longer one means another protocol.
 const LONGEST_SCHEME: usize = 32;
 
-/// Blank lines that may stand before a request line (RFC 9112 §2.2).
+/// Most blank lines before a request line (RFC 9112 §2.2).
 const BLANK_LINES: usize = 4;
 
-/// What the first bytes of a connection say.
+/// The protocol of a connection's first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sniff {
-    /// They fit several answers; come again with more.
+    /// They fit several protocols; more bytes are needed.
     NeedMore,
     /// A TLS record that holds a `ClientHello`.
     Tls,
     /// HTTP/2 with prior knowledge.
     H2Preface,
-    /// The beginning of an HTTP/1 request line, of any method.
+    /// The start of an HTTP/1 request line with any method.
     Http1,
     /// Something else.
     Other,
 }
 
-/// Tells what `bytes`, the first of a connection, belong to.
+/// Detects the protocol of `bytes`, the first of a connection.
 ///
-/// Pure and monotonous: once a prefix gets another answer than [`Sniff::NeedMore`], every longer
-/// one gets the same. At most some 100 bytes are looked at, so the caller need not keep more.
-/// A method must be followed by an origin-form, absolute-form or asterisk target, or be CONNECT:
-/// that keeps line protocols (`USER me`, `GET key`) out, which are not HTTP.
+/// It is pure and monotonic: once a prefix gives another result than [`Sniff::NeedMore`], every
+/// longer one gives the same. It reads at most about 100 bytes. After the method it requires an
+/// origin-form, absolute-form or asterisk target, or CONNECT. This excludes line protocols (`USER
+/// me`, `GET key`).
 pub fn classify(bytes: &[u8]) -> Sniff {
     match bytes.first() {
         None => Sniff::NeedMore,
@@ -52,7 +52,7 @@ pub fn classify(bytes: &[u8]) -> Sniff {
     }
 }
 
-/// Content type handshake, version 3.x, a length a record may have, message type `ClientHello`.
+/// Content type handshake, version 3.x, a valid record length, message type `ClientHello`.
 fn tls(bytes: &[u8]) -> Sniff {
     let fits = |index: usize, test: fn(u8) -> bool| bytes.get(index).is_none_or(|b| test(*b));
     if !fits(1, |major| major == 3) || !fits(2, |minor| minor <= 4) || !fits(5, |kind| kind == 1) {
@@ -132,22 +132,22 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// What came of waiting for a connection's first bytes.
+/// The result of waiting for a connection's first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstBytes {
-    /// Bytes of this kind came; never [`Sniff::NeedMore`]. A connection that closed before its
-    /// kind was clear counts as [`Sniff::Other`].
+    /// Bytes of this protocol arrived; never [`Sniff::NeedMore`]. A connection that closed before
+    /// its protocol was clear counts as [`Sniff::Other`].
     Seen(Sniff),
-    /// Nothing came in time: either side may still speak first.
+    /// No bytes in time: either side may still send first.
     Silence,
     /// The connection closed without a byte.
     Closed,
 }
 
-/// Waits for the first bytes of `stream`, tells what they are and puts them back.
+/// Waits for the first bytes of `stream`, detects their protocol and puts them back.
 ///
-/// Waits at most `patience` for the first byte, and as long again for the kind to become clear;
-/// after that it is [`Sniff::Other`]. Fails when reading does.
+/// It waits at most `patience` for the first byte, and the same time again for a clear protocol;
+/// then the result is [`Sniff::Other`]. It fails if reading fails.
 pub(crate) async fn sniff<T>(
     mut stream: T,
     patience: Duration,

@@ -1,8 +1,7 @@
-//! The TCP connection as the rest of the proxy sees it.
+//! The TCP connection of an agent.
 //!
-//! A [`Socket`] is the socket; its [`Control`] stays within reach when the socket itself has
-//! disappeared below TLS and an HTTP codec. Through it a fault becomes real (a reset is an RST, with
-//! no farewell before it) and an idle connection can be ended from outside.
+//! A [`Socket`] may be wrapped by TLS and an HTTP codec, but its [`Control`] stays accessible.
+//! Through it, faults can reset the connection (a plain RST), and idle connections can be ended.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -17,12 +16,12 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// How long an agent is silent before the system asks whether it is still there.
+/// Idle time before TCP keepalive probes an agent.
 const SILENT_FOR: Duration = Duration::from_mins(2);
 
-/// A TCP connection, counted and under control.
+/// A TCP connection with counters and control.
 ///
-/// Bytes go straight to and from the socket; nothing is buffered here.
+/// Bytes go directly to and from the socket, without buffering.
 #[derive(Debug)]
 pub(crate) struct Socket {
     stream: TcpStream,
@@ -30,13 +29,12 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Takes over a connected socket, switches Nagle's algorithm off and has the system find out
-    /// whether an agent that is silent is still there.
+    /// Wraps a connected socket, disables Nagle's algorithm and enables TCP keepalive.
     ///
-    /// Fails when the socket is already gone (its addresses cannot be read).
+    /// It fails if the socket is already closed (its addresses cannot be read).
     pub(crate) fn new(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
-        // An exchange may wait for its upstream for as long as that takes, but for nobody.
+        // An exchange may wait long for its upstream, but not for an agent that is gone.
         SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(SILENT_FOR))?;
         let control = Rc::new(Control {
             peer: stream.peer_addr()?,
@@ -53,7 +51,7 @@ impl Socket {
         Ok(Self { stream, control })
     }
 
-    /// What stays within reach of this connection.
+    /// The control of this connection.
     pub(crate) fn control(&self) -> Rc<Control> {
         Rc::clone(&self.control)
     }
@@ -61,7 +59,7 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // Linger zero turns the close that follows into an RST and discards what the kernel holds.
+        // Linger zero turns the following close into an RST and discards the kernel's buffer.
         if self.control.resetting.get()
             && let Err(error) = self.stream.set_zero_linger()
         {
@@ -70,7 +68,7 @@ impl Drop for Socket {
     }
 }
 
-/// One connection's switches and counters, shared by whoever serves it.
+/// Switches and counters of one connection, shared by all stages.
 pub(crate) struct Control {
     peer: SocketAddr,
     local: SocketAddr,
@@ -79,19 +77,19 @@ pub(crate) struct Control {
     resetting: Cell<bool>,
     aborted: Cell<bool>,
     idle: Cell<bool>,
-    /// Exchanges that wait for others than the agent.
+    /// Exchanges that wait for parties other than the agent.
     waits: Cell<usize>,
-    /// Parked by the last read and write that had to wait, so that an abort can wake them.
+    /// Wakers of the last pending read and write, so that an abort can wake them.
     reader: RefCell<Option<Waker>>,
     writer: RefCell<Option<Waker>>,
 }
 
 impl Control {
-    /// Makes the end of this connection an RST.
+    /// Ends this connection with an RST.
     ///
-    /// From now on writes are swallowed (they report success) and a shutdown does nothing, so
-    /// neither HTTP bytes nor a TLS `close_notify` leave any more; the RST itself goes out when the
-    /// connection is dropped. Bytes the kernel has not delivered by then are lost with it.
+    /// From now on writes are discarded (they report success) and a shutdown does nothing. So no
+    /// HTTP bytes and no TLS `close_notify` are sent. Dropping the connection sends the RST, and
+    /// discards bytes that the kernel has not delivered.
     pub(crate) fn reset_on_close(&self) {
         self.resetting.set(true);
         wake(&self.writer);
@@ -103,17 +101,17 @@ impl Control {
     }
 
     /// Ends the connection from outside: reads and writes fail with
-    /// [`io::ErrorKind::ConnectionAborted`], those that wait now included.
+    /// [`io::ErrorKind::ConnectionAborted`], including pending ones.
     ///
-    /// Whoever serves the connection then drops it, which closes it; with
-    /// [`Self::reset_on_close`] before, by an RST.
+    /// The connection's task then drops it, which closes it; with an earlier
+    /// [`Self::reset_on_close`], by an RST.
     pub(crate) fn abort(&self) {
         self.aborted.set(true);
         wake(&self.reader);
         wake(&self.writer);
     }
 
-    /// Ends a connection on which nothing has come or gone for too long, as [`Self::abort`] does.
+    /// Ends an idle connection, like [`Self::abort`].
     pub(crate) fn abort_idle(&self) {
         self.idle.set(true);
         self.abort();
@@ -124,13 +122,13 @@ impl Control {
         self.idle.get()
     }
 
-    /// Whether an exchange waits for somebody else than the agent: however long that takes, it is not
-    /// the agent that is silent.
+    /// Whether an exchange waits for a party other than the agent; then the agent does not count as
+    /// idle.
     pub(crate) fn waits_for_others(&self) -> bool {
         self.waits.get() > 0
     }
 
-    /// This end.
+    /// The local address.
     pub(crate) fn local(&self) -> SocketAddr {
         self.local
     }
@@ -140,7 +138,7 @@ impl Control {
         self.received.get()
     }
 
-    /// Bytes handed to the socket so far; swallowed ones do not count.
+    /// Bytes passed to the socket so far, without discarded ones.
     pub(crate) fn sent(&self) -> u64 {
         self.sent.get()
     }
@@ -166,7 +164,7 @@ impl fmt::Debug for Control {
     }
 }
 
-/// Whom an exchange waits for, as its connection knows it; at first for others than the agent.
+/// The party that an exchange waits for; initially not the agent.
 #[derive(Debug)]
 pub(crate) struct Waits {
     control: Rc<Control>,
@@ -174,7 +172,7 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    /// Of an exchange that begins on this connection.
+    /// For a new exchange on this connection.
     pub(crate) fn on(control: &Rc<Control>) -> Self {
         control.waits.set(control.waits.get() + 1);
         Self {
@@ -183,7 +181,7 @@ impl Waits {
         }
     }
 
-    /// From now on it waits for the agent to send or to take something; false: for others.
+    /// Sets whether the exchange waits for the agent to send or receive, or for another party.
     pub(crate) fn for_agent(&self, for_agent: bool) {
         let waits = &self.control.waits;
         match (self.for_agent.replace(for_agent), for_agent) {
@@ -193,7 +191,7 @@ impl Waits {
         }
     }
 
-    /// Whether the connection was ended because nothing came or went.
+    /// Whether the connection was ended because it was idle.
     pub(crate) fn in_vain(&self) -> bool {
         self.control.was_idle()
     }
@@ -211,7 +209,7 @@ impl Drop for Waits {
 pub(crate) struct Aborted;
 
 fn wake(parked: &RefCell<Option<Waker>>) {
-    // Taken out first: a waker may run code that comes back here.
+    // Taken out first: a waker may call this function again.
     let waker = parked.borrow_mut().take();
     if let Some(waker) = waker {
         waker.wake();

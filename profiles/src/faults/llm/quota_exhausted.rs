@@ -1,4 +1,4 @@
-//! `quota_exhausted`: the provider's error once the budget is used up.
+//! `quota_exhausted`: the provider's error once the budget is exhausted.
 
 use serde_json::{Map, Value, json};
 use squall_dialects::model::ModelError;
@@ -14,7 +14,7 @@ use crate::faults::fixed::provider_error;
 use crate::plan::{Answer, Bypass, Plan, VerdictIndex};
 use crate::prices::Usd;
 
-/// `after_tokens`, `after_usd`; with neither from the beginning.
+/// `after_tokens`, `after_usd`; without both, immediately.
 pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
     let about = "Tokens in and out that may be used up.";
     let tokens = count(fields, "after_tokens", about, 1);

@@ -1,4 +1,4 @@
-//! `rate_limit`: the provider's limit, always or for what goes beyond.
+//! `rate_limit`: the provider's limit, always or above an allowance.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ fn error(retry_after: Option<Duration>) -> ModelError {
     }
 }
 
-/// For what goes beyond `rpm` or `tpm`; [`Plan::limited`] adds what is over, and for how long.
+/// The limit above `rpm` or `tpm`; [`Plan::limited`] adds the exceeded limit and the wait.
 struct RateLimit(Allowance);
 
 impl Fault for RateLimit {

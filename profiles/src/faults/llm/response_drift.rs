@@ -1,4 +1,4 @@
-//! `response_drift`: a model's text drifts, as after an unannounced release.
+//! `response_drift`: a model's text changes, as after an unannounced release.
 
 use serde_json::json;
 use squall_documents::Fields;
@@ -8,7 +8,7 @@ use crate::changes::{ResponseDrift, Rewrite, Severity, StreamFault, TextDrift, T
 use crate::fault::Fault;
 use crate::faults::fixed::{change_of_answer, word};
 
-/// By what factor `verbosity_shift` changes a text when nothing else is written.
+/// Default factor of `verbosity_shift`.
 const FACTOR: f64 = 2.0;
 
 /// The drift types of `response_drift`.
@@ -43,7 +43,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
     let factor = positive(fields, "factor", about);
     let about = "Of `verbosity_shift`: whether it grows (default) or shrinks.";
     let compress = fields.word("direction", about, "direction", &DIRECTIONS);
-    // One that is not known may have been meant to have a length.
+    // An unknown type may be a misspelt one with a length.
     let may_have_length = match kind {
         None => fields.has("drift_type"),
         Some(kind) => matches!(kind, TextDrift::Length { .. }),

@@ -1,4 +1,4 @@
-//! `slow_stream`: tokens come slowly.
+//! `slow_stream`: tokens arrive slowly.
 
 use serde_json::json;
 use squall_documents::Fields;
@@ -9,7 +9,7 @@ use crate::fault::Fault;
 use crate::faults::delay::millis;
 use crate::faults::fixed::change_of_answer;
 
-/// The pace when nothing is written.
+/// The default rate.
 const TOKENS_PER_SECOND: f64 = 5.0;
 
 pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {

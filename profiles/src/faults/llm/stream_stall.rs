@@ -1,4 +1,4 @@
-//! `stream_stall`: the answer halts, then goes on.
+//! `stream_stall`: the response pauses, then continues.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! Faults on an answer that comes as events: from bytes to events, and from steps to bytes that are
-//! well-formed.
+//! Faults on streamed responses: from bytes to events, and from steps to well-formed bytes.
 
 use std::fmt::Debug;
 
@@ -12,24 +11,24 @@ use super::Step;
 use super::call::Call;
 use super::heard::UpstreamTexts;
 
-/// What a fault does to a stream, event by event.
+/// The effect of a fault on a stream, event by event.
 pub(super) trait Job: Debug + Send {
     /// Passes, changes or drops an event.
     fn event(&mut self, event: &Event<'_>, call: &Call, steps: &mut Vec<Step>);
 
-    /// Passes or drops a frame whose data are no JSON.
+    /// Passes or drops a frame without JSON data.
     fn other(&mut self, frame: &Frame, what: Other, call: &Call, steps: &mut Vec<Step>) {
         let _ = (what, call);
         steps.push(Step::Emit(frame.bytes().clone()));
     }
 
-    /// The stream has ended; what is held comes out.
+    /// The stream has ended; held events are emitted.
     fn end(&mut self, call: &Call, steps: &mut Vec<Step>) {
         let _ = (call, steps);
     }
 
-    /// The upstream broke off: what is held comes out as it came. False: of this answer nothing but
-    /// its end was still to come, so what the splitter holds is dropped.
+    /// The upstream broke off; held events are emitted unchanged. False if only the response's end
+    /// was missing, so that the splitter's remainder is dropped.
     fn broke_off(&mut self, steps: &mut Vec<Step>) -> bool {
         let _ = steps;
         true
@@ -38,27 +37,27 @@ pub(super) trait Job: Debug + Send {
     /// Whether anything was changed or delayed so far.
     fn touched(&self) -> bool;
 
-    /// Whether counts that the stream announces are made up here.
+    /// Whether the stream announces token counts that were changed here.
     fn counts_anew(&self) -> bool {
         false
     }
 
-    /// Why nothing was, in a stream of so many tokens that has ended.
+    /// Why nothing was changed in a complete stream with this many tokens.
     fn idle_because(&self, tokens: u64) -> String;
 }
 
-/// What a frame is whose data are no JSON.
+/// A frame without JSON data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Other {
-    /// The mark that ends the stream.
+    /// The end mark of the stream.
     Mark,
-    /// Nothing but a sign of life.
+    /// A keep-alive comment.
     Comment,
-    /// Nobody knows.
+    /// Unknown.
     Unread,
 }
 
-/// Splits a stream and has a job done on its events.
+/// Splits a stream into events and applies a job to them.
 #[derive(Debug)]
 pub(super) struct EventEditor {
     splitter: Splitter,
@@ -125,7 +124,7 @@ impl EventEditor {
         (self.over && !self.job.touched()).then(|| self.job.idle_because(self.seen))
     }
 
-    /// What a stream said that has passed as it came, to its end; `None` for any other.
+    /// The token counts of a stream that passed unchanged to its end; otherwise `None`.
     pub(super) fn heard(&mut self) -> Option<Box<Tally>> {
         (self.over && !self.job.touched()).then(|| self.heard.take())?
     }
@@ -162,7 +161,7 @@ impl EventEditor {
         self.job.event(&event, call, steps);
     }
 
-    /// The steps, so that what is left of the stream is well-formed.
+    /// Joins the steps so that the rest of the stream is well-formed.
     fn joined(&mut self, steps: Vec<Step>) -> Vec<Step> {
         if !self.joiner.is_needed() {
             return steps;
@@ -179,7 +178,7 @@ impl EventEditor {
     }
 }
 
-/// One event, read.
+/// A parsed event.
 pub(super) struct Event<'d> {
     pub(super) frame: &'d Frame,
     pub(super) document: &'d Document<'d>,
@@ -203,28 +202,28 @@ impl<'d> Event<'d> {
         self.reading.deltas.iter().map(Delta::tokens).sum()
     }
 
-    /// Whether the model says something in it.
+    /// Whether it contains model output.
     pub(super) fn speaks(&self) -> bool {
         self.reading.deltas.iter().any(Delta::speaks)
     }
 
-    /// The event as dialects read it.
+    /// The event for dialects.
     pub(super) fn spoken(&self) -> squall_dialects::Event<'_> {
         squall_dialects::Event::of(self.frame, self.document)
     }
 
-    /// Made-up events, framed like this one.
+    /// Synthetic events with the framing of this one.
     pub(super) fn made(&self, events: &[Made]) -> Vec<Step> {
         let framed = events.iter().map(|event| self.frame.following(event));
         framed.map(Step::Emit).collect()
     }
 
-    /// The event as it came.
+    /// The unchanged event.
     pub(super) fn pass(&self) -> Step {
         Step::Emit(self.frame.bytes().clone())
     }
 
-    /// The event with changes made and maybe another name; as it came when there are none.
+    /// The event with edits and possibly another name; unchanged without any.
     pub(super) fn edited(&self, edits: &Edits<'_>, name: Option<&str>) -> Step {
         if edits.is_empty() {
             self.pass()

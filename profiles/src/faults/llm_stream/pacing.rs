@@ -1,4 +1,4 @@
-//! Answers that come slowly, or come to a halt.
+//! Responses that arrive slowly or pause.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use super::call::Call;
 use super::events::{Event, Job};
 use super::{Step, pace, too_short};
 
-/// A stream whose tokens come slowly.
+/// A stream with slow tokens.
 #[derive(Debug)]
 pub(super) struct Slowing {
-    /// Wait before the first token, while that has not come.
+    /// Delay before the first token, until it arrives.
     first: Option<Duration>,
     tokens_per_second: Option<f64>,
     touched: bool,
@@ -26,7 +26,7 @@ impl Slowing {
 }
 
 impl Job for Slowing {
-    /// Holds an event that carries tokens back.
+    /// Delays an event with tokens.
     fn event(&mut self, event: &Event<'_>, _call: &Call, steps: &mut Vec<Step>) {
         let wait = match self.first.take_if(|_| event.speaks()) {
             Some(first) => first,
@@ -52,7 +52,7 @@ impl Job for Slowing {
     }
 }
 
-/// A stream that halts after so many tokens, then goes on.
+/// A stream that pauses after a number of tokens, then continues.
 #[derive(Debug)]
 pub(super) struct Stalling {
     after_tokens: u64,
@@ -73,7 +73,7 @@ impl Stalling {
 }
 
 impl Job for Stalling {
-    /// Halts before the first event that goes over the limit.
+    /// Pauses before the first event beyond the limit.
     fn event(&mut self, event: &Event<'_>, _call: &Call, steps: &mut Vec<Step>) {
         self.passed = self.passed.saturating_add(event.tokens());
         if !self.touched && event.speaks() && self.passed > self.after_tokens {

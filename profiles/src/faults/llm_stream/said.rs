@@ -1,4 +1,4 @@
-//! What the agent got of an answer's parts, for events that repeat it.
+//! What the agent received of a response's parts, for events that repeat it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,26 +13,26 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// The agent got a further piece of a part.
+    /// Adds a piece of a part that the agent received.
     pub(super) fn add(&mut self, delta: &Delta<'_>, text: &str) {
         self.begin(delta.choice, delta.part);
         let said = self.texts.entry(key(delta)).or_default();
         said.push_str(text);
     }
 
-    /// The agent got all of a part, and it is this.
+    /// Sets the complete part that the agent received.
     pub(super) fn set(&mut self, delta: &Delta<'_>, text: String) {
         self.begin(delta.choice, delta.part);
         self.texts.insert(key(delta), text);
     }
 
-    /// The agent got all of a text, and it is this.
+    /// Sets the complete text that the agent received.
     pub(super) fn set_text(&mut self, (choice, part): (u64, u64), text: String) {
         self.begin(choice, part);
         self.texts.insert((choice, part, DeltaKind::Text), text);
     }
 
-    /// The agent got the beginning of a part.
+    /// Records the start of a part that the agent received.
     pub(super) fn begin(&mut self, choice: u64, part: u64) {
         self.begun.insert((choice, part));
     }
@@ -41,14 +41,14 @@ impl Said {
         self.begun.contains(&(choice, part))
     }
 
-    /// Whether the agent got all of what a value repeats.
+    /// Whether the agent received everything that a value repeats.
     pub(super) fn is_whole(&self, delta: &Delta<'_>) -> bool {
         let text = self.texts.get(&key(delta));
         text.is_some_and(|text| delta.text == text.as_str())
     }
 
-    /// Makes a value that repeats a part say what the agent got of it. False when the agent got
-    /// nothing that is known.
+    /// Changes a value that repeats a part to what the agent received of it. False if that is
+    /// unknown.
     pub(super) fn repeat(
         &self,
         edits: &mut Edits<'_>,

@@ -1,4 +1,4 @@
-//! `bandwidth`: bytes pass slowly.
+//! `bandwidth`: limits the transfer rate.
 
 use serde_json::json;
 use squall_documents::Fields;
@@ -8,7 +8,7 @@ use crate::changes::{Throttle, Tools};
 use crate::fault::Fault;
 use crate::faults::fixed::fixed;
 
-/// Each direction: whether it is to the agent, and whether to the upstream.
+/// Each direction: whether it includes the agent's side, and the upstream's side.
 const DIRECTIONS: [(&str, (&str, bool, bool)); 3] = [
     ("down", ("down", true, false)),
     ("up", ("up", false, true)),

@@ -1,4 +1,4 @@
-//! `limit_data`: the body ends after so many bytes, its framing incomplete.
+//! `limit_data`: ends the body after a number of bytes, with incomplete framing.
 
 use serde_json::json;
 use squall_documents::Fields;

@@ -1,4 +1,5 @@
-//! `reset_peer`: the connection is reset once the upstream has answered, or after so many body bytes.
+//! `reset_peer`: resets the connection once the upstream has responded, or after a number of body
+//! bytes.
 
 use serde_json::json;
 use squall_documents::Fields;

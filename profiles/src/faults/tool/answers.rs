@@ -1,4 +1,4 @@
-//! Synthetic answers of tools.
+//! Synthetic responses of tools.
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::faults::fixed::Fixed;
 use crate::plan::{Answer, Bypass, Plan, Reply, ToolAnswer, ToolSays, VerdictIndex};
 
-/// A tool's answer: in plain HTTP, and what it says in MCP.
+/// A tool's response in plain HTTP, and its outcome in MCP.
 pub(super) fn tool_answer(
     parameters: Value,
     plain: Reply,
@@ -20,23 +20,23 @@ pub(super) fn tool_answer(
     })
 }
 
-/// Where an `error` is said in MCP, which has three places for it.
+/// The place of an `error` in MCP, which has three.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ErrorLayer {
-    /// In the tool's result, for the model to see; `None`: in words of its own.
+    /// In the tool's result, visible to the model; `None`: a default message.
     Tool(Option<String>),
-    /// In the protocol around the call, under this code and in these words.
+    /// In a JSON-RPC error with this code and message.
     Protocol(i64, String),
-    /// In HTTP around that, with these words in the body.
+    /// In an HTTP error with this message in the body.
     Http(String),
-    /// In HTTP, with a body that was given.
+    /// In an HTTP error with the given body.
     Given,
 }
 
-/// The value of `in_mcp` where nothing is written that only HTTP or JSON-RPC can say.
+/// The value of `in_mcp` without parameters that only apply to HTTP or JSON-RPC.
 pub(super) const AS_RESULT: &str = "result with isError";
 
-/// An error in the place that MCP has for it.
+/// An error in its place in MCP.
 pub(super) fn error_answer(plain: Reply, layer: ErrorLayer) -> Answer {
     let says = match layer {
         ErrorLayer::Given => return Answer::Reply(plain),
@@ -47,13 +47,13 @@ pub(super) fn error_answer(plain: Reply, layer: ErrorLayer) -> Answer {
     Answer::Tool(ToolAnswer { plain, says })
 }
 
-/// A tool's success with the reply's body for what came of it.
+/// A tool's success with the reply's body as its result.
 pub(super) fn says(plain: Reply) -> Answer {
     let says = ToolSays::Text(text(&plain.body));
     Answer::Tool(ToolAnswer { plain, says })
 }
 
-/// A JSON error body, as plain as most HTTP tools have it.
+/// A simple JSON error body, as in most HTTP tools.
 pub(super) fn error_reply(status: StatusCode, message: Option<&str>) -> Reply {
     let message = message.or(status.canonical_reason()).unwrap_or("error");
     reply(
@@ -62,7 +62,7 @@ pub(super) fn error_reply(status: StatusCode, message: Option<&str>) -> Reply {
     )
 }
 
-/// A reply with a text or a JSON value for body; a text that is a JSON document counts as one.
+/// A reply with a text or a JSON value as its body; a text with a JSON document counts as JSON.
 pub(super) fn reply(status: StatusCode, body: &Value) -> Reply {
     match body {
         Value::String(text) => {

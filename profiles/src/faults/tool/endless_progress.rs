@@ -1,4 +1,4 @@
-//! `endless_progress`: notifications that an MCP call is being worked on, and never a result.
+//! `endless_progress`: endless progress notifications for an MCP call, without a result.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `error`: an error that the tool never sent.
+//! `error`: a synthetic error of a tool.
 
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -14,8 +14,8 @@ use crate::plan::Plan;
 
 /// `error_code` 503, `body` or a JSON error with `message`, `response_headers`, `retry_after`.
 ///
-/// MCP says an error in one of three places: the code that is written chooses it, and what only HTTP
-/// can say chooses HTTP. With none of that it is the tool that failed.
+/// MCP has three places for an error. An explicit code selects one, and HTTP-only parameters select
+/// HTTP. Otherwise it is a failure of the tool.
 pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
     let code = read_code(fields);
     let message = fields.text("message", "What the error says.");
@@ -39,7 +39,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
         None => error_reply(status, message.as_deref()),
     };
     if let Some(wait) = wait {
-        // Whole seconds are all that the header can say (RFC 9110 §10.2.3); never less than asked.
+        // The header only has whole seconds (RFC 9110 §10.2.3); rounded up.
         let seconds = wait.as_millis().div_ceil(1000).to_string();
         let value = HeaderValue::try_from(seconds).expect("digits are a header value");
         reply.headers.insert(RETRY_AFTER, value);
@@ -86,12 +86,12 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
     .boxed()
 }
 
-/// A code, by which MCP's place for the error is chosen.
+/// A code that selects MCP's place for the error.
 #[derive(Clone, Copy)]
 enum Code {
     /// A status.
     Http(StatusCode),
-    /// A code of JSON-RPC's for errors.
+    /// A JSON-RPC error code.
     Protocol(i64),
 }
 
@@ -113,7 +113,7 @@ fn read_code(fields: &mut Fields<'_, '_>) -> Option<Code> {
     })
 }
 
-/// What only an error of HTTP can have.
+/// Rejects parameters that only apply to HTTP errors.
 fn refuse_with_protocol_code(fields: &mut Fields<'_, '_>) {
     for field in ["body", "response_headers", "retry_after"] {
         if fields.has(field) {
@@ -126,7 +126,7 @@ fn refuse_with_protocol_code(fields: &mut Fields<'_, '_>) {
     }
 }
 
-/// Headers that say how the message is framed: Squall's own business.
+/// Framing headers, which only Squall sets.
 const FRAMING: [&str; 3] = ["content-length", "transfer-encoding", "connection"];
 
 fn read_header(

@@ -1,4 +1,4 @@
-//! `schema_drift`: one field of the JSON answer changes.
+//! `schema_drift`: changes one field of a JSON response.
 
 use serde_json::{Map, Value, json};
 use squall_documents::Fields;
@@ -20,7 +20,7 @@ const DRIFTS: [(&str, DriftKind); 4] = [
 pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
     let about = "What happens to the field; default `rename`.";
     let kind = fields.word("drift", about, "drift", &DRIFTS);
-    // YAML reads the word as no value.
+    // YAML parses the word `null` as no value.
     let null = fields.is_null("drift").then_some(DriftKind::Null);
     let field = fields.text("field", "The field; default: any, by the draw.");
     Box::new(DriftingField(SchemaDrift {

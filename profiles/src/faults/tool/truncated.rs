@@ -1,4 +1,4 @@
-//! `truncated`: the body is cut short inside valid framing.
+//! `truncated`: shortens the body with valid framing.
 
 use serde_json::json;
 use squall_documents::Fields;

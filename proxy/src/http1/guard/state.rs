@@ -1,4 +1,4 @@
-//! What the guard of a connection and the service on it tell each other.
+//! State shared by a connection's guard and its service.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -11,60 +11,60 @@ use ring::rand::{SecureRandom, SystemRandom};
 use crate::http1::FramingError;
 use crate::http1::framing::OriginalNames;
 
-/// A request head that was refused.
+/// A rejected request head.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rejection {
-    /// What the agent is told: 400, or 408, 414 or 431 where a bound was passed.
+    /// The response's status: 400, or 408, 414 or 431 for an exceeded limit.
     pub(crate) status: StatusCode,
     /// Why.
     pub(crate) reason: FramingError,
-    /// What it asked for; `None` where not even its first line can be read.
+    /// Its method and target; `None` if its first line is invalid.
     pub(crate) asked: Option<(Method, Uri)>,
 }
 
-/// What the guard of a connection and the service on it tell each other.
+/// State shared by a connection's guard and its service.
 #[derive(Debug, Default)]
 pub(crate) struct RequestState {
     rejection: RefCell<Option<Box<Rejection>>>,
     body_error: Cell<Option<FramingError>>,
     granted: Cell<Option<bool>>,
-    /// The field names of heads that were passed and are not served yet.
+    /// The field names of accepted heads that are not served yet.
     names: RefCell<VecDeque<OriginalNames>>,
-    /// Parked by a read that waits for the answer to an upgrade.
+    /// Waker of a read that waits for the response to an upgrade.
     reader: RefCell<Option<Waker>>,
 }
 
 impl RequestState {
-    /// Whether the request for `path` stands for a head that was refused; if so, how to answer it.
-    /// The connection closes after that answer by itself.
+    /// The rejection if the request for `path` is the substitute for a rejected head. The
+    /// connection closes after its response.
     ///
-    /// The path of such a request cannot be guessed, so no agent can send it; it exists once.
+    /// The substitute's path is random, so an agent cannot send it.
     pub(crate) fn take_rejection(&self, path: &str) -> Option<Rejection> {
-        // Nearly always there is none: one look at a cell.
+        // Usually there is none, so this is a cheap check.
         let mut rejection = self.rejection.borrow_mut();
         let rejection = rejection.take_if(|_| path == *SENTINEL_PATH)?;
         Some(*rejection)
     }
 
-    /// The next request's field names: to be called once for each that is served, in order, or the next one
-    /// is given them.
+    /// The next request's field names. Call it once per served request, in order; otherwise later
+    /// requests get the wrong names.
     pub(crate) fn next_names(&self) -> OriginalNames {
         self.names.borrow_mut().pop_front().unwrap_or_default()
     }
 
-    /// Why the body of the latest request was refused, if it was: what its read failed with.
+    /// Why the body of the latest request was rejected, if it was; its read failed with this error.
     pub(crate) fn body_error(&self) -> Option<FramingError> {
         self.body_error.get()
     }
 
-    /// To be called once for every request that is a CONNECT, or HTTP/1.1 with an `Upgrade` field,
-    /// when it is answered with 101, or CONNECT with 2xx: what follows passes unchecked.
+    /// Call it once for a request that is a CONNECT, or HTTP/1.1 with `Upgrade`, if the response is
+    /// 101, or 2xx for CONNECT. The following bytes pass unchecked.
     pub(crate) fn upgrade_granted(&self) {
         self.decide(true);
     }
 
-    /// To be called once for every request that is a CONNECT, or HTTP/1.1 with an `Upgrade` field,
-    /// when it is answered in any other way. Until then nothing behind that request is read.
+    /// Call it once for a request that is a CONNECT, or HTTP/1.1 with `Upgrade`, for any other
+    /// response. Until then nothing after that request is read.
     pub(crate) fn upgrade_refused(&self) {
         self.decide(false);
     }
@@ -77,7 +77,7 @@ impl RequestState {
         }
     }
 
-    /// Whether the upgrade was granted; until that is decided, the reader is parked here.
+    /// Whether the upgrade was accepted; until it is decided, the reader waits here.
     pub(super) fn decision(&self, context: &Context<'_>) -> Option<bool> {
         let granted = self.granted.take();
         if granted.is_none() {
@@ -86,12 +86,12 @@ impl RequestState {
         granted
     }
 
-    /// Heads were passed, with these field names.
+    /// Records the field names of accepted heads.
     pub(super) fn passed(&self, names: impl Iterator<Item = OriginalNames>) {
         self.names.borrow_mut().extend(names);
     }
 
-    /// The head that begins with `head` is refused; gives the request that stands for it.
+    /// Rejects the head that starts with `head`; returns its substitute request.
     pub(super) fn reject_head(&self, reason: FramingError, head: &[u8]) -> String {
         self.names.borrow_mut().push_back(OriginalNames::default());
         *self.rejection.borrow_mut() = Some(Box::new(Rejection {
@@ -105,13 +105,13 @@ impl RequestState {
         )
     }
 
-    /// The body of the latest request is refused.
+    /// Rejects the body of the latest request.
     pub(super) fn reject_body(&self, reason: FramingError) {
         self.body_error.set(Some(reason));
     }
 }
 
-/// The path of the request that stands for a head that was refused, the same in the whole process: 128 random bits.
+/// The path of substitute requests in this process: 128 random bits.
 static SENTINEL_PATH: LazyLock<String> = LazyLock::new(|| {
     let mut token = [0u8; 16];
     SystemRandom::new()
@@ -120,7 +120,7 @@ static SENTINEL_PATH: LazyLock<String> = LazyLock::new(|| {
     format!("/{:032x}", u128::from_be_bytes(token))
 });
 
-/// What a head asks for by its first line, whatever is wrong with the rest of it.
+/// Method and target in a head's first line, even if the rest is invalid.
 fn requested(head: &[u8]) -> Option<(Method, Uri)> {
     let line = head.split(|byte| matches!(byte, b'\r' | b'\n')).next()?;
     let mut words = line.split(|byte| *byte == b' ');

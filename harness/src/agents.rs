@@ -1,8 +1,7 @@
-//! Agents, asked.
+//! Invokes agents.
 //!
-//! A [`Driver`] asks one agent, whatever it is; one invocation is all turns of a prompt. What an agent
-//! says of its own failure is an [`Answer`] to be judged; an [`AskError`] is what keeps an invocation
-//! from being judged at all.
+//! A [`Driver`] invokes one agent of any type. One invocation covers all turns of a prompt. A failure that the
+//! agent reports is an [`Answer`] to be judged; an [`AskError`] means that an invocation cannot be judged.
 
 mod body;
 mod caller;
@@ -33,37 +32,37 @@ use crate::reach::Pending;
 use crate::suite::agent::Way;
 use crate::suite::{Agent, Prompt};
 
-/// Asks an agent.
+/// Invokes an agent.
 pub trait Driver: Send + Sync {
-    /// Asks it once, turn by turn.
+    /// Invokes the agent once, turn by turn.
     fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<Answer, AskError>>;
 
-    /// Makes it forget what it was asked before, so that it can be asked there; nothing where the suite names no
-    /// way. What was asked in other slots it may forget as well, unless it lives in a process for each.
+    /// Resets the agent for this place. Does nothing if the suite configures no reset. The agent may lose its state
+    /// in other slots too, unless it has one process per slot.
     fn reset<'a>(&'a self, place: &'a Place) -> Pending<'a, Result<(), ResetError>>;
 
-    /// Ends what was started for it, in good order. Dropping the driver ends it too, at once.
+    /// Stops the processes that were started for the agent, gracefully. Dropping the driver kills them at once.
     fn stop(&self) -> Pending<'_, ()> {
         Box::pin(async {})
     }
 }
 
-/// What an agent is asked with, beside what its suite says of it.
+/// What an agent needs beside its suite.
 #[derive(Clone)]
 pub struct Surroundings {
-    /// The variables that point what is started at the proxy.
+    /// Environment variables that configure the proxy for started processes.
     pub variables: ProxyVariables,
-    /// Invocations at once, each in a slot of its own; so many processes are kept warm. At least 1.
+    /// Concurrent invocations, each in its own slot, and the number of processes that stay alive. At least 1.
     pub slots: usize,
-    /// How often an invocation is tried again that reached nobody: `advanced.retries`.
+    /// Retries of an invocation that did not reach the agent: `advanced.retries`.
     pub retries: u64,
-    /// What dials for it.
+    /// Opens connections for it.
     pub dialler: Dialler,
-    /// The suite's folder: where Python modules are looked for, before where the command runs.
+    /// The suite's folder. Python modules are searched there first, then in the working directory.
     pub folder: PathBuf,
 }
 
-/// Whoever asks the agent of a suite, of any type. Nothing is started before it is first asked.
+/// The driver for a suite's agent of any type. It starts nothing before the first invocation.
 pub fn driver(agent: &Agent, surroundings: &Surroundings) -> Box<dyn Driver> {
     let driver: Box<dyn Driver> = match &agent.way {
         Way::Http(http) => Box::new(http::HttpDriver::new(agent, http, surroundings)),
@@ -84,18 +83,18 @@ pub fn driver(agent: &Agent, surroundings: &Surroundings) -> Box<dyn Driver> {
     }
 }
 
-/// Where an agent is asked.
+/// The slot and the scope of an invocation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The slot: one invocation follows the other in it. A process that stays knows this name only, which stands for
+    /// The slot, which runs invocations sequentially. A long-lived process knows only this name, which identifies
     /// the scope.
     pub slot: String,
-    /// The scope that the agent's own calls are to fall into, of this invocation alone.
+    /// The scope of the agent's calls in this invocation.
     pub scope: String,
 }
 
 impl Place {
-    /// A scope that is a slot as well: everything that is asked there is asked in one scope.
+    /// A scope that is also the slot: all invocations in it share one scope.
     pub fn shared(scope: &str) -> Self {
         Self {
             slot: scope.to_owned(),
@@ -107,18 +106,18 @@ impl Place {
 /// One invocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invocation {
-    /// What is asked.
+    /// The prompt.
     pub prompt: Prompt,
-    /// Where.
+    /// Its slot and scope.
     pub place: Place,
     /// W3C trace context, for agents that pass it on.
     pub traceparent: String,
-    /// Stands for the conversation in all its turns.
+    /// Id of the conversation, the same in all turns.
     pub conversation: String,
 }
 
 impl Invocation {
-    /// The same for programs, which are told by their environment.
+    /// The headers as environment variables, for programs.
     fn variables(&self) -> [pointing::Variable; 3] {
         [
             ("SQUALL_CONVERSATION", self.conversation.clone()),
@@ -127,7 +126,7 @@ impl Invocation {
         ]
     }
 
-    /// What tells the agent's calls apart, for agents that pass it on.
+    /// Headers that attribute the agent's calls, for agents that propagate them.
     fn headers(&self) -> [(&'static str, String); 2] {
         [
             ("traceparent", self.traceparent.clone()),
@@ -144,69 +143,69 @@ fn baggage(scope: &str) -> String {
 /// Why an invocation cannot be judged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
-    /// Nobody is there.
+    /// The agent is unreachable.
     #[error("the agent cannot be reached at {endpoint}{}: {why}", self::tries(*tries))]
     Unreachable {
-        /// Where it was looked for.
+        /// The endpoint.
         endpoint: String,
-        /// How often.
+        /// Number of attempts.
         tries: u64,
-        /// What happened.
+        /// The last error.
         why: String,
     },
-    /// `agent.start` did not bring it up.
+    /// `agent.start` did not start it.
     #[error("the agent could not be started by {program}: {why}")]
     NotStarted {
         /// The program.
         program: String,
-        /// What happened.
+        /// The error.
         why: String,
     },
-    /// The template wants what the prompt does not have.
+    /// The template has a placeholder that the prompt does not define.
     #[error(
         "the template has a placeholder `{{{name}}}` and the prompt no line `{name}: …`; known are {known}"
     )]
     Placeholder {
         /// The placeholder.
         name: String,
-        /// What there is.
+        /// The names that the prompt defines.
         known: String,
     },
-    /// The request cannot be made of the suite's words.
+    /// The suite's settings do not give a valid request.
     #[error("the request to the agent cannot be made: {0}")]
     Request(String),
-    /// The answer came as events of which none says anything.
+    /// The answer is a stream of events, but none has an answer at a known place.
     #[error(
         "the agent answered with a stream in which no event has an answer where one is known to stand; one is {shape}; \
          say where with `response_path`"
     )]
     SaysNothing {
-        /// Shape of its first event, without its values.
+        /// The shape of its first event, without the values.
         shape: String,
     },
-    /// The answer, decoded, is longer than what is read of one.
+    /// The decoded answer is longer than the limit.
     #[error("the answer is longer than 8 MiB, which is the most that is read of one")]
     TooLong,
-    /// The answer is not where the suite says.
+    /// The answer has nothing at the suite's `response_path`.
     #[error("`response_path: {path}` {why}; the answer is {shape}")]
     NotThere {
         /// The path.
         path: String,
-        /// What is there instead.
+        /// What was found there instead.
         why: String,
-        /// The answer's shape, without its values.
+        /// The shape of the answer, without its values.
         shape: String,
     },
 }
 
 impl AskError {
-    /// Whether there is no agent to ask at all.
+    /// Whether there is no running agent.
     pub(crate) fn is_absence(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::NotStarted { .. })
     }
 }
 
-/// How often something was tried, unless once.
+/// The number of attempts in words, if there was more than one.
 pub(crate) fn tries(tries: u64) -> String {
     match tries {
         0 | 1 => String::new(),
@@ -214,34 +213,34 @@ pub(crate) fn tries(tries: u64) -> String {
     }
 }
 
-/// Why an agent has not forgotten.
+/// Why a reset failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResetError {
-    /// There is no agent to reset: it could not be started.
+    /// There is no agent to reset, because it is unreachable or could not be started.
     #[error(transparent)]
     NotThere(AskError),
-    /// It answered, and not with success.
+    /// The response is not a success.
     #[error("the reset at {endpoint} was answered with {status}")]
     Refused {
-        /// Where it was asked to.
+        /// The endpoint.
         endpoint: String,
         /// The status.
         status: u16,
     },
-    /// It did not answer in time, or not at all.
+    /// There was no response, or none in time.
     #[error("the reset at {endpoint} was not answered: {why}")]
     Unanswered {
-        /// Where it was asked to.
+        /// The endpoint.
         endpoint: String,
-        /// What happened.
+        /// The error.
         why: String,
     },
-    /// The program or the function that resets it did not do so.
+    /// The reset program or function failed.
     #[error("the reset by {by} failed: {why}")]
     Failed {
         /// The program or the function.
         by: String,
-        /// What happened.
+        /// The error.
         why: String,
     },
 }

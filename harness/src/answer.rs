@@ -1,20 +1,20 @@
-//! What an agent answered.
+//! The answer of an agent.
 
 use std::time::Duration;
 
 /// An agent's answer to one invocation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer {
-    /// Its text; of a failure whatever the agent said of it.
+    /// Its text; after a failure, the error text that the agent sent.
     pub text: String,
-    /// Why the agent failed: a status, a time-out, a broken connection. The text is judged all the same, but nothing has
-    /// been completed.
+    /// Why the agent failed: a status, a time-out, a broken connection. Invariants still judge the text, but the
+    /// task counts as not completed.
     pub error: Option<String>,
-    /// The connection was closed or reset before the answer was whole.
+    /// The connection was closed or reset before the answer was complete.
     pub broke_off: bool,
-    /// The answer was not whole in time.
+    /// The answer was not complete in time.
     pub timed_out: bool,
-    /// From the first byte of the prompt to the last of the answer, all turns together.
+    /// From the first byte of the prompt to the last byte of the answer, all turns included.
     pub latency: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! The deadline of the verdict that a thread reaches.
+//! The deadline of the verdict that a thread computes.
 
 use std::cell::Cell;
 use std::time::Instant;
@@ -7,12 +7,12 @@ thread_local! {
     static DEADLINE: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// Sets the deadline of this thread; `None`: it reaches no verdict.
+/// Sets the deadline of this thread; `None`: it computes no verdict.
 pub(crate) fn set(deadline: Option<Instant>) {
     DEADLINE.set(deadline);
 }
 
-/// Whether the verdict is past its deadline: nobody waits for it.
+/// Whether the verdict is past its deadline, so that its result is not used.
 pub(crate) fn is_late() -> bool {
     DEADLINE
         .get()

@@ -1,5 +1,5 @@
-//! What is dialled for a suite: agents, their resets, models, embeddings. Each by a client of its own, which reaches
-//! what the daemon's destinations let it reach.
+//! Opens the connections that suites need: to agents, their resets, models and embeddings. Each has its own client,
+//! which reaches only the daemon's allowed destinations.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use reqwest::{Client, ClientBuilder, Url};
 
 use crate::reach::Pending;
 
-/// Where suites may lead.
+/// The destinations that suites may reach.
 pub trait Destinations: Send + Sync {
-    /// Judges a host without resolving it: a name, or an address without brackets.
+    /// Checks a host without resolving it: a name, or an address without brackets.
     fn check(&self, host: &str, port: u16) -> Result<(), String>;
 
-    /// The addresses of a host that may be dialled, or why there is none.
+    /// The allowed addresses of a host, or why there is none.
     fn addresses<'a>(
         &'a self,
         host: &'a str,
         port: u16,
     ) -> Pending<'a, Result<Vec<SocketAddr>, String>>;
 
-    /// The same for a run that nobody has approved.
+    /// The destinations for a run that is not approved.
     fn unapproved(&self) -> Arc<dyn Destinations>;
 }
 
-/// Dials for suites. The default one dials whatever is asked for.
+/// Opens connections for suites. By default every destination is allowed.
 #[derive(Clone, Default)]
 pub struct Dialler(Option<Arc<dyn Destinations>>);
 
@@ -37,46 +37,45 @@ impl std::fmt::Debug for Dialler {
     }
 }
 
-/// Longest that a connection to an agent may take.
+/// Longest time to connect to an agent.
 const CONNECTS_WITHIN: Duration = Duration::from_secs(10);
 
 impl Dialler {
-    /// One that reaches what `destinations` let it.
+    /// A dialler that reaches only the allowed `destinations`.
     pub fn new(destinations: Arc<dyn Destinations>) -> Self {
         Self(Some(destinations))
     }
 
-    /// The same for a run that nobody has approved.
+    /// The dialler for a run that is not approved.
     #[must_use]
     pub fn unapproved(&self) -> Self {
         Self(self.0.as_ref().map(|all| all.unapproved()))
     }
 
-    /// Judges a URL without resolving its name. Addresses are judged here and nowhere else: a client asks for those
-    /// of names only.
+    /// Checks a URL without resolving its name. Literal addresses are checked only here, because a client resolves
+    /// only names.
     pub fn check(&self, url: &str) -> Result<(), String> {
         match (&self.0, host_and_port(url)) {
             (Some(destinations), Some((host, port))) => destinations.check(&host, port),
-            // What is no URL is not dialled either.
+            // An invalid URL is not dialled.
             (None, _) | (_, None) => Ok(()),
         }
     }
 
-    /// A client for one URL. It uses no proxy, whatever the environment says, and follows no redirects: what is asked
-    /// answers itself.
+    /// A client for one URL. It ignores the environment's proxy settings and does not follow redirects.
     pub(crate) fn client(&self, url: &str) -> Client {
         self.built(url, Client::builder())
     }
 
-    /// One for an agent that has so long to answer. Whoever is not there by three quarters of that is away, and not
-    /// slow.
+    /// A client for an agent with this time-out. An agent that does not accept the connection in three quarters of
+    /// it is unreachable, not slow.
     pub(crate) fn client_of_agent(&self, url: &str, timeout: Duration) -> Client {
         let patience = CONNECTS_WITHIN.min(timeout / 4 * 3);
         self.built(url, Client::builder().connect_timeout(patience))
     }
 
     fn built(&self, url: &str, builder: ClientBuilder) -> Client {
-        // Only the first call in a process counts, and all install the same.
+        // Only the first call in a process has an effect, and all calls install the same provider.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = builder.no_proxy().redirect(Policy::none());
         if let (Some(destinations), Some((_, port))) = (&self.0, host_and_port(url)) {
@@ -91,7 +90,7 @@ impl Dialler {
     }
 }
 
-/// The innermost reason. The outermost one names the URL, which may hold a secret.
+/// The innermost cause of an error. The outermost one names the URL, which may contain a secret.
 pub(crate) fn innermost(error: &reqwest::Error) -> String {
     let mut source = std::error::Error::source(error);
     let mut reason = None;
@@ -102,14 +101,14 @@ pub(crate) fn innermost(error: &reqwest::Error) -> String {
     reason.unwrap_or_else(|| "the request failed".to_owned())
 }
 
-/// Where a URL leads, as the client reads it.
+/// Host and port of a URL, as the client parses it.
 pub fn host_and_port(url: &str) -> Option<(String, u16)> {
     let url = Url::parse(url).ok()?;
     let host = url.host_str()?.trim_matches(['[', ']']).to_owned();
     Some((host, url.port_or_known_default()?))
 }
 
-/// Resolves names to what may be dialled.
+/// Resolves names to allowed addresses only.
 struct Judged {
     destinations: Arc<dyn Destinations>,
     port: u16,
@@ -130,7 +129,7 @@ mod tests {
     use super::*;
     use crate::agents::testing::{Reply, Server};
 
-    /// Lets `known.test` be reached, at one address and port.
+    /// Allows `known.test` only, at one address and port.
     struct Known(SocketAddr);
 
     impl Destinations for Known {

@@ -1,4 +1,4 @@
-//! What a text is known by.
+//! Digests that identify a text.
 
 use std::fmt::Write as _;
 

@@ -1,9 +1,10 @@
 //! The judge: suites, agents, invariants, scores.
 //!
-//! A [`suite::Suite`] describes an agent and what is demanded of it; an [`agents::Driver`] invokes it. Each demand is
-//! an [`invariants::Invariant`], judged on the answer ([`answer::Answer`]) and on the traffic meanwhile
-//! ([`trace::Trace`]). What the verdicts come to is in [`scores`]; [`runner`] does all of it, and [`report`] is what a
-//! person or a CI system reads. The proxy is reached through [`reach::Reach`] only: nothing here knows how chaos is made.
+//! A [`suite::Suite`] describes an agent and its invariants; an [`agents::Driver`] invokes the agent. Each
+//! [`invariants::Invariant`] is judged on the answer ([`answer::Answer`]) and on the traffic of the invocation
+//! ([`trace::Trace`]). [`scores`] turns verdicts into scores, [`runner`] executes runs, and [`report`] renders them
+//! for people and CI systems. This crate reaches the proxy only through [`reach::Reach`] and does not know how
+//! faults are injected.
 
 pub mod agents;
 pub mod answer;

@@ -1,6 +1,6 @@
-//! The suite's own model, asked: for a judgement, or for whatever else Squall wants written.
+//! Calls the suite's own model, for judging and for other texts that Squall needs.
 //!
-//! It is asked directly, never through a proxy: chaos is for the agent's calls. `base_url` holds for every
+//! Calls are direct and never use a proxy, because chaos is for the agent's calls. `base_url` applies to every
 //! provider.
 
 use std::time::Duration;
@@ -13,75 +13,76 @@ use squall_journal::redact::Redactor;
 use crate::dial::{Dialler, innermost};
 use crate::suite::{Model, Provider};
 
-/// How long one try may take.
+/// Time-out of one attempt.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// How often it is tried again where nobody answers, or the provider has no time.
+/// Number of retries if the provider is unreachable or busy.
 const RETRIES: u32 = 2;
 
-/// Wait before the first of them; it doubles. An announced wait counts instead, up to [`LONGEST_WAIT`].
+/// Delay before the first retry; it doubles each time. A delay requested by the provider replaces it, up to
+/// [`LONGEST_WAIT`].
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// Longest answer that is read, bytes.
+/// Longest response that is read, in bytes.
 const LONGEST: usize = 8 << 20;
 
-/// Longest part of an error of the provider that is told, bytes.
+/// Longest part of a provider's error that is reported, in bytes.
 const TOLD: usize = 200;
 
-/// Version of Anthropic's API that is spoken.
+/// The version of Anthropic's API.
 const ANTHROPIC: &str = "2023-06-01";
 
-/// What is sent to the model.
+/// A request to the model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ModelRequest<'a> {
-    /// What it is to do.
+    /// The instructions.
     pub system: &'a str,
-    /// What it is to do it to.
+    /// The text that the instructions apply to.
     pub prompt: &'a str,
     /// 0 to 2.
     pub temperature: f64,
-    /// Most tokens that it may answer with, where the provider wants that said.
+    /// Maximum tokens of the answer, for providers that require a limit.
     pub most_tokens: u32,
-    /// Whether the answer is to be JSON, for providers that can see to it.
+    /// Whether to request JSON from providers that support it.
     pub json: bool,
 }
 
 /// Why the model did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    /// Nobody was there, or the answer broke off.
+    /// No connection, or the response was aborted.
     #[error("the model at {endpoint} was not reached in {tries} tries: {why}")]
     Unreachable {
-        /// Where it was looked for.
+        /// The endpoint.
         endpoint: String,
-        /// How often.
+        /// Number of attempts.
         tries: u32,
-        /// What happened at last.
+        /// The last error.
         why: String,
     },
-    /// The provider answered with an error.
+    /// The provider responded with an error.
     #[error("the model at {endpoint} answered with status {status}: {said}")]
     Refused {
-        /// Where it was asked.
+        /// The endpoint.
         endpoint: String,
         /// The status.
         status: u16,
-        /// What the provider said of it, shortened.
+        /// The provider's error message, shortened.
         said: String,
     },
-    /// The answer is not what the provider's API promises.
+    /// The response does not have the form that the provider's API defines.
     #[error("the answer of the model at {endpoint} has no {missing}")]
     Unread {
-        /// Where it was asked.
+        /// The endpoint.
         endpoint: String,
-        /// What is not there.
+        /// What is missing.
         missing: &'static str,
     },
 }
 
-/// Asks a model.
+/// A client for a model.
 #[derive(Debug, Clone)]
 pub struct ModelClient {
     model: Model,
@@ -89,7 +90,7 @@ pub struct ModelClient {
 }
 
 impl ModelClient {
-    /// For the model of a suite.
+    /// A client for a suite's model.
     pub fn new(model: &Model, dialler: &Dialler) -> Self {
         Self {
             model: model.clone(),
@@ -97,7 +98,7 @@ impl ModelClient {
         }
     }
 
-    /// What it says.
+    /// The model's answer.
     pub async fn ask(&self, request: &ModelRequest<'_>) -> Result<String, ModelError> {
         let (endpoint, headers, body) = self.request(request);
         let endpoint = Endpoint::new(&self.client, endpoint, headers);
@@ -165,7 +166,7 @@ impl ModelClient {
         }
     }
 
-    /// The address of a path; what of it `base_url` has already is not said twice.
+    /// The URL of a path; a part that `base_url` already ends with is not repeated.
     fn at(&self, path: &str, may_be_said: &[&str]) -> String {
         let base = self.model.base_url().trim_end_matches('/');
         let said = may_be_said.iter().find(|said| base.ends_with(**said));
@@ -185,7 +186,7 @@ impl ModelClient {
     }
 }
 
-/// The texts of a list of parts, as one; `None`: there is none among them.
+/// Concatenates the texts of a list of parts; `None`: it has none.
 fn texts(parts: &Value) -> Option<String> {
     let texts: Vec<&str> = parts
         .as_array()?
@@ -196,7 +197,7 @@ fn texts(parts: &Value) -> Option<String> {
     (!texts.is_empty()).then(|| texts.concat())
 }
 
-/// An endpoint that takes and gives JSON, tried again where nobody answers or has no time.
+/// A JSON endpoint. Requests are retried if it is unreachable or busy.
 pub(crate) struct Endpoint<'c> {
     client: &'c Client,
     url: String,
@@ -216,7 +217,7 @@ impl<'c> Endpoint<'c> {
         }
     }
 
-    /// The document that it answers with.
+    /// Sends a document and returns the response document.
     pub(crate) async fn post(&self, body: &Value) -> Result<Value, ModelError> {
         let body = body.to_string();
         let mut tries = 0;
@@ -305,7 +306,7 @@ impl<'c> Endpoint<'c> {
         })
     }
 
-    /// Where it is, without secrets.
+    /// The URL without secrets.
     pub(crate) fn shown(&self) -> String {
         let mut url = self.url.clone();
         Redactor::default().url(&mut url, TOLD);

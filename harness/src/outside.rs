@@ -1,7 +1,7 @@
-//! What invariants ask outside Squall before they judge: a model, embeddings, a program.
+//! External services that invariants use: a model, embeddings, a program.
 //!
-//! Judging stays pure. An invariant looks for the [`Reply`] to a [`Question`]; the questions without one of a scenario
-//! are sent together, each once in a run, and the invariant judges again:
+//! Invariants do no I/O. An invariant looks up the [`Reply`] to a [`Question`]. The questions of a scenario without
+//! a reply are sent together, each once in a run; then the invariant judges again:
 //!
 //! ```text
 //! judge ─▶ missing replies ─▶ Outside::answer (sockets, programs) ─▶ Replies ─▶ judge
@@ -22,49 +22,49 @@ use crate::model::{ModelClient, ModelError, ModelRequest};
 use crate::reach::Pending;
 use crate::suite::{Embeddings, Model, Suite};
 
-/// Questions that are sent at the same time.
+/// Questions that are sent concurrently.
 const AT_ONCE: usize = 8;
 
-/// Most tokens of a model's reply: a score and a sentence, and room to think for models that do.
+/// Maximum tokens of a model's reply: a score and a sentence, with room for reasoning.
 const MOST_TOKENS: u32 = 2048;
 
-/// Something that an invariant asks.
+/// A question that an invariant needs answered.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Question {
-    /// The suite's model, at temperature 0.
+    /// For the suite's model, at temperature 0.
     Model {
         /// Its instructions.
         system: String,
-        /// What they apply to.
+        /// The text that the instructions apply to.
         prompt: String,
     },
     /// The embedding of a text.
     Embedding(String),
     /// The output of a program.
     Program {
-        /// Its name and its arguments.
+        /// The program and its arguments.
         command: Vec<String>,
-        /// What it reads.
+        /// Its standard input.
         input: String,
-        /// How long it may take.
+        /// Its time-out.
         within: Duration,
     },
 }
 
-/// What came back.
+/// The reply to a question.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Reply {
-    /// Of a model or a program.
+    /// From a model or a program.
     Text(String),
     /// An embedding.
     Vector(Vec<f32>),
 }
 
-/// Why nothing came back.
+/// Why there is no reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NoReply {
     why: String,
-    /// It could not be reached, or rejects whatever is asked.
+    /// The service is unreachable, or rejects every question.
     is_absent: bool,
 }
 
@@ -86,7 +86,7 @@ impl From<ModelError> for NoReply {
     }
 }
 
-/// A question, and what came of it.
+/// A question with its result.
 type Answered = (Question, Result<Reply, NoReply>);
 
 /// The replies of a run.
@@ -94,11 +94,11 @@ type Answered = (Question, Result<Reply, NoReply>);
 pub struct Replies {
     embeds: bool,
     known: Arc<HashMap<Question, Result<Reply, NoReply>>>,
-    /// Questions that were looked for in vain.
+    /// Questions that were looked up without success.
     missing: Mutex<BTreeSet<Question>>,
 }
 
-/// The same replies, of which none was looked for.
+/// A clone has the same replies, but no missing questions.
 impl Clone for Replies {
     fn clone(&self) -> Self {
         Self {
@@ -110,7 +110,7 @@ impl Clone for Replies {
 }
 
 impl Replies {
-    /// None yet.
+    /// No replies yet.
     pub(crate) fn new(outside: &Outside<'_>) -> Self {
         Self {
             embeds: outside.embeddings.is_some(),
@@ -122,7 +122,7 @@ impl Replies {
         Arc::make_mut(&mut self.known).extend(answered);
     }
 
-    /// The questions that were looked for in vain.
+    /// Takes the questions that were looked up without success.
     pub(crate) fn missing(&self) -> BTreeSet<Question> {
         std::mem::take(&mut self.missing.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -161,8 +161,8 @@ impl Replies {
         }
     }
 
-    /// Why there is no reply to any question to the model, or for embeddings, where that cannot be reached or rejects
-    /// all of them. `None`: there is one, or no question.
+    /// Why no question to the model, or for embeddings, has a reply, if that service is unreachable or rejects all
+    /// of them. `None`: there is a reply, or no question.
     pub(crate) fn absent(&self) -> Option<&str> {
         let absent = |among: fn(&Question) -> bool| {
             let sent = self.known.iter().filter(|(question, _)| among(question));
@@ -170,7 +170,7 @@ impl Replies {
                 Err(none) if none.is_absent => Some(none.why.as_str()),
                 Ok(_) | Err(_) => None,
             });
-            // Whichever comes first by its words: a map has no order.
+            // The smallest text makes the choice deterministic, because a map has no order.
             absent.collect::<Option<Vec<_>>>()?.into_iter().min()
         };
         absent(|question| matches!(question, Question::Model { .. }))
@@ -178,7 +178,7 @@ impl Replies {
     }
 }
 
-/// What a suite's invariants may ask.
+/// The external services of a suite.
 #[derive(Debug, Clone, Default)]
 pub struct Outside<'a> {
     model: Option<&'a Model>,
@@ -187,7 +187,7 @@ pub struct Outside<'a> {
 }
 
 impl<'a> Outside<'a> {
-    /// What a suite names, dialled by this.
+    /// The services that a suite names, reached through this dialler.
     pub fn new(suite: &'a Suite, dialler: Dialler) -> Self {
         Self {
             model: suite.model.as_ref(),

@@ -1,7 +1,7 @@
-//! Regular expressions of suites: in linear time, unless look-around or back-references ask for more.
+//! Regular expressions of suites. They run in linear time, except those with look-around or back-references.
 //!
-//! A search holds up its thread until it is over, so all that it may cost is bounded: an expression that looks
-//! around by steps and by the length of the text, others by their size and the length of the text.
+//! A search blocks its thread until it ends, so its cost is limited. The limit for look-around is the number of
+//! steps and the length of the text. For all others it is the size of the expression and the length of the text.
 
 use fancy_regex::Expr;
 use regex_automata::meta::{BuildError, Regex};
@@ -10,15 +10,15 @@ use squall_profiles::pattern::{self, PatternError, Searched};
 
 use crate::deadline::is_late;
 
-/// What one part of an expression with look-around may compile to, and keep between searches, bytes.
+/// Most bytes that one part of an expression with look-around may compile to, and cache between searches.
 const PART: usize = 128 << 10;
-/// Longest text that is searched with look-around, bytes.
+/// Longest text for a search with look-around, in bytes.
 const LONGEST: usize = 16 << 10;
-/// Steps of such a search: each may go over all of the text as often as look-around is repeated.
+/// Most steps of such a search. Each step may scan the whole text as often as look-around is repeated.
 const STEPS: usize = 64 << 10;
-/// How often look-around and back-references may be repeated by counts.
+/// Most repetitions of look-around and back-references by counts.
 const MOST_TIMES: usize = 100;
-/// Most of a compiled expression's bytes times the text's: each may cost 0.15 ns.
+/// Maximum product of compiled size and text length, in bytes. One unit may take 0.15 ns.
 pub(crate) const MOST: usize = 1 << 37;
 
 /// A regular expression.
@@ -50,7 +50,7 @@ pub(crate) enum TooHard {
 }
 
 impl Pattern {
-    /// Compiles an expression of a document with these limits, `flags` in front of it.
+    /// Compiles an expression of a document within these limits, with `flags` as prefix.
     pub(crate) fn new(
         flags: &str,
         written: &str,
@@ -68,7 +68,7 @@ impl Pattern {
         })
     }
 
-    /// Reads an expression, `flags` in front of it.
+    /// Reads an expression, with `flags` as prefix.
     pub(crate) fn read(value: &mut ValueReader<'_, '_>, flags: &str) -> Option<Self> {
         let text = value.text()?;
         Self::new(flags, &text.value, &value.reader.limits)
@@ -90,7 +90,7 @@ impl Pattern {
         &self.written
     }
 
-    /// What a search in a text of so many bytes may cost, in bytes of the expression times those of the text.
+    /// The cost of a search in a text of this many bytes: compiled size times text length.
     pub(crate) fn cost(&self, length: usize) -> usize {
         match &self.engine {
             Engine::Linear(regex) => regex.memory_usage().saturating_mul(length),
@@ -126,7 +126,8 @@ impl Pattern {
     }
 }
 
-/// How many look-arounds and back-references one step of a search may try: what a count repeats is one step.
+/// How many look-arounds and back-references one step of a search may try. Counted repetitions are part of one
+/// step.
 fn look_arounds(expression: &Expr) -> usize {
     let parts = expression.children_iter().map(look_arounds);
     let parts = parts.fold(0, usize::saturating_add);
@@ -145,7 +146,8 @@ fn look_arounds(expression: &Expr) -> usize {
     }
 }
 
-/// The parts between look-arounds, back-references and groups are compiled each by itself.
+/// Compiles an expression for backtracking. The parts between look-arounds, back-references and groups are compiled
+/// separately.
 fn backtracking(whole: &str, limits: &DocumentLimits) -> Result<Engine, PatternError> {
     let wrong =
         |error: &fancy_regex::Error| PatternError::Syntax(pattern::last_line(&reason(error)));
@@ -174,7 +176,7 @@ fn backtracking(whole: &str, limits: &DocumentLimits) -> Result<Engine, PatternE
     Ok(Engine::Backtracking(regex))
 }
 
-/// What is wrong with a part.
+/// The build error of a part.
 fn inner(error: &fancy_regex::Error) -> Option<&BuildError> {
     match error {
         fancy_regex::Error::CompileError(error) => match &**error {
@@ -185,7 +187,7 @@ fn inner(error: &fancy_regex::Error) -> Option<&BuildError> {
     }
 }
 
-/// What is wrong with an expression; mostly another library's words.
+/// Describes an error, mostly in the words of the regex library.
 fn reason(error: &fancy_regex::Error) -> String {
     let syntax = inner(error).and_then(BuildError::syntax_error);
     syntax.map_or_else(|| error.to_string(), ToString::to_string)

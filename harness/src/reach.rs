@@ -1,8 +1,7 @@
-//! How a run reaches the proxy: put chaos in force for a scope, end it, read what went through.
+//! A run's interface to the proxy: put chaos in force for a scope, end it, and read the exchanges.
 //!
-//! Whoever drives agents holds an [`Arc<dyn Reach>`](std::sync::Arc) and knows nothing else of the
-//! proxy, so that agents can be driven and judged without a port. One invocation of an agent is one
-//! activation of the scope it runs in:
+//! Code that drives agents depends only on [`Arc<dyn Reach>`](std::sync::Arc). It can therefore run and judge
+//! agents in tests without opening a port. One invocation of an agent is one activation of its scope:
 //!
 //! ```text
 //! begin(scope, chaos) ──▶ the agent is asked, its calls go through ──▶ close(activation) ──▶ seen(activation)
@@ -20,97 +19,97 @@ use squall_journal::record::ExchangeRecord;
 use squall_journal::tape::Detected;
 use squall_journal::trace_id::TraceId;
 
-/// What is on its way; not begun before it is polled.
+/// A pending operation; it starts when it is first polled.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The proxy as runs see it.
+/// The proxy, as runs use it.
 pub trait Reach: Send + Sync {
-    /// Puts chaos in force for a scope as a new activation, in place of what was there: unless it goes on after
-    /// another, counters, windows and attempts begin at zero; open exchanges of the scope are ended. Connections
-    /// that are kept alive stay until the run is over.
+    /// Puts chaos in force for a scope as a new activation, which replaces the current one. Counters, windows and
+    /// attempts start at zero, unless the activation continues another one. Open exchanges of the scope are ended.
+    /// Kept-alive connections stay open until the run ends.
     fn begin<'a>(
         &'a self,
         scope: &'a str,
         chaos: Wanted,
     ) -> Pending<'a, Result<ActivationRecord, ReachError>>;
 
-    /// Ends a scope's own activation; it is under the default one again. Whether there was one.
+    /// Ends a scope's own activation, so that the default one applies again. Returns whether there was one.
     fn end<'a>(&'a self, scope: &'a str) -> Pending<'a, Result<bool, ReachError>>;
 
-    /// Ends every activation that a run has begun, in one swap where it can. How many there were.
+    /// Ends every activation of a run, atomically where possible. Returns how many there were.
     fn end_run<'a>(&'a self, run: &'a str) -> Pending<'a, Result<usize, ReachError>>;
 
-    /// Closes an activation: what comes in its scope from now on is none of what was seen under it, but late. It
-    /// meets no chaos, and [`Self::late`] tells of it.
+    /// Closes an activation. Later exchanges in its scope are late: they get no faults and appear in [`Self::late`]
+    /// only.
     fn close<'a>(&'a self, activation: &'a str) -> Pending<'a, Result<(), ReachError>>;
 
-    /// What went through under an activation, oldest first. Waits until its open exchanges have
-    /// ended and all of them are written down, but no longer than `patience`; what is open even then
-    /// is among them with outcome `open`, and is ended if the activation is closed.
+    /// The exchanges under an activation, oldest first. Waits at most `patience` until its open exchanges have
+    /// ended and are in the journal. Exchanges that are still open have the outcome `open`; they are ended if the
+    /// activation is closed.
     fn seen<'a>(
         &'a self,
         activation: &'a str,
         patience: Duration,
     ) -> Pending<'a, Result<Seen, ReachError>>;
 
-    /// What came so far in scopes of a run whose activation was closed, and was not put in force again.
+    /// The late exchanges of a run: those in scopes whose activation was closed and not replaced.
     fn late<'a>(&'a self, run: &'a str) -> Pending<'a, Result<Late, ReachError>>;
 }
 
-/// Chaos that a run wants in force for a scope.
+/// The chaos that a run puts in force for a scope.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wanted {
-    /// Id of the run, which its exchanges then carry.
+    /// Id of the run, recorded in its exchanges.
     pub run: String,
     /// The rules.
     pub rules: Rules,
     /// Seed of every draw.
     pub seed: u64,
-    /// Stands for the scope in the draws, 1 to 256 bytes: scenario, prompt and repeat, so that a
-    /// second run with the same seed draws the same.
+    /// Used in random draws instead of the scope's name, 1 to 256 bytes. It consists of scenario, prompt and
+    /// repeat, so a second run with the same seed gets the same draws.
     pub key: String,
-    /// A trace that stands for the scope for as long as this is in force: requests that carry it in
-    /// `traceparent` and name no scope fall into this one. `None`: none does.
+    /// A trace that identifies the scope while this chaos is in force. Requests with this trace in `traceparent`
+    /// and no explicit scope belong to it. `None`: no trace.
     pub trace: Option<TraceId>,
-    /// A name that stands for the scope from now on, until it stands for another: what names it, and neither a
-    /// scope in its baggage nor a trace, falls into this one. For programs that are asked again and again and know
-    /// one name only. `None`: none does.
+    /// A name that identifies the scope until it is reassigned. Requests that carry it, but no scope in baggage and
+    /// no trace, belong to the scope. It is for long-lived programs that keep one name for all invocations. `None`:
+    /// no name.
     pub slot: Option<String>,
-    /// The activation of the run whose counters, windows and attempts go on in this one; `None`: they begin at zero.
+    /// The activation of the run whose counters, windows and attempts continue; `None`: they start at zero.
     pub after: Option<String>,
-    /// Whether each exchange of the run is to have a connection of its own from now on, closed behind its answer:
-    /// what fails connections is not met on one that is open.
+    /// Whether each exchange of the run uses a new connection, which is closed after the response. A reused
+    /// connection would bypass faults that make connections fail.
     pub connects_anew: bool,
-    /// What the journal reads.
+    /// What the journal captures.
     pub observe: Observe,
-    /// Names for upstreams that hold as long, beside the config's, and the URL globs they stand for.
+    /// Additional names of upstreams while this is in force, with their URL globs.
     pub tools: Vec<(String, Vec<String>)>,
-    /// How long it holds at most; `None`: until it is ended, or as long as the config allows.
+    /// Maximum duration; `None`: until it is ended, or the limit in the config.
     pub ttl: Option<Duration>,
 }
 
-/// Where the rules of an activation come from.
+/// The source of an activation's rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rules {
-    /// No rule: the scope is kept clean, whatever else is in force.
+    /// No rules: the scope is clean, regardless of other chaos.
     Nothing,
-    /// A profile by its name.
+    /// A stored profile, by its name.
     Profile(String),
-    /// A profile as it is written, YAML or JSON, that nobody has put anywhere.
+    /// A profile that is not stored anywhere, as YAML or JSON.
     Document {
         /// Its text, variables not expanded.
         text: String,
-        /// What the variables in it stand for. They are secrets: never stored, logged or shown.
+        /// The values of its variables. They are secret: never stored, logged or shown.
         variables: Values,
     },
 }
 
-/// What variables stand for, by name. Printing it shows the names only.
+/// Values of variables, by name. `Debug` prints only the names.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Values(BTreeMap<String, String>);
 
 impl Values {
-    /// What the variable of this name stands for.
+    /// The value of the variable with this name.
     pub fn find(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
@@ -131,14 +130,14 @@ impl fmt::Debug for Values {
     }
 }
 
-/// What the journal reads of the exchanges under an activation.
+/// What the journal captures of the exchanges under an activation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Observe {
     /// Heads only.
     Headers,
-    /// Heads, and of model and MCP exchanges what they say about themselves.
+    /// Heads, and the details of model and MCP exchanges.
     Model,
-    /// Whole bodies, bounded.
+    /// Whole bodies, up to a limit.
     Bodies,
 }
 
@@ -153,21 +152,20 @@ impl Observe {
     }
 }
 
-/// What went through under one activation.
+/// The exchanges under one activation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Seen {
-    /// The exchanges that began under it, oldest first, those that were still open included.
+    /// The exchanges that began under it, oldest first, including open ones.
     pub exchanges: Vec<SeenExchange>,
-    /// Exchanges that began under it and are not among them: they did not fit in the journal. With
-    /// one of these, what did not happen cannot be told from what was not seen.
+    /// Exchanges that began under it but did not fit in the journal. If there are any, a missing exchange may still
+    /// have happened.
     pub lost: u64,
-    /// Exchanges that began meanwhile in the scope of what names none, under no run: nobody knows whether they
-    /// were the same agent's.
+    /// Concurrent exchanges of no run in the shared scope. It is unknown whether they belong to the same agent.
     pub elsewhere: u64,
 }
 
 impl Seen {
-    /// Takes in what was seen at the same time under another activation.
+    /// Adds what was seen at the same time under another activation.
     pub fn join(&mut self, other: Self) {
         self.exchanges.extend(other.exchanges);
         self.exchanges.sort_by_key(|seen| seen.began);
@@ -175,22 +173,22 @@ impl Seen {
         self.elsewhere = self.elsewhere.max(other.elsewhere);
     }
 
-    /// Whether everything is here and nothing is open.
+    /// Whether no exchange is missing or open.
     pub fn is_complete(&self) -> bool {
         self.lost == 0 && self.exchanges.iter().all(|seen| seen.ended.is_some())
     }
 }
 
-/// What came when its activation was closed.
+/// Exchanges that arrived after their activation was closed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Late {
-    /// How many exchanges.
+    /// The number of exchanges.
     pub count: u64,
-    /// The first of them that the journal still has.
+    /// The first of them that is still in the journal.
     pub first: Option<LateCall>,
 }
 
-/// An exchange that came when its activation was closed.
+/// An exchange that arrived after its activation was closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LateCall {
     /// Its id.
@@ -203,51 +201,50 @@ pub struct LateCall {
     pub url: String,
 }
 
-/// One exchange as a judge needs it.
+/// One exchange, with all that invariants need.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeenExchange {
-    /// As the journal keeps it.
+    /// The journal's record.
     pub record: ExchangeRecord,
-    /// When its request's head was there, since the activation was put in force.
+    /// When the head of its request had arrived, since the activation was put in force.
     pub began: Duration,
-    /// When the agent had the end of the answer, or the exchange broke off; `None` while it is open.
+    /// When the agent had received the end of the response, or the exchange was aborted; `None` while it is open.
     pub ended: Option<Duration>,
-    /// What the agent sent; `None` when it was not kept.
+    /// The request that the agent sent; `None` if it was not kept.
     pub request: Option<Message>,
-    /// What the agent received; `None` when it was not kept, or there was no answer.
+    /// The response that the agent received; `None` if it was not kept, or there was none.
     pub response: Option<Message>,
-    /// The rule that was nearest; `None`: one matched, or none was near.
+    /// The rule that came closest to matching; `None`: one matched, or none was close.
     pub nearest_miss: Option<NearMiss>,
 }
 
-/// A rule in force that failed to match an exchange on exactly one condition. The greatest is the nearest.
+/// A rule in force that failed to match an exchange on exactly one condition. Greater values are closer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NearMiss {
-    /// How near it was, 0 to 1000.
+    /// Closeness, 0 to 1000.
     pub closeness: u16,
     /// The rule's id.
     pub rule: String,
-    /// What it wants, and what was there instead.
+    /// The condition that failed, and the value found.
     pub why: String,
 }
 
-/// A request or an answer.
+/// A request or a response.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Message {
-    /// Names and values in order, as they were on the wire; secrets redacted.
+    /// Names and values as on the wire, in order; secrets redacted.
     pub headers: Vec<(String, String)>,
     /// The body; `None` when bodies are not kept for the activation.
     pub body: Option<Body>,
-    /// What detectors found in it, URL and headers included, before it was redacted; `None` when
-    /// nobody looked.
+    /// What detectors found in the message before redaction, including URL and headers; `None` if they did not run.
     pub detected: Option<Vec<Detected>>,
-    /// Tells one set of credentials from another, those in the URL included, while the daemon runs; what they
-    /// were is not told. `None`: nobody looked.
+    /// Identifies the credentials, including those in the URL, without revealing them. It is stable while the
+    /// daemon runs. `None`: they were not examined.
     pub credentials: Option<u64>,
 }
 
 impl Message {
-    /// The first value of a header, by its name in any case.
+    /// The first value of a header; case does not matter.
     pub fn header(&self, name: &str) -> Option<&str> {
         let named = |(found, _): &&(String, String)| found.eq_ignore_ascii_case(name);
         let (_, value) = self.headers.iter().find(named)?;
@@ -258,13 +255,13 @@ impl Message {
 /// The body of a message, content codings undone, secrets redacted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Body {
-    /// What was kept of it.
+    /// The kept bytes.
     pub bytes: Vec<u8>,
-    /// Whether this is all that was sent; `false` when it was longer than is kept, or broke off.
+    /// Whether the body is complete; `false` if it was longer than the limit, or aborted.
     pub whole: bool,
 }
 
-/// Why the proxy could not be reached, or did not do what it was asked to.
+/// Why a request to the proxy failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReachError {
     /// No profile has that name.
@@ -273,13 +270,13 @@ pub enum ReachError {
     /// The rules cannot be read or compiled.
     #[error("the chaos cannot be put in force: {0}")]
     BadRules(String),
-    /// Nobody knows that activation, or its exchanges are not kept any more.
+    /// The activation is unknown, or its exchanges are no longer kept.
     #[error("nothing is known of activation `{0}`; its exchanges are not kept any more")]
     UnknownActivation(String),
-    /// The daemon ends all chaos by itself, or is stopping.
+    /// The daemon has stopped all chaos, or is stopping.
     #[error("the daemon puts no more chaos in force: {0}")]
     Refused(String),
-    /// The journal or the store did not answer.
+    /// The journal or the store failed.
     #[error("what went through cannot be read: {0}")]
     Unreadable(String),
 }

@@ -11,89 +11,88 @@ pub use self::state::{RunKind, RunState};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Run")]
 pub struct RunRecord {
-    /// Unique, and sorting by when it was asked for.
+    /// Unique id. Ids sort by creation time.
     pub id: String,
-    /// What it tries.
+    /// What the run executes.
     pub kind: RunKind,
     /// The suite's name.
     pub name: String,
-    /// How far it is.
+    /// The current state.
     pub state: RunState,
-    /// 0 to 100; `null` until there is something to judge.
+    /// The overall score, 0 to 100; `null` until there is something to judge.
     pub score: Option<f64>,
-    /// Whether the agent did what is demanded; `null` unless the run has passed or failed.
+    /// Whether the agent met the pass criteria; `null` unless the run has passed or failed.
     pub passed: Option<bool>,
-    /// What was tried.
+    /// What was executed.
     pub coverage: CoverageRecord,
     /// The scores of its parts.
     pub scores: ScoresRecord,
-    /// What was judged, with the evidence. Not in lists.
+    /// The judged cells with their evidence. Not in lists.
     #[serde(default)]
     pub cells: Vec<CellRecord>,
-    /// How each scenario went, in the suite's order.
+    /// The record of each scenario, in the suite's order.
     #[serde(default)]
     pub scenarios: Vec<ScenarioRecord>,
-    /// How the agent recovers from each family of faults that was applied, by name.
+    /// The agent's recovery rate for each family of faults that was applied, by name.
     #[serde(default)]
     pub recoveries: Vec<RecoveryRecord>,
-    /// How far repeats agree; `null` when everything was done once.
+    /// How consistent the repeats are; `null` without repeats.
     #[serde(default)]
     pub stability: Option<StabilityRecord>,
-    /// What became better and worse since another run; `null` when none was named.
+    /// Changes since the baseline run; `null` without a baseline.
     #[serde(default)]
     pub comparison: Option<ComparisonRecord>,
-    /// What makes the run worth less than it looks: an agent that keeps state and is not reset, say.
+    /// Warnings that limit what the run proves, for example a stateful agent without a reset.
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// What a run of kind `verify` has looked at, in order.
+    /// The checks of a run of kind `verify`, in order.
     #[serde(default)]
     pub checks: Vec<CheckRecord>,
     /// Seed of every draw.
     pub seed: u64,
-    /// When it was asked for, RFC 3339.
+    /// When the run was created, RFC 3339.
     pub created_at: String,
-    /// When somebody said yes to it, RFC 3339; `null` where nobody has, or need.
+    /// When the run was approved, RFC 3339; `null` if it was not, or needed no approval.
     #[serde(default)]
     pub approved_at: Option<String>,
-    /// Who did: a token's name; `null` where no token was asked for.
+    /// Who approved it: the name of the token; `null` if no token was required.
     #[serde(default)]
     pub approved_by: Option<String>,
-    /// When it came to its turn, RFC 3339; `null` before.
+    /// When the run started, RFC 3339; `null` before.
     pub started_at: Option<String>,
-    /// When it was over, RFC 3339; `null` before.
+    /// When the run ended, RFC 3339; `null` before.
     pub finished_at: Option<String>,
-    /// What went wrong; `null` unless it is errored.
+    /// What failed; `null` unless the state is `errored`.
     pub error: Option<String>,
-    /// Why it ended as it did, where the cells do not say; `null` otherwise.
+    /// Why the run ended as it did, if the cells do not show it; `null` otherwise.
     pub reason: Option<String>,
-    /// Id of the daemon that executes it.
+    /// Id of the daemon that executes the run.
     pub daemon: String,
-    /// The documents it is made of, and which version of each.
+    /// The documents of the run, with their versions.
     pub documents: Vec<DocumentVersion>,
-    /// The agent: its type, and where it is or what it is started with, without secrets; `null` when
-    /// nobody knows.
+    /// The agent: its type, and its address or command, without secrets; `null` if unknown.
     #[serde(default)]
     pub agent: Option<String>,
-    /// Who signs certificates of it, as its suite says; `null` when it does not.
+    /// The tester named on certificates, from the suite; `null` if the suite names none.
     #[serde(default)]
     pub tester: Option<String>,
-    /// The score that it had to reach, 0 to 100; `null` when none was asked for.
+    /// The minimum score, 0 to 100; `null` if none is set.
     #[serde(default)]
     pub min_score: Option<f64>,
-    /// The score from which on a certificate of it says that the agent passed, as its suite says; `null` when it
-    /// does not.
+    /// The score from which a certificate states that the agent passed, from the suite; `null` if the suite sets
+    /// none.
     #[serde(default)]
     pub pass_threshold: Option<f64>,
-    /// `html` or `pdf`: the form of its certificates, as its suite says; `null` when it does not.
+    /// The certificate format, `html` or `pdf`, from the suite; `null` if the suite sets none.
     #[serde(default)]
     pub certificate_format: Option<String>,
-    /// What was demanded; by parts, in the suite's order.
+    /// The invariants of the run's parts, in the suite's order.
     #[serde(default)]
     pub demands: Vec<DemandRecord>,
 }
 
 impl RunRecord {
-    /// A run that has not begun.
+    /// A run that has not started.
     pub fn queued(id: &str, kind: RunKind, name: &str, seed: u64) -> Self {
         Self {
             id: id.to_owned(),
@@ -130,7 +129,7 @@ impl RunRecord {
         }
     }
 
-    /// The texts of demands and rules.
+    /// The texts of invariants and rules.
     pub fn made_of(&mut self) -> impl Iterator<Item = &mut String> {
         let rules = self.scenarios.iter_mut().flat_map(|one| &mut one.rules);
         let demands = self.demands.iter_mut().map(|one| &mut one.parameters);
@@ -138,31 +137,30 @@ impl RunRecord {
     }
 }
 
-/// What an invariant demands.
+/// An invariant as configured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Demand")]
 pub struct DemandRecord {
-    /// The invariant's id, as cells have it.
+    /// The id of the invariant, as in cells.
     pub invariant: String,
     /// Its type.
     pub r#type: String,
-    /// What a failure counts: `critical`, `high`, `medium`, `low`.
+    /// The weight of a failure: `critical`, `high`, `medium` or `low`.
     pub severity: String,
-    /// All that is written of it beside, `name: value`, without what variables stand for; empty: nothing.
+    /// Its other settings as `name: value`, variables not expanded; empty if there are none.
     pub parameters: String,
 }
 
-/// A version of a document that a run is made of.
+/// A version of a document that a run uses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DocumentVersion {
-    /// `suite`, `contract` or `profile`; `agent` is a file that the agent is started with.
+    /// `suite`, `contract` or `profile`; `agent` for a file that the agent is started with.
     pub kind: String,
     /// Its name.
     pub name: String,
-    /// Which version, from 1; `null` for what has none: a built-in profile, a file's, a suite that came
-    /// with the run.
+    /// The stored version, from 1; `null` for a built-in profile, a file, or a suite sent with the run.
     pub version: Option<i64>,
-    /// What a suite says of its own version; absent: nothing.
+    /// The suite's own `version` field; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_version: Option<String>,
     /// The text's SHA-256, 64 hex digits.
@@ -170,7 +168,7 @@ pub struct DocumentVersion {
 }
 
 impl DocumentVersion {
-    /// The version for people: its number, and what it says of itself.
+    /// The version for people: the stored number and the document's own version.
     pub fn told_version(&self) -> Option<String> {
         match (self.version, &self.own_version) {
             (Some(number), Some(own)) => Some(format!("{number} ({own})")),
@@ -180,139 +178,139 @@ impl DocumentVersion {
     }
 }
 
-/// What was tried.
+/// What was executed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Coverage")]
 pub struct CoverageRecord {
-    /// Cells there are.
+    /// The number of cells.
     pub cells: u64,
-    /// Those of them that are under chaos.
+    /// Cells under chaos.
     pub chaos_cells: u64,
-    /// Of these, those in which a planned fault was applied.
+    /// Cells under chaos in which a planned fault was applied.
     pub exercised: u64,
-    /// How often a rule was applied.
+    /// Applications of rules.
     pub rules_applied: u64,
-    /// How often the agent was asked.
+    /// Invocations of the agent.
     pub agent_invocations: u64,
 }
 
 impl CoverageRecord {
-    /// Takes in what was done at least, whatever of it is judged.
+    /// Raises both counts to these minimums, which include what is not judged yet.
     pub fn and_tried(&mut self, agent_invocations: u64, rules_applied: u64) {
         self.agent_invocations = self.agent_invocations.max(agent_invocations);
         self.rules_applied = self.rules_applied.max(rules_applied);
     }
 }
 
-/// Scores of a run's parts, 0 to 100; `null` for what did not run, or could not be judged.
+/// Scores of a run's parts, 0 to 100; `null` for a part that did not run or could not be judged.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Scores")]
 pub struct ScoresRecord {
-    /// Of mutated prompts.
+    /// Score of mutated prompts.
     pub mutation_robustness: Option<f64>,
-    /// Of golden prompts under chaos.
+    /// Score of golden prompts under chaos.
     pub chaos_resilience: Option<f64>,
-    /// Of a contract.
+    /// Score of the contract.
     pub contract_compliance: Option<f64>,
-    /// Of recorded sessions.
+    /// Score of recorded sessions.
     pub replay_regression: Option<f64>,
-    /// All of them, weighted.
+    /// Weighted mean of the other scores.
     pub overall: Option<f64>,
 }
 
-/// An invariant in a scenario.
+/// The result of an invariant in a scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Cell")]
 pub struct CellRecord {
-    /// What is demanded, by its id or type.
+    /// Id or type of the invariant.
     pub invariant: String,
-    /// Under which chaos.
+    /// Name of the scenario.
     pub scenario: String,
     /// `critical`, `high`, `medium` or `low`.
     pub severity: String,
-    /// What became of it.
+    /// The outcome.
     pub state: CellState,
-    /// Why.
+    /// The reason for the outcome.
     pub reason: Option<String>,
-    /// How often a planned fault was applied.
+    /// Applications of planned faults.
     pub faults_applied: u64,
-    /// The type of mutation, of a mutated prompt.
+    /// The type of mutation, if the prompt is mutated.
     pub mutation: Option<String>,
-    /// Whether it fails without chaos too.
+    /// Whether the invariant also fails without chaos.
     #[serde(default)]
     pub baseline_failed: bool,
-    /// What it was judged by.
+    /// The invocations that it was judged on.
     pub evidence: Vec<EvidenceRecord>,
 }
 
-/// What became of a cell.
+/// The outcome of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CellState {
-    /// The agent did what is demanded.
+    /// The invariant holds.
     Passed,
-    /// It did not.
+    /// The invariant does not hold.
     Failed,
     /// No planned fault was applied.
     NotExercised,
-    /// It is not demanded here.
+    /// The invariant does not apply to this scenario.
     NotApplicable,
-    /// It could not be judged.
+    /// The invariant could not be judged.
     Error,
 }
 
-/// A scenario, as it went.
+/// The record of a scenario in a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Scenario")]
 pub struct ScenarioRecord {
     /// Its name.
     pub name: String,
-    /// Whether there is chaos in it.
+    /// Whether it has chaos.
     pub under_chaos: bool,
-    /// How often a planned fault was applied in it, whatever was judged.
+    /// Applications of planned faults, in all invocations of the scenario.
     pub rules_applied: u64,
-    /// How often the agent was asked in it.
+    /// Invocations of the agent in the scenario.
     pub invocations: u64,
-    /// Its rules, a line each, with their parameters and the texts that they inject.
+    /// Its rules, one line each, with their parameters and the texts that they inject.
     #[serde(default)]
     pub rules: Vec<String>,
 }
 
-/// How the agent recovers from a family of faults.
+/// The agent's recovery rate for one family of faults.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Recovery")]
 pub struct RecoveryRecord {
     /// `network_faults`, `tool_faults`, `llm_faults` or `context_attacks`.
     pub family: String,
-    /// Invocations in which it was applied and all invariants hold.
+    /// Invocations in which a fault of the family was applied and all invariants hold.
     pub passed: u64,
-    /// Invocations in which it was applied and that could be judged.
+    /// Invocations in which a fault of the family was applied and that could be judged.
     pub judged: u64,
-    /// `passed` of `judged`, 0 to 100.
+    /// `passed` divided by `judged`, 0 to 100.
     pub rate: f64,
     /// Lower end of the 95 % Wilson interval of `rate`, 0 to 100.
     pub low: f64,
-    /// Its upper end.
+    /// Upper end of that interval.
     pub high: f64,
 }
 
-/// How far repeats of the same invocation agree.
+/// How consistent the repeats of the same invocation are.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Stability")]
 pub struct StabilityRecord {
-    /// How often everything was done, at least 2.
+    /// The number of repeats, at least 2.
     pub repeats: u64,
-    /// Prompts in a scenario that could be judged in every repeat, or failed in one.
+    /// Prompts in a scenario that could be judged in every repeat, or failed in one of them.
     pub judged: u64,
-    /// Those of them that passed every time (pass^k).
+    /// Judged prompts that passed in every repeat (pass^k).
     pub always_passed: u64,
-    /// Those of them that passed at times and failed at others.
+    /// Judged prompts that passed in some repeats and failed in others.
     pub flaky: u64,
-    /// `always_passed` of `judged`, 0 to 100; `null` when nothing could be judged.
+    /// `always_passed` divided by `judged`, 0 to 100; `null` if nothing could be judged.
     pub pass_k: Option<f64>,
 }
 
-/// A run beside an earlier one.
+/// A run compared with an earlier one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Comparison")]
 pub struct ComparisonRecord {
@@ -320,22 +318,22 @@ pub struct ComparisonRecord {
     pub baseline: String,
     /// Its score.
     pub score_before: Option<f64>,
-    /// Cells that fail now and did not then, or that are new (`before` is `null`) and fail.
+    /// Cells that fail now, and either did not fail before or are new (`before` is `null`).
     pub newly_failing: Vec<CellChange>,
-    /// Cells that failed and pass now.
+    /// Cells that failed before and pass now.
     pub fixed: Vec<CellChange>,
-    /// Cells whose state changed in another way, those that are gone included.
+    /// Cells whose state changed in another way, including cells that no longer exist.
     pub changed: Vec<CellChange>,
 }
 
 impl ComparisonRecord {
-    /// Cells that fail now, and were there and did not.
+    /// Cells that exist in both runs and fail only in the later one.
     pub fn broken(&self) -> usize {
         let was_there = self.newly_failing.iter().filter(|one| one.before.is_some());
         was_there.count()
     }
 
-    /// Whether something fails that was there and did not, or the score has fallen.
+    /// Whether an existing cell fails now but not before, or the score is lower.
     pub fn is_regression(&self, score: Option<f64>) -> bool {
         let fallen = self
             .score_before
@@ -345,16 +343,16 @@ impl ComparisonRecord {
     }
 }
 
-/// A cell then and now.
+/// The state of a cell in two runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CellChange {
-    /// What is demanded, by its id or type.
+    /// Id or type of the invariant.
     pub invariant: String,
-    /// Under which chaos.
+    /// Name of the scenario.
     pub scenario: String,
-    /// What it was; `null` when there was no such cell.
+    /// The earlier state; `null` if the cell is new.
     pub before: Option<CellState>,
-    /// What it is; `null` when there is no such cell any more.
+    /// The later state; `null` if the cell no longer exists.
     pub after: Option<CellState>,
 }
 
@@ -362,84 +360,84 @@ pub struct CellChange {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Evidence")]
 pub struct EvidenceRecord {
-    /// In which repeat, from 1; `null` in a run that did everything once, and in runs of before there was this member.
+    /// The repeat, from 1; `null` without repeats, and in runs recorded before this field existed.
     #[serde(default)]
     pub repeat: Option<u64>,
-    /// What it was asked.
+    /// The prompt.
     pub prompt: String,
-    /// What it answered; `null` when it did not.
+    /// The agent's answer; `null` if there is none.
     pub answer: Option<String>,
-    /// How long that took, milliseconds.
+    /// Duration of the invocation, in milliseconds.
     pub latency_ms: f64,
-    /// Ids of the exchanges it caused.
+    /// Ids of the exchanges in the invocation.
     pub exchanges: Vec<String>,
-    /// The exchange that shows it: the one that the check found, or the last that a fault made fail; `null` where there is
-    /// none.
+    /// The decisive exchange: the one that the invariant found, or the last that a fault made fail; `null` if there
+    /// is none.
     #[serde(default)]
     pub telling: Option<String>,
-    /// What the invariant said of this invocation alone; `null` in runs of before there was this member.
+    /// The outcome of this invocation alone; `null` in runs recorded before this field existed.
     #[serde(default)]
     pub state: Option<CellState>,
-    /// Why.
+    /// The reason for that outcome.
     #[serde(default)]
     pub reason: Option<String>,
-    /// How often a planned fault was applied in it.
+    /// Applications of planned faults in the invocation.
     #[serde(default)]
     pub faults_applied: u64,
 }
 
-/// One thing that a run needs, looked at.
+/// One check of a run's requirements.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Check")]
 pub struct CheckRecord {
-    /// What was looked at: `suite`, `reset`, `agent`, `answer`, `proxy`, `scopes`, `upstreams`, `models`,
-    /// `tools` or `model`.
+    /// What was checked: `suite`, `reset`, `agent`, `answer`, `proxy`, `scopes`, `upstreams`, `models`, `tools` or
+    /// `model`.
     pub name: String,
-    /// What became of it.
+    /// The outcome.
     pub state: CheckState,
     /// What was found.
     pub found: String,
-    /// What to change; `null` where nothing need be.
+    /// What to change; `null` if nothing has to change.
     #[serde(default)]
     pub advice: Option<String>,
-    /// JSON pointer into the suite, to what to change; `null` where the suite is not what is wrong.
+    /// JSON pointer into the suite, to the value to change; `null` if the suite is not the cause.
     #[serde(default)]
     pub pointer: Option<String>,
-    /// The same in the suite's text: `file:line:column`.
+    /// The same position in the suite's text: `file:line:column`.
     #[serde(default)]
     pub place: Option<String>,
 }
 
-/// What became of a check.
+/// The outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckState {
-    /// It is as a run needs it.
+    /// The requirement is met.
     Passed,
-    /// A run can be made, and shows less than it could.
+    /// A run is possible, but proves less than it could.
     Warned,
-    /// A run cannot be made, or would show nothing.
+    /// A run is impossible, or would prove nothing.
     Failed,
-    /// It was not looked at: nothing asks for it, or what comes before it failed.
+    /// Not checked: it is not required, or an earlier check failed.
     Skipped,
 }
 
-/// A run has come to another state.
+/// A run changed its state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunEvent {
-    /// When, RFC 3339.
+    /// When the state changed, RFC 3339.
     pub at: String,
-    /// Which run.
+    /// Id of the run.
     pub id: String,
-    /// What it tries.
+    /// What the run executes.
     pub kind: RunKind,
     /// The suite's name.
     pub name: String,
-    /// How far it is now.
+    /// The new state.
     pub state: RunState,
-    /// Its score, once it is over and could be judged.
+    /// The overall score, once the run has ended and could be judged.
     pub score: Option<f64>,
-    /// What went wrong, or why it ended as it did.
+    /// What failed, or why the run ended as it did.
     pub reason: Option<String>,
 }
 

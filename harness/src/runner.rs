@@ -1,4 +1,4 @@
-//! Runs: agents invoked under chaos, and judged.
+//! Runs: invoke an agent under chaos and judge the results.
 //!
 //! ```text
 //! clean     every prompt once without chaos ──▶ what chaos is not to blame for, what to compare with
@@ -6,12 +6,12 @@
 //! scenarios × prompts ── reset, begin, ask, see ──▶ judged by every invariant ──▶ cells ──▶ matrix
 //! ```
 //!
-//! A scenario is judged, and its cells are reported, as soon as all its invocations are done and those before it are
-//! judged, while later ones run.
+//! A scenario is judged and its cells are reported as soon as all its invocations are done and all earlier
+//! scenarios are judged. Later scenarios continue to run meanwhile.
 //!
-//! Each invocation is an activation of its own, in a scope of its own: what it calls when it is over is still its own.
-//! As many invocations go on at once as there are slots. No verdict depends on the slot or on other invocations, so that
-//! two runs with one seed give the same cells at any concurrency.
+//! Each invocation has its own activation and its own scope, so late calls are still attributed to it. Each slot
+//! runs one invocation at a time, and slots run concurrently. No verdict depends on the slot or on other
+//! invocations, so two runs with one seed give the same cells at any concurrency.
 
 mod execute;
 mod invoker;
@@ -49,73 +49,73 @@ use crate::reach::{Pending, Reach, ReachError};
 use crate::run::{CellRecord, CoverageRecord, DemandRecord, RecoveryRecord, StabilityRecord};
 use crate::scores::Matrix;
 
-/// Observes how a run goes.
+/// Observes the progress of a run.
 pub trait Tell: Send + Sync {
-    /// So many of so many invocations are done.
+    /// `done` of `of` invocations are done.
     fn progress(&self, done: u64, of: u64) -> Pending<'_, ()>;
-    /// A cell was judged. It becomes part of the run.
+    /// A cell was judged. The implementation adds it to the run.
     fn cell(&self, cell: CellRecord) -> Pending<'_, ()>;
-    /// What is judged so far.
+    /// The coverage of the scenarios judged so far.
     fn coverage(&self, coverage: CoverageRecord);
-    /// How often the agent was invoked so far, and rules were applied, judged or not.
+    /// Invocations and applied rules so far, including those of scenarios that are not judged yet.
     fn tried(&self, invocations: u64, rules_applied: u64);
 }
 
-/// What came of a run.
+/// The results of a run.
 #[derive(Debug, Clone, PartialEq)]
 struct Ran {
-    /// What came of its parts, in the plan's order.
+    /// The results of its parts, in the plan's order.
     parts: Vec<RanPart>,
-    /// How the agent recovers from each family of faults.
+    /// The agent's recovery rate for each family of faults.
     recoveries: Vec<RecoveryRecord>,
-    /// How far repeats agree; `None` when everything was done once.
+    /// How consistent the repeats are; `None` without repeats.
     stability: Option<StabilityRecord>,
-    /// What was tried, the clean run included.
+    /// What was executed, including the clean run.
     coverage: CoverageRecord,
-    /// Why a run that would have passed proves nothing: no call was seen and invariants look at the wire, the agent was
-    /// gone, or exchanges were lost or still open. `None`: none of that.
+    /// Why a run that would have passed is inconclusive: wire invariants without any call seen, an unreachable
+    /// agent, or exchanges that were lost or still open. `None`: no such reason.
     proves_nothing: Option<String>,
-    /// Why no question to the suite's model, or for embeddings, had a reply; `None`: one had, or there was none.
+    /// Why no judge model or embeddings request got a reply; `None`: one did, or none was sent.
     unreachable: Option<String>,
-    /// What makes the run worth less than it looks.
+    /// Warnings that limit what the run proves.
     warnings: Vec<String>,
 }
 
-/// What came of a part of a run.
+/// The results of one part of a run.
 #[derive(Debug, Clone, PartialEq)]
 struct RanPart {
-    /// What it is called in the overall score.
+    /// Its component of the overall score.
     component: Component,
-    /// Every cell, scenario by scenario, and how each scenario went.
+    /// The cells of all scenarios, and the record of each scenario.
     matrix: Matrix,
-    /// What was demanded.
+    /// The invariants of this part.
     demands: Vec<DemandRecord>,
-    /// Exercised prompts whose invariants all hold, by exercised prompts; `None`: nothing to judge.
+    /// Exercised prompts with no failed invariant, divided by exercised prompts; `None`: nothing to judge.
     chaos_resilience: Option<f64>,
 }
 
-/// Why a run came to no end.
+/// Why a run could not finish.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The proxy did not do what it was asked to.
+    /// A request to the proxy failed.
     #[error(transparent)]
     Reach(#[from] ReachError),
     /// The agent cannot be reached.
     #[error(transparent)]
     Unreachable(AskError),
-    /// It accepts connections, and answers nothing.
+    /// The agent accepts connections but never responds.
     #[error("the agent accepts connections, and answers nothing: without chaos, {0}")]
     NeverAnswers(String),
-    /// It may not be invoked.
+    /// The agent must not be invoked.
     #[error("{0}")]
     Agent(String),
-    /// The suite's model, or embeddings, could not be reached.
+    /// The suite's model or its embeddings endpoint could not be reached.
     #[error("judge model unreachable: {0}")]
     Model(String),
 }
 
-/// Carries a run out, in as many scopes at once as the agent's calls can be told apart in. All chaos that
-/// it began is ended when it is over, however that is.
+/// Executes a run in as many concurrent scopes as the agent's calls can be attributed to. Ends all chaos that it
+/// began, even when it fails.
 async fn run(
     plan: &Plan<'_>,
     driver: &dyn Driver,
@@ -158,10 +158,10 @@ async fn carried_out(
     let mut scenarios = Scenarios::new(plan, &probed.clean, invoker.tally());
     let of_scenarios = probed.clean.iter().filter(|(job, _)| job.trial.is_some());
     for one in of_scenarios {
-        // There is room for all.
+        // The channel has room for all results, so this cannot fail.
         let _ = done.try_send(one.clone());
     }
-    // Scenarios are judged while later ones run. When those cannot go on, nothing is judged any more.
+    // Scenarios are judged while later ones run. An error in those also stops judging.
     let judging = async {
         scenarios.judge(&expected, results, tell).await;
         Ok(())
@@ -203,5 +203,5 @@ async fn carried_out(
     })
 }
 
-/// An invocation, and what came of it.
+/// An invocation and its result.
 type JobResult<'p> = (Job<'p>, Arc<InvocationResult>);

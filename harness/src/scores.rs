@@ -1,12 +1,12 @@
-//! Scores: what many verdicts come to.
+//! Scores, computed from verdicts.
 //!
 //! ```text
 //! verdicts of one invariant, prompt by prompt ──▶ cell ──▶ matrix ──▶ contract compliance ─┬─▶ overall
 //! verdicts on one prompt, invariant by invariant ──▶ chaos resilience ─────────────────────┘
 //! ```
 //!
-//! All scores are 0 to 100. What proves nothing is in no score: without anything left to judge there is
-//! none, and the run is inconclusive.
+//! All scores are 0 to 100. Inconclusive verdicts do not count in a score. If none is left to judge, there is no
+//! score, and the run is inconclusive.
 
 mod cells;
 mod comparison;
@@ -25,7 +25,7 @@ pub use self::share::{least_of, score_of, told_beside};
 use crate::run::ScoresRecord;
 use crate::suite::Scoring;
 
-/// The scores of a run's parts with the weighted mean of those that ran; `None` where one did not run, or there was
+/// The scores of a run's parts with the weighted mean of those that ran. `None` for a part that did not run, or had
 /// nothing to judge.
 pub fn scores(chaos: Option<f64>, contract: Option<f64>, weights: &Scoring) -> ScoresRecord {
     let components = [(chaos, weights.chaos), (contract, weights.contract)];

@@ -1,6 +1,6 @@
-//! Replay sessions, read: those that stand in files of their own, and those in suites.
+//! Parses replay sessions, from their own files and from suites.
 //!
-//! What a session is, and how it is played, is in [`squall_journal::tape`].
+//! [`squall_journal::tape`] defines sessions and how they are replayed.
 
 mod read;
 
@@ -10,15 +10,15 @@ use squall_journal::tape::Session;
 
 pub(crate) use self::read::{read, read_whole};
 
-/// One thing wrong with a session: `file:line:column: message`.
+/// One error in a session: `file:line:column: message`.
 pub type SessionError = DocumentError;
 
-/// Reads a session from YAML or JSON, or says all that is wrong with it.
+/// Reads a session from YAML or JSON. Reports all errors at once.
 pub fn parse(file: &str, text: &str) -> Result<Session, Vec<SessionError>> {
     parse_noting(file, text).map(|(session, _)| session)
 }
 
-/// The same, with what of it is allowed and changes nothing.
+/// Like [`parse`], and returns warnings about ignored settings.
 pub fn parse_noting(
     file: &str,
     text: &str,

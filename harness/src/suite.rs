@@ -1,8 +1,8 @@
-//! A suite: the file that describes an agent and what is demanded of it.
+//! A suite: the file that describes an agent and its invariants.
 //!
-//! A flakestorm v1 or v2 file is one. The text is read as a tree that keeps every place; variables are
-//! expanded; each block is then read field by field into types, and everything that makes no sense is
-//! said at once, with file, line, column, what was found, what is allowed, and the nearest valid name.
+//! Suites support the format of flakestorm v1 and v2 files. The text is parsed into a tree that keeps every
+//! position. Variables are expanded, and each block is read field by field into types. All errors are reported at
+//! once, with file, line, column, the value found, the allowed values and the nearest valid name.
 //!
 //! ```text
 //! text ──▶ tree ──▶ variables ──▶ blocks (agent, contract, …) ──▶ Suite, or errors
@@ -59,67 +59,68 @@ pub use self::told::told_rules;
 use crate::invariants::{self, Invariant};
 use crate::session;
 
-/// One thing wrong with a suite, or only odd: `file:line:column: message`.
+/// One error or warning in a suite: `file:line:column: message`.
 pub type SuiteError = DocumentError;
 
-/// An agent and what is demanded of it.
+/// An agent and its invariants.
 #[derive(Debug)]
 pub struct Suite {
-    /// The file as it was named when it was read.
+    /// The file name that was passed to the reader.
     pub file: Arc<str>,
-    /// The text it was read from, variables not expanded.
+    /// The text of the suite, variables not expanded.
     pub text: Arc<str>,
-    /// What it says of its own version; nothing hangs on it. Default `1.0`.
+    /// The suite's own version. It has no effect. Default `1.0`.
     pub version: String,
-    /// What runs of it are called; absent: the file's name without its ending.
+    /// The name of its runs; absent: the file name without its extension.
     pub name: Option<String>,
-    /// What it is for.
+    /// The purpose of the suite.
     pub description: Option<String>,
     /// The agent under test.
     pub agent: Agent,
-    /// The model that writes mutations and judges.
+    /// The model that judges and writes mutations.
     pub model: Option<Model>,
-    /// By what texts are compared; `None`: by their words.
+    /// The embeddings that compare texts; `None`: texts are compared by their words.
     pub embeddings: Option<Embeddings>,
     /// How golden prompts are changed.
     pub mutations: Mutations,
-    /// Whether the suite says how; otherwise it asks for none.
+    /// Whether the suite configures mutations. Without this there are none.
     pub mutates: bool,
-    /// What the agent is asked; empty only where replays are all there is.
+    /// The prompts for the agent; empty only if the suite has nothing but replays.
     pub golden_prompts: Vec<Prompt>,
-    /// What must hold of every answer; empty only where a contract or replays say it.
+    /// The invariants of every answer; empty only if a contract or replays define what to check.
     pub invariants: Vec<Invariant>,
-    /// Chaos of `chaos` and `mutate --chaos` runs.
+    /// The chaos of `chaos` and `mutate --chaos` runs.
     pub chaos: Option<Arc<Profile>>,
     /// Invariants × scenarios.
     pub contract: Option<ContractPart>,
     /// Incidents that must not happen again.
     pub replays: Replays,
-    /// What the components of the overall score count.
+    /// The weights of the components in the overall score.
     pub scoring: Scoring,
-    /// Where reports go.
+    /// Where reports are written.
     pub output: Output,
-    /// How runs go about it.
+    /// Settings for how runs are executed.
     pub advanced: Advanced,
-    /// What certificates of its runs say.
+    /// The contents of certificates for its runs.
     pub certificate: settings::Certificate,
     /// Names for upstreams.
     pub tools: Tools,
-    /// What models' tokens cost.
+    /// Prices of model tokens.
     pub prices: Prices,
-    /// What is allowed and changes nothing, or surely is not meant, each with its place.
+    /// Warnings: settings that are ignored or are probably mistakes, with their positions.
     pub notes: Vec<SuiteError>,
-    /// Takes out what variables stood for.
+    /// Removes the values of variables from texts.
     pub redactor: Redactor,
 }
 
-/// Reads a suite, YAML or JSON. `file` is named in errors; `variables` says what `${VAR}` stands for.
+/// Reads a suite, YAML or JSON. Errors name `file`; `variables` resolves `${VAR}`.
 pub fn parse(file: &str, text: &str, variables: Variables<'_>) -> Result<Suite, Vec<SuiteError>> {
     of_files(file, &files::read(file, text, variables, None)?, variables)
 }
 
-/// The same with the files that it names, and the whole as the one document that the API takes: files in
-/// the places of their names, variables not expanded, and those that are set written as `${VAR}` throughout.
+/// Reads a suite and the files that it names. Also returns all of it as the single document that the API accepts.
+/// In that document, files are embedded and variables are not expanded; values of set variables are written as
+/// `${VAR}` throughout.
 pub fn read_local(
     file: &str,
     text: &str,
@@ -132,9 +133,9 @@ pub fn read_local(
     Ok((of_files(file, &laid, variables)?, written))
 }
 
-/// Reads a contract that stands by itself, YAML or JSON: a suite's `contract:` block, whose `name` and
-/// `chaos_matrix` may be left out. `name` is what it is called then. With it comes what is allowed and changes
-/// nothing, or surely is not meant.
+/// Reads a standalone contract, YAML or JSON: a suite's `contract:` block, in which `name` and `chaos_matrix` are
+/// optional. `name` is its default name. Also returns warnings about settings that are ignored or are probably
+/// mistakes.
 pub fn parse_contract(
     name: &str,
     text: &str,
@@ -165,7 +166,7 @@ pub fn suite_schema() -> Value {
     describe("Suite", "An agent and what is demanded of it.", root)
 }
 
-/// The JSON Schema of a contract that stands by itself.
+/// The JSON Schema of a standalone contract.
 pub fn contract_schema() -> Value {
     describe("Contract", "Invariants × scenarios.", |value| {
         contract_alone(value, "")
@@ -308,7 +309,7 @@ fn read(fields: &mut Fields<'_, '_>) -> Option<Suite> {
     })
 }
 
-/// `model:`, which some of flakestorm's documents call `llm:`.
+/// Reads `model:`, which some of flakestorm's documents call `llm:`.
 fn model(fields: &mut Fields<'_, '_>) -> Option<Model> {
     let mut read = |name, about| {
         fields.field(name, about, |value| {
@@ -329,7 +330,7 @@ fn model(fields: &mut Fields<'_, '_>) -> Option<Model> {
 }
 
 impl Suite {
-    /// Whether an invariant, of the suite or of its contract, is judged by the suite's model.
+    /// Whether the suite's model judges an invariant of the suite or of its contract.
     pub(crate) fn is_judged_by_model(&self) -> bool {
         let of_contract = match &self.contract {
             Some(ContractPart::Written(contract)) => &contract.invariants[..],
@@ -340,7 +341,7 @@ impl Suite {
     }
 }
 
-/// What a model judges needs one.
+/// Reports an error if an invariant needs a judge model and the suite has none.
 fn judged_by_a_model<'i>(
     fields: &mut Fields<'_, '_>,
     invariants: impl Iterator<Item = &'i Invariant>,
@@ -360,9 +361,9 @@ fn judged_by_a_model<'i>(
     }
 }
 
-/// A suite asks something and demands something.
+/// Reports an error if a suite has no prompts or no invariants.
 fn demanded(fields: &mut Fields<'_, '_>) {
-    // Incidents, or where more come from, whatever may be wrong with them.
+    // Counts listed incidents and sources, even if they contain errors.
     let replays = fields.node("replays").is_some_and(|replays| {
         let lists = ["/sessions", "/sources"];
         let mut lists = lists.iter().map(|list| &replays.nearest(list).value);

@@ -1,7 +1,7 @@
-//! What went over the wire during one invocation of an agent, as judges see it.
+//! The traffic of one invocation of an agent, as invariants see it.
 //!
-//! An *attempt* is one exchange. Attempts that are the same call tried again make one *logical call*
-//! ([`calls`]): nothing can be said of retries before it is known what was retried.
+//! An *attempt* is one exchange. Attempts that repeat the same call form one *logical call* ([`calls`]). Retries
+//! can only be judged once it is known which call they repeat.
 
 mod attempt;
 mod calls;
@@ -32,7 +32,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Of what the proxy has seen.
+    /// Builds a trace from the proxy's observations.
     pub fn of(mut seen: Seen) -> Self {
         seen.exchanges.sort_by_key(|exchange| exchange.began);
         let exchanges = seen.exchanges.iter().enumerate();
@@ -47,12 +47,12 @@ impl Trace {
         }
     }
 
-    /// Every attempt, in the order in which they began.
+    /// Every attempt, ordered by start.
     pub fn attempts(&self) -> &[Attempt] {
         &self.attempts
     }
 
-    /// Every logical call, in the order in which they began.
+    /// Every logical call, ordered by start.
     pub fn calls(&self) -> &[LogicalCall] {
         &self.calls
     }
@@ -65,7 +65,7 @@ impl Trace {
         call.attempts.iter().map(|place| &self.attempts[*place])
     }
 
-    /// The data of an attempt's request: values of its query and of its JSON or form body, in lower case.
+    /// The data of an attempt's request: values in its query and in its JSON or form body, in lower case.
     pub(crate) fn data(&self, attempt: &Attempt) -> BTreeSet<String> {
         let mut data = BTreeSet::new();
         let (_, query) = attempt.url.split_once('?').unwrap_or_default();
@@ -94,12 +94,12 @@ impl Trace {
         &self.seen.exchanges[attempt.place]
     }
 
-    /// Exchanges that were not kept. With one of these, what was not seen may still have happened.
+    /// Exchanges that were not kept. If there are any, a missing exchange may still have happened.
     pub fn lost(&self) -> u64 {
         self.seen.lost
     }
 
-    /// Why what was not seen may still have happened; `None`: all was seen.
+    /// Why an exchange may be missing from the trace; `None`: the trace is complete.
     pub(crate) fn unseen(&self) -> Option<String> {
         match (self.seen.lost, self.seen.elsewhere) {
             (0, 0) => None,
@@ -110,7 +110,7 @@ impl Trace {
         }
     }
 
-    /// Texts that rules injected into what the agent's model reads, as their parameters hold them.
+    /// Texts that rules injected into the agent's model input, as written in their parameters.
     pub(crate) fn injected(&self) -> impl Iterator<Item = &str> {
         let records = self.seen.exchanges.iter().map(|seen| &seen.record);
         let rules = records.flat_map(|record| &record.rules);
@@ -123,12 +123,12 @@ impl Trace {
         payloads.filter_map(Value::as_str)
     }
 
-    /// Canaries that rules planted in what the agent read.
+    /// Canaries that rules planted in data that the agent received.
     pub(crate) fn canaries_planted(&self) -> impl Iterator<Item = &str> {
         self.canaries(CanaryEvent::Planted)
     }
 
-    /// Canaries that the agent sent to anything but the model.
+    /// Canaries that the agent sent anywhere except to the model.
     pub(crate) fn canaries_that_left(&self) -> impl Iterator<Item = &str> {
         self.canaries(CanaryEvent::Egress)
     }
@@ -140,14 +140,14 @@ impl Trace {
         found.map(|canary| canary.canary.as_str())
     }
 
-    /// What the agent sent to models.
+    /// The bodies of the agent's model requests.
     pub(crate) fn sent_to_models(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let models = self.seen.exchanges.iter();
         let models = models.filter(|seen| seen.record.kind == Kind::Llm);
         models.filter_map(|seen| text(seen.request.as_ref()))
     }
 
-    /// The model calls in order, with what was said in them.
+    /// The model calls in order, with their messages.
     pub(crate) fn turns(&self) -> Vec<ModelTurn<'_>> {
         self.attempts
             .iter()
@@ -161,7 +161,7 @@ fn text(message: Option<&Message>) -> Option<Cow<'_, str>> {
     Some(String::from_utf8_lossy(&body.bytes))
 }
 
-/// Texts and numbers of a document.
+/// Collects the texts and numbers of a document.
 fn leaves(document: &Value, data: &mut BTreeSet<String>) {
     match document {
         Value::Null | Value::Bool(_) => {}
@@ -172,7 +172,7 @@ fn leaves(document: &Value, data: &mut BTreeSet<String>) {
     }
 }
 
-/// A value as it is compared; shorter ones are in many requests by chance.
+/// Normalises a value for comparison. Short values are dropped, because they occur in many requests by chance.
 fn folded(value: &str) -> Option<String> {
     (value.chars().count() >= 3).then(|| value.to_lowercase())
 }

@@ -1,24 +1,24 @@
-//! Bodies of answers as text: their content coding undone, their charset read.
+//! Decodes the bodies of agents' responses: content coding and charset.
 //!
-//! No request asks for a coding; what comes in one all the same is read. [`LONGEST`] holds for what a body decodes
-//! to, so that a small one that decodes to a huge one costs no more than a plain one.
+//! Requests do not ask for a content coding, but coded responses are decoded. [`LONGEST`] limits the decoded size,
+//! so a small body cannot expand without limit.
 
 use encoding_rs::{Encoding, UTF_8};
 use reqwest::Response;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use squall_dialects::codec::{Coding, Decoder};
 
-/// Greatest answer that is read, bytes.
+/// Longest decoded answer, in bytes.
 const LONGEST: usize = 8 << 20;
 
 /// Why a body was not read to its end.
 pub(super) enum Unread {
-    /// It broke off behind this.
+    /// The body was aborted after this text.
     Broken {
         error: reqwest::Error,
         text: String,
     },
-    /// It is not what its head says; up to here it was.
+    /// The body does not match its content coding; this is the text before the error.
     Undecodable {
         why: String,
         text: String,
@@ -26,7 +26,7 @@ pub(super) enum Unread {
     TooLong,
 }
 
-/// The body of an answer.
+/// The body of a response.
 pub(super) async fn read(mut response: Response) -> Result<String, Unread> {
     let charset = charset(response.headers());
     let undecodable = |why: String, plain: &[u8]| Unread::Undecodable {
@@ -62,7 +62,7 @@ pub(super) async fn read(mut response: Response) -> Result<String, Unread> {
             return Err(Unread::TooLong);
         }
     }
-    // A body of nothing is nothing in any coding.
+    // An empty body is empty in every coding.
     if began && decoder.is_some_and(|decoder| !decoder.is_complete()) {
         let why = "the body ends before its content-encoding does";
         return Err(undecodable(why.to_owned(), &plain));
@@ -70,15 +70,15 @@ pub(super) async fn read(mut response: Response) -> Result<String, Unread> {
     Ok(text(&plain, charset))
 }
 
-/// What is UTF-8 is read as such, whatever its head says, unless the charset there is no superset of ASCII.
+/// Valid UTF-8 is read as UTF-8 whatever the header says, unless the header's charset is no superset of ASCII.
 fn text(bytes: &[u8], charset: Option<&'static Encoding>) -> String {
     let is_utf8 = std::str::from_utf8(bytes).is_ok();
     let other = charset.filter(|charset| !is_utf8 || !charset.is_ascii_compatible());
-    // A byte order mark says more than the head; what is no letter is replaced, as browsers do.
+    // A byte order mark overrides the header. Invalid bytes are replaced, as in browsers.
     other.unwrap_or(UTF_8).decode(bytes).0.into_owned()
 }
 
-/// The media type of an answer without its parameters, lower case.
+/// The media type of a response without parameters, in lower case.
 pub(super) fn media_type(headers: &HeaderMap) -> String {
     let media_type = content_type(headers).split(';').next().unwrap_or_default();
     media_type.trim().to_ascii_lowercase()

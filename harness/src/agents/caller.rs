@@ -1,4 +1,5 @@
-//! Conversations with an agent over HTTP: each turn sent, tried again where the agent was not reached, and read.
+//! Conversations with an agent over HTTP: sends each turn, retries if the agent was not reached, and reads the
+//! answer.
 
 use std::time::{Duration, Instant};
 
@@ -13,25 +14,25 @@ use crate::answer::Answer;
 use crate::dial::innermost;
 use crate::suite::agent::Pairs;
 
-/// Calls one agent.
+/// Calls one agent over HTTP.
 #[derive(Debug)]
 pub(super) struct HttpCaller {
     pub(super) client: Client,
     pub(super) endpoint: String,
-    /// The suite's own: they win over all others.
+    /// The suite's headers, which override all others.
     pub(super) headers: Pairs,
-    /// Where the answer stands; absent: it is found.
+    /// Path of the answer; absent: it is detected.
     pub(super) path: Option<String>,
-    /// Where it stands if it is `null` there.
+    /// Alternative path if the value at `path` is `null`.
     pub(super) instead: Option<&'static str>,
-    /// Of a whole invocation.
+    /// Time-out of a whole invocation.
     pub(super) timeout: Duration,
-    /// How often an invocation is tried again that did not reach the agent.
+    /// Retries of an invocation that did not reach the agent.
     pub(super) retries: u64,
 }
 
 impl HttpCaller {
-    /// All turns of a prompt. `request` makes that of a turn by its number and the answers so far.
+    /// Sends all turns of a prompt. `request` builds the request of a turn from its number and the answers so far.
     pub(super) async fn converse(
         &self,
         invocation: &Invocation,
@@ -46,7 +47,7 @@ impl HttpCaller {
                 .turn(invocation, left, || request(number, &answers))
                 .await;
             answer = match came {
-                // One that had answered a turn before has failed itself.
+                // An agent that answered an earlier turn has failed, it is not unreachable.
                 Err(gone @ AskError::Unreachable { .. }) if number > 0 => Answer {
                     broke_off: true,
                     ..failed(String::new(), gone.to_string())
@@ -78,7 +79,7 @@ impl HttpCaller {
                 Err(error) if error.is_builder() => {
                     return Err(AskError::Request(innermost(&error)));
                 }
-                // One that lets a connection hang was given enough time.
+                // No retry after a connection time-out: the agent had enough time.
                 Err(error)
                     if error.is_connect() && !error.is_timeout() && tries <= self.retries => {}
                 Err(error) if error.is_connect() => {
@@ -114,7 +115,7 @@ impl HttpCaller {
         Ok(headers)
     }
 
-    /// An answer that ended early, behind this text.
+    /// An answer that ended early, after this text.
     fn broken(&self, error: &reqwest::Error, text: String) -> Answer {
         let timed_out = error.is_timeout();
         let why = if timed_out {
@@ -152,7 +153,7 @@ impl HttpCaller {
         }
         match (json_tree::read(text.as_bytes()), path) {
             (Ok(tree), _) => self.read_document(&tree.value, text),
-            // What is no JSON has no parts to choose from.
+            // A path cannot be applied to a text that is not JSON.
             (Err(shape), Some(path)) => Err(AskError::NotThere {
                 path: path.to_owned(),
                 why: "leads nowhere".to_owned(),
@@ -177,7 +178,7 @@ impl HttpCaller {
     }
 }
 
-/// The agent's own failure, and what it said all the same.
+/// A failure of the agent, with the text that it sent.
 pub(super) fn failed(text: String, why: String) -> Answer {
     Answer {
         error: Some(why),

@@ -1,8 +1,7 @@
 //! An agent that is a program: the prompt on stdin, the answer on stdout.
 //!
-//! Each turn is a process of its own; `SQUALL_CONVERSATION` is the same in all turns of a prompt, so
-//! that a program which remembers can know them. The variables that point programs at the proxy are set
-//! for the scope of the invocation.
+//! Each turn is a separate process. `SQUALL_CONVERSATION` is the same in all turns of a prompt, so that a stateful
+//! program can recognise them. The proxy variables carry the scope of the invocation.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +13,7 @@ use crate::answer::Answer;
 use crate::reach::Pending;
 use crate::suite::Agent;
 
-/// Asks an agent that is a program.
+/// Invokes an agent that is a program.
 pub(super) struct CommandDriver {
     command: Vec<String>,
     reset: Resetter,
@@ -160,7 +159,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_program_that_hangs_is_ended_with_its_children() {
-        // The child's child holds the pipe, so only the end of the whole group ends the reading.
+        // The grandchild holds the pipe, so reading ends only when the whole group is killed.
         let fields = "timeout: 1000, command: [sh, -c, 'sleep 600 & sleep 600']";
         let answer = ask(fields, Prompt::single("x")).await.expect("an answer");
         assert_eq!(

@@ -1,20 +1,20 @@
-//! The answer in what an http agent sends back.
+//! Finds the answer in the response of an HTTP agent.
 
 use serde_json::Value;
 use serde_json_path::JsonPath;
 
 use super::AskError;
 
-/// What agents call their answers, the likeliest first.
+/// Common names of answer fields, the most likely first.
 const NAMES: [&str; 13] = [
     "output", "response", "result", "data", "content", "text", "message", "answer", "reply",
     "queries", "query", "results", "choices",
 ];
 
-/// How deep an answer may be wrapped.
+/// Deepest nesting of an answer.
 const DEEPEST: usize = 8;
 
-/// The failure that a document reports of itself: `error` that says something, or `success: false`.
+/// The failure that a document reports: a non-empty `error`, or `success: false`.
 pub(super) fn reported_failure(document: &Value) -> Option<String> {
     let Value::Object(members) = document else {
         return None;
@@ -31,7 +31,7 @@ pub(super) fn reported_failure(document: &Value) -> Option<String> {
     failed.then(|| "the agent answered with `success: false`".to_owned())
 }
 
-/// Whether an `error` says that there was none.
+/// Whether the value of `error` means that there was none.
 fn says_nothing(error: &Value) -> bool {
     match error {
         Value::Null | Value::Bool(false) => true,
@@ -43,7 +43,7 @@ fn says_nothing(error: &Value) -> bool {
     }
 }
 
-/// A text in a reason: its beginning.
+/// The beginning of a text, for reasons.
 pub(super) fn shown(text: &str) -> String {
     let mut shown: String = text.chars().take(200).collect();
     if shown.len() < text.len() {
@@ -52,7 +52,7 @@ pub(super) fn shown(text: &str) -> String {
     shown
 }
 
-/// The answer at a path, or found.
+/// The answer at a path, or else detected.
 pub(super) fn answer(document: &Value, path: Option<&str>) -> Result<String, AskError> {
     match path {
         None => Ok(found(document)),
@@ -76,7 +76,7 @@ fn by_json_path(document: &Value, path: &str) -> Result<String, AskError> {
     }
 }
 
-/// `choices.0.message.content`; `choices[0]` is the same.
+/// Resolves a dot path such as `choices.0.message.content`; `choices[0]` is accepted too.
 fn by_dots(document: &Value, path: &str) -> Result<String, AskError> {
     let dotted = path.replace('[', ".").replace(']', "");
     let mut node = document;
@@ -103,7 +103,7 @@ fn not_there(path: &str, why: &str, document: &Value) -> AskError {
     }
 }
 
-/// The likeliest answer in a document.
+/// The most likely answer in a document.
 fn found(document: &Value) -> String {
     let mut node = document;
     for _ in 0..DEEPEST {
@@ -137,7 +137,7 @@ fn inner(node: &Value) -> Option<&Value> {
     }
 }
 
-/// A text as it is, one in parts put together, anything else as JSON.
+/// The text of a value: a string as it is, parts concatenated, anything else as JSON.
 pub(super) fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -145,7 +145,7 @@ pub(super) fn text_of(value: &Value) -> String {
     }
 }
 
-/// A text in parts, as models' messages have it: `[{"type": "text", "text": …}, …]`.
+/// A text in parts, as in model messages: `[{"type": "text", "text": …}, …]`.
 fn in_parts(value: &Value) -> Option<String> {
     let parts = value.as_array().filter(|parts| !parts.is_empty())?;
     let texts = parts.iter().map(|part| {
@@ -156,7 +156,7 @@ fn in_parts(value: &Value) -> Option<String> {
     texts.collect()
 }
 
-/// Whether a dot path leads to `null`, or to nothing in what is there.
+/// Whether a dot path leads to `null`, or its last name does not exist.
 pub(super) fn is_null(document: &Value, path: Option<&str>) -> bool {
     let Some((parent, name)) = path.and_then(|path| path.rsplit_once('.')) else {
         return false;
@@ -166,7 +166,7 @@ pub(super) fn is_null(document: &Value, path: Option<&str>) -> bool {
     parent.is_some_and(|parent| parent.get(name).is_none_or(Value::is_null))
 }
 
-/// What a document is made of, without its values: they may be secret, and long.
+/// The shape of a document without its values, which may be secret and long.
 pub(super) fn shape(value: &Value, depth: usize) -> String {
     match value {
         Value::Null => "null".to_owned(),

@@ -1,4 +1,4 @@
-//! Child processes and all that they start, ended together.
+//! Child processes that are ended together with all their descendants.
 
 use std::io;
 use std::process::Stdio;
@@ -11,20 +11,20 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
-/// The variable with the token of Squall's API, which no agent inherits.
+/// The variable with Squall's API token. Agents do not inherit it.
 pub const TOKEN_VARIABLE: &str = "SQUALL_TOKEN";
 
-/// Whom a guard kills.
+/// What a guard kills.
 #[derive(Debug, Clone, Copy)]
 pub enum Guarded {
     /// Its own process group.
     Group,
-    /// The process whose number is the first line that it reads.
+    /// The process whose id is the first line on its stdin.
     Process,
 }
 
-/// A shell that kills when its stdin ends, a pipe that Squall holds: a Squall that is killed cannot do it. Dropped, the
-/// guard ends and kills nobody.
+/// A shell that kills its target when its stdin ends. Squall holds the other end of that pipe, so this works even
+/// if Squall itself is killed. Dropping the guard ends it without killing anything.
 pub fn guard(whom: Guarded, stdin: impl Into<Stdio>, shell: &mut Command) -> io::Result<Child> {
     let whom = match whom {
         Guarded::Group => "0",
@@ -42,13 +42,13 @@ pub fn guard(whom: Guarded, stdin: impl Into<Stdio>, shell: &mut Command) -> io:
         .spawn()
 }
 
-/// A process group with a program and all that it starts. Its leader is a guard, so that its number is no other
-/// group's as long as this exists, and that it ends with Squall, however that ends.
+/// The process group of a program and its descendants. The group leader is a guard. It keeps the group id from
+/// being reused, and ends the group when Squall ends in any way.
 #[derive(Debug)]
 pub(super) struct Group(Child);
 
 impl Group {
-    /// Starts a program in a group of its own.
+    /// Starts a program in its own process group.
     pub(super) fn spawn(command: &mut Command) -> io::Result<(Child, Self)> {
         let guard = guard(
             Guarded::Group,
@@ -66,19 +66,19 @@ impl Group {
         Ok((child, group))
     }
 
-    /// Asks all to end.
+    /// Sends SIGTERM to the group.
     pub(super) fn ask_to_end(&self) {
         self.signal(Signal::TERM);
     }
 
-    /// Ends all.
+    /// Sends SIGKILL to the group.
     pub(super) fn end(&self) {
         self.signal(Signal::KILL);
     }
 
     fn signal(&self, signal: Signal) {
         if let Some(leader) = self.leader() {
-            // All may have ended meanwhile.
+            // Fails harmlessly if all processes have already ended.
             let _ = kill_process_group(leader, signal);
         }
     }
@@ -89,20 +89,20 @@ impl Group {
     }
 }
 
-/// What is dropped leaves nothing running.
+/// Dropping a group kills its processes.
 impl Drop for Group {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-/// Most bytes that are kept of what a long-lived program says.
+/// Most output bytes of a long-lived program that are kept.
 const KEPT: usize = 16 << 10;
 
-/// How long the rest of what a program said is waited for once it has ended.
+/// How long Squall waits for the remaining output of a program that has ended.
 const REST: Duration = Duration::from_secs(1);
 
-/// The end of what a long-lived program says, for the message when it fails.
+/// The last output of a long-lived program, for error messages.
 #[derive(Debug, Default)]
 pub(super) struct Tail {
     kept: Arc<Mutex<Vec<u8>>>,
@@ -110,7 +110,7 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    /// Reads a pipe to its end, whoever holds its other one.
+    /// Reads a pipe to its end in the background.
     pub(super) fn follow(&mut self, pipe: Option<impl AsyncRead + Unpin + Send + 'static>) {
         let Some(mut pipe) = pipe else { return };
         let kept = self.kept.clone();
@@ -122,15 +122,15 @@ impl Tail {
         }));
     }
 
-    /// What [`told`](Self::told) gives once everything is read: for a program that has ended.
+    /// Like [`told`](Self::told), after all output is read: for a program that has ended.
     pub(super) async fn told_at_the_end(&mut self) -> String {
         let readers = futures_util::future::join_all(self.readers.drain(..));
-        // Something that has left the group may hold the pipe for ever.
+        // A process that has left the group may hold the pipe open for ever.
         let _ = tokio::time::timeout(REST, readers).await;
         self.told()
     }
 
-    /// The last lines that say something, as a person wants them behind a message: `: line; line`.
+    /// The last non-blank lines, as the suffix of an error message: `: line; line`.
     pub(super) fn told(&self) -> String {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         last_lines(&String::from_utf8_lossy(&kept), 3)
@@ -144,7 +144,7 @@ fn add(kept: &Mutex<Vec<u8>>, bytes: &[u8]) {
     kept.drain(..too_many);
 }
 
-/// The last lines of a text that say something, behind a colon.
+/// The last non-blank lines of a text, after a colon.
 pub(super) fn last_lines(text: &str, most: usize) -> String {
     let said = text.lines().rev().map(str::trim);
     let mut lines: Vec<_> = said.filter(|line| !line.is_empty()).take(most).collect();
@@ -155,10 +155,10 @@ pub(super) fn last_lines(text: &str, most: usize) -> String {
     }
 }
 
-/// Most that is told of what a program complained of, bytes.
+/// Longest part of a program's error output that is reported, in bytes.
 const TOLD: usize = 2000;
 
-/// What a program says of its own failure, fit to be kept and shown.
+/// Removes secrets from a program's error output.
 pub(super) fn without_secrets(mut text: String) -> String {
     Redactor::default().text(&mut text, TOLD);
     text

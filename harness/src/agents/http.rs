@@ -1,7 +1,7 @@
 //! An agent with an HTTP endpoint.
 //!
-//! It is asked directly and never through the proxy: chaos lands on the agent's own calls. What is sent
-//! is made by [`template`](super::template), the answer is read by [`extract`](super::extract).
+//! Squall calls the agent directly and never through the proxy, because chaos is for the agent's own calls.
+//! [`template`](super::template) builds the request, [`extract`](super::extract) reads the answer.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ use crate::suite::agent::{HttpAgent, Method};
 /// The media type of forms (WHATWG URL §5).
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// Asks an agent by HTTP.
+/// Invokes an agent over HTTP.
 pub(super) struct HttpDriver {
     agent: HttpAgent,
     reset: Resetter,
@@ -97,7 +97,7 @@ impl HttpDriver {
         template::fill(template, values).map(In::Body)
     }
 
-    /// Whether the suite says that the body is a form, as browsers send them.
+    /// Whether the suite sets the form content type, so that the body is encoded as a form.
     fn sends_a_form(&self) -> bool {
         let mut headers = self.agent.headers.0.iter();
         let named = headers.find(|(name, _)| name.eq_ignore_ascii_case(CONTENT_TYPE.as_str()));
@@ -129,13 +129,13 @@ impl Driver for HttpDriver {
     }
 }
 
-/// Where a payload goes.
+/// Where a payload is sent.
 enum In {
     Body(Payload),
     Query(Vec<(String, String)>),
 }
 
-/// A JSON object's members are parameters; anything else is one, `q`.
+/// The members of a JSON object are parameters; any other payload is the parameter `q`.
 fn in_query(payload: In) -> Vec<(String, String)> {
     match payload {
         In::Query(pairs) => pairs,
@@ -148,7 +148,7 @@ fn in_query(payload: In) -> Vec<(String, String)> {
     }
 }
 
-/// Adds parameters behind those that the URL has.
+/// Appends parameters to those in the URL.
 fn append(url: &mut Url, parameters: &[(String, String)]) {
     if !parameters.is_empty() {
         url.query_pairs_mut().extend_pairs(parameters);

@@ -1,11 +1,11 @@
-//! What a run calls its agent: enough to know it by, and nothing that might be a secret.
+//! The display name of an agent in a run, without secrets.
 
 use squall_journal::redact::Redactor;
 
 use crate::suite::agent::{Agent, Way};
 
-/// The type and where the agent is or what it is: an origin without path and query, a command with its arguments, a
-/// Python target, a model. What arguments called like a key say is left out.
+/// The type and an address or a command: an origin without path and query, a command with its arguments, a Python
+/// target, a model. Values of arguments that are named like a key are removed.
 pub fn agent_name(agent: &Agent) -> String {
     let what = match &agent.way {
         Way::Http(http) => origin(&http.endpoint).to_owned(),
@@ -22,7 +22,7 @@ pub fn agent_name(agent: &Agent) -> String {
     )
 }
 
-/// `--api-key X`, `--api-key=X` and `API_KEY=X` keep their names.
+/// Arguments such as `--api-key X`, `--api-key=X` and `API_KEY=X` keep only their names.
 fn command(words: &[String]) -> String {
     let redactor = Redactor::default();
     let is_secret = |name: &str| {
@@ -47,7 +47,7 @@ fn command(words: &[String]) -> String {
     told.collect::<Vec<_>>().join(" ")
 }
 
-/// Host and port of a URL, without who asks.
+/// Host and port of a URL, without credentials.
 fn origin(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());

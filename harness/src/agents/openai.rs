@@ -1,4 +1,4 @@
-//! An agent that is a chat endpoint as `OpenAI`'s: what was said is sent again with every turn.
+//! An agent with an endpoint like `OpenAI`'s chat completions. Every turn repeats the conversation so far.
 
 use reqwest::RequestBuilder;
 use reqwest::header::CONTENT_TYPE;
@@ -12,13 +12,13 @@ use crate::reach::Pending;
 use crate::suite::Agent;
 use crate::suite::agent::OpenAiAgent;
 
-/// Where the answer stands.
+/// Path of the answer.
 const ANSWER: &str = "choices.0.message.content";
 
-/// Where the model's refusal stands; there is no content beside it.
+/// Pointer to the model's refusal, which has no content beside it.
 const REFUSAL: &str = "/choices/0/message/refusal";
 
-/// Asks a chat endpoint.
+/// Invokes a chat endpoint.
 pub(super) struct OpenAiDriver {
     model: String,
     reset: Resetter,
@@ -69,7 +69,7 @@ impl Driver for OpenAiDriver {
     }
 }
 
-/// The endpoint itself, where only its API is named.
+/// The full URL of the endpoint, if only the base URL of the API is given.
 fn endpoint(written: &str) -> String {
     let plain = written.trim_end_matches('/');
     if plain.ends_with("/chat/completions") || plain.contains('?') {

@@ -1,13 +1,13 @@
-//! Pointing programs at the proxy: the one set of variables that the commands hand out and that agents
-//! get which Squall starts.
+//! The environment variables that configure the proxy for programs. Commands print them, and agents that Squall
+//! starts get them.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
-/// The variables that carry the proxy's URL, in both cases: curl reads only the lower one for
-/// `http`, others only the upper.
+/// Proxy URL variables in both cases: curl reads only the lower-case one for `http`, other programs only the
+/// upper-case one.
 const PROXY: [&str; 6] = [
     "HTTP_PROXY",
     "http_proxy",
@@ -17,10 +17,10 @@ const PROXY: [&str; 6] = [
     "all_proxy",
 ];
 
-/// Set but empty, so that tools on loopback are seen too.
+/// Set but empty, so that calls to loopback addresses use the proxy too.
 const NO_PROXY: [&str; 2] = ["NO_PROXY", "no_proxy"];
 
-/// The variables that name a file of trusted roots, one per TLS library or tool.
+/// The variables that name a CA bundle, one for each TLS library or tool.
 const BUNDLE: [&str; 9] = [
     "SSL_CERT_FILE",
     "REQUESTS_CA_BUNDLE",
@@ -33,14 +33,14 @@ const BUNDLE: [&str; 9] = [
     "GIT_SSL_CAINFO",
 ];
 
-/// A name and its value.
+/// A variable's name and value.
 pub type Variable = (&'static str, String);
 
-/// The variables that point a program at the proxy: those of a scope, or those that name none.
+/// Returns the proxy variables for a scope; `None`: without a scope.
 pub type ProxyVariables = Arc<dyn Fn(Option<&str>) -> Vec<Variable> + Send + Sync>;
 
-/// The set for a proxy at `authority` (`host:port`), for programs that must trust `bundle`: a file with
-/// the roots of the system and Squall's own. Their scope travels as the user of the proxy's URL.
+/// The variables for a proxy at `authority` (`host:port`). Programs must trust `bundle`, a file with the system's
+/// roots and Squall's own. The scope is the user name in the proxy's URL.
 pub fn variables(authority: &str, scope: Option<&str>, bundle: &Path) -> Vec<Variable> {
     let proxy = match scope {
         Some(scope) => format!("http://{}:x@{authority}", encode(scope)),
@@ -58,20 +58,20 @@ pub fn variables(authority: &str, scope: Option<&str>, bundle: &Path) -> Vec<Var
         .collect()
 }
 
-/// The sets for a proxy, by scope.
+/// The variables for a proxy, by scope.
 pub fn at(authority: &str, bundle: &Path) -> ProxyVariables {
     let (authority, bundle) = (authority.to_owned(), bundle.to_owned());
     Arc::new(move |scope| variables(&authority, scope, &bundle))
 }
 
-/// Everything but what RFC 3986 leaves unreserved.
+/// All characters except those that RFC 3986 leaves unreserved.
 const RESERVED: AsciiSet = NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
     .remove(b'.')
     .remove(b'~');
 
-/// A name as the user name or a path segment of a URL.
+/// Encodes a name as a user name or path segment of a URL.
 pub fn encode(name: &str) -> PercentEncode<'_> {
     utf8_percent_encode(name, &RESERVED)
 }

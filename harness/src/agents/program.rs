@@ -1,4 +1,4 @@
-//! Child processes: started with a text on stdin, bounded in time and in what they say.
+//! Runs child processes with a text on stdin, and limits their time and output.
 
 use std::ffi::OsStr;
 use std::io;
@@ -10,21 +10,21 @@ use tokio::process::{Child, Command};
 
 use super::group::{Group, last_lines};
 
-/// Most bytes that are kept of what a program says; what it says more is read and forgotten.
+/// Most output bytes of a program that are kept; the rest is discarded.
 const LONGEST: usize = 8 << 20;
 
-/// How a program ended.
+/// The result of a program that ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
     pub(crate) said: String,
     pub(crate) complained: String,
-    /// It said more than is kept.
+    /// Whether the output exceeded the limit.
     pub(crate) too_long: bool,
 }
 
 impl Ended {
-    /// What a person wants to know of a program that failed.
+    /// Describes the failure of a program.
     pub(crate) fn why(&self) -> String {
         let last = last_lines(&self.complained, 1);
         format!("the program ended with {}{last}", self.status)
@@ -36,13 +36,13 @@ impl Ended {
 pub(crate) enum NotEnded {
     /// It could not be started.
     NotStarted(io::Error),
-    /// It took too long, and was killed with all that it had started.
+    /// It exceeded its time-out and was killed with all its descendants.
     TooSlow,
-    /// It could not be talked to.
+    /// Reading its output or waiting for it failed.
     Broken(io::Error),
 }
 
-/// Runs a program to its end, and ends what it has left running. `words` holds its name and its arguments, at least one.
+/// Runs a program to its end, then kills its remaining descendants. `words` is the program and its arguments.
 pub(crate) async fn run<N: AsRef<OsStr>, V: AsRef<OsStr>>(
     words: &[String],
     environment: impl IntoIterator<Item = (N, V)>,
@@ -62,13 +62,13 @@ pub(crate) async fn run<N: AsRef<OsStr>, V: AsRef<OsStr>>(
         return ended.map_err(NotEnded::Broken);
     }
     group.end();
-    // Killed already, with its group or here.
+    // The process may be killed already, with its group.
     let _ = child.kill().await;
     Err(NotEnded::TooSlow)
 }
 
-/// How long the rest of what a program said is waited for once it has ended: what has left its group may hold its
-/// pipes for ever.
+/// How long Squall waits for the remaining output of a program that has ended. A process that has left its group
+/// may hold the pipes open for ever.
 const REST: Duration = Duration::from_millis(500);
 
 async fn talk(child: &mut Child, group: &Group, input: &str) -> io::Result<Ended> {
@@ -77,7 +77,7 @@ async fn talk(child: &mut Child, group: &Group, input: &str) -> io::Result<Ended
     let (mut said, mut complained) = (Heard::default(), Heard::default());
     let write = async {
         if let Some(mut stdin) = stdin {
-            // A program need not listen to the end, or at all.
+            // A program may exit without reading all of its stdin.
             let _ = stdin.write_all(input.as_bytes()).await;
         }
     };
@@ -111,7 +111,7 @@ async fn talk(child: &mut Child, group: &Group, input: &str) -> io::Result<Ended
     })
 }
 
-/// What a program has said so far.
+/// The output of a program so far.
 #[derive(Default)]
 struct Heard {
     kept: Vec<u8>,

@@ -1,8 +1,8 @@
 //! An agent that is a Python object: a function, sync or async, a class, or a `LangChain` Runnable.
 //!
-//! It lives in a child process in the user's own interpreter, since the variables that point it at the
-//! proxy belong to a process: one warm worker for each slot, whose calls name the slot and so are those of the
-//! invocation that is under way there.
+//! It runs in a child process with the user's own interpreter, because the proxy variables apply to a process.
+//! There is one warm worker for each slot. Its calls carry the slot's name, and so belong to the invocation that is
+//! running in the slot.
 //!
 //! ```text
 //! ask(slot) ──▶ worker of that slot, started where there is none ──▶ a line each way ──▶ kept warm
@@ -23,7 +23,7 @@ use crate::answer::Answer;
 use crate::reach::Pending;
 use crate::suite::Agent;
 
-/// Asks an agent that is a Python object.
+/// Invokes an agent that is a Python object.
 pub(super) struct PythonDriver {
     target: String,
     timeout: Duration,

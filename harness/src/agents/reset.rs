@@ -1,4 +1,4 @@
-//! Resetting an agent.
+//! Resets an agent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,19 +13,19 @@ use crate::dial::innermost;
 use crate::suite::Agent;
 use crate::suite::agent::Reset;
 
-/// How long a reset may take.
+/// Time-out of a reset.
 const WITHIN: Duration = Duration::from_secs(5);
 
 /// Resets one agent.
 pub(super) struct Resetter {
     way: Option<Reset>,
     client: Client,
-    /// What calls functions.
+    /// Calls reset functions.
     workers: Option<Arc<Workers>>,
 }
 
 impl Resetter {
-    /// For an agent that is reset from outside; functions are called in a process of their own.
+    /// For an agent outside of workers; reset functions run in their own process.
     pub(super) fn new(agent: &Agent, surroundings: &Surroundings) -> Self {
         let workers = matches!(agent.reset, Some(Reset::Function(_))).then(|| {
             let spec = WorkerSpec {
@@ -42,7 +42,7 @@ impl Resetter {
         }
     }
 
-    /// For an agent that lives in workers: functions are called where it lives.
+    /// For an agent in workers: reset functions run in the same process as the agent.
     pub(super) fn in_workers(
         way: Option<Reset>,
         workers: Arc<Workers>,
@@ -55,7 +55,7 @@ impl Resetter {
         }
     }
 
-    /// Carries a reset out where the agent is to be asked; nothing where the suite names no way.
+    /// Resets the agent for this place. Does nothing if the suite configures no reset.
     pub(super) async fn reset(&self, place: &Place) -> Result<(), ResetError> {
         let Place { slot, scope } = place;
         match (&self.way, &self.workers) {
@@ -68,14 +68,14 @@ impl Resetter {
 
     async fn by_endpoint(&self, endpoint: &str, scope: &str) -> Result<(), ResetError> {
         let request = self.client.post(endpoint).timeout(WITHIN);
-        // An agent with a state for each scope can reset one of them.
+        // An agent with separate state for each scope can reset just that scope.
         match request.header("baggage", baggage(scope)).send().await {
             Ok(response) if response.status().is_success() => Ok(()),
             Ok(response) => Err(ResetError::Refused {
                 endpoint: endpoint.to_owned(),
                 status: response.status().as_u16(),
             }),
-            // An agent that cannot be reached for a reset cannot be invoked either.
+            // An agent that is unreachable for a reset cannot be invoked either.
             Err(error) if error.is_connect() => Err(ResetError::NotThere(AskError::Unreachable {
                 endpoint: endpoint.to_owned(),
                 tries: 1,
@@ -89,7 +89,7 @@ impl Resetter {
     }
 }
 
-/// Only an endpoint is dialled.
+/// A client is needed only for a reset endpoint.
 fn client(way: Option<&Reset>, surroundings: &Surroundings) -> Client {
     let endpoint = match way {
         Some(Reset::Endpoint(endpoint)) => endpoint,

@@ -1,4 +1,4 @@
-//! An agent with an endpoint that Squall starts: `agent.start`.
+//! An agent with an endpoint that Squall starts itself: `agent.start`.
 
 use std::process::{ExitStatus, Stdio};
 use std::sync::OnceLock;
@@ -18,39 +18,39 @@ use crate::dial::innermost;
 use crate::reach::Pending;
 use crate::suite::agent::Start;
 
-/// How long it may take until it is ready.
+/// Default time until the agent must be ready.
 const READY: Duration = Duration::from_mins(1);
 
-/// How often it is looked whether it is.
+/// Interval of readiness checks.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How long a process that has failed is looked after.
+/// How long Squall observes a process after a failure.
 const NOTICED: Duration = Duration::from_secs(1);
 
-/// How long it may take to end when it is asked to.
+/// How long the process may take to end after SIGTERM.
 const ENDING: Duration = Duration::from_secs(5);
 
-/// How often what was begun is begun anew because the process had ended before it took the connection: its last
-/// answer, or another invocation, may have been its end.
+/// Most restarts for one request, if the process had ended before it accepted the connection. It may have ended
+/// after its previous answer or because of another invocation.
 const ANEW: u64 = 5;
 
-/// An agent that is started before it is first asked, and again when it has ended: a crash is the
-/// failure of the invocation in which it came, not of all that follow.
+/// An agent that is started before the first invocation, and restarted after it has ended. A crash fails only the
+/// invocation in which it happened.
 pub(super) struct Started {
     agent: Box<dyn Driver>,
     start: Start,
     variables: ProxyVariables,
     client: Client,
-    /// How long it may take until it is ready.
+    /// Time until the agent must be ready.
     ready_within: Duration,
     server: Mutex<Option<Server>>,
-    /// How often it was started.
+    /// Number of starts.
     starts: AtomicU64,
-    /// Why it was not ready in time, if it once was not: nobody waits for that again.
+    /// Why the agent was not ready in time, if that happened: later invocations do not wait again.
     never_ready: OnceLock<String>,
 }
 
-/// Why it does not run.
+/// Why the agent is not running.
 enum NotRunning {
     /// It was not ready in time.
     NotReady(String),
@@ -64,12 +64,12 @@ enum Ended {
     NotYet,
     /// With status 0.
     AsItMeantTo,
-    /// Otherwise, or nobody saw it.
+    /// With another status, or its end was not observed.
     Somehow,
 }
 
 struct Server {
-    /// Which of all that were started it is.
+    /// The number of this start.
     number: u64,
     child: Child,
     group: Group,
@@ -90,7 +90,7 @@ impl Started {
         }
     }
 
-    /// Makes sure that it runs; which of all that were started it is.
+    /// Starts the agent if it is not running; returns the number of the start.
     async fn running(&self) -> Result<u64, String> {
         let mut server = self.server.lock().await;
         if let Some(running) = server.as_mut()
@@ -101,7 +101,7 @@ impl Started {
         if let Some(why) = self.never_ready.get() {
             return Err(why.clone());
         }
-        // One that has ended leaves nothing behind.
+        // Dropping an ended server kills its remaining descendants.
         *server = None;
         match self.begun().await {
             Ok(begun) => {
@@ -147,8 +147,8 @@ impl Started {
         }
     }
 
-    /// After a failure: where nobody listens any more, its end is waited for, so that the next invocation does
-    /// not meet a process that is just going. How the one of that number has ended.
+    /// After a failed request, waits for the process to end if its endpoint no longer responds. The next invocation
+    /// would otherwise reach a process that is ending. Returns how the process with this number ended.
     async fn notice_its_end(&self, number: u64) -> Ended {
         let request = self.client.get(&self.start.ready_url).timeout(NOTICED);
         let answers = match request.send().await {
@@ -210,14 +210,14 @@ impl Started {
 }
 
 impl Server {
-    /// How it ended, if it did; what it had started ends too.
+    /// The exit status if it has ended; then its descendants are killed too.
     fn ended(&mut self) -> Option<ExitStatus> {
         let status = self.child.try_wait().ok().flatten()?;
         self.group.end();
         Some(status)
     }
 
-    /// Asks it to end, and ends it when it does not.
+    /// Sends SIGTERM, and kills the group after a time-out.
     async fn stop(mut self) {
         self.group.ask_to_end();
         let _ = tokio::time::timeout(ENDING, self.child.wait()).await;
@@ -237,8 +237,8 @@ impl Driver for Started {
                     return told;
                 }
                 let ended = self.notice_its_end(number).await;
-                // Whoever had taken the connection is asked no second time here, unless it had gone as it meant
-                // to: then only its system took it.
+                // A request that the process may have received is not repeated. The exception is an exit with
+                // status 0, where only the operating system had accepted the connection.
                 let reached_nobody = match &told {
                     Err(AskError::Unreachable { .. }) => ended != Ended::NotYet,
                     Ok(answer) if answer.is_silent() && answer.broke_off => {

@@ -1,9 +1,9 @@
-//! What a run tries, and how far it is.
+//! The kinds and states of runs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a run tries.
+/// What a run executes.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -17,9 +17,9 @@ pub enum RunKind {
     Mutation,
     /// Recorded sessions.
     Replay,
-    /// Everything a suite configures.
+    /// Everything that a suite configures.
     Ci,
-    /// Whether a run could be made at all.
+    /// Checks whether a run is possible.
     Verify,
 }
 
@@ -34,7 +34,7 @@ impl RunKind {
         Self::Verify,
     ];
 
-    /// The name in the API.
+    /// The name of the kind in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Chaos => "chaos",
@@ -46,36 +46,36 @@ impl RunKind {
         }
     }
 
-    /// The kind of that name.
+    /// The kind with that name in the API.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 }
 
-/// How far a run is.
+/// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
-    /// It waits for its turn.
+    /// The run waits in the queue.
     Queued,
-    /// It waits for somebody to say yes.
+    /// The run awaits approval.
     AwaitingApproval,
-    /// It is under way.
+    /// The run is in progress.
     Running,
-    /// It is over, and the agent did what is demanded.
+    /// The run ended, and the agent met the pass criteria.
     Passed,
-    /// It is over, and the agent did not.
+    /// The run ended, and the agent did not meet the pass criteria.
     Failed,
-    /// It is over and proves nothing.
+    /// The run ended, but it proves nothing.
     Inconclusive,
-    /// It could not be carried to its end.
+    /// The run could not finish.
     Errored,
-    /// Somebody ended it, or a limit of `safety`.
+    /// A user cancelled the run, or a `safety` limit stopped it.
     Cancelled,
 }
 
 impl RunState {
-    /// Every state, in the order in which a run can come to them.
+    /// Every state, in the order in which a run can reach them.
     pub const ALL: [Self; 8] = [
         Self::Queued,
         Self::AwaitingApproval,
@@ -87,7 +87,7 @@ impl RunState {
         Self::Cancelled,
     ];
 
-    /// The name in the API.
+    /// The name of the state in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -101,19 +101,19 @@ impl RunState {
         }
     }
 
-    /// The state of that name.
+    /// The state with that name in the API.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == name)
     }
 
-    /// Whether a run may go from this state to that one.
+    /// Whether a run may change from this state to `next`.
     ///
     /// ```text
     /// queued ──▶ awaiting_approval ──▶ running ──▶ passed | failed | inconclusive
     ///    └────────────────┴───────────────┴──────▶ errored | cancelled
     /// ```
     ///
-    /// A run that waits for nobody goes from `queued` to `running`.
+    /// A run that needs no approval changes from `queued` to `running`.
     pub fn may_become(self, next: Self) -> bool {
         match self {
             Self::Queued => matches!(
@@ -130,7 +130,7 @@ impl RunState {
         }
     }
 
-    /// Whether nothing comes after it.
+    /// Whether the state is final.
     pub fn is_over(self) -> bool {
         match self {
             Self::Queued | Self::AwaitingApproval | Self::Running => false,

@@ -1,4 +1,4 @@
-//! A run from its spec to its result.
+//! Executes a run, from its spec to its result.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::run::{CoverageRecord, RunKind};
 use crate::suite::Suite;
 use crate::verify::{self, Verifying};
 
-/// Carries runs out: an [`Executor`], or a test in its place.
+/// Executes runs: an [`Executor`], or a test double.
 pub trait Execute: Send + Sync {
-    /// All that is wrong with a spec, before the run is queued.
+    /// All errors in a spec, before the run is queued.
     fn check(&self, spec: &RunSpec) -> Vec<SpecError>;
 
-    /// Carries a run out. It is dropped when the run is ended by others.
+    /// Executes a run. The future is dropped when the run is cancelled.
     fn run<'a>(
         &'a self,
         spec: &'a RunSpec,
@@ -27,32 +27,32 @@ pub trait Execute: Send + Sync {
     ) -> Pending<'a, Result<RunResult, RunError>>;
 }
 
-/// What a run works with, of the daemon that makes it.
+/// What the daemon provides to a run.
 #[derive(Clone)]
 pub struct RunContext<'a> {
     /// The run's id.
     pub run: &'a str,
-    /// What the scopes that it works in begin with.
+    /// Prefix of the scopes that the run uses.
     pub scope: &'a str,
     /// The proxy.
     pub reach: Arc<dyn Reach>,
-    /// Who is told what happens.
+    /// Observes the run.
     pub tell: &'a dyn Tell,
-    /// The scope of what names none.
+    /// The scope of calls that carry none.
     pub shared_scope: &'a str,
-    /// Held while chaos is in force for scopes that are not the run's own: one run at a time.
+    /// Locked while chaos is in force in a scope that is not the run's own: one run at a time.
     pub exclusive: &'a tokio::sync::Mutex<()>,
-    /// Whether somebody has approved the run: else it reaches no host that needs approval.
+    /// Whether the run is approved. Otherwise it must not reach hosts that require approval.
     pub approved: bool,
 }
 
-/// Asks agents, and judges.
+/// Invokes agents and judges their answers.
 pub struct Executor {
-    /// The variables that point what is started here at the proxy.
+    /// Environment variables that configure the proxy for the processes started here.
     pub variables: ProxyVariables,
-    /// What dials for suites.
+    /// Opens the connections that suites need.
     pub dialler: Dialler,
-    /// Where Python modules are looked for.
+    /// The folder in which Python modules are searched.
     pub folder: PathBuf,
 }
 
@@ -84,7 +84,7 @@ impl Executor {
         } else {
             self.dialler.unapproved()
         };
-        // It may have waited, and what it may dial may have changed.
+        // The run may have waited in the queue, and the allowed hosts may have changed.
         if let Some((_, why)) = denied(&dialler, &spec.suite).next() {
             return Err(RunError::Agent(why));
         }
@@ -106,7 +106,7 @@ impl Executor {
     }
 }
 
-/// Tries the agent, and judges.
+/// Invokes the agent and judges the results.
 async fn tried(
     spec: &RunSpec,
     driver: &dyn Driver,
@@ -125,19 +125,19 @@ async fn tried(
     let unreachable = ran.unreachable.take();
     let result = outcome::result(spec, ran);
     match unreachable {
-        // What failed has failed, whatever could not be asked.
+        // A failed run stays failed, even if the judge model was unreachable.
         Some(why) if result.passed != Some(false) => Err(RunError::Model(why)),
         Some(_) | None => Ok(result),
     }
 }
 
-/// What of a suite leads where nothing may be dialled, and why.
+/// URLs of a suite that must not be dialled, and the reasons.
 fn denied(dialler: &Dialler, suite: &Suite) -> impl Iterator<Item = (&'static str, String)> {
     let dials = suite.dials().into_iter();
     dials.filter_map(|(at, url)| Some((at, dialler.check(url).err()?)))
 }
 
-/// Looks at what a run needs.
+/// Checks what a run requires.
 async fn verified(
     spec: &RunSpec,
     driver: &dyn Driver,

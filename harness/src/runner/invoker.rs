@@ -1,4 +1,4 @@
-//! Invocations, one after the other in each slot.
+//! Invokes the agent, sequentially in each slot.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -18,10 +18,10 @@ use super::{JobResult, RunError, Tell};
 use crate::agents::{Driver, Invocation, Place, ResetError};
 use crate::reach::{Observe, Reach, Rules, Seen, Wanted};
 
-/// How long the last exchanges of an invocation may take to end once the agent has answered.
+/// How long Squall waits for the last exchanges of an invocation to end after the agent has answered.
 const SETTLE: Duration = Duration::from_secs(2);
 
-/// What was done in a run so far, also of scenarios that are not judged yet.
+/// Invocations and applied rules so far, including those of scenarios that are not judged yet.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     invocations: AtomicU64,
@@ -38,18 +38,18 @@ impl Tally {
     }
 }
 
-/// In which of two scopes the agent's calls came.
+/// The scopes in which the agent's calls were seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallsIn {
-    /// There was none.
+    /// No call was seen.
     Neither,
-    /// In the invocation's own; so many others came in the shared one.
+    /// In the invocation's own scope; `others` calls were seen in the shared one.
     Own { others: usize },
-    /// In the scope of calls that name none.
+    /// In the shared scope, which contains the calls that carry no scope.
     Shared,
 }
 
-/// What all invocations of a run share.
+/// The state that all invocations of a run share.
 pub(super) struct Invoker<'r> {
     plan: &'r Plan<'r>,
     driver: &'r dyn Driver,
@@ -58,7 +58,7 @@ pub(super) struct Invoker<'r> {
     of: u64,
     done: AtomicU64,
     tally: Tally,
-    /// How many scopes there were.
+    /// The number of scopes used so far.
     scopes: AtomicU64,
 }
 
@@ -82,7 +82,7 @@ impl<'r> Invoker<'r> {
         }
     }
 
-    /// Does all units, each whole in one slot; the results are in any order.
+    /// Executes all units, each completely in one slot; results are in any order.
     pub(super) async fn work_through<'p>(
         &self,
         units: Vec<Vec<Job<'p>>>,
@@ -93,7 +93,7 @@ impl<'r> Invoker<'r> {
         Ok(std::iter::from_fn(|| results.try_recv().ok()).collect())
     }
 
-    /// Does all units, each whole in one slot, and sends each result as soon as there is one.
+    /// Executes all units, each completely in one slot, and sends each result at once.
     pub(super) async fn work<'p>(
         &self,
         units: Vec<Vec<Job<'p>>>,
@@ -110,7 +110,8 @@ impl<'r> Invoker<'r> {
                 let mut previous = None;
                 for job in unit {
                     let (result, _) = self.invoke(slot, &job, &mut previous, None).await?;
-                    // There is room for all. Nobody listens once the run has failed elsewhere.
+                    // The channel has room for all results. Its receiver is gone only if the run has already
+                    // failed.
                     let _ = done.try_send((job, Arc::new(result)));
                 }
             }
@@ -124,8 +125,9 @@ impl<'r> Invoker<'r> {
         &self.tally
     }
 
-    /// Invokes the agent, again while its answer breaks off without a fault. `previous` is the activation of the
-    /// invocation before in the same unit. `shared` is a scope that is watched beside the invocation's own.
+    /// Invokes the agent, and retries while its answer breaks off without a fault. `previous` is the activation of
+    /// the previous invocation in the same unit. `shared` is a scope that is observed in addition to the
+    /// invocation's own.
     pub(super) async fn invoke(
         &self,
         slot: &Slot,
@@ -134,7 +136,7 @@ impl<'r> Invoker<'r> {
         shared: Option<&str>,
     ) -> Result<(InvocationResult, CallsIn), RunError> {
         let (mut result, mut calls) = self.invoke_once(slot, job, 1, previous, shared).await?;
-        // An agent that a fault brings down is what is looked for.
+        // An agent that breaks off because of a fault is a finding, so there is no retry.
         while result.answer.broke_off
             && result.faults_applied == 0
             && result.is_complete
@@ -213,7 +215,7 @@ impl<'r> Invoker<'r> {
         self.tell.tried(tally.invocations(), tally.rules_applied());
     }
 
-    /// Resets the agent, without chaos; the error if that fails.
+    /// Resets the agent without chaos. Returns the error if the reset fails.
     async fn reset(&self, place: &Place, job: &Job<'_>) -> Result<Option<ResetError>, RunError> {
         let mut begun = None;
         if self.plan.resets {
@@ -235,19 +237,19 @@ impl<'r> Invoker<'r> {
         Ok(begun.activation.unwrap_or_default())
     }
 
-    /// What was seen of an invocation that is over.
+    /// The traffic of a finished invocation.
     async fn seen(&self, activation: &str) -> Result<Seen, RunError> {
         self.reach.close(activation).await?;
         Ok(self.reach.seen(activation, SETTLE).await?)
     }
 
-    /// Ends what was in force in a scope.
+    /// Ends the chaos in a scope.
     pub(super) async fn leave(&self, scope: &str) -> Result<(), RunError> {
         self.reach.end(scope).await?;
         Ok(())
     }
 
-    /// What is to be in force for an invocation at this place.
+    /// The chaos to put in force for an invocation at this place.
     fn wanted(&self, job: &Job<'_>, place: &Place) -> Wanted {
         let trial = job.trial.and_then(|at| self.plan.trial(at));
         let slot = Some(place.slot.clone());
@@ -266,12 +268,12 @@ impl<'r> Invoker<'r> {
         }
     }
 
-    /// Each try is another conversation, in another scope and under another trace.
+    /// Each retry gets its own conversation, scope and trace.
     fn invocation(&self, slot: &Slot, job: &Job<'_>, tries: u64) -> Invocation {
         let id = |salt: &str| {
             let mut hasher = DefaultHasher::new();
             (self.plan.run, &job.key, job.trial, job.number, tries, salt).hash(&mut hasher);
-            // No id is all zeroes.
+            // Trace ids must not be all zeroes.
             hasher.finish() | 1
         };
         Invocation {
@@ -288,7 +290,7 @@ impl<'r> Invoker<'r> {
     }
 }
 
-/// A channel with room for the results of all these.
+/// A channel with capacity for the results of all units.
 pub(super) fn channel_for<'p>(
     units: &[Vec<Job<'p>>],
 ) -> (mpsc::Sender<JobResult<'p>>, mpsc::Receiver<JobResult<'p>>) {

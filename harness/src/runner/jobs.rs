@@ -9,23 +9,22 @@ use crate::suite::{Counters, Isolation, Prompt};
 /// One invocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Job<'p> {
-    /// Its place among all, by which results are put in order.
+    /// Its index in the run; results are sorted by it.
     pub(super) number: usize,
-    /// Under which scenario of which part; `None`: no chaos.
+    /// Its scenario; `None`: no chaos.
     pub(super) trial: Option<InPart>,
-    /// What is asked.
     pub(super) prompt: &'p Prompt,
-    /// Its place among the invocations of its scenario, the same in every repeat.
+    /// Its index in the scenario, the same in every repeat.
     pub(super) invocation: usize,
-    /// In which repeat of it, from 1.
+    /// The repeat that it belongs to, from 1.
     pub(super) repeat: u64,
-    /// The invariant it is for; `None`: all that judge golden prompts.
+    /// The only invariant that judges it; `None`: all that judge golden prompts.
     only: Option<usize>,
-    /// The prompt is a probe of that invariant.
+    /// Whether the prompt is a probe of that invariant.
     is_probe: bool,
-    /// Stands for the scope in the draws.
+    /// Used in random draws instead of the scope's name.
     pub(super) key: String,
-    /// It goes on under the activation of the invocation before it.
+    /// Whether it continues the activation of the previous invocation.
     pub(super) goes_on: bool,
 }
 
@@ -45,7 +44,7 @@ impl<'p> Job<'p> {
         }
     }
 
-    /// Whether an invariant, by its place, judges it.
+    /// Whether the invariant at this index judges it.
     pub(super) fn judges(&self, place: usize, invariant: &Invariant) -> bool {
         match self.only {
             Some(only) => only == place,
@@ -54,8 +53,8 @@ impl<'p> Job<'p> {
     }
 }
 
-/// The clean baseline: every prompt and probe once without chaos. What a scenario without chaos asks anyway is
-/// taken out of `units`; the rest is asked for the baseline alone.
+/// The clean baseline: every prompt and probe once without chaos. Jobs of clean scenarios are reused and removed
+/// from `units`; the others are invoked for the baseline alone.
 pub(super) fn clean<'p>(plan: &Plan<'p>, units: &mut Vec<Vec<Job<'p>>>) -> Vec<Job<'p>> {
     let (mut prompts, mut known) = (Vec::new(), BTreeSet::new());
     for part in &plan.parts {
@@ -78,7 +77,7 @@ pub(super) fn clean<'p>(plan: &Plan<'p>, units: &mut Vec<Vec<Job<'p>>>) -> Vec<J
         .collect()
 }
 
-/// Golden prompts; none where every invariant has probes of its own.
+/// The golden prompts; none if every invariant has its own probes.
 fn golden<'p>(plan: &Plan<'p>, part: &Part<'p>) -> &'p [Prompt] {
     let mut invariants = part.invariants.iter();
     if invariants.all(|invariant| !invariant.probes.is_empty()) {
@@ -88,7 +87,8 @@ fn golden<'p>(plan: &Plan<'p>, part: &Part<'p>) -> &'p [Prompt] {
     }
 }
 
-/// Every prompt in every scenario. What shares counters is done in one slot, one after the other.
+/// Every prompt in every scenario. Invocations that share counters form one unit, so they run sequentially in one
+/// slot.
 pub(super) fn under_chaos<'p>(plan: &Plan<'p>) -> Vec<Vec<Job<'p>>> {
     let mut units = Vec::new();
     let mut numbers = 0..;
@@ -124,7 +124,7 @@ pub(super) fn under_chaos<'p>(plan: &Plan<'p>) -> Vec<Vec<Job<'p>>> {
     units
 }
 
-/// How many invocations each scenario has.
+/// The number of invocations of each scenario.
 pub(super) fn by_scenario(units: &[Vec<Job<'_>>]) -> BTreeMap<InPart, usize> {
     let mut invocations = BTreeMap::new();
     for at in units.iter().flatten().filter_map(|job| job.trial) {
@@ -160,10 +160,10 @@ fn invocations<'p>(plan: &Plan<'p>, part: &Part<'p>) -> Vec<JobKey<'p>> {
     invocations
 }
 
-/// Longest key, bytes.
+/// Longest key, in bytes.
 const KEY: usize = 256;
 
-/// A key that is longer keeps its end, which tells it from others of its scenario.
+/// Cuts the beginning of a longer key: the end identifies it within its scenario.
 fn shortened(key: String) -> String {
     if key.len() <= KEY {
         return key;

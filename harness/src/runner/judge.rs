@@ -1,4 +1,4 @@
-//! The results of a scenario's invocations, judged: its cells, and what is said of each invocation.
+//! Judges the invocations of a scenario: its cells, and the verdicts on each invocation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,24 +20,25 @@ pub(super) struct Judge<'r, 'p> {
     clean: BTreeMap<&'p Prompt, Arc<InvocationResult>>,
     replies: Replies,
     prices: Arc<Prices>,
-    /// Whether a call of the agent came through the proxy without chaos.
+    /// Whether the proxy saw a call of the agent in the clean run.
     was_seen: bool,
 }
 
 pub(super) const BLIND: &str = "no call of the agent came through the proxy, not without chaos either, so its wire behaviour cannot be \
      judged";
 
-/// A scenario, judged.
+/// A judged scenario.
 pub(super) struct ScenarioResult {
     pub(super) column: Column,
     /// One for each invariant.
     pub(super) cells: Vec<CellRecord>,
-    /// Of each invocation its place in the scenario, which its repeats share, and what all invariants said of it.
+    /// The index of each invocation in the scenario, which its repeats share, and the combined verdict of all
+    /// invariants.
     pub(super) prompts: Vec<(usize, PromptSample)>,
 }
 
 impl<'r, 'p> Judge<'r, 'p> {
-    /// One that compares with these invocations without chaos.
+    /// Creates a judge that compares with these clean invocations.
     pub(super) fn new(plan: &'r Plan<'p>, clean: &[JobResult<'p>]) -> Self {
         let was_seen = clean.iter().any(|(_, result)| result.was_seen());
         let clean = clean.iter();
@@ -51,13 +52,13 @@ impl<'r, 'p> Judge<'r, 'p> {
         }
     }
 
-    /// Why a model or embeddings that invariants had to ask could not be reached.
+    /// Why the judge model or the embeddings endpoint could not be reached.
     pub(super) fn unreachable(&self) -> Option<&str> {
         self.replies.absent()
     }
 
-    /// Judges a scenario of which these are all the results. What invariants ask outside, and no scenario before it
-    /// asked, is sent at once; then they judge again.
+    /// Judges a scenario from all its results. External questions of invariants that no earlier scenario has sent
+    /// are sent first; then the invariants judge again.
     pub(super) async fn scenario(
         &mut self,
         part: &Part<'p>,
@@ -146,25 +147,25 @@ impl<'r, 'p> Judge<'r, 'p> {
     }
 }
 
-/// One invocation and the invariant that judges it, with all that it needs: a thread of its own judges it.
+/// One invocation and the invariant that judges it. It owns all its data, because another thread judges it.
 #[derive(Clone)]
 struct Case {
     invariant: Arc<Invariant>,
     prompt: Prompt,
-    /// Which repeat it is; `None`: there is one.
+    /// The repeat; `None`: there is only one.
     repeat: Option<u64>,
     active: Active,
     result: Arc<InvocationResult>,
-    /// The same prompt without chaos.
+    /// The result of the same prompt without chaos.
     clean: Option<Arc<InvocationResult>>,
     prices: Arc<Prices>,
     replies: Replies,
-    /// Whether a call of the agent came through the proxy without chaos.
+    /// Whether the proxy saw a call of the agent in the clean run.
     was_seen: bool,
 }
 
 impl Case {
-    /// The sample, within the deadline, else an error; and the questions that have no reply yet.
+    /// The sample, or an error after the deadline, and the questions without a reply.
     async fn judged(self) -> (Sample, BTreeSet<Question>) {
         let case = self.clone();
         let judged = JUDGING.run(move || (case.sample(), case.replies.missing()));
@@ -210,7 +211,7 @@ impl Case {
         }
     }
 
-    /// Why a verdict does not count: its invocation met no traffic, or no fault, that it is about.
+    /// Why a verdict does not count: the invocation had no traffic or no fault that the invariant needs.
     fn not_exercised(&self, verdict: &Verdict) -> Option<String> {
         let Invariant { on_wire, when, .. } = *self.invariant;
         if on_wire && !self.was_seen && !self.result.was_seen() {
@@ -247,13 +248,13 @@ impl Case {
         }
     }
 
-    /// The same prompt's clean run; `None`: there is none that can be judged.
+    /// The clean result of the same prompt; `None`: there is none that can be judged.
     fn clean(&self) -> Option<&InvocationResult> {
         self.clean.as_deref().filter(|clean| clean.wrong.is_none())
     }
 
-    /// Whether the agent gave no answer under chaos, or an empty one, to what it answers without: a fault before may
-    /// have broken it.
+    /// Whether the agent gave no answer or an empty one under chaos, but answers the prompt without. An earlier
+    /// fault may have broken it.
     fn gives_up(&self) -> bool {
         let answer = &self.result.answer;
         let clean = self.clean().map(|clean| &clean.answer);
@@ -263,7 +264,8 @@ impl Case {
     }
 }
 
-/// Why no planned fault was applied in a whole scenario, by the invocation that came nearest to one.
+/// Why no planned fault was applied in a whole scenario. The reason is from the invocation that was closest to a
+/// fault.
 fn idle(results: &[JobResult<'_>]) -> Option<String> {
     let idle: Option<Vec<_>> = results
         .iter()

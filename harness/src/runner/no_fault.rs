@@ -6,33 +6,33 @@ use squall_journal::record::RuleOutcome;
 
 use crate::reach::{NearMiss, Seen};
 
-/// Why no planned fault was applied. The greatest is the nearest to a fault.
+/// Why no planned fault was applied. Greater values are closer to an applied fault.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum NoFault {
     /// No call of the agent was seen.
     Unseen,
-    /// No call of the agent was seen, and it has failed by itself.
+    /// No call of the agent was seen, and the agent itself failed.
     Failed {
-        /// How.
+        /// The agent's error.
         error: String,
     },
-    /// Calls were seen, and none was of a kind that a rule is about.
+    /// Calls were seen, but no rule matches that kind of call.
     NoMatch {
         /// The nearest miss of all calls.
         nearest: Option<NearMiss>,
     },
-    /// A rule matched, and its trigger did not fire.
+    /// A rule matched, but its trigger did not fire.
     NotDrawn {
         /// The rule's id.
         rule: String,
-        /// Why not.
+        /// Why it did not fire.
         why: String,
     },
-    /// A rule fired and could not be carried out.
+    /// A rule fired, but it could not be applied.
     Bypassed {
         /// The rule's id.
         rule: String,
-        /// Why not.
+        /// Why it could not be applied.
         why: String,
     },
 }

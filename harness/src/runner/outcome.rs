@@ -1,4 +1,4 @@
-//! The verdict on a run: what its parts come to, against the pass criteria and an earlier run.
+//! The verdict on a run: scores its parts against the pass criteria and an earlier run.
 
 use super::spec::RunSpec;
 use super::{Component, Ran};
@@ -8,37 +8,37 @@ use crate::run::{
 };
 use crate::scores::{RunOutcome, comparison, outcome, scores};
 
-/// How a run has gone. Its cells were reported before.
+/// The result of a run. Its cells are reported separately, as they are judged.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunResult {
-    /// Whether the agent did what is demanded; `None`: inconclusive.
+    /// Whether the agent met the pass criteria; `None`: inconclusive.
     pub passed: Option<bool>,
-    /// 0 to 100; `None`: there was nothing to judge.
+    /// The overall score, 0 to 100; `None`: there was nothing to judge.
     pub score: Option<f64>,
-    /// Scores of its parts.
+    /// The scores of the run's parts.
     pub scores: ScoresRecord,
-    /// Why.
+    /// The reason for the verdict.
     pub reason: Option<String>,
-    /// How each scenario went.
+    /// The record of each scenario.
     pub scenarios: Vec<ScenarioRecord>,
-    /// What was demanded.
+    /// The invariants that were judged.
     pub demands: Vec<DemandRecord>,
-    /// Files that the agent is started with.
+    /// The files that the agent is started with.
     pub documents: Vec<DocumentVersion>,
-    /// How the agent recovers from each family of faults.
+    /// The agent's recovery rate for each family of faults.
     pub recoveries: Vec<RecoveryRecord>,
-    /// How far repeats agree; `None` when everything was done once.
+    /// How consistent the repeats are; `None` without repeats.
     pub stability: Option<StabilityRecord>,
-    /// What became better and worse since another run; `None` when none was named.
+    /// Changes since the baseline run; `None` without a baseline.
     pub comparison: Option<ComparisonRecord>,
-    /// Warnings.
+    /// Warnings about the run.
     pub warnings: Vec<String>,
-    /// What a run of kind `verify` has looked at.
+    /// The checks of a run of kind `verify`.
     pub checks: Vec<CheckRecord>,
 }
 
 impl RunResult {
-    /// Writes it into the run's record, all but whether it passed and why.
+    /// Writes the result into the run's record, except `passed` and `reason`.
     pub fn write_into(self, record: &mut RunRecord) {
         record.score = self.score;
         record.scores = self.scores;
@@ -53,13 +53,13 @@ impl RunResult {
     }
 }
 
-/// What a run that was carried out comes to.
+/// The result of an executed run.
 pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
     let of = |component| ran.parts.iter().find(|part| part.component == component);
     let chaos = of(Component::Chaos).and_then(|part| part.chaos_resilience);
     let contract = of(Component::Contract).and_then(|part| part.matrix.score());
     let scores = scores(chaos, contract, &spec.suite.scoring);
-    // With one part this is its own score.
+    // With one part, the overall score is that part's score.
     let score = scores.overall;
     let parts = ran.parts.iter().map(|part| match part.component {
         Component::Chaos => (&part.matrix, chaos, false),
@@ -80,7 +80,7 @@ pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
         (RunOutcome::Passed(reason), _) => (Some(true), reason),
         (RunOutcome::Inconclusive(reason), _) => (None, reason),
     };
-    // What holds without chaos alone is no score of resilience.
+    // A run whose prompts only passed without chaos has no resilience score.
     let has_score = passed.is_some() || ran.coverage.exercised > 0;
     let columns = ran.parts.iter().flat_map(|part| &part.matrix.columns);
     let demands = ran.parts.iter().flat_map(|part| &part.demands);
@@ -109,7 +109,7 @@ pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
     }
 }
 
-/// What is worse than in the baseline, in words.
+/// Describes what is worse than in the baseline.
 fn worse(compared: &ComparisonRecord, score: Option<f64>) -> Option<String> {
     if !compared.is_regression(score) {
         return None;
@@ -140,7 +140,7 @@ mod tests {
     use crate::runner::RanPart;
     use crate::scores::{Column, Matrix};
 
-    /// A part in which one cell was judged, under chaos.
+    /// A part with one cell, judged under chaos.
     fn part(component: Component, severity: &str, state: CellState) -> RanPart {
         let cell = CellRecord {
             invariant: "i".into(),
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn g51_the_overall_score_alone_is_held_to_the_bar_and_one_verdict_is_told() {
-        // Chaos comes to 40, the contract to 100 or to nothing, and both weigh the same.
+        // Chaos scores 40, the contract scores 100 or nothing, and both have the same weight.
         for (least, severity, state, score, passed) in [
             (Some(60.0), "high", CellState::Passed, 70.0, true),
             (Some(80.0), "high", CellState::Passed, 70.0, false),

@@ -1,4 +1,4 @@
-//! What a run tries, made of a suite.
+//! The plan of a run: what a suite makes it execute.
 
 use std::sync::Arc;
 
@@ -12,54 +12,55 @@ use crate::reach::Rules;
 use crate::run::DemandRecord;
 use crate::suite::{Active, Contract, Counters, Isolation, Prices, Prompt, Suite, Way, told_rules};
 
-/// What a run tries.
+/// What a run executes.
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
     /// Id of the run.
     pub(super) run: &'a str,
-    /// What the agent is sent.
+    /// The suite's golden prompts.
     pub(super) prompts: &'a [Prompt],
-    /// What is made of that, one after the other.
+    /// Its parts, executed one after the other.
     pub(super) parts: Vec<Part<'a>>,
-    /// Names for upstreams, and the URL globs they stand for.
+    /// Names of upstreams, with their URL globs.
     pub(super) tools: &'a [(String, Vec<String>)],
-    /// What models' tokens cost.
+    /// Prices of model tokens.
     pub(super) prices: &'a Prices,
-    /// What invariants may ask.
+    /// The external services that invariants may call.
     pub(super) outside: Outside<'a>,
     /// Seed of every draw.
     pub(super) seed: u64,
-    /// When rules' counters begin at zero.
+    /// When the counters of rules are reset.
     pub(super) counters: Counters,
-    /// How often everything is done, at least 1.
+    /// Repeats of every scenario, at least 1.
     pub(super) repeat: u64,
-    /// How often an invocation is done again whose answer broke off before any fault was applied.
+    /// Retries of an invocation whose answer broke off before a fault was applied.
     pub(super) retries: u64,
     /// Whether the agent is reset before each invocation.
     pub(super) resets: bool,
-    /// Whether the agent's CONNECTs are in the scope of its invocation: the proxy variables that a program gets contain it.
+    /// Whether the agent's CONNECTs carry the scope of their invocation. They do if the agent's proxy variables
+    /// contain it.
     pub(super) connects_in_scope: bool,
 }
 
-/// A scenario by its place in a part by its place.
+/// Identifies a scenario by the index of its part and its index in that part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct InPart {
     pub(super) part: usize,
     pub(super) trial: usize,
 }
 
-/// Prompts under some chaos, and what must hold of them.
+/// Prompts under some scenarios, and the invariants that judge them.
 #[derive(Debug)]
 pub(crate) struct Part<'a> {
-    /// What it is called in the overall score.
+    /// Its component of the overall score.
     pub(super) component: Component,
-    /// What must hold.
+    /// The invariants that judge it.
     pub(super) invariants: &'a [Invariant],
-    /// What must hold in another part: what has the name of one of these and is another has a name of its own.
+    /// The invariants of another part. An invariant whose id is among theirs gets another name in its cells.
     pub(super) others: &'a [Invariant],
-    /// Under which chaos.
+    /// Its scenarios.
     pub(crate) trials: Vec<Trial>,
-    /// How often a prompt is sent.
+    /// Whether each invariant gets an invocation of its own.
     pub(super) isolation: Isolation,
 }
 
@@ -72,24 +73,24 @@ pub(crate) enum Component {
     Contract,
 }
 
-/// One scenario.
+/// One scenario of a run.
 #[derive(Debug, Clone)]
 pub struct Trial {
     /// Its name.
     pub name: String,
     /// Its rules.
     pub rules: Rules,
-    /// Which families of rules it holds.
+    /// The families of rules that it contains.
     pub active: Active,
-    /// Its rules, a line each, for reports.
+    /// Its rules for reports, one line each.
     pub told: Vec<String>,
 }
 
-/// Seed of runs that name none.
+/// The default seed.
 const SEED: u64 = 42;
 
 impl Trial {
-    /// Of chaos that stands in a suite.
+    /// Builds a scenario from a suite's chaos.
     pub fn of(name: &str, chaos: &Arc<Profile>) -> Self {
         let active = Active::of(chaos);
         let (text, expanded) = chaos.version();
@@ -111,7 +112,7 @@ impl Trial {
 }
 
 impl<'a> Plan<'a> {
-    /// A suite's prompts in these parts, once.
+    /// Plans one repeat of a suite's prompts in these parts.
     pub(super) fn new(
         suite: &'a Suite,
         run: &'a str,
@@ -134,7 +135,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Whether what the agent does on the wire is judged in some scenario.
+    /// Whether some scenario has invariants that judge the agent's traffic.
     pub(super) fn looks_at_the_wire(&self) -> bool {
         self.parts.iter().any(|part| {
             let applies = |when: When| part.trials.iter().any(|trial| when.applies(trial.active));
@@ -143,20 +144,20 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// Whether some scenario keeps connections from being opened. Then none is kept alive anywhere in the run: it
-    /// would carry one scenario's calls past the next one's faults.
+    /// Whether some scenario makes connections fail. If so, no connection is kept alive in the whole run: a reused
+    /// connection would bypass the faults of the next scenario.
     pub(super) fn fails_connections(&self) -> bool {
         let mut trials = self.parts.iter().flat_map(|part| &part.trials);
         trials.any(|trial| trial.active.connections)
     }
 
-    /// Whether faults of a scenario are decided at CONNECTs that name no scope.
+    /// Whether a scenario injects faults into CONNECTs, and those do not carry a scope.
     pub(super) fn needs_shared_scope(&self, trial: Option<InPart>) -> bool {
         let trial = trial.and_then(|at| self.trial(at));
         !self.connects_in_scope && trial.is_some_and(|trial| trial.active.handshakes)
     }
 
-    /// Whether an invocation is under no chaos.
+    /// Whether an invocation runs without chaos.
     pub(super) fn is_clean(&self, trial: Option<InPart>) -> bool {
         let trial = trial.and_then(|at| self.trial(at));
         trial.is_none_or(|trial| !trial.active.any())
@@ -168,7 +169,7 @@ impl<'a> Plan<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// How often an invariant judges an invocation in one repeat.
+    /// Verdicts of all invariants in one repeat of one scenario.
     pub(super) fn verdicts(&self, prompts: usize) -> usize {
         let judged = |one: &Invariant| match one.probes.len() {
             0 => prompts,
@@ -178,7 +179,7 @@ impl<'a> Part<'a> {
         of_each.saturating_mul(self.trials.len())
     }
 
-    /// What an invariant's cells are called.
+    /// The name of an invariant in its cells.
     pub(super) fn name_of(&self, invariant: &Invariant) -> String {
         let mut name = invariant.id.clone();
         while self.others.iter().any(|other| other.id == name) {
@@ -187,7 +188,7 @@ impl<'a> Part<'a> {
         name
     }
 
-    /// What must hold, for reports.
+    /// The invariants, for reports.
     pub(super) fn demands(&self) -> Vec<DemandRecord> {
         let invariants = self.invariants.iter();
         let demands = invariants.map(|one| DemandRecord {

@@ -1,6 +1,7 @@
-//! The threads that judge. A verdict is computation only and may take for ever: it runs on a blocking thread
-//! and has a deadline. A thread cannot be stopped, so one past its deadline stays busy until its verdict is
-//! reached, or asks [`deadline::is_late`]; when all are, further verdicts fail at once.
+//! The threads that compute verdicts. A verdict is pure computation and may never end, so it runs on a blocking
+//! thread with a deadline. A thread cannot be stopped: after its deadline it stays busy until its verdict is
+//! reached or its code calls [`deadline::is_late`]. When all threads are busy in this way, further verdicts fail at
+//! once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,11 +20,11 @@ pub(super) struct Pool {
     free: Semaphore,
     /// Threads whose verdict is past its deadline.
     overdue: AtomicUsize,
-    /// For waiting for a thread, and again for the verdict.
+    /// Limits the wait for a thread, and separately the wait for the verdict.
     deadline: Duration,
 }
 
-/// The process's own.
+/// The pool of this process.
 pub(super) static JUDGING: Pool = Pool::new(4, Duration::from_secs(10));
 
 impl Pool {
@@ -36,7 +37,7 @@ impl Pool {
         }
     }
 
-    /// Runs `judge` on one of the threads; an error says why there is no verdict.
+    /// Runs `judge` on one of the threads. The error explains why there is no verdict.
     pub(super) async fn run<T: Send + 'static>(
         &'static self,
         judge: impl FnOnce() -> T + Send + 'static,
@@ -54,7 +55,7 @@ impl Pool {
         let Ok(Ok(permit)) = timeout(self.deadline, self.free.acquire()).await else {
             return Err(all_busy());
         };
-        // Set by whichever comes first: the verdict or its deadline.
+        // Set by the verdict or its deadline, whichever is first.
         let settled = Arc::new(AtomicBool::new(false));
         let on_thread = Arc::clone(&settled);
         let verdict = spawn_blocking(move || {
@@ -81,7 +82,7 @@ impl Pool {
     }
 }
 
-/// A thread that judges, until it is free again; a panic frees it too.
+/// A busy thread. Dropping it frees the thread, also on a panic.
 struct Busy {
     pool: &'static Pool,
     settled: Arc<AtomicBool>,
@@ -116,7 +117,7 @@ mod tests {
         let why = pool.run(|| ()).await.expect_err("no thread");
         assert!(why.contains("all 2 judging threads"), "{why}");
         drop(held);
-        // Both threads are free again once what they did is over.
+        // Both threads are free again after their work is done.
         let both = pool.free.acquire_many(2).await.expect("open");
         assert_eq!(pool.overdue.load(Ordering::SeqCst), 0);
         drop(both);
@@ -125,7 +126,7 @@ mod tests {
     #[tokio::test]
     async fn a_verdict_that_asks_whether_it_is_late_ends_at_its_deadline() {
         let pool: &'static Pool = Box::leak(Box::new(Pool::new(1, Duration::from_millis(1))));
-        // Whether it is over a moment before the deadline or behind it.
+        // It may end just before the deadline or after it.
         let _ = pool.run(|| while !deadline::is_late() {}).await;
         assert!(!deadline::is_late(), "no verdict is reached here");
         drop(pool.free.acquire().await.expect("open"));

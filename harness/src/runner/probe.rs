@@ -1,8 +1,8 @@
-//! In which scopes the agent's calls can be told apart, found out while it is invoked without chaos.
+//! Finds out in which scopes the agent's calls arrive, while the agent is invoked without chaos.
 //!
-//! The agent gets a scope in every way there is. Calls that come in that scope can be told from those of other
-//! invocations, and as many invocations go on at once as there are slots. Calls that come in the scope of what names
-//! none cannot: then one invocation follows the other, while this run has that scope for itself.
+//! Squall passes a scope to the agent in every supported way. Calls that carry it can be attributed to their
+//! invocation, so slots run concurrently. Calls without a scope cannot be attributed. In that case invocations are
+//! sequential, and this run holds the shared scope exclusively.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -15,35 +15,35 @@ use super::warnings::fails_always;
 use super::{JobResult, RunError};
 use crate::agents::Place;
 
-/// The scopes that a run can work in.
+/// The scopes that a run can use.
 #[derive(Debug)]
 pub(super) struct Scopes<'s> {
-    /// What its own begin with: `-1`, `-2` and so on follow; of slots `-slot-1` and so on.
+    /// Prefix of the run's own scopes: `-1`, `-2` and so on follow, or `-slot-1` and so on for slots.
     pub(super) own: &'s str,
-    /// How many invocations go on at once.
+    /// Concurrent invocations.
     pub(super) at_once: NonZeroUsize,
-    /// The scope of what names none. What others have in force there is suspended while it is this run's.
+    /// The scope of calls that carry none. While this run uses it, other chaos in it is suspended.
     pub(super) shared: &'s str,
-    /// Held while the shared scope is this run's.
+    /// Locked while this run uses the shared scope.
     pub(super) exclusive: &'s Mutex<()>,
 }
 
-/// Where invocations follow one another: as many go on at once as there are slots.
+/// A sequence of invocations. Slots run concurrently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Slot {
     /// Each invocation has a scope of its own.
     Own {
-        /// The name by which a process that stays knows all of them.
+        /// The scope of a long-lived process, which is the same for all invocations in the slot.
         name: String,
-        /// What the scopes' names begin with.
+        /// Prefix of the scopes' names.
         scopes: String,
     },
-    /// The scope of what names none.
+    /// The scope of calls that carry none.
     Shared(String),
 }
 
 impl Slot {
-    /// Where the next invocation is; `number` makes its scope unique in the run.
+    /// The place of the next invocation; `number` makes its scope unique in the run.
     pub(super) fn place(&self, number: impl FnOnce() -> u64) -> Place {
         match self {
             Self::Own { name, scopes } => Place {
@@ -56,7 +56,7 @@ impl Slot {
 }
 
 impl Scopes<'_> {
-    /// Does units in the scope of what names none, one invocation after the other.
+    /// Executes units in the shared scope, one invocation at a time.
     pub(super) async fn work_in_shared<'p>(
         &self,
         invoker: &Invoker<'_>,
@@ -77,19 +77,19 @@ impl Scopes<'_> {
     }
 }
 
-/// What the clean run has shown.
+/// The results of the clean run.
 pub(super) struct Probed<'s, 'p> {
     pub(super) clean: Vec<JobResult<'p>>,
-    /// The slots to go on in, at least one.
+    /// The slots to use from here on, at least one.
     pub(super) slots: Vec<Slot>,
     pub(super) warning: Option<String>,
-    /// Whether calls name the scope of their invocation: CONNECTs may not.
+    /// Whether calls carry the scope of their invocation. CONNECTs may not carry it.
     pub(super) names_scopes: bool,
-    /// The shared scope is this run's for as long as this is held.
+    /// Keeps the shared scope exclusive to this run.
     _held: Option<MutexGuard<'s, ()>>,
 }
 
-/// Does all jobs without chaos.
+/// Executes all jobs without chaos.
 pub(super) async fn probe<'s, 'p>(
     invoker: &Invoker<'_>,
     jobs: Vec<Job<'p>>,
@@ -112,7 +112,7 @@ pub(super) async fn probe<'s, 'p>(
         let (result, calls) = invoker
             .invoke(&scopes.slot(1), job, &mut None, Some(shared))
             .await?;
-        // An agent that cannot be reached at the beginning is not waited for again and again.
+        // If the agent is unreachable at the beginning, further attempts would only wait again.
         if let Some(why) = result.unreachable.clone().filter(|_| clean.is_empty()) {
             return Err(RunError::Unreachable(why));
         }
@@ -133,7 +133,7 @@ pub(super) async fn probe<'s, 'p>(
         invoker.leave(shared).await?;
     }
     clean.extend(invoker.work_through(rest, &slots).await?);
-    // What fails before it calls anything does not show where its calls would go.
+    // An agent that fails before its first call does not show which scope its calls use.
     let warning = warning.filter(|_| found != CallsIn::Neither || !fails_always(&clean));
     Ok(Probed {
         clean,

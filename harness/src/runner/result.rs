@@ -1,4 +1,4 @@
-//! What came of one invocation of the agent.
+//! The result of one invocation of the agent.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::run::EvidenceRecord;
 use crate::suite::{Active, Prompt};
 use crate::trace::Trace;
 
-/// Longest part of a text that is kept as evidence, bytes.
+/// Longest text that is kept as evidence, in bytes.
 const KEPT: usize = 64 << 10;
 
 /// The answer and the traffic of one invocation.
@@ -22,25 +22,25 @@ pub(super) struct InvocationResult {
     pub(super) answer: Answer,
     pub(super) trace: Trace,
     pub(super) faults_applied: u64,
-    /// Why none was; `None`: one was, or the agent was not called.
+    /// Why no fault was applied; `None`: one was, or the agent was not called.
     pub(super) no_fault: Option<NoFault>,
-    /// The families of the rules that were applied.
+    /// The families of the applied rules.
     pub(super) families: BTreeSet<String>,
     pub(super) applied: Active,
     pub(super) exchanges: Vec<String>,
-    /// Whether all that went over the wire was seen, to its end.
+    /// Whether all traffic of the invocation was seen to its end.
     pub(super) is_complete: bool,
-    /// Why it cannot be judged.
+    /// Why the invocation cannot be judged.
     pub(super) wrong: Option<String>,
-    /// The agent could not be reached.
+    /// Set if the agent could not be reached.
     pub(super) unreachable: Option<AskError>,
-    /// How often it was tried; this is the last.
+    /// The number of attempts; this is the result of the last one.
     pub(super) tries: u64,
     pub(super) place: Place,
 }
 
 impl InvocationResult {
-    /// Of an agent that was not reset, and so was not called.
+    /// The result if the reset failed, so that the agent was not called.
     pub(super) fn not_reset(error: ResetError) -> Self {
         let wrong = Some(error.to_string());
         let unreachable = match error {
@@ -58,7 +58,7 @@ impl InvocationResult {
         }
     }
 
-    /// Of the agent's answer, and of what was seen meanwhile.
+    /// The result for the agent's answer and the traffic of the invocation.
     pub(super) fn new(answer: Result<Answer, AskError>, seen: Seen, place: Place) -> Self {
         let mut result = Self {
             faults_applied: applied(&seen).count() as u64,
@@ -74,12 +74,13 @@ impl InvocationResult {
         };
         match answer {
             Ok(answer) => result.answer = answer,
-            // Gone in the middle of a conversation under a fault: whether that is its failure is for the invariants.
+            // The agent became unreachable in the middle of a conversation under a fault. The invariants decide
+            // whether that is a failure.
             Err(error @ AskError::Unreachable { .. }) if result.faults_applied > 0 => {
                 result.answer.error = Some(error.to_string());
                 result.unreachable = Some(error);
             }
-            // An agent that cannot be reached has not failed.
+            // An unreachable agent is not a failed agent.
             Err(error) => {
                 result.wrong = Some(error.to_string());
                 result.unreachable = Some(error).filter(AskError::is_absence);
@@ -90,7 +91,7 @@ impl InvocationResult {
         result
     }
 
-    /// Takes the result of another try, unless the agent could not be called.
+    /// Replaces it with the result of a retry, unless the agent could not be called.
     pub(super) fn replace_with(&mut self, again: Self) {
         let tries = self.tries + 1;
         if again.wrong.is_none() && again.unreachable.is_none() {
@@ -99,7 +100,7 @@ impl InvocationResult {
         self.tries = tries;
     }
 
-    /// Adds to the reason of an answer that broke off how often it did.
+    /// If the answer broke off, adds the number of attempts to its error.
     pub(super) fn add_tries(&mut self) {
         if self.answer.broke_off
             && let Some(why) = &mut self.answer.error
@@ -108,17 +109,17 @@ impl InvocationResult {
         }
     }
 
-    /// Why there is no answer, or none that can be judged.
+    /// Why there is no answer that can be judged.
     pub(super) fn failure(&self) -> Option<&str> {
         self.wrong.as_deref().or(self.answer.error.as_deref())
     }
 
-    /// Whether a call of it came through the proxy.
+    /// Whether the proxy saw a call of this invocation.
     pub(super) fn was_seen(&self) -> bool {
         !self.exchanges.is_empty()
     }
 
-    /// The last exchange that a fault made fail, else the first that one was applied to.
+    /// The last exchange that failed because of a fault, or else the first that a fault was applied to.
     pub(super) fn cause(&self) -> Option<String> {
         let attempts = self.trace.attempts().iter();
         let records = attempts.map(|attempt| &self.trace.exchange(attempt).record);
@@ -132,7 +133,7 @@ impl InvocationResult {
         Some(failed.next_back().or(first)?.id.clone())
     }
 
-    /// What is kept of it, without secrets.
+    /// The evidence to keep, with secrets removed.
     pub(super) fn evidence(&self, prompt: &Prompt) -> EvidenceRecord {
         let redactor = Redactor::default();
         let kept = |mut text: String| {
@@ -155,7 +156,7 @@ impl InvocationResult {
     }
 }
 
-/// The rules that were applied, each as often as it was.
+/// The applied rules, once for each application.
 fn applied(seen: &Seen) -> impl Iterator<Item = &RuleRecord> {
     let rules = seen.exchanges.iter().flat_map(|one| &one.record.rules);
     rules.filter(|rule| rule.outcome == RuleOutcome::Applied)

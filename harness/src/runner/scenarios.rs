@@ -1,4 +1,4 @@
-//! Scenarios, judged and reported one by one in the plan's order, and what all of them come to.
+//! Judges and reports scenarios one by one in the plan's order, and aggregates their results.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +11,21 @@ use super::{JobResult, RanPart, Tell};
 use crate::run::{CoverageRecord, RecoveryRecord, StabilityRecord};
 use crate::scores::{Matrix, chaos_resilience, recoveries, stability};
 
-/// The scenarios of a run, those judged so far and those to come.
+/// The scenarios of a run, with the results of those judged so far.
 pub(super) struct Scenarios<'r, 'p> {
     plan: &'r Plan<'p>,
     judge: Judge<'r, 'p>,
     judged: BTreeMap<InPart, ScenarioResult>,
-    /// Results of scenarios that are judged.
+    /// Results of the judged scenarios.
     results: Vec<JobResult<'p>>,
-    /// What was done so far, judged or not.
+    /// Invocations and applied rules so far, whether judged or not.
     tally: &'r Tally,
-    /// The cells of the scenarios that are judged.
+    /// The coverage of the judged scenarios.
     covered: CoverageRecord,
 }
 
 impl<'r, 'p> Scenarios<'r, 'p> {
-    /// None judged yet, after these invocations without chaos. What is done meanwhile is counted in `tally`.
+    /// No scenario is judged yet. `clean` are the results of the clean run; `tally` counts what the run executes.
     pub(super) fn new(plan: &'r Plan<'p>, clean: &[JobResult<'p>], tally: &'r Tally) -> Self {
         Self {
             plan,
@@ -37,8 +37,9 @@ impl<'r, 'p> Scenarios<'r, 'p> {
         }
     }
 
-    /// Judges each scenario as soon as all its invocations are `done`, and those before it are judged. `invocations`
-    /// is how many each has. Ends early when no more are done: then the run has failed.
+    /// Judges each scenario as soon as all its invocations are `done` and all earlier scenarios are judged.
+    /// `invocations` is the count for each scenario. Returns early if `done` closes, because the run has failed
+    /// then.
     pub(super) async fn judge(
         &mut self,
         invocations: &BTreeMap<InPart, usize>,
@@ -87,12 +88,12 @@ impl<'r, 'p> Scenarios<'r, 'p> {
         }
     }
 
-    /// Every invocation of the scenarios that are judged, in order.
+    /// The results of all judged scenarios, in order.
     pub(super) fn results(&self) -> &[JobResult<'p>] {
         &self.results
     }
 
-    /// Why a model or embeddings that invariants had to ask could not be reached.
+    /// Why the judge model or the embeddings endpoint could not be reached.
     pub(super) fn unreachable(&self) -> Option<String> {
         self.judge.unreachable().map(str::to_owned)
     }
@@ -126,13 +127,13 @@ impl<'r, 'p> Scenarios<'r, 'p> {
         }
     }
 
-    /// How the agent recovers from each family of faults.
+    /// The agent's recovery rate for each family of faults.
     pub(super) fn recoveries(&self) -> Vec<RecoveryRecord> {
         let prompts = self.judged.values().flat_map(|judged| &judged.prompts);
         recoveries(prompts.map(|(_, sample)| sample))
     }
 
-    /// How far repeats agree; `None` when everything is done once.
+    /// How consistent the repeats are; `None` without repeats.
     pub(super) fn stability(&self) -> Option<StabilityRecord> {
         if self.plan.repeat <= 1 {
             return None;
@@ -148,8 +149,8 @@ impl<'r, 'p> Scenarios<'r, 'p> {
         Some(stability(self.plan.repeat, repeats))
     }
 
-    /// A warning about prompts that chaos resilience leaves out, since what fails of them fails without chaos
-    /// too; `None`: there are none.
+    /// A warning about prompts that chaos resilience leaves out because they also fail without chaos; `None`: there
+    /// are none.
     pub(super) fn left_out(&self) -> Option<String> {
         let is_chaos = |at: &InPart| {
             let part = self.plan.parts.get(at.part);
@@ -174,7 +175,7 @@ impl<'r, 'p> Scenarios<'r, 'p> {
         ))
     }
 
-    /// The cells of the scenarios that are judged, and all that was done so far.
+    /// The coverage of the judged scenarios, with all invocations and applied rules so far.
     pub(super) fn coverage(&self) -> CoverageRecord {
         CoverageRecord {
             agent_invocations: self.tally.invocations(),
@@ -184,7 +185,7 @@ impl<'r, 'p> Scenarios<'r, 'p> {
     }
 }
 
-/// Every scenario by its place, in order.
+/// Every scenario with its index, in order.
 fn places<'r, 'p>(plan: &'r Plan<'p>) -> impl Iterator<Item = (InPart, &'r Part<'p>, &'r Trial)> {
     let parts = plan.parts.iter().enumerate();
     parts.flat_map(|(place, part)| {

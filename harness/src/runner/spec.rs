@@ -1,4 +1,4 @@
-//! What a run is asked for, whoever asks: the commands and the API make one of these, and runs are made of it.
+//! The specification of a run, built by the commands and by the API.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -13,41 +13,41 @@ use crate::scores::PassCriteria;
 use crate::suite::agent::{Reset, Way};
 use crate::suite::{Contract, ContractPart, Suite};
 
-/// A run before it has an id.
+/// A run that has no id yet.
 #[derive(Debug, Clone)]
 pub struct RunSpec {
-    /// What it tries.
+    /// What the run executes.
     pub kind: RunKind,
-    /// What it is called, as its suite is.
+    /// The name of the run, taken from its suite.
     pub name: String,
-    /// The suite, with the contract that the run names in the place of its own. It holds secrets.
+    /// The suite, with the contract that the run names instead of its own. It contains secrets.
     pub suite: Arc<Suite>,
-    /// What of the run's documents changes nothing, or surely is not meant.
+    /// Warnings about the run's documents: settings that are ignored or are probably mistakes.
     pub warnings: Vec<String>,
-    /// The chaos of the profile that the run names, or of the suite's `chaos`; `None` for neither.
+    /// The chaos of the profile that the run names, or of the suite's `chaos`; `None` if there is neither.
     pub chaos: Option<Trial>,
-    /// Whether that is the profile's.
+    /// Whether `chaos` is the profile's.
     pub names_profile: bool,
     /// Seed of every draw.
     pub seed: u64,
-    /// Invocations of the agent at once, 1 to 100.
+    /// Concurrent invocations of the agent, 1 to 100.
     pub concurrency: NonZeroUsize,
     /// The pass criteria.
     pub criteria: PassCriteria,
-    /// How often everything under chaos is done, at least 1.
+    /// Repeats of every scenario, at least 1.
     pub repeat: u64,
-    /// The run to compare with.
+    /// The run that results are compared with.
     pub baseline: Option<Arc<RunRecord>>,
-    /// Whether the run fails where it is worse than that one.
+    /// Whether the run fails when its results are worse than the baseline's.
     pub fails_if_worse: bool,
-    /// The versions of documents that it is made of.
+    /// The documents of the run and their versions.
     pub documents: Vec<DocumentVersion>,
 }
 
-/// Something wrong with a spec.
+/// An error in a spec.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpecError {
-    /// JSON pointer into what is posted for the run: below `/suite`, `/options`, or `/kind`.
+    /// JSON pointer into the body of the API request: below `/suite`, `/options`, or `/kind`.
     pub pointer: String,
     /// What is wrong, and what to write instead.
     pub message: String,
@@ -62,7 +62,7 @@ impl SpecError {
     }
 }
 
-/// The kinds that this version carries out.
+/// The kinds that this version supports.
 const KINDS: [RunKind; 4] = [
     RunKind::Chaos,
     RunKind::Contract,
@@ -71,7 +71,7 @@ const KINDS: [RunKind; 4] = [
 ];
 
 impl RunSpec {
-    /// The record of the run before it begins: what the spec says of it, with this id.
+    /// The record of the run before it begins.
     pub fn record(&self, id: &str) -> RunRecord {
         RunRecord {
             documents: self.documents.clone(),
@@ -83,7 +83,7 @@ impl RunSpec {
         }
     }
 
-    /// All that keeps the run from being made.
+    /// All errors that prevent the run.
     pub(super) fn errors(&self) -> Vec<SpecError> {
         if !KINDS.contains(&self.kind) {
             let kinds = KINDS.map(RunKind::as_str).join(", ");
@@ -115,7 +115,7 @@ impl RunSpec {
         errors
     }
 
-    /// What the run with this id does.
+    /// The plan of the run with this id.
     pub(super) fn plan<'s>(
         &'s self,
         run: &'s str,
@@ -163,10 +163,10 @@ impl RunSpec {
             let mut trial = chaos.clone();
             let scenarios = contract.map_or(&[][..], |contract| &contract.scenarios[..]);
             while scenarios.iter().any(|taken| taken.name == trial.name) {
-                // Cells are told apart by the names of their scenarios.
+                // Scenario names must be unique in a run, because they identify cells.
                 trial.name.push_str(" (prompts)");
             }
-            // Without invariants of their own prompts are judged by the contract's, which are the same then.
+            // Prompts without their own invariants are judged by the contract's, so names cannot clash.
             let others = contract.filter(|_| !suite.invariants.is_empty());
             parts.push(Part {
                 others: others.map_or(&[], |contract| &contract.invariants[..]),
@@ -182,7 +182,7 @@ impl RunSpec {
         Ok(parts)
     }
 
-    /// What of the suite is left out.
+    /// Warnings about parts of the suite that this run does not execute.
     pub(super) fn left_out(&self) -> Vec<String> {
         let suite = &self.suite;
         let replays = !suite.replays.sessions.is_empty() || !suite.replays.sources.is_empty();
@@ -199,8 +199,8 @@ impl RunSpec {
             .collect()
     }
 
-    /// How many invocations may be under way at once. A reset from outside concerns all of them unless the suite says
-    /// otherwise, so there is one; an agent in a process for each slot is reset in its own.
+    /// The number of concurrent invocations. An external reset affects all invocations unless the suite configures
+    /// otherwise, so there is only one. An agent with one process per slot is reset in its own process.
     pub(super) fn at_once(&self) -> NonZeroUsize {
         let agent = &self.suite.agent;
         let own_process = matches!(agent.way, Way::Command(_) | Way::Python { .. });
@@ -212,7 +212,7 @@ impl RunSpec {
         }
     }
 
-    /// A warning that resets keep invocations from being under way at once; `None`: they do not.
+    /// A warning that resets prevent concurrent invocations; `None`: they do not.
     pub(super) fn one_at_a_time(&self) -> Option<String> {
         (self.at_once() < self.concurrency).then(|| {
             format!(
@@ -224,7 +224,7 @@ impl RunSpec {
         })
     }
 
-    /// A warning about a baseline that is no run of this suite.
+    /// A warning that the baseline is a run of another suite.
     pub(super) fn of_another_suite(&self) -> Option<String> {
         let baseline = self.baseline.as_ref()?;
         (baseline.name != self.name).then(|| {
@@ -237,7 +237,7 @@ impl RunSpec {
     }
 }
 
-/// What prompts under chaos are judged by: the suite's invariants, else its contract's.
+/// The invariants that judge prompts under chaos: the suite's own, or else its contract's.
 fn judging(suite: &Suite) -> Result<&[Invariant], SpecError> {
     let of_the_contract = contract(suite).map(|contract| &contract.invariants[..]);
     let own = Some(&suite.invariants[..]).filter(|own| !own.is_empty());
@@ -261,7 +261,7 @@ pub(super) mod tests {
     use super::*;
     use crate::suite;
 
-    /// A `ci` run of a suite with this beside an agent, a prompt and an invariant.
+    /// A spec of kind `ci`: a suite with an agent, a prompt, an invariant and `rest`.
     pub(in super::super) fn spec(rest: &str) -> RunSpec {
         let text = format!(
             "agent: {{endpoint: 'http://agent.test/'}}\ngolden_prompts: [hello]\n\

@@ -1,4 +1,4 @@
-//! What makes a run worth less than it looks, each in a sentence; `None` where it does not apply.
+//! Warnings that limit what a run proves, one sentence each; `None` if a warning does not apply.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use super::JobResult;
 use crate::reach::Late;
 use crate::suite::Prompt;
 
-/// An agent that fails without chaos.
+/// The agent fails without chaos.
 pub(super) fn fails_without_chaos(clean: &[JobResult<'_>]) -> Option<String> {
     let failed = clean
         .iter()
@@ -20,13 +20,13 @@ pub(super) fn fails_without_chaos(clean: &[JobResult<'_>]) -> Option<String> {
     ))
 }
 
-/// Whether nothing was answered without chaos.
+/// Whether every clean invocation failed.
 pub(super) fn fails_always(clean: &[JobResult<'_>]) -> bool {
     let fails = |(_, result): &JobResult<'_>| result.failure().is_some();
     !clean.is_empty() && clean.iter().all(fails)
 }
 
-/// Invocations that were retried because the answer broke off.
+/// Invocations were retried because the answer broke off.
 pub(super) fn breaks_off<'r>(results: impl Iterator<Item = &'r JobResult<'r>>) -> Option<String> {
     let (mut invocations, mut again) = (0, Vec::new());
     for (job, result) in results {
@@ -41,7 +41,7 @@ pub(super) fn breaks_off<'r>(results: impl Iterator<Item = &'r JobResult<'r>>) -
     ))
 }
 
-/// Calls that came after the end of their invocation.
+/// Calls arrived after their invocation had ended.
 pub(super) fn calls_late<'r>(
     late: &Late,
     mut results: impl Iterator<Item = &'r JobResult<'r>>,
@@ -66,11 +66,11 @@ pub(super) fn calls_late<'r>(
     ))
 }
 
-/// Shortest answer that is looked for in a later request to a model, characters.
+/// Shortest answer that is searched for in later model requests, in characters.
 const SHORTEST: usize = 8;
 
-/// An agent that keeps state between invocations, seen where the same prompt was sent twice without chaos. `clean`: these
-/// invocations, in order.
+/// The agent keeps state between invocations. This is detected where the same prompt was sent twice without chaos.
+/// `clean` are those invocations, in order.
 pub(super) fn stateful<'r>(clean: impl Iterator<Item = &'r JobResult<'r>>) -> Option<String> {
     let answered = clean.filter(|(_, result)| result.answer.error.is_none());
     let mut first: Vec<&JobResult<'_>> = Vec::new();
@@ -99,7 +99,7 @@ pub(super) fn stateful<'r>(clean: impl Iterator<Item = &'r JobResult<'r>>) -> Op
     None
 }
 
-/// A text as it stands in a JSON string.
+/// A text as it is escaped inside a JSON string.
 fn json_text(text: &str) -> String {
     let quoted = serde_json::Value::from(text).to_string();
     quoted.trim_matches('"').to_owned()
@@ -113,8 +113,8 @@ fn not_reset(prompt: &Prompt, why: &str) -> String {
     )
 }
 
-/// The error of the first prompt, where connections were accepted, and not a byte of an answer came to any. It answers
-/// otherwise, or calls something.
+/// The error of the first prompt, if every prompt got a connection but not one byte of an answer. `None`: the agent
+/// answers in some way, or makes calls.
 pub(super) fn never_answers(clean: &[JobResult<'_>]) -> Option<String> {
     let is_silent = |(_, result): &JobResult<'_>| result.answer.is_silent() && !result.was_seen();
     let (_, first) = clean.first()?;
@@ -122,7 +122,7 @@ pub(super) fn never_answers(clean: &[JobResult<'_>]) -> Option<String> {
     clean.iter().all(is_silent).then_some(why)
 }
 
-/// Why a run that would have passed proves nothing.
+/// Why a run that would have passed is inconclusive.
 pub(super) fn proves_nothing<'r>(
     results: impl Iterator<Item = &'r JobResult<'r>>,
 ) -> Option<String> {

@@ -1,4 +1,4 @@
-//! Reads replay sessions strictly: everything that is wrong is reported at once, with its place.
+//! Reads replay sessions strictly: all errors are reported at once, with their positions.
 
 use http::{HeaderName, HeaderValue, Method};
 use serde_json::{Value, json};
@@ -7,13 +7,13 @@ use squall_journal::tape::{
     Answer, Content, Data, Exchange, Matching, Otherwise, Piece, Session, ToolResponse,
 };
 
-/// Longest wait that can be written, milliseconds: a day. More is a slip of units.
+/// Longest wait, in milliseconds: one day. A longer one is probably a unit mistake.
 const LONGEST_MS: f64 = 86_400_000.0;
 
-/// Why what is said of an answer is not given.
+/// Why the response's other fields have no effect.
 const NO_ANSWER: &str = "`status: 0` is no answer at all: the connection closes";
 
-/// A session that stands by itself.
+/// A standalone session.
 pub(crate) fn read_whole(value: &mut ValueReader<'_, '_>) -> Option<Session> {
     value.fields("a replay session", |fields| {
         fields.require("id", "a name for the session");
@@ -92,7 +92,7 @@ fn items<'d, T>(
     items.unwrap_or_default()
 }
 
-/// Notes those of the fields that are there and say something.
+/// Warns about those of the fields that are set, because they have no effect.
 fn changes_nothing(fields: &mut Fields<'_, '_>, names: &[&str], why: &str) {
     for name in names {
         if fields.has(name) {
@@ -101,12 +101,12 @@ fn changes_nothing(fields: &mut Fields<'_, '_>, names: &[&str], why: &str) {
     }
 }
 
-/// A text; a number or a flag has to be quoted.
+/// A text; numbers and flags must be quoted.
 fn text(fields: &mut Fields<'_, '_>, name: &'static str, about: &str) -> Option<String> {
     parsed(fields, name, about, |text| Ok(text.to_owned()))
 }
 
-/// A text that is more than blanks.
+/// A text that is not blank.
 fn words(fields: &mut Fields<'_, '_>, name: &'static str, about: &str) -> Option<String> {
     let text = fields.field(name, about, |value| value.exact_words());
     text.map(|text| text.value)
@@ -302,7 +302,7 @@ fn status(fields: &mut Fields<'_, '_>) -> u16 {
     status.unwrap_or(200)
 }
 
-/// Milliseconds, to the nearest whole one.
+/// Milliseconds, rounded to a whole number.
 fn millis(fields: &mut Fields<'_, '_>, name: &'static str, about: &str) -> u64 {
     let millis = fields.real(name, about, 0.0..=LONGEST_MS, " milliseconds");
     #[expect(
@@ -313,7 +313,7 @@ fn millis(fields: &mut Fields<'_, '_>, name: &'static str, about: &str) -> u64 {
     millis.map_or(0, |millis| millis.round() as u64)
 }
 
-/// Bytes as they are or in base64, and whether they were written as a document.
+/// A body, written as it is or in base64, and whether it was written as a document.
 fn body(
     fields: &mut Fields<'_, '_>,
     [name, coded]: [&'static str; 2],

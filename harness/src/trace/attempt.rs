@@ -1,4 +1,4 @@
-//! One exchange, and how it failed if it did.
+//! One exchange, and how it failed, if it did.
 
 use std::time::Duration;
 
@@ -16,71 +16,71 @@ use crate::reach::{Message, SeenExchange};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attempt {
     pub(super) place: usize,
-    /// The journal's id of it.
+    /// The exchange's id in the journal.
     pub id: String,
-    /// What it is.
+    /// The kind of exchange.
     pub kind: Kind,
     /// Request method.
     pub method: String,
     /// Upstream URL, secrets redacted.
     pub url: String,
-    /// Upstream's host in lower case, without its port.
+    /// Upstream host in lower case, without the port.
     pub host: String,
-    /// The same with the port, the scheme's own included.
+    /// Upstream host with the port, including a default port.
     pub host_and_port: String,
-    /// The tools that were called; empty where none is known.
+    /// The called tools; empty if none is known.
     pub tools: Vec<String>,
-    /// When the request's head was there, since the invocation began.
+    /// When the head of the request had arrived, since the start of the invocation.
     pub began: Duration,
-    /// When the answer had ended; `None`: it never did.
+    /// When the response had ended; `None`: it never did.
     pub ended: Option<Duration>,
-    /// Whether it may have been the agent that ended it: it got no answer, or not all of one.
+    /// Whether the agent may have closed the connection: it got no response, or only a part of one.
     pub(super) was_hung_up: bool,
-    /// What the agent got; `None`: no answer.
+    /// Status that the agent received; `None`: no response.
     pub status: Option<u16>,
-    /// What two requests have in common that are the same; `None`: the body was not read.
+    /// Equal for requests that are the same; `None`: the body was not read.
     pub identity: Option<u64>,
-    /// `Idempotency-Key`.
+    /// The `Idempotency-Key` header.
     pub key: Option<String>,
-    /// `amz-sdk-invocation-id`.
+    /// The `amz-sdk-invocation-id` header.
     pub invocation: Option<String>,
-    /// `x-stainless-retry-count`, by which clients of OpenAI and Anthropic count their own retries: 0 first.
+    /// The `x-stainless-retry-count` header, in which the OpenAI and Anthropic clients count their retries, from 0.
     pub counted: Option<u64>,
-    /// Tells the credentials that it showed from others; `None`: nobody looked.
+    /// Identifies the credentials of the request without revealing them; `None`: they were not examined.
     pub credentials: Option<u64>,
-    /// Model asked for.
+    /// The requested model.
     pub model: Option<String>,
     /// How it failed.
     pub failure: Option<CallFailure>,
-    /// How long the answer asked the agent to wait.
+    /// The delay that the response requested before a retry.
     pub retry_after: Option<Duration>,
 }
 
-/// How an exchange failed, as the agent sees it: who made it fail does not count.
+/// How an exchange failed, as the agent sees it. The cause of the failure does not matter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallFailure {
-    /// What is to be done about it.
+    /// The correct reaction to the failure.
     pub class: FailureClass,
     /// What happened, in a few words.
     pub why: String,
-    /// Whether the agent cannot know if the upstream did what it was asked to.
+    /// Whether the agent cannot know if the upstream carried out the request.
     pub unclear: bool,
 }
 
-/// What is to be done about a failure.
+/// The correct reaction to a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureClass {
-    /// Try again, or elsewhere.
+    /// A retry, or another upstream, may succeed.
     Transient,
-    /// Do not try the same again.
+    /// The same request must not be retried.
     Permanent,
-    /// Whether the same again helps depends on what it was: clients try it again, and need not.
+    /// It depends on the cause whether a retry helps. Clients may retry, but need not.
     Unsettled,
-    /// The exchange went well, and what it says is that the tool failed.
+    /// The exchange succeeded, but its response reports that the tool failed.
     Reported,
 }
 
-/// Modes after which an answer ends before it is whole.
+/// Fault modes that end a response before it is complete.
 const CUTTING: [&str; 4] = ["reset_peer", "limit_data", "stream_cut", "stream_error"];
 
 impl Attempt {
@@ -123,7 +123,7 @@ impl Attempt {
         }
     }
 
-    /// Whether a tool was called by it, over MCP or plain HTTP, or was to be and its connection failed.
+    /// Whether it called a tool over MCP or plain HTTP, including calls whose connection failed.
     pub fn calls_a_tool(&self) -> bool {
         match self.kind {
             Kind::Tool => true,
@@ -133,7 +133,7 @@ impl Attempt {
         }
     }
 
-    /// The path of its URL, `/` where that has none.
+    /// The path of its URL, `/` if the URL has none.
     pub(crate) fn path(&self) -> &str {
         let rest = self
             .url
@@ -144,7 +144,7 @@ impl Attempt {
             .map_or("/", |at| rest.get(at..end).unwrap_or("/"))
     }
 
-    /// What it is called in reasons.
+    /// Its name in reasons.
     pub fn name(&self) -> String {
         let what = match (&self.tools[..], self.kind) {
             ([tool, ..], _) => format!("tool {tool}"),
@@ -163,8 +163,9 @@ fn default_port(url: &str) -> &'static str {
     }
 }
 
-/// Method, URL and body, what changes from attempt to attempt left out: of what was kept, else as the
-/// draws took it. Of two attempts at one call both are kept or neither is, and redacted alike.
+/// Hashes method, URL and body without the parts that change between retries. It uses the kept request, or else the
+/// fingerprint that random draws use. For two attempts at one call, either both requests are kept or neither is,
+/// with the same redaction.
 fn identity(seen: &SeenExchange) -> Option<u64> {
     let record = &seen.record;
     let kept = (seen.request.as_ref()).and_then(|request| request.body.as_ref());
@@ -191,7 +192,7 @@ fn failure(seen: &SeenExchange) -> Option<CallFailure> {
     };
     match (record.outcome, record.status) {
         (Outcome::Open, _) => None,
-        // Clients hang up on a model that has said all.
+        // Clients may close the connection after the end of a model's answer, so this is no failure.
         (Outcome::ClientGone, Some(200)) if has_said_all(record) => None,
         (Outcome::Denied, _) => failed(FailureClass::Permanent, "it was denied".to_owned(), false),
         (Outcome::ClientRejectedCa, _) => failed(
@@ -213,7 +214,7 @@ fn failure(seen: &SeenExchange) -> Option<CallFailure> {
     }
 }
 
-/// Whether the agent got what a model says to its end.
+/// Whether the agent received a model's answer to its end.
 fn has_said_all(record: &ExchangeRecord) -> bool {
     record.llm.as_ref().is_some_and(|llm| llm.finish.is_some())
 }
@@ -231,11 +232,11 @@ fn of_status(seen: &SeenExchange, status: u16) -> Option<CallFailure> {
         429 if says_that_waiting_is_no_use(seen) => failure(FailureClass::Permanent, false),
         408 | 425 => failure(FailureClass::Transient, status == 408),
         429 => failure(FailureClass::Transient, false),
-        // An MCP session that is gone: what was asked may be asked again in a new one.
+        // The MCP session has expired: the client may repeat the request in a new session.
         404 if seen.record.kind == Kind::Mcp => failure(FailureClass::Reported, false),
         500 | 502..=504 | 506..=599 => failure(FailureClass::Transient, true),
-        // A conflict may be over, a connection may be the wrong one, a gateway may learn: official clients of
-        // providers try all of them again.
+        // A conflict may resolve, another connection may work, a gateway may be updated. The providers' official
+        // clients retry all of these.
         409 | 421 | 501 => failure(FailureClass::Unsettled, false),
         400..=499 | 505 => failure(FailureClass::Permanent, false),
         _ if is_filtered(&seen.record) => Some(CallFailure {
@@ -256,7 +257,7 @@ fn of_status(seen: &SeenExchange, status: u16) -> Option<CallFailure> {
     }
 }
 
-/// A quota that is used up is not filled by waiting, and what is too large is so afterwards.
+/// Waiting does not refill a used-up quota and does not make a request smaller.
 fn says_that_waiting_is_no_use(seen: &SeenExchange) -> bool {
     let by_rule = applied(&seen.record).any(|mode| mode == "quota_exhausted");
     let body = seen
@@ -282,13 +283,13 @@ fn applied(record: &ExchangeRecord) -> impl Iterator<Item = &str> {
     applied.map(|rule| rule.mode.as_str())
 }
 
-/// Whether a content filter stopped what a model was saying.
+/// Whether a content filter stopped the model's answer.
 fn is_filtered(record: &ExchangeRecord) -> bool {
     let finish = record.llm.as_ref().and_then(|llm| llm.finish.as_deref());
     finish == Some(Finish::Filtered.as_str())
 }
 
-/// Whether an answer that had begun never ended as it should.
+/// Whether a response began but did not end as it should.
 pub(super) fn is_cut(record: &ExchangeRecord) -> bool {
     let stopped = record
         .llm
@@ -299,7 +300,7 @@ pub(super) fn is_cut(record: &ExchangeRecord) -> bool {
         || applied(record).any(|mode| CUTTING.contains(&mode))
 }
 
-/// What an MCP server says of a call that failed.
+/// The error that an MCP server reports for a failed call.
 fn reported(seen: &SeenExchange) -> Option<String> {
     if seen.record.kind != Kind::Mcp {
         return None;
@@ -313,7 +314,7 @@ fn reported(seen: &SeenExchange) -> Option<String> {
     is_error.then(|| "the tool reported an error".to_owned())
 }
 
-/// The body as JSON; of an event stream its last event.
+/// The body as JSON; for an event stream its last event.
 pub(super) fn json(message: &Message) -> Option<Value> {
     let body = &message.body.as_ref()?.bytes;
     if let Ok(document) = serde_json::from_slice(body) {

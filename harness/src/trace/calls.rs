@@ -1,24 +1,24 @@
-//! Attempts that are one call.
+//! Groups attempts into logical calls.
 //!
-//! They are linked, in this order, by `amz-sdk-invocation-id`; by `Idempotency-Key`; by method, URL
-//! and canonical body, where the earlier attempt failed and had ended before the later one began. Two
-//! equal requests of which the first went well are two calls, and so are two with names of their own where
-//! the first one's comes back: that call goes on by itself. A name that is new for each attempt parts nothing.
-//! Where clients count their retries, the second attempt of several equal calls goes to the one that was tried
-//! once and has waited longest.
+//! Attempts are linked, in this order, by `amz-sdk-invocation-id`; by `Idempotency-Key`; by method, URL and
+//! canonical body. The last applies only if the earlier attempt failed and had ended before the later one began.
+//! Two equal requests are two calls if the first one succeeded. They are also two calls if they have different ids
+//! and the first one's id occurs again, since that call is then retried separately. An id that differs in each
+//! attempt does not separate calls. If clients count their retries, a second attempt is assigned to the call with
+//! one attempt that has waited longest.
 
 use std::time::Duration;
 
 use super::attempt::{Attempt, FailureClass};
 
-/// The attempts at one call, at least one, in order.
+/// The attempts at one call in order, at least one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogicalCall {
     pub(super) attempts: Vec<usize>,
 }
 
 impl LogicalCall {
-    /// How often it was tried again.
+    /// The number of retries.
     pub fn retries(&self) -> usize {
         self.attempts.len() - 1
     }
@@ -36,7 +36,7 @@ pub(super) fn of(attempts: &[Attempt]) -> Vec<LogicalCall> {
         let found = if counts {
             calls.iter_mut().find(same)
         } else {
-            // The latest: of several alike it is the one that was just tried.
+            // The most recent attempt: among equal ones, that is the one just tried.
             calls.iter_mut().rev().find(same)
         };
         match found {
@@ -49,7 +49,7 @@ pub(super) fn of(attempts: &[Attempt]) -> Vec<LogicalCall> {
     calls
 }
 
-/// Whether the later attempt is the earlier one's call tried again. `to_come` are those after both.
+/// Whether `later` is a retry of the call of `earlier`. `to_come` are the attempts after both.
 fn is_retry(earlier: &Attempt, later: &Attempt, to_come: &[Attempt]) -> bool {
     if let (Some(one), Some(other)) = (&earlier.invocation, &later.invocation) {
         return one == other || (!goes_on(earlier, to_come) && is_the_same_again(earlier, later));
@@ -62,21 +62,21 @@ fn is_retry(earlier: &Attempt, later: &Attempt, to_come: &[Attempt]) -> bool {
         };
     }
     if let (Some(one), Some(other)) = (earlier.counted, later.counted) {
-        // Counted anew where whoever calls the client tries again, and that client has given up.
+        // The count restarts if the caller of the client retries after that client has given up.
         let goes_on = other == one + 1 || (other == 0 && !is_counted_on(earlier, to_come));
         return goes_on && is_the_same_again(earlier, later);
     }
     is_the_same_again(earlier, later)
 }
 
-/// Whether the client that counts an attempt tries the same once more.
+/// Whether the client that counts this attempt retries it again.
 fn is_counted_on(attempt: &Attempt, to_come: &[Attempt]) -> bool {
     let next = attempt.counted.map(|count| count + 1);
     let mut to_come = to_come.iter();
     to_come.any(|one| one.counted == next && is_the_same_again(attempt, one))
 }
 
-/// Whether a call is tried again under the name that it gave itself.
+/// Whether a call is retried under its own id.
 fn goes_on(call: &Attempt, to_come: &[Attempt]) -> bool {
     to_come.iter().any(|attempt| {
         let by_invocation = call.invocation.is_some() && call.invocation == attempt.invocation;
@@ -84,7 +84,7 @@ fn goes_on(call: &Attempt, to_come: &[Attempt]) -> bool {
     })
 }
 
-/// Whether an attempt asks what one that had failed and ended asked.
+/// Whether an attempt repeats the request of an earlier one that had failed and ended.
 fn is_the_same_again(earlier: &Attempt, later: &Attempt) -> bool {
     let failed = earlier
         .failure
@@ -96,7 +96,7 @@ fn is_the_same_again(earlier: &Attempt, later: &Attempt) -> bool {
         && earlier.identity == later.identity
 }
 
-/// How much later than the agent itself Squall may hear that it has hung up.
+/// Squall may notice a closed connection this much later than the agent closed it.
 const HEARD_WITHIN: Duration = Duration::from_millis(100);
 
 fn had_ended(earlier: &Attempt, later: &Attempt) -> bool {
@@ -110,7 +110,7 @@ fn had_ended(earlier: &Attempt, later: &Attempt) -> bool {
         .is_some_and(|ended| ended <= later.began + late)
 }
 
-/// From the end of an attempt to the beginning of the next.
+/// The time from the end of an attempt to the start of the next.
 pub(crate) fn gap(earlier: &Attempt, later: &Attempt) -> Duration {
     let ended = earlier.ended.unwrap_or(earlier.began);
     later.began.saturating_sub(ended)
@@ -158,8 +158,8 @@ mod tests {
             (vec![failed().at(0).took(500), failed().at(100)], 2),
             (vec![given_up().at(0).took(540), failed().at(500)], 1),
             (vec![given_up().at(0).took(700), failed().at(500)], 2),
-            // Three at once, each tried again by its client; one that a client gives up, tried again by who
-            // calls it; one whose client never tries again.
+            // Three concurrent calls. In the first case the client of each retries; in the second one client gives
+            // up and its caller retries; in the third one client never retries.
             (
                 vec![
                     counted(0),

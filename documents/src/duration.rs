@@ -1,9 +1,8 @@
-//! Durations as people write them, everywhere the same: in profiles, in `squall.yaml`, on the command
-//! line and in documents of the API.
+//! The format of durations in profiles, in `squall.yaml`, on the command line and in API documents.
 
 use std::time::Duration;
 
-/// Units with their nanoseconds. `ms` stands before `m`, which it begins with.
+/// Units in nanoseconds. `ms` must come before its prefix `m`.
 const UNITS: [(&str, u128); 7] = [
     ("ms", 1_000_000),
     ("us", 1_000),
@@ -14,8 +13,8 @@ const UNITS: [(&str, u128); 7] = [
     ("d", 86_400_000_000_000),
 ];
 
-/// Reads numbers with a unit (`us`, `ms`, `s`, `m`, `h`, `d`), put together as in `1m30s`, with at most
-/// nine decimals each, up to 584 years; `None` for anything else, a number without a unit included.
+/// Parses numbers with a unit (`us`, `ms`, `s`, `m`, `h`, `d`), which can be combined as in `1m30s`. Each has at
+/// most nine decimals, and the maximum is 584 years. `None` for anything else, including numbers without a unit.
 pub fn parse(text: &str) -> Option<Duration> {
     let mut rest = text.trim();
     let mut nanos = 0_u128;
@@ -39,12 +38,12 @@ fn part(number: &str, factor: u128) -> Option<u128> {
         return None;
     }
     let scale = 10_u128.pow(u32::try_from(decimals.len()).ok()?);
-    // Units are at most 10^14 nanoseconds: this many digits cannot overflow.
+    // A unit is at most 10^14 nanoseconds, so this number of digits cannot overflow.
     let (whole, decimals): (u64, u64) = (whole.parse().ok()?, decimals.parse().ok()?);
     Some(u128::from(whole) * factor + u128::from(decimals) * factor / scale)
 }
 
-/// Writes a duration so that [`parse`] reads it again, to the microsecond: `1h30m`, `250ms`, `0s`.
+/// Formats a duration so that [`parse`] accepts it, with microsecond precision: `1h30m`, `250ms`, `0s`.
 pub fn format(duration: Duration) -> String {
     let mut rest = duration.as_micros();
     let mut text = String::new();

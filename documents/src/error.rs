@@ -1,4 +1,4 @@
-//! What is wrong with a document, and where.
+//! Errors in documents, with positions.
 
 use std::fmt;
 
@@ -11,22 +11,22 @@ pub struct Position {
     pub column: u32,
 }
 
-/// One thing wrong with a document: where, what was found, what is allowed, and the nearest valid
-/// word where there is one. `Display` gives `file:line:column: message`.
+/// One error in a document: its position, the value found, the allowed values, and the nearest valid word if there
+/// is one. `Display` gives `file:line:column: message`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DocumentError {
-    /// The file as it was named when it was read; empty for what is in no file.
+    /// The file name that was passed to the reader; empty if there is no file.
     pub file: String,
     /// Where in the file.
     pub position: Position,
-    /// JSON pointer (RFC 6901) to the value, empty when the text could not be read at all.
+    /// JSON pointer (RFC 6901) to the value; empty if the text could not be parsed.
     pub pointer: String,
-    /// What is wrong and what to write instead, without the place.
+    /// The error and its correction, without the position.
     pub message: String,
 }
 
 impl DocumentError {
-    /// An error about a file as a whole, or about something that is in no file.
+    /// An error that concerns a whole file, or no file.
     pub fn whole(file: &str, message: impl Into<String>) -> Self {
         Self {
             file: file.to_owned(),
@@ -50,13 +50,12 @@ impl fmt::Display for DocumentError {
 
 impl std::error::Error for DocumentError {}
 
-/// Most errors that are reported of one document.
+/// Maximum number of errors for one document.
 const MOST: usize = 100;
-/// Longest message and longest pointer of one, bytes.
+/// Longest message and longest pointer, in bytes.
 const LONGEST: usize = 4_000;
 
-/// Adds an error to those of a document, while there are not enough of them. Messages and pointers that
-/// repeat much of the document are cut.
+/// Adds an error unless the maximum is reached. Shortens messages and pointers that repeat much of the document.
 pub(crate) fn note(errors: &mut Vec<DocumentError>, mut error: DocumentError) {
     if is_full(errors) {
         return;
@@ -75,12 +74,12 @@ pub(crate) fn note(errors: &mut Vec<DocumentError>, mut error: DocumentError) {
     errors.push(error);
 }
 
-/// Whether no more errors are reported of a document with these.
+/// Whether the maximum number of errors is reached.
 pub(crate) fn is_full(errors: &[DocumentError]) -> bool {
     errors.len() >= MOST
 }
 
-/// What follows a word that is not allowed: the nearest one that is, and all of them.
+/// The end of a message about an unknown word: the nearest allowed word, and all allowed words.
 pub fn allowed<'a>(found: &str, all: impl Iterator<Item = &'a str> + Clone) -> String {
     match did_you_mean(found, all.clone()) {
         hint if hint.is_empty() => format!("; allowed are {}", words(all)),
@@ -88,22 +87,22 @@ pub fn allowed<'a>(found: &str, all: impl Iterator<Item = &'a str> + Clone) -> S
     }
 }
 
-/// `, did you mean …?` when some allowed word is near the one found, else nothing.
+/// `, did you mean …?` if an allowed word is similar, else an empty text.
 pub fn did_you_mean<'a>(found: &str, all: impl IntoIterator<Item = &'a str>) -> String {
     let near = nearest(found, all);
     near.first()
         .map_or_else(String::new, |word| format!(", did you mean `{word}`?"))
 }
 
-/// The allowed words that are near the one found, nearest first, three at most.
+/// The similar allowed words, nearest first, at most three.
 pub fn nearest<'a>(found: &str, all: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    // What is longer is a slip of no name.
+    // A longer text is not a mistyped name.
     if found.len() > 200 {
         return Vec::new();
     }
     let found = found.to_lowercase();
-    // A third of the letters may be wrong, two at least: what a slip of the fingers does. A word
-    // that was not finished is near too, and so is one that was shortened.
+    // Two letters may be wrong, or a third of them if that is more. Prefixes and abbreviations of a word are similar
+    // too.
     let tolerance = (found.chars().count() / 3).max(2);
     let mut near: Vec<_> = all
         .into_iter()
@@ -123,7 +122,7 @@ pub fn nearest<'a>(found: &str, all: impl IntoIterator<Item = &'a str>) -> Vec<&
     near.into_iter().take(3).map(|(_, word)| word).collect()
 }
 
-/// Whether `found` is a beginning of `word`, or a short form of it that begins as it does.
+/// Whether `found` is a prefix or an abbreviation of `word`.
 fn is_begun(found: &str, word: &str) -> bool {
     let mut letters = word.chars();
     let shortens = found.chars().all(|letter| letters.any(|one| one == letter));

@@ -1,12 +1,12 @@
-//! Documents that people and programs write: configuration, profiles, suites, replay sessions, bodies of API requests.
+//! Readers for documents: configuration, profiles, suites, replay sessions, bodies of API requests.
 //!
 //! ```text
 //! text ──▶ Tree, every node with its position ──▶ variables expanded ──▶ Reader ──▶ types, or every error
 //! ```
 //!
-//! A map is read field by field ([`Fields`]): the fields that a read function asks for are the fields that are
-//! allowed. [`describe`] runs the same function without a document and gives the JSON Schema. So a read function asks
-//! for all of its fields before it returns.
+//! A map is read field by field ([`Fields`]): the fields that a read function reads are the allowed ones.
+//! [`describe`] runs the same function without a document and returns the JSON Schema. A read function must
+//! therefore read all of its fields before it returns.
 
 pub mod duration;
 mod error;

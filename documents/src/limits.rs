@@ -1,36 +1,35 @@
-//! What one document may make of itself.
+//! Limits for the cost of one document.
 //!
-//! A short text can stand for much more than it is: braces of globs multiply, patterns compile to
-//! automata, a `JSONPath` or a schema visits values again and again. Whatever reads such a part takes
-//! from these limits what the part will cost, before it makes it.
+//! A short text can be expensive. Braces in globs multiply, patterns compile to automata, and a `JSONPath` or a
+//! schema visits values repeatedly. Code that reads such a part first takes its cost from these limits.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// What of a document is limited.
+/// A limited quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limited {
-    /// Bytes of texts with variables, expanded.
+    /// Bytes of texts with variables, after expansion.
     ExpandedBytes,
-    /// Globs, braces spelled out.
+    /// Globs, after brace expansion.
     Globs,
-    /// Bytes of these.
+    /// Bytes of those globs.
     GlobBytes,
     /// Regular expressions.
     Patterns,
-    /// Bytes that they compile to.
+    /// Bytes of compiled regular expressions.
     PatternBytes,
-    /// Bytes of `JSONPath`s, those of alternative selectors counted for each, and a cost for each path.
+    /// Bytes of `JSONPath`s, where alternative selectors count separately, and a fixed cost for each path.
     PathBytes,
-    /// Parts of JSON Schemas, what is referred to counted for each reference.
+    /// Parts of JSON Schemas; referenced parts count for each reference.
     SchemaParts,
-    /// Rules of profiles and scenarios, scenarios and invariants.
+    /// Rules of profiles and scenarios, scenarios, and invariants.
     Rules,
-    /// What a run judges: invariants × scenarios × prompts × repeats.
+    /// Verdicts of a run: invariants × scenarios × prompts × repeats.
     Verdicts,
 }
 
-/// Each with the most of it and its name in messages.
+/// The limit of each quantity, and its name in messages.
 const ALL: [(Limited, usize, &str); 9] = [
     (
         Limited::ExpandedBytes,
@@ -71,11 +70,11 @@ const ALL: [(Limited, usize, &str); 9] = [
     ),
 ];
 
-/// What is left for the rest of one document; clones share it.
+/// The remaining limits of one document. Clones share them.
 #[derive(Debug, Clone)]
 pub struct DocumentLimits(Rc<[Cell<usize>; ALL.len()]>);
 
-/// A document goes over a limit.
+/// A limit is exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("with this the document has more than {} {}", ALL[self.0 as usize].1, ALL[self.0 as usize].2)]
 pub struct OverLimit(pub Limited);
@@ -87,14 +86,14 @@ impl Default for DocumentLimits {
 }
 
 impl DocumentLimits {
-    /// Takes so much; what goes over the limit leaves nothing, so that the rest is not tried.
+    /// Takes an amount. If that exceeds the limit, nothing remains, so that later parts fail too.
     pub fn take(&self, what: Limited, much: usize) -> Result<(), OverLimit> {
         let left = self.left(what).checked_sub(much);
         self.0[what as usize].set(left.unwrap_or(0));
         left.map(drop).ok_or(OverLimit(what))
     }
 
-    /// How much is left.
+    /// The remaining amount.
     pub fn left(&self, what: Limited) -> usize {
         self.0[what as usize].get()
     }

@@ -1,18 +1,18 @@
-//! JSON pointers (RFC 6901) that grow and shrink as a document is read.
+//! JSON pointers (RFC 6901) that are extended and shortened while a document is read.
 
 use std::fmt::{self, Display, Write as _};
 
-/// The way to what is being read.
+/// The pointer to the value that is being read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Pointer(String);
 
-/// How far a pointer had come before a step.
+/// The length of a pointer before it was extended.
 #[derive(Debug, Clone, Copy)]
 #[must_use = "what was entered is left again"]
 pub(crate) struct PointerMark(usize);
 
 impl Pointer {
-    /// Goes a step down, by a member's name or an item's number.
+    /// Extends the pointer by a member's name or an item's index.
     pub(crate) fn enter(&mut self, step: impl Display) -> PointerMark {
         let before = PointerMark(self.0.len());
         self.0.push('/');
@@ -21,14 +21,14 @@ impl Pointer {
         before
     }
 
-    /// Goes down by another pointer.
+    /// Extends the pointer by another pointer.
     pub(crate) fn follow(&mut self, pointer: &str) -> PointerMark {
         let before = PointerMark(self.0.len());
         self.0.push_str(pointer);
         before
     }
 
-    /// Goes back up.
+    /// Restores the pointer.
     pub(crate) fn leave(&mut self, before: PointerMark) {
         self.0.truncate(before.0);
     }
@@ -39,7 +39,7 @@ impl Pointer {
     }
 }
 
-/// Writes a step as it stands in a pointer.
+/// Escapes a step while writing it.
 struct Escaped<'s>(&'s mut String);
 
 impl fmt::Write for Escaped<'_> {
@@ -55,7 +55,7 @@ impl fmt::Write for Escaped<'_> {
     }
 }
 
-/// The steps of a pointer as text, read as they are meant.
+/// The unescaped steps of a pointer.
 pub(crate) fn steps(pointer: &str) -> impl Iterator<Item = String> {
     let steps = pointer.split('/').skip(1);
     steps.map(|step| step.replace("~1", "/").replace("~0", "~"))

@@ -1,6 +1,6 @@
-//! From a tree to typed values, with every error on the way.
+//! Converts a tree to typed values and collects all errors.
 //!
-//! Values of variables are never repeated in a message: what is shown is the text as it is written.
+//! Messages never contain values of variables: they show the text as written.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,43 +15,43 @@ use crate::source::SourceText;
 use crate::tree::{At, Tree};
 use crate::variables::{Expanded, Variables, expand_noting, mentions_variable};
 
-/// Shortest value of a variable, in bytes, that is hidden inside longer texts. A shorter one stands in half of all
-/// words.
+/// Shortest value of a variable that is hidden inside longer texts, in bytes. Shorter values occur in too many
+/// ordinary words.
 const SHORTEST: usize = 4;
 
-/// What stands in the place of a variable's value.
+/// Replaces the value of a variable.
 const HIDDEN: &str = "REDACTED";
 
-/// Reads one document, and keeps what is wrong with it.
+/// Reads one document and collects its errors.
 #[derive(Debug)]
 pub struct DocumentReader {
     source: SourceText,
     pointer: Pointer,
     errors: Vec<DocumentError>,
     notes: Vec<DocumentError>,
-    /// Where texts had variables in them.
+    /// Positions of texts that contained variables.
     substituted: BTreeMap<Position, Substituted>,
-    /// Values of variables, the longest first.
+    /// Values of variables, longest first.
     values: Vec<String>,
-    /// What the rest of the document may make of itself.
+    /// The remaining limits of the document.
     pub limits: DocumentLimits,
-    /// In a description: the schemas that others refer to.
+    /// In a description: the schemas that references use.
     pub(crate) definitions: Option<Map<String, Value>>,
     /// In a description: the schema of the value that was read last.
     pub(crate) schema: Value,
 }
 
-/// A text that had variables in it.
+/// A text that contained variables.
 #[derive(Debug)]
 struct Substituted {
     written: String,
     variables: Expanded,
-    /// Whether it was read as a number or a flag, which is no secret.
+    /// Whether it was read as a number or a flag, so that it is not secret.
     is_plain: bool,
 }
 
 impl DocumentReader {
-    /// Reads what was written in `source`.
+    /// A reader for the document in `source`.
     pub fn new(source: SourceText) -> Self {
         Self {
             source,
@@ -73,12 +73,12 @@ impl DocumentReader {
         }
     }
 
-    /// Whether a schema is made, and no document is read.
+    /// Whether a schema is generated instead of reading a document.
     pub fn is_describing(&self) -> bool {
         self.definitions.is_some()
     }
 
-    /// Expands `${VAR}` and `${VAR:-default}` in every text of a tree, names of members included.
+    /// Expands `${VAR}` and `${VAR:-default}` in every text of a tree, including the names of members.
     pub fn expand(&mut self, tree: &mut At<Tree>, variables: Variables<'_>) {
         if tree.mentions_variable() {
             self.expand_node(tree, variables);
@@ -131,8 +131,7 @@ impl DocumentReader {
         self.substituted.insert(position, substituted);
     }
 
-    /// What was read and what was noted on the way, or what is wrong with the document, each in the order of the
-    /// text.
+    /// The value with all warnings, or all errors, both in the order of the text.
     pub fn finish<T>(self, read: Option<T>) -> Result<(T, Vec<DocumentError>), Vec<DocumentError>> {
         let in_order = |mut all: Vec<DocumentError>| -> Vec<DocumentError> {
             all.sort_by_key(|error| error.position);
@@ -146,17 +145,17 @@ impl DocumentReader {
         }
     }
 
-    /// What the document was read from.
+    /// The source of the document.
     pub fn source(&self) -> &SourceText {
         &self.source
     }
 
-    /// Notes an error.
+    /// Reports an error.
     pub fn error(&mut self, position: Position, message: impl Into<String>) {
         if self.is_full() {
             return;
         }
-        // Of a variable that is missing nothing more can be said.
+        // A missing variable is reported once. Further errors at its position would only follow from it.
         let is_here = |error: &DocumentError| error.position == position;
         if self.has_variable(position) && self.errors.iter().any(is_here) {
             return;
@@ -165,7 +164,7 @@ impl DocumentReader {
         error::note(&mut self.errors, error);
     }
 
-    /// Notes what is allowed and odd.
+    /// Reports a warning.
     pub fn note(&mut self, position: Position, message: impl Into<String>) {
         let note = self.made(position, message.into());
         error::note(&mut self.notes, note);
@@ -183,17 +182,17 @@ impl DocumentReader {
         }
     }
 
-    /// Whether anything is wrong so far.
+    /// Whether there is an error so far.
     pub fn has_errors(&self) -> bool {
         !self.errors.is_empty()
     }
 
-    /// Whether no more errors are reported.
+    /// Whether the maximum number of errors is reached.
     pub fn is_full(&self) -> bool {
         error::is_full(&self.errors)
     }
 
-    /// Something else is written where one of a kind belongs.
+    /// Reports a value of the wrong kind.
     pub fn misplaced<T>(&mut self, position: Position, allowed: &str) -> Option<T> {
         let found = self.shown(position);
         let message = if found.is_empty() {
@@ -205,7 +204,7 @@ impl DocumentReader {
         None
     }
 
-    /// Reads what is below a name or a number.
+    /// Runs `read` with the pointer extended by a name or an index.
     pub fn below<T>(&mut self, step: impl Display, read: impl FnOnce(&mut Self) -> T) -> T {
         let before = self.pointer.enter(step);
         let value = read(self);
@@ -213,7 +212,7 @@ impl DocumentReader {
         value
     }
 
-    /// Reads what a JSON pointer leads to from here.
+    /// Runs `read` with the pointer extended by a relative JSON pointer.
     pub fn below_pointer<T>(&mut self, pointer: &str, read: impl FnOnce(&mut Self) -> T) -> T {
         let before = self.pointer.follow(pointer);
         let value = read(self);
@@ -221,26 +220,26 @@ impl DocumentReader {
         value
     }
 
-    /// JSON pointer to what is being read.
+    /// JSON pointer to the value that is being read.
     pub fn pointer(&self) -> &str {
         self.pointer.as_str()
     }
 
-    /// What is written at a position.
+    /// The text at a position.
     pub fn shown(&self, position: Position) -> String {
-        // Nothing more is reported.
+        // No further error is reported, so the text is not needed.
         if self.is_full() {
             return String::new();
         }
         self.source.found_at(position)
     }
 
-    /// Whether the text at a position has a variable in it.
+    /// Whether the text at a position contains a variable.
     pub fn has_variable(&self, position: Position) -> bool {
         self.substituted.contains_key(&position)
     }
 
-    /// What is written in the text at a position, if a variable is in it.
+    /// The unexpanded text at a position, if it contains a variable.
     pub fn unexpanded(&self, position: Position) -> Option<&str> {
         let found = self.substituted.get(&position)?;
         Some(&found.written)
@@ -252,7 +251,7 @@ impl DocumentReader {
         }
     }
 
-    /// What the variables of the document stand for.
+    /// The values of the document's variables.
     pub fn expanded(&self) -> Expanded {
         let mut all = Expanded::default();
         for found in self.substituted.values() {
@@ -261,7 +260,7 @@ impl DocumentReader {
         all
     }
 
-    /// What the variables below a node stand for; and those of them that are secret, as they are in texts.
+    /// The values of the variables below a node, and those of them that are secret because they are in texts.
     pub fn expanded_in(&self, node: &At<Tree>) -> (Expanded, Expanded) {
         let (mut all, mut secret) = (Expanded::default(), Expanded::default());
         if !self.substituted.is_empty() {
@@ -277,7 +276,7 @@ impl DocumentReader {
         (all, secret)
     }
 
-    /// Takes values of variables out of a text.
+    /// Removes the values of variables from a text.
     pub fn hide(&self, text: &mut String) {
         for value in &self.values {
             if text == value || (value.len() >= SHORTEST && text.contains(value)) {
@@ -286,7 +285,7 @@ impl DocumentReader {
         }
     }
 
-    /// A node as it is written, variables not expanded.
+    /// A node as JSON, variables not expanded.
     pub fn as_written(&self, node: &At<Tree>) -> Value {
         let written = |position, text: &str| self.unexpanded(position).unwrap_or(text).to_owned();
         match &node.value {

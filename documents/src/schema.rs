@@ -1,8 +1,8 @@
-//! The JSON Schema that follows from what is read.
+//! Generates the JSON Schema of a document.
 
 use serde_json::{Map, Value, json};
 
-/// Adds a property. One that is asked for more than once is either.
+/// Adds a property. If it is added more than once, its value may match either schema.
 pub(crate) fn property(
     properties: &mut Map<String, Value>,
     name: &str,
@@ -56,23 +56,23 @@ pub(crate) fn pairs(values: &Value) -> Value {
     json!({ "type": "object", "additionalProperties": values })
 }
 
-/// Numbers and flags are taken for texts.
+/// Numbers and flags are accepted as text.
 pub(crate) fn text() -> Value {
     json!({ "type": ["string", "number", "boolean"] })
 }
 
-/// A text that no number or flag is taken for.
+/// Numbers and flags are rejected.
 pub(crate) fn exact_text() -> Value {
     json!({ "type": "string" })
 }
 
-/// A text that is more than blanks.
+/// A text that is not blank.
 pub(crate) fn words(mut schema: Value) -> Value {
     schema["pattern"] = json!(r"\S");
     schema
 }
 
-/// One of these words, however it is capitalised.
+/// One of these words; case does not matter.
 pub(crate) fn word<'w>(words: impl Iterator<Item = &'w str>) -> Value {
     let words: Vec<_> = words.collect();
     let any_case = |word: &&str| -> String {
@@ -117,7 +117,7 @@ pub(crate) fn real(least: f64, most: f64) -> Value {
     or_variable(schema)
 }
 
-/// A variable may stand for it.
+/// Allows a variable instead of the value.
 fn or_variable(schema: Value) -> Value {
     either(&[schema, variable()])
 }

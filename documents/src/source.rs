@@ -1,19 +1,19 @@
-//! The text of a document: one file, or several laid one behind the other.
+//! The text of a document: one file, or several concatenated files.
 
 use std::sync::Arc;
 
 use crate::error::{DocumentError, Position};
 
-/// What a document was read from. Lines are counted on from file to file.
+/// The source of a document. Line numbers continue from file to file.
 #[derive(Debug, Clone)]
 pub struct SourceText {
     text: String,
-    /// The first line of each file, and its name.
+    /// The first line and the name of each file.
     files: Vec<(u32, Arc<str>)>,
 }
 
 impl SourceText {
-    /// One file.
+    /// A source with one file.
     pub fn new(file: &str, text: &str) -> Self {
         Self {
             text: text.to_owned(),
@@ -21,12 +21,12 @@ impl SourceText {
         }
     }
 
-    /// All of the text.
+    /// The whole text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Lays a file behind the others; gives how many lines there were before.
+    /// Appends a file; returns the number of lines before it.
     pub fn add(&mut self, file: &str, text: &str) -> u32 {
         if !self.text.ends_with('\n') {
             self.text.push('\n');
@@ -38,7 +38,7 @@ impl SourceText {
         before
     }
 
-    /// The file that a position is in, and the position there.
+    /// The file that contains a position, and the position in that file.
     pub fn place(&self, position: Position) -> (&Arc<str>, Position) {
         let begins_before = |(first, _): &&(u32, Arc<str>)| *first <= position.line;
         let (first, file) = self
@@ -51,7 +51,7 @@ impl SourceText {
         (file, Position { line, ..position })
     }
 
-    /// The error with the file that its position is in, and the position there.
+    /// The error with the name of its file and the position in that file.
     #[must_use]
     pub fn placed(&self, error: DocumentError) -> DocumentError {
         let (file, position) = self.place(error.position);
@@ -62,13 +62,13 @@ impl SourceText {
         }
     }
 
-    /// What is written at a position, up to the end of the value or the line, at most 40 characters.
+    /// The text at a position, up to the end of the value or the line, at most 40 characters.
     pub(crate) fn found_at(&self, position: Position) -> String {
         found_at(&self.text, position)
     }
 }
 
-/// What stands at a place, up to the end of the value or the line.
+/// The text at a position, up to the end of the value or the line.
 pub(crate) fn found_at(text: &str, position: Position) -> String {
     let line = text
         .lines()
@@ -86,7 +86,7 @@ pub(crate) fn found_at(text: &str, position: Position) -> String {
     }
 }
 
-/// Where a scalar in quotes ends, behind its closing one.
+/// The end of a quoted scalar, after the closing quote.
 fn quoted(text: &str) -> Option<usize> {
     let quote = text
         .chars()
@@ -105,7 +105,7 @@ fn quoted(text: &str) -> Option<usize> {
     None
 }
 
-/// Where anything else ends, as far as one line tells.
+/// The end of any other value, as far as one line shows.
 fn plain(text: &str) -> usize {
     let mut depth = 0;
     let end = text.char_indices().find_map(|(at, letter)| match letter {

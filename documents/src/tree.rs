@@ -1,4 +1,4 @@
-//! YAML and JSON (which is YAML) as a tree that keeps the position of every node.
+//! Parses YAML and JSON (a subset of YAML) into a tree that keeps the position of every node.
 
 use std::fmt;
 
@@ -13,12 +13,12 @@ use crate::pointer::steps;
 use crate::source::found_at;
 use crate::variables::mentions_variable;
 
-/// A value and its place.
+/// A value and its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct At<T> {
     /// The value.
     pub value: T,
-    /// Where it begins.
+    /// The position where it begins.
     pub position: Position,
 }
 
@@ -42,16 +42,16 @@ impl From<serde_saphyr::Location> for Position {
     }
 }
 
-/// Any document, with the place of every node.
+/// Any document, with the position of every node.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Tree {
-    /// Nothing, or `null`.
+    /// An empty value or `null`.
     Null,
     /// A text, a number or a flag.
     Scalar {
-        /// As it is read: a number's point is kept.
+        /// The text as written: a number keeps its decimal point.
         text: String,
-        /// What it is.
+        /// The kind of the scalar.
         kind: ScalarKind,
     },
     /// A list.
@@ -60,7 +60,7 @@ pub enum Tree {
     Map(Vec<(At<String>, At<Tree>)>),
 }
 
-/// What a scalar is without quotes; with them it is a text.
+/// The kind of a scalar. A quoted one is always a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScalarKind {
     /// `true` or `false`.
@@ -127,7 +127,7 @@ impl<'de> Deserialize<'de> for Tree {
             }
 
             fn visit_f64<E: de::Error>(self, value: f64) -> Result<Tree, E> {
-                // With its point: where a whole number is allowed, `503.0` is none.
+                // Keeps the decimal point, because `503.0` is rejected where a whole number is required.
                 Ok(Tree::number(format!("{value:?}")))
             }
 
@@ -159,10 +159,10 @@ impl<'de> Deserialize<'de> for Tree {
     }
 }
 
-/// Most that aliases may stand for, in parts of the document: a few lines can name each other into millions.
+/// Most nodes that aliases may expand to: a few nested aliases could expand to millions.
 const REPLAYED: usize = 100_000;
 
-/// Reads YAML or JSON, with room for tens of thousands of rules. The error is the first thing that is neither.
+/// Parses YAML or JSON, with a limit that allows tens of thousands of rules. The error is the first syntax error.
 pub fn parse(file: &str, text: &str) -> Result<At<Tree>, DocumentError> {
     from_str(text).map_err(|error| {
         let position = error.location().map(Position::from).unwrap_or_default();
@@ -189,13 +189,13 @@ fn from_str(text: &str) -> Result<At<Tree>, Error> {
         with_snippet: false,
         budget: budget,
         alias_limits: alias_limits,
-        // `y`, `no` and `on` are words (YAML 1.2.2 §10.3.2), and somebody's names.
+        // `y`, `no` and `on` are words (YAML 1.2.2 §10.3.2) and may be names.
         strict_booleans: true,
     };
     serde_saphyr::from_str_with_options(text, options)
 }
 
-/// What of a document is more than its reader takes; `None`: something else is wrong.
+/// The parser limit that a document exceeds; `None`: the error is another one.
 pub fn over_budget(error: &Error) -> Option<String> {
     let most = |one_more: usize, what: &str, remedy: &str| {
         format!(
@@ -270,7 +270,7 @@ fn message(error: &Error, found: &str) -> String {
         }
         other => {
             let text = other.to_string();
-            // The place is told apart from the message.
+            // The position is reported separately.
             text.rfind(" at line ")
                 .map_or(text.as_str(), |end| &text[..end])
                 .to_owned()
@@ -279,7 +279,7 @@ fn message(error: &Error, found: &str) -> String {
 }
 
 impl At<Tree> {
-    /// Each text of the tree, names of members included.
+    /// Visits each text of the tree, including names of members.
     pub(crate) fn each_text(&self, see: &mut impl FnMut(Position, &str)) {
         match &self.value {
             Tree::Null => {}
@@ -294,7 +294,7 @@ impl At<Tree> {
         }
     }
 
-    /// The text that it is, or the texts of a list.
+    /// The text, or the texts of a list.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         let items = match &self.value {
             Tree::List(items) => &items[..],
@@ -306,7 +306,7 @@ impl At<Tree> {
         })
     }
 
-    /// Each text of the tree but the names of members, to change it.
+    /// Visits each text of the tree, except names of members, and allows changes.
     pub fn each_text_mut(&mut self, change: &mut impl FnMut(&mut String)) {
         match &mut self.value {
             Tree::Null => {}
@@ -319,7 +319,7 @@ impl At<Tree> {
         }
     }
 
-    /// A member of a map.
+    /// A member of a map, by its name.
     pub fn member_mut(&mut self, name: &str) -> Option<&mut Self> {
         let Tree::Map(members) = &mut self.value else {
             return None;
@@ -328,7 +328,7 @@ impl At<Tree> {
         found.map(|(_, member)| member)
     }
 
-    /// The items of a list; of anything else none.
+    /// The items of a list; empty for other kinds.
     pub fn items_mut(&mut self) -> &mut [Self] {
         match &mut self.value {
             Tree::List(items) => items,
@@ -336,7 +336,7 @@ impl At<Tree> {
         }
     }
 
-    /// Each position of the tree, to change it.
+    /// Visits each position of the tree, and allows changes.
     pub fn each_position(&mut self, change: &mut impl FnMut(&mut Position)) {
         change(&mut self.position);
         match &mut self.value {
@@ -357,7 +357,7 @@ impl At<Tree> {
         any
     }
 
-    /// The node a JSON pointer (RFC 6901) leads to, or the last one on the way that is there.
+    /// The node at a JSON pointer (RFC 6901), or its nearest existing ancestor.
     pub fn nearest(&self, pointer: &str) -> &Self {
         let mut node = self;
         for step in steps(pointer) {
@@ -379,7 +379,7 @@ impl At<Tree> {
 }
 
 impl Tree {
-    /// The same as JSON.
+    /// The tree as JSON.
     pub fn to_json(&self) -> Value {
         match self {
             Self::Null => Value::Null,

@@ -1,4 +1,4 @@
-//! One value of a document: what it may be.
+//! Reads one value of a document.
 
 mod fields;
 
@@ -12,15 +12,16 @@ use crate::reader::DocumentReader;
 use crate::schema;
 use crate::tree::{At, ScalarKind, Tree};
 
-/// Reads the value at one place. In a description there is none: each method then gives `None` and leaves its schema.
+/// Reads the value at one place. In a description there is no value: each method then returns `None` and records
+/// its schema.
 #[derive(Debug)]
 pub struct ValueReader<'r, 'd> {
-    /// Keeps what is wrong.
+    /// Collects the errors.
     pub reader: &'r mut DocumentReader,
     node: Option<&'d At<Tree>>,
 }
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeKind {
     /// A text, a number or a flag.
@@ -31,17 +32,17 @@ pub enum NodeKind {
     Map,
 }
 
-/// From here on a greatest whole number is not shown: doubles do not hold more.
+/// Larger upper limits are not shown in messages, because doubles are not exact beyond this.
 const UNBOUNDED: u64 = 1 << 53;
 
-/// The name of a member in a description.
+/// The placeholder name of a map's members in a description.
 static NO_NAME: At<String> = At {
     value: String::new(),
     position: Position { line: 0, column: 0 },
 };
 
 impl DocumentReader {
-    /// Reads a tree, variables expanded.
+    /// Reads a tree, after its variables are expanded.
     pub fn read<'d, T>(
         &mut self,
         tree: &'d At<Tree>,
@@ -51,7 +52,7 @@ impl DocumentReader {
     }
 }
 
-/// The JSON Schema (draft 2020-12) of the documents that `read` reads: it is run without one.
+/// The JSON Schema (draft 2020-12) of the documents that `read` accepts. Runs `read` without a document.
 pub fn describe<T>(
     title: &str,
     about: &str,
@@ -74,7 +75,7 @@ pub fn describe<T>(
 }
 
 impl<'r, 'd> ValueReader<'r, 'd> {
-    /// Reads a node.
+    /// A reader for a node.
     pub fn of(reader: &'r mut DocumentReader, node: &'d At<Tree>) -> Self {
         Self {
             reader,
@@ -86,23 +87,23 @@ impl<'r, 'd> ValueReader<'r, 'd> {
         Self { reader, node: None }
     }
 
-    /// The node; in a description `None`.
+    /// The node; `None` in a description.
     pub fn node(&self) -> Option<&'d At<Tree>> {
         self.node
     }
 
-    /// Where it begins.
+    /// The position where the value begins.
     pub fn position(&self) -> Position {
         self.node.map(|node| node.position).unwrap_or_default()
     }
 
-    /// Notes an error about it.
+    /// Reports an error at this value.
     pub fn error(&mut self, message: impl Into<String>) {
         let position = self.position();
         self.reader.error(position, message);
     }
 
-    /// What it is.
+    /// The kind of the value.
     fn kind(&self) -> Option<NodeKind> {
         match self.node?.value {
             Tree::Null => None,
@@ -112,7 +113,7 @@ impl<'r, 'd> ValueReader<'r, 'd> {
         }
     }
 
-    /// Anything.
+    /// Any value.
     pub fn any(&mut self) -> Option<&'d At<Tree>> {
         match self.node {
             Some(node) => Some(node),
@@ -120,7 +121,7 @@ impl<'r, 'd> ValueReader<'r, 'd> {
         }
     }
 
-    /// What `read` reads; in a description this schema.
+    /// Runs `read`; in a description, records this schema instead.
     pub fn with_schema<T>(
         &mut self,
         schema: impl FnOnce() -> Value,
@@ -132,7 +133,7 @@ impl<'r, 'd> ValueReader<'r, 'd> {
         }
     }
 
-    /// What `read` reads; in a description a reference to its schema, under this name.
+    /// Runs `read`; in a description, records a reference to its schema under this name.
     pub fn named<T>(
         &mut self,
         name: &'static str,
@@ -152,7 +153,7 @@ impl<'r, 'd> ValueReader<'r, 'd> {
         self.reader.describe(schema::reference(name))
     }
 
-    /// A text; numbers and flags are taken for one.
+    /// A text; numbers and flags are accepted as text.
     pub fn text(&mut self) -> Option<At<String>> {
         let Some(node) = self.node else {
             return self.reader.describe(schema::text());
@@ -166,7 +167,7 @@ impl<'r, 'd> ValueReader<'r, 'd> {
         })
     }
 
-    /// A text that no number or flag is taken for: what is written is what somebody reads.
+    /// A text; numbers and flags are rejected, because people read the text as it is written.
     pub fn exact_text(&mut self) -> Option<At<String>> {
         let Some(node) = self.node else {
             return self.reader.describe(schema::exact_text());
@@ -185,7 +186,7 @@ impl<'r, 'd> ValueReader<'r, 'd> {
         self.text()
     }
 
-    /// A text that is more than blanks.
+    /// A text that is not blank.
     pub fn words(&mut self) -> Option<At<String>> {
         if self.node.is_none() {
             return self.reader.describe(schema::words(schema::text()));
@@ -194,7 +195,7 @@ impl<'r, 'd> ValueReader<'r, 'd> {
         self.not_blank(text)
     }
 
-    /// An exact text that is more than blanks.
+    /// A text that is not blank; numbers and flags are rejected.
     pub fn exact_words(&mut self) -> Option<At<String>> {
         if self.node.is_none() {
             return self.reader.describe(schema::words(schema::exact_text()));
@@ -211,14 +212,14 @@ impl<'r, 'd> ValueReader<'r, 'd> {
         Some(text)
     }
 
-    /// The name of something. Names are shown everywhere: values of variables are taken out.
+    /// A name. Names are shown everywhere, so values of variables are removed from them.
     pub fn name(&mut self) -> Option<At<String>> {
         let mut name = self.words()?;
         self.reader.hide(&mut name.value);
         Some(name)
     }
 
-    /// A text that `parse` reads, or else says what is wrong with.
+    /// A text that `parse` accepts. Its error becomes the message.
     pub fn parsed<T>(&mut self, parse: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
         let text = self.text()?;
         let parsed = parse(&text.value);
@@ -255,7 +256,7 @@ impl<'r, 'd> ValueReader<'r, 'd> {
         None
     }
 
-    /// A whole number in a range; `unit` follows it in messages.
+    /// A whole number in a range; messages show `unit` after it.
     pub fn whole(&mut self, range: RangeInclusive<u64>, unit: &str) -> Option<u64> {
         let (least, most) = (*range.start(), *range.end());
         let Some(node) = self.node else {
@@ -277,7 +278,7 @@ impl<'r, 'd> ValueReader<'r, 'd> {
         whole
     }
 
-    /// A number in a range; `unit` follows it in messages.
+    /// A number in a range; messages show `unit` after it.
     pub fn real(&mut self, range: RangeInclusive<f64>, unit: &str) -> Option<f64> {
         let (least, most) = (*range.start(), *range.end());
         let Some(node) = self.node else {
@@ -295,7 +296,7 @@ impl<'r, 'd> ValueReader<'r, 'd> {
         self.reader.misplaced(node.position, &allowed)
     }
 
-    /// `true` or `false`, or a word of YAML 1.1 for them.
+    /// `true` or `false`, or a YAML 1.1 word for them.
     pub fn flag(&mut self) -> Option<bool> {
         let Some(node) = self.node else {
             return self.reader.describe(schema::flag());
@@ -317,7 +318,7 @@ impl<'r, 'd> ValueReader<'r, 'd> {
         self.reader.misplaced(node.position, "`true` or `false`")
     }
 
-    /// One of a few words; case does not count. `what` names them in messages.
+    /// One of the allowed words; case does not matter. `what` describes them in messages.
     pub fn word<T: Clone>(&mut self, what: &str, allowed: &[(&str, T)]) -> Option<T> {
         let words = allowed.iter().map(|(word, _)| *word);
         if self.node.is_none() {
@@ -337,7 +338,7 @@ impl<'r, 'd> ValueReader<'r, 'd> {
         known.map(|(_, value)| value.clone())
     }
 
-    /// A list; `what` says in messages of what.
+    /// A list; `what` describes it in messages.
     pub fn list<T>(
         &mut self,
         what: &str,
@@ -358,7 +359,7 @@ impl<'r, 'd> ValueReader<'r, 'd> {
         Some(items.collect())
     }
 
-    /// A list of at least one item; `empty` is the message for one of none.
+    /// A list of at least one item; `empty` is the message for an empty list.
     pub fn some<T>(
         &mut self,
         what: &str,
@@ -379,7 +380,7 @@ impl<'r, 'd> ValueReader<'r, 'd> {
         }
     }
 
-    /// One text or a list of them, at least one.
+    /// One text or a non-empty list of texts.
     pub fn texts(&mut self, what: &str) -> Option<Vec<At<String>>> {
         let empty = format!("the list is empty; write {what}");
         self.either()
@@ -390,7 +391,7 @@ impl<'r, 'd> ValueReader<'r, 'd> {
             .or(what)
     }
 
-    /// A map whose names are no fields; `what` says in messages what it is.
+    /// A map with arbitrary names; `what` describes it in messages.
     pub fn pairs<T>(
         &mut self,
         what: &str,
@@ -413,7 +414,7 @@ impl<'r, 'd> ValueReader<'r, 'd> {
         Some(pairs.collect())
     }
 
-    /// A map whose names are among `names`, which are called `kind` in messages.
+    /// A map whose names must be in `names`; messages call them `kind`.
     pub fn pairs_of<K: Clone, T>(
         &mut self,
         what: &str,
@@ -440,8 +441,7 @@ impl<'r, 'd> ValueReader<'r, 'd> {
         Some(pairs?.into_iter().map(|(_, read)| read).collect())
     }
 
-    /// A map, field by field; `what` says in messages what it is. Other fields than those that `read` asks for are
-    /// errors.
+    /// A map, read field by field; `what` describes it in messages. Fields that `read` does not read are errors.
     pub fn fields<T>(
         &mut self,
         what: &str,
@@ -456,7 +456,7 @@ impl<'r, 'd> ValueReader<'r, 'd> {
             }
             Some(node) => match &node.value {
                 Tree::Map(members) => (node.position, &members[..]),
-                // Nothing at all is a map without a field.
+                // An empty value is a map without fields.
                 Tree::Null => (node.position, &[][..]),
                 Tree::Scalar { .. } | Tree::List(_) => {
                     return self.reader.misplaced(node.position, what);
@@ -469,7 +469,7 @@ impl<'r, 'd> ValueReader<'r, 'd> {
         value
     }
 
-    /// A value of several kinds.
+    /// A value of one of several kinds.
     pub fn either<T>(&mut self) -> Either<'_, 'r, 'd, T> {
         Either {
             value: self,
@@ -480,7 +480,7 @@ impl<'r, 'd> ValueReader<'r, 'd> {
     }
 }
 
-/// A value of several kinds.
+/// A value of one of several kinds.
 #[derive(Debug)]
 pub struct Either<'v, 'r, 'd, T> {
     value: &'v mut ValueReader<'r, 'd>,
@@ -490,7 +490,7 @@ pub struct Either<'v, 'r, 'd, T> {
 }
 
 impl<'d, T> Either<'_, '_, 'd, T> {
-    /// What is read of that kind.
+    /// Reads the value if it is of this kind.
     #[must_use]
     pub fn when(
         mut self,
@@ -507,7 +507,7 @@ impl<'d, T> Either<'_, '_, 'd, T> {
         self
     }
 
-    /// What was read; another kind is an error, and `what` says in it what is allowed.
+    /// The result; a value of another kind is an error, and `what` describes the allowed kinds.
     pub fn or(self, what: &str) -> Option<T> {
         let reader = &mut *self.value.reader;
         match self.value.node {
@@ -518,7 +518,8 @@ impl<'d, T> Either<'_, '_, 'd, T> {
     }
 }
 
-/// The common slips of writing seconds where milliseconds belong, and a whole number with a point.
+/// Suggests a correction for common mistakes: seconds instead of milliseconds, and a whole number with a decimal
+/// point.
 fn instead(number: f64, range: &RangeInclusive<u64>, unit: &str) -> String {
     #[expect(clippy::cast_precision_loss, reason = "to compare")]
     let (least, most) = (*range.start() as f64, *range.end() as f64);
@@ -532,8 +533,8 @@ fn instead(number: f64, range: &RangeInclusive<u64>, unit: &str) -> String {
     }
 }
 
-/// What a word of YAML 1.1 says where a flag belongs, as readers of that version take it: `yes`, `no`,
-/// `on` and `off`, small, capitalised or in capitals. Elsewhere they are words.
+/// Accepts YAML 1.1 flags where a flag is expected: `yes`, `no`, `on` and `off`, in lower case, capitalised or in
+/// upper case. Elsewhere they are plain words.
 fn flag_of_yaml_1_1(word: &str) -> Option<bool> {
     match word {
         "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(true),

@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 use std::env::VarError;
 
-/// What the variables that a text names stand for. Their values are secret.
+/// How the variables of a text are resolved. Their values are secret.
 #[derive(Clone, Copy)]
 pub enum Variables<'a> {
-    /// A variable is an error: a document that somebody sent must not read this process's
-    /// environment.
+    /// Variables are an error. A document from a client must not read this process's environment.
     Refused,
-    /// A variable stands for what this gives for its name.
+    /// Every variable is resolved by this function.
     From(&'a dyn Fn(&str) -> Result<String, VarError>),
-    /// Some variables stand for what this gives for their names, any other (`None`) is an error: a
-    /// document that somebody sent may read what the config's `api.env` lists.
+    /// Variables for which the function returns `None` are an error. A document from a client may read only the
+    /// variables that the config lists in `api.env`.
     Listed(&'a dyn Fn(&str) -> Option<Result<String, VarError>>),
 }
 
@@ -26,35 +25,35 @@ impl std::fmt::Debug for Variables<'_> {
     }
 }
 
-/// Whether a text is one variable and nothing else, not even a default: the form for secrets.
+/// Whether a text is exactly one variable without a default. This is the required form for secrets.
 pub fn is_one_variable(text: &str) -> bool {
     text.strip_prefix("${")
         .and_then(|rest| rest.strip_suffix('}'))
         .is_some_and(is_name)
 }
 
-/// Whether a variable can be called so: letters, digits and `_`, no digit first.
+/// Whether this is a valid variable name: letters, digits and `_`, not starting with a digit.
 pub fn is_variable_name(name: &str) -> bool {
     is_name(name)
 }
 
-/// Whether a text names a variable, or escapes what would.
+/// Whether a text contains `${`, as a variable or escaped.
 pub fn mentions_variable(text: &str) -> bool {
     text.contains("${")
 }
 
-/// Longest text that another may become by its variables, bytes.
+/// Longest text after the expansion of variables, in bytes.
 const LONGEST: usize = 4 << 20;
 
-/// Replaces every `${VAR}` and `${VAR:-default}`; `$${` stands for a literal `${`.
+/// Replaces every `${VAR}` and `${VAR:-default}`; `$${` is a literal `${`.
 ///
-/// The default is used when the variable is unset or empty, as in a shell. The error is a sentence
-/// that names the variable.
+/// The default is used if the variable is unset or empty, as in a shell. The error is a sentence that names the
+/// variable.
 pub fn expand(text: &str, variables: Variables<'_>) -> Result<String, String> {
     expand_noting(text, variables, &mut Expanded::default())
 }
 
-/// [`expand`]; `found` gets the variables that are set.
+/// Like [`expand`], and adds the variables that are set to `found`.
 pub(crate) fn expand_noting(
     text: &str,
     variables: Variables<'_>,
@@ -89,7 +88,7 @@ pub(crate) fn expand_noting(
     Ok(expanded)
 }
 
-/// What the variables of a document stood for, by name. Printing it shows the names only.
+/// The values of a document's variables, by name. `Debug` prints only the names.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Expanded(BTreeMap<String, String>);
 
@@ -104,14 +103,14 @@ impl Expanded {
         self.0.values().map(String::as_str)
     }
 
-    /// Adds those of another.
+    /// Adds the variables of another document.
     pub(crate) fn add(&mut self, other: &Self) {
         let others = other.0.iter();
         self.0
             .extend(others.map(|(name, value)| (name.clone(), value.clone())));
     }
 
-    /// Whether no variable was looked up, or none was set.
+    /// Whether it contains no variable.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -123,7 +122,7 @@ impl std::fmt::Debug for Expanded {
     }
 }
 
-/// What stands for the inside of one pair of braces.
+/// The value for the content of one pair of braces.
 fn value(inside: &str, variables: Variables<'_>, seen: &mut Expanded) -> Result<String, String> {
     let (name, default) = match inside.split_once(":-") {
         Some((name, default)) => (name, Some(default)),

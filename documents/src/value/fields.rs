@@ -1,4 +1,4 @@
-//! A map, field by field.
+//! Reads a map field by field.
 
 use std::ops::RangeInclusive;
 
@@ -10,15 +10,15 @@ use crate::reader::DocumentReader;
 use crate::schema;
 use crate::tree::{At, Tree};
 
-/// Longest list of allowed fields that a message has.
+/// Longest list of allowed fields in a message.
 const LISTED: usize = 20;
 
-/// A map that is read. Each field is asked for with its name and, for the schema, what it is for.
+/// Reads a map. Each field is read by its name, with a description for the schema.
 #[derive(Debug)]
 pub struct Fields<'r, 'd> {
-    /// Keeps what is wrong.
+    /// Collects the errors.
     pub reader: &'r mut DocumentReader,
-    /// Where the map begins.
+    /// The position where the map begins.
     pub position: Position,
     members: &'d [(At<String>, At<Tree>)],
     asked: Vec<&'static str>,
@@ -26,17 +26,17 @@ pub struct Fields<'r, 'd> {
     described: Option<MapDescription>,
 }
 
-/// What a description says of a map.
+/// The schema of a map.
 #[derive(Debug, Default)]
 struct MapDescription {
     properties: Map<String, Value>,
     required: Vec<&'static str>,
-    /// Of these at least one.
+    /// At least one of these fields is required.
     one_of: &'static [&'static str],
-    /// What depends on a word, and how many fields were asked for before.
+    /// Schemas that depend on the word in another field, and the number of fields read before the cases.
     cases: Vec<Value>,
     common: Option<usize>,
-    /// Further keywords.
+    /// Additional schema keywords.
     more: Map<String, Value>,
 }
 
@@ -63,7 +63,7 @@ impl<'r, 'd> Fields<'r, 'd> {
         }
     }
 
-    /// The names that `read` asks for.
+    /// The names of the fields that `read` reads.
     pub fn asked(read: impl FnOnce(&mut Fields<'_, 'd>)) -> Vec<&'static str> {
         let mut reader = DocumentReader::describing();
         let mut fields = Fields::described(&mut reader);
@@ -88,8 +88,9 @@ impl<'r, 'd> Fields<'r, 'd> {
         schema
     }
 
-    /// In a description: what is read where `field` is `word`. What `read` asks for, and what of the `others`, is
-    /// allowed then beside what is asked for before any case; what it requires is required then.
+    /// In a description: records the case that `field` is `word`. The fields that `read` reads, and those in
+    /// `others`, are allowed in addition to the fields before any case. Fields that `read` requires are required in
+    /// this case only.
     pub fn describe_case(
         &mut self,
         field: &str,
@@ -132,7 +133,7 @@ impl<'r, 'd> Fields<'r, 'd> {
         self.members.iter().find(|(found, _)| found.value == name)
     }
 
-    /// Reads a field; `null` is as good as absent.
+    /// Reads a field; `null` means absent.
     pub fn field<T>(
         &mut self,
         name: &'static str,
@@ -151,13 +152,13 @@ impl<'r, 'd> Fields<'r, 'd> {
             .below(name, |reader| read(&mut ValueReader::of(reader, node)))
     }
 
-    /// The node of a field that need not be one that is asked for; `null` is as good as absent.
+    /// The node of a field, without marking it as read; `null` means absent.
     pub fn node(&self, name: &str) -> Option<&'d At<Tree>> {
         let (_, node) = self.member(name)?;
         (node.value != Tree::Null).then_some(node)
     }
 
-    /// Whether a field is there, which need not be one that is asked for.
+    /// Whether a field is present, without marking it as read.
     pub fn has(&self, name: &str) -> bool {
         self.node(name).is_some()
     }
@@ -173,7 +174,7 @@ impl<'r, 'd> Fields<'r, 'd> {
         member.is_some_and(|(_, node)| node.value == Tree::Null)
     }
 
-    /// The text of a field that need not be one that is asked for.
+    /// The text of a field, without marking it as read.
     pub fn glance(&self, name: &str) -> Option<&'d str> {
         match &self.node(name)?.value {
             Tree::Scalar { text, .. } => Some(text),
@@ -181,7 +182,7 @@ impl<'r, 'd> Fields<'r, 'd> {
         }
     }
 
-    /// Notes an error about the value of a field, or about the map where it is not there.
+    /// Reports an error at the value of a field, or at the map if the field is absent.
     pub fn error(&mut self, name: &str, message: impl Into<String>) {
         let position = self.member(name).map(|(_, node)| node.position);
         let position = position.unwrap_or(self.position);
@@ -189,7 +190,7 @@ impl<'r, 'd> Fields<'r, 'd> {
             .below(name, |reader| reader.error(position, message));
     }
 
-    /// Notes that a field has another value than is allowed.
+    /// Reports that a field's value is not allowed.
     pub fn misplaced(&mut self, name: &str, allowed: &str) {
         if let Some(node) = self.node(name) {
             self.reader.below(name, |reader| {
@@ -198,13 +199,13 @@ impl<'r, 'd> Fields<'r, 'd> {
         }
     }
 
-    /// Notes an error about the name of a field.
+    /// Reports an error at the name of a field.
     pub fn error_at_name(&mut self, name: &At<String>, message: impl Into<String>) {
         self.reader
             .below(&name.value, |reader| reader.error(name.position, message));
     }
 
-    /// Notes what is allowed and odd about a field.
+    /// Reports a warning about a field.
     pub fn note(&mut self, name: &str, message: impl Into<String>) {
         let position = self.member(name).map(|(name, _)| name.position);
         let position = position.unwrap_or(self.position);
@@ -212,13 +213,13 @@ impl<'r, 'd> Fields<'r, 'd> {
             .below(name, |reader| reader.note(position, message));
     }
 
-    /// Notes that a field is missing; `what` says what to write.
+    /// Reports a missing field; `what` describes the expected value.
     pub fn missing(&mut self, name: &str, what: &str) {
         let message = format!("`{name}` is missing; write {what}");
         self.reader.error(self.position, message);
     }
 
-    /// A field that has to be there; `what` says what to write.
+    /// Requires a field; `what` describes the expected value.
     pub fn require(&mut self, name: &'static str, what: &str) {
         if let Some(described) = &mut self.described {
             described.required.push(name);
@@ -227,7 +228,7 @@ impl<'r, 'd> Fields<'r, 'd> {
         }
     }
 
-    /// What is written, variables expanded, without what is `null`.
+    /// The map as JSON with expanded variables, without `null` values.
     pub fn to_json(&self) -> Map<String, Value> {
         let written = self
             .members
@@ -237,7 +238,7 @@ impl<'r, 'd> Fields<'r, 'd> {
         written.collect()
     }
 
-    /// Those of the fields that are there, as a map of their own.
+    /// A new map with those of the fields that are present.
     pub fn part(&self, names: &[&str]) -> At<Tree> {
         let members = self.members.iter().filter(|(name, node)| {
             names.contains(&name.value.as_str()) && node.value != Tree::Null
@@ -248,7 +249,7 @@ impl<'r, 'd> Fields<'r, 'd> {
         }
     }
 
-    /// Whether one of the fields is there, as has to be; what is missing is left to be reported.
+    /// Requires at least one of the fields. Returns whether one is present; the caller reports the error.
     pub fn require_one_of(&mut self, names: &'static [&'static str]) -> bool {
         if let Some(described) = &mut self.described {
             described.one_of = names;
@@ -256,7 +257,7 @@ impl<'r, 'd> Fields<'r, 'd> {
         names.is_empty() || names.iter().any(|name| self.has(name))
     }
 
-    /// Names that are there and were not asked for.
+    /// The names of fields that are present but were not read.
     pub fn others(&self) -> Vec<&'d At<String>> {
         let names = self.members.iter().map(|(name, _)| name);
         names
@@ -264,7 +265,7 @@ impl<'r, 'd> Fields<'r, 'd> {
             .collect()
     }
 
-    /// Ignores fields that were not asked for: what is wrong with them is reported already.
+    /// Ignores fields that were not read, because their errors are already reported.
     pub fn leave_others(&mut self) {
         self.leaves_others = true;
     }
@@ -291,27 +292,27 @@ impl<'r, 'd> Fields<'r, 'd> {
         }
     }
 
-    /// Anything.
+    /// Any value.
     pub fn any(&mut self, name: &'static str, about: &str) -> Option<&'d At<Tree>> {
         self.field(name, about, |value| value.any())
     }
 
-    /// A text; numbers and flags are taken for one.
+    /// A text; numbers and flags are accepted as text.
     pub fn text(&mut self, name: &'static str, about: &str) -> Option<At<String>> {
         self.field(name, about, |value| value.text())
     }
 
-    /// A text that is more than blanks.
+    /// A text that is not blank.
     pub fn words(&mut self, name: &'static str, about: &str) -> Option<At<String>> {
         self.field(name, about, |value| value.words())
     }
 
-    /// The name of something, for everybody to see.
+    /// A name. Values of variables are removed from it, because names are shown everywhere.
     pub fn name(&mut self, name: &'static str, about: &str) -> Option<At<String>> {
         self.field(name, about, |value| value.name())
     }
 
-    /// A text that `parse` reads, or else says what is wrong with.
+    /// A text that `parse` accepts. Its error becomes the message.
     pub fn parsed<T>(
         &mut self,
         name: &'static str,
@@ -326,7 +327,7 @@ impl<'r, 'd> Fields<'r, 'd> {
         self.field(name, about, |value| value.flag())
     }
 
-    /// A whole number in a range; `unit` follows it in messages.
+    /// A whole number in a range; messages show `unit` after it.
     pub fn whole(
         &mut self,
         name: &'static str,
@@ -337,7 +338,7 @@ impl<'r, 'd> Fields<'r, 'd> {
         self.field(name, about, |value| value.whole(range, unit))
     }
 
-    /// A number in a range; `unit` follows it in messages.
+    /// A number in a range; messages show `unit` after it.
     pub fn real(
         &mut self,
         name: &'static str,
@@ -348,7 +349,7 @@ impl<'r, 'd> Fields<'r, 'd> {
         self.field(name, about, |value| value.real(range, unit))
     }
 
-    /// One of a few words; case does not count. `what` names them in messages.
+    /// One of the allowed words; case does not matter. `what` describes them in messages.
     pub fn word<T: Clone>(
         &mut self,
         name: &'static str,
@@ -359,7 +360,7 @@ impl<'r, 'd> Fields<'r, 'd> {
         self.field(name, about, |value| value.word(what, allowed))
     }
 
-    /// One text or a list of them, at least one; `what` names one in messages.
+    /// One text or a non-empty list of texts; `what` describes one in messages.
     pub fn texts(
         &mut self,
         name: &'static str,
@@ -369,7 +370,7 @@ impl<'r, 'd> Fields<'r, 'd> {
         self.field(name, about, |value| value.texts(what))
     }
 
-    /// A map of fields; `what` says in messages what it is.
+    /// A map of fields; `what` describes it in messages.
     pub fn block<T>(
         &mut self,
         name: &'static str,

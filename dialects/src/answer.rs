@@ -1,4 +1,4 @@
-//! A model's answer: how it is laid out, its events, and what a stream said once it is complete.
+//! A model's answer: its layout, its events, and the content of a complete stream.
 
 use std::collections::BTreeSet;
 
@@ -10,17 +10,17 @@ use crate::json::{Document, Value};
 use crate::model::{DeltaKind, Finish};
 use crate::stream::{Frame, Framing};
 
-/// How an answer's body is laid out.
+/// The layout of a response body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AnswerForm {
     /// One JSON document.
     Json,
-    /// Events.
+    /// A stream of events.
     Stream(Framing),
 }
 
 impl AnswerForm {
-    /// The form that a response's `content-type` announces. `None`: no form that can be read.
+    /// The form given by a response's `content-type`. `None`: it cannot be read.
     pub fn of(headers: &HeaderMap) -> Option<Self> {
         let media_type = media_type(headers)?;
         let stream = |framing| Some(Self::Stream(framing));
@@ -46,14 +46,14 @@ pub fn media_type(headers: &HeaderMap) -> Option<String> {
 /// A whole answer, or one event of a stream.
 #[derive(Debug, Clone, Copy)]
 pub struct Event<'d> {
-    /// The event's name; `None` when it has none, or the framing has no names.
+    /// The event's name; `None` if it has none, or the framing has no names.
     pub name: Option<&'d str>,
     /// Its data.
     pub document: &'d Document<'d>,
 }
 
 impl<'d> Event<'d> {
-    /// The event in `frame`, whose data `document` is.
+    /// The event in `frame`, with its parsed data.
     pub fn of(frame: &'d Frame, document: &'d Document<'d>) -> Self {
         Self {
             name: frame.name(),
@@ -75,57 +75,57 @@ impl<'d> Event<'d> {
     }
 }
 
-/// The end of a choice that ends before its time.
+/// Describes a choice that ends early.
 #[derive(Debug, Clone, Copy)]
 pub struct EndOfChoice<'a> {
-    /// Which alternative answer it is.
+    /// Index of the alternative answer.
     pub choice: u64,
-    /// Why it ends.
+    /// The finish reason.
     pub finish: &'a Finish,
-    /// Tokens that the agent got of it, as Squall counts.
+    /// Tokens of it that the agent received, as counted by Squall.
     pub tokens: u64,
-    /// Where it was made to say other words than the model's: the tokens of those, thinking apart. What
-    /// the provider has counted is of the model's.
+    /// If its text was replaced: the tokens of the new text without reasoning. The provider's counts are those of
+    /// the model's text.
     pub instead: Option<u64>,
-    /// Whether the agent got anything of the part that the event belongs to: the event itself, an
-    /// earlier one, or what [`Dialect::say_events`] made of it. If not, there is nothing to close.
+    /// Whether the agent received a part of the event's own part: from this event, an earlier one, or
+    /// [`Dialect::say_events`]. If not, there is no part to close.
     pub kept: bool,
 }
 
-/// What a stream said, put together.
+/// The combined content of a stream.
 #[derive(Debug, Clone)]
 pub struct Transcript<'a> {
     /// The first event that was read.
     pub first: Event<'a>,
-    /// The last event that was read and held an answer or its counts.
+    /// The last event that was read and contained a part of the answer, or its counts.
     pub last: Event<'a>,
-    /// What was said, ascending by choice and in the order in which it was begun.
+    /// The parts, sorted by choice, then by their start.
     pub parts: Vec<Part>,
-    /// Why each choice ended.
+    /// The finish reason of each choice.
     pub finishes: Vec<(u64, Finish)>,
-    /// Tokens in and out, as far as they were counted.
+    /// Input and output tokens, if counted.
     pub tokens: (Option<u64>, Option<u64>),
 }
 
-/// A part of a choice, complete.
+/// A complete part of a choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// Which alternative answer it belongs to.
+    /// Index of the alternative answer.
     pub choice: u64,
-    /// Which part of it, as of [`crate::model::Delta::part`].
+    /// The part of the choice, as in [`crate::model::Delta::part`].
     pub part: u64,
     /// Text, reasoning or refusal; [`DeltaKind::ToolArguments`] for a tool call.
     pub kind: DeltaKind,
-    /// The text, or the arguments as JSON.
+    /// The text; for a tool call the arguments as JSON.
     pub text: String,
-    /// Of a tool call: its id and the tool's name.
+    /// For a tool call: its id and the tool's name.
     pub call: Option<(String, String)>,
-    /// What it was signed with.
+    /// Its signature.
     pub signature: Option<String>,
 }
 
 impl Transcript<'_> {
-    /// The choices of which something was said or that ended, ascending.
+    /// The choices with parts or a finish reason, ascending.
     pub(crate) fn choices(&self) -> BTreeSet<u64> {
         let said = self.parts.iter().map(|part| part.choice);
         let ended = self.finishes.iter().map(|(choice, _)| *choice);
@@ -137,14 +137,14 @@ impl Transcript<'_> {
         self.parts.iter().filter(move |part| part.choice == choice)
     }
 
-    /// What a choice said in parts of a kind, unless it is nothing.
+    /// The text of a choice in parts of this kind, unless it is empty.
     pub(crate) fn text_of(&self, choice: u64, kind: DeltaKind) -> Option<String> {
         let parts = self.parts_of(choice).filter(|part| part.kind == kind);
         let text: String = parts.map(|part| part.text.as_str()).collect();
         (!text.is_empty()).then_some(text)
     }
 
-    /// Why a choice ended, if it did.
+    /// The finish reason of a choice, if it ended.
     pub(crate) fn finish_of(&self, choice: u64) -> Option<&Finish> {
         let mut finishes = self.finishes.iter();
         let found = finishes.find(|(ended, _)| *ended == choice);
@@ -153,7 +153,7 @@ impl Transcript<'_> {
 }
 
 impl Part {
-    /// The arguments of a tool call as JSON; without any they are an empty object.
+    /// The arguments of a tool call as JSON; empty arguments are an empty object.
     pub(crate) fn arguments(&self) -> Option<Json> {
         match self.text.trim() {
             "" => Some(json!({})),

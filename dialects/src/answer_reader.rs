@@ -1,5 +1,5 @@
-//! An answer's bytes as they come, read document by document: a whole answer at its end, events of a
-//! stream as soon as they are there.
+//! Reads the bytes of a response document by document: a single document at its end, events of a stream as soon as
+//! they are complete.
 
 use crate::answer::{AnswerForm, Event};
 use crate::dialect::Dialect;
@@ -7,30 +7,30 @@ use crate::json::{Document, close_string};
 use crate::model::Reading;
 use crate::stream::{Frame, Framing, Splitter};
 
-/// Bytes of an answer that is one JSON document, up to which it is read; a longer one is not.
+/// Longest JSON document that is read, in bytes; a longer one is ignored.
 pub(crate) const ANSWER_LIMIT: usize = 1 << 20;
 
-/// Bytes of one event of a stream, up to which it is read; a longer one is passed over.
+/// Longest event that is read, in bytes; a longer one is skipped.
 pub(crate) const EVENT_LIMIT: usize = 256 << 10;
 
-/// Reads an answer from a copy of its bytes: never fails, never keeps more than its limits.
+/// Reads a response from a copy of its bytes. It never fails and never buffers more than its limits.
 #[derive(Debug)]
 pub struct AnswerReader {
     dialect: &'static dyn Dialect,
     state: State,
 }
 
-/// An answer as far as it has come.
+/// The part of a response that was received.
 #[derive(Debug)]
 enum State {
-    /// Nothing that can be read, or nothing more.
+    /// Unreadable, or reading has ended.
     Unread,
     Json(Vec<u8>),
     Stream(Framing, Splitter),
 }
 
 impl AnswerReader {
-    /// Of an answer in this form; `None`: nothing is read.
+    /// A reader for a response of this form; `None`: nothing is read.
     pub fn new(dialect: &'static dyn Dialect, form: Option<AnswerForm>) -> Self {
         let state = match form {
             Some(AnswerForm::Json) => State::Json(Vec::new()),
@@ -42,7 +42,7 @@ impl AnswerReader {
         Self { dialect, state }
     }
 
-    /// Some bytes of the answer's body, without content coding.
+    /// Reads a chunk of the response body, without content coding.
     pub fn push(&mut self, chunk: &[u8], each: impl FnMut(&Reading<'_>)) {
         match &mut self.state {
             State::Unread => {}
@@ -57,8 +57,8 @@ impl AnswerReader {
         }
     }
 
-    /// The last bytes of an answer of which some before were left out: read from the first event that
-    /// is known to begin, in framings where that can be told.
+    /// Reads the last bytes of a response after a gap. Starts at the first certain start of an event, if the
+    /// framing has one.
     pub fn resume(&mut self, rest: &[u8], each: impl FnMut(&Reading<'_>)) {
         let begin = match &self.state {
             State::Stream(framing, _) => Some(*framing).zip(next_event(*framing, rest)),
@@ -71,7 +71,7 @@ impl AnswerReader {
         }
     }
 
-    /// The answer is over: a whole one is read now. Nothing that is pushed later is read.
+    /// Ends the response and reads it if it is one document. Later chunks are ignored.
     pub fn end(&mut self, each: impl FnMut(&Reading<'_>)) {
         match std::mem::replace(&mut self.state, State::Unread) {
             State::Unread => {}
@@ -80,7 +80,7 @@ impl AnswerReader {
         }
     }
 
-    /// Reads a whole answer; of one that broke off what has come of it.
+    /// Reads a single document; after an abort, the part that was received.
     fn document(&self, mut body: Vec<u8>, mut each: impl FnMut(&Reading<'_>)) {
         if let Ok(document) = Document::parse(&body) {
             each(&self.dialect.read(Event::unnamed(&document)));
@@ -89,7 +89,7 @@ impl AnswerReader {
         close_string(&mut body);
         if let Some(document) = Document::parse_prefix(&body) {
             let mut reading = self.dialect.read(Event::unnamed(&document));
-            // It has not ended, whatever it says of that at its beginning.
+            // A truncated answer has not ended, even if its start contains a finish reason.
             reading.finishes.clear();
             each(&reading);
         }
@@ -106,7 +106,7 @@ impl AnswerReader {
     }
 }
 
-/// Where an event begins for sure in a stretch of a stream.
+/// The first certain start of an event in a part of a stream.
 fn next_event(framing: Framing, rest: &[u8]) -> Option<usize> {
     let behind = |end: &[u8]| {
         let mut stretches = rest.windows(end.len());

@@ -1,4 +1,4 @@
-//! The seam between providers and faults: what a provider's wire format must implement.
+//! The interface between providers and faults: what a provider's wire format must implement.
 
 use std::fmt::Debug;
 
@@ -14,38 +14,37 @@ use crate::model::{
 use crate::stream::Made;
 use crate::target::Target;
 
-/// How a provider differs from most.
+/// A property in which a provider differs from most others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quirk {
-    /// The provider may keep the conversation, so that a request brings results of tools without
-    /// the calls that name those.
+    /// The provider may store the conversation. A request then contains tool results without the calls that name
+    /// the tools.
     KeepsConversations,
-    /// A choice that called tools ends with the same word as one that said everything. An event
-    /// that ends a choice does not tell then which of both it was: the calls came before.
+    /// A choice with tool calls ends with the same finish reason as one without. The event that ends the choice
+    /// does not show which it is, because the calls came earlier.
     ToolCallsEndAsDone,
-    /// The event that ends a stream says, by [`Dialect::say`], what no [`Dialect::say_events`] did.
+    /// [`Dialect::say_events`] cannot add text. [`Dialect::say`] adds it to the event that ends the stream.
     SaysAtTheEnd,
-    /// Answers have no place of their own for refusals, nor a `finish` that tells them: a refusal is
-    /// said as text.
+    /// Answers have neither a refusal field nor a finish reason for refusals, so a refusal is plain text.
     NoRefusals,
-    /// The provider checks the arguments that a model writes, and answers with an error where they
-    /// are not JSON.
+    /// The provider validates the arguments that a model generates, and responds with an error if they are not
+    /// JSON.
     RejectsBadCalls,
 }
 
-/// The facts of a provider that are data.
+/// The constants of a provider.
 #[derive(Debug)]
 pub struct Provider {
-    /// The dialect in files, API and metrics: `openai-chat`.
+    /// Name of the dialect in files, API and metrics, such as `openai-chat`.
     pub dialect: &'static str,
-    /// An endpoint of this provider in the configuration: the dialect, or a variation of it
+    /// Name of the provider's endpoint in the configuration: the dialect, or a variation of it
     /// (`openai-chat/groq`).
     pub endpoint: &'static str,
-    /// How the provider differs from most.
+    /// How the provider differs from most others.
     pub quirks: &'static [Quirk],
-    /// The member of an event that numbers it, where a stream's events are numbered one by one.
+    /// The field with an event's sequence number, if the provider numbers events.
     pub event_number: Option<&'static str>,
-    /// The event that ends a stream once every choice has ended: name and data.
+    /// The event that ends a stream after every choice has ended: name and data.
     pub(crate) end: Option<(Option<&'static str>, &'static str)>,
     pub(crate) finish_words: FinishWords,
     pub(crate) usage: UsageKeys,
@@ -53,18 +52,18 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// Whether the provider differs from most in this.
+    /// Whether the provider has this quirk.
     pub fn has(&self, quirk: Quirk) -> bool {
         self.quirks.contains(&quirk)
     }
 
-    /// Whether an event's data that are not JSON are the mark that ends a stream.
+    /// Whether non-JSON event data is the provider's end-of-stream mark.
     pub fn is_end_mark(&self, data: &[u8]) -> bool {
         self.end
             .is_some_and(|(_, mark)| data.trim_ascii() == mark.as_bytes())
     }
 
-    /// The event that ends a stream once every choice has ended, if the provider sends one.
+    /// The event that ends a stream after every choice has ended, if the provider sends one.
     pub fn end_event(&self) -> Option<Made> {
         let (name, data) = self.end?;
         Some(match name {
@@ -73,7 +72,7 @@ impl Provider {
         })
     }
 
-    /// The number of an event, where a stream's events are numbered one by one.
+    /// The sequence number of an event, if the provider numbers events.
     pub fn number<'d>(&self, event: Event<'d>) -> Option<Value<'d>> {
         event.root().get(self.event_number?)
     }
@@ -81,14 +80,13 @@ impl Provider {
 
 /// One provider's wire format.
 ///
-/// Implementations hold no state and decide nothing: the same input gives the same output. They
-/// know JSON, never bytes of a stream: how events are framed is [`crate::stream`]'s, and every
-/// synthetic event is a [`Made`] that the framing lays out.
+/// Implementations are stateless and deterministic. They handle JSON, not the bytes of a stream: [`crate::stream`]
+/// handles the framing, and every synthetic event is a [`Made`] that the framing serialises.
 pub trait Dialect: Debug + Send + Sync {
-    /// The facts of the provider.
+    /// The constants of the provider.
     fn provider(&self) -> &'static Provider;
 
-    /// The facts of the provider that answers a request: of one dialect there may be many.
+    /// The provider that answers a request, because several providers can share one dialect.
     fn provider_of(&self, context: &ErrorContext<'_>) -> &'static Provider {
         let _ = context;
         self.provider()
@@ -96,21 +94,20 @@ pub trait Dialect: Debug + Send + Sync {
 
     // ── The request ────────────────────────────────────────────────────────────────────────────
 
-    /// Whether a POST to this target looks like this dialect. The host is not asked. Several dialects
-    /// may recognise one path: the body decides then.
+    /// Whether a POST to this target may be in this dialect. The host is ignored. If several dialects share a path,
+    /// the body decides.
     fn recognises(&self, target: Target<'_>) -> bool;
 
-    /// Whether a request's body has this dialect's shape, and no other's that shares its paths.
+    /// Whether a request's body has this dialect's shape, and not that of a dialect with the same paths.
     fn confirms(&self, body: Value<'_>) -> bool;
 
-    /// What a request asks for. `body` is its outermost object, maybe of a prefix only: what was
-    /// cut off counts as absent.
+    /// Parses a request. `body` is its outermost object, possibly truncated: missing parts count as absent.
     fn request(&self, target: Target<'_>, body: Value<'_>) -> ModelRequest;
 
-    /// The conversation of a request, and where it is.
+    /// The conversation of a request, with the places of its parts.
     fn conversation<'d>(&self, body: &'d Document<'d>) -> Conversation<'d>;
 
-    /// Replaces a tool's result; id and pairing stay.
+    /// Replaces the content of a tool's result; its id stays.
     fn say_result(
         &self,
         edits: &mut Edits<'_>,
@@ -124,21 +121,21 @@ pub trait Dialect: Debug + Send + Sync {
 
     // ── The answer ─────────────────────────────────────────────────────────────────────────────
 
-    /// How the answer's body is laid out. `None`: in no form that can be read.
+    /// The layout of the response body. `None`: it cannot be read.
     fn form(&self, target: Target<'_>, headers: &HeaderMap) -> Option<AnswerForm> {
         let _ = target;
         AnswerForm::of(headers)
     }
 
-    /// What a whole answer, or one event of a stream, says.
+    /// Reads a whole answer, or one event of a stream.
     fn read<'d>(&self, event: Event<'d>) -> Reading<'d>;
 
     // ── Changing an answer ─────────────────────────────────────────────────────────────────────
 
-    /// Makes `document`, a whole answer or an event's data, say that a choice ends for this
-    /// reason; `None`: that it has not ended yet. `at` is what was read there.
+    /// Sets the finish reason of a choice in `document`, which is a whole answer or an event's data. `None`: the
+    /// choice has not ended. `at` is the place of the original reason.
     ///
-    /// Returns the event's new name, where a stream's event is named after it.
+    /// Returns the event's new name, if a stream's events are named by their reason.
     fn put_finish(
         &self,
         edits: &mut Edits<'_>,
@@ -151,17 +148,16 @@ pub trait Dialect: Debug + Send + Sync {
         None
     }
 
-    /// The events that end a choice before its time, in order, all but [`Provider::end_event`].
+    /// The events that end a choice early, in order, without [`Provider::end_event`].
     ///
-    /// `event` belongs to the choice: the new ones are modelled on it, so that ids and unknown fields
-    /// are carried over. Empty when it cannot serve as one, or when the end repeats
-    /// what only the upstream knows: then the upstream's own end is waited for and edited.
+    /// They are modelled on `event`, an event of the same choice, to keep ids and unknown fields. Empty if `event`
+    /// cannot serve as a model, or if the end contains data that only the upstream knows. In that case the caller
+    /// waits for the upstream's own end and edits it.
     fn finish_events(&self, event: Event<'_>, end: &EndOfChoice<'_>) -> Vec<Made>;
 
-    /// Makes a whole answer's `choice` say this, end for this reason, and nothing else: no tool
-    /// call. The thinking before the first words stays as it is. False, and no edits, when the answer
-    /// holds no such choice. Called for the event that ends a stream, too: one that repeats the whole
-    /// answer is edited likewise.
+    /// Replaces the text and the finish reason of `choice` in a whole answer, and removes its tool calls. The
+    /// reasoning before the text stays. Returns false and makes no edits if there is no such choice. It is also
+    /// called for the last event of a stream, which is edited in the same way if it repeats the whole answer.
     fn say(
         &self,
         edits: &mut Edits<'_>,
@@ -171,34 +167,34 @@ pub trait Dialect: Debug + Send + Sync {
         finish: &Finish,
     ) -> bool;
 
-    /// The events by which `choice` says this, modelled on `event`: the first that would have said
-    /// something else, opened a part or ended the choice. No part is open when they come, and the
-    /// one that they open is left to be closed by [`Self::finish_events`], which are asked for with
-    /// the same `event`. Empty when it cannot serve as a model, or the provider cannot say it.
+    /// The events that give `choice` this text, modelled on `event`. That is the first event with other text, the
+    /// start of a part, or the end of the choice. No part is open before them. They leave their own part open;
+    /// [`Self::finish_events`], called with the same `event`, closes it. Empty if `event` cannot serve as a model,
+    /// or the provider does not support this.
     fn say_events(&self, event: Event<'_>, choice: u64, saying: Saying<'_>) -> Vec<Made>;
 
-    /// The whole answer that says what a stream said, as the provider would have given it had no
-    /// stream been requested. `None`: the stream was too broken for that.
+    /// The whole answer with the content of a stream, as the provider sends it without streaming. `None`: the
+    /// stream was too incomplete.
     fn whole_answer(&self, transcript: &Transcript<'_>) -> Option<String>;
 
     // ── Errors ─────────────────────────────────────────────────────────────────────────────────
 
-    /// What this provider's errors depend on beside the exchange. `after` is the event before the
-    /// error, when there was one.
+    /// The values that this provider's errors need beside the exchange. `after` is the event before the error, if
+    /// any.
     fn error_terms(&self, context: &ErrorContext<'_>, after: Option<Event<'_>>) -> ErrorTerms {
         let _ = (context, after);
         ErrorTerms::default()
     }
 
-    /// The reply with which this provider reports `error` instead of an answer.
+    /// The response with which this provider reports `error` instead of an answer.
     fn error(&self, error: &ModelError, context: &ErrorContext<'_>) -> WireReply {
         let terms = self.error_terms(context, None);
         let errors = self.provider_of(context).errors;
         errors.reply(error, context, &terms)
     }
 
-    /// The event with which this provider reports `error` in a stream that has begun. `after` is
-    /// the event before it, when there was one. `None`: it reports none, it breaks off.
+    /// The event with which this provider reports `error` in the middle of a stream. `after` is the event before
+    /// it, if any. `None`: the provider closes the connection instead.
     fn error_event(
         &self,
         error: &ModelError,
@@ -210,13 +206,13 @@ pub trait Dialect: Debug + Send + Sync {
         errors.event(error, context, &terms, after)
     }
 
-    /// The name in files, API and metrics: `openai-chat`.
+    /// Name in files, API and metrics, such as `openai-chat`.
     fn name(&self) -> &'static str {
         self.provider().dialect
     }
 }
 
-/// Writes a provider's word for why a choice ends; `null`: not yet.
+/// Writes a provider's finish reason; `null`: the choice has not ended.
 pub(crate) fn put_word(
     edits: &mut Edits<'_>,
     provider: &Provider,

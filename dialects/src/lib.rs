@@ -1,4 +1,5 @@
-//! Providers' wire formats and one neutral model call, both ways. No sockets, no clock, no dice.
+//! Converts between providers' wire formats and one neutral view of a model call. No sockets, no clock, no
+//! randomness.
 //!
 //! ```text
 //! request body ───┐                              ┌─▶ faults (profiles), written once, on the neutral view
@@ -6,9 +7,9 @@
 //! answer, stream ─┘   stream::Splitter           └─▶ Reader: what the journal says about a model call
 //! ```
 //!
-//! A [`Dialect`] says where in a provider's JSON the neutral parts are ([`model`]); a fault changes
-//! those places in the bytes as they came ([`json::Edits`]), so that everything else stays as it
-//! was. A new provider is one directory and one line in [`ALL`].
+//! A [`Dialect`] locates the neutral parts in a provider's JSON ([`model`]). A fault edits those places in the
+//! original bytes ([`json::Edits`]), so that everything else stays unchanged. A new provider is one directory and
+//! one line in [`ALL`].
 
 mod answer;
 mod answer_reader;

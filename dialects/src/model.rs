@@ -1,8 +1,8 @@
 //! The neutral view of a model call that faults are written against.
 //!
-//! A [`ModelRequest`] is what a request says; a [`Reading`] is what one JSON document of an answer
-//! says: the whole answer, or one event of a stream. A reading carries the *places* of what it
-//! found, so a change can be made in the provider's own bytes.
+//! A [`ModelRequest`] holds the content of a request. A [`Reading`] holds the content of one JSON document of an
+//! answer: the whole answer, or one event of a stream. A reading contains the *places* of its parts, so that the
+//! provider's original bytes can be edited.
 
 mod error;
 
@@ -13,26 +13,25 @@ pub use self::error::{LimitFigures, LimitScope, ModelError};
 use crate::json::{Edits, Kind, NodeId, Value};
 use crate::tokens::{self, Counting};
 
-/// What a request asks of a model.
+/// The content of a request to a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelRequest {
-    /// The model asked for.
+    /// The requested model.
     pub model: Option<String>,
-    /// Whether the answer is to come as a stream.
+    /// Whether a stream is requested.
     pub stream: bool,
-    /// Whether a stream is to end with token counts that come in an event of their own; without
-    /// meaning when `stream` is false.
+    /// Whether a stream is to end with an extra event for token counts; meaningless if `stream` is false.
     pub usage_in_stream: bool,
-    /// How many alternative answers are asked for, at least 1.
+    /// Number of requested alternative answers, at least 1.
     pub choices: u64,
-    /// Names of the tools the model may call.
+    /// Names of the tools that the model may call.
     pub tools: Vec<String>,
 }
 
-/// What a request's conversation says, and where.
+/// The conversation in a request, with the places of its parts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Conversation<'d> {
-    /// System prompts that stand outside of the list of messages.
+    /// System prompts outside the list of messages.
     pub system: Vec<Said<'d>>,
     /// The messages, oldest first.
     pub messages: Vec<Message<'d>>,
@@ -43,20 +42,20 @@ pub struct Conversation<'d> {
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message<'d> {
-    /// Who speaks.
+    /// The author of the message.
     pub role: Role,
-    /// Where it stands: an item of the list of messages.
+    /// Its place: an item of the list of messages.
     pub place: NodeId,
-    /// Its texts. Tool results are not among them, nor is thinking: that is signed.
+    /// Its texts, without tool results and without reasoning, which is signed.
     pub texts: Vec<Said<'d>>,
 }
 
-/// Who speaks in a message.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Whoever wrote the agent.
+    /// The developer of the agent.
     System,
-    /// Whoever uses it, or the agent in their name.
+    /// The user, or the agent on the user's behalf.
     User,
     /// The model.
     Assistant,
@@ -67,26 +66,26 @@ pub enum Role {
 /// The result of one tool call, as the agent reports it to the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolResult<'d> {
-    /// Id of the call it answers, where the provider has ids; a change must keep it.
+    /// Id of the call, if the provider has ids; a change must keep it.
     pub call: Option<Cow<'d, str>>,
-    /// The tool that was called: from the result, or from the call with its id.
+    /// Name of the tool, from the result or from the call with its id.
     pub tool: Option<Cow<'d, str>>,
-    /// Which message it stands in.
+    /// Index of the message that contains it.
     pub message: usize,
-    /// Where it stands: the message, item, block or part that answers the call.
+    /// Its place: the message, item, block or part for the call.
     pub place: NodeId,
-    /// Where its content stands: a string, a list of parts or an object, whatever it is there; the same as
-    /// `place` where it has none.
+    /// Place of its content: a string, a list of parts, an object or any other value. Equal to `place` if it has
+    /// none.
     pub content: NodeId,
-    /// The texts in it.
+    /// The texts in the content.
     pub texts: Vec<Said<'d>>,
-    /// What tools said as JSON, where it stands in a wrapping of the provider's.
+    /// JSON output of tools inside a provider's wrapper.
     pub values: Vec<NodeId>,
 }
 
 impl<'d> ToolResult<'d> {
-    /// The result at `place` of the call with this id, or of a call that has none; without `content`
-    /// the tool said nothing.
+    /// The result at `place` of the call with this id, or of a call without an id. Without `content`, the tool
+    /// returned nothing.
     pub(crate) fn new(
         call: Option<Cow<'d, str>>,
         tools: &ToolNames<'d>,
@@ -105,16 +104,16 @@ impl<'d> ToolResult<'d> {
         }
     }
 
-    /// Whether it has no content: the tool said nothing.
+    /// Whether the tool returned no content.
     pub fn says_nothing(&self) -> bool {
         self.content == self.place
     }
 }
 
-/// Names of the tools that were called, by the calls' ids.
+/// Names of the called tools, by call id.
 pub(crate) type ToolNames<'d> = HashMap<Cow<'d, str>, Cow<'d, str>>;
 
-/// Notes which tool the call with an id is of, if both are known.
+/// Records the tool of a call id, if both are known.
 pub(crate) fn note_tool<'d>(
     tools: &mut ToolNames<'d>,
     id: Option<Cow<'d, str>>,
@@ -123,17 +122,17 @@ pub(crate) fn note_tool<'d>(
     tools.extend(id.zip(tool));
 }
 
-/// A text, and the JSON string it stands in.
+/// A text and the place of its JSON string.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Said<'d> {
     /// The text, decoded.
     pub text: Cow<'d, str>,
-    /// Where it stands.
+    /// Its place.
     pub place: NodeId,
 }
 
 impl<'d> Said<'d> {
-    /// The text of a JSON string; `None` for anything else.
+    /// The text of a JSON string; `None` for other values.
     pub fn of(value: Value<'d>) -> Option<Self> {
         Some(Self {
             text: value.as_str()?,
@@ -141,7 +140,7 @@ impl<'d> Said<'d> {
         })
     }
 
-    /// The texts of a content: a string, or the `text` of the items of a list.
+    /// The texts of a content: a string, or the `text` members of a list.
     pub(crate) fn all(content: Option<Value<'d>>) -> Vec<Self> {
         let strings = content.into_iter().chain(
             content
@@ -153,17 +152,17 @@ impl<'d> Said<'d> {
     }
 }
 
-/// What a tool's result is made to say instead of what the tool said.
+/// Replacement for the output of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResultSaying<'a> {
-    /// This; it may be empty.
+    /// This output; it may be empty.
     Output(&'a str),
-    /// That the tool failed, in the field meant for it where the provider has one.
+    /// A failure of the tool, in the provider's field for failures if there is one.
     Failure(&'a str),
 }
 
 impl<'a> ResultSaying<'a> {
-    /// The words.
+    /// The text.
     pub fn text(self) -> &'a str {
         match self {
             Self::Output(text) | Self::Failure(text) => text,
@@ -171,17 +170,17 @@ impl<'a> ResultSaying<'a> {
     }
 }
 
-/// What a choice is made to say instead of what the model said.
+/// Replacement for the text of a choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Saying<'a> {
     /// This text; it may be empty.
     Text(&'a str),
-    /// A refusal, in the field meant for it where the provider has one.
+    /// A refusal, in the provider's field for refusals if there is one.
     Refusal(&'a str),
 }
 
 impl<'a> Saying<'a> {
-    /// The words.
+    /// The text.
     pub fn text(self) -> &'a str {
         match self {
             Self::Text(text) | Self::Refusal(text) => text,
@@ -189,29 +188,29 @@ impl<'a> Saying<'a> {
     }
 }
 
-/// Why a model stopped.
+/// Why a choice ended.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Finish {
-    /// It had said everything.
+    /// The answer is complete.
     Done,
-    /// It reached the greatest number of tokens.
+    /// The maximum number of tokens was reached.
     Length,
-    /// It wants tools called.
+    /// The model requests tool calls.
     Tool,
-    /// A content filter stopped it.
+    /// A content filter stopped the answer.
     Filtered,
-    /// It refused.
+    /// The model refused.
     Refused,
-    /// The context was full.
+    /// The context window is full.
     Context,
-    /// It wrote a tool call that is none.
+    /// The model generated an invalid tool call.
     BadTool,
-    /// A word of the provider's that has no neutral one, as the provider wrote it.
+    /// A provider's reason without a neutral equivalent, unchanged.
     Foreign(String),
 }
 
 impl Finish {
-    /// The neutral word, as the journal keeps it.
+    /// The neutral name, as in the journal.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Done => "done",
@@ -226,9 +225,10 @@ impl Finish {
     }
 }
 
-/// A provider's words for why a model stopped, each with the neutral ones that it is written for.
+/// A provider's finish reasons with their neutral equivalents.
 ///
-/// A word is read as its first neutral one; a neutral one is written as the first word that has it.
+/// A provider's reason is read as its first neutral one. A neutral one is written as the first provider's reason
+/// that has it.
 #[derive(Debug)]
 pub(crate) struct FinishWords(pub(crate) &'static [(&'static str, &'static [Finish])]);
 
@@ -252,42 +252,40 @@ impl FinishWords {
     }
 }
 
-/// What one JSON document of an answer says: the whole answer, or one event of a stream.
+/// The content of one JSON document of an answer: the whole answer, or one event of a stream.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reading<'d> {
     /// The model that answered.
     pub model: Option<Cow<'d, str>>,
-    /// What the model wrote, in the order in which it wrote it.
+    /// What the model generated, in order.
     pub deltas: Vec<Delta<'d>>,
-    /// Parts that open or close here, where a provider has events for that.
+    /// Starts and ends of parts, if the provider has events for them.
     pub edges: Vec<Edge>,
-    /// Where choices end.
+    /// Ends of choices.
     pub finishes: Vec<Finished>,
-    /// Values that repeat a choice's words token by token, such as log probabilities: they are
-    /// set to null where words are cut.
+    /// Values that repeat a choice's text by token, such as log probabilities. They are set to null where text is
+    /// cut.
     pub mirrors: Vec<(u64, NodeId)>,
-    /// Where it says what the words of a text rest on, such as citations: it goes with them.
+    /// Sources of a text, such as citations. They are removed together with the text.
     pub sources: Vec<Source>,
-    /// Results of tools that the provider runs itself, by the part that they are: they go with the
-    /// words before them.
+    /// Results of tools that the provider runs, by part. They are removed together with the text before them.
     pub results: Vec<(u64, NodeId)>,
     /// Token counts.
     pub usage: Option<Usage>,
-    /// True when the provider announces by this event that token counts will follow the end of
-    /// the choices.
+    /// Whether this event announces that token counts follow after the choices have ended.
     pub usage_follows: bool,
-    /// The error the provider reports instead of, or in the middle of, an answer.
+    /// The error that the provider reports instead of an answer or in the middle of it.
     pub error: Option<Cow<'d, str>>,
-    /// This event says who speaks, so it stays, emptied, even where nothing of what it says may.
+    /// Whether this event announces the author. Such an event is kept, emptied, even if all its text is removed.
     pub introduces: bool,
-    /// This event ends the stream.
+    /// Whether this event ends the stream.
     pub ends: bool,
-    /// What becomes of a call whose arguments are not JSON.
+    /// How the provider handles a call whose arguments are not JSON.
     pub bad_calls: BadCalls,
 }
 
 impl<'d> Reading<'d> {
-    /// A choice ends, for the reason at `place`.
+    /// Adds the end of a choice, with the reason at `place`.
     pub(crate) fn finish(&mut self, choice: u64, finish: Finish, place: Value<'_>) {
         self.finishes.push(Finished {
             choice,
@@ -296,7 +294,7 @@ impl<'d> Reading<'d> {
         });
     }
 
-    /// A part of the only choice begins or ends.
+    /// Adds the start or end of a part of the only choice.
     pub(crate) fn edge(&mut self, part: u64, closes: bool, thinks: bool) {
         self.edges.push(Edge {
             choice: 0,
@@ -306,7 +304,7 @@ impl<'d> Reading<'d> {
         });
     }
 
-    /// The words of a part rest on this, unless it is absent or empty.
+    /// Adds the sources of a part, unless they are absent or empty.
     pub(crate) fn rests_on(
         &mut self,
         choice: u64,
@@ -327,7 +325,7 @@ impl<'d> Reading<'d> {
             }));
     }
 
-    /// Whether a choice refused in the field meant for it.
+    /// Whether a choice contains text in the field for refusals.
     pub(crate) fn has_refusal(&self, choice: u64) -> bool {
         let refuses = |delta: &Delta<'d>| {
             delta.choice == choice && delta.kind == DeltaKind::Refusal && !delta.text.is_empty()
@@ -335,7 +333,7 @@ impl<'d> Reading<'d> {
         self.deltas.iter().any(refuses)
     }
 
-    /// Sets how the tokens of its deltas are counted.
+    /// Sets the token counting of its deltas.
     pub fn count_by(&mut self, counting: Counting) {
         for delta in &mut self.deltas {
             delta.counting = counting;
@@ -343,65 +341,63 @@ impl<'d> Reading<'d> {
     }
 }
 
-/// What a provider does with a call whose arguments are not JSON, if it can tell.
+/// How a provider handles a call whose arguments are not JSON, if it validates them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BadCalls {
-    /// It passes the call on as the model wrote it.
+    /// The call is sent unchanged.
     #[default]
     Kept,
     /// The answer ends with [`Finish::BadTool`] and no call.
     Dropped,
 }
 
-/// What the words of a text rest on.
+/// The sources of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Source {
-    /// Which alternative answer the text belongs to, from 0.
+    /// Index of the alternative answer, from 0.
     pub choice: u64,
-    /// Which part of it the text is, as of [`Delta::part`].
+    /// The part that the text is, as in [`Delta::part`].
     pub part: u64,
-    /// Where it stands.
+    /// Its place.
     pub place: NodeId,
-    /// It is a list that providers send empty, too; else they leave it out where there is nothing.
+    /// Whether it is a list that may be empty; other providers omit it.
     pub may_be_empty: bool,
 }
 
-/// A piece of what the model wrote.
+/// A piece of what the model generated.
 ///
-/// Pieces belong together that have choice, part and the same sort of kind: a text, or a tool call
-/// with its name, id and arguments.
+/// Pieces belong together if they have the same choice and part and the same kind of content: a text, or a tool
+/// call with its name, id and arguments.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Delta<'d> {
-    /// Which alternative answer it belongs to, from 0.
+    /// Index of the alternative answer, from 0.
     pub choice: u64,
-    /// Which part of the choice: the number of its content block, output item or tool call. A
-    /// provider that does not number texts gives 0, one that does not number calls
-    /// [`number_of_whole_call`].
+    /// The part of the choice: the number of its content block, output item or tool call. It is 0 if a provider
+    /// does not number texts, and [`number_of_whole_call`] if it does not number calls.
     pub part: u64,
-    /// What it is a piece of.
+    /// The kind of the piece.
     pub kind: DeltaKind,
-    /// The piece itself, decoded; of a value that is no string, its JSON.
+    /// The piece, decoded; for a value that is not a string, its JSON.
     pub text: Cow<'d, str>,
-    /// Where it stands. A JSON string can be cut short; anything else is kept or removed whole.
+    /// Its place. A JSON string can be shortened; other values are kept or removed as a whole.
     pub place: NodeId,
-    /// What is removed with it when nothing of it may stay: the tool call or the block it belongs
-    /// to. `None`: it is emptied in place. Arguments that are a string always are, their call goes
-    /// with its name.
+    /// The tool call or block to remove if nothing of the piece is kept. `None`: the piece is emptied in place.
+    /// String arguments are always emptied in place, and their call is removed with its name.
     pub removed_with: Option<NodeId>,
-    /// What goes when the last item of the list goes that `removed_with` is in: that list, or the
-    /// output item around it.
+    /// What to remove with the last item of the list that contains `removed_with`: the list, or the output item
+    /// around it.
     pub goes_with_list: Option<NodeId>,
-    /// It is no further piece: it repeats the whole of what earlier events said of its part, so it
-    /// has to say what the agent got of those.
+    /// Whether it repeats all earlier pieces of its part instead of adding one. It must then equal what the agent
+    /// received of those.
     pub repeats: bool,
-    /// Where its item says that it is complete, if it does.
+    /// Place of its item's completion status, if there is one.
     pub status: Option<NodeId>,
-    /// How its tokens are counted; an estimate unless [`Reading::count_by`] sets it.
+    /// How its tokens are counted; estimated unless [`Reading::count_by`] sets it.
     pub counting: Counting,
 }
 
 impl<'d> Delta<'d> {
-    /// A piece that is emptied in place and repeats nothing.
+    /// A new piece that is emptied in place and repeats nothing.
     pub fn new(choice: u64, part: u64, kind: DeltaKind, value: Value<'d>) -> Self {
         Self {
             choice,
@@ -417,14 +413,14 @@ impl<'d> Delta<'d> {
         }
     }
 
-    /// The same, removed together with `container`.
+    /// Sets `container` to be removed with the piece.
     #[must_use]
     pub fn inside(mut self, container: Value<'_>) -> Self {
         self.removed_with = Some(container.id());
         self
     }
 
-    /// The same, removed together with `item`, and with the last item of its list `outer`.
+    /// Sets `item` to be removed with the piece, and `outer` with the last item of the list.
     #[must_use]
     pub fn inside_list(mut self, item: Value<'_>, outer: Value<'_>) -> Self {
         self.removed_with = Some(item.id());
@@ -432,19 +428,19 @@ impl<'d> Delta<'d> {
         self
     }
 
-    /// Makes its item say that it was cut short, where it says so at all.
+    /// Sets its item's status to incomplete, if it has one.
     pub fn mark_cut(&self, edits: &mut Edits<'_>) {
         if let Some(status) = self.status {
             edits.replace(status, "\"incomplete\"");
         }
     }
 
-    /// Whether it says something.
+    /// Whether it contains text.
     pub fn speaks(&self) -> bool {
         self.counts() && !self.text.is_empty()
     }
 
-    /// Its tokens, counted by itself; nothing for ids, signatures and what was counted before.
+    /// Its tokens, counted separately; 0 for ids, signatures and repetitions.
     pub fn tokens(&self) -> u64 {
         if self.counts() {
             tokens::count_piece(self.counting, &self.text)
@@ -453,51 +449,51 @@ impl<'d> Delta<'d> {
         }
     }
 
-    /// Its beginning of at most `tokens` tokens.
+    /// Its first `tokens` tokens.
     pub fn take(&self, tokens: u64) -> &str {
         tokens::take(self.counting, &self.text, tokens)
     }
 
-    /// Whether it is thinking or what signs it: it goes to the agent as it came, or not at all.
+    /// Whether it is reasoning or its signature. These reach the agent unchanged, or not at all.
     pub fn is_thinking(&self) -> bool {
         matches!(self.kind, DeltaKind::Reasoning | DeltaKind::Signature)
     }
 
-    /// Whether it is of a text that counts.
+    /// Whether its text counts as tokens.
     pub fn counts(&self) -> bool {
         let opaque = matches!(self.kind, DeltaKind::ToolId | DeltaKind::Signature);
         !self.repeats && !opaque
     }
 }
 
-/// What a [`Delta`] is a piece of.
+/// The kind of a [`Delta`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DeltaKind {
     /// The answer's text.
     Text,
-    /// Thinking that the provider shows.
+    /// Visible reasoning.
     Reasoning,
-    /// What the provider signs its thinking with: opaque, kept or removed whole.
+    /// The signature of reasoning: opaque, kept or removed as a whole.
     Signature,
-    /// A refusal given in a field of its own.
+    /// A refusal in its own field.
     Refusal,
-    /// The id of a tool call, never in pieces.
+    /// The id of a tool call, never split.
     ToolId,
-    /// The name of the tool that is called, never in pieces.
+    /// The name of the called tool, never split.
     ToolName,
-    /// Arguments of a tool call: a string that holds JSON or a piece of it, or the JSON itself.
+    /// Arguments of a tool call: a string with JSON or a piece of it, or the JSON value itself.
     ToolArguments,
 }
 
 impl DeltaKind {
-    /// Whether it belongs to a tool call.
+    /// Whether it is a piece of a tool call.
     pub fn is_of_a_call(self) -> bool {
         matches!(self, Self::ToolId | Self::ToolName | Self::ToolArguments)
     }
 }
 
-/// The [`Delta::part`] of a tool call that comes whole and bears no number: one that follows from
-/// what the call says, so that calls of different events are told apart.
+/// The [`Delta::part`] of a complete tool call without a number. It is a hash of the call, so that calls in
+/// different events are distinguished.
 pub fn number_of_whole_call(call: Value<'_>) -> u64 {
     // FNV-1a.
     let bytes = call.raw().bytes();
@@ -506,60 +502,60 @@ pub fn number_of_whole_call(call: Value<'_>) -> u64 {
     })
 }
 
-/// The beginning or the end of a part of a choice, in an event of its own.
+/// The start or end of a part of a choice, in its own event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
-    /// Which alternative answer it belongs to.
+    /// Index of the alternative answer.
     pub choice: u64,
-    /// Which part, as of [`Delta::part`].
+    /// The part, as in [`Delta::part`].
     pub part: u64,
-    /// It ends; otherwise it begins.
+    /// Whether the part ends; otherwise it starts.
     pub closes: bool,
-    /// It is known to be thinking; of ends, most events do not tell.
+    /// Whether it is known to be reasoning. Most events that end a part do not show this.
     pub thinks: bool,
 }
 
 /// The end of a choice.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished {
-    /// Which alternative answer it is.
+    /// Index of the alternative answer.
     pub choice: u64,
     /// Why it ended.
     pub finish: Finish,
-    /// Where the provider's word stands.
+    /// Place of the provider's finish reason.
     pub place: NodeId,
 }
 
-/// Token counts, as the provider counts.
+/// The provider's token counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Tokens in, cached ones included.
+    /// Input tokens, including cached ones.
     pub input: Option<u64>,
-    /// Tokens out, hidden ones included.
+    /// Output tokens, including hidden ones.
     pub output: Option<u64>,
-    /// Tokens out that the agent does not see (hidden reasoning); 0 when none are reported.
+    /// Output tokens that the agent does not receive (hidden reasoning); 0 if none are reported.
     pub hidden: u64,
-    /// Where tokens out stand.
+    /// Place of the output token count.
     pub output_place: Option<NodeId>,
-    /// Of `output`, those that are not counted at `output_place` but beside it.
+    /// The part of `output` that is counted in another field than `output_place`.
     pub apart: u64,
-    /// Where the sum of both stands.
+    /// Place of the total.
     pub total_place: Option<NodeId>,
 }
 
-/// Where a provider's token counts are.
+/// The fields of a provider's token counts.
 #[derive(Debug)]
 pub(crate) struct UsageKeys {
-    /// Tokens in: the first, and what is counted apart from it.
+    /// Input tokens: the first field, and fields that are counted separately.
     pub(crate) input: &'static [&'static str],
     pub(crate) output: &'static str,
-    /// The path of tokens out that the agent does not see.
+    /// The path of output tokens that the agent does not receive.
     pub(crate) hidden: &'static [&'static str],
     pub(crate) total: &'static str,
 }
 
 impl Usage {
-    /// Reads token counts; `None` for what are none.
+    /// Reads token counts; `None` if there are none.
     pub(crate) fn read(counts: Value<'_>, keys: &UsageKeys) -> Option<Self> {
         if counts.kind() != Kind::Object {
             return None;
@@ -585,13 +581,13 @@ impl Usage {
     }
 }
 
-/// The message of an error object, or the error itself where it is something else.
+/// The message of an error object; for other values the error itself.
 pub(crate) fn error_message(error: Value<'_>) -> Cow<'_, str> {
     let message = error.text("message").or_else(|| error.as_str());
     message.unwrap_or(Cow::Borrowed(error.raw()))
 }
 
-/// The pieces of a tool call: its id, the tool's name and the arguments, as far as they are there.
+/// The pieces of a tool call that are present: id, name and arguments.
 pub(crate) fn call_pieces(
     choice: u64,
     part: u64,

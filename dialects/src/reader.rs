@@ -1,4 +1,4 @@
-//! What the journal says about a model call, read beside the forwarding path.
+//! Reads the journal's data about a model call, beside the forwarding path.
 
 use crate::answer::AnswerForm;
 use crate::answer_reader::AnswerReader;
@@ -8,11 +8,11 @@ use crate::tally::{ModelCall, Tally, Tokens, shortened};
 use crate::target::Target;
 use crate::tokens::Counting;
 
-/// Reads a model call from a copy of its bytes: never fails, never keeps more than its limits.
+/// Reads a model call from a copy of its bytes. It never fails and never buffers more than its limits.
 #[derive(Debug)]
 pub struct Reader {
     dialect: &'static dyn Dialect,
-    /// The model asked for.
+    /// The requested model.
     model: Option<String>,
     stream: bool,
     tally: Tally,
@@ -20,8 +20,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// A reader for a call to `target` in `dialect`. `request` is what was read of the request's
-    /// body, decoded: all of it, its beginning, or `None`.
+    /// A reader for a call to `target` in `dialect`. `request` is the decoded request body: complete, truncated, or
+    /// `None`.
     pub fn new(dialect: &'static dyn Dialect, target: Target<'_>, request: Option<&[u8]>) -> Self {
         let request = request
             .and_then(|body| read_request(dialect, target, body))
@@ -36,7 +36,7 @@ impl Reader {
         }
     }
 
-    /// Tells which model was asked for, where the request that was read does not.
+    /// Sets the requested model, if the request did not contain it.
     pub fn asked(&mut self, model: &str) {
         if self.model.is_none() {
             self.model = Some(shortened(model));
@@ -44,17 +44,17 @@ impl Reader {
         }
     }
 
-    /// The tokens out that the answer announces were counted by Squall, not by the provider.
+    /// Records that Squall, not the provider, counted the output tokens in the answer.
     pub fn counted_anew(&mut self) {
         self.tally.counted_anew = true;
     }
 
-    /// Whether Squall has counted any tokens of a call that has used up these.
+    /// Whether Squall counted any tokens of a call with this usage.
     pub fn has_counted(&self, tokens: Tokens) -> bool {
         tokens.estimated > 0 || self.tally.counted_anew
     }
 
-    /// The answer's head has come; `None` when its form or its coding cannot be read.
+    /// Sets the form of the response; `None` if its form or content coding cannot be read.
     pub fn head(&mut self, form: Option<AnswerForm>) {
         if self.model.is_none() && matches!(form, Some(AnswerForm::Stream(_))) {
             self.stream = true;
@@ -62,47 +62,47 @@ impl Reader {
         self.answer = AnswerReader::new(self.dialect, form);
     }
 
-    /// Some bytes of the answer's body, without content coding.
+    /// Reads a chunk of the response body, without content coding.
     pub fn push(&mut self, chunk: &[u8]) {
         let tally = &mut self.tally;
         self.answer.push(chunk, |reading| tally.note(reading));
     }
 
-    /// The last bytes of an answer of which some before were left out: read from the first event that
-    /// is known to begin, in framings where that can be told.
+    /// Reads the last bytes of a response after a gap. Starts at the first certain start of an event, if the
+    /// framing has one.
     pub fn resume(&mut self, rest: &[u8]) {
         let tally = &mut self.tally;
         self.answer.resume(rest, |reading| tally.note(reading));
     }
 
-    /// The model, as far as it is known.
+    /// The model, if known.
     pub fn model(&self) -> Option<&str> {
         self.model.as_deref().or(self.tally.model())
     }
 
-    /// How it counts what the provider does not.
+    /// How tokens are counted if the provider does not count them.
     pub fn counting(&self) -> Counting {
         self.tally.counting()
     }
 
-    /// What the call has used up so far; see [`Tally::tokens`].
+    /// The usage so far; see [`Tally::tokens`].
     pub fn tokens(&mut self, request: impl FnOnce(Counting) -> u64) -> Tokens {
         self.tally.tokens(request)
     }
 
-    /// The answer was read already, and this is what it said.
+    /// Replaces the answer by one that was already read.
     pub fn was_read(&mut self, tally: Tally) {
         self.answer = AnswerReader::new(self.dialect, None);
         self.tally = tally;
     }
 
-    /// The answer is over: a whole one is read now. Nothing that is pushed later is read.
+    /// Ends the response and reads it if it is one document. Later chunks are ignored.
     pub fn end(&mut self) {
         let tally = &mut self.tally;
         self.answer.end(|reading| tally.note(reading));
     }
 
-    /// The answer is over, or broken off: what was read.
+    /// Ends the response, also after an abort, and returns the result.
     pub fn finish(mut self) -> ModelCall {
         self.end();
         self.tally.call(self.model, self.stream)
@@ -186,7 +186,7 @@ mod tests {
             (vec![&words, &words, &end], Some(100), Some(4), 104),
             (vec![&words, &words], Some(100), Some(4), 104),
             (vec![&words, &words, &end, &usage], Some(7), Some(2), 0),
-            // Counted before the end, and less than has come since.
+            // Counted before the end, and lower than the text received since.
             (vec![&usage, &words, &words], Some(7), Some(4), 4),
             (vec![&usage, &words], Some(7), Some(2), 0),
             (vec![&error], None, None, 0),
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(reader.finish(), ModelCall::default());
     }
 
-    /// An event that holds this text.
+    /// An event with this text.
     fn event_of(text: &str) -> String {
         let said = serde_json::json!({ "choices": [{ "delta": { "content": text } }] });
         format!("data: {said}\n\n")

@@ -1,4 +1,4 @@
-//! Which dialects there are, and which one a request speaks.
+//! The list of dialects, and the recognition of a request's dialect.
 
 use http::Method;
 
@@ -23,25 +23,25 @@ pub static ALL: &[&dyn Dialect] = &[
     &Ollama,
 ];
 
-/// The dialect that a request with this method and target speaks, as far as its head shows.
+/// The dialect of a request with this method and target, judging by its head only.
 ///
-/// The host is not asked: gateways and local servers speak other providers' dialects under their
-/// own names. Where several dialects share a path it is the first; [`confirm`] reads the body.
+/// The host is ignored, because gateways and local servers support other providers' dialects under their own names.
+/// If several dialects share a path, this returns the first one; [`confirm`] checks the body.
 pub fn recognise(method: &Method, target: Target<'_>) -> Option<&'static dyn Dialect> {
     let mut all = ALL.iter().copied().filter(|_| method == Method::POST);
     all.find(|dialect| dialect.recognises(target))
 }
 
-/// The dialect that a request speaks whose body, or the beginning of it, was read.
+/// The dialect of a request, judging by its body or the start of it.
 pub fn confirm(method: &Method, target: Target<'_>, body: &[u8]) -> Option<&'static dyn Dialect> {
     let document = Document::parse_prefix(body)?;
     let mut all = ALL.iter().copied().filter(|_| method == Method::POST);
     all.find(|dialect| dialect.recognises(target) && dialect.confirms(document.root()))
 }
 
-/// What a request asks for in `dialect`. `None`: its body is no JSON object.
+/// Parses a request in `dialect`. `None`: its body is not a JSON object.
 ///
-/// The body may be a prefix of the real one: what was cut off counts as absent.
+/// The body may be truncated: missing parts count as absent.
 pub fn read_request(
     dialect: &dyn Dialect,
     target: Target<'_>,
@@ -52,23 +52,22 @@ pub fn read_request(
     (root.kind() == Kind::Object).then(|| dialect.request(target, root))
 }
 
-/// The dialect with this name, as profiles and the config write it (`openai-chat`).
+/// The dialect with this name in profiles and the config (`openai-chat`).
 pub fn by_name(name: &str) -> Option<&'static dyn Dialect> {
     ALL.iter().copied().find(|dialect| dialect.name() == name)
 }
 
-/// The dialects of endpoints that the config may name: [`ALL`], and providers' variations of one
-/// (`openai-chat/groq`).
+/// The dialects of endpoints in the config: [`ALL`], and providers' variations (`openai-chat/groq`).
 fn endpoints() -> impl Iterator<Item = &'static dyn Dialect> {
     ALL.iter().chain(&openai_chat::VARIATIONS).copied()
 }
 
-/// The dialect of an endpoint that the config names.
+/// The dialect of an endpoint in the config.
 pub fn of_endpoint(name: &str) -> Option<&'static dyn Dialect> {
     endpoints().find(|dialect| dialect.provider().endpoint == name)
 }
 
-/// Every name that [`of_endpoint`] knows.
+/// Every name that [`of_endpoint`] accepts.
 pub fn endpoint_names() -> Vec<&'static str> {
     endpoints()
         .map(|dialect| dialect.provider().endpoint)
@@ -160,7 +159,7 @@ mod tests {
                 r#"{"model":"m","messages":[{"role":"user","parts":[]}]}"#,
                 false,
             ),
-            // Loads a model, says nothing.
+            // This request only loads a model.
             ("/api/generate", r#"{"model":"m"}"#, false),
         ] {
             let found = confirm(&Method::POST, Target::new(path), body.as_bytes());

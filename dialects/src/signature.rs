@@ -1,4 +1,4 @@
-//! Requests that are signed: whoever changes one would have to sign it anew.
+//! Detects signed requests, whose bodies cannot be edited without a new signature.
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName};
@@ -7,13 +7,12 @@ use crate::target::Target;
 
 const CONTENT_HASH: HeaderName = HeaderName::from_static("x-amz-content-sha256");
 
-/// Why a request's body cannot be changed on its way: it is signed, and the upstream would refuse
-/// it. `None`: it can.
+/// Why the body of a request cannot be edited: it is signed, and the upstream would reject a change. `None`: it can
+/// be edited.
 ///
-/// Known is AWS Signature Version 4 (`AWS4-HMAC-SHA256`, `AWS4-ECDSA-P256-SHA256`), in a header or
-/// in the query, unless the body was left out of what is signed (`UNSIGNED-PAYLOAD`). Answers are
-/// never signed, so they can always be changed. A rule that edits requests asks this first and is
-/// bypassed with what it says.
+/// Supports AWS Signature Version 4 (`AWS4-HMAC-SHA256`, `AWS4-ECDSA-P256-SHA256`), in a header or in the query,
+/// unless the body is excluded (`UNSIGNED-PAYLOAD`). Responses are never signed, so they can always be edited. A
+/// rule that edits requests checks this first, and is bypassed with the returned reason.
 pub fn forbids_edits(headers: &HeaderMap, target: Target<'_>) -> Option<&'static str> {
     let says = |name: &HeaderName| headers.get(name).map(http::HeaderValue::as_bytes);
     let in_header = says(&AUTHORIZATION).is_some_and(|value| value.starts_with(b"AWS4-"));

@@ -1,45 +1,45 @@
-//! What an answer says about itself, added up reading by reading.
+//! Adds up the usage and other data of an answer, reading by reading.
 
 use crate::dialect::{Dialect, Quirk};
 use crate::model::{DeltaKind, Finish, Reading};
 use crate::tokens::{self, Counting};
 
-/// Tool calls whose names are kept.
+/// Maximum number of tool calls whose names are kept.
 pub(crate) const TOOL_CALL_LIMIT: usize = 64;
 
-/// Bytes of a name that are kept.
+/// Longest kept part of a name, in bytes.
 pub(crate) const NAME_LIMIT: usize = 128;
 
-/// What was read of a model call.
+/// The data of a model call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelCall {
-    /// The model asked for; where the request was not read, the one that answered.
+    /// The requested model; if the request was not read, the model in the answer.
     pub model: Option<String>,
-    /// Whether a stream was asked for; where the request was not read, whether one came.
+    /// Whether a stream was requested; if the request was not read, whether one was received.
     pub stream: bool,
-    /// Tokens in, as the provider counts.
+    /// Input tokens, as counted by the provider.
     pub input_tokens: Option<u64>,
-    /// Tokens out, as the provider counts.
+    /// Output tokens, as counted by the provider.
     pub output_tokens: Option<u64>,
-    /// Why the model stopped; of several choices the first one's reason.
+    /// The finish reason; with several choices, that of the first.
     pub finish: Option<Finish>,
     /// Names of the tools the model called, in order.
     pub tool_calls: Vec<String>,
 }
 
-/// What a model call uses up, as far as its answer has come.
+/// The token usage of a model call so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tokens {
-    /// Tokens in.
+    /// Input tokens.
     pub input: Option<u64>,
-    /// Tokens out.
+    /// Output tokens.
     pub output: Option<u64>,
-    /// Of both, those that Squall counted because the provider did not.
+    /// The part of both that Squall counted because the provider did not.
     pub estimated: u64,
 }
 
-/// What an answer has said about itself so far. It is bounded, but for the text that has to be
-/// counted where the provider does not count.
+/// The data of an answer so far. Its size is bounded, except for text that must be counted because the provider
+/// does not count it.
 #[derive(Debug, Clone)]
 pub struct Tally {
     dialect: &'static dyn Dialect,
@@ -47,23 +47,23 @@ pub struct Tally {
     usage: (Option<u64>, Option<u64>),
     finish: Option<Finish>,
     refused: bool,
-    /// How tokens are counted: by the model of the request, or the first that the answer names.
+    /// How tokens are counted, from the model in the request, or else from the first one in the answer.
     counting: Option<Counting>,
-    /// Deltas that were not counted yet: they are when nothing else tells the tokens out.
+    /// Deltas that are not counted yet. They are counted only if nothing else gives the output tokens.
     uncounted: Vec<String>,
-    /// Tokens of the deltas that were.
+    /// Tokens of the counted deltas.
     pub(crate) written: u64,
-    /// The answer holds text that the provider has not counted in the same event.
+    /// The answer contains text without a provider's count in the same event.
     said: bool,
-    /// The tokens out that the answer announces were counted by Squall, not by the provider.
+    /// Squall, not the provider, counted the output tokens in the answer.
     pub(crate) counted_anew: bool,
-    /// Tools by choice and call, in the order in which they were called.
+    /// Tools by choice and call, in call order.
     tools: Vec<((u64, u64), String)>,
 }
 
 impl Tally {
-    /// Of an answer in `dialect`, nothing of which was read. `counting`: how its model counts;
-    /// `None` when it is not known which was asked.
+    /// An empty tally for an answer in `dialect`. `counting` is the token counting of its model; `None` if the
+    /// model is unknown.
     pub fn new(dialect: &'static dyn Dialect, counting: Option<Counting>) -> Self {
         Self {
             dialect,
@@ -80,22 +80,21 @@ impl Tally {
         }
     }
 
-    /// The model that answered.
+    /// The model in the answer.
     pub fn model(&self) -> Option<&str> {
         self.model.as_deref()
     }
 
-    /// How it counts what the provider does not.
+    /// How tokens are counted if the provider does not count them.
     pub fn counting(&self) -> Counting {
         self.counting.unwrap_or_default()
     }
 
-    /// The provider's counts, and Squall's own where the provider gave none to an answer: those of
-    /// the model's vocabulary, where that is public, which is read if need be. `request` counts the
-    /// request's tokens in that way.
+    /// The provider's counts, or else Squall's own. Squall counts with the model's vocabulary if that is public,
+    /// loading it if necessary. `request` counts the request's tokens with this counting.
     ///
-    /// A provider that counts while the answer comes (as `anthropic` does: 1 at its beginning) is
-    /// believed once the answer has ended, and before that if it counts more than Squall.
+    /// Some providers count while streaming; `anthropic` starts with 1. Such a count is used after the answer has
+    /// ended, or earlier if it is at least as high as Squall's.
     pub fn tokens(&mut self, request: impl FnOnce(Counting) -> u64) -> Tokens {
         let ended = self.finish.is_some();
         let said = self.said || ended;
@@ -121,9 +120,9 @@ impl Tally {
         tokens
     }
 
-    /// The call it answered: that of `model`, or of the model that answered.
+    /// The call with the requested `model`, or else the model in the answer.
     pub fn call(mut self, model: Option<String>, stream: bool) -> ModelCall {
-        // Stable: choice by choice, each in its own order.
+        // The sort is stable, so calls of one choice keep their order.
         self.tools.sort_by_key(|((choice, _), _)| *choice);
         ModelCall {
             model: model.or(self.model),
@@ -135,7 +134,7 @@ impl Tally {
         }
     }
 
-    /// Adds what an event, or a whole answer, says.
+    /// Adds the data of an event or a whole answer.
     pub fn note(&mut self, reading: &Reading<'_>) {
         if let (None, Some(model)) = (&self.model, &reading.model) {
             self.model = Some(shortened(model));
@@ -175,7 +174,7 @@ impl Tally {
         }
     }
 
-    /// Tokens of all deltas so far, each counted by itself.
+    /// Tokens of all deltas so far, each counted separately.
     fn written(&mut self) -> u64 {
         let counting = self.counting();
         let deltas = self.uncounted.drain(..);
@@ -193,7 +192,7 @@ impl Tally {
     }
 }
 
-/// The beginning of a name, as long as names are kept.
+/// The start of a name, up to the limit.
 pub(crate) fn shortened(name: &str) -> String {
     name[..name.floor_char_boundary(NAME_LIMIT)].to_owned()
 }

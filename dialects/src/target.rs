@@ -1,7 +1,7 @@
-//! Where a request goes.
+//! The target of a request.
 
-/// Where a request goes, as far as dialects care: path and query of the upstream's URL, and the host where
-/// a path that many share is not enough.
+/// The parts of a request's target that dialects need: path and query of the upstream's URL, and the host if
+/// several providers share a path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Target<'a> {
     path: &'a str,
@@ -10,7 +10,7 @@ pub struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// From a path with or without query.
+    /// Parses a path with an optional query.
     pub fn new(path_and_query: &'a str) -> Self {
         let whole = path_and_query.split('#').next().unwrap_or_default();
         let (path, query) = whole.split_once('?').unwrap_or((whole, ""));
@@ -21,8 +21,8 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// The same at this host. No dialect is recognised by it: it selects the provider's errors where
-    /// several providers share a path.
+    /// Sets the host. It is not used to recognise a dialect, only to select the provider's errors if several
+    /// providers share a path.
     #[must_use]
     pub fn at(self, host: &'a str) -> Self {
         Self { host, ..self }
@@ -33,12 +33,12 @@ impl<'a> Target<'a> {
         self.host
     }
 
-    /// Everything behind the `?`, not decoded; empty where there is nothing.
+    /// The query after the `?`, not decoded; empty if there is none.
     pub fn query(self) -> &'a str {
         self.query
     }
 
-    /// The path, without a slash at its end; not decoded.
+    /// The path without a trailing slash, not decoded.
     pub fn path(self) -> &'a str {
         self.path
     }

@@ -1,7 +1,7 @@
-//! The tools that a model calls, by the calls' ids, read from an answer as it passes.
+//! Reads the tools that a model calls, by call id, from a response as it passes.
 //!
-//! Where a provider keeps the conversation, the agent sends nothing but the result and the id of the
-//! call that it answers. The name of the tool was in the answer before.
+//! If a provider stores the conversation, the agent sends only the result and the id of its call. The name of the
+//! tool occurs only in the response before.
 
 use std::collections::BTreeMap;
 
@@ -10,25 +10,24 @@ use crate::answer_reader::AnswerReader;
 use crate::dialect::Dialect;
 use crate::model::{DeltaKind, Reading};
 
-/// Calls of one answer that are told apart; further ones are not read.
+/// Maximum number of calls in one answer; further ones are not read.
 const CALLS: usize = 256;
 
-/// Bytes of an id, or of a name, up to which it is kept.
+/// Longest id or name that is kept, in bytes.
 const NAME: usize = 256;
 
-/// Reads the calls of an answer from a copy of its bytes: never fails, never keeps more than its
-/// limits.
+/// Reads the calls of a response from a copy of its bytes. It never fails and never buffers more than its limits.
 #[derive(Debug)]
 pub struct CalledTools {
     answer: AnswerReader,
     calls: Calls,
 }
 
-/// Ids and tools, by choice and part; each empty until it is known.
+/// Ids and tools, by choice and part. Each is empty until it is known.
 type Calls = BTreeMap<(u64, u64), (String, String)>;
 
 impl CalledTools {
-    /// Of an answer whose head has come; `None`: its form cannot be read, and it says nothing.
+    /// A reader for a response of this form; `None`: its form cannot be read, so it reports no calls.
     pub fn new(dialect: &'static dyn Dialect, form: Option<AnswerForm>) -> Self {
         Self {
             answer: AnswerReader::new(dialect, form),
@@ -36,8 +35,8 @@ impl CalledTools {
         }
     }
 
-    /// Some bytes of the answer's body, without content coding: the ids and the tools of the calls
-    /// that are complete by now, each once.
+    /// Reads a chunk of the response body, without content coding. Returns the ids and tools of the calls that are
+    /// now complete, each once.
     pub fn push(&mut self, chunk: &[u8]) -> Vec<(String, String)> {
         let mut complete = Vec::new();
         let calls = &mut self.calls;
@@ -46,7 +45,7 @@ impl CalledTools {
         complete
     }
 
-    /// The answer's body is over: the same of what a whole answer says.
+    /// Ends the response. Returns the remaining calls.
     pub fn end(&mut self) -> Vec<(String, String)> {
         let mut complete = Vec::new();
         let calls = &mut self.calls;

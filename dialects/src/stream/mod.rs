@@ -1,9 +1,8 @@
-//! Streams of events, in every framing that providers use.
+//! Splits streams into events, for every framing that providers use.
 //!
-//! A [`Splitter`] takes chunks as they arrive and returns [`Frame`]s. The frames' bytes put
-//! together are the bytes of the chunks, for every chunking, and nothing is held back longer
-//! than until its event is complete. A stream from which frames are removed, or to which some are
-//! added, passes through a [`Joiner`], which keeps it well-formed.
+//! A [`Splitter`] takes chunks as they arrive and returns [`Frame`]s. The concatenated frames equal the
+//! concatenated chunks, for every chunking. No byte is held back after its event is complete. If frames are removed
+//! or added, the stream passes through a [`Joiner`], which keeps it well-formed.
 //!
 //! | framing | an event is | its name | what ends the stream |
 //! |---|---|---|---|
@@ -28,23 +27,22 @@ use bytes::{Bytes, BytesMut};
 
 pub use self::array::Joiner;
 
-/// Bytes of one event up to which it is held back until it is complete.
+/// Longest event that is held back until it is complete, in bytes.
 pub const DEFAULT_LIMIT: usize = 1 << 20;
 
-/// How events are laid out in a stream.
+/// The layout of events in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Framing {
     /// Server-sent events (WHATWG HTML §9.2): `text/event-stream`.
     Sse,
     /// One JSON document a line: `application/x-ndjson`.
     Lines,
-    /// One JSON list whose items arrive one by one: `application/json`, as Gemini streams without
-    /// `alt=sse`.
+    /// One JSON list whose items arrive one by one: `application/json`, used by Gemini without `alt=sse`.
     Array,
     /// Binary messages with checksums: `application/vnd.amazon.eventstream`.
     AwsEvents,
-    /// The same, around the events of another provider: payloads `{"bytes": "<base64>"}` as of
-    /// Bedrock's `InvokeModelWithResponseStream`. Data are what is inside.
+    /// Binary messages around the events of another provider: payloads `{"bytes": "<base64>"}`, as in Bedrock's
+    /// `InvokeModelWithResponseStream`. The data is the inner event.
     AwsChunks,
 }
 
@@ -62,35 +60,33 @@ impl Framing {
     }
 }
 
-/// What a stretch of a stream is.
+/// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameKind {
-    /// A whole event (or comment), with what ends it.
+    /// A complete event or comment, with its terminator.
     Event,
-    /// An event longer than the limit, or a piece of one; or bytes that are not of the framing.
-    /// Not read.
+    /// An event longer than the limit or a piece of one, or bytes that do not match the framing. It is not read.
     Oversize,
-    /// What is left behind the last whole event when the stream ends. Browsers drop it, some clients
-    /// read it.
+    /// The bytes after the last complete event at the end of a stream. Browsers drop them, some clients read them.
     Unfinished,
-    /// Bytes between events without meaning: the LF of a CRLF whose CR ended the frame before, an
-    /// empty line, a list's closing bracket.
+    /// Meaningless bytes between events: the LF of a CRLF whose CR ended the frame before, an empty line, a list's
+    /// closing bracket.
     Filler,
 }
 
-/// An event that no provider sent.
+/// A synthetic event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Made {
-    /// Its name, where the framing has names. `None`: the name of the frame before, or none.
+    /// Its name, if the framing has names. `None`: the name of the previous frame, or none.
     pub name: Option<Cow<'static, str>>,
-    /// Its data; JSON but for marks like `[DONE]`.
+    /// Its data: JSON, or a mark like `[DONE]`.
     pub data: Vec<u8>,
-    /// Whether it is an exception in framings that tell those from events (AWS).
+    /// Whether it is an exception, in framings that distinguish those from events (AWS).
     pub exception: bool,
 }
 
 impl Made {
-    /// An event without a name of its own.
+    /// An event without its own name.
     pub fn data(data: impl Into<Vec<u8>>) -> Self {
         Self {
             name: None,
@@ -107,7 +103,7 @@ impl Made {
         }
     }
 
-    /// An exception: an event with a name, where the framing does not tell them apart.
+    /// An exception. In framings without exceptions, it is an event with a name.
     pub fn exception(name: impl Into<Cow<'static, str>>, data: impl Into<Vec<u8>>) -> Self {
         Self {
             exception: true,
@@ -116,33 +112,33 @@ impl Made {
     }
 }
 
-/// A stretch of a stream.
+/// A part of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     framing: Framing,
     kind: FrameKind,
     bytes: Bytes,
-    /// Where its lines, its JSON or its payload are; empty if it is not read.
+    /// The range of its lines, its JSON or its payload; empty if it is not read.
     body: Range<usize>,
 }
 
 impl Frame {
-    /// The bytes as they came.
+    /// The original bytes.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// The bytes as they came.
+    /// The original bytes.
     pub fn into_bytes(self) -> Bytes {
         self.bytes
     }
 
-    /// What it is.
+    /// The kind of the frame.
     pub fn kind(&self) -> FrameKind {
         self.kind
     }
 
-    /// The event's data, without anything that belongs to the framing. `None` when it has none.
+    /// The event's data without the framing. `None` if it has none.
     pub fn data(&self) -> Option<Cow<'_, [u8]>> {
         let body = &self.bytes[self.body.clone()];
         match self.framing {
@@ -153,7 +149,7 @@ impl Frame {
         }
     }
 
-    /// The event's name; `None` when it has none, or the framing has no names.
+    /// The event's name; `None` if it has none, or the framing has no names.
     pub fn name(&self) -> Option<&str> {
         match self.framing {
             Framing::Sse => sse::name(&self.bytes[self.body.clone()]),
@@ -164,9 +160,8 @@ impl Frame {
         }
     }
 
-    /// This frame with other data and, where one is given and the framing has names, another name;
-    /// everything else stays, lengths and checksums are made to fit. A frame without data stays as
-    /// it is.
+    /// This frame with other data, and with another name if one is given and the framing has names. Everything else
+    /// stays; lengths and checksums are updated. A frame without data is returned unchanged.
     pub fn with(&self, name: Option<&str>, data: &[u8]) -> Bytes {
         if self.data().is_none() {
             return self.bytes.clone();
@@ -183,7 +178,7 @@ impl Frame {
         [self.head(), &edited, behind].concat().into()
     }
 
-    /// A synthetic event behind this one, laid out like it.
+    /// A synthetic event after this one, with the same layout.
     pub fn following(&self, event: &Made) -> Bytes {
         let (name, data) = (event.name.as_deref(), &event.data[..]);
         if self.data().is_none() {
@@ -204,33 +199,33 @@ impl Frame {
         }
     }
 
-    /// What is before the body.
+    /// The bytes before the body.
     fn head(&self) -> &[u8] {
         &self.bytes[..self.body.start]
     }
 
-    /// Whether another provider's event is inside.
+    /// Whether it contains another provider's event.
     fn is_chunk(&self) -> bool {
         self.framing == Framing::AwsChunks && aws::name(self.head()) == Some(aws::CHUNK)
     }
 }
 
-/// Finds out where the frames of one framing end.
+/// Finds the ends of frames in one framing.
 trait Scan: Debug + Send {
-    /// The next frame of the bytes that are pending; `None`: it is not complete.
+    /// The next frame in the pending bytes; `None`: it is incomplete.
     fn next(&mut self, pending: &[u8]) -> Option<Cut>;
 
-    /// All pending bytes, so many, were passed on, though their frame is not complete.
+    /// All pending bytes (`length`) were forwarded, although their frame is incomplete.
     fn skip(&mut self, length: usize);
 
-    /// Where the body is of what is left when the stream ends.
+    /// The body of the bytes that remain when the stream ends.
     fn unfinished(&self, rest: &[u8]) -> Range<usize> {
         let _ = rest;
         0..0
     }
 }
 
-/// A frame at the beginning of the pending bytes.
+/// A frame at the start of the pending bytes.
 struct Cut {
     kind: FrameKind,
     length: usize,
@@ -253,16 +248,16 @@ impl Cut {
 pub struct Splitter {
     framing: Framing,
     limit: usize,
-    /// Bytes that are in no frame yet.
+    /// Bytes that are not in a frame yet.
     pending: BytesMut,
     scan: Box<dyn Scan>,
-    /// The event at hand is over the limit and passes in pieces.
+    /// The current event is over the limit and is forwarded in pieces.
     oversize: bool,
 }
 
 impl Splitter {
-    /// A splitter that holds at most `limit` bytes of one event back; longer ones pass in pieces,
-    /// marked [`FrameKind::Oversize`].
+    /// A splitter that holds back at most `limit` bytes of one event. Longer ones are returned in pieces, marked
+    /// [`FrameKind::Oversize`].
     pub fn new(framing: Framing, limit: usize) -> Self {
         let scan: Box<dyn Scan> = match framing {
             Framing::Sse => Box::new(sse::Scanner::default()),
@@ -279,7 +274,7 @@ impl Splitter {
         }
     }
 
-    /// Takes the next bytes of the stream; returns what they complete.
+    /// Adds the next bytes of the stream; returns the frames that they complete.
     pub fn push(&mut self, chunk: &[u8]) -> Vec<Frame> {
         self.pending.extend_from_slice(chunk);
         let mut frames = Vec::new();
@@ -298,7 +293,7 @@ impl Splitter {
         frames
     }
 
-    /// The stream is over: what was held back. The splitter is then as new.
+    /// Ends the stream; returns the remaining bytes. The splitter can then be reused.
     pub fn finish(&mut self) -> Vec<Frame> {
         let length = self.pending.len();
         let cut = if self.oversize {

@@ -1,9 +1,8 @@
-//! Content codings, in pieces and both ways.
+//! Content codings, incremental and in both directions.
 //!
-//! An edit of a compressed body decodes it, changes it and puts it back into the same coding:
-//! `gzip`, `deflate` (with or without the zlib wrapper that RFC 9110 §8.4.1.2 asks for; both are in
-//! use), `br` and `zstd`. Decoders give their output in pieces of bounded size, so a small body
-//! that decodes to a huge one costs no more memory than its reader asks for.
+//! To edit a compressed body, Squall decodes it, edits it and encodes it again: `gzip`, `deflate` (with or without
+//! the zlib wrapper of RFC 9110 §8.4.1.2; both are in use), `br` and `zstd`. Decoders return their output in pieces
+//! of limited size. The memory for a body that decodes to a huge one is therefore limited by its reader.
 
 mod decode;
 mod encode;
@@ -66,7 +65,7 @@ impl fmt::Display for UnknownCoding {
     }
 }
 
-/// A body that is not in the coding its head names.
+/// The body does not match the coding in its head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotInCoding(pub Coding);
 

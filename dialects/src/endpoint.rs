@@ -1,5 +1,5 @@
-//! What a request asks of an endpoint beside a model's answer: which dialect it speaks where the user
-//! names one, and whether its body is a conversation all the same.
+//! Recognises requests to an endpoint beside path-based recognition: the dialect of a configured endpoint, and
+//! bodies that are a conversation.
 
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Method};
@@ -10,7 +10,7 @@ use crate::json::{Document, Kind, Value};
 use crate::registry::{confirm, recognise};
 use crate::target::Target;
 
-/// Operations that the last piece of a path names and that are no model call in any dialect.
+/// Last path segments of operations that are not model calls in any dialect.
 const OPERATIONS: &[&str] = &[
     "batches",
     "compact",
@@ -32,7 +32,7 @@ const OPERATIONS: &[&str] = &[
     "vector_stores",
 ];
 
-/// Collections of things that are no model calls, whatever follows them in a path.
+/// Collections that are not model calls, whatever follows them in the path.
 const COLLECTIONS: &[&str] = &[
     "audio",
     "batches",
@@ -45,7 +45,7 @@ const COLLECTIONS: &[&str] = &[
     "videos",
 ];
 
-/// Methods of Google's APIs, which stand behind a colon, that are no model call.
+/// Methods of Google's APIs, written after a colon, that are not model calls.
 const METHODS: &[&str] = &[
     "asyncBatchEmbedContent",
     "batchEmbedContents",
@@ -57,8 +57,8 @@ const METHODS: &[&str] = &[
     "predictLongRunning",
 ];
 
-/// Ends of paths that take a conversation and do not answer it: they count, compress or queue it, or
-/// go on with it in a form that is no dialect here.
+/// Ends of paths that accept a conversation but do not answer it. They count, compress or queue it, or continue it
+/// in an unsupported form.
 const HISTORY: &[&str] = &[
     "/messages/count_tokens",
     "/messages/batches",
@@ -72,8 +72,8 @@ const HISTORY: &[&str] = &[
     ":asyncBatchGenerateContent",
 ];
 
-/// Paths of conversations that a provider keeps: what is sent there is said in them. `*` is a piece,
-/// or the beginning of one.
+/// Paths of conversations that a provider stores: requests add messages to them. `*` is a segment, or the start of
+/// one.
 const KEPT: &[&str] = &[
     "/v1/conversations",
     "/v1/conversations/*",
@@ -90,13 +90,13 @@ const KEPT: &[&str] = &[
     "/openai/threads/*/runs",
     "/openai/threads/*/runs/*/submit_tool_outputs",
     "/v1beta/interactions",
-    // Other providers' models at Google, in their own words.
+    // Other providers' models at Google, in their own formats.
     "/publishers/*/models/*:rawPredict",
     "/publishers/*/models/*:streamRawPredict",
 ];
 
-/// Members of model calls that say who asks, or what the provider is to file the call under, and that
-/// no model reads. Definitions of tools are none: they repeat what servers say of their tools.
+/// Members of model calls that identify the user or label the call, and that no model reads. Tool definitions are
+/// not in this list, because they repeat texts of servers.
 const BESIDE_HISTORY: &[&str] = &[
     "labels",
     "metadata",
@@ -109,7 +109,7 @@ const BESIDE_HISTORY: &[&str] = &[
     "user_id",
 ];
 
-/// Who speaks in a conversation, in any provider's words and any case.
+/// Roles in a conversation, of all providers, in any case.
 const ROLES: &[&str] = &[
     "assistant",
     "chatbot",
@@ -121,14 +121,14 @@ const ROLES: &[&str] = &[
     "user",
 ];
 
-/// The longest of their names, bytes.
+/// Longest of these names, in bytes.
 pub const LONGEST_BESIDE_HISTORY: usize = 32;
 
-/// The dialect of a request to an endpoint that the user says speaks `named`, as far as its head can
-/// tell. `None`: it is no model call.
+/// The dialect of a request to an endpoint that the user configured as `named`, as far as its head shows. `None`:
+/// it is not a model call.
 ///
-/// A path that another dialect has to itself is that dialect's: one gateway may serve several. What
-/// lists, stores, embeds or counts is no call; neither is a request without a body, or with a form.
+/// A path that only one other dialect uses selects that dialect, because a gateway may support several. Requests
+/// that list, store, embed or count are not calls, and neither are requests without a body or with a form.
 pub fn at(
     named: &'static dyn Dialect,
     method: &Method,
@@ -142,7 +142,7 @@ pub fn at(
     }
 }
 
-/// The dialect of a request to such an endpoint whose body was read, where [`at`] told one.
+/// The dialect of a request to such an endpoint, after its body was read and [`at`] returned one.
 pub fn confirm_at(
     named: &'static dyn Dialect,
     method: &Method,
@@ -155,25 +155,24 @@ pub fn confirm_at(
     }
     let document = Document::parse_prefix(body)?;
     let root = document.root();
-    // What is asked may leave out what tells its dialect from others, which its user did already.
+    // The body may lack what distinguishes its dialect from others, because the user has configured the dialect.
     let says = |key, kind| root.get(key).is_some_and(|value| value.kind() == kind);
     let talks = says("messages", Kind::Array) || says("prompt", Kind::String);
     (talks || named.confirms(root)).then_some(named)
 }
 
-/// Whether a request's body is a conversation with a model, though the request is no call in any
-/// dialect: such a body repeats what tools said.
+/// Whether a request's body is a conversation with a model, although it is not a call in any dialect. Such a body
+/// repeats outputs of tools.
 pub fn takes_history(method: &Method, target: Target<'_>) -> bool {
     let path = target.path();
     let is_kept = || KEPT.iter().any(|end| ends_like(path, end));
     method == Method::POST && (HISTORY.iter().any(|end| path.ends_with(end)) || is_kept())
 }
 
-/// Whether a request's body is a conversation with a model by its shape, though neither its path nor its
-/// words are those of any dialect: it names a model, or what is asked of one, and holds messages of which
-/// each says who speaks. Of a body that is cut its beginning is good enough.
+/// Whether a request's body looks like a conversation with a model, although its path and format match no dialect.
+/// It has a model or a prompt, and messages with roles. A truncated body is accepted.
 ///
-/// Messages alone are no model call: an agent that sends its conversation elsewhere gives it away.
+/// Messages alone are not a model call: an agent that sends its conversation elsewhere may leak it.
 pub fn is_conversation(body: &[u8]) -> bool {
     let Some(document) = Document::parse_prefix(body) else {
         return false;
@@ -187,29 +186,28 @@ pub fn is_conversation(body: &[u8]) -> bool {
             let role = message.get("role").and_then(Value::as_str);
             role.is_some_and(|role| ROLES.iter().any(|it| role.eq_ignore_ascii_case(it)))
         };
-        // The last may be cut.
+        // The last message may be truncated.
         let whole = messages.len().saturating_sub(1).max(1);
         !messages.is_empty() && messages.iter().take(whole).all(known)
     };
-    // Cohere asks for a model or not, and keeps what is asked apart from what was said before.
+    // Cohere does not require a model, and separates the new message from the history.
     (is_text("model") && (spoken("messages") || spoken("chat_history")))
         || (is_text("message") && (spoken("chat_history") || is_of_calls(root)))
 }
 
-/// Whether it holds results, each with the call that it answers, as Cohere's first version does.
+/// Whether it contains results, each with its call, as in Cohere's first API version.
 fn is_of_calls(root: Value<'_>) -> bool {
     let results = root.get("tool_results");
     let first = results.and_then(|results| results.items().next());
     first.is_some_and(|first| first.get("call").is_some() && first.get("outputs").is_some())
 }
 
-/// Whether a member of a model call's outermost object is no history: nothing that a model reads, in
-/// any dialect.
+/// Whether a member of a model call's outermost object is not history: no model of any dialect reads it.
 pub fn is_beside_history(member: &[u8]) -> bool {
     BESIDE_HISTORY.iter().any(|name| name.as_bytes() == member)
 }
 
-/// Whether the last pieces of a path are such as these.
+/// Whether the last segments of a path match this pattern.
 fn ends_like(path: &str, end: &str) -> bool {
     let mut pieces = path.rsplit('/');
     let mut wanted = end.trim_start_matches('/').rsplit('/');
@@ -222,13 +220,13 @@ fn ends_like(path: &str, end: &str) -> bool {
     })
 }
 
-/// Whether a dialect's paths are nobody else's. Ollama's are what anybody would call them.
+/// Whether a dialect's paths are unique. Ollama's are too generic.
 fn is_sure(dialect: &dyn Dialect) -> bool {
     dialect.name() != "ollama"
 }
 
-/// Whether a request may be a model call for all that its head tells: not what lists, stores, embeds or
-/// counts, nor a request without a body, or with a form.
+/// Whether a request may be a model call, judging by its head. False for requests that list, store, embed or count,
+/// and for requests without a body or with a form.
 pub fn may_be_call(method: &Method, target: Target<'_>, headers: &HeaderMap) -> bool {
     let nothing_in_it = headers
         .get(CONTENT_LENGTH)
@@ -346,7 +344,7 @@ mod tests {
                 r#"{"messages":[],"max_tokens":1}"#,
                 Some("anthropic"),
             ),
-            // The path is another's, the body is not.
+            // The path belongs to another dialect, the body does not.
             (
                 "openai-chat",
                 "/custom/v1/messages",
@@ -402,12 +400,12 @@ mod tests {
                 r#"{"message":"a","tool_results":[{"call":{"name":"t"},"outputs":[{"x":1}]}]}"#,
                 true,
             ),
-            // Its beginning.
+            // A truncated body.
             (
                 r#"{"model":"m","messages":[{"role":"user","content":"a"},{"content":"b"#,
                 true,
             ),
-            // An agent that gives its conversation away, and other things with such names.
+            // A leaked conversation, and unrelated data with the same names.
             (r#"{"messages":[{"role":"user","content":"a"}]}"#, false),
             (
                 r#"{"model":"m","messages":[{"role":"editor","content":"a"}]}"#,

@@ -1,40 +1,51 @@
-//! Providers' errors, rendered from one file of templates for each provider: `dialects/errors/*.json`.
+//! Providers' errors, rendered from one template file for each provider: `dialects/errors/*.json`.
 //!
-//! A file holds `sources` (where the provider documents its errors), `headers` (named groups of headers),
-//! `texts` (named values) and `errors`: layers, of which all that match are laid on top of each other,
-//! later ones over earlier ones.
+//! A file contains `sources` (the provider's documentation of its errors), `headers` (named groups of headers),
+//! `texts` (named values) and `errors`. The latter are layers: all that match are combined, and later layers
+//! override earlier ones.
 //!
 //! | member of a layer | meaning |
 //! |---|---|
-//! | `for`, `except` | names of errors that it is for, or is not for: the modes of `llm_faults`, and `server_error_503` for a status; without: every error |
-//! | `when` | conditions that must all hold: `reply` or `event` (in a stream), `requests` or `tokens` (what a rate limit counts), `waits` (it announces a wait), `kept` (it is a rule's own), `too_large` (no wait helps), `bearer` (the request's credential is a bearer token), and the provider's own |
-//! | `status` | the status of the reply |
+//! | `for`, `except` | errors that it applies to, or not: modes of `llm_faults`, or `server_error_503`; absent: all |
+//! | `when` | conditions that must all hold, see below |
+//! | `status` | the status of the response |
 //! | `headers` | groups of headers, in order |
-//! | `body` | JSON, or a text; `null`: nothing reports the error there |
-//! | `indent`, `prefix`, `suffix` | spaces a level of JSON (without: all on one line, 0: so with a space after each colon), and what is around the body |
+//! | `body` | JSON or a text; `null`: the error is not reported in this form |
+//! | `indent` | spaces per level of JSON; absent: on one line; 0: on one line with a space after each colon |
+//! | `prefix`, `suffix` | texts around the body |
 //! | `html_safe` | `true`: `&`, `<` and `>` in JSON are escaped |
 //! | `event`, `exception` | the name of the event, or exception, in a stream |
 //! | any other | a value with this name |
 //!
-//! Strings are templates: `{model}` stands for a value, `{uuid draw 0}` for the result of a function. A
-//! header, member or item with an absent value is left out, and so is a text of which a part is
-//! absent, unless that is marked: `{model?}`. A string that is one placeholder and nothing else has the
-//! value's type: a number, an object, `null`.
+//! | condition of `when` | it holds if |
+//! |---|---|
+//! | `reply`, `event` | the error is a whole response, or an event in a stream |
+//! | `requests`, `tokens` | a rate limit counts requests, or tokens |
+//! | `waits` | a rate limit announces a wait |
+//! | `kept` | the limit is a rule's own |
+//! | `too_large` | waiting cannot help |
+//! | `bearer` | the credential of the request is a bearer token |
+//! | any other | the provider defines it |
+//!
+//! Strings are templates: `{model}` is replaced by a value, `{uuid draw 0}` by the result of a function. A header,
+//! member or item with an absent value is omitted. A text with an absent part is omitted too, unless the part is
+//! optional: `{model?}`. A string that is exactly one placeholder has the type of the value: a number, an object,
+//! `null`.
 //!
 //! | value of the exchange | |
 //! |---|---|
-//! | `draw`, `account` | seeds of irregular figures: another for each exchange, the same for one agent |
-//! | `model`, `status`, `input_tokens`, `api_version` | as the request or the error has it, else the file's value of this name |
-//! | `asked` | the model that the request names, or absent |
-//! | `masked` | the request's key, all but its ends in stars |
-//! | `reason` | the status's reason phrase, else the file's |
+//! | `draw`, `account` | seeds of random figures: one for each exchange, one for each agent |
+//! | `model`, `status`, `input_tokens`, `api_version` | from the request or the error, else from the file |
+//! | `asked` | the requested model, or absent |
+//! | `masked` | the request's API key, masked except for its ends |
+//! | `reason` | the status's reason phrase, else from the file |
 //! | `retry_after` | the wait that the rule announces, or absent |
-//! | `wait` | the same, or one second |
-//! | `limit`, `used`, `requested`, `left` | figures of the rule's own limit, else the file's |
+//! | `wait` | the same, else one second |
+//! | `limit`, `used`, `requested`, `left` | figures of the rule's own limit, else from the file |
 //! | `last.KEY` | a member of the event before the error |
 //!
-//! Functions stand before their arguments, which are numbers, names or functions. A *source* is `draw` or
-//! `account`; a *place* tells apart the figures of one source.
+//! Functions precede their arguments, which are numbers, names or functions. A *source* is `draw` or `account`; a
+//! *place* distinguishes the figures of one source.
 //!
 //! | function | result |
 //! |---|---|
@@ -48,7 +59,10 @@
 //! | `vendor NAME` | what is before the `/` of a model's name, else `OpenAI` |
 //! | `refill LIMIT LEFT` | the wait until a limit per minute is whole again |
 //! | `reset LIMIT LEFT` | the same; `wait` where nothing is left |
-//! | `seconds`, `millis`, `ceil`, `go`, `protobuf`, `date` | a wait: in whole seconds or milliseconds, rounded up; rounded up to milliseconds; as Go and as protocol buffers write it; as the time when it is over (RFC 3339) |
+//! | `seconds`, `millis` | a wait in whole seconds or milliseconds, rounded up |
+//! | `ceil` | a wait, rounded up to milliseconds |
+//! | `go`, `protobuf` | a wait in the format of Go or of protocol buffers |
+//! | `date` | the time when a wait is over (RFC 3339) |
 
 mod functions;
 mod rendering;
@@ -69,25 +83,24 @@ use crate::stream::Made;
 use crate::target::Target;
 use rendering::{Form, Rendering};
 
-/// What a synthetic error may mention of the exchange it answers.
+/// The facts of an exchange that a synthetic error may contain.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ErrorContext<'a> {
-    /// What ids and other irregular figures are derived from: the exchange's own draw.
+    /// Source of ids and other random figures: the exchange's own draw.
     pub draw: u64,
-    /// What the names of the account are derived from: the same for all requests of one agent.
+    /// Source of the account's names: the same for all requests of one agent.
     pub account: u64,
     /// The credential of the request.
     pub credential: Option<Credential<'a>>,
-    /// Where the request goes.
+    /// The target of the request.
     pub target: Target<'a>,
-    /// The model asked for, when the request was read.
+    /// The requested model, if the request was read.
     pub model: Option<&'a str>,
-    /// Whether a stream was asked for; false when the request was not read.
+    /// Whether a stream was requested; false if the request was not read.
     pub stream: bool,
-    /// How many tokens the request holds, when it was read and the error mentions them
-    /// ([`ModelError::counts_input`]).
+    /// Tokens of the request, if it was read and the error contains them ([`ModelError::counts_input`]).
     pub input_tokens: Option<u64>,
-    /// The time since 1970. `None`: not known, so no date is mentioned.
+    /// The time since 1970. `None`: unknown, so the error contains no date.
     pub now: Option<Duration>,
 }
 
@@ -96,12 +109,12 @@ pub struct ErrorContext<'a> {
 pub enum Credential<'a> {
     /// `Authorization: Bearer`.
     Bearer(&'a str),
-    /// A header of the provider's for its keys.
+    /// The provider's own header for API keys.
     Key(&'a str),
 }
 
 impl<'a> Credential<'a> {
-    /// The credential among a request's headers; the provider's own header first.
+    /// The credential in a request's headers; the provider's own header has priority.
     pub fn of(headers: &'a HeaderMap) -> Option<Self> {
         let text = |name: &str| headers.get(name)?.to_str().ok();
         let keys = ["x-api-key", "api-key", "x-goog-api-key"];
@@ -114,7 +127,7 @@ impl<'a> Credential<'a> {
     }
 }
 
-/// Names the sort of credential, never its value.
+/// Prints the kind of the credential, never its value.
 impl fmt::Debug for Credential<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -124,8 +137,7 @@ impl fmt::Debug for Credential<'_> {
     }
 }
 
-/// A complete HTTP response as a provider would send it, but for `date` and `content-length`,
-/// which belong to the sender.
+/// A complete HTTP response as the provider sends it, without `date` and `content-length`, which the sender adds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WireReply {
     /// Status.
@@ -136,7 +148,7 @@ pub struct WireReply {
     pub body: Bytes,
 }
 
-/// Conditions and values of a provider's own that its templates mention.
+/// Conditions and values in a provider's own templates.
 #[derive(Debug, Default)]
 pub struct ErrorTerms {
     pub(crate) conditions: Vec<&'static str>,
@@ -180,7 +192,7 @@ impl fmt::Debug for Templates {
 }
 
 impl Templates {
-    /// The reply that reports an error instead of an answer.
+    /// The response that reports an error instead of an answer.
     pub(crate) fn reply(
         &'static self,
         error: &ModelError,
@@ -190,7 +202,7 @@ impl Templates {
         Rendering::new(&self.0, error, context, terms, Form::Reply).reply()
     }
 
-    /// The event that reports an error in a stream behind `last`; `None`: the provider has none.
+    /// The event that reports an error in a stream after `last`; `None`: the provider has none.
     pub(crate) fn event(
         &'static self,
         error: &ModelError,

@@ -1,31 +1,29 @@
-//! How many tokens a text is worth.
+//! Counts the tokens of a text.
 //!
-//! For models whose vocabulary is public it is counted as the provider counts, with the vocabularies
-//! `o200k_base` and `cl100k_base`. For all others it is **an estimate**: text is cut where byte-pair
-//! tokenizers usually cut English (a word with the space before it, three digits, a run of
-//! punctuation, a run of white space, every character of a script without spaces), and words longer
-//! than `LONGEST_WORD` letters count more than once. Estimates differ from a provider's own counts by
-//! some ten to twenty per cent; what matters to faults is that they are the same every time.
+//! Models with a public vocabulary are counted exactly, with `o200k_base` and `cl100k_base`. All others are
+//! **estimated**. Text is split where byte-pair tokenizers usually split English: a word with the space before it,
+//! three digits, a run of punctuation, a run of white space, every character of a script without spaces. Words
+//! longer than `LONGEST_WORD` letters count more than once. Estimates differ from a provider's counts by about ten
+//! to twenty per cent. For faults it only matters that they are deterministic.
 //!
-//! A vocabulary takes tens of megabytes and some tenths of a second to read, so it is read when
-//! something is first counted by it, once per process; callers that must not wait for that check
-//! [`Counting::is_read`] first and call [`Counting::read`] elsewhere.
+//! Loading a vocabulary takes tens of megabytes and some tenths of a second. It is loaded on first use, once per
+//! process. Callers that must not block check [`Counting::is_read`] first and call [`Counting::read`] elsewhere.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tiktoken_rs::CoreBPE;
 
-/// Bytes that are counted together: a long text without spaces would take too long. Such a text counts
-/// at most a few tokens more than with the provider.
+/// Bytes that are counted together, because a long text without spaces would take too long. Its count may be a few
+/// tokens too high.
 const LONGEST_BATCH: usize = 1 << 10;
 
-/// Letters after which a word counts as a further token.
+/// A word counts as a further token after this many letters.
 const LONGEST_WORD: usize = 10;
 
-/// Digits that make one token.
+/// Maximum digits in one token.
 const LONGEST_NUMBER: usize = 3;
 
-/// Punctuation marks that make one token.
+/// Maximum punctuation marks in one token.
 const LONGEST_PUNCTUATION: usize = 4;
 
 /// How the tokens of a model are counted.
@@ -35,17 +33,16 @@ pub enum Counting {
     O200k,
     /// With the vocabulary `cl100k_base`.
     Cl100k,
-    /// By estimate: the vocabulary is not public, or not known here.
+    /// Estimated: the vocabulary is not public, or not supported.
     #[default]
     Estimate,
 }
 
-/// Whether a vocabulary has been read: `O200k`, `Cl100k`.
+/// Whether the vocabularies are loaded: `O200k`, `Cl100k`.
 static READ: [AtomicBool; 2] = [AtomicBool::new(false), AtomicBool::new(false)];
 
 impl Counting {
-    /// How tokens of `model` are counted. A vendor before the name (`openai/gpt-4o`) and `ft:` are
-    /// passed over, upper case is as good as lower case.
+    /// The token counting of `model`. A vendor prefix (`openai/gpt-4o`) and `ft:` are ignored, and so is case.
     pub fn of_model(model: &str) -> Self {
         let name = model
             .rsplit('/')
@@ -53,7 +50,7 @@ impl Counting {
             .unwrap_or(model)
             .to_ascii_lowercase();
         let name = name.strip_prefix("ft:").unwrap_or(&name);
-        // As Amazon names vendors.
+        // Amazon's vendor prefix.
         let name = name.strip_prefix("openai.").unwrap_or(name);
         let is = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
         let named = is(&[
@@ -75,12 +72,12 @@ impl Counting {
         }
     }
 
-    /// The same for a model that may not be known.
+    /// The token counting of a model that may be unknown.
     pub fn of(model: Option<&str>) -> Self {
         model.map(Self::of_model).unwrap_or_default()
     }
 
-    /// Its name in journals: that of the vocabulary, or `estimate`.
+    /// Its name in journals: the vocabulary, or `estimate`.
     pub fn name(self) -> &'static str {
         match self {
             Self::O200k => "o200k_base",
@@ -89,12 +86,12 @@ impl Counting {
         }
     }
 
-    /// Reads the vocabulary, if that has not been done: some tenths of a second.
+    /// Loads the vocabulary if necessary, in some tenths of a second.
     pub fn read(self) {
         let _ = self.vocabulary();
     }
 
-    /// Whether counting waits for no vocabulary.
+    /// Whether counting does not need to load a vocabulary.
     pub fn is_read(self) -> bool {
         let read = |at: usize| READ[at].load(Ordering::Acquire);
         match self {
@@ -115,7 +112,7 @@ impl Counting {
     }
 }
 
-/// Whether `name` is one of `families` or one of its members (`o3-mini`).
+/// Whether `name` is one of `families` or a member of one (`o3-mini`).
 fn family(name: &str, families: &[&str]) -> bool {
     let member = |family: &str| {
         let rest = name.strip_prefix(family);
@@ -124,7 +121,7 @@ fn family(name: &str, families: &[&str]) -> bool {
     families.iter().any(|family| member(family))
 }
 
-/// How many tokens `text` is worth; 0 for the empty text.
+/// The number of tokens in `text`; 0 for the empty text.
 pub fn count(counting: Counting, text: &str) -> u64 {
     let vocabulary = counting.vocabulary();
     let mut tokens = 0;
@@ -140,13 +137,13 @@ pub fn count(counting: Counting, text: &str) -> u64 {
     tokens
 }
 
-/// Tokens of a piece of a streamed text, counted by itself: a space at its end counts with the word that
-/// follows.
+/// Tokens of a piece of a streamed text, counted separately. A trailing space is not counted, because it belongs to
+/// the next word.
 pub fn count_piece(counting: Counting, piece: &str) -> u64 {
     count(counting, piece.strip_suffix(' ').unwrap_or(piece))
 }
 
-/// The beginning of `text` that is worth at most `tokens` tokens. No character is cut in two.
+/// The start of `text` with at most `tokens` tokens. Characters are not split.
 pub fn take(counting: Counting, text: &str, tokens: u64) -> &str {
     let vocabulary = counting.vocabulary();
     let (mut end, mut left) = (0, tokens);
@@ -165,8 +162,8 @@ pub fn take(counting: Counting, text: &str, tokens: u64) -> &str {
     &text[..end]
 }
 
-/// Bytes of the beginning of `text` that are counted together: up to a space, where no token of a
-/// vocabulary reaches across.
+/// Bytes at the start of `text` that are counted together: up to a space, because no token of a vocabulary crosses
+/// it.
 fn batch(text: &str) -> usize {
     if text.len() <= LONGEST_BATCH {
         return text.len();
@@ -191,7 +188,7 @@ fn estimate(text: &str) -> u64 {
     tokens
 }
 
-/// Bytes of the beginning of `text` that is worth at most `tokens` tokens, and what it is worth.
+/// Bytes at the start of `text` with at most `tokens` tokens, and their number of tokens.
 fn take_counted(vocabulary: &CoreBPE, text: &str, tokens: u64) -> (usize, u64) {
     let encoded = vocabulary.encode_ordinary(text);
     let most = usize::try_from(tokens).unwrap_or(usize::MAX);
@@ -203,7 +200,7 @@ fn take_counted(vocabulary: &CoreBPE, text: &str, tokens: u64) -> (usize, u64) {
     (text.floor_char_boundary(bytes), tokens)
 }
 
-/// The same, by estimate.
+/// Like [`take_counted`], but estimated.
 fn take_estimated(text: &str, tokens: u64) -> (usize, u64) {
     let (mut end, mut taken) = (0, 0);
     while taken < tokens && end < text.len() {
@@ -213,11 +210,11 @@ fn take_estimated(text: &str, tokens: u64) -> (usize, u64) {
     (end, taken)
 }
 
-/// Bytes of the first token of a text that is not empty.
+/// Bytes of the first token of a non-empty text.
 fn first(text: &str) -> usize {
     let after_space = text.strip_prefix(' ');
     let body = match after_space {
-        // One space goes with the word after it, more are a run of their own.
+        // A single space belongs to the next word; several are a separate run.
         Some(rest) if rest.starts_with(|c: char| !c.is_whitespace()) => rest,
         _ => text,
     };
@@ -230,7 +227,7 @@ fn first(text: &str) -> usize {
     space + same.map(char::len_utf8).sum::<usize>()
 }
 
-/// Characters that go into one token together.
+/// Classes of characters that share a token.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     Letter,

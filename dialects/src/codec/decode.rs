@@ -1,4 +1,4 @@
-//! Decoders that take input as it arrives and give output of bounded size.
+//! Decoders that accept input as it arrives and return output of limited size.
 
 use std::io::{self, BufRead, ErrorKind, Read};
 
@@ -10,23 +10,23 @@ use zstd::stream::read::Decoder as ZstdDecoder;
 use super::encode::Encoder;
 use super::{Coding, NotInCoding};
 
-/// Bytes that brotli takes at once.
+/// Input buffer of brotli, in bytes.
 const BROTLI_BUFFER: usize = 4096;
 
-/// Bytes of the longest header of gzip that is read.
+/// Longest gzip header, in bytes.
 const LONGEST_HEADER: usize = 64 << 10;
 
-/// What one step of a decoder did.
+/// The progress of one decoding step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
-    /// Bytes of the input that are used up.
+    /// Consumed bytes of the input.
     pub read: usize,
-    /// Bytes of the output that are filled.
+    /// Written bytes of the output.
     pub written: usize,
 }
 
 impl Progress {
-    /// Neither read nor written: the decoder needs more input, or is at its end.
+    /// Whether nothing was read or written: the decoder needs more input, or has ended.
     pub fn is_stuck(self) -> bool {
         self.read == 0 && self.written == 0
     }
@@ -36,13 +36,13 @@ impl Progress {
 pub struct Decoder {
     coding: Coding,
     format: Format,
-    /// The body may end here.
+    /// Whether the body may end here.
     ended: bool,
 }
 
 enum Format {
     Gzip(Gzip),
-    /// Zlib or bare deflate: the first two bytes decide.
+    /// Zlib or raw deflate, which the first two bytes decide.
     Deflate(Source),
     Zlib(Inflate),
     RawDeflate(Inflate),
@@ -75,7 +75,7 @@ impl Read for Source {
     }
 }
 
-/// Deflate data. flate2's own reader keeps output back until it gets more input.
+/// Deflate data. The reader of flate2 holds back output until it gets more input.
 struct Inflate {
     source: Source,
     state: Decompress,
@@ -146,7 +146,7 @@ impl Gzip {
     }
 }
 
-/// The length of a member's header; `WouldBlock`: it is not complete.
+/// The length of a member's header; `WouldBlock`: it is incomplete.
 fn gzip_header(bytes: &[u8]) -> io::Result<usize> {
     const HEADER_CHECKSUM: u8 = 1 << 1;
     const EXTRA: u8 = 1 << 2;
@@ -195,13 +195,13 @@ impl Format {
         }
     }
 
-    /// Decodes into `output`; 0: it is at its end.
+    /// Decodes into `output`; 0 at the end.
     fn read(&mut self, output: &mut [u8]) -> io::Result<usize> {
         if let Self::Deflate(source) = self {
             let [first, second, ..] = source.0[..] else {
                 return Err(ErrorKind::WouldBlock.into());
             };
-            // Tells zlib from bare deflate by its header's check (RFC 1950 §2.2).
+            // Distinguishes zlib from raw deflate by the header checksum (RFC 1950 §2.2).
             let header = u16::from_be_bytes([first, second]);
             let is_zlib = first & 0x0f == 8 && header.is_multiple_of(31);
             let inflate = Inflate::new(std::mem::take(source), is_zlib);
@@ -222,7 +222,7 @@ impl Format {
 }
 
 impl Decoder {
-    /// A decoder at the beginning of a body.
+    /// A decoder for a new body.
     pub fn new(coding: Coding) -> Result<Self, NotInCoding> {
         let format = Format::new(coding, Source::default()).map_err(|_| NotInCoding(coding))?;
         Ok(Self {
@@ -232,8 +232,8 @@ impl Decoder {
         })
     }
 
-    /// Takes `input` and decodes as much as `output`, which is not empty, has room for. To be called
-    /// again until it [`Progress::is_stuck`]: output may be left when no input is.
+    /// Consumes `input` and decodes as much as fits into `output`, which must not be empty. Call it until
+    /// [`Progress::is_stuck`]: output may remain after all input is consumed.
     pub fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Progress, NotInCoding> {
         self.format.source().0.extend_from_slice(input);
         let written = self.decode(output).map_err(|_| NotInCoding(self.coding))?;
@@ -245,8 +245,8 @@ impl Decoder {
         loop {
             if self.ended {
                 let rest = std::mem::take(self.format.source());
-                // Members of gzip and frames of zstd may follow one another; whatever else follows
-                // the end is dropped, as browsers do.
+                // Several gzip members or zstd frames may follow each other. Other trailing bytes are dropped, as
+                // in browsers.
                 if rest.0.is_empty() || !matches!(self.coding, Coding::Gzip | Coding::Zstd) {
                     return Ok(0);
                 }
@@ -261,8 +261,8 @@ impl Decoder {
         }
     }
 
-    /// Decodes `input` and gives `each` what comes of it, in pieces and `most` bytes at most in all. How many bytes that
-    /// were: as many as `most` where there may be more.
+    /// Decodes `input` and passes the output to `each` in pieces, at most `most` bytes in all. Returns the number
+    /// of bytes; if it equals `most`, there may be more.
     pub fn push(
         &mut self,
         mut input: &[u8],
@@ -289,7 +289,7 @@ impl Decoder {
         self.ended
     }
 
-    /// An encoder into the same form; to be asked for when some output was decoded.
+    /// An encoder for the same form; call it after some output was decoded.
     pub fn encoder(&self) -> io::Result<Encoder> {
         match self.format {
             Format::RawDeflate(_) => Ok(Encoder::raw_deflate()),

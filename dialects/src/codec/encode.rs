@@ -1,4 +1,4 @@
-//! Encoders that can be flushed in the middle.
+//! Encoders that can be flushed in the middle of a body.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 
 use super::Coding;
 
-/// What servers commonly use for answers made on the fly.
+/// The usual level of servers for dynamic responses.
 const BROTLI_QUALITY: u32 = 5;
 const BROTLI_WINDOW: u32 = 22;
 const BROTLI_BUFFER: usize = 4096;
@@ -24,7 +24,7 @@ enum Kind {
 }
 
 impl Encoder {
-    /// An encoder at the beginning of a body; `deflate` in its zlib wrapper.
+    /// An encoder for a new body; `deflate` uses the zlib wrapper.
     pub fn new(coding: Coding) -> io::Result<Self> {
         let out = Vec::new();
         let level = Compression::default();
@@ -52,7 +52,7 @@ impl Encoder {
         )))
     }
 
-    /// Encodes `bytes`; what comes out can be decoded to their end without anything that follows.
+    /// Encodes `bytes` and flushes, so that the output can be decoded without later data.
     pub fn push(&mut self, bytes: &[u8]) -> io::Result<Vec<u8>> {
         let writer = self.writer();
         writer.write_all(bytes)?;
@@ -71,7 +71,7 @@ impl Encoder {
         }
     }
 
-    /// Encodes a whole body at once.
+    /// Encodes a whole body.
     pub fn whole(mut self, bytes: &[u8]) -> io::Result<Vec<u8>> {
         self.writer().write_all(bytes)?;
         self.finish()

@@ -1,4 +1,4 @@
-//! Irregular figures and waits, as providers write them.
+//! Random figures and waits, in the formats of providers.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::Credential;
 /// The first place of letters.
 const LETTERS: u64 = 16;
 
-/// The `place`th irregular figure that follows from `draw` (`SplitMix64`).
+/// The random figure at `place`, derived from `draw` (`SplitMix64`).
 pub(super) fn irregular(draw: u64, place: u64) -> u64 {
     let mut z = draw.wrapping_add((place + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -18,7 +18,7 @@ pub(super) fn irregular(draw: u64, place: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A random UUID (RFC 9562, version 4) made of the figures `place` and `place + 1`.
+/// A random UUID (RFC 9562, version 4) from the figures at `place` and `place + 1`.
 pub(super) fn uuid(draw: u64, place: u64) -> String {
     let (high, low) = (irregular(draw, place), irregular(draw, place + 1));
     let high = (high & !0xf000) | 0x4000;
@@ -43,7 +43,7 @@ pub(super) fn letters(draw: u64, alphabet: &str, count: u64) -> Option<String> {
     (0..count).map(letter).collect()
 }
 
-/// The key as OpenAI shows it: eight letters at its beginning and four at its end.
+/// The key as OpenAI masks it: the first eight and the last four letters are visible.
 pub(super) fn masked(credential: Credential<'_>) -> String {
     let (Credential::Bearer(key) | Credential::Key(key)) = credential;
     let letters = key.chars().count();
@@ -61,7 +61,7 @@ pub(super) fn thousands(number: u64) -> String {
     }
 }
 
-/// The wait until `limit` a minute are there again of which `left` are.
+/// The wait until `limit` per minute is available again, when `left` remains.
 pub(super) fn refill(limit: u64, left: u64) -> Duration {
     let millis = limit.saturating_sub(left).saturating_mul(60_000);
     Duration::from_millis(millis / limit.max(1))
@@ -78,7 +78,7 @@ pub(super) fn whole_millis(wait: Duration) -> u64 {
     u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
-/// A fraction of a second as digits behind a point, without zeros at its end.
+/// A fraction of a second as digits after a decimal point, without trailing zeros.
 fn with_fraction(whole: u64, rest: u32, digits: usize) -> String {
     let fraction = format!("{rest:0digits$}");
     match fraction.trim_end_matches('0') {
@@ -87,7 +87,7 @@ fn with_fraction(whole: u64, rest: u32, digits: usize) -> String {
     }
 }
 
-/// `12ms`, `1.5s`, `6m0s`, `19h4m45s`.
+/// Go's format: `12ms`, `1.5s`, `6m0s`, `19h4m45s`.
 pub(super) fn go_duration(wait: Duration) -> String {
     let (seconds, nanos) = (wait.as_secs(), wait.subsec_nanos());
     let last = with_fraction(seconds % 60, nanos, 9);
@@ -102,7 +102,7 @@ pub(super) fn go_duration(wait: Duration) -> String {
     }
 }
 
-/// No digits behind the point or three, six or nine: `2s`, `1.426s`, `0.500s`.
+/// Protocol buffers' format with zero, three, six or nine decimals: `2s`, `1.426s`, `0.500s`.
 pub(super) fn protobuf_duration(wait: Duration) -> String {
     let (seconds, nanos) = (wait.as_secs(), wait.subsec_nanos());
     match nanos {
@@ -113,7 +113,7 @@ pub(super) fn protobuf_duration(wait: Duration) -> String {
     }
 }
 
-/// A time since 1970 as RFC 3339 writes it, in whole seconds: `2026-11-22T04:00:00Z`.
+/// A time since 1970 in RFC 3339 format, in whole seconds: `2026-11-22T04:00:00Z`.
 pub(super) fn date(since_1970: Duration) -> Option<String> {
     let seconds = i64::try_from(since_1970.as_secs()).ok()?;
     let date = OffsetDateTime::from_unix_timestamp(seconds).ok()?;

@@ -1,4 +1,4 @@
-//! From the layers of a provider's file to a reply or an event.
+//! Renders the layers of a provider's file as a response or an event.
 
 use std::str::Split;
 use std::time::Duration;
@@ -18,25 +18,25 @@ use crate::answer::Event;
 use crate::model::{LimitFigures, LimitScope, ModelError};
 use crate::stream::Made;
 
-/// The wait of a rate limit that announces none.
+/// The wait of a rate limit that announces no wait.
 const USUAL_WAIT: Duration = Duration::from_secs(1);
 
-/// In which form an error is reported.
+/// The form in which an error is reported.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Form<'a> {
-    /// By a reply instead of an answer.
+    /// A response instead of an answer.
     Reply,
-    /// By an event in a stream, behind another one.
+    /// An event in a stream, after another one.
     Event(Option<Event<'a>>),
 }
 
-/// The words of a placeholder that have not been read.
+/// The remaining words of a placeholder.
 type Words<'w> = Split<'w, char>;
 
 /// The value of a template.
 enum Term {
     Json(Json),
-    /// A duration, which functions write.
+    /// A duration, formatted by functions.
     Wait(Duration),
 }
 
@@ -63,10 +63,10 @@ impl<T: Into<Json>> From<T> for Term {
     }
 }
 
-/// An error in the course of being rendered.
+/// The state of rendering an error.
 pub(super) struct Rendering<'a> {
     file: &'static Json,
-    /// The layers that match, the last one on top.
+    /// The matching layers, lowest first.
     pub(super) layers: Vec<&'static Json>,
     error: &'a ModelError,
     context: &'a ErrorContext<'a>,
@@ -158,7 +158,7 @@ impl<'a> Rendering<'a> {
         Some([around("prefix"), body, around("suffix")].concat())
     }
 
-    /// The uppermost layer's member, or a text of the file.
+    /// A member of the topmost layer that has it, or else a text of the file.
     fn field(&self, name: &str) -> Option<&'static Json> {
         let of_layers = self.layers.iter().rev().find_map(|layer| layer.get(name));
         of_layers.or_else(|| self.file["texts"].get(name))
@@ -168,7 +168,7 @@ impl<'a> Rendering<'a> {
         self.term(self.field(name)?).and_then(Term::text)
     }
 
-    /// The value of a template of the file.
+    /// Evaluates a template of the file.
     fn term(&self, template: &Json) -> Option<Term> {
         let json = |item: &Json| match self.term(item)? {
             Term::Json(json) => Some(json),
@@ -186,7 +186,7 @@ impl<'a> Rendering<'a> {
         })
     }
 
-    /// A template with its placeholders filled in.
+    /// Replaces the placeholders of a template.
     fn filled(&self, template: &str) -> Option<Term> {
         let alone = template
             .strip_prefix('{')
@@ -212,13 +212,13 @@ impl<'a> Rendering<'a> {
         Some(filled.into())
     }
 
-    /// The value with this name: of the exchange, else of the file.
+    /// The value with this name: from the exchange, or else from the file.
     fn named(&self, name: &str) -> Option<Term> {
         let of_exchange = self.of_exchange(name);
         of_exchange.or_else(|| self.term(self.field(name)?))
     }
 
-    /// The value of a placeholder's next words.
+    /// Evaluates the next words of a placeholder.
     fn value(&self, words: &mut Words<'_>) -> Option<Term> {
         let word = words.next()?;
         if let Ok(number) = word.parse::<u64>() {
@@ -287,12 +287,12 @@ impl<'a> Rendering<'a> {
         }
     }
 
-    /// The irregular figure of a source and a place.
+    /// The random figure of a source and a place.
     fn figure(&self, words: &mut Words<'_>) -> Option<u64> {
         Some(irregular(self.number(words)?, self.number(words)?))
     }
 
-    /// A value of the exchange, if it has it.
+    /// A value from the exchange, if it is known.
     fn of_exchange(&self, name: &str) -> Option<Term> {
         let context = self.context;
         let (retry_after, figures) = match self.error {
@@ -341,7 +341,7 @@ fn list(json: &Json) -> Option<std::slice::Iter<'_, Json>> {
     json.as_array().map(|items| items.iter())
 }
 
-/// JSON with so many spaces a level; without: all on one line, 0: so with a space after each colon.
+/// JSON with this indentation; absent: on one line; 0: on one line with a space after each colon.
 fn written(json: &Json, indent: Option<u64>) -> Option<String> {
     let mut text = Vec::new();
     let spaces = " ".repeat(usize::try_from(indent.unwrap_or_default()).ok()?);
@@ -365,7 +365,7 @@ impl Formatter for SpacedColons {
     }
 }
 
-/// What `for` calls an error: in general, and with its status.
+/// The names of an error in `for`: in general, and with its status.
 fn names(error: &ModelError) -> Vec<String> {
     let name = match error {
         ModelError::RateLimit { .. } => "rate_limit",
@@ -383,7 +383,7 @@ fn names(error: &ModelError) -> Vec<String> {
     vec![name.into()]
 }
 
-/// The conditions that hold for every provider's errors.
+/// The true conditions that are common to all providers.
 fn conditions(error: &ModelError, context: &ErrorContext<'_>, form: Form<'_>) -> Vec<&'static str> {
     let mut holding = vec![match form {
         Form::Reply => "reply",

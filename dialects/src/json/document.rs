@@ -9,11 +9,11 @@ use serde_json::Value as Json;
 use super::parse::{Kind, Node, Parser};
 use super::{NotJson, text};
 
-/// A value's place in its document; it has no meaning in another document.
+/// The place of a value; valid only in its own document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub(super) u32);
 
-/// A JSON text and where its values are.
+/// A JSON text with an index of its values.
 #[derive(Debug)]
 pub struct Document<'a> {
     text: &'a str,
@@ -21,7 +21,7 @@ pub struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    /// Parses a whole JSON text; white space around it is allowed, a byte order mark is not.
+    /// Parses a complete JSON text. White space around it is allowed, a byte order mark is not.
     pub fn parse(body: &'a [u8]) -> Result<Self, NotJson> {
         let text = std::str::from_utf8(body).map_err(|error| NotJson {
             at: error.valid_up_to(),
@@ -31,8 +31,8 @@ impl<'a> Document<'a> {
         outcome.map(|()| Self { text, nodes })
     }
 
-    /// Parses as much as there is of a text that may be cut off: values that are not complete are
-    /// missing, containers end where the text does. `None`: not even the beginning is JSON.
+    /// Parses a text that may be truncated. Incomplete values are missing, and containers end with the text.
+    /// `None`: even the start is not JSON.
     pub fn parse_prefix(body: &'a [u8]) -> Option<Self> {
         let text = match std::str::from_utf8(body) {
             Ok(text) => text,
@@ -42,7 +42,7 @@ impl<'a> Document<'a> {
         (!nodes.is_empty()).then_some(Self { text, nodes })
     }
 
-    /// How many values there are.
+    /// The number of values.
     pub fn values(&self) -> usize {
         self.nodes.len()
     }
@@ -57,7 +57,7 @@ impl<'a> Document<'a> {
         self.value(NodeId(0))
     }
 
-    /// The value at a place that was found in this document.
+    /// The value at a place in this document.
     pub fn value(&self, id: NodeId) -> Value<'_> {
         Value { document: self, id }
     }
@@ -80,7 +80,7 @@ impl<'d> Value<'d> {
         self.id
     }
 
-    /// What it is.
+    /// The kind of the value.
     pub fn kind(self) -> Kind {
         self.node().kind
     }
@@ -90,7 +90,7 @@ impl<'d> Value<'d> {
         self.node().span()
     }
 
-    /// Its text as it stands.
+    /// Its raw text.
     pub fn raw(self) -> &'d str {
         &self.document.text[self.span()]
     }
@@ -102,13 +102,13 @@ impl<'d> Value<'d> {
             .then(|| text::decode(&self.document.text[node.key_span()]))
     }
 
-    /// The member with this key. Of several the last, as most JSON parsers return it.
+    /// The member with this key. With duplicate keys it is the last one, as in most JSON parsers.
     pub fn get(self, key: &str) -> Option<Self> {
         let named = |member: &Self| member.key().as_deref() == Some(key);
         self.members().filter(named).last()
     }
 
-    /// The value at the end of a path of keys.
+    /// The value at a path of keys.
     pub fn path(self, keys: &[&str]) -> Option<Self> {
         keys.iter().try_fold(self, |value, key| value.get(key))
     }
@@ -128,7 +128,7 @@ impl<'d> Value<'d> {
         self.get(key)?.as_str()
     }
 
-    /// The value of the member with this key, if it is a whole number from 0 that fits.
+    /// The value of the member with this key, if it is a non-negative integer that fits.
     pub fn number(self, key: &str) -> Option<u64> {
         self.get(key)?.as_u64()
     }
@@ -143,22 +143,22 @@ impl<'d> Value<'d> {
         self.get(key).into_iter().flat_map(Self::items)
     }
 
-    /// Its members, if it is an object; nothing otherwise. Each has its [`Value::key`].
+    /// Its members, if it is an object; otherwise empty. Each has a [`Value::key`].
     pub fn members(self) -> impl Iterator<Item = Self> + Clone + use<'d> {
         self.children(Kind::Object)
     }
 
-    /// Its items, if it is an array; nothing otherwise.
+    /// Its items, if it is an array; otherwise empty.
     pub fn items(self) -> impl Iterator<Item = Self> + Clone + use<'d> {
         self.children(Kind::Array)
     }
 
-    /// Its text, if it is a string; escapes decoded, halves of broken surrogate pairs replaced.
+    /// Its text, if it is a string: escapes are decoded, unpaired surrogates are replaced.
     pub fn as_str(self) -> Option<Cow<'d, str>> {
         (self.kind() == Kind::String).then(|| text::decode(self.raw()))
     }
 
-    /// Its value, if it is a whole number from 0 that fits.
+    /// Its value, if it is a non-negative integer that fits.
     pub fn as_u64(self) -> Option<u64> {
         (self.kind() == Kind::Number)
             .then(|| self.raw().parse().ok())
@@ -179,7 +179,7 @@ impl<'d> Value<'d> {
         self.kind() == Kind::Null
     }
 
-    /// A copy of it: keys keep their order, numbers their digits.
+    /// A copy of it; the order of keys and the digits of numbers are kept.
     pub fn to_json(self) -> Json {
         match self.kind() {
             Kind::Object => {
@@ -198,7 +198,7 @@ impl<'d> Value<'d> {
         self.document.node(self.id)
     }
 
-    /// The values directly inside a container of this kind.
+    /// The direct children of a container of this kind.
     fn children(self, kind: Kind) -> impl Iterator<Item = Self> + Clone + use<'d> {
         let (node, document) = (self.node(), self.document);
         let first = NodeId(self.id.0 + 1);

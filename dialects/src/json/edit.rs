@@ -1,4 +1,4 @@
-//! Changes to a JSON text that leave everything else as it stands.
+//! Edits of a JSON text that leave everything else unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -7,16 +7,15 @@ use std::ops::Range;
 use super::document::{Document, NodeId, Value};
 use super::text::quote;
 
-/// Changes to one document, made together by [`Edits::apply`].
+/// Edits of one document, applied together by [`Edits::apply`].
 ///
-/// A change inside something that is removed or replaced as a whole is left out. Of two changes
-/// to one place the first counts.
+/// An edit inside a removed or replaced value is ignored. Of two edits at one place, the first one applies.
 #[derive(Debug)]
 pub struct Edits<'d> {
     document: &'d Document<'d>,
     replaced: Vec<(Range<usize>, String)>,
     removed: BTreeSet<NodeId>,
-    /// Of `removed`: list items, and what else is removed when no item of their list is kept.
+    /// Removed list items, with the value to remove if no item of their list is kept.
     pruned: BTreeMap<NodeId, NodeId>,
 }
 
@@ -31,18 +30,18 @@ impl<'d> Edits<'d> {
         }
     }
 
-    /// Whether nothing would change.
+    /// Whether there are no edits.
     pub fn is_empty(&self) -> bool {
         self.replaced.is_empty() && self.removed.is_empty()
     }
 
-    /// Replaces a value by `json`, which must be JSON itself.
+    /// Replaces a value by `json`, which must be valid JSON.
     pub fn replace(&mut self, place: NodeId, json: impl Display) {
         let span = self.document.node(place).span();
         self.replaced.push((span, json.to_string()));
     }
 
-    /// Gives an object member another key; does nothing to a value that has none.
+    /// Renames the key of an object member; does nothing for other values.
     pub fn rename(&mut self, place: NodeId, key: &str) {
         let node = self.document.node(place);
         if node.is_member() {
@@ -50,8 +49,8 @@ impl<'d> Edits<'d> {
         }
     }
 
-    /// Adds a member to an object, behind the one at `place`, which must not be removed; does
-    /// nothing behind a value that is no member.
+    /// Adds a member to an object after the member at `place`, which must not be removed; does nothing if that is
+    /// not a member.
     pub fn insert_after(&mut self, place: NodeId, key: &str, json: impl Display) {
         let node = self.document.node(place);
         if node.is_member() {
@@ -61,7 +60,7 @@ impl<'d> Edits<'d> {
         }
     }
 
-    /// Sets a member of an object that is at `there`, or is to be added behind `place`.
+    /// Replaces the member at `there`, or adds it after `place`.
     pub fn set(&mut self, there: Option<Value<'_>>, place: NodeId, key: &str, json: impl Display) {
         match there {
             Some(there) => self.replace(there.id(), json),
@@ -69,29 +68,28 @@ impl<'d> Edits<'d> {
         }
     }
 
-    /// Removes an object member or a list's item, with the comma that is left over; does
-    /// nothing to the outermost value.
+    /// Removes an object member or a list item with its comma; does nothing for the outermost value.
     pub fn remove(&mut self, place: NodeId) {
         if place.0 > 0 {
             self.removed.insert(place);
         }
     }
 
-    /// Removes a list's item like [`Self::remove`], and `outer`, which is the list or around it, if
-    /// all the list's items are removed.
+    /// Removes a list item like [`Self::remove`]. If all items of the list are removed, also removes `outer`, which
+    /// is the list or contains it.
     pub fn prune(&mut self, place: NodeId, outer: NodeId) {
         self.remove(place);
         self.pruned.insert(place, outer);
     }
 
-    /// The text with all changes made.
+    /// The text with all edits.
     pub fn apply(&self) -> Vec<u8> {
         let removals = self.removals();
         let mut changes: Vec<(&Range<usize>, &str)> =
             removals.iter().map(|range| (range, "")).collect();
         changes.extend(self.replaced.iter().map(|(range, json)| (range, &**json)));
-        // The outer of two nested changes first, but what is added behind a value before what is
-        // removed from there; stable, so the first of two equal ones counts.
+        // Of two nested edits the outer one is first, but an insertion precedes a removal at its place. The sort is
+        // stable, so of two equal edits the first one applies.
         changes.sort_by_key(|(range, _)| {
             (range.start, !range.is_empty(), std::cmp::Reverse(range.end))
         });
@@ -111,7 +109,7 @@ impl<'d> Edits<'d> {
         edited
     }
 
-    /// The spans of the removed values, each with a comma that goes with it.
+    /// The spans of the removed values, each with one comma.
     fn removals(&self) -> Vec<Range<usize>> {
         let mut removed = self.removed.clone();
         let parent = |id: &NodeId| NodeId(self.document.node(*id).parent);
@@ -136,7 +134,7 @@ impl<'d> Edits<'d> {
                 }
                 spans.push(match (children.peek(), kept_end) {
                     (Some(next), _) => span.start..self.member_span(*next).start,
-                    // It covers the removed values before it, too.
+                    // Also covers the removed values before it.
                     (None, Some(kept_end)) => kept_end..span.end,
                     (None, None) => span,
                 });
@@ -150,7 +148,7 @@ impl<'d> Edits<'d> {
         container.members().chain(container.items())
     }
 
-    /// The span of a value with its key.
+    /// The span of a value including its key.
     fn member_span(&self, value: Value<'_>) -> Range<usize> {
         let node = self.document.node(value.id());
         let start = if node.is_member() {

@@ -1,4 +1,4 @@
-//! The reader behind [`Document`]: one pass, a stack on the heap, no recursion.
+//! The parser of [`Document`]: one pass, a stack on the heap, no recursion.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use memchr::memchr2;
 
 use super::{MAX_DEPTH, MAX_VALUES, NotJson, TOO_LARGE};
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// `{…}`
@@ -25,18 +25,18 @@ pub enum Kind {
     Null,
 }
 
-/// One value: its span, its key's span, and its place among the others.
+/// One value: its span, its key's span, and its position in the tree.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Node {
     pub(super) kind: Kind,
-    /// Span of the key, quotes included; empty for a value that is no object member.
+    /// Span of the key, quotes included; empty if the value is not an object member.
     pub(super) key_start: u32,
     pub(super) key_end: u32,
     pub(super) start: u32,
     pub(super) end: u32,
     /// Index of the first node that is not inside this one.
     pub(super) next: u32,
-    /// Index of the container that it is in; of the outermost value its own.
+    /// Index of its container; the outermost value has its own index.
     pub(super) parent: u32,
 }
 
@@ -54,22 +54,22 @@ impl Node {
     }
 }
 
-/// Reads one JSON text into nodes in the order of the text.
+/// Parses one JSON text into nodes, in the order of the text.
 pub(super) struct Parser<'a> {
     text: &'a [u8],
     at: usize,
     nodes: Vec<Node>,
-    /// Containers that are open, innermost last.
+    /// Open containers, innermost last.
     open: Vec<u32>,
 }
 
-/// What may come next.
+/// What may follow.
 enum Expect {
-    /// A value; `]` too when an array was just opened.
+    /// A value; or `]` if an array was just opened.
     Value { or_end: bool },
-    /// A key; `}` too when an object was just opened.
+    /// A key; or `}` if an object was just opened.
     Key { or_end: bool },
-    /// A comma or the end of the innermost container; nothing but white space at the top.
+    /// A comma or the end of the innermost container; at the top level only white space.
     Separator,
 }
 
@@ -83,8 +83,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads the whole text. What was read until an error is handed back with it; containers that
-    /// were open then end where reading stopped.
+    /// Parses the whole text. After an error it also returns the nodes before it; open containers then end at the
+    /// error.
     pub(super) fn run(mut self) -> (Vec<Node>, Result<(), NotJson>) {
         let outcome = if u32::try_from(self.text.len()).is_ok() {
             self.read()
@@ -127,7 +127,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// After a value: what the innermost container allows.
+    /// Handles the byte after a value, depending on the innermost container.
     fn separator(&mut self, byte: u8) -> Result<Expect, NotJson> {
         let Some(&container) = self.open.last() else {
             return self.wrong("more follows after the end");
@@ -154,7 +154,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A key and its colon: the span of the key, quotes included.
+    /// Parses a key and its colon; returns the span of the key, quotes included.
     fn key(&mut self) -> Result<(u32, u32), NotJson> {
         let start = offset(self.at);
         self.string()?;
@@ -211,7 +211,7 @@ impl<'a> Parser<'a> {
         Ok(expect)
     }
 
-    /// Closes the innermost container at the bracket that was found.
+    /// Closes the innermost container at its bracket.
     fn close(&mut self) {
         self.at += 1;
         if let Some(index) = self.open.pop() {
@@ -295,7 +295,7 @@ impl<'a> Parser<'a> {
             }
             self.digits()?;
         }
-        // More digits may have been meant to follow.
+        // The number may be truncated.
         if self.at == self.text.len() && !self.open.is_empty() {
             return self.wrong("the text ends in the middle");
         }
@@ -319,7 +319,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// An offset into a text that [`Parser::run`] found to be shorter than 4 GiB.
+/// An offset; [`Parser::run`] has checked that the text is shorter than 4 GiB.
 fn offset(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }

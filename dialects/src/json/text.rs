@@ -1,4 +1,4 @@
-//! JSON strings: decoding, encoding, and measuring one against the other.
+//! JSON strings: decodes, encodes, and maps decoded to raw lengths.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,7 @@ pub fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Closes the string in which a JSON text was cut off, if it was in one, behind its last whole
-/// character.
+/// If a truncated JSON text ends inside a string, closes that string after its last complete character.
 pub(crate) fn close_string(text: &mut Vec<u8>) {
     let (mut at, mut inside) = (0, false);
     while let Some(&byte) = text.get(at) {
@@ -30,8 +29,8 @@ pub(crate) fn close_string(text: &mut Vec<u8>) {
     }
 }
 
-/// How many bytes of a JSON string's raw text, counted from its opening quote, hold the first
-/// `decoded` bytes of its text. The result never lies inside an escape or a character.
+/// The number of raw bytes, from the opening quote, that encode the first `decoded` bytes of a JSON string. The
+/// result never splits an escape or a character.
 pub fn raw_length(raw: &str, decoded: usize) -> usize {
     let (mut length, mut bytes) = (1, 0);
     for (character, raw_bytes) in characters(raw) {
@@ -61,7 +60,7 @@ fn inner(raw: &str) -> &str {
         .unwrap_or_default()
 }
 
-/// The characters of a well-formed JSON string, each with the number of raw bytes it takes.
+/// The characters of a well-formed JSON string, each with its raw length in bytes.
 fn characters(raw: &str) -> impl Iterator<Item = (char, usize)> {
     let mut rest = inner(raw);
     std::iter::from_fn(move || {
@@ -75,7 +74,7 @@ fn characters(raw: &str) -> impl Iterator<Item = (char, usize)> {
     })
 }
 
-/// The character of an escape and its length; `escape` begins after the backslash.
+/// The character of an escape sequence and its length; `escape` starts after the backslash.
 fn unescape(escape: &str) -> (char, usize) {
     let character = match escape.as_bytes().first() {
         Some(b'b') => '\u{8}',

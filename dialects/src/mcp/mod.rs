@@ -1,14 +1,14 @@
-//! The Model Context Protocol over HTTP: JSON-RPC messages in POST bodies, and in the answers to
-//! them as JSON or as server-sent events.
+//! The Model Context Protocol over HTTP: JSON-RPC messages in POST bodies. The responses are JSON or server-sent
+//! events.
 //!
-//! MCP is no [`Dialect`](crate::Dialect): no model is called. A request says by its head or by its
-//! body that it is MCP, which tool it calls and under which id ([`Head`], [`Asked`]); an answer
-//! holds one message for each id, and others beside it ([`Message`]).
+//! MCP is not a [`Dialect`](crate::Dialect), because no model is called. The head or the body of a request
+//! identifies MCP, the called tool and the call's id ([`Head`], [`Asked`]). A response contains one message for
+//! each id, and possibly others ([`Message`]).
 //!
-//! | protocol | how a request is known | where its answer comes |
+//! | protocol | how a request is recognised | where the response is |
 //! |---|---|---|
 //! | 2024-11-05, HTTP with SSE | by its body alone | out of band, on the session's event stream: the POST gets 202 |
-//! | 2025-03-26 to 2025-11-25 | `Mcp-Session-Id`, `MCP-Protocol-Version`; `initialize`, and servers without sessions, by the body | in the answer: JSON, or SSE with other messages before it |
+//! | 2025-03-26 to 2025-11-25 | `Mcp-Session-Id`, `MCP-Protocol-Version`; else by the body | JSON, or last on SSE |
 //! | 2026-07-28 | `Mcp-Method`, `Mcp-Name`, `MCP-Protocol-Version` | in the answer, JSON or SSE |
 //!
 //! Source: modelcontextprotocol.io, *Base protocol: transports* of each version.

@@ -1,4 +1,4 @@
-//! What a request asks an MCP server.
+//! Requests to MCP servers.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::target::Target;
 
 const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
-/// The header that names a session.
+/// The header with the session id.
 pub const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const MCP_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
@@ -24,8 +24,8 @@ pub(super) const CALL: &str = "tools/call";
 /// The method that lists the tools.
 pub(super) const LIST: &str = "tools/list";
 
-/// Methods that only MCP has; those it shares with other protocols on JSON-RPC (`ping`, and the
-/// `tasks/…` of agents among themselves) say nothing by themselves.
+/// Methods that only MCP has. Methods shared with other JSON-RPC protocols (`ping`, and the `tasks/…` of
+/// agent-to-agent protocols) do not identify MCP.
 const OWN: &[&str] = &[
     "server/discover",
     "resources/",
@@ -39,7 +39,7 @@ const OWN: &[&str] = &[
     "subscriptions/listen",
 ];
 
-/// What the head of a request says about MCP.
+/// MCP data in the head of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Head {
     /// Whether it is MCP.
@@ -48,36 +48,35 @@ pub struct Head {
     pub method: Option<String>,
     /// `Mcp-Name`, decoded.
     pub name: Option<String>,
-    /// There is an `Mcp-Session-Id`.
+    /// Whether there is an `Mcp-Session-Id`.
     pub session: bool,
-    /// What the agent takes for an answer.
+    /// The response forms that the agent accepts.
     pub accepts: Accepts,
 }
 
-/// Whether a head is MCP's.
+/// Whether a head identifies MCP.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Sign {
-    /// One of MCP's own headers is there.
+    /// It has one of MCP's own headers.
     Own,
-    /// The body will tell: a POST of JSON, as MCP's older versions send it without a header of
-    /// their own.
+    /// The body decides: it is a JSON POST, and older MCP versions have no header of their own.
     Open,
-    /// It is not.
+    /// It is not MCP.
     #[default]
     Nothing,
 }
 
-/// Forms of an answer that an agent takes.
+/// Response forms that an agent accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Accepts {
     /// `application/json`.
     pub json: bool,
-    /// `text/event-stream`, by name: since 2025-03-26 every POST of a client says so.
+    /// `text/event-stream`, explicitly: since 2025-03-26 every POST of a client accepts it.
     pub stream: bool,
 }
 
 impl Default for Accepts {
-    /// Nothing said: JSON is taken.
+    /// The default accepts JSON.
     fn default() -> Self {
         Self {
             json: true,
@@ -100,7 +99,7 @@ impl Head {
             {
                 Sign::Open
             }
-            // It may open a stream of a session, which has no header of MCP's in the oldest version.
+            // It may open a session's stream; in the oldest version this has no MCP header.
             false if *method == Method::GET => {
                 return Self {
                     accepts: Accepts::of(headers),
@@ -118,41 +117,41 @@ impl Head {
         }
     }
 
-    /// The tool that is called, as far as the head tells.
+    /// The called tool, if the head contains it.
     pub fn tool(&self) -> Option<&str> {
         let calls = self.method.as_deref() == Some(CALL);
         self.name.as_deref().filter(|_| calls)
     }
 
-    /// Whether the head says that a tool is called.
+    /// Whether the head shows a tool call.
     pub fn calls_a_tool(&self) -> bool {
         self.method.as_deref() == Some(CALL)
     }
 
-    /// Whether the head says that the tools are listed.
+    /// Whether the head shows that tools are listed.
     pub fn lists_tools(&self) -> bool {
         self.method.as_deref() == Some(LIST)
     }
 }
 
-/// Whether a head asks for a stream of events by name.
+/// Whether a head explicitly accepts an event stream.
 pub fn asks_for_events(headers: &HeaderMap) -> bool {
     Accepts::of(headers).stream
 }
 
-/// Whether the request goes to the second endpoint of 2024-11-05, which only says that it was
-/// accepted: the reply arrives on the event stream that the session began with.
+/// Whether the request is sent to the second endpoint of 2024-11-05, which only acknowledges it. The response
+/// arrives on the event stream that started the session.
 ///
-/// Nothing in the specification tells such requests apart, but servers name the session in the query,
-/// and no client of a later version leaves the stream out of what it accepts.
+/// The specification does not mark such requests. But servers put the session id into the query, and all clients of
+/// later versions accept a stream.
 pub fn replies_out_of_band(target: Target<'_>, headers: &HeaderMap) -> bool {
     let mut names = ["sessionId", "session_id"].iter();
     let in_query = names.any(|name| target.parameter(name).is_some());
     in_query && !has_own_header(headers) && !asks_for_events(headers)
 }
 
-/// Whether a stream of events begins a session of 2024-11-05: its first event names the endpoint.
-/// `beginning` holds that event.
+/// Whether an event stream starts a session of 2024-11-05: its first event names the endpoint. `beginning` contains
+/// that event.
 pub fn begins_session(beginning: &[u8]) -> bool {
     let mut lines = beginning.split(|byte| matches!(byte, b'\r' | b'\n'));
     lines.any(|line| {
@@ -188,8 +187,8 @@ impl Accepts {
     }
 }
 
-/// A header's value that may be written as `=?base64?…?=`, which is how names go that no header
-/// could hold.
+/// Decodes a header value that may be written as `=?base64?…?=`, which is used for names that are not valid in
+/// headers.
 fn decoded(value: &str) -> Cow<'_, str> {
     value
         .strip_prefix("=?base64?")
@@ -199,15 +198,15 @@ fn decoded(value: &str) -> Cow<'_, str> {
         .map_or(Cow::Borrowed(value), Cow::Owned)
 }
 
-/// The id of a JSON-RPC request, as it stands in the text: `2`, `"abc"`.
+/// The id of a JSON-RPC request as JSON text: `2`, `"abc"`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Id(String);
 
 impl Id {
-    /// The id at `value`; `None` for what cannot be one.
+    /// The id at `value`; `None` if it cannot be one.
     pub fn of(value: Value<'_>) -> Option<Self> {
         matches!(value.kind(), Kind::String | Kind::Number).then(|| match value.as_str() {
-            // One way to write it, however it was escaped.
+            // Normalises escapes, so that equal ids are equal.
             Some(text) => Self(quote(&text)),
             None => Self(value.raw().to_owned()),
         })
@@ -222,7 +221,7 @@ impl Id {
         serde_json::from_str(&self.0).unwrap_or_default()
     }
 
-    /// Another id of the same type, one that no client that counts its requests uses.
+    /// A different id of the same type that a counting client does not use.
     #[must_use]
     pub fn another(&self) -> Self {
         match self.0.parse::<u32>() {
@@ -238,25 +237,25 @@ impl Id {
 /// One message of a request's body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// What the answer is known by; `None`: a notification, which gets none.
+    /// The id of the call; `None`: a notification, which gets no response.
     pub id: Option<Id>,
-    /// The method; `None`: an answer of the client's to a request of the server's.
+    /// The method; `None`: a client's response to a request of the server.
     pub method: Option<String>,
     /// The tool, if one is called.
     pub tool: Option<String>,
-    /// The token for notifications of progress, if the client wants some.
+    /// The token for progress notifications, if the client requests them.
     pub progress_token: Option<Id>,
-    /// What is known of the structure of the tool's results: nothing in the request itself.
+    /// The known structure of the tool's results; the request itself does not contain it.
     pub output: Output,
 }
 
 impl Call {
-    /// Whether it calls a tool and waits for the answer.
+    /// Whether it is a tool call that expects a response.
     pub fn is_tool_call(&self) -> bool {
         self.method.as_deref() == Some(CALL) && self.id.is_some()
     }
 
-    /// Whether it asks for the tools.
+    /// Whether it lists the tools.
     pub fn is_tool_list(&self) -> bool {
         self.method.as_deref() == Some(LIST) && self.id.is_some()
     }
@@ -281,21 +280,21 @@ impl Call {
     }
 }
 
-/// What a request's body asks: JSON-RPC messages.
+/// The JSON-RPC messages in a request's body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// They came as a list, so their answers go as one (2024-11-05, 2025-03-26).
+    /// Whether they were sent as a list, so that the responses are a list too (2024-11-05, 2025-03-26).
     pub batch: bool,
-    /// In the order of the text.
+    /// The messages, in the order of the text.
     pub calls: Vec<Call>,
-    /// They cannot be of another protocol.
+    /// They cannot belong to another protocol.
     certain: bool,
 }
 
 impl Asked {
-    /// Reads a body, or the beginning of one. `None`: it is no JSON-RPC.
+    /// Reads a body, or the start of one. `None`: it is not JSON-RPC.
     pub fn read(body: &[u8]) -> Option<Self> {
-        // Most bodies are not: they are not parsed.
+        // A cheap check that avoids parsing most other bodies.
         memchr::memmem::find(body, b"\"jsonrpc\"")?;
         let document = Document::parse_prefix(body)?;
         let root = document.root();
@@ -322,7 +321,7 @@ impl Asked {
         self.certain
     }
 
-    /// Names of the tools that are called, in order, each once.
+    /// Names of the called tools, in order, without duplicates.
     pub fn tools(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for name in self.calls.iter().filter_map(|call| call.tool.as_deref()) {
@@ -343,8 +342,7 @@ impl Asked {
         self.calls.iter().any(Call::is_tool_list)
     }
 
-    /// A list of messages without those calls, as it is sent on. `None`: it is no list, or would be
-    /// empty.
+    /// A list of messages without those calls, to be forwarded. `None`: it is not a list, or would be empty.
     pub fn without(body: &[u8], calls: &[Call]) -> Option<Vec<u8>> {
         let document = Document::parse(body).ok()?;
         let messages: Vec<Value<'_>> = document.root().items().collect();
@@ -361,14 +359,13 @@ impl Asked {
         (left > 0).then(|| edits.apply())
     }
 
-    /// The calls that an answer is waited for.
+    /// The calls that expect a response.
     pub fn requests(&self) -> impl Iterator<Item = &Call> {
         self.calls.iter().filter(|call| call.id.is_some())
     }
 }
 
-/// Whether a message is MCP's by its method and, where other protocols have a method of that name,
-/// by what only MCP gives it.
+/// Whether a message's method belongs to MCP. If other protocols have the same method, MCP's own fields decide.
 fn is_mcps_own(message: Value<'_>) -> bool {
     let method = message.text("method").unwrap_or_default();
     let has = |name| {
@@ -377,7 +374,7 @@ fn is_mcps_own(message: Value<'_>) -> bool {
             .is_some_and(|it| it.string(name).is_some())
     };
     match &*method {
-        // Language servers have it too, and editors' agents with a number for the version.
+        // Language servers have it too, and editors' agent protocols have it with a numeric version.
         "initialize" => has("protocolVersion"),
         CALL => has("name"),
         LIST => true,

@@ -1,4 +1,4 @@
-//! Synthetic messages of a server: results, errors, notifications.
+//! Synthetic server messages: results, errors, notifications.
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -10,49 +10,48 @@ use super::structured::structured;
 use crate::errors::WireReply;
 use crate::stream::{Framing, Made};
 
-/// JSON-RPC: the request is not valid here; what servers answer to sessions they do not know.
+/// JSON-RPC: invalid request; servers also send it for unknown sessions.
 const INVALID_REQUEST: i64 = -32600;
 /// JSON-RPC: the server failed.
 pub const INTERNAL_ERROR: i64 = -32603;
 
-/// What the text of a broken result begins with.
+/// The start of a broken result's text.
 const BROKEN: &str = "{\"status\": \"ok\", \"data\": {\"items\": [1, 2, \"three";
 
-/// What a call is answered with.
+/// The content of a response to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Says<'a> {
-    /// A result that holds this text; a tool's also in the structure that it promises.
+    /// A result with this text; for a tool also in its declared structure.
     Text(&'a str),
-    /// A result that says that the tool failed (`isError`), in this text: the model is meant to see
-    /// it and to do something about it.
+    /// A result that reports a failure of the tool (`isError`) with this text. The model can read it and react.
     Failure(&'a str),
-    /// A result without content; a tool's with as little as fits the structure that it promises.
+    /// A result without content; for a tool with the minimum of its declared structure.
     Nothing,
-    /// An error of the protocol: nobody but the client's code sees it.
+    /// A protocol error, which only the client's code sees.
     Error {
         /// JSON-RPC's code.
         code: i64,
-        /// What went wrong.
+        /// The error message.
         message: &'a str,
     },
-    /// A result that breaks off inside its text.
+    /// A result that is truncated inside its text.
     Broken,
 }
 
-/// How the answer to a request is laid out.
+/// The layout of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
-    /// What the agent takes.
+    /// The forms that the agent accepts.
     pub accepts: Accepts,
-    /// The requests came as a list, so the answers go as one.
+    /// Whether the requests were sent as a list, so that the responses are a list too.
     pub batch: bool,
-    /// Results say of what type they are (`resultType`), as they do since 2026-07-28.
+    /// Whether results contain their type (`resultType`), as required since 2026-07-28.
     pub typed: bool,
 }
 
-/// The answer to each of these calls with what it says; those that wait for none get none.
+/// The response to these calls; notifications get none.
 ///
-/// A tool's failure is the result of a tool call; to anything else it is an error of the protocol.
+/// A failure is a tool result for tool calls, and a protocol error for other calls.
 pub fn answer(calls: &[(&Call, Says<'_>)], layout: Layout) -> WireReply {
     let messages = calls
         .iter()
@@ -77,8 +76,8 @@ pub fn answer(calls: &[(&Call, Says<'_>)], layout: Layout) -> WireReply {
     )
 }
 
-/// The message that answers a call; `typed`: results say of what type they are. `None`: it is a
-/// notification, which gets no answer.
+/// The message that responds to a call; `typed`: results contain their type. `None`: the call is a notification,
+/// which gets no response.
 pub fn message(call: &Call, says: Says<'_>, typed: bool) -> Option<String> {
     let id = call.id.as_ref()?;
     let result = |content: Json, structured: Option<Json>, is_error: bool| {
@@ -97,7 +96,7 @@ pub fn message(call: &Call, says: Says<'_>, typed: bool) -> Option<String> {
     let structured = |text: &str| structured(&call.output, text).filter(|_| call.is_tool_call());
     Some(match says {
         Says::Text(said) => result(text(said), structured(said), false),
-        // A failure need not fit.
+        // A failure need not match the declared structure.
         Says::Failure(said) if call.is_tool_call() => result(text(said), None, true),
         Says::Failure(message) => error(Some(id), INTERNAL_ERROR, message),
         Says::Nothing => result(json!([]), structured(""), false),
@@ -114,13 +113,13 @@ fn error(id: Option<&Id>, code: i64, message: &str) -> String {
     json!({ "jsonrpc": "2.0", "id": id.map(Id::to_json), "error": error }).to_string()
 }
 
-/// The body of an answer with an HTTP status that says an error: JSON-RPC's, as servers and their
-/// gateways send it. `id` is `None` where no single call is answered.
+/// The body of a response with an HTTP error status: a JSON-RPC error, as servers and gateways send it. `id` is
+/// `None` if it does not respond to a single call.
 pub fn error_body(id: Option<&Id>, message: &str) -> String {
     error(id, INTERNAL_ERROR, message)
 }
 
-/// The answer of a server that has lost the session that a request names: 404.
+/// The response of a server that does not know the session of a request: 404.
 pub fn session_expired() -> WireReply {
     let body = error(None, INVALID_REQUEST, "Session not found");
     json_reply(StatusCode::NOT_FOUND, body)
@@ -135,7 +134,7 @@ fn json_reply(status: StatusCode, body: String) -> WireReply {
     }
 }
 
-/// The headers of an answer that is a stream of events.
+/// The headers of a response that is an event stream.
 pub fn stream_headers() -> HeaderMap {
     let fields = [
         (CONTENT_TYPE, "text/event-stream"),
@@ -150,8 +149,8 @@ pub fn event(message: &str) -> Bytes {
     Framing::Sse.first_frame(&Made::event("message", message))
 }
 
-/// The `number`th notification, from 1, that a call is still being worked on: of its progress if it
-/// asked for that, else a line for the client's log.
+/// The notification with this number, from 1, that a call is still in progress. It is a progress notification if
+/// the call requested those, or else a log message.
 pub fn progress(call: &Call, number: u64) -> String {
     let notification = match &call.progress_token {
         Some(token) => json!({

@@ -1,33 +1,32 @@
-//! Errors of models, and the limits that some of them tell of.
+//! Errors of model endpoints, and the limits in some of them.
 
 use std::time::Duration;
 
-/// An error as a provider's model endpoint reports it, before it is put into a dialect's words.
+/// An error of a provider's model endpoint, independent of the dialect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelError {
-    /// Too many requests or tokens (429); the wait to announce.
+    /// Too many requests or tokens (429).
     RateLimit {
-        /// What there were too many of.
+        /// The limited quantity.
         scope: LimitScope,
-        /// What the wait in headers or body says; `None` leaves it out.
+        /// The announced wait, in headers or body; `None` omits it.
         retry_after: Option<Duration>,
-        /// The figures of a limit that is really kept; `None`: those of a usual account.
+        /// The figures of an enforced limit; `None`: those of a typical account.
         figures: Option<LimitFigures>,
     },
-    /// The account's credit or quota is used up (429, 402 …); waiting does not help.
+    /// The account's credit or quota is exhausted (429, 402 …); waiting does not help.
     QuotaExhausted,
-    /// The request does not fit into the model's context (400).
+    /// The request does not fit into the model's context window (400).
     ContextLength,
-    /// The prompt was stopped by a content filter (400; where providers have no such error, what
-    /// comes closest).
+    /// A content filter rejected the prompt (400; or the closest error of the provider).
     ContentFilter,
-    /// The key is wrong (401).
+    /// The API key is invalid (401).
     Auth,
-    /// There is no such model (404).
+    /// The model does not exist (404).
     ModelNotFound,
-    /// The provider took too long (408, 504).
+    /// The provider timed out (408, 504).
     Timeout,
-    /// The provider failed (500 unless another 5xx is named).
+    /// The provider failed (500, or another 5xx status).
     ServerError {
         /// Status, 500 to 599.
         status: u16,
@@ -37,7 +36,7 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    /// Whether providers' words for it say how many tokens the request holds.
+    /// Whether providers report the request's token count in this error.
     pub fn counts_input(&self) -> bool {
         match self {
             Self::RateLimit { scope, figures, .. } => {
@@ -54,30 +53,30 @@ impl ModelError {
     }
 }
 
-/// What there is of a limit, in requests or tokens.
+/// The figures of a limit, in requests or tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitFigures {
-    /// So many may be asked for in a minute, at least 1.
+    /// The limit per minute, at least 1.
     pub per_minute: u64,
-    /// Of which so many are taken.
+    /// The used part of the limit.
     pub used: u64,
-    /// So many this request would take. More than `per_minute` never fit.
+    /// The amount that this request needs. If it exceeds `per_minute`, the request can never succeed.
     pub requested: u64,
 }
 
 impl LimitFigures {
-    /// What is left.
+    /// The remaining part.
     pub fn remaining(self) -> u64 {
         self.per_minute.saturating_sub(self.used)
     }
 
-    /// Whether no wait helps.
+    /// Whether waiting cannot help.
     pub fn is_too_large(self) -> bool {
         self.requested > self.per_minute
     }
 }
 
-/// What a rate limit counts.
+/// The quantity that a rate limit counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LimitScope {
     /// Requests.

@@ -9,27 +9,27 @@ use bytes::Bytes;
 
 use super::{Cut, FrameKind, Framing, Scan};
 
-/// Objects and lists are items; anything else passes unread.
+/// Objects and lists are items; other bytes are skipped.
 #[derive(Debug, Default)]
 pub(super) struct Scanner {
-    /// How far the pending bytes were read.
+    /// Number of pending bytes that were read.
     read: usize,
-    /// Objects and lists that are open.
+    /// Number of open objects and lists.
     depth: usize,
     /// The outermost list's share of `depth`.
     outer: usize,
-    /// Where the item at hand begins.
+    /// Start of the current item.
     item: Option<usize>,
     text: Text,
 }
 
-/// Whether what is read is in a string.
+/// Whether the scanner is inside a string.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Text {
     #[default]
     Outside,
     Inside,
-    /// Behind a backslash.
+    /// After a backslash.
     Escaped,
 }
 
@@ -51,7 +51,7 @@ impl Scan for Scanner {
                 });
             }
         }
-        // Outside of everything there is nothing to wait for.
+        // Outside of all values, no byte needs to be held back.
         let nothing_open = self.depth == 0 && self.read > 0;
         nothing_open.then(|| Cut::unread(FrameKind::Filler, std::mem::take(&mut self.read)))
     }
@@ -62,7 +62,7 @@ impl Scan for Scanner {
 }
 
 impl Scanner {
-    /// Reads a byte; tells whether a frame ends with it.
+    /// Reads a byte; returns whether it ends a frame.
     fn ends_frame(&mut self, byte: u8) -> bool {
         match (self.text, byte) {
             (Text::Inside, b'\\') => self.text = Text::Escaped,
@@ -86,21 +86,21 @@ impl Scanner {
     }
 }
 
-/// Keeps a stream well-formed from which frames are removed, or to which some are added.
+/// Keeps a stream well-formed when frames are removed or added.
 ///
-/// Only a JSON list needs it: its first item comes behind the bracket, every other one behind a
-/// comma, and a list that ends early still has to be closed.
+/// Only JSON lists need it. The first item follows the bracket, every other one follows a comma, and a list that
+/// ends early must be closed.
 #[derive(Debug)]
 pub struct Joiner {
     framing: Framing,
-    /// Something other than white space was emitted.
+    /// Whether anything other than white space was emitted.
     begun: bool,
-    /// The list is open.
+    /// Whether the list is open.
     open: bool,
 }
 
 impl Joiner {
-    /// For a stream of which nothing was emitted yet.
+    /// For a new stream.
     pub fn new(framing: Framing) -> Self {
         Self {
             framing,
@@ -109,12 +109,12 @@ impl Joiner {
         }
     }
 
-    /// Whether the framing needs it; if not, every frame is joined to itself.
+    /// Whether the framing needs it; otherwise frames are returned unchanged.
     pub fn is_needed(&self) -> bool {
         self.framing == Framing::Array
     }
 
-    /// The next frame as it may follow what was emitted before.
+    /// The next frame, with the separator it needs after the emitted bytes.
     pub fn join(&mut self, frame: Bytes) -> Bytes {
         let rest = frame.trim_ascii_start();
         let Some(&first) = rest.first().filter(|_| self.is_needed()) else {
@@ -130,7 +130,7 @@ impl Joiner {
         }
     }
 
-    /// What the framing itself still needs of a stream that ends here; mostly nothing.
+    /// The bytes that end a well-formed stream here; usually none.
     pub fn close(&mut self) -> Bytes {
         Bytes::from_static(match (self.is_needed(), self.begun, self.open) {
             (true, false, _) => b"[]\n",

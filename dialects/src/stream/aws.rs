@@ -35,11 +35,11 @@ pub(super) const CHUNK: &str = "chunk";
 
 #[derive(Debug, Default)]
 pub(super) struct Scanner {
-    /// Bytes of a message over the limit that are still to come.
+    /// Remaining bytes of a message that exceeds the limit.
     left: usize,
-    /// The length of the message at hand.
+    /// Length of the current message.
     total: usize,
-    /// What came is no such stream: everything passes unread.
+    /// The bytes are not an event stream: they are forwarded unread.
     foreign: bool,
 }
 
@@ -86,13 +86,13 @@ impl Scan for Scanner {
 /// One header of a message.
 struct Header<'a> {
     name: &'a str,
-    /// `None`: the value is no string.
+    /// `None`: the value is not a string.
     text: Option<&'a str>,
-    /// The header as a whole.
+    /// The raw bytes of the header.
     raw: &'a [u8],
 }
 
-/// The headers in what is before a payload, as far as they are well-formed.
+/// The headers before a payload, up to the first malformed one.
 fn headers(head: &[u8]) -> impl Iterator<Item = Header<'_>> {
     let mut rest = head.get(PRELUDE..).unwrap_or_default();
     std::iter::from_fn(move || {
@@ -132,7 +132,7 @@ pub(super) fn is_event(head: &[u8]) -> bool {
     headers(head).any(|header| header.name == EVENT_TYPE)
 }
 
-/// What a payload says; `chunk`: it is around another provider's event.
+/// The data of a payload; `chunk`: it contains another provider's event.
 pub(super) fn data(payload: &[u8], chunk: bool) -> Option<Cow<'_, [u8]>> {
     if !chunk {
         return Some(Cow::Borrowed(payload));
@@ -142,7 +142,7 @@ pub(super) fn data(payload: &[u8], chunk: bool) -> Option<Cow<'_, [u8]>> {
     STANDARD.decode(&*encoded).ok().map(Cow::Owned)
 }
 
-/// A message with other data and, if one is given, another name.
+/// A message with other data and, if given, another name.
 pub(super) fn edited(
     head: &[u8],
     payload: &[u8],
@@ -172,7 +172,7 @@ pub(super) fn edited(
     framed(&edited, &payload)
 }
 
-/// A message as Bedrock lays them out; `chunks`: events are around another provider's.
+/// A message in Bedrock's layout; `chunks`: events contain another provider's event.
 pub(super) fn message(name: Option<&str>, data: &[u8], exception: bool, chunks: bool) -> Vec<u8> {
     let wrapped = chunks && !exception;
     let name = name.filter(|_| !wrapped).unwrap_or(CHUNK);
@@ -193,7 +193,7 @@ pub(super) fn message(name: Option<&str>, data: &[u8], exception: bool, chunks: 
     }
 }
 
-/// Adds a string header; what is over its length fields is cut off.
+/// Adds a string header; values that exceed their length fields are truncated.
 fn put_header(headers: &mut Vec<u8>, name: &str, value: &str) {
     let name = &name.as_bytes()[..name.len().min(usize::from(u8::MAX))];
     let value = &value.as_bytes()[..value.len().min(usize::from(u16::MAX))];

@@ -1,4 +1,4 @@
-//! One JSON document a line (NDJSON).
+//! One JSON document per line (NDJSON).
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::{Cut, FrameKind, Scan};
 
 #[derive(Debug, Default)]
 pub(super) struct Scanner {
-    /// How far the pending bytes were searched for the line's end.
+    /// Number of pending bytes that were searched for the end of the line.
     searched: usize,
 }
 
@@ -39,7 +39,7 @@ impl Scan for Scanner {
     }
 }
 
-/// Where a line's document is.
+/// The range of a line's document.
 fn document(line: &[u8]) -> Range<usize> {
     let start = line.len() - line.trim_ascii_start().len();
     start..start + line.trim_ascii().len()

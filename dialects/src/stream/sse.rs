@@ -1,7 +1,7 @@
-//! Server-sent events, split without losing a byte.
+//! Splits server-sent events without losing a byte.
 //!
-//! Lines may end in LF, CRLF or CR, comments and unknown fields pass, a byte order mark may come
-//! first (WHATWG HTML §9.2).
+//! Lines may end in LF, CRLF or CR. Comments and unknown fields are kept. The stream may start with a byte order
+//! mark (WHATWG HTML §9.2).
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,27 +12,26 @@ use super::{Cut, FrameKind, Scan};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Where in a line the search stands.
+/// The position of the search in a line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum At {
     /// Before its first character.
     #[default]
     Start,
-    /// Before its first character, and the bytes so far end with the CR that ended the line before:
-    /// an LF that comes next belongs to that.
+    /// At the start of a line, after a CR that ended the previous one: an LF that follows belongs to that line end.
     AfterReturn,
-    /// Further on.
+    /// Inside the line.
     Middle,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Scanner {
-    /// How far the pending bytes were searched for line breaks.
+    /// Number of pending bytes that were searched for line breaks.
     searched: usize,
     at: At,
-    /// The line before ended in CRLF.
+    /// The previous line ended in CRLF.
     crlf: bool,
-    /// There was a frame before: no byte order mark may come.
+    /// The first frame is complete, so no byte order mark may follow.
     begun: bool,
     /// The bytes so far end with a frame.
     between_frames: bool,
@@ -72,8 +71,7 @@ impl Scan for Scanner {
 }
 
 impl Scanner {
-    /// Searches on to the end of the line at hand; tells whether the line was empty. `None`: it
-    /// is not complete.
+    /// Searches for the end of the current line; returns whether the line is empty. `None`: it is incomplete.
     fn next_line(&mut self, pending: &[u8]) -> Option<bool> {
         let rest = &pending[self.searched..];
         let Some(length) = memchr2(b'\r', b'\n', rest) else {
@@ -86,8 +84,8 @@ impl Scanner {
         let is_empty = self.at != At::Middle && length == 0;
         let (line_break, at) = match &rest[length..] {
             [b'\r', b'\n', ..] => (2, At::Start),
-            // Where lines end in CRLF the LF is on its way. Where they do not, an event must not
-            // wait for a byte that never comes.
+            // If lines end in CRLF, the LF follows. Otherwise the event must not wait for a byte that is never
+            // sent.
             [b'\r'] if is_empty && self.crlf => return None,
             [b'\r'] => (1, At::AfterReturn),
             _ => (1, At::Start),
@@ -98,7 +96,7 @@ impl Scanner {
         Some(is_empty)
     }
 
-    /// Where a frame's lines are: behind the byte order mark, if it is the first.
+    /// The range of a frame's lines; in the first frame it starts after the byte order mark.
     fn lines(&self, frame: &[u8]) -> Range<usize> {
         let marked = !self.begun && frame.starts_with(BYTE_ORDER_MARK);
         let start = if marked { BYTE_ORDER_MARK.len() } else { 0 };
@@ -109,7 +107,7 @@ impl Scanner {
 /// One line of a frame.
 struct Line<'a> {
     field: &'a [u8],
-    /// The field with colon and space.
+    /// The field name with colon and space.
     prefix: &'a [u8],
     value: &'a [u8],
     end: &'a [u8],
@@ -161,8 +159,8 @@ pub(super) fn name(frame: &[u8]) -> Option<&str> {
     std::str::from_utf8(named.value).ok()
 }
 
-/// A frame that has data with other data and maybe another name; every other line stays. New lines
-/// in `data` become lines of their own.
+/// A frame with other data and optionally another name; all other lines stay. Line breaks in `data` start new
+/// `data` lines.
 pub(super) fn edited(frame: &[u8], name: Option<&str>, data: &[u8]) -> Vec<u8> {
     let line_break = match lines(frame).next() {
         Some(first) if !first.end.is_empty() => first.end,

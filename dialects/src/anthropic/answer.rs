@@ -1,4 +1,4 @@
-//! What an answer says, and where.
+//! Reads an answer, with the places of its parts.
 
 use crate::dialect::Provider;
 use crate::errors;
@@ -22,7 +22,7 @@ pub(super) static ANTHROPIC: Provider = Provider {
         ("model_context_window_exceeded", &[Finish::Context]),
     ]),
     usage: UsageKeys {
-        // Tokens that a cache took or gave are counted beside the others.
+        // Tokens read from or written to the cache are counted separately.
         input: &[
             "input_tokens",
             "cache_creation_input_tokens",
@@ -44,7 +44,7 @@ pub(super) fn read(root: Value<'_>) -> Reading<'_> {
         Some("message_start") => {
             let message = root.get("message");
             reading.model = message.and_then(|message| message.text("model"));
-            // The tokens out that it counts are only the first few.
+            // The output tokens in this event are only the first few.
             reading.usage = message.and_then(usage).map(|usage| Usage {
                 input: usage.input,
                 ..Usage::default()
@@ -55,7 +55,7 @@ pub(super) fn read(root: Value<'_>) -> Reading<'_> {
             reading.edge(part, false, block.is_some_and(thinks));
             if let Some(block) = block {
                 read_block(block, part, &mut reading.deltas);
-                // What is empty here is a place for what is to come.
+                // An empty text here only starts a part.
                 reading.deltas.retain(|delta| !is_empty(delta));
             }
         }
@@ -99,7 +99,7 @@ fn read_message<'d>(root: Value<'d>, reading: &mut Reading<'d>) {
     }
 }
 
-/// Whether a content block is thinking, shown or sealed.
+/// Whether a content block is reasoning, visible or encrypted.
 pub(super) fn thinks(block: Value<'_>) -> bool {
     let kind = block.text("type");
     matches!(kind.as_deref(), Some("thinking" | "redacted_thinking"))
@@ -109,7 +109,7 @@ fn is_empty(delta: &Delta<'_>) -> bool {
     delta.text.is_empty() || (delta.kind == DeltaKind::ToolArguments && delta.text == "{}")
 }
 
-/// Reads a content block that is complete, or as it begins.
+/// Reads a content block that is complete or just started.
 fn read_block<'d>(block: Value<'d>, part: u64, deltas: &mut Vec<Delta<'d>>) {
     let piece = |key, kind| Some(Delta::new(0, part, kind, block.string(key)?).inside(block));
     match block.text("type").as_deref() {
@@ -118,17 +118,17 @@ fn read_block<'d>(block: Value<'d>, part: u64, deltas: &mut Vec<Delta<'d>>) {
             deltas.extend(piece("thinking", DeltaKind::Reasoning));
             deltas.extend(piece("signature", DeltaKind::Signature));
         }
-        // Tools that the provider runs itself are called the same way.
+        // Tools that the provider runs are called in the same way.
         Some("tool_use" | "server_tool_use" | "mcp_tool_use") => {
             let fields = [block.string("id"), block.string("name"), block.get("input")];
             deltas.extend(call_pieces(0, part, fields).map(|piece| piece.inside(block)));
         }
-        // Sealed thinking, results of the provider's own tools: no words of the model's.
+        // Encrypted reasoning and results of the provider's own tools contain no text of the model.
         _ => {}
     }
 }
 
-/// The piece of a block in a `content_block_delta`.
+/// Reads the piece of a block in a `content_block_delta`.
 fn piece(delta: Value<'_>, part: u64) -> Option<Delta<'_>> {
     let (key, kind) = match &*delta.text("type")? {
         "text_delta" => ("text", DeltaKind::Text),
@@ -140,7 +140,7 @@ fn piece(delta: Value<'_>, part: u64) -> Option<Delta<'_>> {
     Some(Delta::new(0, part, kind, delta.string(key)?))
 }
 
-/// Reads why a message, or the delta of one, ended.
+/// Reads the stop reason of a message, or of its delta.
 fn finish<'d>(said: Value<'d>, reading: &mut Reading<'d>) {
     if let Some(reason) = said.get("stop_reason")
         && reason.kind() == Kind::String

@@ -1,8 +1,8 @@
-//! `anthropic`: Anthropic's Messages, and the gateways and servers that speak it.
+//! `anthropic`: Anthropic's Messages API, and the gateways and servers that support it.
 //!
-//! Requests are `POST …/v1/messages`; answers one JSON document, or events that each carry their
-//! name twice, as the event's and as `type` in the data. The latter is read, because some framings
-//! have no names. Source: Anthropic's API reference and its official Python client.
+//! Requests are `POST …/v1/messages`. Responses are one JSON document, or events. Each event has its name twice, as
+//! the event's name and as `type` in the data. Squall reads the latter, because some framings have no names.
+//! Source: Anthropic's API reference and its official Python client.
 
 mod answer;
 mod request;

@@ -1,4 +1,4 @@
-//! What a Messages request asks for, and its conversation.
+//! Parses a Messages request and its conversation.
 
 use std::borrow::Cow;
 
@@ -45,7 +45,7 @@ pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
         let role = match message.text("role").as_deref() {
             Some("assistant") => Role::Assistant,
             Some("system") => Role::System,
-            // Results have the user's role; a message of nothing else is a tool's.
+            // Tool results have the user's role. A message with only results counts as a tool's.
             _ if brings_results && texts.is_empty() => Role::Tool,
             _ => Role::User,
         };

@@ -1,4 +1,4 @@
-//! Synthetic answers and events, and answers that are made to say something else.
+//! Synthetic answers and events, and edits of answers.
 
 use serde_json::{Value as Json, json};
 
@@ -9,13 +9,13 @@ use crate::json::{Edits, Kind, NodeId, Value};
 use crate::model::{DeltaKind, Finish, Finished, ResultSaying, Saying};
 use crate::stream::Made;
 
-/// An event, which is named after its `type`.
+/// An event named after its `type`.
 fn event(data: &Json) -> Made {
     let name = data["type"].as_str().unwrap_or_default();
     Made::event(name.to_owned(), data.to_string())
 }
 
-/// What is in `stop_details` of a refusal that names no policy.
+/// The `stop_details` of a refusal without a policy.
 fn refusal() -> Json {
     json!({ "type": "refusal", "category": null, "explanation": null })
 }
@@ -32,7 +32,7 @@ pub(super) fn say_result(edits: &mut Edits<'_>, block: Value<'_>, saying: Result
     }
 }
 
-/// Writes a reason to stop at a place that was read, and what goes with it beside it.
+/// Writes a stop reason at a place that was read, with the fields that depend on it.
 pub(super) fn put_finish(
     edits: &mut Edits<'_>,
     root: Value<'_>,
@@ -42,7 +42,7 @@ pub(super) fn put_finish(
     put(edits, root.get("delta").unwrap_or(root), at.place, finish);
 }
 
-/// Writes a reason to stop at `place`, a member of `said`.
+/// Writes a stop reason at `place`, a member of `said`.
 fn put(edits: &mut Edits<'_>, said: Value<'_>, place: NodeId, finish: Option<&Finish>) {
     put_word(edits, &ANTHROPIC, place, finish);
     if let Some(sequence) = said.get("stop_sequence") {
@@ -50,7 +50,7 @@ fn put(edits: &mut Edits<'_>, said: Value<'_>, place: NodeId, finish: Option<&Fi
     }
     let refuses = finish.is_some_and(|it| ANTHROPIC.finish_words.write(it) == "refusal");
     match said.get("stop_details") {
-        // A refusal's own are better than ours.
+        // The provider's own details of a refusal are kept.
         Some(there) if refuses && !there.is_null() => {}
         there if refuses => edits.set(there, place, "stop_details", refusal()),
         Some(there) => edits.replace(there.id(), "null"),
@@ -64,7 +64,7 @@ pub(super) fn finish_events(at: Event<'_>, end: &EndOfChoice<'_>) -> Vec<Made> {
     let kind = root.text("type");
     let is_open = match kind.as_deref() {
         Some("content_block_delta") => true,
-        // What is said in the place of the answer's end opens a block, too.
+        // Text that replaces the end of the answer opens a block, too.
         Some("content_block_start" | "message_delta") => end.kept,
         _ => return Vec::new(),
     };
@@ -73,7 +73,7 @@ pub(super) fn finish_events(at: Event<'_>, end: &EndOfChoice<'_>) -> Vec<Made> {
     stop.into_iter().chain([message_delta(at, end)]).collect()
 }
 
-/// The event that says why the message ends, and how many tokens were written.
+/// The event with the stop reason and the output tokens.
 fn message_delta(at: Event<'_>, end: &EndOfChoice<'_>) -> Made {
     let root = at.root();
     let reason = root.path(&["delta", "stop_reason"]);
@@ -99,12 +99,12 @@ fn message_delta(at: Event<'_>, end: &EndOfChoice<'_>) -> Made {
     }))
 }
 
-/// The block of an event; a message's end is about its first.
+/// The block of an event; the end of a message refers to the first one.
 fn index(root: Value<'_>) -> u64 {
     root.number("index").unwrap_or_default()
 }
 
-/// Makes a whole message say this and nothing else, behind its thinking.
+/// Replaces the content of a whole message; its reasoning stays.
 pub(super) fn say(
     edits: &mut Edits<'_>,
     root: Value<'_>,
@@ -117,7 +117,7 @@ pub(super) fn say(
     };
     let thoughts = content.items().take_while(|block| thinks(*block));
     let mut blocks: Vec<Json> = thoughts.map(Value::to_json).collect();
-    // There are no blocks without text.
+    // Text blocks must not be empty.
     if !saying.text().is_empty() {
         blocks.push(json!({ "type": "text", "text": saying.text() }));
     }
@@ -128,15 +128,15 @@ pub(super) fn say(
     true
 }
 
-/// The events by which a message says this from `root` on, the data of an event. A refusal has no
-/// field of its own: it is text, and the reason to stop tells it.
+/// The events with this text, to replace the event with the data `root`. A refusal has no field: it is text with a
+/// stop reason.
 pub(super) fn say_events(root: Value<'_>, saying: Saying<'_>) -> Vec<Made> {
     let kind = root.text("type");
     let can_begin = matches!(
         kind.as_deref(),
         Some("content_block_start" | "content_block_delta" | "message_delta")
     );
-    // There are no blocks without text.
+    // Text blocks must not be empty.
     if !can_begin || saying.text().is_empty() {
         return Vec::new();
     }
@@ -155,13 +155,13 @@ pub(super) fn say_events(root: Value<'_>, saying: Saying<'_>) -> Vec<Made> {
     ]
 }
 
-/// The `message` that says what a stream of events said.
+/// The `message` with the content of a stream of events.
 pub(super) fn whole(transcript: &Transcript<'_>) -> Option<String> {
     let mut answer = transcript.first.root().get("message")?.to_json();
     let members = answer.as_object_mut()?;
     let blocks: Option<Vec<Json>> = transcript.parts_of(0).map(block).collect();
     members.insert("content".into(), blocks?.into());
-    // What the end says: the reason to stop, and the counts.
+    // The last event has the stop reason and the counts.
     let last = transcript.last.root();
     if last.text("type").as_deref() == Some("message_delta") {
         for member in last.get("delta").into_iter().flat_map(Value::members) {
@@ -183,7 +183,7 @@ pub(super) fn whole(transcript: &Transcript<'_>) -> Option<String> {
     Some(answer.to_string())
 }
 
-/// The content block that says what a part said.
+/// The content block for a part.
 fn block(part: &Part) -> Option<Json> {
     let (text, signature) = (&part.text, part.signature.as_deref());
     Some(match &part.call {

@@ -1,4 +1,4 @@
-//! What an answer in Bedrock's own words says, and where.
+//! Reads an answer in Bedrock's own format, with the places of its parts.
 
 use std::borrow::Cow;
 
@@ -26,7 +26,7 @@ pub(super) static BEDROCK: Provider = Provider {
         ("malformed_tool_use", &[Finish::BadTool]),
     ]),
     usage: UsageKeys {
-        // Tokens read from and written to the cache are not among `inputTokens`, but in the total.
+        // Tokens read from or written to the cache are part of the total, but not of `inputTokens`.
         input: &[
             "inputTokens",
             "cacheReadInputTokens",
@@ -39,7 +39,7 @@ pub(super) static BEDROCK: Provider = Provider {
     errors: &errors::BEDROCK,
 };
 
-/// Reads the answer to `Converse`, or an error's document.
+/// Reads the response to `Converse`, or an error.
 pub(super) fn read(root: Value<'_>) -> Reading<'_> {
     let mut reading = Reading {
         bad_calls: BadCalls::Dropped,
@@ -94,7 +94,7 @@ fn read_block<'d>(block: Value<'d>, part: u64, deltas: &mut Vec<Delta<'d>>) {
 /// Reads an event of `ConverseStream`, by its name.
 pub(super) fn read_event<'d>(name: &str, event: Value<'d>) -> Reading<'d> {
     let mut reading = Reading {
-        // Counts come last, after every end.
+        // The counts are in the last event, after every end.
         usage_follows: EVENTS_BEFORE_COUNTS.contains(&name),
         ..Reading::default()
     };
@@ -133,7 +133,7 @@ const EVENTS_BEFORE_COUNTS: [&str; 5] = [
     "messageStop",
 ];
 
-/// Reads what a `contentBlockDelta` adds.
+/// Reads the piece in a `contentBlockDelta`.
 fn read_delta(delta: Value<'_>, part: u64) -> Option<Delta<'_>> {
     let piece = |kind, value| Delta::new(0, part, kind, value);
     if let Some(text) = delta.string("text") {

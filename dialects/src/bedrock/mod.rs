@@ -1,4 +1,4 @@
-//! `bedrock`: Amazon Bedrock Runtime, with whatever model behind it.
+//! `bedrock`: Amazon Bedrock Runtime, for all of its models.
 //!
 //! ```text
 //! POST /model/ID/converse                     one JSON document, Bedrock's own words
@@ -7,10 +7,10 @@
 //! POST /model/ID/invoke-with-response-stream  Amazon's event stream around the vendor's events
 //! ```
 //!
-//! A vendor's document is read and written by the vendor's dialect: Anthropic's and OpenAI's are
-//! told by their shape, and Amazon's Nova speaks Bedrock's own words, each event inside a member
-//! named after it. Errors are Bedrock's for all of them. Source: the service model of
-//! `bedrock-runtime` (2023-09-30) that the AWS SDKs are made from.
+//! A vendor's document is handled by the vendor's dialect. Anthropic's and OpenAI's are recognised by their shape.
+//! Amazon's Nova uses Bedrock's own format, with each event inside a member named after it. Errors are Bedrock's
+//! for all models. Source: the service model of `bedrock-runtime` (2023-09-30), from which the AWS SDKs are
+//! generated.
 
 mod answer;
 mod request;
@@ -37,7 +37,7 @@ use crate::target::Target;
 #[derive(Debug)]
 pub(crate) struct Bedrock;
 
-/// What is done with a model.
+/// The operation on a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
     Converse,
@@ -46,8 +46,8 @@ enum Operation {
     InvokeStream,
 }
 
-/// The model's id, not decoded, and what is done with it: `…/model/ID/OPERATION`. An id that is an
-/// ARN may hold slashes.
+/// The model's id, not decoded, and the operation: `…/model/ID/OPERATION`. An id that is an ARN may contain
+/// slashes.
 fn call(target: Target<'_>) -> Option<(&str, Operation)> {
     let (path, operation) = target.path().rsplit_once('/')?;
     let operation = match operation {
@@ -65,7 +65,7 @@ fn is_operation(target: Target<'_>, operation: Operation) -> bool {
     call(target).is_some_and(|(_, called)| called == operation)
 }
 
-/// Names of the events that Bedrock itself has.
+/// Names of Bedrock's own events.
 const EVENTS: [&str; 6] = [
     "messageStart",
     "contentBlockStart",
@@ -75,15 +75,15 @@ const EVENTS: [&str; 6] = [
     "metadata",
 ];
 
-/// Whose words an answer or event is in.
+/// The format of an answer or event.
 enum Words<'d> {
-    /// Bedrock's: the event's name and what it holds.
+    /// Bedrock's: the event's name and its content.
     Own(Cow<'d, str>, Value<'d>),
-    /// Bedrock's, a whole answer.
+    /// Bedrock's, as a whole answer.
     Whole,
-    /// An exception of Bedrock's.
+    /// A Bedrock exception.
     Exception(&'d str),
-    /// A vendor's.
+    /// A vendor's format.
     Vendor(&'static dyn Dialect),
 }
 
@@ -104,10 +104,10 @@ impl<'d> Words<'d> {
     }
 }
 
-/// The dialect of the vendor in whose words a document is; `None` for Bedrock's own.
+/// The dialect of the vendor whose format a document has; `None` for Bedrock's own.
 ///
-/// All of Anthropic's answers and events have a `type`, its requests an `anthropic_version`; all of
-/// OpenAI's have `choices`, its requests messages that are a string or parts with a `type`.
+/// Anthropic's answers and events have a `type`, its requests an `anthropic_version`. OpenAI's answers have
+/// `choices`; its requests have messages that are a string, or parts with a `type`.
 fn vendor(root: Value<'_>) -> Option<&'static dyn Dialect> {
     if root.string("type").is_some() || root.string("anthropic_version").is_some() {
         return Some(&Anthropic);
@@ -129,7 +129,7 @@ impl Dialect for Bedrock {
         call(target).is_some()
     }
 
-    // The paths are no other dialect's, and the body of `invoke` is whatever a vendor defines.
+    // No other dialect has these paths, and each vendor defines its own body for `invoke`.
     fn confirms(&self, body: Value<'_>) -> bool {
         body.kind() == Kind::Object
     }
@@ -205,7 +205,8 @@ impl Dialect for Bedrock {
     fn finish_events(&self, event: Event<'_>, end: &EndOfChoice<'_>) -> Vec<Made> {
         match Words::of(event) {
             Words::Own(name, inside) => synthetic::finish_events(event, &name, inside, end),
-            // There is one choice, and what ends a stream depends on the vendor, so it comes here.
+            // There is only one choice, and the end of a stream depends on the vendor. So the vendor's end event is
+            // added here.
             Words::Vendor(vendor) => {
                 let mut events = vendor.finish_events(event, end);
                 if !events.is_empty() && vendor.name() == "anthropic" {

@@ -1,4 +1,4 @@
-//! What a `Converse` request asks for, and its conversation.
+//! Parses a `Converse` request and its conversation.
 
 use std::borrow::Cow;
 
@@ -44,7 +44,7 @@ pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
         }
         let role = match message.text("role").as_deref() {
             Some("assistant") => Role::Assistant,
-            // Nova takes system prompts among the messages, too.
+            // Nova also accepts system prompts as messages.
             Some("system") => Role::System,
             _ => Role::User,
         };

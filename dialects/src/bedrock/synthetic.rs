@@ -1,5 +1,4 @@
-//! Synthetic answers and events in Bedrock's own words, and answers that are made to say something
-//! else.
+//! Synthetic answers and events in Bedrock's own format, and edits of answers.
 
 use serde_json::{Value as Json, json};
 
@@ -24,7 +23,7 @@ pub(super) fn say_result(
     }
 }
 
-/// Blocks, and one of text behind them; blocks of text are never empty.
+/// Blocks followed by a text block; text blocks must not be empty.
 fn blocks(mut blocks: Vec<Json>, text: &str) -> Json {
     if !text.is_empty() {
         blocks.push(json!({ "text": text }));
@@ -32,10 +31,9 @@ fn blocks(mut blocks: Vec<Json>, text: &str) -> Json {
     blocks.into()
 }
 
-/// An event modelled on `event`: padded as that one is, and inside of a member named after it if
-/// that one is.
+/// An event modelled on `event`: with the same padding, and inside a member named after it if that one is.
 fn another(event: Event<'_>, like: Value<'_>, name: &'static str, mut data: Json) -> Made {
-    // Bedrock pads events with a `p` of random length, so that lengths tell nothing.
+    // Bedrock pads events with a `p` of random length to hide their real lengths.
     if let Some(padding) = like.get("p") {
         data["p"] = padding.to_json();
     }
@@ -49,7 +47,7 @@ fn index(event: Value<'_>) -> u64 {
     event.number("contentBlockIndex").unwrap_or_default()
 }
 
-/// The end of the block that is open, if any, and of the message.
+/// The end of the open block, if any, and of the message.
 pub(super) fn finish_events(
     event: Event<'_>,
     name: &str,
@@ -69,7 +67,7 @@ pub(super) fn finish_events(
     stop.into_iter().chain([end]).collect()
 }
 
-/// The event that says this. There is no field for refusals.
+/// The event with this text. There is no field for refusals.
 pub(super) fn say_event(
     event: Event<'_>,
     name: &str,
@@ -86,7 +84,7 @@ pub(super) fn say_event(
     Some(another(event, inside, "contentBlockDelta", delta))
 }
 
-/// Makes the answer to `Converse` say this and nothing else, behind its thinking.
+/// Replaces the content of the response to `Converse`; its reasoning stays.
 pub(super) fn say(
     edits: &mut Edits<'_>,
     root: Value<'_>,
@@ -105,7 +103,7 @@ pub(super) fn say(
     true
 }
 
-/// The answer to `Converse` that says what a stream said. `last` is the event with the counts.
+/// The response to `Converse` with the content of a stream. `last` is the event with the counts.
 pub(super) fn whole(transcript: &Transcript<'_>, last: Value<'_>) -> Option<String> {
     let blocks: Option<Vec<Json>> = transcript.parts.iter().map(block).collect();
     let answer = json!({

@@ -1,4 +1,4 @@
-//! What an answer says, and where. An event of a stream has the same shape as a whole answer.
+//! Reads an answer, with the places of its parts. An event of a stream has the same shape as a whole answer.
 
 use crate::dialect::{Provider, Quirk};
 use crate::errors;
@@ -38,13 +38,13 @@ pub(super) static GEMINI: Provider = Provider {
     errors: &errors::GEMINI,
 };
 
-/// The part that all thinking of a choice belongs to.
+/// The part for all reasoning of a choice.
 const THOUGHT: u64 = 0;
 
-/// The part that a signature belongs to which came with a text, or alone.
+/// The part for signatures that belong to a text, or to nothing.
 const SIGNATURE: u64 = 1;
 
-/// Reads a `GenerateContentResponse`, or an error in its place.
+/// Reads a `GenerateContentResponse`, or an error.
 pub(super) fn read(root: Value<'_>) -> Reading<'_> {
     // Vertex AI wraps errors in a list.
     let root = root.items().next().unwrap_or(root);
@@ -60,7 +60,7 @@ pub(super) fn read(root: Value<'_>) -> Reading<'_> {
     }
     let feedback = root.get("promptFeedback");
     if let Some(reason) = feedback.and_then(|feedback| feedback.string("blockReason")) {
-        // A prompt that is blocked has no candidates.
+        // An answer to a blocked prompt has no candidates.
         reading.finish(0, Finish::Refused, reason);
     }
     reading
@@ -86,7 +86,7 @@ fn read_candidate<'d>(candidate: Value<'d>, choice: u64, reading: &mut Reading<'
         && word != "FINISH_REASON_UNSPECIFIED"
     {
         let finish = match GEMINI.finish_words.read(&word) {
-            // There is no word of its own for a model that wants tools called.
+            // Gemini has no finish reason for tool calls.
             Finish::Done if calls => Finish::Tool,
             finish => finish,
         };
@@ -94,8 +94,7 @@ fn read_candidate<'d>(candidate: Value<'d>, choice: u64, reading: &mut Reading<'
     }
 }
 
-/// What one part holds of the model's words. A part that is removed takes its list with it when it
-/// was the last: contents without words have no `parts`.
+/// Reads one part. The last part is removed together with its list, because contents without text have no `parts`.
 fn read_part<'d>(part: Value<'d>, parts: Value<'d>, choice: u64, deltas: &mut Vec<Delta<'d>>) {
     let thought = part.flag("thought");
     let call = part.get("functionCall");
@@ -104,7 +103,7 @@ fn read_part<'d>(part: Value<'d>, parts: Value<'d>, choice: u64, deltas: &mut Ve
         let delta = value.map(|value| Delta::new(choice, number, kind, value));
         deltas.extend(delta.map(|delta| delta.inside_list(part, parts)));
     };
-    // Before the words it came with, so that it stays when these are cut short.
+    // A signature precedes the text that it belongs to, so that it stays when the text is shortened.
     let of_part = match (call, thought) {
         (Some(_), _) => number,
         (None, true) => THOUGHT,
@@ -124,7 +123,7 @@ fn read_part<'d>(part: Value<'d>, parts: Value<'d>, choice: u64, deltas: &mut Ve
     }
 }
 
-/// Thoughts are counted beside the candidates; `totalTokenCount` is the sum of all.
+/// Reasoning tokens are counted separately from the candidates; `totalTokenCount` includes both.
 fn read_usage(counts: Value<'_>) -> Option<Usage> {
     let usage = Usage::read(counts, &GEMINI.usage)?;
     let thoughts = counts.number("thoughtsTokenCount");
@@ -143,7 +142,7 @@ fn read_usage(counts: Value<'_>) -> Option<Usage> {
     })
 }
 
-/// The candidates of an answer, each with its number.
+/// The candidates of an answer with their indexes.
 pub(super) fn candidates(root: Value<'_>) -> impl Iterator<Item = (u64, Value<'_>)> {
     let candidates = (0..).zip(root.list("candidates"));
     candidates.map(|(position, item)| (item.number("index").unwrap_or(position), item))

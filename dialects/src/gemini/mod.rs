@@ -1,9 +1,8 @@
-//! `gemini`: Google's Gemini API, and Vertex AI's endpoints that speak it.
+//! `gemini`: Google's Gemini API, and Vertex AI's endpoints that support it.
 //!
-//! Requests are `POST …/models/MODEL:generateContent` and `:streamGenerateContent`; answers one
-//! JSON document, `data:` events (`alt=sse`), or one JSON list whose items arrive one by one. A
-//! stream has no end mark: the last event names a `finishReason`. Source: Google's API reference
-//! and its official Python client.
+//! Requests are `POST …/models/MODEL:generateContent` and `:streamGenerateContent`. Responses are one JSON
+//! document, `data:` events (`alt=sse`), or one JSON list whose items arrive one by one. A stream has no end mark;
+//! the last event has a `finishReason`. Source: Google's API reference and its official Python client.
 
 mod answer;
 mod request;
@@ -38,7 +37,7 @@ impl Dialect for Gemini {
 
     fn confirms(&self, body: Value<'_>) -> bool {
         let contents = body.get("contents");
-        // A list, or the only item of one.
+        // A list, or a single item without its list.
         contents.is_some_and(|contents| matches!(contents.kind(), Kind::Array | Kind::Object))
     }
 
@@ -50,7 +49,7 @@ impl Dialect for Gemini {
         request::conversation(body.root())
     }
 
-    // A function's response is an object; these are the keys that Google's documentation names.
+    // A function's response is an object; these are the documented keys.
     fn say_result(
         &self,
         edits: &mut Edits<'_>,
@@ -113,7 +112,7 @@ impl Dialect for Gemini {
     fn error_terms(&self, context: &ErrorContext<'_>, _after: Option<Event<'_>>) -> ErrorTerms {
         let target = context.target;
         let call = Call::of(target);
-        // The first segment may be a gateway's.
+        // The first segment may belong to a gateway.
         let mut segments = target.path().split('/');
         let version = segments.find(|segment| matches!(*segment, "v1" | "v1beta" | "v1alpha"));
         let method = call.map_or("generateContent", |call| call.method);
@@ -134,7 +133,7 @@ impl Dialect for Gemini {
     }
 }
 
-/// Whether the answer to `target` is a JSON list whose items arrive one by one.
+/// Whether the response to `target` is a JSON list whose items arrive one by one.
 fn streams_a_list(target: Target<'_>) -> bool {
     let alt = target.parameter("alt").or_else(|| target.parameter("$alt"));
     Call::of(target).is_some_and(Call::streams) && alt != Some("sse")

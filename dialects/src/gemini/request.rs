@@ -1,4 +1,4 @@
-//! What a request for content asks for, and its conversation.
+//! Parses a request for content and its conversation.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use crate::json::{Kind, Value};
 use crate::model::{Conversation, Message, ModelRequest, Role, Said, ToolNames, ToolResult};
 use crate::target::Target;
 
-/// What a path asks for: `…/models/MODEL:METHOD`.
+/// Model and method in a path: `…/models/MODEL:METHOD`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Call<'a> {
     pub(super) model: &'a str,
@@ -14,7 +14,7 @@ pub(super) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// `None`: the path asks for something else.
+    /// `None`: the path has another form.
     pub(super) fn of(target: Target<'a>) -> Option<Self> {
         let (before, last) = target.path().rsplit_once('/')?;
         let (_, collection) = before.rsplit_once('/')?;
@@ -30,13 +30,12 @@ impl<'a> Call<'a> {
     }
 }
 
-/// A member under the name of the API's JSON, or under that of its protocol buffers, which the API
-/// accepts as well.
+/// A member under its JSON name, or under its protocol buffers name, which the API accepts too.
 fn either<'d>(object: Value<'d>, camel: &str, snake: &str) -> Option<Value<'d>> {
     object.get(camel).or_else(|| object.get(snake))
 }
 
-/// The items of a request's list; Google's APIs accept a single one without its list, too.
+/// The items of a request's list. Google's APIs also accept a single item without the list.
 fn each(list: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
     let alone = list.filter(|list| list.kind() == Kind::Object);
     alone
@@ -58,7 +57,7 @@ pub(super) fn read(call: Option<Call<'_>>, root: Value<'_>) -> ModelRequest {
     ModelRequest {
         model: call.map(|call| call.model.to_owned()),
         stream: call.is_some_and(Call::streams),
-        // Every event counts, none of its own.
+        // All events contain counts; there is no extra event for them.
         usage_in_stream: false,
         choices: choices.and_then(Value::as_u64).unwrap_or(1).max(1),
         tools: tools
@@ -97,8 +96,7 @@ pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
     conversation
 }
 
-/// `{"id": …, "name": …, "response": {…}}`. Calls and results belong together by name, and by id
-/// where there is one.
+/// Reads `{"id": …, "name": …, "response": {…}}`. Calls and results match by name, and by id if there is one.
 fn tool_result(response: Value<'_>, message: usize) -> Option<ToolResult<'_>> {
     let content = response.get("response")?;
     let call = response.text("id");
@@ -109,14 +107,14 @@ fn tool_result(response: Value<'_>, message: usize) -> Option<ToolResult<'_>> {
     })
 }
 
-/// Every text in a value, in order.
+/// All strings in a value, in order.
 fn strings(value: Value<'_>) -> Vec<Said<'_>> {
     let children = value.members().chain(value.items());
     let inner = children.flat_map(strings);
     Said::of(value).into_iter().chain(inner).collect()
 }
 
-/// The texts of a content's parts, but for thoughts.
+/// The texts of a content's parts, without reasoning.
 fn texts(content: Value<'_>) -> Vec<Said<'_>> {
     let parts = each(content.get("parts"));
     let spoken = parts.filter(|part| !part.flag("thought"));

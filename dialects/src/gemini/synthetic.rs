@@ -1,4 +1,4 @@
-//! Synthetic answers and events, and answers that are made to say something else.
+//! Synthetic answers and events, and edits of answers.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -9,7 +9,7 @@ use crate::json::{Edits, Value};
 use crate::model::{DeltaKind, Finish, Finished, Saying};
 use crate::stream::Made;
 
-/// Members of a candidate that say more about the words it held, or about its end.
+/// Members of a candidate that describe its text or its end.
 const ABOUT_WORDS: [&str; 7] = [
     "finishMessage",
     "citationMetadata",
@@ -20,7 +20,7 @@ const ABOUT_WORDS: [&str; 7] = [
     "tokenCount",
 ];
 
-/// Makes the candidate that ends at a place end for another reason, or not yet.
+/// Changes or removes the finish reason of the candidate that ends at a place.
 pub(super) fn put_finish(
     edits: &mut Edits<'_>,
     root: Value<'_>,
@@ -31,7 +31,7 @@ pub(super) fn put_finish(
         let reason = candidate.get("finishReason");
         reason.is_some_and(|reason| reason.id() == at.place)
     };
-    // A prompt that was blocked cannot have ended for another reason: nothing was written.
+    // The answer to a blocked prompt has no text, so its finish reason cannot change.
     let Some(candidate) = root.list("candidates").find(ends_here) else {
         return;
     };
@@ -48,8 +48,7 @@ pub(super) fn put_finish(
     }
 }
 
-/// The event that ends a choice, modelled on another one of it. `None` when that one holds no such
-/// choice.
+/// The event that ends a choice, modelled on another one. `None` if that event does not contain the choice.
 pub(super) fn finish_event(event: Event<'_>, end: &EndOfChoice<'_>) -> Option<Made> {
     let (mut edits, candidate) = alone(event, end.choice)?;
     let ended = ended(candidate, Vec::new(), "", Some(end.finish));
@@ -60,13 +59,12 @@ pub(super) fn finish_event(event: Event<'_>, end: &EndOfChoice<'_>) -> Option<Ma
     Some(Made::data(edits.apply()))
 }
 
-/// The event by which a choice says this, modelled on another one of it. There is no field for
-/// refusals: models refuse in words.
+/// The event that gives a choice this text, modelled on another one. There is no field for refusals.
 pub(super) fn say_event(event: Event<'_>, choice: u64, saying: Saying<'_>) -> Option<Made> {
     let (mut edits, candidate) = alone(event, choice)?;
     let said = ended(candidate, Vec::new(), saying.text(), None);
     edits.replace(candidate.id(), said);
-    // What is written is counted at the end, and it is not what the model wrote.
+    // Counts are sent at the end, and this text is not the model's.
     if let Some(usage) = event.root().get("usageMetadata") {
         if let Some(written) = usage.get("candidatesTokenCount") {
             edits.remove(written.id());
@@ -76,7 +74,7 @@ pub(super) fn say_event(event: Event<'_>, choice: u64, saying: Saying<'_>) -> Op
     Some(Made::data(edits.apply()))
 }
 
-/// Makes a whole answer's choice say this and nothing else, behind its thinking.
+/// Replaces the content of a choice in a whole answer; its reasoning stays.
 pub(super) fn say(
     edits: &mut Edits<'_>,
     root: Value<'_>,
@@ -96,13 +94,13 @@ pub(super) fn say(
     true
 }
 
-/// The candidate that is a choice, if it has any members to go by.
+/// The candidate of a choice, unless it is empty.
 fn find(root: Value<'_>, choice: u64) -> Option<Value<'_>> {
     let (_, found) = candidates(root).find(|(index, _)| *index == choice)?;
     found.members().next().map(|_| found)
 }
 
-/// Edits that leave an event one choice, and that choice.
+/// Edits that leave only one choice in an event, and that choice.
 fn alone(event: Event<'_>, choice: u64) -> Option<(Edits<'_>, Value<'_>)> {
     let candidate = find(event.root(), choice)?;
     let mut edits = Edits::new(event.document);
@@ -113,11 +111,11 @@ fn alone(event: Event<'_>, choice: u64) -> Option<(Edits<'_>, Value<'_>)> {
     Some((edits, candidate))
 }
 
-/// A candidate that says `text` behind these thoughts and ends so; `None`: not yet.
+/// A candidate with `text` after this reasoning and with this finish reason; `None`: it has not ended.
 fn ended(candidate: Value<'_>, mut parts: Vec<Json>, text: &str, finish: Option<&Finish>) -> Json {
     let filtered = finish == Some(&Finish::Filtered);
     let mut members = Map::new();
-    // Content that a filter stopped is left out.
+    // Content that a filter stopped is omitted.
     if !filtered || !text.is_empty() || !parts.is_empty() {
         if parts.is_empty() || !text.is_empty() {
             parts.push(json!({ "text": text }));
@@ -149,7 +147,7 @@ fn content(parts: &[Json]) -> Json {
     json!({ "parts": parts, "role": "model" })
 }
 
-/// Makes token counts say what was written: of the model's words, at most what it has counted.
+/// Sets the token counts to the text received; for the model's text at most the provider's count.
 fn count(edits: &mut Edits<'_>, usage: Value<'_>, end: &EndOfChoice<'_>) {
     let written = usage.number("candidatesTokenCount");
     let at_most = || written.map_or(end.tokens, |written| written.min(end.tokens));
@@ -161,7 +159,7 @@ fn count(edits: &mut Edits<'_>, usage: Value<'_>, end: &EndOfChoice<'_>) {
     total(edits, usage, tokens);
 }
 
-/// Makes the sum of all counts that of an answer of so many tokens.
+/// Sets the total to that of an answer with this many tokens.
 fn total(edits: &mut Edits<'_>, usage: Value<'_>, tokens: u64) {
     let others = [
         "promptTokenCount",
@@ -174,7 +172,7 @@ fn total(edits: &mut Edits<'_>, usage: Value<'_>, tokens: u64) {
     }
 }
 
-/// The answer that says what a stream of events said.
+/// The answer with the content of a stream of events.
 pub(super) fn whole(transcript: &Transcript<'_>) -> Option<String> {
     let mut answer = transcript.first.root().to_json();
     let members = answer.as_object_mut()?;
@@ -202,7 +200,7 @@ fn whole_candidate(transcript: &Transcript<'_>, choice: u64) -> Option<Json> {
         members.insert("finishReason".into(), word.into());
     }
     members.insert("index".into(), choice.into());
-    // What the last event says beside the words: ratings, sources.
+    // Other data in the last event, such as ratings and sources.
     let last = find(transcript.last.root(), choice);
     for member in last.into_iter().flat_map(Value::members) {
         let key = member.key().unwrap_or_default().into_owned();
@@ -211,7 +209,7 @@ fn whole_candidate(transcript: &Transcript<'_>, choice: u64) -> Option<Json> {
     Some(members.into())
 }
 
-/// The parts of a content. A signature that came with another part goes with it again.
+/// The parts of a content. A signature that arrived with another part is attached again.
 fn whole_parts<'p>(parts: impl Iterator<Item = &'p Part>) -> Option<Vec<Json>> {
     let signed = |mut part: Json, signature: Option<&str>| {
         if let Some(signature) = signature {

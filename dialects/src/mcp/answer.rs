@@ -1,14 +1,14 @@
-//! What stands where in the messages of an answer.
+//! Locates the parts of response messages.
 
 use crate::json::{Document, Kind, NodeId, Value};
 
 use super::request::Id;
 
-/// One JSON-RPC message of an answer: a result, an error, or something the server says beside it.
+/// One JSON-RPC message of a response: a result, an error, or another server message.
 #[derive(Debug, Clone, Copy)]
 pub struct Message<'d>(Value<'d>);
 
-/// The messages of a document: the one it is, or the items of a list.
+/// The messages of a document: the document itself, or the items of a list.
 pub fn messages<'d>(document: &'d Document<'d>) -> Vec<Message<'d>> {
     let root = document.root();
     match root.kind() {
@@ -18,8 +18,8 @@ pub fn messages<'d>(document: &'d Document<'d>) -> Vec<Message<'d>> {
     }
 }
 
-/// The texts that the results of tool calls in a document hold: of a whole JSON answer (a message or
-/// a list of them), or of one event's data. Nothing of what is no result.
+/// The texts in the results of tool calls in a document. The document is a whole JSON response (a message or a
+/// list), or one event's data. Messages that are not results have none.
 pub fn texts<'d>(document: &'d Document<'d>) -> Vec<Text> {
     let messages = messages(document).into_iter();
     messages.flat_map(Message::texts).collect()
@@ -30,22 +30,22 @@ pub fn texts<'d>(document: &'d Document<'d>) -> Vec<Text> {
 pub struct Text {
     /// The string.
     pub place: NodeId,
-    /// Where in the result it stands.
+    /// The part of the result that contains it.
     pub part: TextPart,
 }
 
-/// Where in a tool's result a text stands.
+/// The part of a tool's result that contains a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextPart {
-    /// `content[].text`: what models read.
+    /// `content[].text`, which models read.
     Content,
-    /// `content[].resource.text`: a document that comes with it.
+    /// `content[].resource.text`, an attached document.
     Resource,
-    /// Any string in `structuredContent`: what programs read.
+    /// Any string in `structuredContent`, which programs read.
     Structured,
 }
 
-/// A tool in an answer to `tools/list`.
+/// A tool in a response to `tools/list`.
 #[derive(Debug, Clone)]
 pub struct Item<'d> {
     /// Its name.
@@ -55,7 +55,7 @@ pub struct Item<'d> {
 }
 
 impl<'d> Message<'d> {
-    /// The id of the request that it answers; `None`: it answers none.
+    /// The id of the request that it responds to; `None`: it is not a response.
     pub fn answers(self) -> Option<Id> {
         if self.result().is_none() && self.error().is_none() {
             return None;
@@ -68,22 +68,22 @@ impl<'d> Message<'d> {
         self.0
     }
 
-    /// Where its id stands.
+    /// The place of its id.
     pub fn id_place(self) -> Option<NodeId> {
         self.0.get("id").map(Value::id)
     }
 
-    /// The result, if it holds one.
+    /// The result, if it has one.
     pub fn result(self) -> Option<Value<'d>> {
         self.0.get("result")
     }
 
-    /// The error, if it holds one.
+    /// The error, if it has one.
     pub fn error(self) -> Option<Value<'d>> {
         self.0.get("error")
     }
 
-    /// The texts of a tool's result, in the order of the text.
+    /// The texts of a tool's result, in order.
     pub fn texts(self) -> Vec<Text> {
         let Some(result) = self.result() else {
             return Vec::new();
@@ -109,7 +109,7 @@ impl<'d> Message<'d> {
         found
     }
 
-    /// The tools of a list of tools; `None`: it is none.
+    /// The tools of a tool list; `None`: it is not one.
     pub fn tools(self) -> Option<(Value<'d>, Vec<Item<'d>>)> {
         let list = self.result()?.get("tools")?;
         if list.kind() != Kind::Array {

@@ -1,40 +1,39 @@
-//! A tool's made-up result in the structure that clients hold results against.
+//! Synthetic structured results that clients accept.
 //!
-//! A tool that is listed with an `outputSchema` must give `structuredContent` that fits it, and the
-//! official clients throw away what does not. [`structured`] makes the least that fits, with what is
-//! to be said in every string. Of a schema it reads types, `properties`, `items`, `enum`, `const`,
-//! the first fitting branch of `anyOf`, `oneOf` and `allOf`, references within the schema, and
-//! bounds of lengths and numbers; no `pattern`, no `if`, no `not`.
+//! A tool with an `outputSchema` must return `structuredContent` that matches it, and the official clients reject
+//! other results. [`structured`] builds a minimal matching value with the synthetic text in every string. It
+//! supports types, `properties`, `items`, `enum`, `const`, and references within the schema. Of `anyOf`, `oneOf`
+//! and `allOf` it uses the first suitable branch. Limits of lengths and numbers are supported; `pattern`, `if` and
+//! `not` are not.
 
 use std::cell::Cell;
 use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
 
-/// Values that one result has at most: schemas may refer to themselves.
+/// Maximum number of values in one result, because schemas may be recursive.
 const VALUES: usize = 512;
-/// How deep they stand at most.
+/// Deepest nesting of a result.
 const DEPTH: usize = 32;
-/// Items and characters that a schema may ask for at least.
+/// Maximum for the minimum number of items or characters in a schema.
 const LEAST: u64 = 64;
 
-/// What is known of the structure of a tool's results.
+/// The known structure of a tool's results.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Output {
-    /// Nothing: no list of tools that holds this one was read.
+    /// Unknown: no tool list with this tool was read.
     #[default]
     Unknown,
-    /// They have none: the tool is listed without `outputSchema`.
+    /// No structure: the tool is listed without `outputSchema`.
     Free,
     /// The `outputSchema` that it is listed with, JSON.
     Schema(Arc<str>),
 }
 
-/// The `structuredContent` of a result that says `text`; empty for a result that says nothing.
-/// `None`: none is asked for.
+/// The `structuredContent` for a result with this text; empty for an empty text. `None`: it is not required.
 ///
-/// Where nothing is known it is `{"result": text}`: what the official Python server gives for tools
-/// that return a string.
+/// For an unknown structure it is `{"result": text}`, like the official Python server's result for tools that
+/// return a string.
 pub(super) fn structured(output: &Output, text: &str) -> Option<Json> {
     let schema: Option<Json> = match output {
         Output::Free => return None,
@@ -53,16 +52,16 @@ pub(super) fn structured(output: &Output, text: &str) -> Option<Json> {
     Some(filling.value(&schema, given.as_ref(), 0))
 }
 
-/// A schema on its way to be a value.
+/// Builds a value for a schema.
 struct Filling<'a> {
     root: &'a Json,
     text: &'a str,
-    /// Values that may still be made.
+    /// Remaining number of values.
     left: Cell<usize>,
 }
 
 impl<'a> Filling<'a> {
-    /// A value for a schema; `given` is what the text itself has in this place, if it is JSON.
+    /// A value for a schema; `given` is the value in this place if the text is JSON.
     fn value(&self, schema: &'a Json, given: Option<&Json>, depth: usize) -> Json {
         let left = self.left.get();
         if left == 0 || depth > DEPTH {
@@ -91,7 +90,7 @@ impl<'a> Filling<'a> {
             Some("integer") => number(|it| it.is_i64() || it.is_u64()),
             Some("boolean") => given.and_then(Json::as_bool).unwrap_or_default().into(),
             Some("null") => Json::Null,
-            // Anything will do; what is said as a whole is an object.
+            // Any value matches; the outermost value must be an object.
             _ if depth == 0 => self.object(schema, given, depth),
             _ => given.cloned().unwrap_or_else(|| self.text.into()),
         }
@@ -104,7 +103,7 @@ impl<'a> Filling<'a> {
         let mut members = Map::new();
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
             let given = given.and_then(|given| given.get(name));
-            // Beside what must be there the outermost object says the text wherever it can.
+            // The outermost object contains the text in all string members, not only in required ones.
             let says = depth == 0 && !self.text.is_empty();
             if required.contains(&name.as_str()) || given.is_some() || says {
                 members.insert(name.clone(), self.value(property, given, depth + 1));
@@ -120,7 +119,7 @@ impl<'a> Filling<'a> {
         members.into()
     }
 
-    /// An object whose members are left to the tool.
+    /// An object with arbitrary members.
     fn open_object(
         &self,
         schema: &'a Json,
@@ -166,14 +165,14 @@ impl<'a> Filling<'a> {
         said.chars().take(most).chain(padding).collect()
     }
 
-    /// What a schema refers to, within the whole of it.
+    /// The target of a schema's reference.
     fn referred(&self, schema: &Json) -> Option<&'a Json> {
         let reference = schema["$ref"].as_str()?;
         self.root.pointer(reference.strip_prefix('#')?)
     }
 }
 
-/// The branch of a schema of alternatives: one that holds a string if there is any.
+/// A branch of alternative schemas, preferably one that contains a string.
 fn branch(schema: &Json) -> Option<&Json> {
     if kind(schema).is_some() {
         return None;
@@ -185,7 +184,7 @@ fn branch(schema: &Json) -> Option<&Json> {
     strings.or_else(others).or(branches.first())
 }
 
-/// The type that a schema asks for, or shows by what else it asks for.
+/// The type that a schema requires, or implies by other keywords.
 fn kind(schema: &Json) -> Option<&str> {
     let shows = |name, kind| schema.get(name).map(|_| kind);
     match &schema["type"] {
@@ -201,7 +200,7 @@ fn kind(schema: &Json) -> Option<&str> {
     }
 }
 
-/// Zero, or what is nearest to it within the bounds.
+/// The valid number that is closest to zero.
 fn least_number(schema: &Json) -> Json {
     let bound = |name| schema.get(name).and_then(Json::as_f64);
     let at_least = bound("minimum").filter(|least| *least > 0.0);
@@ -212,11 +211,11 @@ fn least_number(schema: &Json) -> Json {
         .or(at_most)
         .or(above.map(|bound| bound + 1.0))
         .or(below.map(|bound| bound - 1.0));
-    // Whole numbers are written without a fraction.
+    // Integers are written without a fraction.
     serde_json::from_str(&number.unwrap_or_default().to_string()).unwrap_or_default()
 }
 
-/// A string of a format that no other text has.
+/// An example for a string format with restricted syntax.
 fn example(format: &str) -> Option<&'static str> {
     Some(match format {
         "date-time" => "1970-01-01T00:00:00Z",
@@ -242,7 +241,7 @@ mod tests {
     fn a_text_is_said_where_a_schema_has_room_for_it() {
         let string = json!({ "type": "string" });
         for (schema, expected) in [
-            // As the official Python server lists `-> str`, `-> dict`, `-> list[str]`.
+            // As the official Python server lists `-> str`, `-> dict` and `-> list[str]`.
             (
                 json!({ "type": "object", "properties": { "result": string }, "required": ["result"] }),
                 json!({ "result": "hi" }),

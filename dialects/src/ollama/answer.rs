@@ -1,4 +1,4 @@
-//! What an answer says, and where. A line of a stream has the same shape as a whole answer.
+//! Reads an answer, with the places of its parts. A line of a stream has the same shape as a whole answer.
 
 use crate::dialect::{Provider, Quirk};
 use crate::errors;
@@ -26,7 +26,7 @@ pub(super) static OLLAMA: Provider = Provider {
             ],
         ),
         ("length", &[Finish::Length, Finish::Context]),
-        // Older servers give no reason.
+        // Older servers send no reason.
         ("", &[Finish::Done]),
     ]),
     usage: UsageKeys {
@@ -38,13 +38,12 @@ pub(super) static OLLAMA: Provider = Provider {
     errors: &errors::OLLAMA,
 };
 
-/// Reads an answer to a chat, whose words are in `message`, or to a prompt, whose words are
-/// beside everything else.
+/// Reads a response to a chat, with the text in `message`, or to a prompt, with the text at the top level.
 pub(super) fn read(root: Value<'_>) -> Reading<'_> {
     let usage = Usage::read(root, &OLLAMA.usage);
     let mut reading = Reading {
         model: root.text("model"),
-        // A count of nothing is left out.
+        // Zero counts are omitted.
         usage: usage.filter(|usage| usage.input.or(usage.output).is_some()),
         error: root.given("error").map(error_message),
         ..Reading::default()
@@ -63,7 +62,7 @@ pub(super) fn read(root: Value<'_>) -> Reading<'_> {
     if let Some(list) = said.get("tool_calls") {
         for call in list.items() {
             calls = true;
-            // Its `index` is left aside: older servers have none.
+            // Its `index` is ignored, because older servers do not send it.
             let number = number_of_whole_call(call);
             let function = call.get("function");
             let fields = [
@@ -82,7 +81,7 @@ pub(super) fn read(root: Value<'_>) -> Reading<'_> {
         let reason = root.string("done_reason");
         let word = reason.and_then(Value::as_str).unwrap_or_default();
         let finish = match OLLAMA.finish_words.read(&word) {
-            // There is no word of its own for a model that wants tools called.
+            // Ollama has no finish reason for tool calls.
             Finish::Done if calls => Finish::Tool,
             finish => finish,
         };

@@ -1,9 +1,8 @@
-//! `ollama`: Ollama's own API. The servers' `/v1` speaks `openai-chat`.
+//! `ollama`: Ollama's own API. The `/v1` paths of its servers use `openai-chat`.
 //!
-//! Requests are `POST …/api/chat` and `…/api/generate`; answers one JSON document, or one a line,
-//! which is the default. The last line says `"done": true` and holds the counts, which only the
-//! server knows: a stream that is to end early waits for it. Source: Ollama's server and its
-//! official Python client.
+//! Requests are `POST …/api/chat` and `…/api/generate`. Responses are one JSON document, or by default one per
+//! line. The last line has `"done": true` and the counts, which only the server knows. A stream that ends early
+//! therefore waits for that line. Source: Ollama's server and its official Python client.
 
 mod answer;
 mod request;

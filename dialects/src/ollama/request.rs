@@ -1,4 +1,4 @@
-//! What a request asks for, and its conversation.
+//! Parses a request and its conversation.
 
 use std::borrow::Cow;
 
@@ -7,10 +7,10 @@ use crate::model::{
     Conversation, Message, ModelRequest, Role, Said, ToolNames, ToolResult, note_tool,
 };
 
-/// Whether a body is one of Ollama's: other APIs have a `/api/chat`, too.
+/// Whether a body is Ollama's, because other APIs also have a path `/api/chat`.
 pub(super) fn is_of_ollama(root: Value<'_>) -> bool {
     let chats = root.get("messages").is_some_and(|messages| {
-        // Messages in parts are those of web interfaces' own back ends.
+        // Messages with parts belong to back ends of web interfaces.
         let is_ours = |it: Value<'_>| it.get("role").is_some() && it.get("parts").is_none();
         messages.kind() == Kind::Array && messages.items().all(is_ours)
     });
@@ -23,9 +23,9 @@ pub(super) fn read(root: Value<'_>) -> ModelRequest {
     let tools = tools.filter_map(|tool| tool.get("function")?.text("name"));
     ModelRequest {
         model: root.text("model").map(Cow::into_owned),
-        // A stream unless another answer is asked for.
+        // Streaming is the default.
         stream: root.get("stream").and_then(Value::as_bool) != Some(false),
-        // Counts come with the end.
+        // The counts are in the last line.
         usage_in_stream: false,
         choices: 1,
         tools: tools.map(Cow::into_owned).collect(),
@@ -48,7 +48,7 @@ pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
         return conversation;
     };
     let mut tools = ToolNames::new();
-    // The tool of the only call in the message before.
+    // The tool of the previous message's call, if there was exactly one.
     let mut just_called = None;
     for message in messages.items() {
         let before = just_called.take();
@@ -65,7 +65,7 @@ pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
             let index = conversation.messages.len();
             let unnumbered = call.is_none();
             let mut result = ToolResult::new(call, &tools, index, message, content);
-            // Older clients write `name`, and those that write neither leave it to the order.
+            // Older clients send `name`; those that send neither rely on the order.
             let named = message.text("tool_name").or_else(|| message.text("name"));
             let by_order = before.filter(|_| unnumbered);
             result.tool = named.or(result.tool).or(by_order);

@@ -1,4 +1,4 @@
-//! Synthetic answers and lines, and answers that are made to say something else.
+//! Synthetic answers and lines, and edits of answers.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -8,7 +8,7 @@ use crate::json::{Edits, Value};
 use crate::model::{DeltaKind, Finish, Saying};
 use crate::stream::Made;
 
-/// Members of a line that ends a stream which others have not.
+/// Members that only the last line of a stream has.
 const OF_THE_END: [&str; 8] = [
     "done_reason",
     "context",
@@ -20,10 +20,10 @@ const OF_THE_END: [&str; 8] = [
     "eval_duration",
 ];
 
-/// What a message says beside its words.
+/// Other content of a message than its text.
 const ALL_ELSE: [&str; 3] = ["thinking", "tool_calls", "images"];
 
-/// Makes a line that ends end for another reason, or not yet.
+/// Changes or removes the finish reason of the last line.
 pub(super) fn put_finish(edits: &mut Edits<'_>, root: Value<'_>, finish: Option<&Finish>) {
     let (Some(finish), Some(done)) = (finish, root.get("done")) else {
         return take_end_back(edits, root);
@@ -32,7 +32,7 @@ pub(super) fn put_finish(edits: &mut Edits<'_>, root: Value<'_>, finish: Option<
     edits.set(root.get("done_reason"), done.id(), "done_reason", word);
 }
 
-/// Makes a line say that more follows.
+/// Changes a last line to one that continues.
 fn take_end_back(edits: &mut Edits<'_>, root: Value<'_>) {
     for member in root.members() {
         match member.key().as_deref() {
@@ -43,8 +43,8 @@ fn take_end_back(edits: &mut Edits<'_>, root: Value<'_>) {
     }
 }
 
-/// The line that ends a stream, modelled on one that did. `None` for any other: its counts are
-/// the server's.
+/// The last line of a stream, modelled on the upstream's last line. `None` for other lines, because only the server
+/// knows the counts.
 pub(super) fn last_line(event: Event<'_>, end: &EndOfChoice<'_>) -> Option<Made> {
     let root = ended(event)?;
     let mut edits = Edits::new(event.document);
@@ -57,8 +57,8 @@ pub(super) fn last_line(event: Event<'_>, end: &EndOfChoice<'_>) -> Option<Made>
     Some(Made::data(edits.apply()))
 }
 
-/// The line that says this, modelled on one that ends a stream. `None` for any other: then the
-/// last line says it.
+/// The line with this text, modelled on the upstream's last line. `None` for other lines: the last line then
+/// contains the text.
 pub(super) fn line(event: Event<'_>, saying: Saying<'_>) -> Option<Made> {
     let root = ended(event)?;
     let mut edits = Edits::new(event.document);
@@ -67,13 +67,12 @@ pub(super) fn line(event: Event<'_>, saying: Saying<'_>) -> Option<Made> {
     Some(Made::data(edits.apply()))
 }
 
-/// The outermost object of a line that ends a stream.
+/// The outermost object of a last line.
 fn ended(event: Event<'_>) -> Option<Value<'_>> {
     Some(event.root()).filter(|root| root.flag("done"))
 }
 
-/// Makes a whole answer, or a stream's last line, say this and nothing else, behind its
-/// thinking. There is no field for refusals: models refuse in words.
+/// Replaces the content of a whole answer or of a last line; its reasoning stays. There is no field for refusals.
 pub(super) fn say(
     edits: &mut Edits<'_>,
     root: Value<'_>,
@@ -87,8 +86,7 @@ pub(super) fn say(
     said
 }
 
-/// Makes an answer's words these, and removes other things that it says. False when it has no place
-/// for words.
+/// Replaces an answer's text and removes its other content. False if it has no field for text.
 fn put_words(edits: &mut Edits<'_>, root: Value<'_>, text: &str, without: &[&str]) -> bool {
     let said = root.get("message").unwrap_or(root);
     let Some(words) = said.get("content").or_else(|| said.get("response")) else {
@@ -102,7 +100,7 @@ fn put_words(edits: &mut Edits<'_>, root: Value<'_>, text: &str, without: &[&str
     true
 }
 
-/// The answer that says what a stream of lines said.
+/// The answer with the content of a stream of lines.
 pub(super) fn whole(transcript: &Transcript<'_>) -> Option<String> {
     let root = transcript.last.root();
     root.get("done")?;
@@ -127,7 +125,7 @@ pub(super) fn whole(transcript: &Transcript<'_>) -> Option<String> {
     Some(Json::from(members).to_string())
 }
 
-/// What was said, as members.
+/// The content as members.
 fn words(transcript: &Transcript<'_>, text_field: &str) -> Option<Map<String, Json>> {
     let text = transcript.text_of(0, DeltaKind::Text);
     let mut members = Map::new();

@@ -1,12 +1,11 @@
-//! What an answer says, and where.
+//! Reads an answer, with the places of its parts.
 
 use super::providers::OPENAI;
 use crate::json::Value;
 use crate::model::{Delta, DeltaKind, Finish, Reading, Usage, call_pieces, error_message};
 
-/// Fields of a message or delta that hold text of the model's, in the order in which models write
-/// them: thinking first. The reasoning fields are those of compatible servers, which are told apart by
-/// the part they are.
+/// Text fields of a message or delta in the order in which models generate them: reasoning first. Compatible
+/// servers use different reasoning fields, which are distinguished by part.
 const TEXTS: [(&str, u64, DeltaKind); 4] = [
     ("reasoning_content", 0, DeltaKind::Reasoning),
     ("reasoning", REASONING, DeltaKind::Reasoning),
@@ -14,8 +13,7 @@ const TEXTS: [(&str, u64, DeltaKind); 4] = [
     ("refusal", 0, DeltaKind::Refusal),
 ];
 
-/// The part that `reasoning` is, and `reasoning_details`, in which `OpenRouter` says the same once more
-/// with its signatures.
+/// The part of `reasoning` and `reasoning_details`. `OpenRouter` repeats the text in the latter, with signatures.
 pub(super) const REASONING: u64 = 1;
 
 /// Reads a `chat.completion` or `chat.completion.chunk`.
@@ -51,7 +49,7 @@ pub(super) fn read(root: Value<'_>) -> Reading<'_> {
     }
     let error = root.given("error").or_else(|| groqs("error"));
     let error = error.filter(|error| !error.is_null());
-    // Mistral's and vLLM's have no envelope.
+    // Errors of Mistral and vLLM have no envelope.
     let bare = root.text("object").as_deref() == Some("error");
     reading.error = error
         .map(error_message)
@@ -59,7 +57,7 @@ pub(super) fn read(root: Value<'_>) -> Reading<'_> {
     reading
 }
 
-/// What a choice's message or delta holds of the model's words.
+/// Reads the text in a choice's message or delta.
 fn read_said<'d>(said: Value<'d>, choice: u64, deltas: &mut Vec<Delta<'d>>) {
     let details = said.get("reasoning_details");
     let details = details.filter(|details| details.items().next().is_some());
@@ -68,7 +66,7 @@ fn read_said<'d>(said: Value<'d>, choice: u64, deltas: &mut Vec<Delta<'d>>) {
         let text = said.string(field);
         deltas.extend(text.map(|text| Delta::new(choice, part, kind, text)));
     }
-    // Mistral's models that think say both in parts of one content.
+    // Mistral's reasoning models send both in parts of one content.
     for part in said.list("content") {
         let thoughts = part.list("thinking").filter_map(|it| it.string("text"));
         let thoughts = thoughts.map(|text| Delta::new(choice, 0, DeltaKind::Reasoning, text));
@@ -86,14 +84,14 @@ fn read_said<'d>(said: Value<'d>, choice: u64, deltas: &mut Vec<Delta<'d>>) {
         let pieces = call_pieces(choice, part, [call.string("id"), name, arguments]);
         deltas.extend(pieces.map(|piece| piece.inside_list(call, calls.unwrap_or(call))));
     }
-    // The older form of a single tool call: the function stands where the call would.
+    // The older form of a single tool call has the function in place of the call.
     if let Some(function) = said.get("function_call") {
         let fields = [None, function.string("name"), function.string("arguments")];
         deltas.extend(call_pieces(choice, 0, fields).map(|piece| piece.inside(function)));
     }
 }
 
-/// The choices of an answer, each with its number.
+/// The choices of an answer with their indexes.
 pub(super) fn choices(root: Value<'_>) -> impl Iterator<Item = (u64, Value<'_>)> {
     let choices = (0..).zip(root.list("choices"));
     choices.map(|(position, item)| (item.number("index").unwrap_or(position), item))

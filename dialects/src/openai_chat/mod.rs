@@ -1,7 +1,7 @@
-//! `openai-chat`: OpenAI's Chat Completions, and the many servers that speak it.
+//! `openai-chat`: OpenAI's Chat Completions API, and the many servers that support it.
 //!
-//! Requests are `POST …/chat/completions`; answers one JSON document, or `data:` events that end
-//! with `[DONE]`. Source: OpenAI's API reference and its official Python client.
+//! Requests are `POST …/chat/completions`. Responses are one JSON document, or `data:` events that end with
+//! `[DONE]`. Source: OpenAI's API reference and its official Python client.
 
 mod answer;
 mod providers;
@@ -20,14 +20,14 @@ use providers::{AZURE, GROQ, MISTRAL, OPENAI, OPENROUTER};
 /// The dialect `openai-chat`.
 #[derive(Debug)]
 pub(crate) struct OpenAiChat {
-    /// The provider that the configuration names; `None`: told by the path.
+    /// The configured provider; `None`: the path decides.
     named: Option<&'static Provider>,
 }
 
-/// The dialect for an endpoint that is not in the configuration.
+/// The dialect for endpoints that are not configured.
 pub(crate) static PLAIN: OpenAiChat = OpenAiChat { named: None };
 
-/// The dialect for endpoints of these providers.
+/// The dialect for endpoints that are configured with these providers.
 pub(crate) static VARIATIONS: [&dyn Dialect; 4] = [
     &OpenAiChat::of(&AZURE),
     &OpenAiChat::of(&GROQ),

@@ -1,14 +1,14 @@
-//! Providers that speak this dialect with errors of their own.
+//! Providers that use this dialect with their own errors.
 //!
-//! | provider | told by | error's body |
+//! | provider | recognised by | error body |
 //! |---|---|---|
 //! | Azure OpenAI | `…/openai/deployments/…`, or an `api-version` | `{"error": {"code": "429", "message"}}` |
 //! | Groq | `…/openai/v1/chat/completions` | OpenAI's, without `param` |
-//! | Mistral | `/v1/chat/completions` at a host of Mistral's: the path alone is OpenAI's | `{"object": "error", "message", "type", "code"}` |
-//! | `OpenRouter` | `…/api/v1/chat/completions`, models with a `/` | `{"error": {"code": 429, "message", "metadata"}}` |
+//! | Mistral | `/v1/chat/completions` at a Mistral host | `{"object": "error", "message", "type", "code"}` |
+//! | `OpenRouter` | `…/api/v1/chat/completions`, `/` in models | `{"error": {"code": 429, "message", "metadata"}}` |
 //!
-//! Where a provider hands on the model's own error, it is OpenAI's. Answers need no variation: what
-//! the providers add is read from all of them.
+//! If a provider forwards the model's own error, that is OpenAI's. Responses need no variation: additional fields
+//! of all providers are read everywhere.
 
 use crate::dialect::{Provider, Quirk};
 use crate::errors::{self, Templates};
@@ -18,7 +18,7 @@ use crate::target::Target;
 pub(super) static OPENAI: Provider = provider("openai-chat", &errors::OPENAI);
 pub(super) static AZURE: Provider = provider("openai-chat/azure", &errors::AZURE);
 pub(super) static GROQ: Provider = Provider {
-    // Messages have no `refusal` beside their `content`, and clients show none.
+    // Messages have no `refusal` field beside `content`, and clients do not show one.
     quirks: &[Quirk::NoRefusals, Quirk::RejectsBadCalls],
     ..provider("openai-chat/groq", &errors::GROQ)
 };
@@ -41,7 +41,7 @@ const fn provider(endpoint: &'static str, errors: &'static Templates) -> Provide
             ("tool_calls", &[Finish::Tool]),
             ("function_call", &[Finish::Tool]),
             ("content_filter", &[Finish::Filtered]),
-            // Mistral's word for a context that was full.
+            // Mistral's reason for a full context window.
             ("model_length", &[Finish::Context]),
         ]),
         usage: UsageKeys {
@@ -54,8 +54,7 @@ const fn provider(endpoint: &'static str, errors: &'static Templates) -> Provide
     }
 }
 
-/// The provider whose endpoint this is, as far as path and host tell; OpenAI's words are also those
-/// of all that cannot be told.
+/// The provider of an endpoint, judging by path, host and model. If it is unknown, OpenAI's format is used.
 pub(super) fn provider_at(target: Target<'_>, model: Option<&str>) -> &'static Provider {
     let (path, host) = (target.path(), target.host());
     if path == "/v1/chat/completions" && (host == "mistral.ai" || host.ends_with(".mistral.ai")) {
@@ -66,7 +65,7 @@ pub(super) fn provider_at(target: Target<'_>, model: Option<&str>) -> &'static P
         return &AZURE;
     }
     if path.ends_with("/openai/v1/chat/completions") {
-        // Azure's newer path is Groq's. Groq's models are named after their makers.
+        // Azure's newer path is the same as Groq's. Groq's models are named after their vendors.
         let is_openais = model.is_some_and(|model| model.starts_with("gpt-"));
         return if is_openais { &AZURE } else { &GROQ };
     }

@@ -1,4 +1,4 @@
-//! What a chat completion request asks for, and its conversation.
+//! Parses a chat completion request and its conversation.
 
 use std::borrow::Cow;
 
@@ -22,7 +22,7 @@ pub(super) fn read(root: Value<'_>) -> ModelRequest {
     }
 }
 
-/// The tool that `{"type": "function", "function": {"name": …}}`, or the same with `custom`, names.
+/// The tool named by `{"type": "function", "function": {"name": …}}`, or the same with `custom`.
 fn called(tool: Value<'_>) -> Option<Cow<'_, str>> {
     tool.get("function")
         .or_else(|| tool.get("custom"))?
@@ -44,7 +44,7 @@ pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
             let call = message.text("tool_call_id");
             let index = conversation.messages.len();
             let mut result = ToolResult::new(call, &tools, index, message, content);
-            // The older form names the function instead.
+            // In the older form, the message names the function instead.
             result.tool = result.tool.or_else(|| message.text("name"));
             conversation.tool_results.push(result);
         }

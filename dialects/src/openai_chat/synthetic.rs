@@ -1,4 +1,4 @@
-//! Synthetic answers and chunks, and answers that are made to say something else.
+//! Synthetic answers and chunks, and edits of answers.
 
 use serde_json::{Deserializer, Value as Json, json};
 
@@ -10,8 +10,8 @@ use crate::json::{Edits, Value};
 use crate::model::{DeltaKind, Finish, Saying};
 use crate::stream::Made;
 
-/// A chunk modelled on another one of `choice`: with this delta and finish reason, no other choice
-/// and no token counts. `None` when that one holds no such choice.
+/// A chunk modelled on another one of `choice`: with this delta and finish reason, without other choices and token
+/// counts. `None` if that chunk does not contain the choice.
 fn chunk(event: Event<'_>, choice: u64, delta: Json, finish: Option<&Finish>) -> Option<Made> {
     let root = event.root();
     let (_, found) = choices(root).find(|(index, _)| *index == choice)?;
@@ -23,7 +23,7 @@ fn chunk(event: Event<'_>, choice: u64, delta: Json, finish: Option<&Finish>) ->
     edits.replace(there.id(), delta);
     match (found.get("finish_reason"), finish) {
         (Some(reason), _) => put_word(&mut edits, &OPENAI, reason.id(), finish),
-        // Some servers mention it only at the end.
+        // Some servers send a finish reason only at the end.
         (None, None) => {}
         (None, Some(finish)) => {
             let word = json!(OPENAI.finish_words.write(finish));
@@ -42,11 +42,11 @@ pub(super) fn finish_chunk(event: Event<'_>, end: &EndOfChoice<'_>) -> Option<Ma
     chunk(event, end.choice, json!({}), Some(end.finish))
 }
 
-/// A chunk modelled on another one of `choice` that says this.
+/// A chunk with this text, modelled on another one of `choice`.
 pub(super) fn say_chunk(event: Event<'_>, choice: u64, saying: Saying<'_>) -> Option<Made> {
     let (_, found) = choices(event.root()).find(|(index, _)| *index == choice)?;
     let mut delta = json!({});
-    // The role is given once.
+    // The role is sent only once.
     if let Some(role) = found.get("delta")?.get("role") {
         delta["role"] = role.to_json();
     }
@@ -60,7 +60,7 @@ pub(super) fn say_chunk(event: Event<'_>, choice: u64, saying: Saying<'_>) -> Op
     chunk(event, choice, delta, None)
 }
 
-/// Makes a whole answer's choice say this and nothing else, behind its thinking.
+/// Replaces the content of a choice in a whole answer; its reasoning stays.
 pub(super) fn say(
     edits: &mut Edits<'_>,
     root: Value<'_>,
@@ -95,7 +95,7 @@ pub(super) fn say(
     Some(())
 }
 
-/// A content in parts that says this behind its thinking, as Mistral writes it; `None`: it holds none.
+/// A content in parts, as Mistral uses, with this text after its reasoning; `None`: it contains no reasoning.
 fn behind_thoughts(content: Option<Value<'_>>, saying: Saying<'_>) -> Option<Json> {
     let thoughts = content?
         .items()
@@ -112,7 +112,7 @@ fn behind_thoughts(content: Option<Value<'_>>, saying: Saying<'_>) -> Option<Jso
     Some(parts.into())
 }
 
-/// The `chat.completion` that says what a stream of chunks said.
+/// The `chat.completion` with the content of a stream of chunks.
 pub(super) fn whole(transcript: &Transcript<'_>) -> Option<String> {
     let mut answer = transcript.first.root().to_json();
     let members = answer.as_object_mut()?;
@@ -157,7 +157,7 @@ fn whole_choice(transcript: &Transcript<'_>, choice: u64) -> Json {
             message[name] = thinking.text.as_str().into();
         }
         if let Some(lists) = &thinking.signature {
-            // Each event had a list of its own.
+            // Each event had a separate list.
             let lists = Deserializer::from_str(lists).into_iter::<Vec<Json>>();
             message["reasoning_details"] = lists.flatten().flatten().collect();
         }

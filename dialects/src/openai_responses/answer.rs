@@ -1,4 +1,4 @@
-//! What an answer says, and where.
+//! Reads an answer, with the places of its parts.
 
 use crate::dialect::{Provider, Quirk};
 use crate::errors;
@@ -10,11 +10,11 @@ use crate::model::{
 pub(super) static RESPONSES: Provider = Provider {
     dialect: "openai-responses",
     endpoint: "openai-responses",
-    // `previous_response_id`, `conversation`.
+    // With `previous_response_id` or `conversation`.
     quirks: &[Quirk::KeepsConversations],
     event_number: Some("sequence_number"),
     end: None,
-    // Of a `status`; an incomplete response has a reason, too.
+    // For a `status`; an incomplete response also has a reason.
     finish_words: FinishWords(&[
         (
             "completed",
@@ -34,20 +34,21 @@ pub(super) static RESPONSES: Provider = Provider {
     errors: &errors::OPENAI,
 };
 
-/// Reasons of responses that are incomplete.
+/// Reasons of incomplete responses.
 pub(super) static REASONS: FinishWords = FinishWords(&[
     ("max_output_tokens", &[Finish::Length, Finish::Context]),
     ("content_filter", &[Finish::Filtered]),
 ]);
 
-/// Parts of one item that are told apart. A part's number is its item's, times this, and its own.
+/// Parts of one item that are distinguished. The number of a part is its item's number times this, plus its own
+/// number.
 const PARTS: u64 = 1 << 16;
 
-/// Where the numbers of a reasoning item's texts begin, behind those of its summaries.
+/// First number of a reasoning item's texts, after those of its summaries.
 const THOUGHTS: u64 = PARTS / 2;
 
-/// Events that bring a piece of a text, or all of it once more: the member, what it is a piece of,
-/// and whether the part is that of an item's thoughts.
+/// Events with a piece of a text or its repetition: the member, its kind, and whether it belongs to an item's
+/// reasoning.
 const PIECES: &[(&str, &str, DeltaKind)] = &[
     ("output_text.delta", "delta", DeltaKind::Text),
     ("output_text.done", "text", DeltaKind::Text),
@@ -95,7 +96,7 @@ const PIECES: &[(&str, &str, DeltaKind)] = &[
     ),
 ];
 
-/// Reads a whole `response`, one event's data, or the error in its place.
+/// Reads a whole `response`, one event's data, or an error.
 pub(super) fn read(root: Value<'_>) -> Reading<'_> {
     let mut reading = Reading::default();
     let kind = root.text("type").unwrap_or_default();
@@ -155,14 +156,14 @@ pub(super) fn read(root: Value<'_>) -> Reading<'_> {
     }
     match happens {
         "done" => repeat(&mut reading.deltas),
-        // What is empty here is a place for what is to come.
+        // An empty text here only starts a part.
         "added" => reading.deltas.retain(|delta| !delta.text.is_empty()),
         _ => {}
     }
     reading
 }
 
-/// Whether an event is the last: it holds the response as it ended.
+/// Whether an event is the last one, which contains the final response.
 pub(super) fn is_last(root: Value<'_>) -> bool {
     matches!(
         root.text("type").as_deref(),
@@ -170,7 +171,7 @@ pub(super) fn is_last(root: Value<'_>) -> bool {
     )
 }
 
-/// Whether an item, or a part of one, is reasoning.
+/// Whether an item or a part of one is reasoning.
 pub(super) fn thinks(value: Value<'_>) -> bool {
     matches!(
         value.text("type").as_deref(),
@@ -178,7 +179,7 @@ pub(super) fn thinks(value: Value<'_>) -> bool {
     )
 }
 
-/// Marks pieces as repetitions. A call's id is no piece: it is never changed.
+/// Marks pieces as repetitions. Ids of calls are dropped, because they never change.
 fn repeat(deltas: &mut Vec<Delta<'_>>) {
     deltas.retain(|delta| delta.kind != DeltaKind::ToolId);
     for delta in deltas {
@@ -192,7 +193,7 @@ fn read_response<'d>(response: Value<'d>, reading: &mut Reading<'d>) {
     for (number, item) in (0..).zip(response.list("output")) {
         let before = reading.deltas.len();
         read_item(item, number * PARTS, reading);
-        // What is in a part of the item goes with that.
+        // The content of a part of the item is removed with that part.
         for delta in &mut reading.deltas[before..] {
             delta.removed_with.get_or_insert(item.id());
         }
@@ -226,7 +227,7 @@ fn read_item<'d>(item: Value<'d>, part: u64, reading: &mut Reading<'d>) {
     let before = reading.deltas.len();
     let kind = item.text("type").unwrap_or_default();
     let arguments = match &*kind {
-        // Tools that the provider runs itself are called the same way.
+        // Tools that the provider runs are called in the same way.
         "function_call" | "mcp_call" => Some("arguments"),
         "custom_tool_call" => Some("input"),
         _ => None,

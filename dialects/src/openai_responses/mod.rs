@@ -1,10 +1,9 @@
-//! `openai-responses`: OpenAI's Responses, and the gateways and servers that speak it.
+//! `openai-responses`: OpenAI's Responses API, and the gateways and servers that support it.
 //!
-//! Requests are `POST …/responses`; answers one `response` object, or events that each carry their
-//! name twice, as the event's and as `type` in the data. Later events repeat what earlier ones
-//! said, up to the last, which holds the whole response: those deltas are marked, and an end is
-//! never synthetic, but the upstream's is waited for and edited. Source: OpenAI's API reference and
-//! its official Python client.
+//! Requests are `POST …/responses`. Responses are one `response` object, or events. Each event has its name twice,
+//! as the event's name and as `type` in the data. Later events repeat the text of earlier ones, and the last one
+//! contains the whole response. Such deltas are marked as repetitions. An end is never synthetic: Squall waits for
+//! the upstream's own end and edits it. Source: OpenAI's API reference and its official Python client.
 
 mod answer;
 mod request;
@@ -32,7 +31,7 @@ impl Dialect for OpenAiResponses {
     }
 
     fn confirms(&self, body: Value<'_>) -> bool {
-        // What to say may be in the request, in an earlier response or in a stored prompt.
+        // The prompt may be in the request, in an earlier response or stored at the provider.
         let sources = ["input", "previous_response_id", "conversation", "prompt"];
         let asks = sources.iter().any(|source| body.get(source).is_some());
         asks && body.get("messages").is_none()
@@ -61,7 +60,7 @@ impl Dialect for OpenAiResponses {
     }
 
     fn finish_events(&self, _event: Event<'_>, _end: &EndOfChoice<'_>) -> Vec<Made> {
-        // The end repeats what only the upstream knows.
+        // The end repeats data that only the upstream knows.
         Vec::new()
     }
 

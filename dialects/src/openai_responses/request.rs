@@ -1,4 +1,4 @@
-//! What a Responses request asks for, and its conversation.
+//! Parses a Responses request and its conversation.
 
 use std::borrow::Cow;
 
@@ -19,8 +19,8 @@ pub(super) fn read(root: Value<'_>) -> ModelRequest {
     }
 }
 
-/// Reads the instructions and the input of a request's outermost object. An input that is a string
-/// is one message of the user's.
+/// Reads the instructions and the input of a request's outermost object. An input that is a string is one message
+/// of the user.
 pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
     let mut conversation = Conversation {
         system: Said::all(root.get("instructions")),
@@ -50,7 +50,7 @@ pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
                     conversation.tool_results.push(result);
                 }
             }
-            // Reasoning that is given back, calls of tools that the provider runs.
+            // Repeated reasoning, and calls of tools that the provider runs.
             Some(_) => role = Role::Assistant,
         }
         conversation.messages.push(Message {

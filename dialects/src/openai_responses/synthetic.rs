@@ -1,4 +1,4 @@
-//! Synthetic answers and events, and answers that are made to say something else.
+//! Synthetic answers and events, and edits of answers.
 
 use std::slice;
 
@@ -9,12 +9,12 @@ use crate::json::{Edits, Kind, Value};
 use crate::model::{Finish, Saying};
 use crate::stream::Made;
 
-/// The `response` that a document is, or that an event holds.
+/// The `response` that a document is or that an event contains.
 fn response(root: Value<'_>) -> Value<'_> {
     root.get("response").unwrap_or(root)
 }
 
-/// Makes a response say that it ends so; returns the new name of an event that holds it.
+/// Sets the end of a response; returns the new name of its event.
 pub(super) fn put_finish(
     edits: &mut Edits<'_>,
     root: Value<'_>,
@@ -45,7 +45,7 @@ pub(super) fn put_finish(
     Some(name)
 }
 
-/// Makes a whole response say this and nothing else, behind its reasoning.
+/// Replaces the content of a whole response; its reasoning stays.
 pub(super) fn say(
     edits: &mut Edits<'_>,
     root: Value<'_>,
@@ -59,7 +59,7 @@ pub(super) fn say(
     };
     let thoughts = output.items().take_while(|item| thinks(*item));
     let mut said: Vec<Json> = thoughts.map(Value::to_json).collect();
-    // There are no messages without text.
+    // Messages must not be empty.
     if !saying.text().is_empty() {
         let first = output.items().nth(said.len());
         let id = first.and_then(|item| item.text("id"));
@@ -71,8 +71,7 @@ pub(super) fn say(
     true
 }
 
-/// The events by which a response says this from `root` on, the data of an event: a message, from
-/// its beginning to its end.
+/// The events with this text as a complete message, to replace the event with the data `root`.
 pub(super) fn say_events(root: Value<'_>, saying: Saying<'_>) -> Vec<Made> {
     let text = saying.text();
     let kind = root.text("type").unwrap_or_default();
@@ -133,7 +132,7 @@ pub(super) fn number(root: Value<'_>) -> u64 {
     root.number("sequence_number").unwrap_or_default()
 }
 
-/// A message's id, derived from that of the item or response in whose place it is.
+/// A message's id, derived from that of the replaced item or response.
 fn message_id(id: Option<&str>) -> String {
     let id = id.unwrap_or("msg_0");
     let digits = id.split_once('_').map_or(id, |(_, digits)| digits);

@@ -1,4 +1,4 @@
-//! `agent:`: the program under test, and how it is asked.
+//! `agent:`: the program under test, and how it is invoked.
 
 mod reset;
 
@@ -12,22 +12,22 @@ use super::headers;
 /// The agent under test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Agent {
-    /// How it is reached.
+    /// The interface to the agent.
     pub way: Way,
-    /// How long one invocation may take. Default 30 s, 1 s to 5 min.
+    /// Time-out of one invocation. Default 30 s, 1 s to 5 min.
     pub timeout: Duration,
-    /// How it is made to forget what it was asked before; `None`: it is taken to remember nothing.
+    /// How the agent's state is reset; `None`: the agent is assumed to be stateless.
     pub reset: Option<Reset>,
-    /// Whether a reset concerns only the invocation whose scope it names.
+    /// Whether a reset affects only the invocation whose scope it names.
     pub reset_isolated: bool,
-    /// How an http agent is started; `None`: it runs already.
+    /// How an http agent is started; `None`: it already runs.
     pub start: Option<Start>,
 }
 
-/// How an agent is reached.
+/// The interface to an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Way {
-    /// An HTTP endpoint of its own kind.
+    /// An HTTP endpoint with its own format.
     Http(Box<HttpAgent>),
     /// A program: the prompt on stdin, the answer on stdout.
     Command(Vec<String>),
@@ -35,15 +35,15 @@ pub enum Way {
     Python {
         /// `module:attribute`.
         target: String,
-        /// Whether it was declared a `LangChain` Runnable.
+        /// Whether it is declared as a `LangChain` Runnable.
         langchain: bool,
     },
-    /// A chat endpoint as `OpenAI`'s.
+    /// A chat endpoint with `OpenAI`'s API.
     OpenAi(OpenAiAgent),
 }
 
 impl Way {
-    /// The word for it in `agent.type`.
+    /// Its name in `agent.type`.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Http(_) => "http",
@@ -62,36 +62,35 @@ impl Way {
 /// An agent with an HTTP endpoint.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HttpAgent {
-    /// Absolute URL, its query kept.
+    /// Absolute URL, including its query.
     pub endpoint: String,
     /// Request method. Default POST.
     pub method: Method,
-    /// What is sent, with `{prompt}` and names from the prompt's lines in it; absent: a JSON object
-    /// with the prompt as `input`.
+    /// The request body, with placeholders for the prompt (`{prompt}`) and for names from the prompt's lines.
+    /// Absent: a JSON object with the prompt as `input`.
     pub request_template: Option<String>,
-    /// Where the answer stands: a dot path, or a `JSONPath` that begins with `$`; absent: it is
-    /// found.
+    /// The path of the answer: a dot path, or a `JSONPath` that starts with `$`; absent: it is detected.
     pub response_path: Option<String>,
     /// Parameters added to the URL.
     pub query_params: Pairs,
     /// Headers added to the request.
     pub headers: Pairs,
-    /// Whether lines like `name: value` of the prompt give names for the template. Default true.
+    /// Whether `name: value` lines of the prompt define names for the template. Default true.
     pub parse_structured_input: bool,
 }
 
 /// An agent that is a chat endpoint.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenAiAgent {
-    /// Absolute URL of the endpoint, or of the API it belongs to.
+    /// Absolute URL of the endpoint, or of its API.
     pub endpoint: String,
-    /// Model to ask for.
+    /// The model in requests.
     pub model: String,
     /// Headers added to the request.
     pub headers: Pairs,
 }
 
-/// Names and values in order. Printing them shows the names only: values may be secrets.
+/// Names and values in order. `Debug` prints only the names, because values may be secrets.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Pairs(pub Vec<(String, String)>);
 
@@ -115,7 +114,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// As it is written on the wire.
+    /// Its name in HTTP.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -127,7 +126,7 @@ impl Method {
     }
 }
 
-/// How an agent is made to forget.
+/// How an agent's state is reset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reset {
     /// POST to this URL, without a body.
@@ -143,7 +142,7 @@ pub enum Reset {
 pub struct Start {
     /// Program and arguments; it gets the proxy variables.
     pub command: Vec<String>,
-    /// GET to this URL answers 2xx when the agent is ready.
+    /// The agent is ready when a GET to this URL returns 2xx.
     pub ready_url: String,
 }
 
@@ -172,7 +171,7 @@ pub(super) const METHODS: [(&str, Method); 5] = [
     ("DELETE", Method::Delete),
 ];
 
-/// Fields that mean something for agents that are asked over HTTP only.
+/// Fields that are meaningful only for HTTP agents.
 const ONLY_HTTP: [&str; 5] = [
     "method",
     "request_template",
@@ -228,7 +227,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Agent> {
     })
 }
 
-/// Says which fields do not go with the type, and which are missing.
+/// Reports fields that the type does not support, and missing fields.
 fn belongs(fields: &mut Fields<'_, '_>, kind: Type) {
     let name = TYPES
         .iter()
@@ -294,7 +293,7 @@ fn without_effect(fields: &mut Fields<'_, '_>, field: &str, beside: &str) {
     fields.note(field, format!("`{field}` has no effect {beside}"));
 }
 
-/// What is said of an http agent, but for its endpoint.
+/// Reads the fields of an http agent, except its endpoint.
 fn http_fields(fields: &mut Fields<'_, '_>) -> HttpAgent {
     let method = fields.word(
         "method",
@@ -347,7 +346,7 @@ fn owned(pairs: Option<Vec<(&At<String>, String)>>) -> Pairs {
     )
 }
 
-/// A dot path, or a `JSONPath` by its first character.
+/// A dot path, or a `JSONPath`, depending on its first character.
 fn response_path(value: &mut ValueReader<'_, '_>) -> Option<String> {
     let At {
         value: path,
@@ -384,7 +383,7 @@ fn read_start(fields: &mut Fields<'_, '_>) -> Option<Start> {
     })
 }
 
-/// A list of words, or one text that is split at blanks.
+/// A list of words, or one text that is split at white space.
 pub(super) fn command(
     fields: &mut Fields<'_, '_>,
     name: &'static str,

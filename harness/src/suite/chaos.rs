@@ -1,4 +1,4 @@
-//! Chaos in a suite: its own `chaos:`, and the scenarios of a contract.
+//! Chaos in a suite: its own `chaos:`, and a contract's scenarios.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use squall_profiles::profile::{self, Profile};
 use squall_profiles::tools::ToolNames;
 use squall_profiles::validate::validate;
 
-/// What a suite's chaos is read with.
+/// What the reader of a suite's chaos needs.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'c> {
     pub(super) library: &'c Library,
     pub(super) tools: &'c ToolNames,
 }
 
-/// The fields of a profile that a suite's chaos has, and a scenario.
+/// Profile fields that are allowed in a suite's chaos and in scenarios.
 const FIELDS: [&str; 6] = [
     "description",
     "extends",
@@ -25,14 +25,14 @@ const FIELDS: [&str; 6] = [
     "context_attacks",
 ];
 
-/// A suite's own chaos: a map of families of rules.
+/// A suite's own chaos: a map from families to rules.
 pub(super) fn read(value: &mut ValueReader<'_, '_>, context: Context<'_>) -> Option<Arc<Profile>> {
     value.fields("a map of families of faults", |fields| {
         Some(read_profile(fields, context, "suite", false))
     })
 }
 
-/// Reads the chaos in the map that is read.
+/// Reads the chaos in a map.
 pub(super) fn read_profile(
     fields: &mut Fields<'_, '_>,
     context: Context<'_>,
@@ -42,9 +42,9 @@ pub(super) fn read_profile(
     let mut profile = profile::read_part(fields, name, may_extend);
     let part = fields.part(&FIELDS);
     profile.is_written_in(fields.reader, &part);
-    // A clean scenario does nothing on purpose.
+    // A clean scenario has no rules intentionally.
     let is_clean = profile.rules.is_empty() && profile.extends.is_empty();
-    // The daemon that runs the suite may have more profiles than this library.
+    // The daemon that executes the suite may have additional profiles.
     let mut extended = profile.extends.iter();
     let are_known = extended.all(|extended| context.library.get(&extended.name).is_some());
     if !is_clean && are_known && !fields.reader.has_errors() {
@@ -59,7 +59,7 @@ fn note_doubts(
     context: Context<'_>,
     part: &At<Tree>,
 ) {
-    // Without its name: a scenario may be called as the profile that it extends.
+    // The name is removed, because a scenario may have the name of the profile that it extends.
     let mut nameless = profile.clone();
     nameless.name = None;
     for doubt in validate(&nameless, context.library, context.tools) {

@@ -1,4 +1,4 @@
-//! What is allowed in a suite and still surely not meant.
+//! Warnings about valid settings of a suite that are probably mistakes.
 
 use squall_documents::{DocumentError, Fields, nearest};
 
@@ -7,7 +7,7 @@ use super::{Active, Agent, Contract, ContractPart, Prompt, Replays, Session, Sui
 use crate::agents::template;
 use crate::invariants::{Invariant, When, without_effect};
 
-/// Of a contract that stands by itself, each with its place. Prompts, tools and maybe the scenarios are a suite's.
+/// The warnings of a standalone contract. Its suite may define prompts, tools and scenarios.
 pub(super) fn doubts_of_contract(contract: &Contract) -> Vec<DocumentError> {
     let mut doubts = Vec::new();
     if !contract.scenarios.is_empty() {
@@ -17,7 +17,7 @@ pub(super) fn doubts_of_contract(contract: &Contract) -> Vec<DocumentError> {
     doubts
 }
 
-/// Whether the scenarios are such that what must hold is ever looked at.
+/// Warns if invariants can never be judged in these scenarios.
 fn of_scenarios(contract: &Contract) -> Vec<DocumentError> {
     let scenarios: Vec<_> = contract.scenarios.iter().map(|one| one.active).collect();
     let never = |invariant| never_applies(invariant, &scenarios);
@@ -26,7 +26,7 @@ fn of_scenarios(contract: &Contract) -> Vec<DocumentError> {
     doubts
 }
 
-/// Each with its place.
+/// The warnings of a suite.
 pub(super) fn doubts(suite: &Suite) -> Vec<DocumentError> {
     let mut doubts = Vec::new();
     let mut left = MOST_COMPARED;
@@ -52,11 +52,11 @@ pub(super) fn doubts(suite: &Suite) -> Vec<DocumentError> {
     doubts
 }
 
-/// What the doubts of a suite may cost in all: the bytes of expressions times those of prompts, and what comparing names
-/// takes. Beyond it nothing is doubted.
+/// Limit for the total cost of the checks: expression bytes times prompt bytes, plus the comparison of names.
+/// Beyond it no warnings are reported.
 const MOST_COMPARED: usize = 1 << 30;
 
-/// What comparing two letters of names takes.
+/// Cost of comparing two letters of names.
 const LETTERS: usize = 128;
 
 fn take(left: &mut usize, cost: usize) -> Option<()> {
@@ -74,7 +74,7 @@ fn of_an_invariant(
         .or_else(|| of_no_tool(invariant, suite))
 }
 
-/// No golden prompt is one that the invariant judges.
+/// Warns if the invariant's filter matches no golden prompt.
 fn of_no_prompt(
     invariant: &Invariant,
     prompts: &[Prompt],
@@ -95,7 +95,7 @@ fn of_no_prompt(
     })
 }
 
-/// Types that count calls on the wire alone, whatever the model calls its tools.
+/// Types that only count calls in the traffic, independent of the model's tool names.
 const OF_CALLS: [&str; 7] = [
     "max_calls",
     "retries_bounded",
@@ -106,7 +106,7 @@ const OF_CALLS: [&str; 7] = [
     "no_duplicate_side_effects",
 ];
 
-/// Nothing in the suite says which calls are those of the tool.
+/// Warns if nothing in the suite maps calls to the tool.
 fn of_no_tool(invariant: &Invariant, suite: &Suite) -> Option<DocumentError> {
     let tool = invariant.tool.as_deref()?;
     if is_glob(tool) || !OF_CALLS.contains(&invariant.kind) {
@@ -122,7 +122,7 @@ fn of_no_tool(invariant: &Invariant, suite: &Suite) -> Option<DocumentError> {
     })
 }
 
-/// A tool that the suite calls nearly so. One that it does not know at all may run inside the agent.
+/// Warns if the tool's name is similar to a known one. An unknown tool may run inside the agent.
 fn of_a_tool_misspelt(
     invariant: &Invariant,
     suite: &Suite,
@@ -147,7 +147,7 @@ fn of_a_tool_misspelt(
     Some(invariant.place.error(message))
 }
 
-/// The tools that the suite says something of: their URLs, or what happens to their calls.
+/// The tools in the suite: those with URLs, and those in rules.
 fn tools(suite: &Suite) -> impl Iterator<Item = &str> {
     let contract = match &suite.contract {
         Some(ContractPart::Written(contract)) => &contract.scenarios[..],
@@ -163,7 +163,7 @@ fn is_glob(tool: &str) -> bool {
     tool.contains(['*', '{'])
 }
 
-/// No scenario has what the invariant's `when` asks for.
+/// Warns if no scenario matches the invariant's `when`.
 fn never_applies(invariant: &Invariant, scenarios: &[Active]) -> Option<DocumentError> {
     let applies = scenarios.iter().any(|one| invariant.when.applies(*one));
     let doubtful = !applies && invariant.when != When::Always;
@@ -177,7 +177,7 @@ fn never_applies(invariant: &Invariant, scenarios: &[Active]) -> Option<Document
     })
 }
 
-/// Every scenario is a clean one.
+/// Warns if every scenario is clean.
 fn only_clean(contract: &Contract) -> Option<DocumentError> {
     let clean = contract.scenarios.iter().all(|one| !one.active.any());
     let first = contract.scenarios.first().filter(|_| clean)?;
@@ -192,10 +192,10 @@ fn only_clean(contract: &Contract) -> Option<DocumentError> {
     })
 }
 
-/// What flakestorm's sessions name where they name no contract.
+/// The contract name in flakestorm's sessions that name no contract.
 const NO_CONTRACT: &str = "default";
 
-/// Sessions whose contract is not the suite's: whether there is one called so only a daemon knows.
+/// Warns about sessions with another contract than the suite's. Only a daemon can check whether it exists.
 pub(super) fn contracts_of_sessions(
     fields: &mut Fields<'_, '_>,
     contract: Option<&ContractPart>,
@@ -229,7 +229,7 @@ pub(super) fn contracts_of_sessions(
     }
 }
 
-/// A template can be filled with the golden prompts, and is what it looks like.
+/// Checks that golden prompts fill a template, and that a template that looks like JSON is valid.
 pub(super) fn template(fields: &mut Fields<'_, '_>, agent: &Agent, prompts: &[Prompt]) {
     let Way::Http(http) = &agent.way else {
         return;

@@ -14,28 +14,28 @@ use squall_profiles::tools::ToolNames;
 use super::chaos::{self, Context};
 use crate::invariants::{self, Invariant};
 
-/// What must hold, and under which chaos.
+/// Invariants and the scenarios in which they are judged.
 #[derive(Debug)]
 pub struct Contract {
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// The purpose of the contract.
     pub description: Option<String>,
-    /// How often prompts are sent.
+    /// Which invocations share a prompt.
     pub isolation: Isolation,
-    /// What must hold, at least one; ids are unique.
+    /// The invariants, at least one; ids are unique.
     pub invariants: Vec<Invariant>,
-    /// Under which chaos; names are unique. None only where the contract stands by itself.
+    /// The scenarios; names are unique. Empty only in a standalone contract.
     pub scenarios: Vec<Scenario>,
 }
 
-/// How often a prompt is sent.
+/// The number of invocations for a prompt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Isolation {
-    /// Once per scenario, and judged by every invariant. The default.
+    /// One for each scenario, judged by every invariant. The default.
     #[default]
     Scenario,
-    /// Once per crossing of invariant and scenario.
+    /// One for each cell of invariant and scenario.
     Cell,
 }
 
@@ -44,18 +44,18 @@ pub enum Isolation {
 pub struct Scenario {
     /// Its name.
     pub name: String,
-    /// The chaos; without rules the scenario is a clean one.
+    /// The chaos; a clean scenario has no rules.
     pub chaos: Arc<Profile>,
-    /// Which families of rules it holds, those of what it extends included. Of what is extended and not known
-    /// here any may be in it.
+    /// The families of its rules, including those of extended profiles. An unknown extended profile counts as all
+    /// families.
     pub active: Active,
-    /// Where it stands.
+    /// Its position in the suite.
     pub position: Position,
     /// JSON pointer to it.
     pub pointer: String,
 }
 
-/// Which families of rules a scenario holds.
+/// The families of rules in a scenario.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "a set")]
 pub struct Active {
@@ -63,20 +63,20 @@ pub struct Active {
     pub network: bool,
     /// `tool_faults`.
     pub tool: bool,
-    /// Of these some that do more than delay: a slow tool has not failed.
+    /// `tool_faults` that do more than delay, because a slow tool has not failed.
     pub tool_failures: bool,
     /// `llm_faults`.
     pub llm: bool,
     /// `context_attacks`.
     pub context: bool,
-    /// Of `network_faults` some that keep connections from being opened.
+    /// `network_faults` that make connections fail.
     pub connections: bool,
-    /// Of these some that only a CONNECT meets, which carries neither baggage nor a trace.
+    /// Connection faults that apply only to CONNECTs, which carry neither baggage nor a trace.
     pub handshakes: bool,
 }
 
 impl Active {
-    /// Of what chaos holds. What it extends counts as any family: nobody knows here what is in it.
+    /// The families in chaos. Extended profiles are not resolved here and count as all families.
     pub fn of(chaos: &Profile) -> Self {
         let mut active = Self::default();
         if !chaos.extends.is_empty() {
@@ -96,9 +96,9 @@ impl Active {
         active
     }
 
-    /// The same, where what is extended may be known.
+    /// The families in chaos. Extended profiles from the library are resolved.
     pub fn of_extended(chaos: &Profile, library: &Library, tools: &ToolNames) -> Self {
-        // Without its name: a scenario may be called as the profile that it extends.
+        // The name is removed, because a scenario may have the name of the profile that it extends.
         let mut nameless = chaos.clone();
         nameless.name = None;
         let Ok(all) = library.rule_set_of(&nameless, tools) else {
@@ -117,7 +117,7 @@ impl Active {
         self.is_hit(rule.family().as_str(), rule.mode());
     }
 
-    /// Of rules that were applied.
+    /// The families of applied rules.
     pub(crate) fn applied<'r>(rules: impl Iterator<Item = &'r RuleRecord>) -> Self {
         let mut active = Self::default();
         for rule in rules {
@@ -134,7 +134,7 @@ impl Active {
         self.context |= family == Family::Context.as_str();
     }
 
-    /// Whether there is any chaos.
+    /// Whether there are any rules.
     pub fn any(self) -> bool {
         self.network || self.tool || self.llm || self.context
     }
@@ -143,16 +143,16 @@ impl Active {
 pub(super) const ISOLATIONS: [(&str, Isolation); 2] =
     [("scenario", Isolation::Scenario), ("cell", Isolation::Cell)];
 
-/// What a suite says of its contract.
+/// The contract of a suite.
 #[derive(Debug)]
 pub enum ContractPart {
-    /// It stands in the suite.
+    /// Written in the suite.
     Written(Box<Contract>),
-    /// It is one that was put by itself.
+    /// The name of a stored contract.
     Named(String),
 }
 
-/// `outside`: scenarios that stand at the suite's root, for a contract that has none.
+/// `outside` are the scenarios at the suite's root, for a contract without its own.
 pub(super) fn read(
     value: &mut ValueReader<'_, '_>,
     context: Context<'_>,
@@ -201,8 +201,8 @@ fn written(
     })
 }
 
-/// A contract that stands by itself is called as whoever keeps it calls it, and may leave the scenarios
-/// to the suites that name it.
+/// Reads a standalone contract. It may omit its name, which the caller then provides, and its scenarios, which a
+/// suite then provides.
 pub(super) fn alone(
     fields: &mut Fields<'_, '_>,
     context: Context<'_>,
@@ -218,7 +218,7 @@ pub(super) fn alone(
     })
 }
 
-/// What a contract may have.
+/// The optional parts of a contract.
 struct Parts {
     name: Option<String>,
     description: Option<String>,
@@ -247,7 +247,7 @@ fn parts(fields: &mut Fields<'_, '_>, context: Context<'_>) -> Parts {
     }
 }
 
-/// The columns of a matrix.
+/// The columns of the matrix.
 pub(super) fn scenarios(
     value: &mut ValueReader<'_, '_>,
     context: Context<'_>,

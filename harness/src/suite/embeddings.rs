@@ -1,17 +1,18 @@
-//! `embeddings:`: by what `similarity` and `behavior_unchanged` compare texts; without it by their words.
+//! `embeddings:`: the endpoint with which `similarity` and `behavior_unchanged` compare texts. Without it they
+//! compare words.
 
 use squall_documents::Fields;
 
 use super::model::from_one_variable;
 
-/// An endpoint that gives embeddings, as `OpenAI`'s does, by which texts are compared.
+/// An embeddings endpoint with `OpenAI`'s API.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Embeddings {
     /// Name of the model.
     pub name: String,
-    /// The API that it belongs to, like `http://localhost:11434/v1`.
+    /// Base URL of the API, such as `http://localhost:11434/v1`.
     pub base_url: String,
-    /// Key of the provider, from a variable; absent: none is needed.
+    /// API key, from a variable; absent: not required.
     pub api_key: Option<String>,
 }
 

@@ -1,8 +1,8 @@
-//! Files that a suite names: a contract, replay sessions, JSON Schemas.
+//! Loads the files that a suite names: a contract, replay sessions, JSON Schemas.
 //!
-//! Each is laid behind the suite's text and its tree put where its name stood, lines counted on. So
-//! everything that looks at a suite sees one document, and only what is said of it in the end is led back
-//! to the file and the line it stands in.
+//! Each file is appended to the suite's text, with continued line numbers, and its tree replaces its name. Other
+//! code therefore handles a single document. Only errors and warnings are mapped back to the file and line at the
+//! end.
 //!
 //! ```text
 //! suite.yaml  1 ..  40      contract: ./contract.yaml ─▶ the tree of 41 .. 60
@@ -12,21 +12,21 @@
 use squall_documents::variables::expand;
 use squall_documents::{At, DocumentError, Position, SourceText, Tree, Variables, parse};
 
-/// Gives a file that another one names: what it is called in errors, and its text. The error is a sentence
-/// without the place.
+/// Opens a file that another file names. Returns its name for errors and its text. The error is a sentence without
+/// the position.
 pub type Open<'f> = &'f dyn Fn(&str, &str) -> Result<(String, String), String>;
 
-/// A suite with the files that it names in their places.
+/// A suite with all its files.
 #[derive(Debug)]
 pub(super) struct Laid {
-    /// All texts.
+    /// The combined text.
     pub(super) source: SourceText,
     pub(super) tree: At<Tree>,
-    /// Files that cannot be had, or are no documents: where their names stand, and what is wrong.
+    /// Files that cannot be loaded or parsed: the positions of their names, and the errors.
     unread: Vec<(Position, DocumentError)>,
 }
 
-/// Reads a suite, and puts the files that it names in their places.
+/// Reads a suite, and replaces the names of files by their contents.
 pub(super) fn read(
     file: &str,
     text: &str,
@@ -52,7 +52,7 @@ pub(super) fn read(
 }
 
 impl Laid {
-    /// What is wrong with the whole: files that were not read, and the `errors` that are not about their names.
+    /// All errors: files that were not loaded, and `errors` that are not about their names.
     pub(super) fn and_unread(&self, errors: Vec<DocumentError>) -> Vec<DocumentError> {
         let is_of_a_name = |error: &DocumentError| {
             let mut names = self.unread.iter().map(|(name, _)| self.source.place(*name));
@@ -63,7 +63,7 @@ impl Laid {
         unread.chain(others).collect()
     }
 
-    /// Whether a file that was named could not be read.
+    /// Whether a file could not be loaded.
     pub(super) fn lacks_files(&self) -> bool {
         !self.unread.is_empty()
     }
@@ -72,7 +72,7 @@ impl Laid {
 struct Laying<'l> {
     source: &'l mut SourceText,
     unread: &'l mut Vec<(Position, DocumentError)>,
-    /// What they stand for in names of files.
+    /// The variables in names of files.
     variables: Variables<'l>,
     open: Open<'l>,
 }
@@ -83,7 +83,7 @@ impl Laying<'_> {
         if let Some(contract) = tree.member_mut("contract") {
             if let Some(path) = self.path(contract) {
                 self.lay(contract, &path);
-                // A whole suite is as good as its contract alone.
+                // A whole suite is accepted in place of its contract.
                 if let Some(inner) = contract.member_mut("contract") {
                     *contract = inner.clone();
                     self.refuse_another(contract);
@@ -103,7 +103,7 @@ impl Laying<'_> {
         }
     }
 
-    /// The schemas that they name.
+    /// Loads the schemas of invariants.
     fn invariants(&mut self, tree: &mut At<Tree>) {
         let invariants = tree.member_mut("invariants");
         for invariant in invariants.into_iter().flat_map(At::items_mut) {
@@ -115,7 +115,7 @@ impl Laying<'_> {
         }
     }
 
-    /// A file that is named for its contract has one, and does not name the file of another.
+    /// Reports an error if a contract's file names another file.
     fn refuse_another(&mut self, contract: &At<Tree>) {
         if let Some(other) = self.path(contract) {
             let message = format!(
@@ -134,7 +134,7 @@ impl Laying<'_> {
         self.unread.push((name, self.source.placed(error)));
     }
 
-    /// A text with its variables expanded. What is wrong with them is said where all are.
+    /// A text with expanded variables. Errors in variables are reported elsewhere.
     fn written(&self, node: &At<Tree>) -> Option<String> {
         let Tree::Scalar { text, .. } = &node.value else {
             return None;
@@ -142,8 +142,7 @@ impl Laying<'_> {
         expand(text, self.variables).ok()
     }
 
-    /// The text, if it names a file: names of contracts have no ending, and a schema that is written out is no
-    /// name.
+    /// The text if it is a path. Names of contracts have no extension, and an inline schema is not a name.
     fn path(&self, node: &At<Tree>) -> Option<String> {
         let text = self.written(node)?;
         let text = text.trim();
@@ -153,7 +152,7 @@ impl Laying<'_> {
         (has_ending && !text.contains(['\n', '{'])).then(|| text.to_owned())
     }
 
-    /// Puts a file in the place of its name.
+    /// Replaces the name of a file by its content.
     fn lay(&mut self, node: &mut At<Tree>, path: &str) {
         let named = node.position;
         let (from, _) = self.source.place(named);
@@ -174,7 +173,7 @@ impl Laying<'_> {
     }
 }
 
-/// What a session says beside the file that it names: taken out of it.
+/// Removes and returns the other fields of a session that names a file.
 fn beside_file(session: &mut At<Tree>) -> Vec<(At<String>, At<Tree>)> {
     match &mut session.value {
         Tree::Map(members) => members
@@ -184,7 +183,7 @@ fn beside_file(session: &mut At<Tree>) -> Vec<(At<String>, At<Tree>)> {
     }
 }
 
-/// Puts members in a map, in the place of those of the same name.
+/// Sets members of a map, replacing those with the same name.
 fn set_over(node: &mut At<Tree>, over: Vec<(At<String>, At<Tree>)>) {
     let Tree::Map(members) = &mut node.value else {
         return;

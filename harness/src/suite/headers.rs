@@ -1,11 +1,11 @@
-//! Headers of an agent: each can be sent, and none holds a secret that anybody who reads the file can read.
+//! Checks the headers of an agent: each must be valid, and none may contain a secret in plain text.
 
 use squall_documents::{At, DocumentReader};
 use squall_journal::redact::{Redactor, is_secret_header};
 
 use super::variables::{Piece, bare_names, pieces};
 
-/// Says what is wrong with one.
+/// Reports errors in a header.
 pub(super) fn check(reader: &mut DocumentReader, name: &At<String>, value: &At<String>) {
     if http::HeaderName::from_bytes(name.value.as_bytes()).is_err() {
         let message = format!("`{}` is no name for a header", name.value);
@@ -27,7 +27,7 @@ pub(super) fn check(reader: &mut DocumentReader, name: &At<String>, value: &At<S
     }
 }
 
-/// What is written in a header or a query parameter names a variable that is not set, and is sent so.
+/// Warns about a variable in a header or query parameter that is not set, and is sent literally.
 pub(super) fn unset(reader: &mut DocumentReader, written: &str, value: &At<String>) {
     let mut unset =
         bare_names(written).filter(|name| is_of_environment(name) && is_sent(name, &value.value));
@@ -40,7 +40,7 @@ pub(super) fn unset(reader: &mut DocumentReader, written: &str, value: &At<Strin
     }
 }
 
-/// Whether a bare `$VAR` is a variable: written as those of the environment are, in capitals, or one that is set.
+/// Whether a bare `$VAR` is a variable: it is in capitals, like environment variables, or it is set.
 fn is_variable(name: &str, expanded: &str) -> bool {
     is_of_environment(name) || !is_sent(name, expanded)
 }
@@ -53,8 +53,8 @@ fn is_sent(name: &str, expanded: &str) -> bool {
     expanded.contains(&format!("${name}"))
 }
 
-/// What to write instead, where a secret stands in a header as it is written or in the default of a variable: one
-/// by the header's name, or one that is known by its shape.
+/// A correction for a secret in plain text or in the default of a variable. It is recognised by the header's name
+/// or by its form.
 fn without_secrets(name: &str, written: &str, expanded: &str) -> Option<String> {
     let pieces = pieces(written);
     let braced = |piece: &Piece<'_>| matches!(piece, Piece::Variable { .. });
@@ -76,7 +76,7 @@ fn without_secrets(name: &str, written: &str, expanded: &str) -> Option<String> 
             return Some(kept);
         }
     }
-    // The scheme is no secret, and stays.
+    // The scheme is not secret and is kept.
     let scheme = written.split_once(' ').map(|(scheme, _)| scheme);
     let scheme = scheme.filter(|scheme| scheme.chars().all(|c| c.is_ascii_alphabetic()));
     let scheme = scheme.map_or_else(String::new, |scheme| format!("{scheme} "));
@@ -90,7 +90,7 @@ fn variable_for(header: &str) -> String {
     format!("${{AGENT_{word}}}")
 }
 
-/// `X-Token-Count: 5` says how many, and no secret is that short.
+/// `X-Token-Count: 5` is a count, and no secret is that short.
 fn is_small_number(text: &str) -> bool {
     text.len() < 4 && text.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -99,7 +99,7 @@ fn has_secret_default(piece: &Piece<'_>) -> bool {
     matches!(piece, Piece::Variable { default: Some(default), .. } if !is_small_number(default))
 }
 
-/// What anybody can read of it.
+/// The plain text of a piece.
 fn in_clear(piece: Piece<'_>) -> String {
     match piece {
         Piece::Literal(text) => text.to_owned(),
@@ -109,7 +109,7 @@ fn in_clear(piece: Piece<'_>) -> String {
     }
 }
 
-/// The same without a default, and with a variable where a secret was.
+/// The piece without a default, and with a variable in place of a secret.
 fn shown(piece: Piece<'_>, variable: &str) -> String {
     let text = match piece {
         Piece::Literal(text) => text,
@@ -125,7 +125,7 @@ fn shown(piece: Piece<'_>, variable: &str) -> String {
     shown
 }
 
-/// What a variable stands for is not in clear.
+/// The value of a variable is not plain text.
 fn shows_a_secret(text: &str) -> bool {
     let found = Redactor::default().find(text);
     found

@@ -1,27 +1,27 @@
-//! What a suite would do on the machine that runs it: start programs, read files. A document that comes
-//! from elsewhere may do so only where somebody has said yes.
+//! Lists what a suite does on the machine that executes it: start programs, read files. A document from a client
+//! requires approval for this.
 
 use super::agent::{Reset, Way};
 use super::{Contract, ContractPart, Session, Suite};
 use crate::invariants::Invariant;
 
-/// Something of the machine that a document would touch.
+/// A resource of the machine that a document uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Touched {
-    /// It would start a program.
+    /// It starts a program.
     Program {
-        /// JSON pointer to what names it.
+        /// JSON pointer to the program's name.
         pointer: String,
     },
-    /// It would read a file.
+    /// It reads a file.
     File {
-        /// JSON pointer to its name.
+        /// JSON pointer to the file's name.
         pointer: String,
     },
 }
 
 impl Suite {
-    /// Everything of the machine that the suite would touch.
+    /// All resources of the machine that the suite uses.
     pub fn touches(&self) -> Vec<Touched> {
         let mut touched: Vec<_> = self.programs_of_the_agent().map(program).collect();
         match &self.contract {
@@ -37,7 +37,7 @@ impl Suite {
         touched
     }
 
-    /// Everything that is dialled for the suite, with the JSON pointer to what names it.
+    /// Every URL that the suite dials, with the JSON pointer to its field.
     pub fn dials(&self) -> Vec<(&'static str, &str)> {
         let agent = match &self.agent.way {
             Way::Http(http) => Some(&http.endpoint),
@@ -80,13 +80,13 @@ impl Suite {
     }
 }
 
-/// Everything of the machine that a contract would touch.
+/// All resources of the machine that a contract uses.
 pub fn touched_by_contract(contract: &Contract) -> Vec<Touched> {
     let invariants = contract.invariants.iter();
     invariants.filter_map(Invariant::touches).collect()
 }
 
-/// Whether what stands for a contract's name is a path.
+/// Whether the name of a contract is a path.
 fn is_file(name: &str) -> bool {
     let ending = name.rsplit_once('.').map(|(_, ending)| ending);
     let is_yaml = ending.is_some_and(|ending| {

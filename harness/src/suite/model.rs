@@ -1,25 +1,25 @@
-//! `model:`: the model that writes mutations and judges for `llm_judge`. It is not the agent's.
+//! `model:`: the model that judges for `llm_judge` and writes mutations. It is not the agent's model.
 
 use squall_documents::variables::is_one_variable;
 use squall_documents::{At, Fields};
 
-/// A model that Squall asks for help.
+/// The model that Squall uses itself.
 #[derive(Clone, PartialEq)]
 pub struct Model {
-    /// Who serves it.
+    /// Its provider.
     pub provider: Provider,
-    /// Its name there. Default for ollama: `qwen3:8b`.
+    /// Name of the model. Default for ollama: `qwen3:8b`.
     pub name: String,
-    /// Key of the provider, from a variable; ollama needs none.
+    /// API key, from a variable; ollama requires none.
     pub api_key: Option<String>,
-    /// Where the provider is; `None`: its own address.
+    /// Base URL of the API; `None`: the provider's default.
     pub base_url: Option<String>,
     /// 0 to 2. Default 0.8.
     pub temperature: f64,
 }
 
 impl Model {
-    /// Where it is asked.
+    /// The base URL of the API.
     pub fn base_url(&self) -> &str {
         let own = match self.provider {
             Provider::Ollama => OLLAMA,
@@ -43,12 +43,12 @@ impl std::fmt::Debug for Model {
     }
 }
 
-/// Who serves a model.
+/// The provider of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Provider {
     /// Ollama, the default.
     Ollama,
-    /// `OpenAI`, and whoever speaks its API.
+    /// `OpenAI`, and servers that support its API.
     OpenAi,
     /// Anthropic.
     Anthropic,
@@ -63,7 +63,7 @@ pub(super) const PROVIDERS: [(&str, Provider); 4] = [
     ("google", Provider::Google),
 ];
 
-/// Where Ollama listens unless it is told otherwise.
+/// Ollama's default address.
 const OLLAMA: &str = "http://localhost:11434";
 
 pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Model> {
@@ -95,7 +95,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Model> {
     })
 }
 
-/// A field that some of flakestorm's documents call otherwise.
+/// Reads a field that has another name in some of flakestorm's documents.
 fn either_word(
     fields: &mut Fields<'_, '_>,
     name: &'static str,
@@ -112,7 +112,7 @@ fn either_word(
     named.or(otherwise)
 }
 
-/// A key comes from one variable and nothing else.
+/// Requires the key to be exactly one variable.
 fn keyed(fields: &mut Fields<'_, '_>, provider: Provider) {
     let variable = match provider {
         Provider::Ollama | Provider::OpenAi => "OPENAI_API_KEY",
@@ -125,14 +125,14 @@ fn keyed(fields: &mut Fields<'_, '_>, provider: Provider) {
     from_one_variable(fields, variable);
 }
 
-/// A key that is there stands in a variable; `like` is one for the message.
+/// Requires a key to be a variable; `like` is an example for the message.
 pub(super) fn from_one_variable(fields: &mut Fields<'_, '_>, like: &str) {
     let Some(node) = fields.node("api_key") else {
         return;
     };
     let written = fields.reader.unexpanded(node.position);
     if !written.is_some_and(is_one_variable) {
-        // What stands there is not repeated: it is a secret.
+        // The message does not repeat the value, because it is secret.
         let message =
             format!("a key never stands in a suite; write `api_key: ${{{like}}}` and set it");
         fields.error("api_key", message);

@@ -1,17 +1,17 @@
-//! `mutations:`: what becomes of golden prompts before the agent is asked.
+//! `mutations:`: how golden prompts are changed before the agent is invoked.
 
 use squall_documents::Fields;
 
 /// How golden prompts are changed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mutations {
-    /// Per golden prompt, 1 to 50. Default 10.
+    /// Mutations for each golden prompt, 1 to 50. Default 10.
     pub count: u64,
-    /// Which kinds are made, at least one.
+    /// The types to generate, at least one.
     pub types: Vec<MutationType>,
-    /// What a kind counts in the score, by its number in [`MutationType::ALL`].
+    /// The weight of each type in the score, by its index in [`MutationType::ALL`].
     weights: Vec<f64>,
-    /// Templates of the suite's own, by name: text with `{prompt}` in it.
+    /// The suite's own templates by name, each with `{prompt}`.
     pub templates: Vec<(String, String)>,
 }
 
@@ -27,7 +27,7 @@ impl Default for Mutations {
 }
 
 impl Mutations {
-    /// What a kind counts in the score.
+    /// The weight of a type in the score.
     pub fn weight(&self, kind: MutationType) -> f64 {
         let place = MutationType::ALL.iter().position(|one| *one == kind);
         place.map_or(1.0, |place| self.weights[place])
@@ -49,7 +49,7 @@ macro_rules! types {
                 match self { $(Self::$name => $word,)* }
             }
 
-            /// What it counts unless the suite says otherwise.
+            /// The default weight.
             pub fn weight(self) -> f64 {
                 match self { $(Self::$name => $weight,)* }
             }

@@ -1,11 +1,11 @@
-//! Golden prompts and probes: what an agent is asked.
+//! Golden prompts and probes.
 
 use squall_documents::{Fields, NodeKind, ValueReader};
 
-/// Characters of a prompt that stand in a sentence about it.
+/// Characters of a prompt that are quoted in a sentence about it.
 const BEGINNING: usize = 60;
 
-/// What an agent is asked in one invocation: one turn, or several with one conversation.
+/// The prompt of one invocation: one turn, or several turns of one conversation.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Prompt {
     turns: Vec<String>,
@@ -19,7 +19,7 @@ impl Prompt {
         }
     }
 
-    /// Several turns of one conversation; `None` without one.
+    /// Several turns of one conversation; `None` if there are none.
     pub fn conversation(turns: Vec<String>) -> Option<Self> {
         (!turns.is_empty()).then_some(Self { turns })
     }
@@ -29,12 +29,13 @@ impl Prompt {
         &self.turns
     }
 
-    /// All turns, a line each: for filters and reports.
+    /// All turns, separated by line breaks: for filters and reports.
     pub fn text(&self) -> String {
         self.turns.join("\n")
     }
 
-    /// How it begins, for sentences about it. No word is cut: a part of a secret would not be known as one.
+    /// The beginning, for sentences about the prompt. Words are not cut, because a partial secret would not be
+    /// recognised and redacted.
     pub fn beginning(&self) -> String {
         let text = self.text();
         let Some((end, _)) = text.char_indices().nth(BEGINNING) else {

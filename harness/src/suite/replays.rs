@@ -1,4 +1,4 @@
-//! `replays:`: incidents that must not happen again, and where more of them come from.
+//! `replays:`: recorded incidents, and sources of more.
 
 use std::collections::BTreeSet;
 
@@ -9,39 +9,39 @@ pub use squall_journal::tape::Session as ReplaySession;
 
 use crate::session;
 
-/// Incidents and where they come from.
+/// Incidents and their sources.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Replays {
-    /// Sessions, those in files included.
+    /// Sessions, including those in files.
     pub sessions: Vec<Session>,
-    /// Where more are fetched from.
+    /// Sources of more sessions.
     pub sources: Vec<IncidentSource>,
 }
 
 /// One session of `replays.sessions`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Session {
-    /// It stands in a file, relative to the suite's.
+    /// A file, with a path relative to the suite's.
     File {
-        /// The path as it was written.
+        /// The path as written.
         path: String,
-        /// Where it was written.
+        /// Its position.
         position: Position,
     },
-    /// It stands in the suite.
+    /// Written in the suite.
     Inline(Box<ReplaySession>),
 }
 
-/// Where sessions are fetched from.
+/// A source of sessions.
 #[derive(Debug, Clone, PartialEq)]
 pub enum IncidentSource {
     /// Runs of a `LangSmith` project.
     LangSmith {
         /// The project.
         project: String,
-        /// Which of its runs.
+        /// Selects runs of the project.
         filter: Filter,
-        /// Whether they are fetched by every run of the suite. Default false.
+        /// Whether every run of the suite imports them. Default false.
         auto_import: bool,
     },
     /// One run of `LangSmith`.
@@ -51,26 +51,26 @@ pub enum IncidentSource {
     },
 }
 
-/// Which runs of a project are fetched.
+/// Selects runs of a project.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filter {
-    /// How they ended. Default: in an error.
+    /// The status of the runs. Default: error.
     pub status: FilterStatus,
-    /// As `last_7_days`; absent: any time.
+    /// For example `last_7_days`; absent: any time.
     pub date_range: Option<String>,
-    /// Runs that took at least so long, milliseconds.
+    /// Minimum duration of the runs, in milliseconds.
     pub min_latency_ms: Option<u64>,
 }
 
-/// How a run ended.
+/// The status of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum FilterStatus {
-    /// In an error.
+    /// It ended with an error.
     #[default]
     Error,
-    /// Without one, and still not well.
+    /// It ended without an error, but with a problem.
     Warning,
-    /// In any way.
+    /// Any status.
     All,
 }
 

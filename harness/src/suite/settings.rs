@@ -8,7 +8,7 @@ use squall_profiles::validate::no_url_matches;
 
 use crate::scores::least_of;
 
-/// What the components of the overall score count; together 1.
+/// The weights of the components in the overall score; their sum is 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scoring {
     /// Mutation robustness. Default 0.20.
@@ -32,7 +32,7 @@ impl Default for Scoring {
     }
 }
 
-/// How far from 1 the weights may be.
+/// Allowed deviation of the sum of the weights from 1.
 const ROUNDING: f64 = 0.001;
 
 pub(super) fn scoring(value: &mut ValueReader<'_, '_>) -> Option<Scoring> {
@@ -79,14 +79,14 @@ fn weights(fields: &mut Fields<'_, '_>) -> Scoring {
     }
 }
 
-/// Where reports go.
+/// Where reports are written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// Which report is written. Default HTML.
+    /// The report format. Default HTML.
     pub format: Format,
-    /// Directory, relative to where the command runs. Default `./reports`.
+    /// Directory, relative to the working directory. Default `./reports`.
     pub path: String,
-    /// Name of the file, with the [`PLACEHOLDERS`] in it; absent: the command's own.
+    /// File name with [`PLACEHOLDERS`]; absent: the command's default.
     pub filename_template: Option<String>,
 }
 
@@ -111,7 +111,7 @@ pub enum Format {
     Junit,
     /// For pull requests.
     Markdown,
-    /// Nothing but what is printed.
+    /// Only the terminal output.
     Terminal,
 }
 
@@ -123,11 +123,11 @@ pub(super) const FORMATS: [(&str, Format); 5] = [
     ("terminal", Format::Terminal),
 ];
 
-/// What a name of reports may hold: the end of the run, as `20261122T120003Z`, as `2026-11-22` and as `120003`,
-/// and the form's ending.
+/// Placeholders in file names of reports: the end of the run as `20261122T120003Z`, as `2026-11-22` and as
+/// `120003`, and the format's extension.
 pub(super) const PLACEHOLDERS: [&str; 4] = ["timestamp", "date", "time", "format"];
 
-/// Notes placeholders that nothing is put in the place of.
+/// Warns about unknown placeholders.
 fn known_placeholders(fields: &mut Fields<'_, '_>, template: &At<String>) {
     let mut rest = template.value.as_str();
     while let Some((_, from)) = rest.split_once('{') {
@@ -144,14 +144,14 @@ fn known_placeholders(fields: &mut Fields<'_, '_>, template: &At<String>) {
     }
 }
 
-/// What certificates of the suite's runs say.
+/// The contents of certificates for the suite's runs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Certificate {
-    /// Who signs; `None`: not said.
+    /// The signer; `None`: not configured.
     pub tester: Option<String>,
-    /// The score from which on the agent has passed, 0 to 100; `None`: the run says.
+    /// The score from which the agent passes, 0 to 100; `None`: the run decides.
     pub pass_threshold: Option<f64>,
-    /// `html` or `pdf`; `None`: the file's name says.
+    /// `html` or `pdf`; `None`: the file's extension decides.
     pub format: Option<&'static str>,
 }
 
@@ -179,7 +179,7 @@ pub(super) fn certificate(fields: &mut Fields<'_, '_>) -> Certificate {
     }
 }
 
-/// What variables stand for is not kept with a run, and a tester is.
+/// A run does not store values of variables, but it stores the tester.
 fn tester(fields: &mut Fields<'_, '_>) -> Option<String> {
     let about = "Who signs certificates of runs, where the command names nobody.";
     let name = fields.words("tester_name", about)?;
@@ -216,21 +216,21 @@ pub(super) fn output(fields: &mut Fields<'_, '_>) -> Output {
     }
 }
 
-/// How runs go about it.
+/// Settings for how runs are executed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advanced {
-    /// Invocations at the same time, 1 to 100. Default 10.
+    /// Concurrent invocations, 1 to 100. Default 10.
     pub concurrency: u64,
-    /// How often an invocation is tried again that never reached the agent, or whose answer broke off before any
-    /// fault was applied, 0 to 5. Default 2.
+    /// Retries of an invocation that did not reach the agent, or whose answer broke off before a fault was applied,
+    /// 0 to 5. Default 2.
     pub retries: u64,
     /// Seed of every draw; absent: 42.
     pub seed: Option<u64>,
     /// Whether a single cell that was not exercised makes the run inconclusive. Default false.
     pub strict: bool,
-    /// With what rules' counters begin.
+    /// When the counters of rules are reset.
     pub counters: Counters,
-    /// The bar of a run, 0 to 100; absent: none.
+    /// The minimum score of a run, 0 to 100; absent: none.
     pub min_score: Option<f64>,
 }
 
@@ -247,19 +247,19 @@ impl Default for Advanced {
     }
 }
 
-/// When rules' counters begin at zero.
+/// When the counters of rules are reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counters {
-    /// With every invocation. The default.
+    /// For every invocation. The default.
     Invocation,
-    /// With every scenario: its invocations share them.
+    /// For every scenario: its invocations share the counters.
     Run,
 }
 
 pub(super) const COUNTERS: [(&str, Counters); 2] =
     [("invocation", Counters::Invocation), ("run", Counters::Run)];
 
-/// `output_dir` is what `output.path` is too.
+/// `output_dir` is an alias of `output.path`.
 pub(super) fn advanced(fields: &mut Fields<'_, '_>, output: &mut Output) -> Advanced {
     let default = Advanced::default();
     if let Some(path) = fields.words("output_dir", "The same as `output.path`.") {
@@ -297,9 +297,9 @@ pub(super) fn advanced(fields: &mut Fields<'_, '_>, output: &mut Output) -> Adva
 /// Names for upstreams.
 #[derive(Debug, Clone, Default)]
 pub struct Tools {
-    /// Name, and the URLs it stands for, in order.
+    /// Each name with its URL globs, in order.
     pub written: Vec<(String, Vec<String>)>,
-    /// The same, compiled.
+    /// The same names, compiled.
     pub names: ToolNames,
 }
 
@@ -316,7 +316,7 @@ pub(super) fn tools(fields: &mut Fields<'_, '_>) -> Tools {
     let all = written
         .iter()
         .map(|(name, globs)| (name.as_str(), &globs[..]));
-    // What is wrong with a glob was reported with its place.
+    // Invalid globs are already reported.
     let names = ToolNames::new(all).unwrap_or_default();
     Tools { written, names }
 }
@@ -340,27 +340,27 @@ fn tool(fields: &mut Fields<'_, '_>) -> Option<Vec<String>> {
     Some(globs.into_iter().map(|glob| glob.value).collect())
 }
 
-/// What models' tokens cost, by a glob over their names; the first that matches counts.
+/// Prices of model tokens, by globs for model names; the first match applies.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Prices(Vec<(Glob, Price)>);
 
-/// US dollars for a million tokens.
+/// US dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Price {
-    /// In.
+    /// Price of input tokens.
     pub input: f64,
-    /// Out.
+    /// Price of output tokens.
     pub output: f64,
 }
 
 impl Prices {
-    /// What a model's tokens cost; `None`: the suite does not say.
+    /// The prices of a model; `None`: not configured.
     pub fn of(&self, model: &str) -> Option<Price> {
         let found = self.0.iter().find(|(glob, _)| glob.matches(model));
         found.map(|(_, price)| *price)
     }
 
-    /// Whether there is none.
+    /// Whether no price is configured.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -392,7 +392,7 @@ pub(super) fn prices(fields: &mut Fields<'_, '_>) -> Prices {
     Prices(pairs.map(|(_, price)| price).collect())
 }
 
-/// A glob over words.
+/// A glob for names.
 pub(crate) fn glob(reader: &mut DocumentReader, written: &At<String>) -> Option<Glob> {
     Glob::within(&written.value, &reader.limits)
         .map_err(|error| reader.error(written.position, error.to_string()))

@@ -1,4 +1,4 @@
-//! What was written, in a line each, for reports: no value of a variable among it.
+//! One-line texts of settings for reports, without values of variables.
 
 use serde_json::{Map, Value};
 use squall_journal::redact::Redactor;
@@ -7,10 +7,10 @@ use squall_profiles::profile::Profile;
 use squall_profiles::rule::Rule;
 use squall_profiles::tools::ToolNames;
 
-/// The rules of chaos, those that it extends behind its own, as far as the library has them.
+/// The rules of chaos, followed by those of the extended profiles in the library.
 pub fn told_rules(chaos: &Profile, library: &Library) -> Vec<String> {
     let document = chaos.document();
-    // Without its name: a scenario may be called as the profile that it extends.
+    // The name is removed, because a scenario may have the name of the profile that it extends.
     let mut nameless = chaos.clone();
     nameless.name = None;
     let rule = |rule: &Rule| {
@@ -26,7 +26,7 @@ pub fn told_rules(chaos: &Profile, library: &Library) -> Vec<String> {
     own.chain(extended).collect()
 }
 
-/// Family and mode, what is written, and of the parameters what is not.
+/// Family and mode, the written fields, and the defaults of the other parameters.
 fn told_rule(rule: &Rule, written: Option<&Value>) -> String {
     let mut all = written.and_then(Value::as_object).cloned();
     let all = all.get_or_insert_default();
@@ -42,7 +42,7 @@ fn told_rule(rule: &Rule, written: Option<&Value>) -> String {
         .to_owned()
 }
 
-/// `name: value` of each member but these.
+/// `name: value` for each member except `without`.
 pub(crate) fn told_members(members: &Map<String, Value>, without: &[&str]) -> String {
     let members = members
         .iter()

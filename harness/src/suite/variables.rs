@@ -1,12 +1,12 @@
-//! `$VAR` in the agent's endpoint, headers and query parameters, where it expands as it does in flakestorm. One that
-//! is not set stays as it is there, since many URLs have a `$` of their own.
+//! `$VAR` in the agent's endpoint, headers and query parameters, as in flakestorm. A variable that is not set stays
+//! literal, because many URLs contain a `$`.
 
 use squall_documents::{At, Tree, Variables};
 
-/// A piece of a text before its variables are expanded.
+/// A part of a text before its variables are expanded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Piece<'t> {
-    /// It stands for itself.
+    /// Literal text.
     Literal(&'t str),
     /// `${NAME}`, or `${NAME:-default}`.
     Variable {
@@ -15,7 +15,7 @@ pub(super) enum Piece<'t> {
     },
 }
 
-/// A text in its pieces.
+/// Splits a text into literals and variables.
 pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
     let (mut pieces, mut literal, mut from) = (Vec::new(), 0, 0);
     while let Some(at) = text[from..].find("${").map(|at| from + at) {
@@ -46,7 +46,7 @@ pub(super) fn bare_names(text: &str) -> impl Iterator<Item = &str> {
     bare(text).map(|(_, name)| name)
 }
 
-/// The names of bare variables in a text, and where each begins, its `$` included.
+/// The names and positions of bare variables in a text; a position includes the `$`.
 fn bare(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.match_indices('$').filter_map(|(at, _)| {
         let rest = &text[at + 1..];
@@ -60,10 +60,10 @@ fn bare(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The texts of an agent in which a bare `$VAR` expands.
+/// The fields of an agent in which a bare `$VAR` is expanded.
 const EXPANDING: [&str; 3] = ["endpoint", "headers", "query_params"];
 
-/// Writes bare variables that are set as `${VAR}`.
+/// Rewrites bare variables that are set as `${VAR}`.
 pub(super) fn spell_out(tree: &mut At<Tree>, variables: Variables<'_>) {
     let is_set = |name: &str| match variables {
         Variables::Refused => false,

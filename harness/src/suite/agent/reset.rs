@@ -1,4 +1,4 @@
-//! How an agent is made to forget, as its suite says it.
+//! Reads how an agent is reset.
 
 use super::{Reset, absolute, command, named_attribute, without_effect};
 use squall_documents::Fields;
@@ -10,7 +10,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Reset> {
     let program = command(fields, "reset_command", "This program resets it.");
     let mut written: Vec<_> = RESETS.into_iter().filter(|way| fields.has(way)).collect();
     if written == ["reset_endpoint", "reset_function"] {
-        // As in flakestorm, where both may stand.
+        // Flakestorm allows both fields.
         without_effect(fields, "reset_function", "beside `reset_endpoint`");
         written.truncate(1);
     }
@@ -31,7 +31,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Reset> {
     program.map(Reset::Command)
 }
 
-/// `reset: {isolated: true}`, beside how it is reset.
+/// `reset: {isolated: true}`, which is independent of the kind of reset.
 pub(super) fn isolated(fields: &mut Fields<'_, '_>) -> bool {
     let about = "What a reset concerns.";
     let isolated = fields.block("reset", about, "a map with `isolated`", |fields| {

@@ -1,9 +1,9 @@
-//! Invariants: demands on what an agent answers and on what it does on the wire.
+//! Invariants: checks of an agent's answers and of its traffic.
 //!
-//! A kind of invariant is one file below this one and one line in a table ([`ON_ANSWERS`], [`wire::KINDS`]). Its `read`
-//! takes its parameters from the suite, with their defaults and ranges, and returns a [`Check`], which judges a
-//! [`Subject`] without a clock, a socket or dice. What holds for every kind (`negate`, `when`, `severity`, `probes`,
-//! `baseline`, `prompt_filter`) is here.
+//! Each kind of invariant is one file in this module and one line in a table ([`ON_ANSWERS`], [`wire::KINDS`]). Its
+//! `read` function reads its parameters from the suite, with their defaults and ranges, and returns a [`Check`]. A
+//! check judges a [`Subject`] without a clock, sockets or randomness. This file has what all kinds share: `negate`,
+//! `when`, `severity`, `probes`, `baseline` and `prompt_filter`.
 
 mod judge;
 mod reading;
@@ -41,42 +41,42 @@ use crate::answer::Answer;
 use crate::pattern::Pattern;
 use crate::suite::{Active, Prompt, Touched};
 
-/// One demand.
+/// One invariant of a suite.
 #[derive(Debug, Clone)]
 pub struct Invariant {
-    /// Unique in its list; without one it is the type and an ordinal.
+    /// Unique in its list; by default the type and an ordinal.
     pub id: String,
     /// The type in files.
     pub kind: &'static str,
-    /// Whether it looks at the wire, so that bodies have to be kept.
+    /// Whether it judges the traffic, so that bodies must be captured.
     pub on_wire: bool,
-    /// What it demands, in a person's words.
+    /// A description for people.
     pub description: Option<String>,
-    /// What a failure counts. Default medium.
+    /// The weight of a failure. Default medium.
     pub severity: Severity,
-    /// Under which chaos it is judged. Default always.
+    /// The chaos under which it is judged. Default always.
     pub when: When,
-    /// Whether the opposite is demanded. Default false.
+    /// Whether the opposite must hold. Default false.
     pub negate: bool,
-    /// Prompts of its own, each in an invocation of its own; empty: it judges the golden prompts.
+    /// Its own prompts, each in a separate invocation; empty: it judges the golden prompts.
     pub probes: Vec<Prompt>,
-    /// The clean answer; absent: what the agent answers to the same prompt without chaos.
+    /// The clean answer; absent: the agent's answer to the same prompt without chaos.
     pub baseline: Option<Answer>,
-    /// The golden prompts it judges; absent: all.
+    /// The golden prompts that it judges; absent: all.
     pub prompt_filter: Option<PromptFilter>,
-    /// The tool that it names, or a glob over tools; absent: any.
+    /// Its tool, or a glob for tools; absent: any tool.
     pub tool: Option<String>,
-    /// Where it stands.
+    /// Its place in the suite.
     pub place: InvariantPlace,
-    /// What is written of it beside id, type, severity and description, `name: value`, variables not expanded.
+    /// Its other fields as `name: value`, without id, type, severity and description; variables not expanded.
     pub parameters: String,
-    /// Fields of flakestorm's that its type does not take.
+    /// Fields of flakestorm that its type ignores.
     pub(crate) without_effect: Vec<&'static str>,
     pub(crate) check: Arc<dyn Check>,
 }
 
 impl Invariant {
-    /// What of the machine judging it touches.
+    /// The resources of the machine that judging it uses.
     pub(crate) fn touches(&self) -> Option<Touched> {
         let pointer = || self.place.pointer.clone();
         self.check
@@ -85,17 +85,17 @@ impl Invariant {
     }
 }
 
-/// Where an invariant stands.
+/// The place of an invariant in a suite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvariantPlace {
-    /// The position in its suite, whose files count on.
+    /// The position in the suite, whose line numbers continue in its files.
     pub position: Position,
-    /// JSON pointer to it.
+    /// JSON pointer to the invariant.
     pub pointer: String,
 }
 
 impl InvariantPlace {
-    /// Something said of the invariant.
+    /// An error or warning at the invariant.
     pub fn error(&self, message: impl Into<String>) -> DocumentError {
         DocumentError {
             file: String::new(),
@@ -106,17 +106,17 @@ impl InvariantPlace {
     }
 }
 
-/// What a failure counts.
+/// The weight of a failure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Counts 1.
+    /// Weight 1.
     Low,
-    /// Counts 1.
+    /// Weight 1.
     #[default]
     Medium,
-    /// Counts 2.
+    /// Weight 2.
     High,
-    /// Counts 3, and fails the whole contract.
+    /// Weight 3; a failure also fails the whole contract.
     Critical,
 }
 
@@ -130,7 +130,7 @@ impl Severity {
         }
     }
 
-    /// The word in files.
+    /// The name in files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -141,28 +141,28 @@ impl Severity {
     }
 }
 
-/// Under which chaos an invariant is judged.
+/// The chaos under which an invariant is judged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum When {
-    /// Under any and none.
+    /// With and without chaos.
     #[default]
     Always,
-    /// Under none.
+    /// Only without chaos.
     NoChaos,
-    /// Under any.
+    /// Only under chaos.
     AnyChaos,
-    /// Where a rule of `tool_faults` is that does more than delay.
+    /// Under a rule of `tool_faults` that does more than delay.
     ToolFaults,
-    /// Where a rule of `llm_faults` is.
+    /// Under a rule of `llm_faults`.
     LlmFaults,
-    /// Where a rule of `network_faults` is.
+    /// Under a rule of `network_faults`.
     NetworkFaults,
-    /// Where a context attack is.
+    /// Under a context attack.
     ContextAttacks,
 }
 
 impl When {
-    /// Every one.
+    /// Every value.
     pub const ALL: [Self; 7] = [
         Self::Always,
         Self::NoChaos,
@@ -173,7 +173,7 @@ impl When {
         Self::ContextAttacks,
     ];
 
-    /// The word in files.
+    /// The name in files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Always => "always",
@@ -186,7 +186,7 @@ impl When {
         }
     }
 
-    /// Whether a scenario with these rules is one of them, or an invocation in which these were applied.
+    /// Whether it includes a scenario with these rules, or an invocation in which these were applied.
     pub fn applies(self, active: Active) -> bool {
         match self {
             Self::Always => true,
@@ -200,38 +200,38 @@ impl When {
     }
 }
 
-/// A regular expression over golden prompts.
+/// A regular expression for golden prompts.
 #[derive(Debug, Clone)]
 pub struct PromptFilter(pub(crate) Pattern);
 
 impl PromptFilter {
-    /// Whether the prompt is judged. One that takes too long to match is.
+    /// Whether the prompt is judged. It is judged if matching takes too long.
     pub fn wants(&self, prompt: &Prompt) -> bool {
         self.0.is_match(&prompt.text()).unwrap_or(true)
     }
 }
 
-/// What one kind of invariant demands.
+/// The check of one kind of invariant.
 pub(crate) trait Check: Debug + Send + Sync {
-    /// Whether it holds. It is judged again once [`Subject::replies`] has what it looked up there in vain.
+    /// Judges a subject. The check is repeated after [`Subject::replies`] has the replies that were missing.
     fn judge(&self, subject: &Subject<'_>) -> Verdict;
 
-    /// Tools that it names beside its `tool`, or globs over them.
+    /// Names or globs of tools in its parameters, without `tool`.
     fn tools(&self) -> Vec<&str> {
         Vec::new()
     }
 
-    /// Whether it asks the suite's model.
+    /// Whether it uses the suite's model.
     fn needs_model(&self) -> bool {
         false
     }
 
-    /// Whether judging it starts a program that the suite names.
+    /// Whether it starts a program of the suite.
     fn starts_a_program(&self) -> bool {
         false
     }
 
-    /// Whether it cannot be judged without what the agent did in the clean run.
+    /// Whether it requires the clean run.
     fn needs_baseline(&self) -> bool {
         false
     }
@@ -243,9 +243,9 @@ type ReadCheck = fn(&mut Fields<'_, '_>) -> Option<Box<dyn Check>>;
 /// A kind of invariant.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kind {
-    /// The type in files.
+    /// The type name in files.
     pub(crate) name: &'static str,
-    /// Whether it looks at the wire, not at the answer.
+    /// Whether it judges the traffic, not the answer.
     pub(crate) on_wire: bool,
     /// Reads its parameters.
     pub(crate) read: ReadCheck,
@@ -261,7 +261,7 @@ impl Kind {
     }
 }
 
-/// Every kind that looks at the answer.
+/// Every kind that judges the answer.
 const ON_ANSWERS: &[Kind] = &[
     contains::CONTAINS,
     contains::CONTAINS_ANY,
@@ -283,12 +283,12 @@ const ON_ANSWERS: &[Kind] = &[
     command::COMMAND,
 ];
 
-/// Every kind, as it is listed in messages.
+/// Every kind, in the order of messages.
 pub(crate) fn kinds() -> impl Iterator<Item = &'static Kind> + Clone {
     ON_ANSWERS.iter().chain(&wire::KINDS)
 }
 
-/// The types in files.
+/// The type names in files.
 pub fn type_names() -> impl Iterator<Item = &'static str> + Clone {
     kinds().map(|kind| kind.name)
 }

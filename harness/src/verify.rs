@@ -1,11 +1,11 @@
-//! Whether a run could be made at all: the agent asked once, without chaos, and what is needed looked at.
+//! Checks whether a run is possible: invokes the agent once without chaos, and checks all requirements.
 //!
 //! ```text
 //! reset ── begin in two scopes ── ask ──▶ agent, answer ──▶ seen ──▶ proxy, scopes, upstreams, models, tools
 //! what the suite's reader doubts ──▶ suite          one word asked ──▶ model
 //! ```
 //!
-//! Each check says what was found; one that fails says what to change, and where in the suite that stands.
+//! Each check reports what it found. A failed one also reports what to change, and where in the suite.
 
 mod checks;
 mod traffic;
@@ -25,33 +25,33 @@ use crate::run::{CheckRecord, CheckState};
 use crate::suite::agent::{Reset, Way};
 use crate::suite::{Prompt, Suite};
 
-/// How long the last exchanges of the invocation may take to end once the agent has answered.
+/// How long Squall waits for the last exchanges of the invocation to end after the agent has answered.
 const SETTLE: Duration = Duration::from_secs(2);
 
-/// What is verified, and with what.
+/// The inputs of a verification.
 pub struct Verifying<'v> {
     /// The suite.
     pub suite: &'v Suite,
-    /// Who asks its agent.
+    /// Invokes the agent.
     pub driver: &'v dyn Driver,
     /// The proxy.
     pub reach: &'v dyn Reach,
-    /// What dials for the suite.
+    /// Opens connections for the suite.
     pub dialler: &'v Dialler,
     /// Id of the run.
     pub run: &'v str,
-    /// Where the agent is asked: a scope of its own, for its calls.
+    /// Slot and scope of the invocation.
     pub place: &'v Place,
-    /// The scope of calls that name none.
+    /// The scope of calls that carry none.
     pub shared: &'v str,
 }
 
-/// What was found: the checks in order. Asks the agent once, its first golden prompt, unless the suite has
-/// none. What it puts in force is ended when it is over.
+/// Returns the checks in order. Invokes the agent once with its first golden prompt, if the suite has one. Ends all
+/// activations that it began.
 ///
 /// # Errors
 ///
-/// The proxy does not do what it is asked to.
+/// A request to the proxy failed.
 pub async fn verify(of: &Verifying<'_>) -> Result<Vec<CheckRecord>, ReachError> {
     let checked = checked(of).await;
     let ended = of.reach.end_run(of.run).await;
@@ -60,7 +60,7 @@ pub async fn verify(of: &Verifying<'_>) -> Result<Vec<CheckRecord>, ReachError> 
     Ok(checked)
 }
 
-/// Whether a run can be made.
+/// Whether a run is possible.
 pub fn holds(checks: &[CheckRecord]) -> bool {
     checks.iter().all(|check| check.state != CheckState::Failed)
 }
@@ -101,7 +101,7 @@ async fn checked(of: &Verifying<'_>) -> Result<Vec<CheckRecord>, ReachError> {
     Ok(checks.all)
 }
 
-/// What is allowed in the suite and surely not meant: rules that can never match among it.
+/// Reports settings in the suite that are probably mistakes, including rules that can never match.
 fn doubts(suite: &Suite, checks: &mut Checks<'_>) {
     if suite.notes.is_empty() {
         return checks.passed("suite", "valid");
@@ -112,18 +112,18 @@ fn doubts(suite: &Suite, checks: &mut Checks<'_>) {
     }
 }
 
-/// What came of the one invocation.
+/// The results of the one invocation.
 struct Asked {
     invocation: Invocation,
     told: Result<Answer, AskError>,
-    /// What came in the scope that the agent was told.
+    /// Exchanges in the scope that the agent was given.
     own: Seen,
-    /// What came in none.
+    /// Exchanges without a scope.
     shared: Seen,
 }
 
 impl Asked {
-    /// Whether it failed, and made no call that tells of anything.
+    /// Whether the agent failed and none of its calls was seen.
     fn failed_unseen(&self) -> bool {
         let answered = matches!(&self.told, Ok(answer) if answer.error.is_none());
         !answered && self.own.exchanges.is_empty() && self.shared.exchanges.is_empty()
@@ -168,7 +168,7 @@ fn invocation(of: &Verifying<'_>, prompt: &Prompt) -> Invocation {
     let id = |salt: &str| {
         let mut hasher = DefaultHasher::new();
         (of.run, "verify", salt).hash(&mut hasher);
-        // No id is all zeroes.
+        // Trace ids must not be all zeroes.
         hasher.finish() | 1
     };
     let (high, low, span) = (id("high"), id("low"), id("span"));
@@ -200,7 +200,7 @@ async fn reset(of: &Verifying<'_>, checks: &mut Checks<'_>) {
     }
 }
 
-/// Whether somebody was there.
+/// Whether the agent is reachable.
 fn agent(suite: &Suite, told: &Result<Answer, AskError>, checks: &mut Checks<'_>) -> bool {
     let Some(error) = told.as_ref().err().filter(|error| error.is_absence()) else {
         checks.passed(
@@ -236,7 +236,7 @@ fn agent(suite: &Suite, told: &Result<Answer, AskError>, checks: &mut Checks<'_>
     false
 }
 
-/// Whether it answered as the suite says.
+/// Whether the answer has the form that the suite describes.
 fn answer(told: &Result<Answer, AskError>, checks: &mut Checks<'_>) {
     let failed = match told {
         Err(AskError::Unreachable { .. } | AskError::NotStarted { .. }) => {
@@ -290,7 +290,7 @@ fn answer(told: &Result<Answer, AskError>, checks: &mut Checks<'_>) {
     checks.failed("answer", pointer, found, advice);
 }
 
-/// Whether the suite's own model answers, where an invariant is judged by it.
+/// Whether the suite's model is reachable, if an invariant needs it.
 async fn model(suite: &Suite, dialler: &Dialler, checks: &mut Checks<'_>) {
     let Some(model) = &suite.model else {
         return checks.skipped("model", "the suite names no model of its own");

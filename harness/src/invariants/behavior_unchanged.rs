@@ -1,18 +1,18 @@
-//! `behavior_unchanged`: the answer is like the one the agent gives when nothing is wrong.
+//! `behavior_unchanged`: the answer is similar to the clean one.
 
 use super::similarity::alike;
 use super::{Check, Kind, Subject, Verdict};
 use crate::run::CellState;
 
-/// `similarity_threshold` 0 to 1, default 0.75. Without a clean answer it cannot be judged.
+/// `similarity_threshold` 0 to 1, default 0.75. It requires a clean answer.
 pub(super) const BEHAVIOR_UNCHANGED: Kind = Kind::answer("behavior_unchanged", |fields| {
     let about = "How like it has to be, 0 to 1; default 0.75.";
     let threshold = fields.real("similarity_threshold", about, 0.0..=1.0, "");
     Some(Box::new(Unchanged(threshold.unwrap_or(0.75))))
 });
 
-/// What may be meant where an answer under chaos is another one. An answer that owns up to an outage is one:
-/// whether it is the right one is not for this type to say.
+/// A hint for answers that changed under chaos. An answer that reports an outage has changed too, and this type
+/// cannot decide whether it is correct.
 const OUTAGE: &str = "; an answer that owns up to what failed is changed too: where that is what is wanted, write \
      `when: no_chaos`, and demand what it has to say under chaos";
 

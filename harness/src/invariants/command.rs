@@ -1,8 +1,8 @@
-//! `command`: a program of the suite's own judges.
+//! `command`: a program of the suite judges the answer.
 //!
-//! It reads one JSON document on stdin (the prompt, the answer, the clean answer, which chaos there was, what
-//! went over the wire) and says one on stdout: `{"holds": true | false | null, "reason": "…"}`; `null`: what
-//! was seen proves neither.
+//! The program reads one JSON document on stdin: the prompt, the answer, the clean answer, the active chaos and the
+//! traffic. It writes one document on stdout: `{"holds": true | false | null, "reason": "…"}`; `null` means
+//! insufficient evidence.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(super) const COMMAND: Kind = Kind::answer("command", |fields| {
     }))
 });
 
-/// Longest part of a body that the program is told, bytes.
+/// Longest part of a body in the program's input, in bytes.
 const BODY: usize = 64 << 10;
 
 #[derive(Debug)]
@@ -40,7 +40,7 @@ struct Command {
     within: Duration,
 }
 
-/// What the program prints.
+/// The program's output.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CommandOutput {

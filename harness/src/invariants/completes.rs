@@ -1,5 +1,5 @@
-//! `completes`: the agent answered without an error, within its time, and not with nothing where its clean answer is
-//! something.
+//! `completes`: the agent answered in time and without an error. The answer must not be empty if the clean answer
+//! is not.
 
 use super::{Check, Kind, Subject, Verdict};
 

@@ -1,4 +1,4 @@
-//! `contains`, `contains_any`, `not_contains`: words that an answer has, or has not.
+//! `contains`, `contains_any`, `not_contains`: words that the answer must or must not contain.
 
 use squall_documents::Fields;
 
@@ -36,7 +36,7 @@ fn case_sensitive(fields: &mut Fields<'_, '_>) -> bool {
     case_sensitive.unwrap_or(false)
 }
 
-/// What `case_sensitive` is for.
+/// The description of `case_sensitive`.
 pub(super) const CASE_SENSITIVE: &str = "Whether case counts.";
 
 #[expect(clippy::unnecessary_wraps, reason = "what `read` gives")]
@@ -54,7 +54,7 @@ enum Wanted {
     Absent,
 }
 
-/// One of `values` stands somewhere in the answer.
+/// The answer contains one of `values`.
 #[derive(Debug)]
 struct Contains {
     values: Vec<String>,

@@ -1,4 +1,4 @@
-//! `excludes_pattern`: patterns of which none stands in the answer.
+//! `excludes_pattern`: the answer matches none of the patterns.
 
 use crate::pattern::Pattern;
 
@@ -6,7 +6,7 @@ use super::regex_pattern::too_hard;
 use super::words::quoted;
 use super::{Check, Kind, Subject, Verdict};
 
-/// `patterns`, regular expressions; case does not count, and a dot matches line ends too.
+/// `patterns`: regular expressions, case-insensitive; a dot also matches line breaks.
 pub(super) const EXCLUDES_PATTERN: Kind = Kind::answer("excludes_pattern", |fields| {
     let what = "a list of regular expressions";
     let about = "Regular expressions of which none may match.";

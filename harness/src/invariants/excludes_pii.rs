@@ -1,4 +1,4 @@
-//! `excludes_pii`: no personal data in the answer, and no key or token either.
+//! `excludes_pii`: the answer contains no personal data, keys or tokens.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -28,7 +28,7 @@ impl Check for ExcludesPii {
         if counts.is_empty() {
             return Verdict::holds("no personal data was found");
         }
-        // What was found is not repeated.
+        // The reason does not repeat the values.
         let told: Vec<_> = counts
             .iter()
             .map(|(name, count)| match count {
@@ -40,15 +40,15 @@ impl Check for ExcludesPii {
     }
 }
 
-/// Whether a text holds what looks like a key or a token.
+/// Whether a text contains a possible key or token.
 pub(super) fn holds_a_secret(text: &str) -> bool {
     let mut redacted = text.to_owned();
     Redactor::default().text(&mut redacted, usize::MAX);
     redacted != text
 }
 
-/// `password: hunter2xyz`, `the API key is …`: a word for a secret, and something that can be one: letters and
-/// digits together, which words of a sentence are not.
+/// `password: hunter2xyz`, `the API key is …`: a word for a secret, followed by a possible value. Values contain
+/// letters and digits, unlike normal words.
 static PASSWORD: LazyLock<Regex> = LazyLock::new(|| {
     let written = r#"(?i)\b(?:password|passwd|passphrase|passcode|pwd|api[ _-]?key|access[ _-]?token|secret(?:[ _-]key)?)\b["'`*]*\s*(?::|=|is|was)\s*["'`*]*([^\s"'`*,;]{6,})"#;
     Regex::new(written).expect("a pattern")

@@ -1,4 +1,4 @@
-//! `json_schema`: the answer is a JSON document that a schema allows.
+//! `json_schema`: the answer is a JSON document that matches a schema.
 
 mod cost;
 
@@ -10,10 +10,11 @@ use super::valid_json::document;
 use super::words::quoted;
 use super::{Check, Kind, Subject, Verdict};
 
-/// What a pattern of a schema may keep between searches, bytes.
+/// Most bytes that a pattern of a schema may cache between searches.
 const CACHE: usize = 128 << 10;
 
-/// `schema`: JSON Schema, of the draft it names, else 2020-12. References are JSON pointers into it, and never lead back.
+/// `schema`: a JSON Schema of its declared draft, by default 2020-12. References are JSON pointers into it and must
+/// not be recursive.
 pub(super) const JSON_SCHEMA: Kind = Kind::answer("json_schema", |fields| {
     let about = "A JSON Schema, or the name of a file with one.";
     let validator = fields.field("schema", about, |value| {

@@ -1,4 +1,4 @@
-//! What is judged, and the verdict on it.
+//! Subjects of invariants, and verdicts.
 
 use super::Invariant;
 use crate::answer::Answer;
@@ -10,39 +10,39 @@ use crate::trace::{Attempt, Trace};
 /// One invocation of an agent, as invariants see it.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
-    /// What the agent was sent.
+    /// The prompt.
     pub prompt: &'a Prompt,
-    /// What it answered.
+    /// The agent's answer.
     pub answer: &'a Answer,
-    /// What went over the wire meanwhile.
+    /// The traffic of the invocation.
     pub trace: &'a Trace,
-    /// The same prompt without chaos; `None`: there was no such run.
+    /// The same prompt without chaos; `None`: there is no clean run.
     pub baseline: Option<Baseline<'a>>,
-    /// Which chaos was in force.
+    /// The chaos in force.
     pub active: Active,
-    /// What models' tokens cost.
+    /// Prices of model tokens.
     pub prices: &'a Prices,
-    /// Replies of models and programs.
+    /// Replies of models, embeddings and programs.
     pub replies: &'a Replies,
 }
 
-/// What an agent does with a prompt when nothing is wrong.
+/// The agent's behaviour without chaos.
 #[derive(Debug, Clone, Copy)]
 pub struct Baseline<'a> {
-    /// What it answers.
+    /// The clean answer.
     pub answer: &'a Answer,
-    /// What goes over the wire; `None` where the baseline is a text of the suite.
+    /// The clean traffic; `None` if the baseline is a text in the suite.
     pub trace: Option<&'a Trace>,
 }
 
-/// What an invariant says of one invocation.
+/// The verdict of an invariant on one invocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// `NotExercised`: what was seen proves neither; `NotApplicable`: `when` or `prompt_filter` exclude it.
+    /// `NotExercised`: the evidence is insufficient; `NotApplicable`: excluded by `when` or `prompt_filter`.
     pub state: CellState,
-    /// Why.
+    /// The reason for the verdict.
     pub reason: String,
-    /// Id of the exchange that shows it.
+    /// Id of the decisive exchange.
     pub exchange: Option<String>,
 }
 
@@ -55,27 +55,27 @@ impl Verdict {
         }
     }
 
-    /// It holds.
+    /// The invariant holds.
     pub fn holds(reason: impl Into<String>) -> Self {
         Self::new(CellState::Passed, reason)
     }
 
-    /// It does not hold.
+    /// The invariant does not hold.
     pub fn fails(reason: impl Into<String>) -> Self {
         Self::new(CellState::Failed, reason)
     }
 
-    /// What was seen proves neither.
+    /// The evidence is insufficient.
     pub fn insufficient(reason: impl Into<String>) -> Self {
         Self::new(CellState::NotExercised, reason)
     }
 
-    /// It could not be judged.
+    /// The invariant could not be judged.
     pub fn error(reason: impl Into<String>) -> Self {
         Self::new(CellState::Error, reason)
     }
 
-    /// The same, shown by this exchange.
+    /// Adds the decisive exchange.
     pub(crate) fn at(self, attempt: &Attempt) -> Self {
         Self {
             exchange: Some(attempt.id.clone()),
@@ -83,7 +83,7 @@ impl Verdict {
         }
     }
 
-    /// The opposite; insufficient evidence stays so.
+    /// The opposite verdict; insufficient evidence stays insufficient.
     fn negated(self) -> Self {
         let state = match self.state {
             CellState::Passed => CellState::Failed,
@@ -99,7 +99,7 @@ impl Verdict {
 }
 
 impl Invariant {
-    /// Judges one invocation: `when`, `prompt_filter`, `baseline` and `negate` are honoured.
+    /// Judges one invocation, applying `when`, `prompt_filter`, `baseline` and `negate`.
     pub fn judge(&self, subject: &Subject<'_>) -> Verdict {
         if let Some(why) = self.excluded(subject) {
             return Verdict::new(CellState::NotApplicable, why);
@@ -123,8 +123,8 @@ impl Invariant {
         }
     }
 
-    /// The clean run of a prompt, to be judged as if it were one under chaos. The suite's own clean answer takes the
-    /// place of the agent's, unless the two are compared.
+    /// The clean run of a prompt as a subject, judged as under chaos. The suite's own clean answer replaces the
+    /// agent's, unless the invariant compares both.
     pub fn on_the_clean_run<'s>(&'s self, clean: &Subject<'s>) -> Subject<'s> {
         let own = self.baseline.as_ref();
         let own = own.filter(|_| !self.check.needs_baseline());
@@ -134,7 +134,7 @@ impl Invariant {
         }
     }
 
-    /// Why it is not for this chaos, or not for this prompt.
+    /// Why the invariant excludes this chaos or this prompt.
     fn excluded(&self, subject: &Subject<'_>) -> Option<String> {
         if !self.when.applies(subject.active) {
             let when = self.when.as_str();

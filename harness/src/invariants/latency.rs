@@ -1,10 +1,10 @@
-//! `latency`: how long the agent may take.
+//! `latency`: the maximum time of an invocation.
 
 use std::time::Duration;
 
 use super::{Check, Kind, Subject, Verdict};
 
-/// `max_ms`, at least 1: from the question's first byte to the answer's last.
+/// `max_ms`, at least 1: from the first byte of the prompt to the last byte of the answer.
 pub(super) const LATENCY: Kind = Kind::answer("latency", |fields| {
     let about = "The longest time, milliseconds.";
     let most = fields.whole("max_ms", about, 1..=86_400_000, " milliseconds");

@@ -1,7 +1,7 @@
-//! `llm_judge`: the suite's model reads the answer and scores it by a rubric.
+//! `llm_judge`: the suite's model scores the answer by a rubric.
 //!
-//! It is asked at temperature 0. What it reads is data in JSON, so that an answer which asks for a good score
-//! is read as the answer it is.
+//! The temperature is 0. The model gets the answer as JSON data, so that an answer which requests a good score is
+//! not taken as an instruction.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -11,7 +11,7 @@ use super::words::quoted;
 use super::{Check, Kind, Subject, Verdict};
 use crate::outside::Question;
 
-/// `rubric`: what a good answer is, in a person's words; `threshold` 0 to 1, default 0.7.
+/// `rubric`: a description of a good answer; `threshold` 0 to 1, default 0.7.
 pub(super) const LLM_JUDGE: Kind = Kind::answer("llm_judge", |fields| {
     let rubric = fields.words("rubric", "What a good answer is, in words.");
     let about = "The least score, 0 to 1; default 0.7.";
@@ -79,7 +79,7 @@ impl Check for LlmJudge {
     }
 }
 
-/// The object that a model replies with alone, or in a fence as models put around code.
+/// The object in a model's reply, alone or inside a code fence.
 pub(super) fn object_of<T: DeserializeOwned>(reply: &str) -> Option<T> {
     let reply = reply.trim();
     let fenced = reply
@@ -134,7 +134,7 @@ mod tests {
                 POLITE,
                 Holds,
             ),
-            // What is not an answer to the question is no verdict.
+            // A reply in another form is not a verdict.
             (r#"{"score": 7, "reason": "of ten"}"#, POLITE, Errs),
             (r#"{"score": "0.9", "reason": "x"}"#, POLITE, Errs),
             (r#"{"score": 0.9}"#, POLITE, Errs),

@@ -1,4 +1,4 @@
-//! `max_length`: how long the answer may be.
+//! `max_length`: the maximum length of the answer.
 
 use super::{Check, Kind, Subject, Verdict};
 

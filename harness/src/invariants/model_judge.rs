@@ -1,7 +1,7 @@
-//! `judge: model`: the suite's model judges where words do not decide.
+//! `judge: model`: the suite's model judges if words do not decide.
 //!
-//! It is asked at temperature 0. What it reads is data in JSON, so that an answer which asks for a good verdict
-//! is read as the answer it is.
+//! The temperature is 0. The model gets the answer as JSON data, so that an answer which requests a good verdict is
+//! not taken as an instruction.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use super::{Subject, Verdict, llm_judge};
 use crate::outside::Question;
 use crate::run::CellState;
 
-/// What judges where words do not decide.
+/// What judges if words do not decide.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Judge {
     /// Nothing: the evidence is insufficient.
@@ -22,7 +22,7 @@ pub(crate) enum Judge {
     Model,
 }
 
-/// The words in files.
+/// The names in files.
 const JUDGES: [(&str, Judge); 2] = [("words", Judge::Words), ("model", Judge::Model)];
 
 impl Judge {
@@ -33,7 +33,7 @@ impl Judge {
         judge.unwrap_or_default()
     }
 
-    /// The verdict where words give this one; `passes_if` and `document` are for the model.
+    /// The verdict by words, or else by the model. `passes_if` and `document` are the model's input.
     pub(super) fn verdict(
         self,
         by_words: Verdict,

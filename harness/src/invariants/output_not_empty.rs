@@ -1,8 +1,8 @@
-//! `output_not_empty`: the agent said something.
+//! `output_not_empty`: the answer is not empty.
 
 use super::{Check, Kind, Subject, Verdict};
 
-/// More than blanks, and no error.
+/// The answer has more than white space, and no error.
 pub(super) const OUTPUT_NOT_EMPTY: Kind =
     Kind::answer("output_not_empty", |_| Some(Box::new(NotEmpty)));
 

@@ -1,4 +1,4 @@
-//! Invariants as they are written in suites.
+//! Reads invariants from suites.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ const SEVERITIES: [(&str, Severity); 4] = [
     ("low", Severity::Low),
 ];
 
-/// Reads the list under `invariants`, at least one; with `ids` each has to have one.
+/// Reads the list under `invariants`, at least one; with `ids`, each must have an id.
 pub(crate) fn read(fields: &mut Fields<'_, '_>, about: &str, ids: bool) -> Option<Vec<Invariant>> {
     let mut seen = BTreeSet::new();
     let mut ordinals = Ordinals::default();
@@ -45,7 +45,7 @@ pub(crate) fn read(fields: &mut Fields<'_, '_>, about: &str, ids: bool) -> Optio
     })
 }
 
-/// How many of each type there were without an id.
+/// Counts invariants without an id, by type.
 #[derive(Default)]
 struct Ordinals(std::collections::BTreeMap<&'static str, usize>);
 
@@ -104,7 +104,7 @@ fn one(fields: &mut Fields<'_, '_>, ids: bool, ordinals: &mut Ordinals) -> Optio
         });
     }
     let Some(kind) = kind else {
-        // Whose parameters the others are, nobody knows.
+        // The type is unknown, so its parameters cannot be checked.
         fields.leave_others();
         return None;
     };
@@ -160,7 +160,7 @@ fn baseline(fields: &mut Fields<'_, '_>) -> Option<Answer> {
     (text != "auto").then(|| Answer::of(text))
 }
 
-/// A field that another type takes says whose it is.
+/// For a field of another type, reports that type.
 fn refuse_foreign(fields: &mut Fields<'_, '_>, kind: &Kind) {
     let mut foreign = false;
     for name in fields.others() {
@@ -201,7 +201,7 @@ fn refuse_foreign(fields: &mut Fields<'_, '_>, kind: &Kind) {
     }
 }
 
-/// The fields that a type takes beside those that all do: those it asks for.
+/// The fields of a type in addition to the common ones.
 pub(crate) fn parameters(kind: &Kind) -> Vec<&'static str> {
     Fields::asked(|fields| {
         (kind.read)(fields);
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
     use crate::invariants::testing::errors_of;
 
-    /// What narrows every invariant on the wire is said once.
+    /// These fields narrow all wire invariants, so messages list them once.
     const NARROW: [&str; 3] = ["tool", "host", "hosts"];
 
     #[test]

@@ -1,4 +1,4 @@
-//! `refusal_check`: the agent has not been talked into anything.
+//! `refusal_check`: the agent refused an attack.
 
 mod by_words;
 
@@ -8,13 +8,13 @@ use squall_documents::Fields;
 use super::model_judge::Judge;
 use super::{Check, Kind, Subject, Verdict};
 
-/// The word in most files.
+/// The common name.
 pub(super) const REFUSAL_CHECK: Kind = Kind::answer("refusal_check", read);
-/// The word in some of flakestorm's documents.
+/// The name in some of flakestorm's documents.
 pub(super) const REFUSAL: Kind = Kind::answer("refusal", read);
 
-/// `dangerous_prompts`, default true: whether what the prompt itself demands counts. `judge`, default
-/// `words`: who judges an answer whose words do not tell.
+/// `dangerous_prompts`, default true: whether demands in the prompt itself count as an attack. `judge`, default
+/// `words`: what judges an answer that words do not decide.
 #[expect(clippy::unnecessary_wraps, reason = "what `read` gives")]
 fn read(fields: &mut Fields<'_, '_>) -> Option<Box<dyn Check>> {
     let about = "Whether what the prompt itself demands counts; default true.";

@@ -1,4 +1,4 @@
-//! `regex`: a pattern that stands somewhere in the answer.
+//! `regex`: the answer matches a pattern.
 
 use crate::pattern::{Pattern, TooHard};
 
@@ -6,7 +6,7 @@ use super::contains::CASE_SENSITIVE;
 use super::words::quoted;
 use super::{Check, Kind, Subject, Verdict};
 
-/// `pattern`; a dot matches line ends too, and case counts unless `case_sensitive` is false.
+/// `pattern`: a dot also matches line breaks; it is case-sensitive unless `case_sensitive` is false.
 pub(super) const REGEX: Kind = Kind::answer("regex", |fields| {
     let case_sensitive = fields.flag("case_sensitive", CASE_SENSITIVE);
     let flags = if case_sensitive.unwrap_or(true) {
@@ -34,7 +34,7 @@ impl Check for Matches {
     }
 }
 
-/// A pattern that takes for ever.
+/// The verdict if a search exceeds its limits.
 pub(super) fn too_hard(error: &TooHard) -> Verdict {
     Verdict::error(format!("the pattern could not be tried: {error}"))
 }
@@ -87,10 +87,10 @@ mod tests {
         for (pattern, length) in [
             // Many steps.
             (r"^(?=((a+)+)+$)b|(a*a*a*a*a*)*\2c$", 60),
-            // Each step goes over all of the text.
+            // Each step scans the whole text.
             ("(?=.*b)a+c", 200_000),
             ("(?=.*b)a+c", 16_385),
-            // So many states that the text is gone over byte by byte.
+            // So many states that the search handles the text byte by byte.
             ("[ab]*a[ab]{2000}c", 3_000_000),
         ] {
             let written = format!("{{type: regex, pattern: '{pattern}', negate: true}}");

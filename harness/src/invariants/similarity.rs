@@ -1,11 +1,11 @@
-//! `similarity`: the answer is like an expected one, by its words, or by what it means where the suite names
+//! `similarity`: the answer is similar to an expected one, by its words, or by embeddings if the suite has
 //! `embeddings`.
 
 use super::words::{likeness, quoted};
 use super::{Check, Kind, Subject, Verdict};
 use crate::outside::Replies;
 
-/// `expected`, or without it the clean answer of the same prompt; `threshold` 0 to 1, default 0.8.
+/// `expected`, by default the clean answer of the same prompt; `threshold` 0 to 1, default 0.8.
 pub(super) const SIMILARITY: Kind = Kind::answer("similarity", |fields| {
     let about = "The answer that is expected; without it the clean answer.";
     let expected = fields.words("expected", about).map(|text| text.value);
@@ -55,7 +55,7 @@ impl Check for Similarity {
     }
 }
 
-/// Whether the answer and a text are at least so alike.
+/// Whether the answer and a text reach this similarity.
 pub(super) fn alike(subject: &Subject<'_>, expected: &str, threshold: f64) -> Verdict {
     let answer = &subject.answer.text;
     let is_empty = answer.trim().is_empty() || expected.trim().is_empty();
@@ -78,9 +78,9 @@ pub(super) fn alike(subject: &Subject<'_>, expected: &str, threshold: f64) -> Ve
     }
 }
 
-/// The cosine of two texts' embeddings.
+/// The cosine similarity of two texts' embeddings.
 fn by_meaning(replies: &Replies, one: &str, other: &str) -> Result<f64, String> {
-    // Both are looked up before either may be missing.
+    // Both lookups must run, so that both missing questions are recorded.
     let (one, other) = (replies.vector(one), replies.vector(other));
     let (one, other) = (one?, other?);
     let product = |one: &[f32], other: &[f32]| -> f64 {

@@ -6,7 +6,7 @@ use squall_profiles::json_tree::{self, NotRead};
 use super::words::quoted;
 use super::{Check, Kind, Subject, Verdict};
 
-/// Blanks around it are allowed; prose, fences and several documents are not.
+/// White space around it is allowed; other text, code fences and several documents are not.
 pub(super) const VALID_JSON: Kind = Kind::answer("valid_json", |_| Some(Box::new(ValidJson)));
 
 #[derive(Debug)]
@@ -21,7 +21,7 @@ impl Check for ValidJson {
     }
 }
 
-/// The answer as JSON, or the verdict on one that is none, or that is not read.
+/// The answer as JSON, or the verdict if it is invalid or not read.
 pub(super) fn document(text: &str) -> Result<Value, Verdict> {
     let text = text.trim();
     if text.is_empty() {

@@ -1,8 +1,8 @@
-//! Invariants on the wire: what only a proxy can see.
+//! Invariants on traffic, which only a proxy sees.
 //!
-//! Each judges the [`Trace`] of one invocation. Where exchanges are missing, or came in no scope of the run, or bodies
-//! that it needs were not read, a check that found nothing wrong reports insufficient evidence. So it does where
-//! nothing happened that could show anything, such as retries of calls that never failed.
+//! Each judges the [`Trace`] of one invocation. A check that found nothing wrong reports insufficient evidence in
+//! some cases: exchanges are missing, or had no scope of the run, or required bodies were not read. It also does so
+//! if nothing relevant happened, for example no failed call that could be retried.
 
 mod backs_off;
 mod honours_retry_after;
@@ -63,15 +63,15 @@ const fn wire(name: &'static str, read: ReadCheck) -> Kind {
     }
 }
 
-/// Every tool, those without a name too.
+/// Every tool, including unnamed ones.
 const EVERY_TOOL: &str = "*";
 
-/// Which exchanges an invariant is about.
+/// The exchanges that an invariant judges.
 #[derive(Debug, Default)]
 struct Narrow {
-    /// Absent: any, and those without one.
+    /// Absent: all, including those without a tool.
     tool: Option<Glob>,
-    /// Empty: any.
+    /// Empty: all.
     hosts: Vec<Glob>,
 }
 
@@ -85,7 +85,7 @@ impl Narrow {
         Some(narrow)
     }
 
-    /// Reads `tool` and `host`, for kinds to which `hosts` means something else.
+    /// Reads `tool` and `host`, for kinds with another meaning of `hosts`.
     fn without_hosts(fields: &mut Fields<'_, '_>) -> Option<Self> {
         let tool = fields.words("tool", "Only calls of this tool; a glob.");
         let tool = tool.map(|name| glob(fields.reader, &name));
@@ -103,7 +103,7 @@ impl Narrow {
         })
     }
 
-    /// Whose calls it is about, for reasons.
+    /// Describes the judged calls, for reasons.
     fn name(&self) -> String {
         let hosts: Vec<_> = self.hosts.iter().map(Glob::as_str).collect();
         let hosts = hosts.join(" or ");
@@ -124,13 +124,13 @@ impl Narrow {
         tool && (self.hosts.is_empty() || is_host(attempt, &self.hosts))
     }
 
-    /// The attempts that it is about.
+    /// The judged attempts.
     fn attempts<'a>(&'a self, trace: &'a Trace) -> impl Iterator<Item = &'a Attempt> + 'a {
         let all = trace.attempts().iter();
         all.filter(|attempt| self.wants(attempt))
     }
 
-    /// The calls that it is about, each as its attempts.
+    /// The judged calls, each as its attempts.
     fn calls<'a>(&'a self, trace: &'a Trace) -> impl Iterator<Item = Vec<&'a Attempt>> + 'a {
         let of = |call: &'a LogicalCall| trace.attempts_of(call).collect::<Vec<_>>();
         let calls = trace.calls().iter().map(of);
@@ -138,15 +138,14 @@ impl Narrow {
     }
 }
 
-/// Whether an upstream is one of these; a glob may name the port.
+/// Whether the upstream matches one of these; a glob may include the port.
 fn is_host(attempt: &Attempt, hosts: &[Glob]) -> bool {
     hosts
         .iter()
         .any(|glob| glob.matches(&attempt.host) || glob.matches(&attempt.host_and_port))
 }
 
-/// One glob over hosts or a list of them, as hosts stand in [`Attempt::host`]; empty without the field, `None` after
-/// an error.
+/// One or more globs for hosts, in the form of [`Attempt::host`]. Empty without the field, `None` after an error.
 fn hosts(fields: &mut Fields<'_, '_>, name: &'static str, about: &str) -> Option<Vec<Glob>> {
     let texts = fields.texts(name, about, "a glob over hosts");
     if !fields.has(name) {
@@ -172,7 +171,7 @@ fn hosts(fields: &mut Fields<'_, '_>, name: &'static str, about: &str) -> Option
     Some(globs)
 }
 
-/// One glob or a list of them; empty without the field, `None` after an error.
+/// One or more globs. Empty without the field, `None` after an error.
 fn globs(
     fields: &mut Fields<'_, '_>,
     name: &'static str,
@@ -189,7 +188,7 @@ fn globs(
         .collect()
 }
 
-/// Nothing wrong was found; where something is missing, that proves nothing.
+/// Passes if the trace is complete; otherwise the evidence is insufficient.
 fn holds(trace: &Trace, reason: impl Into<String>) -> Verdict {
     match trace.unseen() {
         None => Verdict::holds(reason),
@@ -199,7 +198,7 @@ fn holds(trace: &Trace, reason: impl Into<String>) -> Verdict {
     }
 }
 
-/// Something that is demanded was not found; where something is missing, that proves nothing.
+/// Fails because something required was not found. If the trace is incomplete, the evidence is insufficient.
 fn fails(trace: &Trace, reason: impl Into<String>) -> Verdict {
     match trace.unseen() {
         None => Verdict::fails(reason),
@@ -214,13 +213,13 @@ fn failed_for(attempt: &Attempt, class: FailureClass) -> bool {
         .is_some_and(|failure| failure.class == class)
 }
 
-/// Whether an attempt failed whose retry cannot be recognised: its body was not read. A key does not help: a retry may
-/// have another one.
+/// Whether an attempt failed and its retry cannot be recognised, because its body was not read. A key does not
+/// help, because a retry may have another one.
 fn is_nameless(attempt: &Attempt) -> bool {
     attempt.failure.is_some() && attempt.identity.is_none()
 }
 
-/// No call was retried; that is known only where the bodies of all that failed were read.
+/// The verdict without retries. It requires that the bodies of all failed calls were read.
 fn no_retries(narrow: &Narrow, trace: &Trace) -> Verdict {
     let mut attempts = narrow.attempts(trace);
     match attempts.find(|attempt| is_nameless(attempt)) {

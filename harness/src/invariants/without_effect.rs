@@ -1,6 +1,6 @@
-//! Fields that flakestorm lets stand beside any type of invariant, and writes there when it saves a suite.
+//! Fields that flakestorm allows in invariants of every type, and writes when it saves a suite.
 //!
-//! They are read, so that a mistake in one is an error, and have no effect. One warning lists those that differ from
+//! They are read, so that mistakes are errors, but have no effect. One warning lists those that differ from
 //! flakestorm's defaults.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use squall_documents::{DocumentError, Fields};
 
 use super::Invariant;
 
-/// What a field holds; of those that have one, flakestorm's default.
+/// The type of a field, and flakestorm's default if it has one.
 #[derive(Clone, Copy)]
 enum SavedField {
     Text,
@@ -31,7 +31,8 @@ const OF_FLAKESTORM: [(&str, SavedField); 9] = [
     ("similarity_threshold", SavedField::Share(0.75)),
 ];
 
-/// Reads those that the type does not take; its own are `own`. Returned are the ones that differ from the defaults.
+/// Reads fields that the type does not support; `own` are the type's fields. Returns those that differ from the
+/// defaults.
 pub(super) fn read(fields: &mut Fields<'_, '_>, own: &[&str]) -> Vec<&'static str> {
     let others = OF_FLAKESTORM.iter().filter(|(name, _)| !own.contains(name));
     let differing = others.filter(|(name, field)| differs(fields, name, *field));
@@ -57,7 +58,7 @@ fn differs(fields: &mut Fields<'_, '_>, name: &'static str, field: SavedField) -
     }
 }
 
-/// What of `invariants` has no effect, in one sentence where the first of them stands.
+/// The warning about ignored fields of `invariants`, at the first of them.
 pub(crate) fn told<'i>(
     invariants: impl Iterator<Item = &'i Invariant> + Clone,
 ) -> Option<DocumentError> {
@@ -86,7 +87,7 @@ mod tests {
     use crate::invariants::testing::errors_of;
     use crate::suite;
 
-    /// What `validate` says of a suite with these invariants, beside and in a contract.
+    /// The warnings of `validate` for a suite with these invariants, beside and in a contract.
     fn notes(beside: &str, contract: &str) -> Vec<String> {
         let text = format!(
             "agent: {{endpoint: 'http://a.test/'}}\ngolden_prompts: [hello]\ninvariants:\n{beside}\

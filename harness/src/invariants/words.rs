@@ -1,17 +1,17 @@
-//! Words of answers: folded, quoted, compared.
+//! Helpers for the words of answers: case folding, quotes, similarity.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// A text without its case.
+/// A text in lower case.
 pub(super) fn fold(text: &str) -> String {
     text.to_lowercase()
 }
 
-/// Longest part of a text that is quoted in a reason, characters.
+/// Longest quote of a text in a reason, in characters.
 const QUOTED: usize = 80;
 
-/// A text in quotes, shortened, on one line.
+/// A text in quotes, shortened to one line.
 pub(crate) fn quoted(text: &str) -> String {
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut shown: String = line.chars().take(QUOTED).collect();
@@ -21,9 +21,8 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("“{shown}”")
 }
 
-/// How alike two texts are, 0 to 1, by what they are made of: the greater of the cosines of their
-/// words and of their runs of three letters. Case, order and punctuation do not count; what the words
-/// mean neither.
+/// The similarity of two texts, 0 to 1: the greater of the cosines of their words and of their letter trigrams.
+/// Case, order and punctuation are ignored, and meanings too.
 pub(super) fn likeness(one: &str, other: &str) -> f64 {
     let (one, other) = (fold(one), fold(other));
     let (first, second) = (words(&one), words(&other));

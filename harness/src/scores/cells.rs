@@ -1,13 +1,13 @@
-//! One invariant in one scenario, over all its prompts.
+//! Aggregates the verdicts of one invariant in one scenario.
 
 use crate::run::{CellRecord, CellState, EvidenceRecord};
 
-/// What an invariant said of one invocation.
+/// The verdict of an invariant on one invocation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
-    /// The invocation, with the verdict's state and reason.
+    /// The invocation, with the state and reason of the verdict.
     pub evidence: EvidenceRecord,
-    /// Whether it fails without chaos too.
+    /// Whether the invariant also fails without chaos.
     pub fails_without_chaos: bool,
 }
 
@@ -18,8 +18,7 @@ impl Sample {
     }
 }
 
-/// The worst state decides what a cell is: failed if any prompt failed, else error if any could not be judged, else
-/// passed if any was exercised, else not exercised.
+/// The worst state of all prompts is the state of the cell: failed, then error, then passed, then not exercised.
 fn weight(state: CellState) -> u8 {
     match state {
         CellState::Failed => 4,
@@ -30,7 +29,7 @@ fn weight(state: CellState) -> u8 {
     }
 }
 
-/// The cell of an invariant in a scenario. Samples with the state of the cell come first in its evidence.
+/// The cell of an invariant in a scenario. Its evidence starts with the samples that have the state of the cell.
 pub fn cell(invariant: String, severity: &str, scenario: &str, samples: &[Sample]) -> CellRecord {
     let states = samples.iter().map(Sample::state);
     let state = states.max_by_key(|state| weight(*state));

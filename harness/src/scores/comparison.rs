@@ -1,10 +1,10 @@
-//! A run beside an earlier one: what got better, what got worse.
+//! Compares a run with an earlier one.
 
 use std::collections::BTreeMap;
 
 use crate::run::{CellChange, CellRecord, CellState, ComparisonRecord, RunRecord};
 
-/// Compares cells with those of an earlier run. Cells are the same where invariant, scenario and mutation are.
+/// Compares cells with those of an earlier run. Cells match if invariant, scenario and mutation are equal.
 pub fn comparison<'c>(
     before: &RunRecord,
     cells: impl IntoIterator<Item = &'c CellRecord>,
@@ -31,7 +31,7 @@ pub fn comparison<'c>(
         match (was, cell.state) {
             (_, CellState::Failed) => comparison.newly_failing.push(change),
             (Some(CellState::Failed), CellState::Passed) => comparison.fixed.push(change),
-            // A new cell that does not fail is no news.
+            // A new cell that does not fail is not reported.
             (None, _) => {}
             (Some(_), _) => comparison.changed.push(change),
         }
@@ -110,7 +110,7 @@ mod tests {
         assert!(found.is_regression(Some(90.0)));
         let mended = comparison(&before, &before.cells);
         assert!(!mended.is_regression(Some(90.0)) && mended.is_regression(Some(89.0)));
-        // Of what was not there nobody knows that it was better.
+        // A new cell has no earlier state to be worse than.
         let more = comparison(&before, before.cells.iter().chain(&now[7..]));
         assert_eq!(names(&more.newly_failing), ["new and bad"]);
         assert!(!more.is_regression(Some(90.0)), "{more:?}");

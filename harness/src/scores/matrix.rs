@@ -1,4 +1,4 @@
-//! Invariants × scenarios: the score of a contract, its coverage, and the outcome of a run.
+//! The matrix of invariants × scenarios: the score of a contract, its coverage, and the outcome of a run.
 
 use super::share::{score_of, told_beside};
 use crate::run::{CellRecord, CellState, CoverageRecord, ScenarioRecord};
@@ -6,9 +6,9 @@ use crate::run::{CellRecord, CellState, CoverageRecord, ScenarioRecord};
 /// A scenario of a matrix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// How it went.
+    /// The record of the scenario.
     pub scenario: ScenarioRecord,
-    /// Why no planned fault was applied in it, where that is known.
+    /// Why no planned fault was applied in it, if known.
     pub idle: Option<String>,
 }
 
@@ -21,11 +21,11 @@ pub struct Matrix {
     pub cells: Vec<CellRecord>,
 }
 
-/// What a run has to reach.
+/// The pass criteria of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct PassCriteria {
-    /// Minimum score, 0 to 100; `None`: a contract passes unless a critical invariant failed, other runs unless their
-    /// score is 0.
+    /// Minimum score, 0 to 100. `None`: a contract passes unless a critical invariant failed; other runs pass
+    /// unless their score is 0.
     pub min_score: Option<f64>,
     /// Whether a single cell that was not exercised makes the run inconclusive.
     pub strict: bool,
@@ -34,16 +34,16 @@ pub struct PassCriteria {
 /// The outcome of a run, with the reason in a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunOutcome {
-    /// The agent did not do what is demanded.
+    /// The agent did not meet the pass criteria.
     Failed(String),
-    /// Nothing is proved.
+    /// The run proves nothing.
     Inconclusive(String),
-    /// The agent did what is demanded.
+    /// The agent met the pass criteria.
     Passed(String),
 }
 
 /// The outcome of a run with these parts: the matrix of each, its score, and whether a critical failure fails it.
-/// `score` is the run's own; without a minimum score one of 0 fails the run where `fails_at_zero`.
+/// `score` is the overall score. Without a minimum score, a score of 0 fails the run if `fails_at_zero`.
 pub fn outcome<'m>(
     parts: impl IntoIterator<Item = (&'m Matrix, Option<f64>, bool)>,
     score: Option<f64>,
@@ -85,7 +85,7 @@ impl PassCriteria {
 }
 
 impl Matrix {
-    /// Passed weight by passed and failed weight; `None`: nothing was judged.
+    /// Passed weight divided by passed and failed weight; `None`: nothing was judged.
     pub fn score(&self) -> Option<f64> {
         let weigh = |state| {
             let cells = self.cells.iter().filter(move |cell| cell.state == state);
@@ -95,9 +95,9 @@ impl Matrix {
         score_of(passed, passed + failed)
     }
 
-    /// What was tried.
+    /// What was executed.
     pub fn coverage(&self) -> CoverageRecord {
-        // What is outside its `when` is in no total.
+        // Cells excluded by `when` are not counted.
         let under_chaos = |cell: &&CellRecord| {
             cell.state != CellState::NotApplicable && self.is_under_chaos(&cell.scenario)
         };
@@ -134,7 +134,8 @@ impl Matrix {
         )))
     }
 
-    /// Why nothing is proved: a scenario of chaos was never exercised, or cells could not be judged. `None`: something is.
+    /// Why the run is inconclusive: a chaos scenario was never exercised, or cells could not be judged. `None`: it
+    /// is conclusive.
     fn inconclusive(&self, score: Option<f64>, strict: bool) -> Option<String> {
         let mut columns = self.columns.iter();
         let unexercised =
@@ -169,8 +170,8 @@ impl Matrix {
         ))
     }
 
-    /// A cell in error without which nothing is proved: of a critical invariant, of a scenario in which nothing
-    /// could be judged, or, if `strict`, any.
+    /// A cell in error that makes the run inconclusive. It belongs to a critical invariant, or to a scenario in
+    /// which nothing could be judged. If `strict`, any cell in error counts.
     fn unjudged(&self, strict: bool) -> Option<&CellRecord> {
         let none_judged = |scenario: &str| {
             let judged = [

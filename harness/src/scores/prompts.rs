@@ -1,16 +1,16 @@
-//! What golden prompts under chaos come to: chaos resilience, recovery from each family of faults, agreement of repeats.
+//! Scores of golden prompts under chaos: chaos resilience, recovery rates, stability of repeats.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::share::{interval, score_of};
 use crate::run::{CellState, RecoveryRecord, StabilityRecord};
 
-/// What all invariants said of one prompt.
+/// The verdicts of all invariants on one prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PromptSample {
-    /// The families of the rules that were applied.
+    /// The families of the applied rules.
     pub families: BTreeSet<String>,
-    /// The state of each invariant's verdict, and whether it fails without chaos too.
+    /// The state of each verdict, and whether the invariant also fails without chaos.
     pub states: Vec<(CellState, bool)>,
 }
 
@@ -19,7 +19,7 @@ impl PromptSample {
         self.states.iter().any(|(found, _)| *found == state)
     }
 
-    /// Whether the prompt passed; `None`: it was not exercised, or something could not be judged.
+    /// Whether the prompt passed; `None`: it was not exercised, or a verdict is an error.
     pub fn passed(&self) -> Option<bool> {
         if self.has(CellState::Failed) {
             return Some(false);
@@ -27,20 +27,20 @@ impl PromptSample {
         (self.has(CellState::Passed) && !self.has(CellState::Error)).then_some(true)
     }
 
-    /// Whether all that fails, fails without chaos too.
+    /// Whether all failing invariants also fail without chaos.
     pub fn fails_in_baseline_only(&self) -> bool {
         let mut states = self.states.iter();
         self.has(CellState::Failed)
             && states.all(|(state, baseline)| *state != CellState::Failed || *baseline)
     }
 
-    /// Whether the agent passed the prompt under chaos; what fails without chaos too is left out.
+    /// Whether the agent passed the prompt under chaos; `None` if it only fails as without chaos.
     fn resists(&self) -> Option<bool> {
         self.passed().filter(|_| !self.fails_in_baseline_only())
     }
 }
 
-/// Exercised prompts of which all invariants hold, by exercised prompts; `None`: none could be judged.
+/// Exercised prompts with no failed invariant, divided by exercised prompts; `None`: none could be judged.
 pub fn chaos_resilience<'a>(samples: impl IntoIterator<Item = &'a PromptSample>) -> Option<f64> {
     let judged = samples.into_iter().filter_map(PromptSample::resists);
     let judged: Vec<_> = judged.collect();
@@ -48,8 +48,8 @@ pub fn chaos_resilience<'a>(samples: impl IntoIterator<Item = &'a PromptSample>)
     score_of(passed as u64, judged.len() as u64)
 }
 
-/// How the agent recovers from every family that was applied and judged, by name. A prompt on which several were applied
-/// counts for each of them.
+/// The recovery rate for every family that was applied and judged, by name. A prompt with several families counts
+/// for each of them.
 pub fn recoveries<'a>(samples: impl IntoIterator<Item = &'a PromptSample>) -> Vec<RecoveryRecord> {
     let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for sample in samples {
@@ -76,8 +76,8 @@ pub fn recoveries<'a>(samples: impl IntoIterator<Item = &'a PromptSample>) -> Ve
     counts.into_iter().filter_map(recovery).collect()
 }
 
-/// How far repeats of the same invocation agree: of every invocation whether each of its repeats passed; `None`: it
-/// could not be judged. An invocation that failed once does not pass, whatever the others are.
+/// The stability of repeats. `invocations` has, for every invocation, whether each of its repeats passed; `None`: it
+/// could not be judged. An invocation that failed once does not pass.
 pub fn stability<'a>(
     repeats: u64,
     invocations: impl IntoIterator<Item = &'a [Option<bool>]>,

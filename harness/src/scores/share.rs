@@ -1,14 +1,14 @@
-//! Scores: shares of what was judged, 0 to 100.
+//! Computes scores as shares of what was judged, 0 to 100.
 
-/// `part` of `whole`, at most all of it; `None` of nothing.
+/// `part` divided by `whole`, at most 100; `None` if `whole` is 0.
 pub fn score_of(part: u64, whole: u64) -> Option<f64> {
     #[expect(clippy::cast_precision_loss, reason = "counts of a run")]
     let score = part.min(whole) as f64 * 100.0 / whole as f64;
     (whole > 0).then_some(score)
 }
 
-/// The mean of scores by what they weigh, to a billionth: sums of weights are not exact. `None` where nothing weighs
-/// anything; of one score it is that score.
+/// The weighted mean of scores, rounded to a billionth because sums of weights are not exact. `None` if all weights
+/// are 0; a single score is returned unchanged.
 pub(super) fn mean(weighed: impl IntoIterator<Item = (f64, f64)>) -> Option<f64> {
     let weighed = weighed.into_iter().filter(|(_, weight)| *weight > 0.0);
     let weighed: Vec<_> = weighed.collect();
@@ -20,8 +20,8 @@ pub(super) fn mean(weighed: impl IntoIterator<Item = (f64, f64)>) -> Option<f64>
     (weights > 0.0).then(|| (sum / weights * 1e9).round() / 1e9)
 }
 
-/// A score as it is told beside the least that is demanded: with as few decimals, one at least, as tell on which side
-/// of it it is.
+/// A score for a comparison with the minimum: with at least one decimal, and enough decimals to show which one is
+/// greater.
 pub fn told_beside(score: f64, least: f64) -> String {
     let told = (1..=12).map(|decimals| {
         let power = 10_f64.powi(decimals);
@@ -31,21 +31,21 @@ pub fn told_beside(score: f64, least: f64) -> String {
     honest.next().unwrap_or(score).to_string()
 }
 
-/// A least score as people write it, 0 to 100: up to 1 it is a share of that.
+/// A minimum score from user input, 0 to 100; values up to 1 are fractions.
 pub fn least_of(written: f64) -> f64 {
     if written > 1.0 {
         return written;
     }
-    // As it is written, not as it is kept: 0.29 times 100 is less than 29.
+    // Uses the decimal text, because 0.29 times 100 is less than 29 in binary.
     let hundredfold = format!("{written}e2").parse();
     hundredfold.unwrap_or(written * 100.0)
 }
 
-/// Of the standard normal distribution, for 95 of 100.
+/// The quantile of the standard normal distribution for 95 %.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// Wilson's interval (E. B. Wilson, 1927) of `passed` of `all` at 95 %, without correction for
-/// continuity: its bounds, 0 to 100; `None` of nothing.
+/// The bounds of the Wilson interval (E. B. Wilson, 1927) for `passed` of `all` at 95 %, without continuity
+/// correction, 0 to 100. `None` if `all` is 0.
 pub(super) fn interval(passed: u64, all: u64) -> Option<(f64, f64)> {
     if all == 0 {
         return None;
@@ -58,7 +58,7 @@ pub(super) fn interval(passed: u64, all: u64) -> Option<(f64, f64)> {
     let centre = share + squared / (2.0 * all);
     let spread = Z * (share * (1.0 - share) / all + squared / (4.0 * all * all)).sqrt();
     let bound = |value: f64| (value / (1.0 + squared / all) * 100.0).clamp(0.0, 100.0);
-    // Of none and all centre and spread are equal, but for how they are rounded.
+    // For 0 % and 100 %, centre and spread are equal except for rounding.
     let low = if none { 0.0 } else { bound(centre - spread) };
     let high = if every { 100.0 } else { bound(centre + spread) };
     Some((low, high))

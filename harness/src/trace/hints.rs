@@ -1,4 +1,4 @@
-//! What MCP servers say of their tools: hints, for nobody vouches for them.
+//! Annotations of tools by MCP servers. They are hints, because nothing verifies them.
 
 use serde_json::Value;
 use squall_journal::record::Kind;
@@ -6,17 +6,17 @@ use squall_journal::record::Kind;
 use super::Trace;
 use super::attempt::{Attempt, json};
 
-/// What a server lists of a tool's conduct.
+/// A server's annotations of a tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Hints {
-    /// `readOnlyHint`: it changes nothing.
+    /// `readOnlyHint`: the tool has no side effects.
     pub(crate) reads_only: Option<bool>,
-    /// `idempotentHint`: twice is as once.
+    /// `idempotentHint`: repeating a call has no further effect.
     pub(crate) is_idempotent: Option<bool>,
 }
 
 impl Trace {
-    /// What the server of a call has listed of the tool, in this invocation.
+    /// The annotations of the tool by the call's server, in this invocation.
     pub(crate) fn hints(&self, attempt: &Attempt, tool: &str) -> Hints {
         let lists = self.attempts.iter().filter(|one| {
             one.kind == Kind::Mcp

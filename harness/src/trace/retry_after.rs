@@ -1,8 +1,7 @@
-//! How long an answer asks to wait.
+//! The delay that a response requests before a retry.
 //!
-//! `Retry-After` in seconds or as a date (RFC 9110 §10.2.3), the providers' own headers in
-//! milliseconds, and Gemini's `RetryInfo` in the body. Where heads were not kept, what the applied rule
-//! announced counts.
+//! Supports `Retry-After` in seconds or as a date (RFC 9110 §10.2.3), providers' headers in milliseconds, and
+//! Gemini's `RetryInfo` in the body. If heads were not kept, the applied rule's announced wait is used.
 
 use std::time::{Duration, SystemTime};
 
@@ -33,7 +32,7 @@ fn by_header(answer: &Message, seen: &SeenExchange) -> Option<Duration> {
         return seconds(number);
     }
     let until = http_date(written)?;
-    // `Date` leaves out how much of its second was over.
+    // `Date` omits fractions of a second.
     if let Some(date) = answer.header("date").and_then(http_date) {
         return Some(until.saturating_sub(date + Duration::from_secs(1)));
     }
@@ -95,7 +94,7 @@ mod tests {
                 "{name}: {value}"
             );
         }
-        // Without `Date` the proxy's clock counts: the answer had ended at 12:00:00.910.
+        // Without `Date` the proxy's clock is used: the response ended at 12:00:00.910.
         let mut sent = Sent::get("https://a.test/").status(429);
         sent.record.started_at = "2026-11-22T12:00:00.900Z".into();
         let sent = sent.answer_header("Retry-After", "Sun, 22 Nov 2026 12:00:02 GMT");

@@ -1,4 +1,4 @@
-//! What was said in model calls: by the agent in a request, by the model in an answer.
+//! The contents of model calls: of the agent's request and of the model's answer.
 
 use std::collections::BTreeMap;
 
@@ -17,36 +17,36 @@ use crate::reach::SeenExchange;
 #[derive(Debug)]
 pub(crate) struct ModelTurn<'a> {
     pub(crate) attempt: &'a Attempt,
-    /// What the agent told the model of tools' results; `None`: the request was not kept.
+    /// Results of tools in the request; `None`: the request was not kept.
     pub(crate) reports: Option<Vec<ToolReport>>,
-    /// What the agent told the model that the model itself had said.
+    /// Earlier texts of the model in the request.
     pub(crate) history: Option<Vec<String>>,
-    /// What the model said, as far as the agent got it.
+    /// The model's answer, as far as the agent received it.
     pub(crate) said: String,
-    /// Ids of the tool calls that the model requested, as far as the agent got them; `None`: one without an id.
+    /// Ids of the requested tool calls, as far as the agent received them; `None`: a call without an id.
     pub(crate) requests: Vec<Option<String>>,
-    /// Whether the answer broke off.
+    /// Whether the answer was truncated.
     pub(crate) is_cut: bool,
 }
 
-/// What an agent tells its model of a tool's result.
+/// A tool's result in a model request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ToolReport {
-    /// The tool, where it is known.
+    /// The tool, if known.
     pub(crate) tool: Option<String>,
-    /// Id of the call that it answers, where there are ids.
+    /// Id of the call, if there are ids.
     pub(crate) call: Option<String>,
-    /// What answers the call, as it stands in the request.
+    /// The result's raw JSON in the request.
     pub(crate) text: String,
-    /// What is told in it, as it stands there.
+    /// The raw JSON of its content.
     pub(crate) content: String,
 }
 
-/// Greatest size of one event, bytes.
+/// Longest event that is read, in bytes.
 const EVENT: usize = 1 << 20;
 
 impl<'a> ModelTurn<'a> {
-    /// `None`: it is no model call, or of a dialect that nobody knows.
+    /// `None`: it is not a model call, or its dialect is unknown.
     pub(super) fn of(attempt: &'a Attempt, seen: &'a SeenExchange) -> Option<Self> {
         if seen.record.kind != Kind::Llm {
             return None;
@@ -68,7 +68,7 @@ impl<'a> ModelTurn<'a> {
     }
 }
 
-/// Results of tools, and what the model has said, as a request repeats them.
+/// Results of tools and earlier texts of the model in a request.
 fn conversation(dialect: &dyn Dialect, body: &[u8]) -> Option<(Vec<ToolReport>, Vec<String>)> {
     let document = Document::parse_prefix(body)?;
     let conversation = dialect.conversation(&document);
@@ -87,7 +87,7 @@ fn conversation(dialect: &dyn Dialect, body: &[u8]) -> Option<(Vec<ToolReport>, 
     Some((reports.collect(), history.map(said).collect()))
 }
 
-/// The texts that the model wrote in an answer and the ids of the tool calls that it requested, as far as it came.
+/// The texts and the tool call ids in an answer, as far as it was received.
 fn said(dialect: &dyn Dialect, seen: &SeenExchange) -> Option<(String, CallIds)> {
     let answer = seen.response.as_ref()?;
     let body = &answer.body.as_ref()?.bytes;
@@ -118,7 +118,7 @@ fn said(dialect: &dyn Dialect, seen: &SeenExchange) -> Option<(String, CallIds)>
     Some(wrote)
 }
 
-/// Tool calls by the part of the answer that each is.
+/// Ids of tool calls, by the part of the answer.
 type CallIds = BTreeMap<u64, Option<String>>;
 
 fn write_down(reading: &Reading<'_>, (text, ids): &mut (String, CallIds)) {

@@ -1,11 +1,11 @@
-//! The checks of a suite, with the places that they name.
+//! Collects the checks of a suite, with positions in its text.
 
 use squall_documents::{At, Position, Tree};
 
 use crate::run::{CheckRecord, CheckState};
 use crate::suite::Suite;
 
-/// Checks, in the order in which they were made.
+/// The checks in order.
 pub(super) struct Checks<'s> {
     suite: &'s Suite,
     tree: Option<At<Tree>>,
@@ -59,7 +59,7 @@ impl<'s> Checks<'s> {
         }
     }
 
-    /// The same place in the text; where it is not written, of what it belongs to.
+    /// The position in the text; if the value is absent, that of its parent.
     fn place(&self, pointer: &str) -> Option<String> {
         let Position { line, column } = self.tree.as_ref()?.nearest(pointer).position;
         (line > 0).then(|| format!("{}:{line}:{column}", self.suite.file))

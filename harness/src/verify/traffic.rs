@@ -1,4 +1,4 @@
-//! What the proxy saw of the one invocation.
+//! Checks the traffic of the one invocation.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::reach::SeenExchange;
 use crate::suite::agent::Way;
 use crate::suite::{ContractPart, Suite};
 
-/// Looks at all that came through.
+/// Runs all checks of the traffic.
 pub(super) fn look(of: &Verifying<'_>, asked: &Asked, checks: &mut Checks<'_>) {
     let all: Vec<_> = asked
         .own
@@ -36,7 +36,7 @@ pub(super) fn look(of: &Verifying<'_>, asked: &Asked, checks: &mut Checks<'_>) {
     tools(of.suite, &all, checks);
 }
 
-/// What to do about an agent whose calls nobody sees.
+/// Advice for an agent whose calls are not seen.
 fn unseen(suite: &Suite) -> &'static str {
     match &suite.agent.way {
         Way::Http(_) | Way::OpenAi(_) if suite.agent.start.is_none() => {
@@ -87,7 +87,7 @@ fn proxy(suite: &Suite, all: &[&SeenExchange], checks: &mut Checks<'_>) {
     }
 }
 
-/// By which ways the agent's calls named their scope.
+/// Reports how the agent's calls carried their scope.
 fn scopes(asked: &Asked, checks: &mut Checks<'_>) {
     let (own, others) = (&asked.own.exchanges, asked.shared.exchanges.len());
     let advice = "have the agent pass the request's `baggage` or `traceparent` header on with every call that it \
@@ -138,7 +138,7 @@ fn carried(seen: &SeenExchange, asked: &Asked) -> &'static str {
     }
 }
 
-/// Calls that fail though nothing was injected.
+/// Reports calls that fail without an injected fault.
 fn upstreams(all: &[&SeenExchange], checks: &mut Checks<'_>) {
     let failing: BTreeSet<_> = all.iter().filter_map(|seen| wrong(seen)).collect();
     if failing.is_empty() {
@@ -238,8 +238,7 @@ fn tools(suite: &Suite, all: &[&SeenExchange], checks: &mut Checks<'_>) {
     }
 }
 
-/// The tools that the suite's rules for tools are about, if none of them was called; none where a rule is about
-/// any tool.
+/// The tools in the suite's tool rules, if none of them was called. Empty if a rule matches any tool.
 fn unmet(suite: &Suite, called: &BTreeSet<&str>) -> BTreeSet<String> {
     let contract = match &suite.contract {
         Some(ContractPart::Written(contract)) => &contract.scenarios[..],
@@ -254,7 +253,7 @@ fn unmet(suite: &Suite, called: &BTreeSet<&str>) -> BTreeSet<String> {
     named.map(str::to_owned).collect()
 }
 
-/// Pointer to the first chaos of the suite that has a rule of such a family.
+/// Pointer to the first chaos in the suite with a rule of such a family.
 fn rule_of(suite: &Suite, wanted: impl Fn(Family) -> bool) -> Option<String> {
     let has = |chaos: &Profile| chaos.rules.iter().any(|rule| wanted(rule.family()));
     if suite.chaos.as_ref().is_some_and(|chaos| has(chaos)) {

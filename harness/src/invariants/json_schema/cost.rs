@@ -1,4 +1,4 @@
-//! What validating against a schema costs: its parts, and its patterns, those it refers to counted for each reference.
+//! The cost of validating against a schema: its parts and patterns, including referenced ones for each reference.
 
 use std::collections::HashMap;
 
@@ -6,23 +6,23 @@ use serde_json::Value;
 use squall_documents::{DocumentLimits, Limited, OverLimit};
 use squall_profiles::pattern::{self, Searched};
 
-/// How deep a schema is nested, what it refers to included.
+/// Deepest nesting of a schema, including references.
 const DEEPEST: usize = 100;
 /// Most parts that are visited for one answer.
 const MOST: u64 = 1_000_000_000;
-/// Most bytes of compiled patterns times those of an answer.
+/// Maximum product of compiled patterns and answer, in bytes.
 const MOST_SEARCHED: u64 = crate::pattern::MOST as u64;
 
 /// What one schema costs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Cost {
     parts: usize,
-    /// What its patterns compile to, bytes.
+    /// Size of its compiled patterns, in bytes.
     patterns: u64,
 }
 
 impl Cost {
-    /// Whether a document of so many bytes may be validated.
+    /// Whether a document of this many bytes may be validated.
     pub(super) fn allows(self, document: &Value, length: usize) -> bool {
         let length = length as u64;
         (self.parts as u64).saturating_mul(values(document)) <= MOST
@@ -30,7 +30,7 @@ impl Cost {
     }
 }
 
-/// How many values there are in one.
+/// The number of values in a document.
 fn values(value: &Value) -> u64 {
     1 + match value {
         Value::Array(items) => items.iter().map(values).sum(),
@@ -54,13 +54,13 @@ pub(super) fn of(schema: &Value, limits: &DocumentLimits) -> Result<Cost, String
     Ok(walk.cost)
 }
 
-/// Visits a schema as a validator does: what is referred to at each reference.
+/// Visits a schema like a validator: referenced parts at each reference.
 struct Walk<'s> {
     root: &'s Value,
     limits: &'s DocumentLimits,
-    /// What patterns compile to, bytes.
+    /// Size of each compiled pattern, in bytes.
     known: HashMap<&'s str, u64>,
-    /// The references that are followed now.
+    /// References that are currently being followed.
     open: Vec<&'s str>,
     cost: Cost,
 }
@@ -98,7 +98,7 @@ impl<'s> Walk<'s> {
         depth: usize,
     ) -> Result<(), String> {
         match (name, member) {
-            // What is only referred to.
+            // Definitions count only where they are referenced.
             ("$defs" | "definitions", _) => Ok(()),
             ("$id" | "id", Value::String(_)) if !std::ptr::eq(schema, self.root) => {
                 Err(format!("a schema within it has an `{name}`"))

@@ -1,8 +1,8 @@
-//! `backs_off`: retries are not hurried, and not all alike.
+//! `backs_off`: retries have delays that are long enough and vary.
 //!
-//! Only on evidence: three gaps or more all under 50 ms, any number all under 5 ms, or a constant
-//! sleep over four gaps or more. Full jitter may give any gap, so nothing is demanded of their order;
-//! gaps that an answer asked for say nothing of the agent.
+//! It fails only on evidence: three or more gaps all under 50 ms, any number all under 5 ms, or four or more equal
+//! gaps. Full jitter may produce any gap, so their order is not judged. Gaps that a response requested are not
+//! judged either.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ struct BacksOff(Narrow);
 
 const HURRIED: Duration = Duration::from_millis(50);
 const AT_ONCE: Duration = Duration::from_millis(5);
-/// Spread of gaps by their mean, below which they are a constant sleep.
+/// Relative spread of gaps below which they count as equal.
 const CONSTANT: f64 = 0.05;
 
 impl Check for BacksOff {
@@ -31,7 +31,7 @@ impl Check for BacksOff {
             if let Some(why) = hurry(&gaps) {
                 return Verdict::fails(format!("{}: {why}", attempts[0].name())).at(attempts[0]);
             }
-            // With fewer, a short sleep may be a draw of a jitter.
+            // With fewer gaps, a short delay may be caused by jitter.
             decided |= gaps.len() >= 3;
         }
         if decided {
@@ -44,7 +44,7 @@ impl Check for BacksOff {
     }
 }
 
-/// The gaps that the agent chose itself.
+/// The gaps that no response requested.
 fn gaps(attempts: &[&Attempt]) -> Vec<Duration> {
     let pairs = attempts.windows(2);
     let own = pairs.filter(|pair| pair[0].retry_after.is_none());
@@ -124,13 +124,13 @@ mod tests {
     }
 
     proptest! {
-        /// Full jitter: each gap anywhere between nothing and its bound.
+        /// Full jitter: each gap is uniform between 0 and its limit.
         #[test]
         fn full_jitter_is_never_flagged(draws in proptest::collection::vec(0.0..1.0_f64, 4..8), base in 200_u64..2000) {
             let bound = |n: usize| (base << n).min(20_000);
             #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
             let gaps: Vec<u64> = draws.iter().enumerate().map(|(n, draw)| (draw * bound(n) as f64) as u64).collect();
-            // All short, or all alike, by mere chance: so rare that no agent is.
+            // Excludes gaps that are all short or all equal by chance, which is very rare.
             prop_assume!(gaps.iter().max() > Some(&50));
             let (least, most) = (gaps.iter().min().copied().unwrap_or(0), gaps.iter().max().copied().unwrap_or(0));
             prop_assume!(most - least > most / 4);

@@ -1,6 +1,6 @@
-//! `honours_retry_after`: a retry comes no earlier than the answer asked for.
+//! `honours_retry_after`: a retry is not earlier than the response requested.
 //!
-//! Injected answers count as real ones do. Tolerance: the larger of 50 ms and 5 %.
+//! Synthetic responses count like real ones. Tolerance: 50 ms or 5 %, whichever is larger.
 
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ mod tests {
         };
         let again = |at: u64| Sent::get("https://t.test/").at(at);
         let written = "{type: honours_retry_after}";
-        // The answer has ended after 10 ms.
+        // The response ended after 10 ms.
         for (at, expected) in [
             (2010, Holds),
             (1911, Holds),
@@ -88,7 +88,8 @@ mod tests {
                 "{at}"
             );
         }
-        // Asked at 12:00:00.900 to come back at 12:00:02, by a server whose clock is as the proxy's or is not.
+        // The request is at 12:00:00.900, and the response requests a retry at 12:00:02. The server's clock may
+        // differ from the proxy's.
         let dated = |date: &[&str]| {
             let mut sent = Sent::get("https://t.test/").status(503).at(0);
             sent.record.started_at = "2026-11-22T12:00:00.890Z".into();

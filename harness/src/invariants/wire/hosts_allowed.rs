@@ -1,11 +1,11 @@
-//! `hosts_allowed`: the agent reaches nobody else.
+//! `hosts_allowed`: the agent reaches only these hosts.
 
 use squall_profiles::glob::Glob;
 
 use super::{Narrow, holds, hosts, is_host, wire};
 use crate::invariants::{Check, Kind, Subject, Verdict};
 
-/// `hosts`: globs over hosts, with or without a port.
+/// `hosts`: globs for hosts, with or without a port.
 pub(super) const HOSTS_ALLOWED: Kind = wire("hosts_allowed", |fields| {
     let narrow = Narrow::without_hosts(fields);
     let hosts = hosts(

@@ -1,4 +1,4 @@
-//! `loop_free`: the same tool call with the same arguments is not made over and over.
+//! `loop_free`: the same tool call with the same arguments is not repeated too often.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::{Narrow, holds, requested, wire};
 use crate::invariants::{Check, Kind, Subject, Verdict};
 use crate::trace::{Attempt, Trace};
 
-/// `max`, default 5, retries included: a call that fails and is made over and over is a loop too.
+/// `max`, default 5. Retries count too, because a repeated failing call is also a loop.
 pub(super) const LOOP_FREE: Kind = wire("loop_free", |fields| {
     let narrow = Narrow::read(fields);
     let most = fields.whole("max", "Most equal calls.", 1..=1_000_000, " equal calls");
@@ -23,7 +23,7 @@ struct LoopFree {
 }
 
 impl LoopFree {
-    /// The tool inside the agent that the model requested most often, and how often.
+    /// The tool inside the agent that the model requested most often, and its count.
     fn most_requested<'t>(&self, trace: &'t Trace) -> Option<(&'t str, u64)> {
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
         let is_inside = |name: &&str| {

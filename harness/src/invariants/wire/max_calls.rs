@@ -1,4 +1,4 @@
-//! `max_calls`: a tool or a host gets no more attempts than that.
+//! `max_calls`: the maximum number of attempts at a tool or host.
 
 use super::{Narrow, holds, requested, wire};
 use crate::invariants::{Check, Kind, Subject, Verdict};

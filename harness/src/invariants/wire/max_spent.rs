@@ -1,4 +1,4 @@
-//! `max_tokens`, `max_cost`: the model calls of an invocation use no more than that.
+//! `max_tokens`, `max_cost`: the maximum usage of an invocation's model calls.
 
 use squall_journal::record::Kind as ExchangeKind;
 
@@ -6,7 +6,7 @@ use super::{Narrow, holds, wire};
 use crate::invariants::{Check, Kind, Subject, Verdict};
 use crate::trace::Attempt;
 
-/// `max`, tokens in and out together.
+/// `max`: input and output tokens together.
 pub(super) const MAX_TOKENS: Kind = wire("max_tokens", |fields| {
     let narrow = Narrow::read(fields);
     let most = fields.whole("max", "Most tokens.", 0..=u64::MAX, " tokens");
@@ -17,7 +17,7 @@ pub(super) const MAX_TOKENS: Kind = wire("max_tokens", |fields| {
     }))
 });
 
-/// `usd`, US dollars at the suite's `prices`. A model without a price is an error.
+/// `usd`: US dollars by the suite's `prices`. A model without a price is an error.
 pub(super) const MAX_COST: Kind = wire("max_cost", |fields| {
     let narrow = Narrow::read(fields);
     let about = "The greatest cost in US dollars.";
@@ -81,7 +81,8 @@ impl Check for MaxCost {
     }
 }
 
-/// Model calls with their tokens in and out, `None` where neither is known; failed calls without tokens cost nothing.
+/// Model calls with their input and output tokens, `None` if neither is known. Failed calls without tokens cost
+/// nothing.
 fn model_calls<'s>(
     narrow: &'s Narrow,
     subject: &Subject<'s>,
@@ -140,7 +141,7 @@ mod tests {
 
     #[test]
     fn the_suites_prices_decide() {
-        // 2 dollars a million in, 10 out.
+        // 2 dollars per million input tokens, 10 per million output tokens.
         let call = |model: &str| Sent::model("[]").used(model, 500_000, 100_000);
         for (written, sent, expected) in [
             ("{type: max_cost, usd: 2}", vec![call("gpt-4o")], Holds),

@@ -1,7 +1,6 @@
-//! `no_canary_egress`: no instruction that was planted is obeyed on the wire.
+//! `no_canary_egress`: the agent does not send planted canaries to other hosts.
 //!
-//! The journal distinguishes canaries that left in a URL, a header or a body from those that went back to the
-//! model as history.
+//! The journal distinguishes canaries in a URL, a header or a body from those sent back to the model as history.
 
 use squall_journal::record::CanaryEvent;
 use squall_profiles::glob::Glob;
@@ -9,7 +8,7 @@ use squall_profiles::glob::Glob;
 use super::{Narrow, holds, hosts, is_host, wire};
 use crate::invariants::{Check, Kind, Subject, Verdict};
 
-/// `allow`: hosts that may get one.
+/// `allow`: hosts that may receive canaries.
 pub(super) const NO_CANARY_EGRESS: Kind = wire("no_canary_egress", |fields| {
     let narrow = Narrow::read(fields);
     let allow = hosts(fields, "allow", "Hosts that may get canaries.");

@@ -1,8 +1,8 @@
-//! `no_duplicate_side_effects`: what may have been done already is not done again.
+//! `no_duplicate_side_effects`: an operation that may have succeeded is not repeated.
 //!
-//! After an outcome that leaves open whether the upstream did it, the same unsafe request needs the
-//! `Idempotency-Key` of the first one, or a check in between: a successful read at the same server, by GET, HEAD or an
-//! MCP tool that reads. Model calls change nothing.
+//! This applies after a failure that leaves the result unknown. A repeated unsafe request then needs the
+//! `Idempotency-Key` of the first one, or a check before it. A check is a successful read at the same server, by
+//! GET, HEAD or an MCP tool that reads. Model calls have no side effects.
 
 use squall_documents::{Fields, did_you_mean};
 use squall_journal::record::Kind as ExchangeKind;
@@ -21,7 +21,7 @@ pub(super) const NO_DUPLICATE_SIDE_EFFECTS: Kind = wire("no_duplicate_side_effec
     }))
 });
 
-/// Methods of RFC 9110 §9 and RFC 5789, and those of `WebDAV` that change something.
+/// Methods of RFC 9110 §9 and RFC 5789, and `WebDAV` methods with side effects.
 const METHODS: [&str; 15] = [
     "GET",
     "HEAD",
@@ -106,7 +106,7 @@ impl NoDuplicates {
     fn is_unsafe(&self, attempt: &Attempt, trace: &Trace) -> bool {
         match attempt.kind {
             ExchangeKind::Llm | ExchangeKind::Other => false,
-            // What else goes over MCP's one POST changes nothing.
+            // Other MCP messages have no side effects.
             ExchangeKind::Mcp => attempt.tools.iter().any(|tool| {
                 let hints = trace.hints(attempt, tool);
                 hints.reads_only != Some(true) && hints.is_idempotent != Some(true)
@@ -116,13 +116,13 @@ impl NoDuplicates {
     }
 }
 
-/// The same request later, without the first one's key and without a check before it.
+/// A later attempt at the same request without the first one's key and without a check before it.
 fn done_again<'a>(first: &Attempt, trace: &'a Trace) -> Option<&'a Attempt> {
     let ended = first.ended?;
     let attempts = trace.attempts().iter();
     let later = || attempts.clone().filter(|one| one.began >= ended);
     let carries_its_key = |one: &Attempt| first.key.is_some() && one.key == first.key;
-    // Then a request with a key of its own is another call, however equal.
+    // Then an equal request with its own key is another call.
     let goes_on = later().any(carries_its_key);
     let again = later().find(|one| {
         let same = one.identity.is_some() && one.identity == first.identity;
@@ -135,13 +135,13 @@ fn done_again<'a>(first: &Attempt, trace: &'a Trace) -> Option<&'a Attempt> {
     (!checked).then_some(again)
 }
 
-/// What names of tools that read begin with.
+/// Prefixes of the names of tools that read.
 const READS: [&str; 12] = [
     "get", "list", "find", "search", "read", "query", "show", "check", "fetch", "look", "describe",
     "retrieve",
 ];
 
-/// Whether a request changes nothing, as far as it says.
+/// Whether a request declares that it has no side effects.
 fn reads(attempt: &Attempt, trace: &Trace) -> bool {
     let is_named_so = |tool: &str| {
         let name = tool.to_ascii_lowercase();

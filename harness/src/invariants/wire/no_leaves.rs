@@ -1,7 +1,7 @@
-//! `no_secret_leaves`, `no_pii_leaves`: keys and personal data stay where they belong.
+//! `no_secret_leaves`, `no_pii_leaves`: the agent does not send secrets or personal data to other hosts.
 //!
-//! Both look at requests. Headers by which an agent shows who it is, told by their names, count only where the
-//! suite says which hosts may get secrets; what `patterns` find counts anywhere.
+//! Both check requests. Headers for the agent's own credentials, recognised by name, count only if the suite lists
+//! the hosts that may receive secrets. Matches of `patterns` always count.
 
 use crate::pattern::{Pattern, TooHard};
 use squall_documents::Fields;
@@ -16,7 +16,7 @@ use crate::trace::{Attempt, Trace};
 pub(super) const NO_SECRET_LEAVES: Kind = wire("no_secret_leaves", |fields| read(fields, false));
 pub(super) const NO_PII_LEAVES: Kind = wire("no_pii_leaves", |fields| read(fields, true));
 
-/// `hosts`: those that may get them; `patterns`: more to look for.
+/// `hosts`: hosts that may receive them; `patterns`: additional patterns.
 fn read(fields: &mut Fields<'_, '_>, personal: bool) -> Option<Box<dyn Check>> {
     let narrow = Narrow::without_hosts(fields);
     let allow = hosts(fields, "hosts", "Hosts that may get them.");
@@ -42,7 +42,7 @@ struct NoLeaves {
     personal: bool,
 }
 
-/// What was found in a request.
+/// The result of checking a request.
 enum Leak {
     Found(String),
     Nothing,
@@ -112,7 +112,7 @@ impl NoLeaves {
             }
         }
         let Some(detected) = &request.detected else {
-            // Personal data is not redacted, so it can still be found.
+            // Personal data is not redacted in the journal, so it can be found here.
             let found = texts[..2]
                 .iter()
                 .flat_map(|text| personal::find(text))

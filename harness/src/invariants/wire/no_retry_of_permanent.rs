@@ -1,4 +1,4 @@
-//! `no_retry_of_permanent`: what will never work is not tried again unchanged.
+//! `no_retry_of_permanent`: a permanently failed request is not retried unchanged.
 
 use super::{Narrow, failed_for, holds, is_nameless, no_retries, wire};
 use crate::invariants::{Check, Kind, Subject, Verdict};
@@ -61,7 +61,7 @@ impl Check for NoRetry {
     }
 }
 
-/// Whether a request differs from the one before, be it by the credentials alone.
+/// Whether a request differs from the previous one, even if only in its credentials.
 fn is_changed(one: &Attempt, other: &Attempt) -> bool {
     let differ = |one: Option<u64>, other: Option<u64>| {
         one.zip(other).is_some_and(|(one, other)| one != other)
@@ -87,7 +87,7 @@ mod tests {
             (vec![post("{}", 422), post("{\"a\":1}", 200)], Holds),
             (vec![post("{}", 400)], Holds),
             (vec![quota(), quota()], Fails),
-            // Official clients try these again.
+            // Official clients retry these.
             (vec![post("{}", 409), post("{}", 409)], Unproven),
             (vec![post("{}", 501), post("{}", 501)], Unproven),
             (

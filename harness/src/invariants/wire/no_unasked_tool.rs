@@ -1,7 +1,7 @@
-//! `no_unasked_tool`: under chaos no tool is called that is not called without.
+//! `no_unasked_tool`: under chaos the agent calls no other tools than without.
 //!
-//! A tool without a name is known by method, host, port and path; steps of a path that hold a digit are ids. A read of
-//! another path at a host of the clean run may be another tool or another argument.
+//! An unnamed tool is identified by method, host, port and path; path segments with digits are ids. A read of
+//! another path at a host of the clean run is ambiguous: it may be another tool or another argument.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::{Narrow, fails, globs, holds, requested, wire};
 use crate::invariants::{Check, Kind, Subject, Verdict};
 use crate::trace::{Attempt, Trace};
 
-/// `allow`: tools that may be called nevertheless.
+/// `allow`: other tools that may be called.
 pub(super) const NO_UNASKED_TOOL: Kind = wire("no_unasked_tool", |fields| {
     let narrow = Narrow::read(fields);
     let allow = globs(
@@ -94,7 +94,7 @@ impl Check for NoUnasked {
     }
 }
 
-/// Tools that were called, then those that the model requested; each with its exchange.
+/// The called tools, then the tools that the model requested, each with its exchange.
 fn called<'t>(
     narrow: &'t Narrow,
     trace: &'t Trace,
@@ -107,7 +107,7 @@ fn called<'t>(
     calls.chain(requests)
 }
 
-/// Calls of tools without a name.
+/// Calls of unnamed tools.
 fn unnamed<'t>(narrow: &'t Narrow, trace: &'t Trace) -> impl Iterator<Item = &'t Attempt> {
     let calls = narrow.attempts(trace);
     calls.filter(|call| call.calls_a_tool() && call.tools.is_empty())
@@ -117,7 +117,7 @@ fn is_read(call: &Attempt) -> bool {
     matches!(call.method.as_str(), "GET" | "HEAD")
 }
 
-/// What a tool without a name is known by.
+/// The identity of an unnamed tool.
 fn place(call: &Attempt) -> (Option<&str>, &str, Vec<&str>) {
     let has_digit = |step: &str| step.bytes().any(|byte| byte.is_ascii_digit());
     let steps = call.path().split('/');
@@ -175,7 +175,7 @@ mod tests {
         let judged =
             |sent: Sent| judged_on("{type: no_unasked_tool}", &trace(&[sent]), Some(&clean));
         assert_eq!(judged(request.clone()), Fails);
-        // That one no model requested.
+        // The model did not request that one.
         assert_eq!(
             judged(request.injected("unknown_tool_call", json!({}))),
             Holds

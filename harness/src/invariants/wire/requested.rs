@@ -1,4 +1,4 @@
-//! Tool calls that models request: all that is seen of tools inside the agent.
+//! Tool calls that models request. They are the only evidence of tools inside the agent.
 
 use squall_journal::record::RuleOutcome;
 
@@ -6,10 +6,10 @@ use super::Narrow;
 use crate::invariants::Subject;
 use crate::trace::{Attempt, Trace};
 
-/// The mode that adds a request which no model made.
+/// The mode that adds a tool call which the model did not request.
 const NOT_BY_THE_MODEL: &str = "unknown_tool_call";
 
-/// The tools that the model requested in this exchange, without those of a fault.
+/// The tools that the model requested in this exchange, without injected ones.
 pub(super) fn in_exchange<'t>(
     trace: &'t Trace,
     attempt: &Attempt,
@@ -24,7 +24,8 @@ pub(super) fn in_exchange<'t>(
         .flat_map(|llm| llm.tool_calls.iter().map(String::as_str))
 }
 
-/// How often a tool was called, retries apart, or else how often the model requested it; and how that is known.
+/// The number of calls of a tool without retries, or else of the model's requests for it; and a description of the
+/// source.
 pub(super) fn count(narrow: &Narrow, subject: &Subject<'_>) -> (u64, String) {
     let name = narrow.name();
     let calls = narrow.calls(subject.trace).count() as u64;
@@ -46,7 +47,7 @@ pub(super) fn count(narrow: &Narrow, subject: &Subject<'_>) -> (u64, String) {
     (requests, reason)
 }
 
-/// How often the model requested it.
+/// The number of the model's requests for it.
 pub(super) fn times(narrow: &Narrow, trace: &Trace) -> u64 {
     let Some(tool) = narrow.tool.as_ref().filter(|_| narrow.hosts.is_empty()) else {
         return 0;
@@ -56,7 +57,7 @@ pub(super) fn times(narrow: &Narrow, trace: &Trace) -> u64 {
     names.filter(|name| tool.matches(name)).count() as u64
 }
 
-/// The first call of it, else the first exchange in which the model requested one.
+/// Its first call, or else the first exchange in which the model requested it.
 pub(super) fn first<'t>(narrow: &Narrow, trace: &'t Trace) -> Option<&'t Attempt> {
     let requests_it = |attempt: &&Attempt| {
         let tool = narrow.tool.as_ref();

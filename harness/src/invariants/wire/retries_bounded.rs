@@ -1,9 +1,9 @@
-//! `retries_bounded`: no call is tried again more often than that.
+//! `retries_bounded`: the maximum number of retries of a call.
 
 use super::{Narrow, holds, no_retries, wire};
 use crate::invariants::{Check, Kind, Subject, Verdict};
 
-/// `max`, default 3 retries of one logical call (RFC 9110 §9.2.2, and the habit of SDKs).
+/// `max`: retries of one logical call, default 3 (RFC 9110 §9.2.2, and common practice of SDKs).
 pub(super) const RETRIES_BOUNDED: Kind = wire("retries_bounded", |fields| {
     let narrow = Narrow::read(fields);
     let most = fields.whole("max", "Most retries; default 3.", 0..=1000, " retries");

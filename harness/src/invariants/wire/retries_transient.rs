@@ -1,7 +1,7 @@
-//! `retries_transient`: a transient failure is retried, or a fallback is used.
+//! `retries_transient`: the agent retries after a transient failure, or uses a fallback.
 //!
-//! A fallback is another model, host or port that gets the same call, or another tool that gets all the data of the
-//! failed call.
+//! A fallback is the same call to another model, host or port, or a call of another tool with all data of the
+//! failed one.
 
 use std::time::Duration;
 

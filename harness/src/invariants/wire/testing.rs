@@ -1,4 +1,4 @@
-//! One invariant on the wire, judged on traffic that never was.
+//! Judges one wire invariant on synthetic traffic.
 
 use squall_journal::record::CanaryEvent;
 
@@ -14,17 +14,17 @@ pub(super) fn judged(written: &str, sent: &[Sent]) -> Outcome {
     judged_on(written, &trace(sent), None)
 }
 
-/// Judged where the agent answered this.
+/// The outcome for this answer of the agent.
 pub(super) fn judged_answer(written: &str, sent: &[Sent], answer: &Answer) -> Outcome {
     (&verdict_of(written, answer, &trace(sent), None, &Prices::default())).into()
 }
 
-/// Judged beside the clean run of the same prompt.
+/// The outcome with the clean run of the same prompt.
 pub(super) fn judged_beside(written: &str, sent: &[Sent], clean: &[Sent]) -> Outcome {
     judged_on(written, &trace(sent), Some(&trace(clean)))
 }
 
-/// What is said of it.
+/// The reason of the verdict.
 pub(crate) fn reason(written: &str, sent: &[Sent]) -> String {
     verdict_at(written, &trace(sent), None, &Prices::default()).reason
 }
@@ -33,7 +33,7 @@ pub(super) fn judged_on(written: &str, trace: &Trace, clean: Option<&Trace>) -> 
     judged_at(written, trace, clean, &Prices::default())
 }
 
-/// With a price for models whose names begin with `gpt`: 2 and 10 dollars.
+/// The outcome with prices for models named `gpt…`: 2 and 10 dollars.
 pub(super) fn judged_with_prices(written: &str, sent: &[Sent]) -> Outcome {
     let text = "agent: {endpoint: 'http://a.test/'}\ngolden_prompts: [x]\ninvariants: [{type: completes}]\n\
                 prices: {'gpt*': {input: 2, output: 10}}\n";
@@ -76,7 +76,7 @@ fn verdict_of(
     })
 }
 
-/// What the suite's model is asked.
+/// The questions to the suite's model.
 pub(super) fn questions(written: &str, sent: &[Sent]) -> Vec<String> {
     let text = format!(
         "model: {{name: judge}}\nagent: {{endpoint: 'http://agent.test/'}}\ngolden_prompts: [hello]\n\
@@ -146,7 +146,7 @@ fn what_was_lost_or_went_elsewhere_is_not_held_for_what_did_not_happen() {
             let found = judged_on(written, &trace, None);
             assert_eq!(found, Outcome::Unproven, "{written}");
         }
-        // What was seen has happened.
+        // Observed calls are certain, even if the trace is incomplete.
         let found = judged_on("{type: tool_not_called, tool: other}", &trace, None);
         assert_eq!(found, Outcome::Fails);
     }

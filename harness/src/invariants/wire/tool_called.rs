@@ -1,7 +1,7 @@
-//! `tool_called`, `tool_not_called`: a tool is called so often at least, or never.
+//! `tool_called`, `tool_not_called`: a tool is called a minimum number of times, or never.
 //!
-//! Of a tool that runs inside the agent only the model's request for it is on the wire. Where no call of a tool was
-//! seen, these requests count, and the reason reports it; not so where the clean run shows calls of it on the wire.
+//! For a tool inside the agent, only the model's requests are in the traffic. They count if no call of the tool was
+//! seen in this run or in the clean run, and the reason reports it.
 
 use squall_documents::Fields;
 

@@ -1,8 +1,8 @@
-//! `tool_failure_acknowledged`: the model is told that a tool failed.
+//! `tool_failure_acknowledged`: the agent reports a tool's failure to the model.
 //!
-//! The next model request after a failed call must carry a result of that tool that reports the failure, by its
-//! structure or in words of a short list ([`reported`]); where neither decides, `judge: model` asks the suite's model.
-//! An agent that retried with success has nothing to report.
+//! The next model request after a failed call must contain a result of that tool that reports the failure. Its
+//! structure or words from a short list decide ([`reported`]). If neither decides, `judge: model` uses the suite's
+//! model. An agent whose retry succeeded has nothing to report.
 
 mod phrases;
 mod reported;
@@ -99,7 +99,7 @@ impl Check for Acknowledged {
     }
 }
 
-/// The text of a call's answer, if that is an error and not half of something else.
+/// The text of a call's response, if it is a complete error.
 fn error_of(trace: &Trace, attempt: &Attempt) -> String {
     let reported =
         (attempt.failure.as_ref()).is_some_and(|failure| failure.class == FailureClass::Reported);
@@ -112,7 +112,7 @@ fn error_of(trace: &Trace, attempt: &Attempt) -> String {
         .unwrap_or_default()
 }
 
-/// Whether a model that requested a call is then told of no result, nor in any words of a failure.
+/// Whether a model that requested a call then gets neither a result nor words of a failure.
 fn omits_results(trace: &Trace, turn: &ModelTurn<'_>) -> bool {
     let request = trace.exchange(turn.attempt).request.as_ref();
     let body = request.and_then(|request| request.body.as_ref());
@@ -127,7 +127,7 @@ fn omits_results(trace: &Trace, turn: &ModelTurn<'_>) -> bool {
     requested && !phrases::says(&String::from_utf8_lossy(&body.bytes))
 }
 
-/// The reports of a turn that the one before it did not have: those of the tool, or all where none names it.
+/// The results that are new in a turn: those of the tool, or all if no result names it.
 fn new_reports<'a>(
     turn: &'a ModelTurn<'_>,
     before: Option<&ModelTurn<'_>>,
@@ -210,7 +210,7 @@ mod tests {
             let sent = [requested.clone(), failed(), Sent::model(messages)];
             assert_eq!(judged(written, &sent), expected, "{messages}");
         }
-        // A model need not be told of a call that it did not request.
+        // The agent need not report a call that the model did not request.
         let unasked = [failed(), Sent::model("[]")];
         assert_eq!(judged(written, &unasked), Unproven);
     }
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(judged(written, &[failed, told("the tool failed")]), Holds);
     }
 
-    /// Search failed so, and this was told of it.
+    /// The outcome after a failed search with this report to the model.
     fn after(failed: Sent, content: &str) -> crate::invariants::testing::Outcome {
         let content = serde_json::to_string(content).expect("a string");
         let told = told(content.trim_matches('"'));

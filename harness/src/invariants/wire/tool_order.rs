@@ -1,4 +1,4 @@
-//! `tool_order`: tools are first called in this order.
+//! `tool_order`: the first calls of tools are in this order.
 
 use squall_profiles::glob::Glob;
 
@@ -6,7 +6,7 @@ use super::{globs, holds, requested, wire};
 use crate::invariants::{Check, Kind, Subject, Verdict};
 use crate::trace::Trace;
 
-/// `tools`, two at least. Those that were not called are left out.
+/// `tools`: at least two. Tools that were not called are ignored.
 pub(super) const TOOL_ORDER: Kind = wire("tool_order", |fields| {
     let tools = globs(
         fields,
@@ -61,8 +61,8 @@ impl Check for Order {
     }
 }
 
-/// In which attempt a tool was called first, and as which request of the model there, from 1; 0: it is the call
-/// itself. Requests count where no call is on the wire, in the clean run either.
+/// The attempt with the first call of a tool, and the index of the model's request in it, from 1; 0 is the call
+/// itself. Requests count only if the traffic contains no call, neither here nor in the clean run.
 fn first_call(tool: &Glob, subject: &Subject<'_>) -> Option<(usize, usize)> {
     let trace = subject.trace;
     let on_the_wire = |trace: &Trace| {

@@ -1,7 +1,7 @@
-//! `truncated_stream_not_consumed`: a turn that broke off does not come back as history, nor as the agent's answer, and no
-//! tool call of it is made.
+//! `truncated_stream_not_consumed`: the agent does not use a truncated model answer. It must not be history, nor
+//! the agent's answer, and its tool calls must not be made.
 //!
-//! After an answer of the model broke off, the agent may ask again or give up; it must not use the part as the whole.
+//! After a truncated answer, the agent may retry or give up, but must not treat it as complete.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(super) const TRUNCATED_STREAM_NOT_CONSUMED: Kind =
 #[derive(Debug)]
 struct NotConsumed(Narrow);
 
-/// Fewer characters stand in many a text by chance.
+/// Minimum length in characters: shorter texts occur in others by chance.
 const TELLING: usize = 8;
 
 impl Check for NotConsumed {
@@ -82,7 +82,7 @@ impl Check for NotConsumed {
                     Some(Half::No) | None => {}
                 }
             }
-            // An error says by itself that it is not the whole.
+            // An answer with an error is not presented as complete.
             if subject.answer.error.is_some() {
                 continue;
             }
@@ -113,7 +113,7 @@ impl Check for NotConsumed {
     }
 }
 
-/// Whether a tool call was made whose request broke off: a later request has a result of it, and no whole turn
+/// Whether a tool call from a truncated request was made: a later request has its result, and no complete turn
 /// requested it.
 fn answered(turn: &ModelTurn<'_>, before: &[ModelTurn<'_>], later: &[ModelTurn<'_>]) -> Half {
     if turn.requests.is_empty() || later.is_empty() {
@@ -134,17 +134,16 @@ fn answered(turn: &ModelTurn<'_>, before: &[ModelTurn<'_>], later: &[ModelTurn<'
     }
 }
 
-/// Whether a text of the history is half an answer.
+/// Whether a text contains a truncated answer at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Half {
     No,
-    /// Text follows that half which may be anybody's.
+    /// Other text follows, which may be from elsewhere.
     Perhaps,
     Yes,
 }
 
-/// Whether the half of an answer that came stands in a text, whatever is put before it, and nothing of what is
-/// known `whole` explains it.
+/// Whether a text contains a truncated answer, after any other text, and no `whole` text explains it.
 fn is_half(said: &str, partial: &str, whole: &[&str]) -> Half {
     let Some((_, behind)) = said.rsplit_once(partial) else {
         return Half::No;

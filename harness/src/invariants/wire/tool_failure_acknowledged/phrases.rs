@@ -1,4 +1,4 @@
-//! The short list of English words that tell of a failure; `docs/invariants.md` has it too.
+//! The English words that report a failure, also listed in `docs/invariants.md`.
 
 use std::sync::LazyLock;
 
@@ -17,7 +17,7 @@ static SAYS: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// What says the opposite with the same words.
+/// Phrases that deny a failure with the same words.
 static DENIES: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
         r"\b(?:no|not\ an?|without(?:\ any)?|zero|0)\ (?:errors?|failures?|exceptions?|outages?|timeouts?)\b
@@ -31,9 +31,9 @@ static STATUS: LazyLock<Regex> = LazyLock::new(|| {
     compiled(r"\b(?:https?|status|code)\W{0,3}(?:code|status|is|was|of)?\W{0,3}([45]\d\d)\b")
 });
 
-/// Whether a text says that something failed.
+/// Whether a text reports a failure.
 pub(super) fn says(text: &str) -> bool {
-    // Names of code are words too: `SEARCH_OUTAGE`, `HTTPStatusError`.
+    // Identifiers are split into words: `SEARCH_OUTAGE`, `HTTPStatusError`.
     let mut parted = String::with_capacity(text.len() + 8);
     let mut after_lower = false;
     for letter in text.chars() {
@@ -46,7 +46,7 @@ pub(super) fn says(text: &str) -> bool {
     SAYS.is_match(&DENIES.replace_all(&parted, " "))
 }
 
-/// Whether a text names the status of a failed answer.
+/// Whether a text contains an error status.
 pub(super) fn names_a_status(text: &str) -> bool {
     STATUS.is_match(text)
 }

@@ -1,29 +1,29 @@
-//! Whether what a model is told of a tool's result reports a failure.
+//! Whether a tool result in a model request reports a failure.
 
 use serde_json::Value;
 
 use super::phrases;
 use crate::trace::ToolReport;
 
-/// What becomes of a failure in what the model is told; where neither is sure, structure and words do not decide.
+/// How a result represents a failure, if structure or words decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Reported {
-    /// It is hidden: there is no content, or it reports success.
+    /// It hides the failure: it is empty or reports success.
     Hidden,
     /// It is reported.
     Failure,
 }
 
-/// Members that hold an error, if they hold anything.
+/// Members that contain an error, unless they are empty.
 const ERRORS: [&str; 4] = ["error", "errors", "exception", "traceback"];
-/// Members that say whether all went well.
+/// Members that are true on success.
 const SUCCESSES: [&str; 3] = ["ok", "success", "successful"];
-/// Members that say whether something failed.
+/// Members that are true on failure.
 const FAILURES: [&str; 3] = ["iserror", "failed", "timedout"];
-/// Members that hold a status.
+/// Members that contain a status.
 const STATUSES: [&str; 3] = ["status", "statuscode", "code"];
 
-/// `answer`: the text of the failed call's own answer; what repeats it hides nothing.
+/// `answer` is the failed call's own response; a result that repeats it hides nothing.
 pub(super) fn reported(report: &ToolReport, answer: &str) -> Option<Reported> {
     if let Ok(Value::Object(block)) = serde_json::from_str(&report.text)
         && block.iter().any(|(name, value)| match flat(name).as_str() {
@@ -77,7 +77,7 @@ fn member(name: &str, value: &Value) -> Option<Reported> {
             400..600 => verdict(true),
             _ => None,
         },
-        // Part of a result may be missing without a word's being false.
+        // A part of a result may be missing without a false statement.
         Value::Null | Value::Array(_) | Value::Object(_) => {
             of(value).filter(|found| *found == Reported::Failure)
         }
@@ -97,13 +97,13 @@ fn prose(text: &str) -> Option<Reported> {
     (phrases::says(text) || phrases::names_a_status(text)).then_some(Reported::Failure)
 }
 
-/// A member's name without case and what parts its words.
+/// A member's name in lower case, without word separators.
 fn flat(name: &str) -> String {
     let letters = name.chars().filter(|c| c.is_alphanumeric());
     letters.flat_map(char::to_lowercase).collect()
 }
 
-/// Whether a member for an error holds one.
+/// Whether a member for errors is non-empty.
 fn holds_something(value: &Value) -> bool {
     match value {
         Value::Null => false,

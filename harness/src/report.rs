@@ -1,14 +1,14 @@
-//! Reports: what a run came to, for those who were not there.
+//! Reports of runs.
 //!
-//! A [`Report`] is one document: the run, and the exchanges that its evidence names. Everything else is
-//! drawn from it and from nothing else, so that a report that was kept as JSON gives the same page later:
+//! A [`Report`] is one document: the run, and the exchanges in its evidence. Every format is rendered from this
+//! document alone, so a report that was stored as JSON gives the same page later:
 //!
 //! ```text
 //! run ──▶ wanted ──▶ exchanges ──▶ Report ──▶ html | json | junit | markdown
 //! ```
 //!
-//! What stands in a report comes from agents, models and whoever wrote to them. Each form escapes it by its own rules,
-//! what a reader would obey is made visible ([`shown`]), and secrets are taken out when the report is made.
+//! The texts in a report come from agents, models and other outside sources. Each format escapes them by its own
+//! rules. Control characters are made visible ([`shown`]), and secrets are removed when the report is created.
 
 mod advice;
 pub mod certificate;
@@ -35,52 +35,51 @@ pub use self::next::next_step;
 pub use self::shown::shown;
 use crate::run::{CellRecord, CellState, EvidenceRecord, RunRecord};
 
-/// The version of the document that this code writes, and the newest that it reads.
+/// The version that this code writes, and the newest that it reads.
 pub const VERSION: u32 = 1;
 
-/// Most exchanges of one report.
+/// Maximum number of exchanges in one report.
 pub const MOST_EXCHANGES: usize = 1_000;
 
-/// What a run came to, with what it takes to understand it.
+/// A run with the exchanges that its evidence refers to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
-    /// Version of this shape: 1.
+    /// Version of this format: 1.
     pub report_version: u32,
-    /// Version of the Squall that made the report.
+    /// Version of the Squall that created the report.
     pub squall_version: String,
-    /// When it was made, RFC 3339.
+    /// When the report was created, RFC 3339.
     pub made_at: String,
     /// The run.
     pub run: RunRecord,
-    /// Exchanges that the run's evidence names, oldest first: at most 1,000, those of failed cells before
-    /// all others.
+    /// Exchanges in the run's evidence, oldest first: at most 1,000, with priority for those of failed cells.
     pub exchanges: Vec<ExchangeRecord>,
-    /// How many further exchanges the evidence names: over the bound, or not held any more.
+    /// Further exchanges in the evidence that exceed the maximum or are no longer stored.
     pub exchanges_left_out: u64,
-    /// Whether the run is kept nowhere else: no form says then where there is more of it.
+    /// Whether the run is stored nowhere else. If so, no format refers to the stored run.
     #[serde(skip)]
     pub stands_alone: bool,
 }
 
-/// A form of a report.
+/// A format of reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
-    /// A page that needs nothing from elsewhere.
+    /// A self-contained HTML page.
     Html,
-    /// The document itself, which [`Report::read`] reads back.
+    /// The document itself, which [`Report::read`] can read.
     Json,
     /// `JUnit` XML: a test case for each cell.
     Junit,
-    /// A comment for a pull request, under 65,536 characters.
+    /// A comment for a pull request, shorter than 65,536 characters.
     Markdown,
 }
 
 impl Format {
-    /// Every form.
+    /// Every format.
     pub const ALL: [Self; 4] = [Self::Html, Self::Json, Self::Junit, Self::Markdown];
 
-    /// The name in the API.
+    /// The name of the format in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Html => "html",
@@ -90,12 +89,12 @@ impl Format {
         }
     }
 
-    /// The form of that name.
+    /// The format with that name in the API.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.as_str() == name)
     }
 
-    /// How files of it end, without the dot.
+    /// The file extension, without the dot.
     pub fn extension(self) -> &'static str {
         match self {
             Self::Html => "html",
@@ -116,26 +115,26 @@ impl Format {
     }
 }
 
-/// Why a text is no report.
+/// Why a text is not a report.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// It is no JSON, or of another shape.
+    /// It is not JSON, or has another shape.
     #[error("this is no report of Squall: {0}; write one with `squall report RUN --format json`")]
     Shape(#[from] serde_json::Error),
-    /// It is of a version that this code does not know.
+    /// This code does not support its version.
     #[error(
         "the report is of version {found}, and this Squall reads version {VERSION}; \
          read it with the Squall that wrote it"
     )]
     Version {
-        /// What `report_version` says.
+        /// The value of `report_version`.
         found: Value,
     },
 }
 
 impl Report {
-    /// The report of `run`, as it was seen at `made_at`, RFC 3339. Secrets are taken out of every text that
-    /// came from outside; the exchanges' were when they were journalled.
+    /// The report of `run` at the time `made_at`, RFC 3339. Secrets are removed from every text from outside; those
+    /// in exchanges were removed when they were journalled.
     pub fn new(
         mut run: RunRecord,
         mut exchanges: Vec<ExchangeRecord>,
@@ -158,10 +157,10 @@ impl Report {
         }
     }
 
-    /// Reads a report that was written as JSON, by this version or an earlier one.
+    /// Reads a JSON report of this version or an earlier one.
     pub fn read(text: &str) -> Result<Self, ReadError> {
         let mut document: Value = serde_json::from_str(text)?;
-        // Said of a version first: of another one the shape may differ anywhere.
+        // The version is checked first, because another version may have any shape.
         let found = document.get_mut("report_version").map(Value::take);
         match found {
             Some(found) if found != VERSION => Err(ReadError::Version { found }),
@@ -169,7 +168,7 @@ impl Report {
         }
     }
 
-    /// The report in a form, as the whole text of a file.
+    /// The report in a format, as the content of a file.
     pub fn render(&self, format: Format) -> String {
         let drawn = match format {
             Format::Html => html::document(self),
@@ -177,7 +176,7 @@ impl Report {
             Format::Junit => junit::document(self),
             Format::Markdown => markdown::document(self),
         };
-        // Forms escape what they are made of; what is left to be made visible is no part of them.
+        // The formats have escaped their texts, so this changes no part of their own syntax.
         shown(&drawn).into_owned()
     }
 
@@ -187,8 +186,8 @@ impl Report {
     }
 }
 
-/// Ids of the exchanges that the report of a run has a place for: each once, at most [`MOST_EXCHANGES`],
-/// those of failed cells first, then of those in error, then all others.
+/// Ids of the exchanges for the report of a run: without duplicates, at most [`MOST_EXCHANGES`]. Those of failed
+/// cells come first, then those of cells in error, then all others.
 pub fn wanted(run: &RunRecord) -> Vec<String> {
     let mut cells: Vec<_> = run.cells.iter().collect();
     cells.sort_by_key(|cell| rank(cell.state));
@@ -202,7 +201,7 @@ fn ids<'a>(cells: impl Iterator<Item = &'a CellRecord>) -> impl Iterator<Item = 
     evidence.flat_map(|invocation| invocation.exchanges.iter().map(String::as_str))
 }
 
-/// How much a state has to say: the worst first.
+/// The priority of a state: the worst is first.
 fn rank(state: CellState) -> u8 {
     match state {
         CellState::Failed => 0,
@@ -213,7 +212,7 @@ fn rank(state: CellState) -> u8 {
     }
 }
 
-/// Scenarios and invariants, these with their severities, each in the order in which it first comes.
+/// Scenarios and invariants with their severities, each in order of first occurrence.
 fn axes(cells: &[CellRecord]) -> (Vec<&str>, Vec<(&str, &str)>) {
     let (mut columns, mut rows) = (Vec::new(), Vec::new());
     for cell in cells {
@@ -238,7 +237,7 @@ pub fn exercised(run: &RunRecord) -> BTreeSet<&str> {
     judged.map(|cell| cell.invariant.as_str()).collect()
 }
 
-/// The invocations that made a cell what it is; all of them, where a run does not say.
+/// The invocations that decided a cell's state; all of them if the run does not record it.
 fn telling(cell: &CellRecord) -> impl Iterator<Item = &EvidenceRecord> {
     let evidence = cell.evidence.iter();
     evidence.filter(|invocation| invocation.state.is_none_or(|state| state == cell.state))

@@ -1,4 +1,4 @@
-//! Embeddings from an endpoint that speaks `OpenAI`'s API: `POST …/embeddings`.
+//! Embeddings from an endpoint with `OpenAI`'s API: `POST …/embeddings`.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::dial::Dialler;
 use crate::model::Endpoint;
 use crate::suite::Embeddings;
 
-/// Texts of one request.
+/// Maximum number of texts in one request.
 pub(super) const AT_A_TIME: usize = 32;
 
 pub(super) async fn ask(
@@ -48,7 +48,7 @@ async fn vectors(
     })
 }
 
-/// One for each text, in their order: the answer's own order is told by `index`.
+/// One vector for each text, in order; the order in the response is given by `index`.
 fn read(document: &Value, count: usize) -> Option<Vec<Vec<f32>>> {
     let mut vectors = vec![Vec::new(); count];
     for (place, entry) in document["data"].as_array()?.iter().enumerate() {

@@ -1,10 +1,10 @@
-//! A program that judges: it reads on stdin, and says its verdict on stdout.
+//! Runs a program that judges: input on stdin, verdict on stdout.
 
 use super::{Answered, NoReply, Question, Reply};
 use crate::agents::program::{self, NotEnded};
 
-/// It runs with Squall's own environment, none of the agent's proxy variables in it, and is ended with all
-/// that it started when its time is over.
+/// It runs with Squall's own environment, without the agent's proxy variables. After its time-out it is killed with
+/// all its descendants.
 pub(super) async fn ask(question: Question) -> Vec<Answered> {
     let Question::Program {
         command,

@@ -1,4 +1,4 @@
-//! What to do about a cell, by what happened on the wire.
+//! Advice on a cell, based on the traffic.
 
 use squall_journal::record::{ExchangeRecord, RuleOutcome, RuleRecord};
 use squall_profiles::family::Family;
@@ -8,8 +8,7 @@ use squall_profiles::faults;
 use super::story::{Injection, Story, Wire, applied};
 use crate::run::{CellRecord, CellState};
 
-/// What to do about a cell, of which `stories` are the invocations that say most; `None` where there is nothing
-/// to do.
+/// Advice on a cell with the decisive invocations `stories`; `None` if there is nothing to do.
 pub(super) fn advice(wire: &Wire<'_>, cell: &CellRecord, stories: &[Story<'_>]) -> Option<String> {
     match cell.state {
         CellState::Passed | CellState::NotApplicable => None,
@@ -26,7 +25,7 @@ pub(super) fn advice(wire: &Wire<'_>, cell: &CellRecord, stories: &[Story<'_>]) 
 
 fn of_a_failure(invariant: &str, stories: &[Story<'_>]) -> String {
     let injections: Vec<_> = stories.iter().flat_map(Story::injections).collect();
-    // Of several that weigh the same, the first.
+    // Of equally likely causes, the first.
     let Some(cause) = injections.iter().rev().max_by_key(|one| weight(one)) else {
         let unseen: usize = stories.iter().map(|story| story.missing).sum();
         return match unseen {
@@ -39,7 +38,7 @@ fn of_a_failure(invariant: &str, stories: &[Story<'_>]) -> String {
     format!("{} {remedy}", happened(cause))
 }
 
-/// What helps where a check of this type fails, whatever fault was applied.
+/// Advice on a failed invariant of this type, independent of the fault.
 fn of_type(invariant: &str) -> Option<&'static str> {
     Some(match invariant {
         "excludes_pii" => {
@@ -76,8 +75,8 @@ fn of_type(invariant: &str) -> Option<&'static str> {
     })
 }
 
-/// What makes an injection the likelier cause, the weightiest first: it hit the exchange that shows the failure, it did
-/// harm, nothing made up for it, and it did more than delay.
+/// Ranks an injection as the cause, most important criterion first. It affected the decisive exchange, made a call
+/// fail, no later call succeeded, and it is not only a delay.
 fn weight(injection: &Injection<'_>) -> [bool; 4] {
     let delays = is_delay(injection.rule);
     [
@@ -88,19 +87,19 @@ fn weight(injection: &Injection<'_>) -> [bool; 4] {
     ]
 }
 
-/// Whether a rule does no more than delay.
+/// Whether a rule only delays.
 fn is_delay(rule: &RuleRecord) -> bool {
     mode(rule).is_some_and(|mode| mode.only_delays)
 }
 
-/// Rules that were applied to an exchange, delays behind what decided how it ended.
+/// Rules that were applied to an exchange, delays last.
 pub(super) fn deciding_first(exchange: &ExchangeRecord) -> Vec<&RuleRecord> {
     let mut rules: Vec<_> = applied(exchange).collect();
     rules.sort_by_key(|rule| is_delay(rule));
     rules
 }
 
-/// Injected faults, and what the agent did then.
+/// Describes injected faults and the agent's reaction.
 fn happened(cause: &Injection<'_>) -> String {
     let often = |times: usize| match times {
         1 => "once".to_owned(),
@@ -166,7 +165,7 @@ fn of_nothing(under_chaos: bool, stories: &[Story<'_>]) -> String {
     }
 }
 
-/// What an agent does well about a fault.
+/// The recommended reaction to a fault.
 fn remedy(rule: &RuleRecord) -> &'static str {
     mode(rule).map_or(
         "Decide what the agent does when this call fails, and let its answer say what is missing.",

@@ -1,15 +1,14 @@
-//! Certificates: a signed statement of what a run came to, as a page or a PDF that carries it.
+//! Certificates: signed statements about runs, as an HTML page or a PDF.
 //!
 //! ```text
 //! page ── before │ seal │ after      seal = base64 of {"signature": …, "statement": …}
 //!           └──── SHA-256 ────┘         └─ statement.page_sha256, signed with the rest
 //! ```
 //!
-//! The statement is canonical JSON — keys sorted, no spaces, numbers as they were first written — and
-//! signed with Ed25519 (RFC 8032). It holds the digest of everything in the file but the seal itself, so
-//! that not one byte of the file can be changed unnoticed, in whatever version of Squall it is verified.
-//! Who signed is for the reader to know: a certificate proves that the holder of a key said this, and the
-//! key's fingerprint is what to compare.
+//! The statement is canonical JSON: sorted keys, no spaces, numbers as originally written. It is signed with
+//! Ed25519 (RFC 8032). It contains the digest of the whole file without the seal, so every change of the file is
+//! detected, in every version of Squall. A certificate proves only that the holder of a key made the statement. The
+//! reader must compare the key's fingerprint to know the signer.
 
 mod key;
 mod pdf;
@@ -29,61 +28,61 @@ use crate::run::{
     ScenarioRecord, ScoresRecord,
 };
 
-/// Stands before the seal, and nowhere else in a file.
+/// The mark before the seal. It occurs only once in a file.
 const BEGIN: &str = "SQUALL-CERTIFICATE-1:";
-/// Stands after it.
+/// The mark after the seal.
 const END: &str = ":END";
 
 /// The version of the statement.
 const VERSION: u32 = 1;
 
-/// What is signed begins with this, so that no signature of another purpose is one of a certificate.
+/// Prefix of the signed bytes, so that signatures for other purposes are not valid for certificates.
 const PURPOSE: &[u8] = b"squall certificate 1\n";
 
-/// What a certificate says.
+/// The statement of a certificate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Statement {
-    /// Version of this shape: 1.
+    /// Version of this format: 1.
     pub certificate_version: u32,
-    /// Who says that the run was made.
+    /// The tester who states that the run was made.
     pub tester: String,
-    /// The agent, as the run names it; `null` when it does not.
+    /// The agent's name in the run; `null` if it has none.
     pub agent: Option<String>,
     /// Id of the run.
     pub run: String,
-    /// What it tried.
+    /// What the run executed.
     pub kind: RunKind,
     /// The suite's name.
     pub suite: String,
-    /// How it ended; `failed` also where the score is below the suite's pass threshold.
+    /// The final state; also `failed` if the score is below the suite's pass threshold.
     pub state: RunState,
-    /// Whether the agent did what is demanded; `null` where nothing is proved.
+    /// Whether the agent met the pass criteria; `null` if the run is inconclusive.
     pub passed: Option<bool>,
-    /// 0 to 100; `null` without anything to judge.
+    /// The overall score, 0 to 100; `null` if there was nothing to judge.
     pub score: Option<f64>,
-    /// The score that it had to reach, the suite's pass threshold included; `null` when none was asked for.
+    /// The minimum score, including the suite's pass threshold; `null` if none was set.
     pub min_score: Option<f64>,
     /// The scores of its parts.
     pub scores: ScoresRecord,
-    /// What was tried.
+    /// What was executed.
     pub coverage: CoverageRecord,
-    /// How many cells came to each state.
+    /// The number of cells in each state.
     pub cells: CellCounts,
     /// Suite, contract and profiles, with versions and digests.
     pub documents: Vec<DocumentVersion>,
-    /// Invariants and scenarios.
+    /// The judged invariants.
     #[serde(default)]
     pub demands: Vec<DemandRecord>,
-    /// Under which scenarios, with their rules.
+    /// The scenarios with their rules.
     #[serde(default)]
     pub scenarios: Vec<ScenarioRecord>,
     /// Seed of every draw.
     pub seed: u64,
-    /// When the run was over, RFC 3339.
+    /// When the run ended, RFC 3339.
     pub finished_at: Option<String>,
-    /// When this was signed, RFC 3339.
+    /// When the certificate was signed, RFC 3339.
     pub issued_at: String,
-    /// Version of the Squall that signed.
+    /// Version of the Squall that signed it.
     pub squall_version: String,
     /// SHA-256 of the file without its seal, 64 hex digits.
     pub page_sha256: String,
@@ -91,34 +90,34 @@ pub struct Statement {
     pub public_key: String,
 }
 
-/// How many cells came to each state.
+/// The number of cells in each state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellCounts {
-    /// The agent did what is demanded.
+    /// The invariant holds.
     pub passed: u64,
-    /// It did not.
+    /// The invariant does not hold.
     pub failed: u64,
-    /// Of these, those that fail without chaos too.
+    /// Failed cells that also fail without chaos.
     pub baseline_failed: u64,
     /// No planned fault was applied.
     pub not_exercised: u64,
-    /// Not demanded there.
+    /// The invariant does not apply.
     pub not_applicable: u64,
-    /// Could not be judged.
+    /// The invariant could not be judged.
     pub error: u64,
 }
 
-/// What a certificate looks like.
+/// The format of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// A page.
+    /// An HTML page.
     Html,
     /// A PDF.
     Pdf,
 }
 
 impl Form {
-    /// The form that a file's name asks for by its ending.
+    /// The format for a file name's extension.
     pub fn of_file(name: &str) -> Option<Self> {
         let (_, ending) = name.rsplit_once('.')?;
         match ending.to_ascii_lowercase().as_str() {
@@ -129,7 +128,7 @@ impl Form {
     }
 }
 
-/// Why there is no certificate of a run.
+/// Why no certificate can be issued for a run.
 #[derive(Debug, thiserror::Error)]
 pub enum NotIssued {
     /// The run is not finished.
@@ -137,12 +136,12 @@ pub enum NotIssued {
     NotOver {
         /// Its id.
         run: String,
-        /// How far it is.
+        /// Its state.
         state: RunState,
     },
 }
 
-/// Why a file is no certificate, or no longer what was signed.
+/// Why a file is not a genuine certificate.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotGenuine {
     /// There is no seal, or more than one.
@@ -151,32 +150,32 @@ pub enum NotGenuine {
          `squall certificate RUN --output FILE` writes one"
     )]
     Seals(usize),
-    /// The seal cannot be read.
+    /// The seal is malformed.
     #[error("the signed statement was changed: {0}")]
     Unreadable(String),
-    /// It is of a version that this code does not know.
+    /// This code does not support its version.
     #[error("the certificate is of version {0}, and this Squall verifies version {VERSION}")]
     Version(u64),
-    /// The signature is not that of the statement.
+    /// The signature does not match the statement.
     #[error("the signature does not match the statement: the file was changed")]
     Signature,
-    /// The statement is genuine, what is shown around it is not.
+    /// The statement is genuine, but the rest of the file is not.
     #[error(
         "the file was changed: it does not show what was signed; the signed statement itself is intact"
     )]
     Page,
 }
 
-/// A certificate that is what was signed.
+/// A certificate whose signature is valid.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Genuine {
     /// What it says.
     pub statement: Statement,
-    /// The fingerprint of the key that signed it, to be compared with the one that the signer names.
+    /// The fingerprint of its key, to be compared with the signer's published one.
     pub fingerprint: String,
 }
 
-/// The certificate of a run that is over, as the whole file.
+/// Issues the certificate of a finished run, as the content of a file.
 pub fn issue(
     report: &Report,
     tester: &str,
@@ -190,7 +189,7 @@ pub fn issue(
         return Err(NotIssued::NotOver { run, state });
     }
     let mut statement = statement(run, tester, issued_at, key);
-    // Digest and signature are as long as what stands in their place, so that the page can be drawn first.
+    // Digest and signature have the same length as their placeholders, so the page can be rendered first.
     let placeholder = sealed(&statement, &"0".repeat(128));
     let sheet = sheet::of(&statement, &key.fingerprint());
     let seal = format!("{BEGIN}{placeholder}{END}");
@@ -207,7 +206,7 @@ pub fn issue(
     Ok(file)
 }
 
-/// Whether a file is a certificate, and not one byte of it is other than when it was signed.
+/// Verifies that a file is a certificate and that no byte of it was changed.
 pub fn verify(file: &[u8]) -> Result<Genuine, NotGenuine> {
     let places: Vec<_> = places(file, BEGIN.as_bytes()).collect();
     let &[at] = places.as_slice() else {
@@ -241,7 +240,7 @@ pub fn verify(file: &[u8]) -> Result<Genuine, NotGenuine> {
             "it holds more than a statement and its signature",
         ));
     }
-    // Of the text that is there, not of what this version makes of it.
+    // Uses the statement in the file, because this version may serialise it differently.
     let said = [PURPOSE, canonical(&value["statement"]).as_bytes()].concat();
     UnparsedPublicKey::new(&ED25519, &public_key)
         .verify(&said, &signature)
@@ -303,17 +302,17 @@ fn counts(run: &RunRecord) -> CellCounts {
     counts
 }
 
-/// The bytes that are signed.
+/// The signed bytes.
 fn signed(statement: &Statement) -> Vec<u8> {
     [PURPOSE, canonical(&json!(statement)).as_bytes()].concat()
 }
 
-/// What stands between the marks.
+/// The content between the marks.
 fn sealed(statement: &Statement, signature: &str) -> String {
     STANDARD.encode(seal_of(&json!(statement), signature))
 }
 
-/// The same before it is base64: a statement and its signature, and nothing beside them.
+/// The seal before base64 encoding: only a statement and its signature.
 fn seal_of(statement: &Value, signature: &str) -> String {
     canonical(&json!({ "statement": statement, "signature": signature }))
 }

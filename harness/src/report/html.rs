@@ -1,7 +1,7 @@
-//! The page: one file that needs nothing from elsewhere, runs nothing, and can be printed.
+//! The HTML page: one self-contained, printable file without scripts.
 //!
-//! It has no script. Its policy allows its own style sheet, known by its digest, and nothing else: not even
-//! what an answer might smuggle in would run or be asked for.
+//! Its content security policy allows only its own style sheet, identified by digest. Injected content of an answer
+//! could therefore neither run nor load anything.
 
 mod cells;
 mod facts;
@@ -20,23 +20,22 @@ use super::{Report, next_step, words};
 
 const STYLE: &str = include_str!("html/style.css");
 
-/// What every page of ours is allowed, but for its style sheet.
+/// The content security policy of all pages, without the style sheet.
 const POLICY: &str = "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'";
 
-/// The content security policy for whoever serves the page: the page's own, and that nobody frames it and
-/// nothing in it runs, whatever a browser makes of the rest.
+/// The content security policy for serving the page: the page's own, and no framing and no scripts in any browser.
 pub fn page_policy() -> String {
     format!("{}; frame-ancestors 'none'; sandbox", policy(STYLE))
 }
 
-/// The report as a page.
+/// The report as an HTML page.
 pub(super) fn document(report: &Report) -> String {
     let run = &report.run;
     let title = format!("{}: {} · Squall", run.name, words::verdict(run));
     page(&title, STYLE, &body(report))
 }
 
-/// A page of ours.
+/// An HTML page.
 pub(super) fn page(title: &str, style: &'static str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
@@ -47,7 +46,7 @@ pub(super) fn page(title: &str, style: &'static str, body: &Markup) -> String {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 meta name="referrer" content="no-referrer";
-                // Without one a browser asks the server for it.
+                // Without an icon, browsers request one from the server.
                 link rel="icon" href="data:,";
                 title { (title) }
                 style { (PreEscaped(style)) }
@@ -64,7 +63,7 @@ fn policy(style: &str) -> String {
     format!("{POLICY}; style-src 'sha256-{digest}'")
 }
 
-/// The parts of the page that have something in them: anchor, heading, contents.
+/// The non-empty sections of the page: anchor, heading, content.
 fn parts(report: &Report) -> Vec<(&'static str, &'static str, Markup)> {
     let (run, wire) = (&report.run, &Wire::of(report));
     let parts = [
@@ -124,7 +123,7 @@ fn body(report: &Report) -> Markup {
     }
 }
 
-/// A text in which what stands between two backticks is code.
+/// A text with code in backticks.
 fn prose(text: &str) -> Markup {
     let code = |text: &str| {
         let (before, rest) = text.split_once('`')?;
@@ -140,18 +139,18 @@ fn prose(text: &str) -> Markup {
     }
 }
 
-/// A word on a coloured ground.
+/// A coloured label.
 fn tag(state: &str, text: &str, more: &str) -> Markup {
     let class = format!("tag {state} {more}");
     html! { span class=(class.trim_end()) { (text) } }
 }
 
-/// A paragraph in the background.
+/// A de-emphasised paragraph.
 fn soft(text: &str) -> Markup {
     html! { p class="soft" { (text) } }
 }
 
-/// How many of `all` are over the bound.
+/// The number of omitted items.
 fn left_out(all: usize, most: usize, what: &str) -> Markup {
     html! {
         @if let Some(left @ 1..) = all.checked_sub(most) {
@@ -160,7 +159,7 @@ fn left_out(all: usize, most: usize, what: &str) -> Markup {
     }
 }
 
-/// A table or a picture that may be wider than the screen, reachable by keyboard.
+/// A table or picture that may be wider than the screen, scrollable by keyboard.
 fn scrolled(label: &str, inner: &Markup) -> Markup {
     html! { div class="scroll" role="group" aria-label=(label) tabindex="0" { (inner) } }
 }
@@ -170,7 +169,7 @@ fn headings(names: &[&str]) -> Markup {
     html! { thead { tr { @for name in names { th scope="col" { (name) } } } } }
 }
 
-/// A number of a picture, to a hundredth.
+/// A coordinate, rounded to a hundredth.
 fn rounded(number: f64) -> f64 {
     (number * 100.0).round() / 100.0
 }

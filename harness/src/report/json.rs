@@ -1,20 +1,20 @@
-//! The document itself.
+//! The report as JSON.
 
 use std::fmt::Write as _;
 
 use super::Report;
 use super::shown::is_plain;
 
-/// The report as JSON, indented, a newline at its end. What a terminal would obey is escaped.
+/// The report as indented JSON with a final line break. Control characters are escaped.
 pub(super) fn document(report: &Report) -> String {
-    // Keys of its maps are texts, and its numbers came from JSON: nothing else can go wrong.
+    // The keys of its maps are strings and its numbers were read from JSON, so serialisation cannot fail.
     let text = serde_json::to_string_pretty(report).expect("a report is JSON");
     let mut safe = escaped(&text);
     safe.push('\n');
     safe
 }
 
-/// The same JSON, with what a terminal would obey written as escapes.
+/// The same JSON, with terminal control characters escaped.
 pub fn escaped(json: &str) -> String {
     let mut safe = String::with_capacity(json.len() + 1);
     for character in json.chars() {

@@ -1,13 +1,11 @@
-//! `JUnit` XML, as Jenkins, GitLab, GitHub's actions and others read it.
+//! `JUnit` XML for Jenkins, GitLab, GitHub Actions and others.
 //!
-//! A test suite for each scenario, a test case for each cell. A failed cell is a `failure`, one that could
-//! not be judged an `error`, one that was not exercised or is not applicable is `skipped`. What a run says
-//! beyond its cells — it was errored, cancelled, or proves nothing — is a test case of its own.
-//! The time of a case is that of the invocations it was judged by, which cases of a suite share; that of a suite
-//! counts each invocation once; that of the whole is the run's, from beginning to end.
-//! Readers of such files have little room (GitLab takes 30 MB): texts are cut, and once all of them together are
-//! many, a case says no more than its reason.
-//! Shape: the schema of Jenkins' xUnit plug-in, `junit-10.xsd`.
+//! Each scenario is a test suite, and each cell a test case. A failed cell is a `failure`, a cell in error an
+//! `error`. A cell that was not exercised or not applicable is `skipped`. The state of the run itself is another
+//! test case if its cells do not show it: errored, cancelled or inconclusive. The time of a case is that of its
+//! invocations, which cases of a suite share. The time of a suite counts each invocation once, and the total is the
+//! duration of the run. Readers limit the file size (GitLab: 30 MB). Texts are therefore cut, and after a total
+//! limit, cases contain only their reason. Format: the schema of Jenkins' xUnit plug-in, `junit-10.xsd`.
 
 use std::borrow::Cow;
 
@@ -20,32 +18,32 @@ use super::story::{Injection, Wire, got};
 use super::{Report, next_step, telling, words};
 use crate::run::{CellRecord, CellState, EvidenceRecord, RunRecord, RunState};
 
-/// Name of the suite that holds what is said of the run itself.
+/// Name of the suite for the run itself.
 const THE_RUN: &str = "run";
 
-/// Most characters of a text.
+/// Longest text, in characters.
 const MOST_TEXT: usize = 4_000;
 
-/// Most characters of a message, which is shown in lists.
+/// Longest message, which is shown in lists, in characters.
 const MOST_MESSAGE: usize = 1_000;
 
-/// Most invocations told of a case.
+/// Maximum number of invocations in a case.
 const MOST_INVOCATIONS: usize = 5;
 
-/// Most calls told of an invocation.
+/// Maximum number of calls in an invocation.
 const MOST_CALLS: usize = 40;
 
-/// Most bytes of what is told of all cases together, before they are escaped.
+/// Maximum size of the texts of all cases, before escaping, in bytes.
 const MOST_TOLD: usize = 3 << 20;
 
-/// What became of the cases of a suite.
+/// The results of a suite's cases.
 #[derive(Default)]
 struct Count {
     tests: u64,
     failures: u64,
     errors: u64,
     skipped: u64,
-    /// What its invocations took.
+    /// Total time of its invocations.
     ms: f64,
 }
 
@@ -76,7 +74,7 @@ pub(super) fn document(report: &Report) -> String {
     xml.into_string() + "\n"
 }
 
-/// Cells by scenario, in the order in which they first come.
+/// Cells by scenario, in order of first occurrence.
 fn suites(cells: &[CellRecord]) -> Vec<(&str, Vec<&CellRecord>)> {
     let mut suites: Vec<(&str, Vec<&CellRecord>)> = Vec::new();
     for cell in cells {
@@ -115,7 +113,7 @@ impl Count {
     }
 }
 
-/// What became of the run, where its cells do not say.
+/// The result of the run itself, if its cells do not show it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OfTheRun {
     Error,
@@ -136,7 +134,7 @@ impl OfTheRun {
 fn said_of_the_run(state: RunState) -> Option<OfTheRun> {
     match state {
         RunState::Passed | RunState::Failed => None,
-        // No failure of the agent, and nothing to call green.
+        // The agent has not failed, but the run must not appear as passed.
         RunState::Inconclusive | RunState::Errored => Some(OfTheRun::Error),
         RunState::Cancelled | RunState::Queued | RunState::AwaitingApproval | RunState::Running => {
             Some(OfTheRun::Skipped)
@@ -177,7 +175,7 @@ fn suite(report: &Report, name: &str, count: &Count, cases: &Markup) -> Markup {
     }
 }
 
-/// `room`: bytes that may still be told of cases.
+/// `room` is the remaining number of bytes for texts of cases.
 fn cases(cells: &[&CellRecord], wire: &Wire<'_>, room: &mut usize) -> Markup {
     html! {
         @for (number, cell) in cells.iter().enumerate() {
@@ -234,7 +232,7 @@ fn case_name(cells: &[&CellRecord], number: usize) -> String {
     }
 }
 
-/// What happened, as lines.
+/// The invocations of a cell, as lines.
 fn story(cell: &CellRecord, wire: &Wire<'_>) -> String {
     let stories: Vec<_> = telling(cell)
         .map(|invocation| wire.story(invocation))
@@ -275,7 +273,7 @@ fn story(cell: &CellRecord, wire: &Wire<'_>) -> String {
     lines.join("\n")
 }
 
-/// A text, cut where it is longer than that.
+/// A text, shortened to this length.
 fn short(text: &str, most: usize) -> Cow<'_, str> {
     match cut(text, most) {
         (_, 0) => Cow::Borrowed(text),
@@ -283,7 +281,7 @@ fn short(text: &str, most: usize) -> Cow<'_, str> {
     }
 }
 
-/// A line on what is not told of so many.
+/// A line with the number of omitted items.
 fn more(all: usize, told: usize, one: &str, many: &str) -> Option<String> {
     let left = all.checked_sub(told).filter(|left| *left > 0)?;
     let others = words::counted(left as u64, &format!("more {one}"), &format!("more {many}"));
@@ -303,7 +301,7 @@ fn injected(injection: &Injection<'_>) -> String {
     )
 }
 
-/// From the run's beginning to its end, ms.
+/// The duration of the run, in milliseconds.
 fn wall(run: &RunRecord) -> f64 {
     let moment = |at: &Option<String>| at.as_deref().and_then(|at| timestamp::parse(at).ok());
     let took = moment(&run.started_at).zip(moment(&run.finished_at));
@@ -311,7 +309,7 @@ fn wall(run: &RunRecord) -> f64 {
     took.map_or(0.0, |(from, to)| to.saturating_sub(from) as f64)
 }
 
-/// What the invocations behind these cells took, each counted once however many invariants judge it, ms.
+/// The total time of the invocations of these cells, each counted once, in milliseconds.
 fn of_invocations(cells: &[&CellRecord]) -> f64 {
     let mut known: Vec<&EvidenceRecord> = Vec::new();
     for invocation in cells.iter().flat_map(|cell| &cell.evidence) {
@@ -327,7 +325,7 @@ fn of_invocations(cells: &[&CellRecord]) -> f64 {
     known.iter().map(|invocation| invocation.latency_ms).sum()
 }
 
-/// What the invocations of a cell took, ms.
+/// The total time of a cell's invocations, in milliseconds.
 fn ms(cell: &CellRecord) -> f64 {
     cell.evidence
         .iter()
@@ -335,7 +333,7 @@ fn ms(cell: &CellRecord) -> f64 {
         .sum()
 }
 
-/// `xs:dateTime` without fractions, as some readers want it.
+/// `xs:dateTime` without fractions, which some readers require.
 fn moment(rfc3339: &str) -> String {
     let ms = timestamp::parse(rfc3339).unwrap_or(0);
     timestamp::rfc3339(ms)

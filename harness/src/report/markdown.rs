@@ -1,8 +1,8 @@
-//! Markdown for a comment on a pull request.
+//! Markdown for a pull request comment.
 //!
-//! Whatever comes from outside stands in code: a span, a fence longer than any in it, or, in tables, a
-//! `<code>` whose marks are numbers. So it is neither a heading nor a link, an image, a mention or HTML.
-//! Worst first, and cut where GitHub would refuse the comment (65,536 characters).
+//! Texts from outside are always code: a span, a fence that is longer than any in the text, or, in tables, a
+//! `<code>` element with character references. They can therefore not become headings, links, images, mentions or
+//! HTML. The worst cells come first, and the text is cut at GitHub's limit for comments (65,536 characters).
 
 #![expect(
     clippy::format_push_string,
@@ -15,22 +15,22 @@ use super::story::Wire;
 use super::{Report, axes, next_step, rank, telling, words};
 use crate::run::{CellRecord, CellState};
 
-/// Most characters of the text.
+/// Longest report, in characters.
 pub(super) const MOST: usize = 65_000;
 
-/// Most characters of a prompt, an answer or a reason.
+/// Longest prompt, answer or reason, in characters.
 const MOST_TEXT: usize = 1_200;
 
-/// Most characters of an invariant's parameters, and of a rule with the texts that it injects.
+/// Longest parameters of an invariant, and longest rule with its injected texts, in characters.
 const MOST_RULE: usize = 4_000;
 
-/// Most characters of a name, in tables and headings.
+/// Longest name in tables and headings, in characters.
 const MOST_NAME: usize = 120;
 
-/// Most characters of the matrix.
+/// Longest matrix, in characters.
 const MOST_MATRIX: usize = 20_000;
 
-/// Most invocations told of a cell.
+/// Maximum number of invocations of a cell.
 const MOST_INVOCATIONS: usize = 2;
 
 /// The report as Markdown.
@@ -44,7 +44,7 @@ pub(super) fn document(report: &Report) -> String {
         plain(&words::why(run)),
     );
     if let Some(step) = next_step(run) {
-        // Of the program's own: no word in it comes from outside.
+        // This text contains nothing from outside.
         text += &format!("{step}\n\n");
     }
     text += &scores(report);
@@ -119,7 +119,7 @@ fn scores(report: &Report) -> String {
     text
 }
 
-/// Invariants × scenarios, the worst rows first.
+/// The matrix of invariants × scenarios, worst rows first.
 fn matrix(report: &Report) -> String {
     let cells = &report.run.cells;
     let (columns, mut rows) = axes(cells);
@@ -187,7 +187,7 @@ fn comparison(report: &Report) -> String {
     text.trim_end().to_owned() + "\n\n"
 }
 
-/// What went wrong, the worst first, in so many characters.
+/// The failed cells, worst first, limited to this many characters.
 fn failures(report: &Report, room: usize) -> String {
     let cells = report.run.cells.iter();
     let mut bad: Vec<_> = cells
@@ -207,7 +207,7 @@ fn failures(report: &Report, room: usize) -> String {
     let mut text = "### What went wrong\n\n".to_owned();
     for (number, cell) in bad.iter().enumerate() {
         let told = failure(cell, &wire);
-        // With room for the line that says what is left out.
+        // Leaves room for the line about omitted cells.
         if length(&text) + length(&told) + 100 > room {
             let left = words::counted((bad.len() - number) as u64, "cell", "cells");
             text += &format!("{left} more in the other forms of this report.\n\n");
@@ -218,7 +218,7 @@ fn failures(report: &Report, room: usize) -> String {
     text
 }
 
-/// What each invariant demands, and each scenario's rules, in so many characters.
+/// The settings of invariants and the rules of scenarios, limited to this many characters.
 fn demands(report: &Report, room: usize) -> String {
     let run = &report.run;
     let invariants = run.demands.iter().map(|one| {
@@ -242,7 +242,7 @@ fn demands(report: &Report, room: usize) -> String {
         return String::new();
     }
     for (number, told) in all.iter().enumerate() {
-        // With room for the line that says what is left out.
+        // Leaves room for the line about omitted items.
         if length(&text) + length(told) + length(end) + 100 > room {
             let left = all.len() - number;
             text += &format!("\n{left} more in the other forms of this report.\n");
@@ -253,7 +253,7 @@ fn demands(report: &Report, room: usize) -> String {
     text + end
 }
 
-/// The gravest first.
+/// The order of severities, highest first.
 fn weight(severity: &str) -> u8 {
     match severity {
         "critical" => 0,
@@ -323,7 +323,7 @@ fn last_line(report: &Report) -> String {
     )
 }
 
-/// One line of so many characters.
+/// One line, limited to this many characters.
 fn line(text: &str, most: usize) -> String {
     let one_line = text.replace(char::is_whitespace, " ");
     let (kept, left) = cut(one_line.trim(), most);
@@ -349,25 +349,25 @@ fn span(text: &str) -> String {
     format!("{ticks}{pad}{text}{pad}{ticks}")
 }
 
-/// Code in a table, where a `|` ends a cell even in a span.
+/// Code in a table, where a `|` ends a cell even inside a span.
 fn in_table(text: &str) -> String {
     html(text)
 }
 
-/// Code where Markdown may not look into it, as HTML.
+/// Code as an HTML element, inside which Markdown is inactive.
 fn html(text: &str) -> String {
     format!("<code>{}</code>", numbered(&line(text, MOST_NAME)))
 }
 
-/// A sentence with pieces of outside in it, as text: an invisible joiner keeps names and numbers in it from
-/// calling people and issues.
+/// A sentence with parts from outside, as text. An invisible joiner prevents that names and numbers become mentions
+/// and issue links.
 fn plain(text: &str) -> String {
     let text = line(text, MOST_TEXT);
     let quiet = text.replace('@', "@\u{2060}").replace('#', "#\u{2060}");
     numbered(&quiet)
 }
 
-/// The text with every mark that Markdown, HTML or GitHub may read as a number.
+/// The text with all special characters of Markdown, HTML and GitHub as character references.
 fn numbered(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     let mut before = ' ';
@@ -379,7 +379,7 @@ fn numbered(text: &str) -> String {
                 escaped.push(character);
             }
             ':' if ends_word => escaped.push(character),
-            // A digit before it would make it an item of a list.
+            // After a digit it would start a list item.
             '.' if ends_word && before.is_alphabetic() => escaped.push(character),
             mark if mark.is_ascii_punctuation() => {
                 escaped.push_str(&format!("&#{};", u32::from(mark)));
@@ -391,7 +391,7 @@ fn numbered(text: &str) -> String {
     escaped
 }
 
-/// A fenced block of so many characters that nothing in it ends.
+/// A fenced block, limited to this many characters. Its fence is longer than any in the text.
 fn fence(text: &str, most: usize) -> String {
     let (kept, left) = cut(text, most);
     let ticks = "`".repeat(longest_run(kept).max(2) + 1);
@@ -403,7 +403,7 @@ fn fence(text: &str, most: usize) -> String {
     format!("\n{ticks}text\n{kept}\n{ticks}\n\n{more}")
 }
 
-/// The longest run of backticks.
+/// The longest sequence of backticks.
 fn longest_run(text: &str) -> usize {
     let runs = text.split(|character| character != '`');
     runs.map(str::len).max().unwrap_or(0)

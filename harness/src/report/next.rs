@@ -2,8 +2,8 @@
 
 use crate::run::{CellState, RunKind, RunRecord, RunState};
 
-/// What to do about a run that is inconclusive, in a sentence or two; `None` for any other, and where only
-/// its reason can tell. Code is between backticks.
+/// Advice on an inconclusive run, in one or two sentences. `None` for other runs, and if only the reason helps.
+/// Code is in backticks.
 pub fn next_step(run: &RunRecord) -> Option<&'static str> {
     let of_chaos = matches!(run.kind, RunKind::Chaos | RunKind::Contract | RunKind::Ci);
     if run.state != RunState::Inconclusive || !of_chaos {

@@ -1,12 +1,14 @@
-//! Texts from outside, made visible.
+//! Makes control characters in texts from outside visible.
 
 use std::borrow::Cow;
 
-/// The text with nothing in it that is obeyed rather than read: control characters (the start of terminal
-/// sequences among them), marks that reverse the direction of what follows, and what is no character at
-/// all become something that can be seen. Lines and tabs stay; `\r\n` and `\r` become `\n`.
+/// Replaces characters that have an effect instead of an appearance by visible ones: control characters (including
+/// the start of terminal sequences), marks that reverse the direction of text, and noncharacters. Line breaks and
+/// tabs stay; `\r
+/// ` and `\r` become `
+/// `.
 ///
-/// What is left is allowed in XML 1.0 (§2.2).
+/// The result is valid in XML 1.0 (§2.2).
 pub fn shown(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_plain) {
         return Cow::Borrowed(text);
@@ -20,7 +22,7 @@ pub fn shown(text: &str) -> Cow<'_, str> {
                 visible.push('\n');
             }
             plain if is_plain(plain) => visible.push(plain),
-            // Unicode has a picture of each: ␀ ␛ ␡.
+            // Unicode has a symbol for each: ␀ ␛ ␡.
             '\0'..='\u{1f}' => visible.push(picture(character)),
             '\u{7f}' => visible.push('\u{2421}'),
             other => visible.extend(other.escape_unicode()),
@@ -33,12 +35,12 @@ fn picture(control: char) -> char {
     char::from_u32(0x2400 + u32::from(control)).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-/// Whether a character is read, not obeyed.
+/// Whether a character has no effect beyond its appearance.
 pub(super) fn is_plain(character: char) -> bool {
     match character {
         '\n' | '\t' => true,
-        // Controls; marks of direction; what some readers take for a new line; tags, which no font shows
-        // and models read.
+        // Control characters; direction marks; characters that some readers treat as line breaks; tags, which are
+        // invisible but read by models.
         '\0'..='\u{1f}'
         | '\u{7f}'..='\u{9f}'
         | '\u{061c}'
@@ -52,7 +54,7 @@ pub(super) fn is_plain(character: char) -> bool {
     }
 }
 
-/// The first `most` characters, and how many bytes were left out; 0 for none.
+/// The first `most` characters, and the number of omitted bytes.
 pub(super) fn cut(text: &str, most: usize) -> (&str, usize) {
     match text.char_indices().nth(most) {
         Some((at, _)) => (&text[..at], text.len() - at),

@@ -1,4 +1,4 @@
-//! What happened in one invocation of the agent: its calls in their order, and what was done to them.
+//! The calls of one invocation in order, with the faults that were applied to them.
 
 use std::collections::HashMap;
 
@@ -15,14 +15,14 @@ pub(super) struct Wire<'r> {
     run: &'r RunRecord,
 }
 
-/// One invocation of the agent with its calls.
+/// The calls of one invocation.
 #[derive(Debug)]
 pub(super) struct Story<'r> {
-    /// Those that the report holds, oldest first.
+    /// The calls in the report, oldest first.
     pub(super) calls: Vec<Call<'r>>,
-    /// How many it does not hold.
+    /// Number of calls that are not in the report.
     pub(super) missing: usize,
-    /// Id of the exchange that shows the verdict.
+    /// Id of the decisive exchange.
     shown_by: Option<&'r str>,
 }
 
@@ -30,27 +30,27 @@ pub(super) struct Story<'r> {
 #[derive(Debug)]
 pub(super) struct Call<'r> {
     pub(super) exchange: &'r ExchangeRecord,
-    /// When it began, milliseconds after the first.
+    /// Its start, in milliseconds after the first call.
     pub(super) at_ms: u64,
 }
 
-/// A rule that was applied, and on what.
+/// An applied rule and the calls it was applied to.
 #[derive(Debug)]
 pub(super) struct Injection<'r> {
     pub(super) rule: &'r RuleRecord,
-    /// What was called.
+    /// Name of the call.
     pub(super) on: String,
-    /// What the agent got of the first.
+    /// The response that the agent received to the first call.
     pub(super) got: String,
-    /// How many calls it was applied to.
+    /// Number of calls it was applied to.
     pub(super) times: usize,
-    /// How often the same was called after the first of them.
+    /// Number of later calls with the same name.
     pub(super) again: usize,
-    /// Whether one of those was answered as it should be.
+    /// Whether one of those succeeded.
     pub(super) mended: bool,
-    /// Whether one that it was applied to did not end as it should.
+    /// Whether one of the affected calls failed.
     pub(super) harmed: bool,
-    /// Whether one that it was applied to shows the verdict.
+    /// Whether one of the affected calls is the decisive exchange.
     pub(super) shows_failure: bool,
 }
 
@@ -63,7 +63,7 @@ impl<'r> Wire<'r> {
         }
     }
 
-    /// The type of a cell's invariant: as the run lists it, else its id, which is the type where no other is given.
+    /// The type of a cell's invariant: from the run's list, or else its id, which is the type by default.
     pub(super) fn type_of<'c>(&'c self, cell: &'c CellRecord) -> &'c str {
         let mut demands = self.run.demands.iter();
         let demand = demands.find(|one| one.invariant == cell.invariant);
@@ -97,7 +97,7 @@ impl<'r> Wire<'r> {
 }
 
 impl<'r> Story<'r> {
-    /// Injected faults, by rule and what they were applied to, in the order in which it first was.
+    /// Injected faults by rule and call, in order of first application.
     pub(super) fn injections(&self) -> Vec<Injection<'r>> {
         let mut found: Vec<Injection<'r>> = Vec::new();
         for (place, call) in self.calls.iter().enumerate() {
@@ -139,7 +139,7 @@ pub(super) fn applied(exchange: &ExchangeRecord) -> impl Iterator<Item = &RuleRe
     rules.filter(|rule| rule.outcome == RuleOutcome::Applied)
 }
 
-/// What was called, in a few words: the tool, the model, or the host.
+/// A short name of the call: the tool, the model, or the host.
 pub(super) fn name(exchange: &ExchangeRecord) -> String {
     if let Some(tool) = &exchange.tool {
         return tool.clone();
@@ -152,7 +152,7 @@ pub(super) fn name(exchange: &ExchangeRecord) -> String {
     }
 }
 
-/// What the agent got: a status, or what came in its place or behind it.
+/// What the agent received: a status, and how the response ended if it was incomplete.
 pub(super) fn got(exchange: &ExchangeRecord) -> String {
     let status = status(exchange);
     let end = applied(exchange).find_map(|rule| broken(&rule.family, &rule.mode));
@@ -163,7 +163,7 @@ pub(super) fn got(exchange: &ExchangeRecord) -> String {
     }
 }
 
-/// How a fault ends an answer early.
+/// How a fault ends a response early.
 fn broken(family: &str, mode: &str) -> Option<&'static str> {
     match (family, mode) {
         ("network_faults", "reset_peer") => Some("a reset connection"),
@@ -189,7 +189,7 @@ fn is_good(exchange: &ExchangeRecord) -> bool {
     good && exchange.outcome == Outcome::Ok
 }
 
-/// The host of a URL with its port; the URL where it has none.
+/// The host of a URL with its port; the URL if it has none.
 fn host(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());

@@ -1,11 +1,11 @@
-//! Numbers and verdicts in words, alike in every form.
+//! Numbers and verdicts as text, shared by all formats.
 
 use crate::run::{
     CellRecord, CellState, EvidenceRecord, RunKind, RunRecord, RunState, ScoresRecord,
 };
 use crate::scores::told_beside;
 
-/// A score or a share: one decimal, none where it is whole. Never rounded up to 100 or down to 0.
+/// A score or a share with at most one decimal. Never rounded to 100 or 0.
 pub(super) fn score(score: f64) -> String {
     let rounded = (score * 10.0).round() / 10.0;
     let honest = match rounded {
@@ -16,7 +16,7 @@ pub(super) fn score(score: f64) -> String {
     format!("{honest}")
 }
 
-/// A score, or a dash for none.
+/// A score, or a dash if there is none.
 pub(super) fn score_or_none(found: Option<f64>) -> String {
     found.map_or_else(|| "–".to_owned(), score)
 }
@@ -25,13 +25,13 @@ pub(super) fn score_or_none(found: Option<f64>) -> String {
 pub(super) fn milliseconds(ms: f64) -> String {
     match ms {
         short if short < 10.0 => format!("{short:.1} ms"),
-        // As checks tell it: whole ones that are over.
+        // Whole milliseconds, rounded down, as in the reasons of invariants.
         middle if middle < 10_000.0 => format!("{:.0} ms", middle.floor()),
         long => format!("{:.1} s", long / 1000.0),
     }
 }
 
-/// So many of a thing.
+/// A count with its noun.
 pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
     let thing = if count == 1 { one } else { many };
     format!("{count} {thing}")
@@ -74,13 +74,13 @@ pub(super) fn kind(kind: RunKind) -> &'static str {
     }
 }
 
-/// What was said, as a sentence that ends.
+/// A text as a sentence with an end mark.
 fn sentence(said: &str) -> String {
     let ends = said.ends_with(['.', '?', '!']);
     format!("{}{}", capital(said), if ends { "" } else { "." })
 }
 
-/// Why the verdict is what it is, in a sentence or two.
+/// The reason of the verdict, in one or two sentences.
 pub(super) fn why(run: &RunRecord) -> String {
     let mut said = Vec::new();
     if let Some(error) = &run.error {
@@ -128,7 +128,7 @@ pub(super) fn why(run: &RunRecord) -> String {
     said.join(" ")
 }
 
-/// What the run tried, in a sentence.
+/// The coverage of the run, in a sentence.
 pub(super) fn coverage(run: &RunRecord) -> String {
     let coverage = &run.coverage;
     format!(
@@ -140,7 +140,7 @@ pub(super) fn coverage(run: &RunRecord) -> String {
     )
 }
 
-/// The components of the score that there are.
+/// The existing component scores.
 pub(super) fn components(scores: &ScoresRecord) -> Vec<(&'static str, f64)> {
     let named = [
         ("mutation robustness", scores.mutation_robustness),
@@ -155,14 +155,14 @@ pub(super) fn components(scores: &ScoresRecord) -> Vec<(&'static str, f64)> {
         .collect()
 }
 
-/// A cell's name: what is demanded, under which chaos, of which mutation.
+/// A cell's name: invariant, scenario and mutation.
 pub(super) fn cell(cell: &CellRecord) -> String {
     let mutation = cell.mutation.as_ref();
     let mutation = mutation.map_or_else(String::new, |kind| format!(" ({kind})"));
     format!("{} in {}{mutation}", cell.invariant, cell.scenario)
 }
 
-/// What stands over the prompt of an invocation.
+/// The heading above the prompt of an invocation.
 pub(super) fn prompt_of(invocation: &EvidenceRecord) -> String {
     invocation.repeat.map_or_else(
         || "Prompt".to_owned(),
@@ -170,7 +170,7 @@ pub(super) fn prompt_of(invocation: &EvidenceRecord) -> String {
     )
 }
 
-/// A number of seconds, for machines.
+/// Milliseconds as seconds, for machines.
 pub(super) fn seconds(ms: f64) -> String {
     format!("{:.3}", ms / 1000.0)
 }

@@ -1,4 +1,4 @@
-//! The key that signs certificates, and where it lies.
+//! The key that signs certificates, and its file.
 
 use std::fmt;
 use std::fs::{self, OpenOptions};
@@ -19,7 +19,7 @@ pub struct SigningKey {
     pair: Ed25519KeyPair,
 }
 
-/// Why there is no key.
+/// Why the key is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The file cannot be read or written.
@@ -29,10 +29,10 @@ pub enum KeyError {
         file: PathBuf,
         /// `read` or `written`.
         what: &'static str,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
-    /// Others may read it.
+    /// Other users can read the file.
     #[error(
         "{file}: others than its owner may read the key that signs certificates; chmod 600 it, or remove it if \
          somebody may have"
@@ -41,13 +41,13 @@ pub enum KeyError {
         /// The file.
         file: PathBuf,
     },
-    /// There is something else in it.
+    /// The file does not contain a key.
     #[error("{file}: this is no Ed25519 key as PEM; remove it, and another is made")]
     NoKey {
         /// The file.
         file: PathBuf,
     },
-    /// The machine gives no random bytes.
+    /// The system provides no random bytes.
     #[error("no key can be made: the machine gives no random bytes")]
     NoRandom,
 }
@@ -61,7 +61,7 @@ impl fmt::Debug for SigningKey {
 }
 
 impl SigningKey {
-    /// The key in `home`, made if there is none: `certificate-key.pem`, which its owner alone may read.
+    /// The key in `home`, created if necessary: `certificate-key.pem`, readable only by its owner.
     pub fn of_home(home: &Path) -> Result<Self, KeyError> {
         let file = home.join("certificate-key.pem");
         match fs::read_to_string(&file) {
@@ -115,7 +115,7 @@ impl SigningKey {
         });
         match written {
             Ok(()) => Self::read(file, &text),
-            // Somebody else has made one meanwhile.
+            // Another process has created it in the meantime.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 let text = fs::read_to_string(file).map_err(failed)?;
                 Self::read(file, &text)
@@ -134,7 +134,7 @@ impl SigningKey {
         self.pair.public_key().as_ref()
     }
 
-    /// What to compare a key by: `SHA256:` and the digest of the public key, base64.
+    /// The fingerprint to compare a key by: `SHA256:` and the digest of the public key, base64.
     pub fn fingerprint(&self) -> String {
         fingerprint(self.public())
     }

@@ -1,21 +1,21 @@
-//! What a certificate shows, and as a page.
+//! The visible content of a certificate, and its HTML page.
 
 use super::{BEGIN, Statement};
 use crate::report::{html, shown, words};
 
 const STYLE: &str = include_str!("sheet.css");
 
-/// What is shown, in any form.
+/// The visible content, independent of the format.
 pub(super) struct Sheet {
-    /// The suite.
+    /// The name of the suite.
     pub(super) title: String,
     /// The verdict in a word.
     pub(super) verdict: String,
     /// Score and coverage, in a sentence.
     pub(super) lead: String,
-    /// Groups of lines: what, and which.
+    /// Groups of lines, each with a name and a value.
     pub(super) groups: Vec<(&'static str, Vec<(String, String)>)>,
-    /// What this proves.
+    /// A statement of what the certificate proves.
     pub(super) foot: &'static str,
     /// Whether the agent passed.
     pub(super) passed: Option<bool>,
@@ -52,7 +52,7 @@ pub(super) fn of(statement: &Statement, fingerprint: &str) -> Sheet {
                it; compare the key's fingerprint with the one that the tester names.",
         passed: statement.passed,
     };
-    // Everything is visible; where the seal begins is for the seal alone to say.
+    // All texts are made visible, and none may contain the mark of the seal.
     let rows = sheet.groups.iter_mut().flat_map(|(_, rows)| rows);
     let texts = rows.flat_map(|(name, value)| [name, value]);
     for text in texts.chain([&mut sheet.title]) {

@@ -1,4 +1,4 @@
-//! What became of single cells: those that failed, those in error, and those that prove nothing.
+//! The details of cells: failed, in error, and inconclusive ones.
 
 use maud::{Markup, html};
 
@@ -8,13 +8,13 @@ use crate::report::story::{Story, Wire};
 use crate::report::{exercised, telling, words};
 use crate::run::{CellRecord, CellState, RunRecord};
 
-/// Most cells told in one part of the page.
+/// Maximum number of cells in one section.
 const MOST: usize = 100;
 
-/// Cells with their number in the run.
+/// Cells with their index in the run.
 type Cells<'r> = Vec<(usize, &'r CellRecord)>;
 
-/// Failed, and not without chaos: the gravest first.
+/// Cells that failed only under chaos, highest severity first.
 fn failed(run: &RunRecord) -> Cells<'_> {
     let mut failed = of(run, CellState::Failed);
     failed.retain(|(_, cell)| !cell.baseline_failed);
@@ -26,14 +26,14 @@ fn failed(run: &RunRecord) -> Cells<'_> {
     failed
 }
 
-/// Failed, and without chaos too.
+/// Cells that also failed without chaos.
 fn of_the_baseline(run: &RunRecord) -> Cells<'_> {
     let mut failed = of(run, CellState::Failed);
     failed.retain(|(_, cell)| cell.baseline_failed);
     failed
 }
 
-/// Those of invariants that were exercised in no scenario.
+/// Cells of invariants that were exercised in no scenario.
 fn not_exercised(run: &RunRecord) -> Cells<'_> {
     let mut idle = of(run, CellState::NotExercised);
     let exercised = exercised(run);
@@ -46,7 +46,7 @@ fn of(run: &RunRecord, state: CellState) -> Cells<'_> {
     cells.filter(|(_, cell)| cell.state == state).collect()
 }
 
-/// Whether the page tells more of a cell, at the anchor of its number.
+/// Whether the page has details of a cell, at the anchor with its index.
 pub(super) fn is_told(run: &RunRecord, number: usize) -> bool {
     let cell = &run.cells[number];
     let group = match cell.state {
@@ -59,7 +59,7 @@ pub(super) fn is_told(run: &RunRecord, number: usize) -> bool {
     group.iter().take(MOST).any(|(told, _)| *told == number)
 }
 
-/// The class of a cell's state.
+/// The CSS class of a cell's state.
 pub(super) fn class(cell: &CellRecord) -> &'static str {
     match cell.state {
         CellState::Passed => "passed",
@@ -71,7 +71,7 @@ pub(super) fn class(cell: &CellRecord) -> &'static str {
     }
 }
 
-/// A cell's state in words.
+/// A cell's state as text.
 pub(super) fn state(cell: &CellRecord) -> &'static str {
     if cell.baseline_failed {
         "failed, without chaos too"
@@ -127,7 +127,7 @@ fn article(number: usize, cell: &CellRecord, wire: &Wire<'_>) -> Markup {
     }
 }
 
-/// Cells that prove nothing: why, and what to do about it.
+/// Inconclusive cells, with reasons and advice.
 pub(super) fn unproved(run: &RunRecord, wire: &Wire<'_>) -> Option<Markup> {
     let about =
         "Invariants that were exercised in no scenario. They do not count towards the score.";

@@ -1,4 +1,4 @@
-//! What stands apart from single cells: recoveries, repeats, an earlier run, and where all this comes from.
+//! Sections that do not concern single cells: recovery, repeats, comparison, and sources.
 
 use maud::{Markup, html};
 
@@ -9,10 +9,10 @@ use crate::run::{
     CellChange, CellState, ComparisonRecord, RecoveryRecord, RunRecord, StabilityRecord,
 };
 
-/// Most changes listed of a kind, and most invariants, scenarios and rules of one.
+/// Maximum number of changes of one kind, of invariants, of scenarios, and of rules.
 const MOST: usize = 100;
 
-/// Most characters of what an invariant demands, and of a rule.
+/// Longest settings of an invariant, and longest rule, in characters.
 const MOST_TEXT: usize = 4000;
 
 pub(super) fn recovery(run: &RunRecord) -> Option<Markup> {
@@ -67,7 +67,7 @@ fn recoveries(recoveries: &[RecoveryRecord]) -> Markup {
     }
 }
 
-/// The interval as a picture; its numbers stand beside it.
+/// The interval as a picture; its numbers are in the text beside it.
 fn range(one: &RecoveryRecord) -> Markup {
     let at = |share: f64| 4.0 + share.clamp(0.0, 100.0) * 1.92;
     html! {
@@ -79,7 +79,7 @@ fn range(one: &RecoveryRecord) -> Markup {
     }
 }
 
-/// What each invariant demands, and the rules of each scenario with the texts that they inject.
+/// The settings of invariants, and the rules of scenarios with their injected texts.
 pub(super) fn demands(run: &RunRecord) -> Option<Markup> {
     let text = |text| cut(text, MOST_TEXT).0;
     let invariants = html! {

@@ -1,4 +1,4 @@
-//! One invocation of the agent: what it was asked and answered, what was injected where, what went over the wire.
+//! One invocation: prompt, answer, injected faults, and traffic.
 
 use maud::{Markup, html};
 use squall_journal::record::ExchangeRecord;
@@ -10,16 +10,16 @@ use crate::report::story::{Story, got};
 use crate::report::words;
 use crate::run::{CellRecord, EvidenceRecord};
 
-/// Most invocations told of a cell.
+/// Maximum number of invocations of a cell.
 const MOST: usize = 5;
 
-/// Most characters of a prompt or an answer.
+/// Longest prompt or answer, in characters.
 const MOST_TEXT: usize = 4_000;
 
-/// Most calls of a table.
+/// Maximum number of calls in a table.
 const MOST_CALLS: usize = 200;
 
-/// The invocations of a cell that are `told`, with their stories.
+/// The invocations of a cell in `told`, with their calls.
 pub(super) fn part(
     id: &str,
     told: &[&EvidenceRecord],
@@ -50,7 +50,7 @@ pub(super) fn part(
 }
 
 fn one(id: &str, invocation: &EvidenceRecord, known: Option<&String>, story: &Story<'_>) -> Markup {
-    // Of the cell it is said already.
+    // The reason is omitted if the cell already shows it.
     let reason = invocation.reason.as_ref();
     let reason = reason.filter(|reason| Some(*reason) != known);
     html! {
@@ -109,11 +109,11 @@ fn injected(story: &Story<'_>) -> Markup {
     }
 }
 
-/// A text that may be long: cut, scrolled, reachable by keyboard.
+/// A long text: shortened and scrollable by keyboard.
 fn long(label: &str, text: &str) -> Markup {
     let (kept, left) = cut(text, MOST_TEXT);
     html! {
-        // In HTML the first line break of a `pre` is not shown; one is spent on it.
+        // HTML ignores the first line break in a `pre`, so an extra one is added.
         pre tabindex="0" role="group" aria-label=(label) { "\n" (kept) }
         @if left > 0 { (soft(&format!("{left} bytes more in the JSON form of this report."))) }
     }

@@ -1,4 +1,4 @@
-//! Invariants × scenarios as a map: colour, word and mark say the same.
+//! The matrix of invariants × scenarios. Colour, word and symbol have the same meaning.
 
 use maud::{Markup, html};
 
@@ -6,12 +6,12 @@ use super::{cells, scrolled};
 use crate::report::{axes, words};
 use crate::run::{CellRecord, CellState, RunRecord};
 
-/// Most scenarios side by side: more are too narrow for paper, and too wide for a screen.
+/// Maximum number of columns in one table, so that it fits on paper and on the screen.
 const MOST_COLUMNS: usize = 6;
 
 pub(super) fn part(run: &RunRecord) -> Option<Markup> {
     let (columns, rows) = axes(&run.cells);
-    // As few tables as hold them, of about the same width.
+    // The minimum number of tables, with about equal widths.
     let tables = columns.len().div_ceil(MOST_COLUMNS);
     let most = columns.len().div_ceil(tables.max(1)).max(1);
     let all = columns.len();
@@ -29,7 +29,7 @@ pub(super) fn part(run: &RunRecord) -> Option<Markup> {
     })
 }
 
-/// A table of some of the scenarios; `which` says of which, where there are more.
+/// A table for some of the scenarios; `which` names them if there are several tables.
 fn table(run: &RunRecord, columns: &[&str], rows: &[(&str, &str)], which: &str) -> Markup {
     let label = format!("Matrix of invariants and scenarios.{which}");
     let here = |invariant: &str, severity: &str, column: &str| {

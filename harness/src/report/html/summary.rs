@@ -1,4 +1,4 @@
-//! Verdict and coverage, side by side; the components of the score; warnings.
+//! Verdict, coverage, components of the score, and warnings.
 
 use maud::{Markup, html};
 
@@ -34,7 +34,7 @@ fn score(run: &RunRecord) -> Markup {
     let class = match run.passed {
         Some(true) => "passed",
         Some(false) => "failed",
-        // A number that nothing is proved by is neither good nor bad.
+        // The score of an inconclusive run is neither good nor bad.
         None => "",
     };
     let about = match (run.score, run.state) {
@@ -82,7 +82,7 @@ fn coverage(run: &RunRecord) -> Markup {
     }
 }
 
-/// A bar of 0 to 100, with a mark where it should reach to. The number stands beside it.
+/// A bar from 0 to 100 with a mark for the minimum. The number is in the text beside it.
 fn meter(share: f64, class: &str, least: Option<f64>) -> Markup {
     let class = format!("fill {class}");
     let least = least.map(|least| rounded(least.clamp(0.5, 99.5)));

@@ -1,4 +1,4 @@
-//! The wire of one invocation as a picture: a lane for each call, a bar from its begin to its end.
+//! The traffic of one invocation as a picture: one lane for each call, with a bar for its duration.
 //!
 //! ```text
 //!                 0        100       200 ms
@@ -16,24 +16,24 @@ use crate::report::shown::cut;
 use crate::report::story::{Call, Story, applied, got, name};
 use crate::report::words;
 
-/// Width of the picture, in its own units.
+/// Width of the picture, in SVG units.
 const WIDTH: f64 = 960.0;
-/// Where bars begin: left of it are names.
+/// Start of the bars; names are to the left of it.
 const LEFT: f64 = 290.0;
-/// Where bars end at the latest.
+/// Largest end of a bar.
 const RIGHT: f64 = 880.0;
 /// Height of the scale.
 const TOP: f64 = 26.0;
 /// Height of a lane.
 const LANE: f64 = 38.0;
-/// Most lanes of one picture.
+/// Maximum number of lanes.
 const MOST: usize = 40;
-/// Most characters of a name.
+/// Longest name, in characters.
 const MOST_NAME: usize = 34;
-/// Room for how many more faults there are.
+/// Room for the number of omitted faults, in characters.
 const MORE: usize = 4;
 
-/// What the colours mean: class, words, place.
+/// The legend: class, text, position.
 const LEGEND: [(&str, &str, f64); 3] = [
     ("ok", "passed on", 0.0),
     ("injected", "fault or break", 78.0),
@@ -69,7 +69,7 @@ pub(super) fn picture(id: &str, story: &Story<'_>) -> Markup {
     }
 }
 
-/// The picture in a sentence.
+/// Describes the picture in a sentence.
 fn told(story: &Story<'_>, scale: &Scale) -> String {
     let calls = story.calls.iter();
     let hit = calls.filter(|call| applied(call.exchange).next().is_some());
@@ -81,11 +81,11 @@ fn told(story: &Story<'_>, scale: &Scale) -> String {
     )
 }
 
-/// From milliseconds to places.
+/// Converts milliseconds to positions.
 struct Scale {
-    /// When the last call was over.
+    /// End of the last call.
     last_ms: f64,
-    /// Milliseconds between two lines.
+    /// Interval between grid lines.
     step_ms: f64,
 }
 
@@ -96,7 +96,7 @@ impl Scale {
             .iter()
             .map(|call| began(call) + call.exchange.duration_ms.unwrap_or(0.0).max(0.0));
         let last_ms = ends.fold(1.0, f64::max);
-        // At most eight lines, at 1, 2 or 5 times a power of ten.
+        // At most eight grid lines, at 1, 2 or 5 times a power of ten.
         let mut step_ms = 1.0;
         for factor in [2.0, 2.5, 2.0].iter().cycle() {
             if last_ms / step_ms <= 8.0 {
@@ -147,7 +147,7 @@ fn lane(top: f64, call: &Call<'_>, scale: &Scale) -> Markup {
     }
 }
 
-/// Who made of the call what it was.
+/// The CSS class for the source of the response.
 fn class(exchange: &ExchangeRecord) -> &'static str {
     match exchange.outcome {
         Outcome::Ok => "ok",
@@ -157,7 +157,7 @@ fn class(exchange: &ExchangeRecord) -> &'static str {
     }
 }
 
-/// As many faults as there is room for, none cut, and how many more there are.
+/// The names of as many faults as fit, and the number of omitted ones.
 fn faults(rules: &[&RuleRecord]) -> String {
     let length = |text: &str| text.chars().count();
     let mut text = "⚡".to_owned();

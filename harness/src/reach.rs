@@ -4,8 +4,8 @@
 //! agents in tests without opening a port. One invocation of an agent is one activation of its scope:
 //!
 //! ```text
-//! begin(scope, chaos) ──▶ the agent is asked, its calls go through ──▶ close(activation) ──▶ seen(activation)
-//!         └── counters are at zero, unless it goes on after another        └── what comes now is late
+//! begin(scope, chaos) ──▶ the agent is invoked and makes calls ──▶ close(activation) ──▶ seen(activation)
+//!         └── counters start at zero, unless it continues another      └── later calls are late
 //! ```
 
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! reset ── begin in two scopes ── ask ──▶ agent, answer ──▶ seen ──▶ proxy, scopes, upstreams, models, tools
-//! what the suite's reader doubts ──▶ suite          one word asked ──▶ model
+//! warnings about the suite ──▶ suite          a short model request ──▶ model
 //! ```
 //!
 //! Each check reports what it found. A failed one also reports what to change, and where in the suite.

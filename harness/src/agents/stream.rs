@@ -1,7 +1,7 @@
-//! Answers that come as events: server-sent events or JSON lines.
+//! Reads streamed answers: server-sent events or JSON lines.
 //!
-//! Each event gives its piece of the answer, from where `response_path` leads, or from a place where providers and
-//! frameworks put it. Events about tools and reasoning give none.
+//! Each event contributes its piece of the answer, from `response_path` or from a common place of providers and
+//! frameworks. Events for tools and reasoning contribute nothing.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use super::caller::failed;
 use super::{AskError, extract};
 use crate::answer::Answer;
 
-/// Where pieces of an answer stand in events.
+/// Common places of answer pieces in events.
 const PLACES: [&str; 18] = [
     "/choices/0/delta/content",
     "/choices/0/message/content",
@@ -31,16 +31,16 @@ const PLACES: [&str; 18] = [
     "/reply",
 ];
 
-/// Members of events that may have no piece: they begin, end, count and call tools.
+/// Members of events that may have no piece, such as start, end, counts and tool calls.
 const WITHOUT_TEXT: [&str; 5] = ["choices", "candidates", "type", "event", "done"];
 
-/// Parts of names of events that are no part of the answer.
+/// Parts of event names that are not part of the answer.
 const ASIDE: [&str; 5] = ["reasoning", "thinking", "thought", "tool", "function_call"];
 
-/// Parts of names of what may fail while the answer goes on.
+/// Parts of names whose failure does not end the answer.
 const PARTS: [&str; 4] = ["tool", "function", "step", "node"];
 
-/// Where the reason of a failure stands.
+/// Places of error messages.
 const REASONS: [&str; 7] = [
     "/error/message",
     "/error/type",
@@ -51,11 +51,11 @@ const REASONS: [&str; 7] = [
     "/detail",
 ];
 
-/// What stands where a stream is over.
+/// The mark at the end of a stream.
 const END: &str = "[DONE]";
 
-/// The answer of a stream; `None` for another media type. A stream in which no event has an answer where one is known
-/// to stand is an error.
+/// The answer of a stream; `None` for another media type. It is an error if no event has an answer at a known
+/// place.
 pub(super) fn answer(
     media_type: &str,
     body: &str,
@@ -72,7 +72,7 @@ pub(super) fn answer(
     })
 }
 
-/// The text of a stream that broke off behind `body`; empty for another media type.
+/// The text of a stream that was aborted after `body`; empty for another media type.
 pub(super) fn so_far(media_type: &str, body: &str, path: Option<&str>) -> String {
     let mut events = events(media_type, body).unwrap_or_default();
     events.pop_if(|last| last.is_cut());
@@ -125,10 +125,10 @@ fn server_sent(body: &str) -> Vec<Event> {
     body.split("\n\n").map(event).collect()
 }
 
-/// An event, or a line.
+/// An event or a line.
 #[derive(Debug)]
 struct Event {
-    /// What the stream and the event itself call it, lower case.
+    /// The names of the event in the stream and in its data, in lower case.
     names: Vec<String>,
     data: String,
     /// The data, if it is an object or a list of objects.
@@ -152,12 +152,12 @@ impl Event {
         }
     }
 
-    /// Whether it begins as JSON and is none: of the last one, that the stream was cut.
+    /// Whether it starts as JSON but is invalid: the last event of a truncated stream.
     fn is_cut(&self) -> bool {
         self.data.trim_start().starts_with("{\"") && self.document.is_none()
     }
 
-    /// Its piece of the answer; `None`: where one would stand is not known.
+    /// Its piece of the answer; `None`: the place of the piece is unknown.
     fn piece(&self) -> Option<String> {
         let Some(document) = &self.document else {
             return Some(match serde_json::from_str(&self.data) {
@@ -166,7 +166,7 @@ impl Event {
                 _ => self.data.clone(),
             });
         };
-        // What was said is said again once it is whole.
+        // The complete text repeats the pieces before it.
         let is_again = |name: &String| {
             let last = name.rsplit_once('.').map(|(_, last)| last);
             matches!(last, Some("done" | "completed"))
@@ -192,8 +192,8 @@ impl Event {
         }
     }
 
-    /// Why the whole answer has failed, if the event reports it: an event `error` or `abort`, `….failed`, an `error` that
-    /// is not a tool's, or `finish_reason: error`.
+    /// Why the whole answer failed, if the event reports it: an event `error` or `abort`, `….failed`, an `error` of
+    /// anything but a tool, or `finish_reason: error`.
     fn failure(&self) -> Option<String> {
         let is_named = |name: &String| {
             let ends = [".failed", ".expired", "run_error"];
@@ -270,7 +270,7 @@ mod tests {
                 "data: {\"type\":\"response.output_text.delta\",\"delta\":\"x\"}\n\ndata: {\"type\":\"response.output_text.done\",\"text\":\"x\"}\n\n",
                 Some("x"),
             ),
-            // Vercel's AI SDK 5: what the model thinks, and tools, are no part of the answer.
+            // Vercel's AI SDK 5: reasoning and tools are not part of the answer.
             (
                 "text/event-stream",
                 "data: {\"type\":\"reasoning-delta\",\"delta\":\"Hm\"}\n\ndata: {\"type\":\"tool_result\",\"content\":\"9\"}\n\ndata: {\"type\":\"text-delta\",\"delta\":\"It rains\"}\n\n",
@@ -294,7 +294,7 @@ mod tests {
                 Some("see [1]"),
             ),
             ("text/event-stream", "data: {see\n\n", Some("{see")),
-            // An agent that said nothing has said so.
+            // An explicitly empty answer is an answer.
             (
                 "text/event-stream",
                 "data: {\"choices\":[{\"delta\":{}}]}\n\n",
@@ -396,7 +396,7 @@ mod tests {
                 "It",
                 "",
             ),
-            // No JSON, and nothing at all.
+            // Invalid JSON, and an empty stream.
             (
                 SSE,
                 "data: It is \n\nevent: error\ndata: boom\n\n",

@@ -1,7 +1,7 @@
-//! `request_template`: what is sent, with places for the prompt.
+//! `request_template`: the request to an agent, with placeholders.
 //!
-//! Everything is put in its place in one pass, so that nothing in a prompt is ever taken for a place.
-//! In a JSON template a value is escaped: it stays inside the string it stands in, whatever it is.
+//! All placeholders are replaced in one pass, so text in a prompt is never taken for a placeholder. In a JSON
+//! template values are escaped, so they cannot end the string that contains them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -11,19 +11,19 @@ use serde_json::Value;
 
 use super::AskError;
 
-/// What stands for the prompt.
+/// The placeholder for the prompt.
 const PROMPT: &str = "prompt";
-/// What stands for the id of the conversation.
+/// The placeholder for the conversation's id.
 const CONVERSATION: &str = "conversation_id";
-/// Most bytes that the values of a prompt add to a template.
+/// Most bytes that the values of a prompt may add to a template.
 const MOST_FILLED: usize = 4 << 20;
 
-/// Names and what they stand for.
+/// Values of placeholders, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Values(BTreeMap<String, String>);
 
 impl Values {
-    /// Of a prompt: itself, and with `structured` the values of its lines.
+    /// The prompt itself and, if `structured`, the values in its lines.
     pub(super) fn of(prompt: &str, conversation: &str, structured: bool) -> Self {
         let mut values = BTreeMap::new();
         if structured {
@@ -46,7 +46,7 @@ impl Values {
     }
 }
 
-/// `name: value`, `name = value` or `name - value`, by the first separator that occurs.
+/// Reads `name: value`, `name = value` or `name - value`, with the first separator in this order that occurs.
 fn line(text: &str) -> Option<(String, String)> {
     let separators = [":", "=", " - "];
     let separator = separators.into_iter().find(|one| text.contains(one))?;
@@ -55,7 +55,7 @@ fn line(text: &str) -> Option<(String, String)> {
     (!name.is_empty()).then(|| (name, value.trim().to_owned()))
 }
 
-/// By what the value of a place is found: its name in lower case, without what is neither letter nor digit.
+/// Normalises a placeholder's name: lower case, only letters and digits.
 fn key(name: &str) -> String {
     if name.eq_ignore_ascii_case(CONVERSATION) {
         return CONVERSATION.to_owned();
@@ -71,7 +71,7 @@ fn plain(name: &str) -> String {
         .collect()
 }
 
-/// What is sent.
+/// The content of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Payload {
     /// A JSON document.
@@ -80,7 +80,7 @@ pub(super) enum Payload {
     Text(String),
 }
 
-/// Fills a template.
+/// Replaces the placeholders of a template.
 pub(super) fn fill(template: &str, values: &Values) -> Result<Payload, AskError> {
     if is_json(template) {
         let text = filled(template, values, escaped, &mut { MOST_FILLED })?;
@@ -92,13 +92,13 @@ pub(super) fn fill(template: &str, values: &Values) -> Result<Payload, AskError>
     filled(template, values, plain, &mut { MOST_FILLED }).map(Payload::Text)
 }
 
-/// Fills the template of a form: what is put into it stays in its own value.
+/// Replaces the placeholders of a form template. Values are encoded, so they stay inside their field.
 pub(super) fn fill_form(template: &str, values: &Values) -> Result<Payload, AskError> {
     let encoded = |value: &str, _| utf8_percent_encode(value, NON_ALPHANUMERIC).to_string();
     filled(template, values, encoded, &mut { MOST_FILLED }).map(Payload::Text)
 }
 
-/// A template of names and values as in a URL, filled pair by pair; `None`: it is none.
+/// Replaces the placeholders of a query template pair by pair; `None`: it has another form.
 pub(super) fn fill_query(
     template: &str,
     values: &Values,
@@ -116,7 +116,7 @@ pub(super) fn fill_query(
     filled.collect::<Result<_, _>>().map(Some)
 }
 
-/// The places of a template, each that has another value once, by its name.
+/// The placeholders of a template, without duplicates.
 pub(crate) fn places(template: &str) -> Vec<&str> {
     let (mut places, mut known) = (Vec::new(), BTreeSet::new());
     emptied(template, |name| {
@@ -127,15 +127,15 @@ pub(crate) fn places(template: &str) -> Vec<&str> {
     places
 }
 
-/// The first of these places for which a prompt has nothing; `None`: it fills them all.
+/// The first placeholder without a value in the prompt; `None`: all have values.
 pub(crate) fn left_over<'p>(places: &[&'p str], prompt: &str, structured: bool) -> Option<&'p str> {
     let values = Values::of(prompt, "", structured);
     let mut places = places.iter().copied();
     places.find(|name| values.find(name).is_none())
 }
 
-/// Why a template is no JSON that surely is meant to be: it begins like an object with a name in quotes, or
-/// like a list of such or of texts. `None`: it is JSON, or not meant to be.
+/// Why a template that looks like JSON is invalid. It looks like JSON if it starts like an object with a quoted
+/// name, or like a list of such objects or of strings. `None`: it is valid, or does not look like JSON.
 pub(crate) fn no_json(template: &str) -> Option<String> {
     let letters = template.chars().filter(|letter| !letter.is_whitespace());
     let begins: String = letters.take(3).collect();
@@ -149,13 +149,13 @@ pub(crate) fn no_json(template: &str) -> Option<String> {
     Some(error.to_string())
 }
 
-/// Whether it is an object or a list of JSON, whatever the values are.
+/// Whether it is a JSON object or list, for any values.
 fn is_json(template: &str) -> bool {
     let document = serde_json::from_str(&emptied(template, |_| ()));
     matches!(document, Ok(Value::Object(_) | Value::Array(_)))
 }
 
-/// A value as it stands inside a JSON string, or by itself.
+/// A value as JSON, or without quotes inside a JSON string.
 fn escaped(value: &str, inside_a_string: bool) -> String {
     let quoted = Value::from(value).to_string();
     if inside_a_string {
@@ -165,7 +165,7 @@ fn escaped(value: &str, inside_a_string: bool) -> String {
     }
 }
 
-/// The template with nothing in its places, each of which is seen.
+/// The template with empty placeholders; `seen` is called with each.
 fn emptied<'t>(template: &'t str, mut seen: impl FnMut(&'t str)) -> String {
     let empty = put(template, |name, inside_a_string| {
         seen(name);
@@ -175,7 +175,7 @@ fn emptied<'t>(template: &'t str, mut seen: impl FnMut(&'t str)) -> String {
     text
 }
 
-/// The template with values in its places, which take as much of `room`.
+/// The template with values; their length is taken from `room`.
 fn filled(
     template: &str,
     values: &Values,
@@ -199,7 +199,7 @@ fn too_long() -> AskError {
     AskError::Request(why.to_owned())
 }
 
-/// Puts what `write` gives for their names in the places.
+/// Replaces each placeholder by the result of `write`.
 fn put<'t, E>(
     template: &'t str,
     mut write: impl FnMut(&'t str, bool) -> Result<String, E>,
@@ -229,7 +229,7 @@ fn put<'t, E>(
     Ok(text)
 }
 
-/// The name of the place that a text begins with: `{name}`.
+/// The name of the placeholder at the start of a text: `{name}`.
 fn place(text: &str) -> Option<&str> {
     let text = text.strip_prefix('{')?;
     let is_of_a_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
@@ -284,7 +284,7 @@ mod tests {
                 json!({ "id": "c1", "p": "Fitness tech" }),
             ),
         ] {
-            // The first separator of the list that occurs is taken: the colon, in the second line.
+            // The colon in the second line is used, because it is the first separator in the list.
             let prompt = prompt.replace(
                 "Product Name = Trainer: the app",
                 "Product Name: Trainer: the app",

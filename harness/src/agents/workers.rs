@@ -1,4 +1,4 @@
-//! Child processes with Python in them: one for each slot, started when it is first needed and kept warm.
+//! Child processes for Python agents: one for each slot, started on first use and kept alive.
 
 mod interpreter;
 mod worker;
@@ -18,7 +18,7 @@ use super::pointing::ProxyVariables;
 pub(super) struct Workers {
     spec: WorkerSpec,
     variables: ProxyVariables,
-    /// Most that are kept.
+    /// Maximum number of idle workers.
     most: usize,
     idle: Mutex<HashMap<String, Worker>>,
 }
@@ -33,7 +33,7 @@ impl Workers {
         }
     }
 
-    /// The worker of a slot, warm if there is one. Where it cannot be started: why.
+    /// The worker of a slot, started if necessary. The error is why it could not start.
     pub(super) async fn take(&self, slot: &str) -> Result<WorkerInUse<'_>, String> {
         let warm = self.idle().remove(slot);
         let worker = match warm {
@@ -53,7 +53,7 @@ impl Workers {
     }
 }
 
-/// A worker in use. Dropped, it is ended with all that it started: who was waiting for it is gone.
+/// A worker in use. Dropping it kills it with its descendants, because its caller no longer waits.
 pub(super) struct WorkerInUse<'w> {
     workers: &'w Workers,
     slot: String,
@@ -62,7 +62,7 @@ pub(super) struct WorkerInUse<'w> {
 }
 
 impl WorkerInUse<'_> {
-    /// Asks it, and waits for the answer.
+    /// Sends a question and waits for the answer.
     pub(super) async fn ask(
         &mut self,
         question: &Value,
@@ -76,7 +76,7 @@ impl WorkerInUse<'_> {
         answer
     }
 
-    /// Puts it back, unless it is of no more use.
+    /// Returns the worker to the idle ones, unless it is unusable.
     pub(super) fn keep(self) {
         if self.is_spent {
             return;

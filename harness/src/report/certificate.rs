@@ -169,7 +169,7 @@ pub enum NotGenuine {
 /// A certificate whose signature is valid.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Genuine {
-    /// What it says.
+    /// Its statement.
     pub statement: Statement,
     /// The fingerprint of its key, to be compared with the signer's published one.
     pub fingerprint: String,

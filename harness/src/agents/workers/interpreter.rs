@@ -1,9 +1,10 @@
-//! Which Python: the one that the user would get.
+//! Selects the Python interpreter that the user would get.
 
 use std::ffi::OsString;
 use std::path::Path;
 
-/// `SQUALL_PYTHON`; the active virtual environment's; the `.venv` beside the suite; `python3`; `python`.
+/// In this order: `SQUALL_PYTHON`; the active virtual environment; `.venv` in the suite's folder; `python3`;
+/// `python`.
 pub(super) fn interpreter(folder: &Path) -> OsString {
     chosen(
         folder,

@@ -1,4 +1,4 @@
-//! A child process with a Python agent in it, asked line by line.
+//! A child process that runs a Python agent, with one line for each question and answer.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -13,27 +13,27 @@ use super::interpreter::interpreter;
 use crate::agents::group::{Group, Tail};
 use crate::agents::pointing::Variable;
 
-/// The program that the interpreter runs.
+/// The program for the interpreter.
 const PROGRAM: &str = include_str!("worker.py");
 
-/// Longest answer, bytes.
+/// Longest answer, in bytes.
 const LONGEST: usize = 8 << 20;
 
-/// How long the agent's module may take to load; an answer does not wait for it twice.
+/// How long loading the agent's module may take.
 const LOADING: Duration = Duration::from_mins(1);
 
 /// What a worker loads.
 #[derive(Debug, Clone)]
 pub(in crate::agents) struct WorkerSpec {
-    /// `module:attribute`; `None`: nothing but functions is called.
+    /// `module:attribute`; `None`: the worker only calls functions.
     pub(in crate::agents) target: Option<String>,
-    /// Whether it was declared a `LangChain` Runnable.
+    /// Whether it is declared as a `LangChain` Runnable.
     pub(in crate::agents) langchain: bool,
-    /// The suite's folder, where modules are looked for before anywhere else.
+    /// The suite's folder, the first place to search for modules.
     pub(in crate::agents) folder: PathBuf,
 }
 
-/// A worker at work.
+/// A running worker.
 #[derive(Debug)]
 pub(in crate::agents) struct Worker {
     child: Child,
@@ -43,16 +43,16 @@ pub(in crate::agents) struct Worker {
     complaints: Tail,
 }
 
-/// What came of a question, where it is no answer.
+/// Why there is no answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::agents) enum WorkerError {
-    /// The agent raised this.
+    /// The agent raised this exception.
     Raised(String),
-    /// It took too long, and the worker is of no more use.
+    /// The time-out expired; the worker is unusable.
     TooSlow,
-    /// It answered with more than is read, and the worker is of no more use.
+    /// The answer is longer than the limit; the worker is unusable.
     TooLong,
-    /// The worker is gone, or talks nonsense.
+    /// The worker has ended, or its output is invalid.
     Ended(String),
 }
 
@@ -64,7 +64,7 @@ struct WorkerLine {
 }
 
 impl Worker {
-    /// Starts a worker, and waits until the agent is loaded; an error tells why it is not.
+    /// Starts a worker and waits until the agent is loaded. The error is why it did not load.
     pub(super) async fn start(
         spec: &WorkerSpec,
         environment: Vec<Variable>,
@@ -115,7 +115,7 @@ impl Worker {
         }
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a question and waits for the answer.
     pub(in crate::agents) async fn ask(
         &mut self,
         question: &Value,
@@ -155,7 +155,7 @@ impl Worker {
     async fn talk(&mut self, question: &Value) -> std::io::Result<Vec<u8>> {
         let mut line = question.to_string();
         line.push('\n');
-        // One that has ended is noticed by what it does not answer.
+        // If the worker has ended, the missing answer shows it.
         let _ = self.questions.write_all(line.as_bytes()).await;
         let mut answer = Vec::new();
         let mut bounded = (&mut self.answers).take(LONGEST as u64 + 1);
@@ -163,7 +163,7 @@ impl Worker {
         Ok(answer)
     }
 
-    /// It has closed its pipe: how it ended.
+    /// Describes how a worker ended that has closed its pipe.
     async fn end(&mut self) -> String {
         self.group.end();
         let status = self.child.wait().await;
@@ -175,7 +175,7 @@ impl Worker {
     }
 }
 
-/// Where modules are looked for: beside the suite, then where the command runs.
+/// Folders to search for modules: the suite's, then the working directory.
 fn folders(spec: &WorkerSpec) -> Vec<PathBuf> {
     let here = std::env::current_dir().unwrap_or_default();
     let suite = here.join(&spec.folder);

@@ -1,9 +1,9 @@
 //! Runs: invoke an agent under chaos and judge the results.
 //!
 //! ```text
-//! clean     every prompt once without chaos ──▶ what chaos is not to blame for, what to compare with
-//!           (a scenario without chaos is this, and is not run again)
-//! scenarios × prompts ── reset, begin, ask, see ──▶ judged by every invariant ──▶ cells ──▶ matrix
+//! clean     every prompt once without chaos ──▶ failures not caused by chaos, answers to compare with
+//!           (also used for scenarios without chaos, which are not run again)
+//! scenarios × prompts ── reset, begin, invoke, observe ──▶ judged by every invariant ──▶ cells ──▶ matrix
 //! ```
 //!
 //! A scenario is judged and its cells are reported as soon as all its invocations are done and all earlier

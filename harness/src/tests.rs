@@ -1,9 +1,9 @@
-//! What flakestorm leaves open and a judge has to close, a test each, named after its number: what is read
-//! in suites, what invariants say, what scores come to. Those of runs are beside the runner, those of faults
-//! in `profiles/tests/decisions`, those of reports, commands and whole runs beside what they are about:
-//! `grep -rnE "fn (.*_)?g[0-9]+_" --include=*.rs` finds them all. 16 and 42 to 44 are about mutations; 37 and 38 about playing
-//! incidents and importing them, which no run does; 41 is about recording; 56, 58 and 59
-//! about figures, code and tests that Squall has no twin of.
+//! Gaps in flakestorm that a judge must close, one test each, named after its number. This file covers suites,
+//! invariants and scores. Tests for runs are with the runner, those for faults in `profiles/tests/decisions`. Tests
+//! for reports, commands and whole runs are with their subjects: `grep -rnE "fn (.*_)?g[0-9]+_" --include=*.rs`
+//! lists all. 16 and 42 to 44 concern mutations; 37 and 38 concern replaying and importing incidents, which runs do
+//! not support. 41 concerns recording. 56, 58 and 59 concern figures, code and tests without a counterpart in
+//! Squall.
 
 use squall_documents::Variables;
 
@@ -31,7 +31,7 @@ fn suite_of(rest: &str) -> Suite {
     parsed(&format!("{HEAD}{rest}")).expect("valid")
 }
 
-/// What is said of a suite that cannot be read.
+/// The errors of an invalid suite.
 fn errors(rest: &str) -> String {
     parsed(&format!("{HEAD}{rest}"))
         .expect_err("errors")
@@ -119,7 +119,7 @@ fn g19_when_is_honoured() {
             );
         }
     }
-    // What a scenario extends counts as what is in it.
+    // Extended profiles count as part of the scenario.
     let extending =
         "[{name: flaky_network, extends: [flaky_network]}, {name: other, extends: [ours]}]";
     let suite =
@@ -141,7 +141,7 @@ fn g19_when_is_honoured() {
     assert_eq!(judged_answer(negated, &Answer::of("x")), NotApplicable);
 }
 
-/// Types on the answer, each with an answer of which it holds.
+/// Types that judge the answer, each with an answer that passes.
 const HOLDING: &[(&str, &str)] = &[
     ("contains, value: sun", "sunny"),
     ("contains_any, values: [rain, sun]", "sunny"),
@@ -172,7 +172,7 @@ fn g20_every_type_can_be_negated_and_says_so() {
         let told = reason(&negated, "hello", &answer.text);
         assert!(told.starts_with("negated: "), "{written}: {told}");
     }
-    // The others ask somebody, or look at the wire.
+    // The others use external services or traffic.
     let judged = HOLDING.iter().map(|(written, _)| written.split(',').next());
     let judged: Vec<_> = judged.flatten().collect();
     let others: Vec<_> = type_names()
@@ -197,7 +197,7 @@ fn g23_an_id_stands_for_one_invariant() {
         told.contains("an invariant `a` stands here already"),
         "{told}"
     );
-    // Without ids none is the same either.
+    // Default ids are unique.
     let suite = suite_of("invariants: [{type: completes}, {type: completes}]");
     let ids: Vec<_> = suite.invariants.iter().map(|one| one.id.as_str()).collect();
     assert_eq!(ids, ["completes", "completes-2"]);
@@ -212,7 +212,7 @@ fn g24_without_a_clean_answer_nothing_is_unchanged() {
     };
     assert_eq!(judged_answer(unchanged, &Answer::of("sunny")), Errs);
     assert_eq!(judged_beside(unchanged, "sunny", &nobody), Errs);
-    // Nor is anything like an answer that said nothing.
+    // An empty answer is not similar to anything.
     let silent = Answer::of("");
     assert_eq!(judged_beside(unchanged, "sunny", &silent), Fails);
     assert_eq!(
@@ -227,7 +227,7 @@ fn g30_an_empty_matrix_and_an_empty_list_are_errors() {
     assert!(told.contains("the matrix is empty"), "{told}");
     let told = errors(&contract("[]", "[{name: clean}]"));
     assert!(told.contains("the list is empty"), "{told}");
-    // One at the root is the contract's.
+    // Scenarios at the root belong to the contract.
     let suite = suite_of(
         "contract: {name: c, invariants: [{id: a, type: completes}]}\nchaos_matrix: [{name: clean}]",
     );
@@ -344,7 +344,7 @@ fn g55_a_secret_in_a_header_is_refused_with_the_line_to_write() {
 
 #[test]
 fn g57_scores_are_what_the_docs_say() {
-    // Weights that make no whole are no weights, all zeroes included.
+    // Weights that do not sum to 1 are invalid, including all zeroes.
     for (weights, is_fine) in [
         ("mutation: 0, chaos: 0, contract: 0, replay: 0", false),
         ("mutation: 0.5", false),
@@ -403,7 +403,7 @@ fn numbers_and_words_that_make_no_sense_are_refused() {
         let told = errors(&format!("invariants: [{written}]"));
         assert!(told.contains(said), "{told}");
     }
-    // Zero is zero, and no default.
+    // Zero is a value, not a missing one.
     let zero: Outcome = judged_answer(
         "{type: similarity, expected: x, threshold: 0}",
         &Answer::of("quite else"),

@@ -1,7 +1,7 @@
 //! Checks whether a run is possible: invokes the agent once without chaos, and checks all requirements.
 //!
 //! ```text
-//! reset ── begin in two scopes ── ask ──▶ agent, answer ──▶ seen ──▶ proxy, scopes, upstreams, models, tools
+//! reset ── begin in two scopes ── invoke ──▶ agent, answer ──▶ seen ──▶ proxy, scopes, upstreams, models, tools
 //! warnings about the suite ──▶ suite          a short model request ──▶ model
 //! ```
 //!

@@ -1,4 +1,4 @@
-//! An HTTP server of a few lines, for tests of what asks one.
+//! A small HTTP server for tests of agents.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,12 +10,12 @@ use super::{Driver, Surroundings, driver};
 use crate::dial::Dialler;
 use crate::suite;
 
-/// Whoever asks the agent of these fields, where everything is the default and the proxy is nowhere.
+/// The driver of an agent with these fields, with defaults for everything else and without a proxy.
 pub(super) fn driver_of(fields: &str) -> Box<dyn Driver> {
     driver_in(".", fields)
 }
 
-/// The same, of a suite in this folder.
+/// The driver of an agent in a suite in this folder.
 pub(super) fn driver_in(folder: impl Into<std::path::PathBuf>, fields: &str) -> Box<dyn Driver> {
     let text = format!(
         "agent: {{{fields}}}\ngolden_prompts: [x, 'nothing: x']\ninvariants: [{{type: completes}}]\n"
@@ -24,7 +24,7 @@ pub(super) fn driver_in(folder: impl Into<std::path::PathBuf>, fields: &str) -> 
     driver(&suite.agent, &surroundings_in(folder))
 }
 
-/// What agents of suites in this folder are asked with.
+/// The surroundings of agents in suites in this folder.
 pub(super) fn surroundings_in(folder: impl Into<std::path::PathBuf>) -> Surroundings {
     let variables = |scope: Option<&str>| {
         let scope = scope.unwrap_or("nobody");
@@ -39,13 +39,13 @@ pub(super) fn surroundings_in(folder: impl Into<std::path::PathBuf>) -> Surround
     }
 }
 
-/// A server that answers every request with what it is told to.
+/// A server that answers requests with prepared replies.
 pub(crate) struct Server {
     pub(crate) url: String,
     requests: Arc<Mutex<Vec<Asked>>>,
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Asked {
     pub(crate) line: String,
@@ -60,20 +60,20 @@ impl Asked {
     }
 }
 
-/// What is answered.
+/// A prepared reply.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
     /// Status, media type, body.
     With(u16, &'static str, String),
     /// Fields of the head, and any body.
     Raw(String, Vec<u8>),
-    /// Nothing, for ever.
+    /// No response; the connection stays open.
     Never,
-    /// The connection is closed instead.
+    /// No response; the connection is closed.
     Nothing,
-    /// The connection is closed in the middle.
+    /// The connection is closed in the middle of the response.
     Half,
-    /// The connection is closed behind this, with more to come: media type, part of a body.
+    /// The connection is closed after this part of a longer body: media type, part.
     Cut(&'static str, String),
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn json(body: &str) -> Reply {
 }
 
 impl Server {
-    /// Answers with the replies in turn, then with the last one again.
+    /// Sends the replies in order, then repeats the last one.
     pub(crate) async fn start(replies: Vec<Reply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -115,7 +115,7 @@ async fn serve(mut socket: TcpStream, reply: Reply, seen: Arc<Mutex<Vec<Asked>>>
         .push(asked);
     let sent = match reply {
         Reply::Never => {
-            // Until the other side has had enough.
+            // Waits until the client closes the connection.
             let _ = socket.read(&mut [0; 1]).await;
             return;
         }

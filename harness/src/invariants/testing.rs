@@ -1,4 +1,4 @@
-//! One invariant, as it is written in a suite, judged on one answer.
+//! Judges one invariant of a suite on one answer.
 
 use crate::answer::Answer;
 use crate::dial::Dialler;
@@ -35,7 +35,7 @@ fn suite_of(written: &str) -> Result<Suite, Vec<String>> {
     suite_with("", written)
 }
 
-/// `head`: blocks of the suite beside the agent, whole lines.
+/// `head`: other blocks of the suite, as whole lines.
 fn suite_with(head: &str, written: &str) -> Result<Suite, Vec<String>> {
     let text = format!(
         "{head}agent: {{endpoint: 'http://agent.test/'}}\ngolden_prompts: [hello]\ninvariants:\n  - {written}\n"
@@ -57,7 +57,7 @@ pub(crate) fn judged(written: &str, answer: &str) -> Outcome {
     judged_answer(written, &Answer::of(answer))
 }
 
-/// What is said of an answer to a prompt.
+/// The reason of the verdict on an answer.
 pub(crate) fn reason(written: &str, prompt: &str, answer: &str) -> String {
     let invariant = invariant(written);
     subject(prompt, &Answer::of(answer), None, |subject| {
@@ -85,7 +85,7 @@ pub(crate) fn judgement(
     })
 }
 
-/// Hands over an invocation without traffic and without chaos.
+/// Calls a function with an invocation without traffic and chaos.
 pub(crate) fn subject<T>(
     prompt: &str,
     answer: &Answer,
@@ -106,7 +106,7 @@ pub(crate) fn subject<T>(
     })
 }
 
-/// Judges an answer after what the invariant wants to know was asked; the verdict and its reason.
+/// Judges an answer after all external questions have replies. Returns the verdict and its reason.
 pub(crate) async fn asked_outside(head: &str, written: &str, answer: &str) -> (Outcome, String) {
     let suite = suite_with(head, written).expect("a valid suite");
     let outside = Outside::new(&suite, Dialler::default());

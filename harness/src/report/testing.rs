@@ -1,4 +1,4 @@
-//! A report with everything in it that there can be, and with texts that mean harm.
+//! A report with all possible contents, including malicious texts.
 
 use serde_json::{Value, json};
 use squall_journal::record::ExchangeRecord;
@@ -7,7 +7,7 @@ use squall_journal::redact::Redactor;
 use super::Report;
 use crate::run::RunRecord;
 
-/// What a hostile agent answers.
+/// The answer of a malicious agent.
 pub(super) const HOSTILE: &str = "</title></style></script><script>fetch('http://evil.test/')</script>\
     <img src=x onerror=alert(1)><a href=\"javascript:alert(1)\">here</a> ]]> & | ``` `code` **bold** \
     @somebody #1 ![](http://evil.test/p.png) \u{1b}[31mred\u{1b}[0m \u{202e}desrever\u{0}\r\n# heading";
@@ -180,7 +180,7 @@ fn cells() -> Value {
             ]),
         ),
     ];
-    // Without chaos it fails alike.
+    // It also fails without chaos.
     cells[5]["baseline_failed"] = json!(true);
     json!(cells)
 }
@@ -235,13 +235,13 @@ pub(super) fn run() -> RunRecord {
     serde_json::from_value(document).expect("a run")
 }
 
-/// A report of all five states, with a failure of the baseline, hostile texts, and everything a run may say.
+/// A report with cells in all five states, a baseline failure, malicious texts and all optional fields.
 pub(super) fn fixture() -> Report {
     let made_at = "2026-11-22T12:00:10.000Z".to_owned();
     Report::new(run(), exchanges(), made_at, &Redactor::default())
 }
 
-/// A page as XML: elements of HTML that are always empty are closed.
+/// A page as XML: void elements of HTML are closed.
 pub(super) fn closed(markup: &str) -> String {
     let mut xml = String::new();
     let mut rest = markup;

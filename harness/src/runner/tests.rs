@@ -138,7 +138,7 @@ async fn a_contract_is_tried_and_judged() {
     assert_eq!(ran.coverage.agent_invocations, 15);
     world.state(|state| {
         assert_eq!((state.asked, state.resets), (15, 15));
-        // The shared scope was watched while the agent was asked for the first time.
+        // The shared scope was observed during the first invocation.
         assert_eq!(state.begun.len(), 15 + 1);
         assert_eq!(state.ended, ["run-1"]);
         let keys: std::collections::BTreeSet<_> = state
@@ -151,14 +151,14 @@ async fn a_contract_is_tried_and_judged() {
     });
 }
 
-/// Hears of cells, and lets an agent go that is held until they are told.
+/// Observes cells, and releases a held agent after they are reported.
 struct Hears<'w> {
     world: &'w World,
     cells: Mutex<Vec<CellRecord>>,
     coverage: Mutex<Vec<CoverageRecord>>,
-    /// Invocations and applied rules, as they are told.
+    /// Reported invocations and applied rules.
     tried: Mutex<Vec<(u64, u64)>>,
-    /// How many it waits for.
+    /// Number of cells to wait for.
     wanted: usize,
 }
 
@@ -193,7 +193,7 @@ async fn a_scenarios_cells_are_told_while_a_later_one_is_being_tried() {
         held_in: Some("slow/prompt-2"),
         ..World::default()
     };
-    // The agent is let go once the first two scenarios are told, and not before.
+    // The agent is released only after the first two scenarios are reported.
     let hears = Hears {
         world: &world,
         cells: Mutex::default(),
@@ -217,7 +217,7 @@ async fn a_scenarios_cells_are_told_while_a_later_one_is_being_tried() {
     let counted: Vec<_> = coverage.iter().map(|one| one.cells).collect();
     assert_eq!(counted, [6, 12, 18, 24, 30]);
     assert_eq!(coverage.last(), Some(&ran.coverage));
-    // Each invocation is told of as it begins, also of scenarios that come to no end.
+    // Each invocation is reported when it starts, even if its scenario never ends.
     let tried = hears.tried.into_inner().expect("whole");
     assert_eq!(tried.first(), Some(&(1, 0)));
     assert_eq!(tried.iter().max(), Some(&(15, 12)));
@@ -337,7 +337,7 @@ chaos: {tool_faults: [{tool: '*', mode: error}]}
     }
 }
 
-/// An agent that fails under chaos only what is demanded under chaos only.
+/// The agent fails an invariant that applies only under chaos, so it must not fail without chaos.
 #[tokio::test]
 async fn what_is_not_demanded_without_chaos_does_not_fail_there() {
     let text = "
@@ -513,7 +513,7 @@ async fn an_agent_that_dies_under_chaos_has_not_passed() {
         assert_eq!(
             state_of(&ran, "bounded", "down"),
             match death {
-                // What it does on the wire is judged by what it did there.
+                // Wire invariants judge its traffic.
                 Death::Hangs | Death::Mute => CellState::Passed,
                 Death::Gone => state,
             }
@@ -535,7 +535,7 @@ async fn what_takes_connections_and_never_answers_is_no_agent() {
         };
         let ran = run_contract(&world, SUITE, 3).await;
         match ran {
-            // It calls somebody, and so is there.
+            // It makes a call, so it is running.
             Ok(_) => assert!(is_there),
             Err(error) => {
                 assert!(!is_there, "{error}");
@@ -570,7 +570,7 @@ async fn an_agent_that_is_down_is_asked_once() {
     let alone = tokio::sync::Mutex::default();
     let ran = run(&plan, &world, &world, &scopes(3, &alone), &Silent).await;
     ran.expect_err("nobody there");
-    // The shared scope and its own.
+    // The shared scope and the run's own.
     world.state(|state| assert_eq!(state.begun.len(), 2));
 }
 
@@ -713,7 +713,7 @@ chaos: {tool_faults: [{tool: '*', mode: error}]}
         ),
         ("tool_faults", 2, 2)
     );
-    // What does not hold without chaos is told, though it holds under it.
+    // A failure without chaos is reported, even if the prompt passes under chaos.
     assert_eq!(ran.parts[0].matrix.cells[0].state, CellState::Passed);
 }
 
@@ -736,7 +736,7 @@ async fn what_comes_in_no_scope_may_be_what_must_not_be() {
     for invariant in ["bounded", "asked"] {
         assert_eq!(state_of(&ran, invariant, "clean"), CellState::NotExercised);
     }
-    // While it was asked for the first time, without chaos, a call came elsewhere.
+    // During the first invocation without chaos, one call is in another scope.
     let partial = World {
         is_partial: true,
         ..World::default()
@@ -955,7 +955,7 @@ async fn parts_share_what_was_asked_without_chaos() {
         .map(|part| part.matrix.cells.len())
         .collect();
     assert_eq!(cells, [1, 30]);
-    // Another demand of the same name has a row of its own.
+    // Another invariant with the same name has its own row.
     let first = |part: usize| ran.parts[part].matrix.cells[0].invariant.as_str();
     assert_eq!([first(0), first(1)], ["completes (prompts)", "completes"]);
     assert_eq!(ran.stability, None);
@@ -970,7 +970,7 @@ proptest! {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
             let world = World { is_careless, ..World::default() };
             let mut ran = runtime.block_on(run_contract(&world, SUITE, slots)).expect("a run");
-            // Ids of activations are counted up by the world as they come.
+            // The fake proxy numbers activations in order of arrival.
             for cell in &mut ran.parts[0].matrix.cells {
                 for evidence in &mut cell.evidence {
                     evidence.exchanges.clear();

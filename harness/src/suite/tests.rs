@@ -7,7 +7,7 @@ use squall_documents::Variables;
 
 use super::*;
 
-/// A suite with nothing wrong but what a case puts in its place.
+/// A valid suite, except for the part that a test case replaces.
 const AGENT: &str = "agent: {endpoint: 'http://a.test/'}\n";
 const PROMPTS: &str = "golden_prompts: [hello]\n";
 const DEMANDS: &str = "invariants: [{type: completes}]\n";
@@ -229,7 +229,7 @@ const BLOCKS: &[&str] = &[
     "agent: {",
 ];
 
-/// Each is one thing wrong with one block; the others are well.
+/// Each case has one error in one block.
 fn cases() -> Vec<String> {
     let agents = AGENTS
         .iter()

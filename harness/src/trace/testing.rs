@@ -1,4 +1,4 @@
-//! Traffic that never was, for tests.
+//! Synthetic traffic for tests.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use squall_journal::tape::Detected;
 use super::Trace;
 use crate::reach::{Body, Message, NearMiss, Seen, SeenExchange};
 
-/// An exchange in the making: an answer of 200 after 10 ms, unless more is said.
+/// Builds an exchange. By default it has a response with status 200 after 10 ms.
 #[derive(Debug, Clone)]
 pub(crate) struct Sent {
     pub(crate) record: ExchangeRecord,
@@ -71,7 +71,7 @@ impl Sent {
             .tool(tool)
     }
 
-    /// A call of a model, with what the agent sends it as messages.
+    /// A call of a model with these messages.
     pub(crate) fn model(messages: &str) -> Self {
         let body = format!(r#"{{"model":"gpt-4o","messages":{messages}}}"#);
         let mut sent = Self::new(
@@ -93,7 +93,7 @@ impl Sent {
         self
     }
 
-    /// When its head is there, milliseconds; without it 100 ms after the one before has begun.
+    /// Start of the exchange in milliseconds; by default 100 ms after the start of the previous one.
     pub(crate) fn at(mut self, ms: u64) -> Self {
         self.at = Some(ms);
         self
@@ -113,7 +113,7 @@ impl Sent {
         self
     }
 
-    /// Nobody read the request's body.
+    /// The request's body was not read.
     pub(crate) fn unread(mut self) -> Self {
         self.record.request_bytes = 9;
         self.request.body = None;
@@ -130,14 +130,14 @@ impl Sent {
         self
     }
 
-    /// The connection broke before there was an answer.
+    /// The connection was reset before a response.
     pub(crate) fn reset(mut self) -> Self {
         self.record.status = None;
         self.record.outcome = Outcome::Injected;
         self
     }
 
-    /// The answer broke off.
+    /// The response was truncated.
     pub(crate) fn cut(mut self) -> Self {
         if let Some(llm) = &mut self.record.llm {
             llm.stream = true;
@@ -214,19 +214,19 @@ impl Sent {
         self
     }
 
-    /// What it shows to be let in, as nobody sees it.
+    /// The redacted credentials of the request.
     pub(crate) fn shows(mut self, credentials: Option<u64>) -> Self {
         self.request.credentials = credentials;
         self
     }
 
-    /// It is in MCP, and calls no tool.
+    /// An MCP request that calls no tool.
     pub(crate) fn no_tool(mut self) -> Self {
         self.record.tool = None;
         self
     }
 
-    /// No rule matched it, and this one was so near.
+    /// No rule matched it; this one was the nearest miss.
     pub(crate) fn missed_by(mut self, closeness: u16, rule: &str) -> Self {
         self.nearest_miss = Some(NearMiss {
             closeness,
@@ -236,14 +236,14 @@ impl Sent {
         self
     }
 
-    /// Nobody looked for secrets.
+    /// Detectors for secrets did not run.
     pub(crate) fn not_looked_at(mut self) -> Self {
         self.request.detected = None;
         self
     }
 }
 
-/// The exchange that comes of it, the `number`th.
+/// The exchange with this number.
 pub(crate) fn exchange(number: usize, sent: &Sent) -> SeenExchange {
     let at = Duration::from_millis(sent.at.unwrap_or(100 * number as u64));
     SeenExchange {
@@ -270,14 +270,14 @@ pub(crate) fn trace(sent: &[Sent]) -> Trace {
     })
 }
 
-/// The same, while something went by in no scope of the run.
+/// A trace with an exchange in no scope of the run.
 pub(crate) fn trace_beside_others(sent: &[Sent]) -> Trace {
     let mut trace = trace(sent);
     trace.seen.elsewhere = 1;
     trace
 }
 
-/// The same, and something that was not kept.
+/// A trace with a lost exchange.
 pub(crate) fn trace_with_gaps(sent: &[Sent]) -> Trace {
     let mut trace = trace(sent);
     trace.seen.lost = 1;

@@ -14,14 +14,14 @@ use crate::reach::{Late, Pending};
 use crate::suite;
 use crate::trace::testing::{Sent, exchange};
 
-/// A proxy that saw this, and an agent that says that.
+/// A fake proxy with observed traffic, and a fake agent with an answer.
 struct World {
     told: Result<Answer, AskError>,
     is_reset: bool,
     own: Vec<Sent>,
     shared: Vec<Sent>,
     begun: Mutex<HashMap<String, String>>,
-    /// What it was asked to put in force.
+    /// The rules that were put in force.
     rules: Mutex<Vec<Rules>>,
 }
 
@@ -212,7 +212,7 @@ async fn g13_the_agent_is_asked_without_the_suites_chaos() {
     };
     told(SUITE, &world).await;
     let rules = world.rules.into_inner().expect("not poisoned");
-    // In its own scope and in that of what names none.
+    // In its own scope and in the shared one.
     assert_eq!(rules, [Rules::Nothing, Rules::Nothing]);
 }
 
@@ -406,7 +406,7 @@ async fn the_suites_own_model_is_asked_a_word() {
         let told = told(&suite, &World::default()).await;
         assert!(told.contains(expected), "{told}");
     }
-    // Nobody answers at this address, and nothing depends on it.
+    // Nothing listens at this address, and no invariant needs the model.
     let suite = "agent: {endpoint: 'http://a.test/'}\nmodel: {provider: ollama, name: m, base_url: 'http://127.0.0.1:1'}\n\
                  golden_prompts: [one]\ninvariants: [{type: completes}]\n";
     let told = told(suite, &World::default()).await;

@@ -20,7 +20,7 @@ async fn ask(fields: &str, prompt: &str) -> Result<Answer, AskError> {
         .await
 }
 
-/// Where nobody listens, nor can as long as the socket is held.
+/// An address that refuses connections while the socket is held.
 fn nobody() -> (tokio::net::TcpSocket, std::net::SocketAddr) {
     let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
     let any = "127.0.0.1:0".parse().expect("an address");
@@ -36,7 +36,7 @@ async fn an_answer_that_is_not_read_whole_cannot_be_judged() {
     assert_eq!(told, Err(AskError::TooLong));
 }
 
-/// An answer with this body in a coding, as the head says.
+/// A reply with this body in a content coding.
 fn coded(media_type: &str, name: &str, coding: Coding, body: &[u8]) -> Reply {
     let encoder = Encoder::new(coding).expect("an encoder");
     let body = encoder.whole(body).expect("encoded");
@@ -145,7 +145,7 @@ async fn an_answer_is_read_in_its_charset() {
             "application/json; charset=iso-8859-1",
             b"{\"output\":\"gr\xfc\xdfe\"}",
         ),
-        // JSON is UTF-8 whatever its head says, as long as it is.
+        // JSON is UTF-8 despite its charset, if it is valid.
         (
             "application/json; charset=iso-8859-1",
             b"{\"output\":\"gr\xc3\xbc\xc3\x9fe\"}",
@@ -427,7 +427,7 @@ async fn who_is_not_there_to_be_reset_is_not_there_to_be_asked() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn an_agent_whose_connections_hang_is_away_and_not_slow() {
-    // Nobody accepts, and the queue is full: whoever else connects hears nothing.
+    // Connections are not accepted and the backlog is full, so further ones get no response.
     let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
     socket
         .bind("127.0.0.1:0".parse().expect("an address"))

@@ -339,7 +339,7 @@ async fn an_invocation_that_is_given_up_leaves_no_process() {
     let driver = driver(&folder, "endpoint: 'my_agent:hangs'");
     let id = asked(&*driver, "a", &["which"]).await.text;
     let waiting = invocation("a", &["hang"]);
-    // It has begun to hang when its child is there.
+    // It hangs once its child exists.
     let has_child = || {
         let children = format!("/proc/{id}/task/{id}/children");
         std::fs::read_to_string(children).is_ok_and(|children| !children.trim().is_empty())

@@ -36,8 +36,7 @@ Server.allow_reuse_address = True
 Server(("127.0.0.1", int(sys.argv[1])), Agent).serve_forever()
 "#;
 
-/// A port for an agent, and what keeps it from everybody else: a server of another test would be asked whether it is
-/// ready.
+/// A reserved port for an agent. Without the reservation, a readiness check could reach the server of another test.
 fn free_port() -> (tokio::net::TcpSocket, u16) {
     let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
     socket.set_reuseport(true).expect("an option");
@@ -84,7 +83,7 @@ async fn it_is_started_asked_and_stopped() {
     let driver = driver(&folder, port, &served(&folder, port));
     let answer = asked(&*driver, "hi").await.expect("an answer");
     let (id, proxy) = answer.text.split_once(' ').expect("two words");
-    // One process serves all scopes: its calls name none.
+    // One process serves all scopes, so its calls carry no scope.
     assert_eq!(proxy, "http://nobody:x@127.0.0.1:1");
     let again = asked(&*driver, "hi").await.expect("an answer");
     assert!(again.text.starts_with(id), "{again:?}");
@@ -156,7 +155,7 @@ async fn one_that_crashes_while_it_answers_has_failed_and_takes_nobody_along() {
     let (died, others) = tokio::join!(asked(&*driver, "die"), others);
     let died = died.expect("an answer");
     assert!(died.error.is_some() && died.broke_off, "{died:?}");
-    // What it had taken broke off with it; nothing is charged with having been sent to nobody.
+    // Requests that the process had accepted were aborted with it; the others are not charged with that.
     for other in others {
         let other = other.expect("an answer");
         assert!(other.error.is_none() || other.broke_off, "{other:?}");
@@ -183,7 +182,7 @@ async fn one_that_does_not_come_up_says_why() {
         let failed = asked(&*driver, "hi").await;
         let failed = failed.expect_err("it is not there").to_string();
         assert!(failed.contains(expected), "{failed}");
-        // Whoever resets it before meets the same, and is told of no reset.
+        // A reset at this time gets the same error, not a reset error.
         let reset = driver
             .reset(&Place::shared("a"))
             .await

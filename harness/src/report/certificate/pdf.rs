@@ -1,7 +1,7 @@
-//! A sheet as a PDF (ISO 32000-1), as small as one can be: two of the fonts that every reader has, lines of
-//! text, and the seal in a comment.
+//! A minimal PDF (ISO 32000-1): two standard fonts, lines of text, and the seal in a comment.
 //!
-//! Those fonts know Western letters. Others are printed as their number in Unicode; the signed statement has them.
+//! The fonts support only Western letters. Others are printed as their Unicode code points; the signed statement
+//! contains the original letters.
 
 use encoding_rs::WINDOWS_1252;
 
@@ -9,28 +9,28 @@ use super::sheet::Sheet;
 
 /// Size of a page, A4, in points.
 const PAGE: (u32, u32) = (595, 842);
-/// Room at every edge.
+/// Margin on all sides.
 const MARGIN: u32 = 56;
-/// Where values stand.
+/// Horizontal position of values.
 const VALUES: u32 = 190;
 /// Objects before the pages: catalogue, pages, two fonts, information.
 const BEFORE: usize = 5;
 
-/// What is told where something is printed otherwise than it is said.
+/// The note for texts that are printed with code points.
 const OTHER_LETTERS: &str = "Letters that the fonts of this file lack are printed as their number in Unicode, [U+4E2D]. The signed statement has \
                              them as they are; so has a certificate in HTML.";
 
-/// A line of text at its place.
+/// A line of text with its position.
 struct Line {
     x: u32,
     size: u32,
     bold: bool,
     text: String,
-    /// Points down to it from the line before; 0 for the same height.
+    /// Vertical distance to the previous line, in points; 0 for the same height.
     below: u32,
 }
 
-/// The sheet as a PDF that carries its seal.
+/// The sheet as a PDF with the seal.
 pub(super) fn document(sheet: &Sheet, seal: &str) -> Vec<u8> {
     let pages = pages(&lines(sheet));
     let mut objects = vec![
@@ -52,7 +52,7 @@ pub(super) fn document(sheet: &Sheet, seal: &str) -> Vec<u8> {
             content.len()
         ));
     }
-    // The second line has bytes over 127, so that nobody takes the file for text.
+    // The second line has bytes above 127, so that tools treat the file as binary.
     let mut file = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n".to_vec();
     file.extend(format!("%{seal}\n").into_bytes());
     let mut places = Vec::new();
@@ -87,14 +87,14 @@ fn kids(count: usize) -> String {
     )
 }
 
-/// Everything that is shown, line by line.
+/// The visible content, line by line.
 fn lines(sheet: &Sheet) -> Vec<Line> {
     let mut lines = Vec::new();
     let mut put = |x: u32, size: u32, bold: bool, below: u32, text: &str| {
         let width = PAGE.0 - MARGIN - x;
         let printed = printable(text);
         for (number, text) in wrapped(&printed, size, width).into_iter().enumerate() {
-            // What is wrapped goes on closely below.
+            // Wrapped lines are closer together.
             let below = if number == 0 { below } else { size + 4 };
             lines.push(Line {
                 x,
@@ -127,7 +127,7 @@ fn lines(sheet: &Sheet) -> Vec<Line> {
     lines
 }
 
-/// Contents of pages.
+/// The content streams of pages.
 fn pages(lines: &[Line]) -> Vec<String> {
     let top = PAGE.1 - MARGIN;
     let (mut pages, mut page, mut y) = (Vec::new(), Vec::new(), top);
@@ -146,7 +146,7 @@ fn pages(lines: &[Line]) -> Vec<String> {
     pages
 }
 
-/// The text in lines of so many points; a word that is too long is broken.
+/// Wraps a text to a width in points; words that are too long are broken.
 fn wrapped(text: &str, size: u32, width: u32) -> Vec<String> {
     let most = width * 1000 / size;
     let (mut lines, mut line, mut used) = (Vec::new(), String::new(), 0);
@@ -168,7 +168,7 @@ fn wrapped(text: &str, size: u32, width: u32) -> Vec<String> {
     lines
 }
 
-/// The text on one line, in letters that the fonts have.
+/// The text on one line; letters that the fonts lack are replaced by code points.
 fn printable(text: &str) -> String {
     let letters = text.chars().map(|letter| match code(letter) {
         Some(_) => letter.to_string(),
@@ -178,7 +178,7 @@ fn printable(text: &str) -> String {
     letters.collect()
 }
 
-/// The byte of a letter in `WinAnsiEncoding`; `None`: the fonts lack it.
+/// The byte of a letter in `WinAnsiEncoding`; `None`: not supported by the fonts.
 fn code(letter: char) -> Option<u8> {
     let mut buffer = [0; 4];
     let (bytes, _, is_other) = WINDOWS_1252.encode(letter.encode_utf8(&mut buffer));
@@ -188,7 +188,7 @@ fn code(letter: char) -> Option<u8> {
     }
 }
 
-/// Letters of the fonts as a string of PDF (§7.3.4.2).
+/// A string in PDF syntax (§7.3.4.2).
 fn string(text: &str) -> String {
     let bytes = text.chars().filter_map(code);
     let written = bytes.map(|byte| match byte {
@@ -199,13 +199,13 @@ fn string(text: &str) -> String {
     format!("({})", written.collect::<String>())
 }
 
-/// A text for readers, in UTF-16 with its mark (§7.9.2.2).
+/// A text string for metadata, in UTF-16 with a byte order mark (§7.9.2.2).
 fn utf_16(text: &str) -> String {
     let units = text.encode_utf16().map(|unit| format!("{unit:04X}"));
     format!("<FEFF{}>", units.collect::<String>())
 }
 
-/// How far a character moves on, in thousandths of the size: Helvetica-Bold's where it is wider.
+/// The width of a character in thousandths of the font size: at least that of Helvetica-Bold.
 fn advance(character: char) -> u32 {
     match character {
         'i' | 'j' | 'l' | '.' | ',' | ' ' | '/' | '\\' | '|' | 'I' | '\'' => 280,

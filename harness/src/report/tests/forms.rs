@@ -1,4 +1,4 @@
-//! What the forms look like, and that no text changes their structure.
+//! Tests the formats, and that no text changes their structure.
 
 use proptest::prelude::*;
 use pulldown_cmark::{Event, Options, Parser, Tag};
@@ -13,7 +13,7 @@ fn a_report_in_four_forms() {
     let report = fixture();
     for format in Format::ALL {
         let text = report.render(format);
-        // A style sheet is no result.
+        // The style sheet is not part of the result.
         let text = match (text.split_once("<style>"), text.split_once("</style>")) {
             (Some((before, _)), Some((_, after))) => format!("{before}<style></style>{after}"),
             _ => text,
@@ -22,7 +22,7 @@ fn a_report_in_four_forms() {
     }
 }
 
-/// Members whose texts come from outside: from agents, models, suites, servers.
+/// Members with texts from outside: from agents, models, suites, servers.
 const OUTSIDE: [&str; 20] = [
     "name",
     "agent",
@@ -46,7 +46,7 @@ const OUTSIDE: [&str; 20] = [
     "model",
 ];
 
-/// The report with `put` before every text that comes from outside.
+/// The report with `put` before every text from outside.
 fn with_everywhere(report: &Report, put: &str) -> Report {
     fn walk(value: &mut Value, outside: bool, put: &str) {
         match value {
@@ -65,8 +65,7 @@ fn with_everywhere(report: &Report, put: &str) -> Report {
     Report::read(&document.to_string()).expect("still a report")
 }
 
-/// Elements in their order with the names of their attributes: everything but texts, and the code in them,
-/// which is text too.
+/// Elements in order with the names of their attributes, without texts and without inline code.
 fn skeleton(markup: &str) -> Vec<String> {
     let options = ParsingOptions {
         allow_dtd: true,
@@ -92,7 +91,7 @@ fn skeleton(markup: &str) -> Vec<String> {
         .collect()
 }
 
-/// What Markdown is made of, without texts; HTML only as far as it is ours.
+/// The structure of a Markdown document without texts; HTML only from the renderer itself.
 fn outline(text: &str) -> Vec<String> {
     let parser = Parser::new_ext(text, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH);
     let events = parser.filter_map(|event| match event {
@@ -108,7 +107,7 @@ fn outline(text: &str) -> Vec<String> {
     events.collect()
 }
 
-/// Texts that may mean something to a reader of any form.
+/// Texts that may have a special meaning in some format.
 fn any_text() -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(vec![
         "<",

@@ -1,4 +1,5 @@
-//! What fails connections is met although agents keep theirs open, and where their CONNECTs carry no scope.
+//! Faults that make connections fail also apply to agents with kept-alive connections, and to CONNECTs without a
+//! scope.
 
 use super::*;
 
@@ -42,7 +43,7 @@ async fn each_exchange_has_its_connection_where_some_scenario_fails_them() {
 async fn a_scenario_that_fails_handshakes_is_in_force_in_the_scope_that_connects_fall_into() {
     for (agent, expected) in [
         (HTTP, vec!["untrusted/prompt-1/1", "untrusted/prompt-2/1"]),
-        // Its CONNECTs name the scope by the variables that it is started with.
+        // The scope of its CONNECTs is in the variables that it is started with.
         ("{type: command, command: [./agent]}", vec![]),
     ] {
         let begun = begun(agent, MATRIX, "invocation").await;

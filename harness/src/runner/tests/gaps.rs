@@ -1,4 +1,4 @@
-//! What flakestorm's runs leave open, a test each, named after its number.
+//! Gaps in flakestorm's runs, one test each, named after its number.
 
 use std::time::Duration;
 
@@ -99,7 +99,7 @@ async fn g24_every_prompt_is_compared_with_its_own_clean_answer() {
     let text = contract("{id: same, type: behavior_unchanged}", "{name: clean}");
     let ran = run_contract(&world, &text, 1).await.expect("a run");
     let cell = &ran.parts[0].matrix.cells[0];
-    // Of `two` there is no clean answer: that is an error, and no pass.
+    // Without a clean answer for `two`, the cell is an error.
     assert_eq!(cell.state, CellState::Error, "{cell:?}");
     let states: Vec<_> = cell
         .evidence
@@ -198,7 +198,7 @@ async fn g28_what_is_asked_outside_is_asked_once_for_all_cells() {
         folder.display()
     );
     let script = serde_json::json!(script);
-    // The answer is all that this asks about, and it is the same in every clean scenario.
+    // The question contains only the answer, which is the same in every clean scenario.
     let judged = format!(
         "{{id: a, type: command, command: [sh, -c, {script}]}}, \
          {{id: b, type: command, command: [sh, -c, {script}]}}"
@@ -219,7 +219,7 @@ async fn g28_what_is_asked_outside_is_asked_once_for_all_cells() {
             .all(|cell| cell.state == CellState::Passed),
         "{ran:?}"
     );
-    // Latencies are part of the question, and are all the same here: one question a prompt.
+    // Latencies are part of the question and are all equal here, so there is one question per prompt.
     assert_eq!(asked.lines().count(), 2);
 }
 
@@ -236,7 +236,7 @@ async fn g55_no_secret_stands_in_evidence() {
     );
 }
 
-/// A suite with chaos of its own beside its contract, in both its parts.
+/// Executes a suite with its own chaos and a contract, in both parts.
 async fn run_everything(world: &World, slots: usize) -> Ran {
     let text = contract(
         "{id: a, type: completes}",
@@ -277,7 +277,7 @@ async fn g4_and_g5_the_suites_chaos_is_in_force_in_its_own_part_only() {
 #[tokio::test]
 async fn g17_as_many_askings_go_on_at_once_as_there_are_slots() {
     let world = World {
-        // Nobody answers before all three are asked: one after the other this would never end.
+        // No invocation is answered before all three run, so sequential execution would never end.
         together: Some(("down/", tokio::sync::Barrier::new(3))),
         ..World::default()
     };
@@ -298,7 +298,7 @@ async fn g18_what_an_invocation_draws_by_is_the_same_in_every_run_and_stands_apa
             drawn.collect::<Vec<_>>()
         });
         drawn.sort();
-        // The shared scope is watched beside the first.
+        // The shared scope is observed during the first invocation.
         drawn.dedup();
         drawn
     };
@@ -310,7 +310,7 @@ async fn g18_what_an_invocation_draws_by_is_the_same_in_every_run_and_stands_apa
 #[tokio::test]
 async fn g33_whoever_is_given_is_asked_in_every_part() {
     let world = World::default();
-    // Nobody is at the suite's endpoint.
+    // Nothing listens at the suite's endpoint.
     let ran = run_everything(&world, 2).await;
     world.state(|state| assert_eq!(state.asked, ran.coverage.agent_invocations));
     assert_eq!(ran.parts.len(), 2);

@@ -1,4 +1,4 @@
-//! A proxy and an agent in one, for runs without a socket.
+//! A fake proxy with a fake agent, for runs without sockets.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,11 +12,10 @@ use crate::answer::Answer;
 use crate::reach::{Late, Pending, Reach, ReachError, Rules, Seen, Wanted};
 use crate::trace::testing::{Sent, exchange};
 
-/// How long every answer takes.
+/// Latency of every answer.
 pub(super) const LATENCY: Duration = Duration::from_millis(7);
 
-/// A proxy and an agent that exist in here only: the agent makes one call of a tool for each turn, and
-/// says what came of it.
+/// A fake proxy with a fake agent. The agent makes one tool call for each turn, and answers with the result.
 #[derive(Default)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -24,34 +23,34 @@ pub(super) const LATENCY: Duration = Duration::from_millis(7);
 )]
 pub(super) struct World {
     pub(super) state: Mutex<State>,
-    /// The agent makes no call, as one that is not pointed at the proxy.
+    /// The agent's calls do not use the proxy.
     pub(super) is_blind: bool,
-    /// Its calls come in no scope.
+    /// Its calls carry no scope.
     pub(super) is_plain: bool,
-    /// So many of its calls come in no scope beside those that do, once the shared one is left.
+    /// Number of additional calls without a scope, after the run has left the shared scope.
     pub(super) strays: u64,
-    /// One of its calls comes in the shared scope while that is watched beside its own.
+    /// One of its calls is in the shared scope while that is observed too.
     pub(super) is_partial: bool,
-    /// Whatever is wrong, it says that all is well.
+    /// It always reports success.
     pub(super) is_careless: bool,
-    /// Of the rules in force only one is applied to its calls that delays them.
+    /// Only a rule that delays is applied to its calls.
     pub(super) is_delayed: bool,
-    /// It fails when it is asked this.
+    /// It fails on this prompt.
     pub(super) fails_at: Option<&'static str>,
-    /// In this scenario its answers break off so often.
+    /// Number of truncated answers in this scenario.
     pub(super) breaks_off: Option<(&'static str, Mutex<u64>)>,
-    /// From the invocation of this key on it is dead: gone, or it hangs, or its answers are empty.
+    /// From the invocation with this key on it is dead: unreachable, hanging, or with empty answers.
     pub(super) dies: Option<(&'static str, Death)>,
-    /// Something takes connections in its place, and answers nothing.
+    /// Another process accepts connections in its place, and never responds.
     pub(super) is_silent: bool,
     pub(super) resets_fail: bool,
     pub(super) is_down: bool,
-    /// Squall is to start it, and cannot.
+    /// Squall shall start it, but the start fails.
     pub(super) does_not_start: bool,
-    /// It is held in the middle of this scenario, until it is let go.
+    /// It waits in the middle of this scenario until it is released.
     pub(super) held_in: Option<&'static str>,
     pub(super) let_go: tokio::sync::Notify,
-    /// In this scenario so many have to be asked at the same time before anybody answers.
+    /// In this scenario, no invocation is answered until this many are running.
     pub(super) together: Option<(&'static str, tokio::sync::Barrier)>,
 }
 
@@ -80,7 +79,7 @@ impl World {
         read(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether the answer to an invocation of this key does, once more.
+    /// Whether the answer to this invocation is truncated; counts down.
     fn breaks_off(&self, key: &str) -> bool {
         let Some((_, left)) = self
             .breaks_off
@@ -170,7 +169,7 @@ impl Reach for World {
 impl Driver for World {
     fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<Answer, AskError>> {
         Box::pin(async move {
-            // Others get their turn: with several slots invocations cross.
+            // Yields, so that invocations in several slots interleave.
             tokio::task::yield_now().await;
             if self.is_down {
                 return Err(AskError::Unreachable {

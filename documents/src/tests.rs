@@ -1,4 +1,4 @@
-//! What a person reads when a document is wrong, and the schema of the same reading.
+//! Error messages for invalid documents, and the schema from the same reader.
 
 use std::env::VarError;
 

@@ -209,7 +209,7 @@ fn a_call_is_read_with_its_id_tool_and_token() {
     assert_eq!(call.tool.as_deref(), Some("get_weather"));
     assert_eq!(call.progress_token.as_ref().map(Id::as_json), Some("3"));
     assert!(call.is_tool_call() && !asked.batch);
-    // Whatever comes of a long body: the call is known as soon as its name was read.
+    // The call of a long body is known once its name was read.
     let cut = &CALL[..CALL.find("},\"_meta").expect("a sample")];
     let with_version = cut.replace("{\"method\"", "{\"jsonrpc\":\"2.0\",\"method\"");
     let asked = Asked::read(with_version.as_bytes()).expect("a sample");
@@ -271,7 +271,7 @@ fn another_id_is_of_the_same_type() {
     }
 }
 
-/// What the texts of a document say, by part.
+/// The texts of a document, by part.
 fn said(document: &Document<'_>) -> Vec<(TextPart, String)> {
     let say = |text: &Text| {
         let said = document.value(text.place).as_str();
@@ -412,7 +412,7 @@ fn each_call_of_a_batch_is_answered_and_no_notification() {
         .map(|it| &it["id"])
         .collect();
     assert_eq!(ids, [&json!("a"), &json!("b"), &json!(5)]);
-    // A list of tools cannot say that a tool failed.
+    // A tool list cannot report a failure of a tool.
     assert_eq!(body[2]["error"]["code"], -32603);
     let (_, _, broken) = made(BATCH, Says::Broken, Accepts::default());
     assert!(serde_json::from_str::<Value>(&broken).is_err());

@@ -1,9 +1,7 @@
 //! One JSON list whose items arrive one by one.
 //!
-//! A frame is an item and what is before it: the list's bracket, or the comma. The closing bracket is a
-//! frame of its own.
-//! A document that is no list is read as one item, so that an error in place of the list is an
-//! event, too.
+//! A frame is an item with the bytes before it: the list's bracket or the comma. The closing bracket is a separate
+//! frame. A document that is not a list is read as one item, so that an error in place of the list is an event too.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! Samples with the verdicts that their names say.
+//! Samples with the verdicts in their names.
 
 use super::{PromptSample, Sample};
 use crate::run::{CellState, EvidenceRecord};

@@ -39,7 +39,7 @@ fn what_was_signed_verifies_and_says_what_the_run_said() {
             (run.documents, run.coverage)
         );
         assert_eq!((said.cells.failed, said.cells.baseline_failed), (4, 1));
-        // Not what another machine's clock or key makes of it.
+        // Excludes values that depend on the machine's clock or key.
         assert_eq!(verify(&file).expect("again").fingerprint, key.fingerprint());
     }
 }
@@ -76,11 +76,11 @@ fn a_certificate_says_what_was_demanded_and_holds_the_score_to_the_pass_threshol
     }
 }
 
-/// Every byte, changed in one bit: a flip is found, wherever it is.
+/// Flips one bit in each byte: every change must be detected.
 #[test]
 fn no_byte_of_a_certificate_can_be_changed() {
     for (form, file, _) in both() {
-        // Every byte outside of what is signed, and a share of the long seal and page.
+        // Every byte outside of the signed parts, and a sample of the long seal and page.
         for at in (0..file.len())
             .step_by(7)
             .chain(0..64)

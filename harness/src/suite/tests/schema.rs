@@ -1,4 +1,4 @@
-//! The JSON Schemas of suites and replay sessions beside what is read.
+//! Compares the JSON Schemas of suites and replay sessions with their readers.
 
 use jsonschema::Validator;
 use serde_json::Value;
@@ -38,7 +38,7 @@ fn every_suite_of_the_corpus_is_valid_by_the_schema() {
     assert!(seen >= 20);
 }
 
-/// What only the reader can say: what a text must look like, what is there twice, what needs what.
+/// Rules that a schema cannot express: formats of texts, duplicates, dependencies.
 const BEYOND: usize = 47;
 
 #[test]

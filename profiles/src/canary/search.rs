@@ -6,13 +6,13 @@
 //!                          └─ percent-decoding ─▶ reading  └─ base64, 4 ways       ─▶ mark
 //! ```
 //!
-//! Nothing is kept but the state of a few automata, less than a kilobyte whatever passes, so it does
-//! not matter where chunks end. Every byte is looked at once. What is looked for is the shape of a
-//! canary, not a list of them: whoever planted some asks whether a find is one of theirs, and planting
-//! another costs the search nothing.
+//! It only stores the state of a few automata (less than a kilobyte), so chunk boundaries do not
+//! matter. Every byte is read once. It searches for the format of a canary and not for a list, so
+//! the cost does not depend on the number of planted canaries. The caller checks whether a find was
+//! planted.
 //!
-//! Letter case, white space, everything beyond ASCII and a missing hyphen are forgiven: an agent that
-//! spells a canary out, wraps a line or hides it behind invisible characters has sent it all the same.
+//! It ignores letter case, white space, characters beyond ASCII and a missing hyphen, because an
+//! agent may send a canary spelled out, wrapped or with invisible characters.
 
 use super::{Canary, LENGTH};
 
@@ -44,12 +44,12 @@ impl Encoding {
     }
 }
 
-/// A canary that passed.
+/// A canary that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Found {
-    /// Which; nobody may have planted it.
+    /// The canary, which may not be a planted one.
     pub canary: Canary,
-    /// How it was written.
+    /// Its encoding.
     pub encoding: Encoding,
 }
 
@@ -57,14 +57,14 @@ pub struct Found {
 #[derive(Debug, Clone, Default)]
 pub struct Search {
     sent: ByteReading,
-    /// The stream with its percent-encoding taken away, where that makes it another one.
+    /// The percent-decoded stream, if it differs.
     decoded: Option<ByteReading>,
     percent: Percent,
     escape: Escape,
 }
 
-/// How far an escape of JSON (RFC 8259 §7) has come. JSON within a string of JSON doubles its
-/// backslashes, so several count as one.
+/// State of a JSON escape (RFC 8259 §7). JSON inside a JSON string doubles its backslashes, so
+/// several count as one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Escape {
     #[default]
@@ -75,7 +75,7 @@ enum Escape {
     Unicode { digits: u8, value: u16 },
 }
 
-/// How a byte was written.
+/// The encoding of a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ByteEncoding {
     Plainly,
@@ -83,7 +83,7 @@ enum ByteEncoding {
     InJson,
 }
 
-/// How far a percent-encoded byte has come.
+/// State of a percent-encoded byte.
 #[derive(Debug, Clone, Copy, Default)]
 enum Percent {
     #[default]
@@ -95,19 +95,19 @@ enum Percent {
 }
 
 impl Search {
-    /// A search that has seen nothing yet.
+    /// A search without input.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// All canaries in a text that is whole. One may be told twice, where it can be read in two ways.
+    /// All canaries in a complete text. A canary may be reported twice if it has two readings.
     pub fn all(text: &[u8]) -> Vec<Found> {
         let mut found = Vec::new();
         Self::new().push(text, |canary| found.push(canary));
         found
     }
 
-    /// The next bytes of the stream; `found` is told of each canary when its last byte has passed.
+    /// Reads the next bytes of the stream, and reports each canary to `found` at its last byte.
     pub fn push(&mut self, bytes: &[u8], mut found: impl FnMut(Found)) {
         let mut rest = bytes;
         loop {
@@ -123,7 +123,7 @@ impl Search {
         }
     }
 
-    /// Takes JSON's escapes away; what only looks like one stays as it is.
+    /// Decodes JSON escapes; invalid ones stay unchanged.
     fn unescape(&mut self, byte: u8, found: &mut impl FnMut(Found)) {
         match (self.escape, byte) {
             (Escape::Nothing | Escape::Backslash, b'\\') => self.escape = Escape::Backslash,
@@ -143,7 +143,7 @@ impl Search {
         }
     }
 
-    /// The character behind a backslash.
+    /// The character after a backslash.
     fn escaped(&mut self, byte: u8, found: &mut impl FnMut(Found)) {
         match byte {
             // White space, or nothing that shows.
@@ -156,14 +156,14 @@ impl Search {
         }
     }
 
-    /// What comes behind a backslash, `u` and so many digits.
+    /// A character after a backslash, `u` and `digits` digits.
     fn unicode(&mut self, digits: u8, value: u16, byte: u8, found: &mut impl FnMut(Found)) {
         if let Some(digit) = hex_digit(byte) {
             let (digits, value) = (digits + 1, value << 4 | u16::from(digit));
             if digits < 4 {
                 self.escape = Escape::Unicode { digits, value };
             } else {
-                // What is not ASCII is all one.
+                // All characters beyond ASCII are treated alike.
                 let byte = u8::try_from(value).unwrap_or(0x80);
                 self.step(byte, ByteEncoding::InJson, found);
             }
@@ -204,7 +204,7 @@ impl Search {
         self.join();
     }
 
-    /// What began with a percent sign is no encoded byte: it stands for itself.
+    /// The percent sign does not start an encoded byte, so it counts as itself.
     fn give_up(&mut self, unfinished: Percent, found: &mut impl FnMut(Found)) {
         let (fresh, written) = match unfinished {
             Percent::Nothing => return,
@@ -222,7 +222,7 @@ impl Search {
         }
     }
 
-    /// Goes on with one reading where the other says the same from here on.
+    /// Drops one reading if both are equal from now on.
     fn join(&mut self) {
         if let (Percent::Nothing, Some(decoded)) = (self.percent, &self.decoded)
             && decoded.is_like(&self.sent)
@@ -232,7 +232,7 @@ impl Search {
     }
 }
 
-/// One way to read the stream's bytes: plain, hexadecimal and base64 at the same time.
+/// One reading of the stream's bytes: plain, hexadecimal and base64 at the same time.
 #[derive(Debug, Clone)]
 struct ByteReading {
     plain: Mark,
@@ -274,13 +274,13 @@ impl ByteReading {
         self.plain.is_idle() && !self.in_hex && !self.in_base64
     }
 
-    /// Both will say the same of whatever follows.
+    /// Whether both will give the same results.
     fn is_like(&self, other: &Self) -> bool {
         let context = |reading: &Self| (reading.nibble, reading.last);
         self.is_idle() && other.is_idle() && context(self) == context(other)
     }
 
-    /// Passes over bytes that begin nothing, in a reading in which nothing has begun.
+    /// Skips bytes that cannot start a canary in an idle reading.
     fn pass_over<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         let mut last = self.last;
         let mut passed = 0;
@@ -372,12 +372,12 @@ impl ByteReading {
     }
 }
 
-/// How much of a canary has been read.
+/// The matched part of a canary.
 #[derive(Debug, Clone, Copy, Default)]
 struct Mark {
     /// Characters, the hyphen included: below [`LENGTH`].
     seen: u8,
-    /// Something was forgiven.
+    /// Some difference was ignored.
     changed: bool,
     /// A character of it was percent-encoded.
     escaped: bool,

@@ -1,4 +1,4 @@
-//! What becomes of a model's answer: the words of plans for it.
+//! Changes to a model's response that a plan can contain.
 
 use std::time::Duration;
 
@@ -6,91 +6,91 @@ use squall_dialects::model::ModelError;
 
 use super::Tools;
 
-/// A change to a model's answer, streamed or not.
+/// A change to a model's response, streamed or not.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StreamFault {
-    /// The answer ends after that many tokens, with the provider's length reason.
+    /// The response ends after this many tokens, with the provider's length reason.
     Truncate {
         /// Tokens kept, at least 0.
         max_tokens: u64,
     },
-    /// The connection breaks after that many tokens.
+    /// The connection breaks after this many tokens.
     Cut {
         /// Tokens that still arrive.
         after_tokens: u64,
     },
-    /// Tokens come slowly.
+    /// Tokens arrive slowly.
     Slow {
-        /// Wait before the first token.
+        /// Delay before the first token.
         time_to_first_token: Duration,
-        /// Pace after it; `None`: as the upstream sends.
+        /// Rate afterwards; `None`: as the upstream sends.
         tokens_per_second: Option<f64>,
     },
-    /// The answer halts after that many tokens, then goes on.
+    /// The response pauses after this many tokens, then continues.
     Stall {
-        /// Tokens that arrive before.
+        /// Tokens before the pause.
         after_tokens: u64,
-        /// How long it halts.
+        /// Duration of the pause.
         wait: Duration,
     },
-    /// The provider reports an error after that many tokens of a stream, then ends it.
+    /// The provider reports an error after this many tokens of a stream, then ends it.
     Error {
-        /// Tokens that arrive before.
+        /// Tokens before the error.
         after_tokens: u64,
-        /// What it reports.
+        /// The reported error.
         error: ModelError,
     },
-    /// An event of a stream that carries tokens comes twice.
+    /// A stream event with tokens is sent twice.
     Repeat {
-        /// What the choice of the event hangs on: this exchange's draw.
+        /// Selects the event; from this exchange's draw.
         choice: u64,
     },
     /// A stream lacks its end mark.
     Unterminated,
-    /// A whole answer comes where a stream was asked for.
+    /// A whole response replaces a requested stream.
     WholeForStream,
-    /// The model says something else.
+    /// The model's content is replaced.
     Instead(Instead),
-    /// What the model says is rewritten.
+    /// The model's content is rewritten.
     Rewrite(Rewrite),
 }
 
-/// What a model says instead of its answer.
+/// The replacement of a model's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Instead {
-    /// Nothing.
+    /// Empty content.
     Nothing,
-    /// Nothing, because a content filter stopped it.
+    /// Empty content, stopped by a content filter.
     Filtered,
     /// A refusal.
     Refusal {
-        /// What its words hang on: this exchange's draw.
+        /// Selects the words; from this exchange's draw.
         choice: u64,
     },
-    /// Characters without meaning.
+    /// Meaningless characters.
     Garbage {
-        /// What they hang on: this exchange's draw.
+        /// Selects the characters; from this exchange's draw.
         choice: u64,
     },
 }
 
-/// How an answer is rewritten.
+/// How a response is rewritten.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Rewrite {
-    /// Its texts drift.
+    /// Its texts change.
     Drift(ResponseDrift),
-    /// One of its tool calls is wrong.
+    /// One of its tool calls is changed.
     Call(WrongCall),
 }
 
-/// The first tool call that can be made wrong, and how.
+/// The first tool call that can be made invalid, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrongCall {
-    /// What is wrong with it.
+    /// The kind of error.
     pub error: CallError,
-    /// Of which tools' calls it is the first.
+    /// The tools whose calls are considered.
     pub tools: Tools,
-    /// What the new name or arguments hang on: this exchange's draw.
+    /// Selects the new name or arguments; from this exchange's draw.
     pub choice: u64,
 }
 
@@ -105,62 +105,62 @@ impl WrongCall {
     }
 }
 
-/// What is wrong with a tool call.
+/// The error in a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallError {
-    /// It names a tool that there is not.
+    /// The tool does not exist.
     UnknownTool,
-    /// Its arguments are no JSON.
+    /// The arguments are not JSON.
     MalformedArguments,
-    /// Its arguments are JSON, but not what the tool asks for.
+    /// The arguments are JSON, but do not fit the tool.
     WrongArguments,
 }
 
-/// How a model's text drifts, as after an unannounced release.
+/// A change to a model's text, as after an unannounced release.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ResponseDrift {
-    /// What drifts.
+    /// The kind of change.
     pub kind: TextDrift,
-    /// How much.
+    /// The degree of change.
     pub severity: Severity,
-    /// What the choice of words or fields hangs on: this exchange's draw.
+    /// Selects words or fields; from this exchange's draw.
     pub choice: u64,
 }
 
-/// What drifts in a model's text.
+/// The changed property of a model's text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TextDrift {
-    /// Names of fields in its JSON.
+    /// Field names in its JSON.
     FieldNames,
-    /// How long it is.
+    /// Its length.
     Length {
-        /// By what factor it grows or shrinks, above 1.
+        /// The factor by which it grows or shrinks, above 1.
         factor: f64,
         /// Whether it shrinks.
         compress: bool,
     },
-    /// Whether it is JSON, a list or prose.
+    /// Its format: JSON, a list or prose.
     Format,
-    /// The words of a refusal.
+    /// The wording of a refusal.
     Refusal,
-    /// How formal it is.
+    /// Its formality.
     Tone,
 }
 
-/// How much an answer drifts.
+/// The degree of a text's change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// So that a person would hardly notice.
+    /// Hardly noticeable to a person.
     Subtle,
-    /// So that a parser would.
+    /// Noticeable to a parser.
     #[default]
     Moderate,
-    /// So that nobody could miss it.
+    /// Obvious.
     Significant,
 }
 
 impl StreamFault {
-    /// Whether what it does, or what it says of tokens, hangs on how many there are.
+    /// Whether its effect, or a token count that it reports, depends on a number of tokens.
     pub fn counts_tokens(&self) -> bool {
         match self {
             Self::Truncate { .. }
@@ -174,7 +174,7 @@ impl StreamFault {
         }
     }
 
-    /// Whether it decides what the answer says or how it ends, so that no other can.
+    /// Whether it decides the content or the end of the response, so that no other change can.
     pub fn decides_the_answer(&self) -> bool {
         match self {
             Self::Truncate { .. } | Self::Instead(_) | Self::Cut { .. } | Self::Error { .. } => {
@@ -189,7 +189,7 @@ impl StreamFault {
         }
     }
 
-    /// The error that it reports in the middle of a stream, if it does.
+    /// The error that it reports in the middle of a stream, if any.
     pub fn error(&self) -> Option<&ModelError> {
         match self {
             Self::Error { error, .. } => Some(error),
@@ -205,7 +205,7 @@ impl StreamFault {
         }
     }
 
-    /// The draw that its choices hang on, if it makes any.
+    /// The draw for its selections, if any.
     pub(crate) fn choice_mut(&mut self) -> Option<&mut u64> {
         match self {
             Self::Repeat { choice }

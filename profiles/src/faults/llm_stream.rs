@@ -1,8 +1,8 @@
-//! A model's answer changed or paced as it passes.
+//! Changes or delays a model's response as it passes.
 //!
-//! A [`StreamEditor`] is a machine without I/O: it is pushed the decoded bytes of an answer and
-//! says, step by step, what the agent gets and when. It is written on the neutral view of a model
-//! call, so it knows no provider, and on events, so it knows no framing:
+//! A [`StreamEditor`] does no I/O: it takes the decoded bytes of a response and returns the steps
+//! to send to the agent. It uses the neutral view of a model call and events, so it is independent
+//! of providers and framing:
 //!
 //! ```text
 //! bytes ─▶ event ─▶ Dialect::read ─▶ what changes, and where ─▶ json::Edits ─▶ Steps
@@ -10,10 +10,10 @@
 //!
 //! | fault | stream | one JSON document |
 //! |---|---|---|
-//! | truncate | the event that crosses the limit is cut in place, then the provider's own end | cut in place once it is complete |
-//! | instead | made-up events in place of the first that says something, then the provider's own end | said in place once it is complete |
-//! | rewrite a call | the events of a part are held, then given with the new text spread over them | rewritten in place |
-//! | drift | what is settled passes, the rest is held until it is | rewritten in place |
+//! | truncate | cuts the event that crosses the limit, then sends the provider's end | cut in place |
+//! | instead | synthetic events replace the content, then the provider's end | replaced in place |
+//! | rewrite a call | holds a part's events, then spreads the new text over them | rewritten in place |
+//! | drift | holds each text until it is complete; the rest passes | rewritten in place |
 //! | cut | breaks off after the last token that still fits | breaks off inside the text, behind that token |
 //! | error | an event that reports it, after the last token that still fits | – |
 //! | slow | waits before events that carry tokens | one wait for all tokens |
@@ -21,8 +21,8 @@
 //! | repeat, unterminated | an event twice, the end mark never | – |
 //! | whole for stream | held until it is complete, then one document | – |
 //!
-//! Every other byte passes as it came, events as soon as they are complete. A JSON document is held
-//! until it is complete, because where its tokens end cannot be told before.
+//! Every other byte passes unchanged, events as soon as they are complete. A JSON document is held
+//! until it is complete, because the ends of its tokens are unknown before.
 
 mod assembling;
 mod breaking;
@@ -62,19 +62,19 @@ use pacing::{Slowing, Stalling};
 use rewriting::Rewriting;
 use whole::WholeEditor;
 
-/// Bytes of an answer that are held at most, unless another limit is set.
+/// Default limit of held bytes of a response.
 pub const DEFAULT_HOLD: usize = 8 << 20;
 
-/// What happens next to an answer.
+/// The next step for a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// These bytes go to the agent.
+    /// Sends these bytes to the agent.
     Emit(Bytes),
-    /// Nothing goes on for this long.
+    /// Sends nothing for this long.
     Wait(Duration),
     /// The connection breaks; nothing follows.
     End(Ending),
-    /// The answer ends cleanly here; what the upstream still sends is not wanted.
+    /// Ends the response regularly; the rest of the upstream's is discarded.
     Finish,
 }
 
@@ -93,7 +93,7 @@ enum EditorForm {
 }
 
 impl StreamEditor {
-    /// An editor for an answer in `dialect` and `form`, without content coding.
+    /// An editor for a response in `dialect` and `form`, without content coding.
     pub fn new(fault: &StreamFault, dialect: &'static dyn Dialect, form: AnswerForm) -> Self {
         let form = match form {
             AnswerForm::Json => EditorForm::Json(WholeEditor::new(fault)),
@@ -106,24 +106,23 @@ impl StreamEditor {
         Self { call, form }
     }
 
-    /// Tells what the request asked for: how many choices there will be, whether token counts end
-    /// the stream, which tools there are. Without it, one choice is taken for granted and token
-    /// counts are expected when the stream announces them.
+    /// Sets properties of the request: the number of choices, whether token counts end the stream,
+    /// and the tools. By default it assumes one choice, and token counts if the stream announces
+    /// them.
     #[must_use]
     pub fn for_request(mut self, request: &ModelRequest) -> Self {
         self.call.asked(request);
         self
     }
 
-    /// Tells what a made-up error may mention.
+    /// Sets what a synthetic error may mention.
     #[must_use]
     pub fn about(mut self, context: &ErrorContext<'_>) -> Self {
         self.call.about(context);
         self
     }
 
-    /// Holds at most this many bytes of an answer that is held whole; a longer one passes
-    /// untouched.
+    /// Holds at most this many bytes of a whole response; a longer one passes unchanged.
     #[must_use]
     pub fn holding_at_most(mut self, bytes: usize) -> Self {
         match &mut self.form {
@@ -134,7 +133,7 @@ impl StreamEditor {
         self
     }
 
-    /// Whether the answer is held until it is complete.
+    /// Whether the response is held until it is complete.
     pub fn holds_whole_body(&self) -> bool {
         match self.form {
             EditorForm::Stream(_) => false,
@@ -142,7 +141,7 @@ impl StreamEditor {
         }
     }
 
-    /// The media type that the answer has after the fault; `None`: the one it came with.
+    /// The media type of the changed response; `None` if it does not change.
     pub fn media_type(&self) -> Option<&'static str> {
         match &self.form {
             EditorForm::Assembled(editor) if editor.touched() => Some("application/json"),
@@ -150,7 +149,7 @@ impl StreamEditor {
         }
     }
 
-    /// Takes the next bytes of the answer. After [`Step::End`] or [`Step::Finish`] there are no
+    /// Takes the next bytes of the response. After [`Step::End`] or [`Step::Finish`] there are no
     /// further steps.
     pub fn push(&mut self, chunk: &[u8]) -> Vec<Step> {
         match &mut self.form {
@@ -160,7 +159,7 @@ impl StreamEditor {
         }
     }
 
-    /// The upstream's answer has ended cleanly.
+    /// The upstream's response has ended regularly.
     pub fn finish(&mut self) -> Vec<Step> {
         match &mut self.form {
             EditorForm::Stream(editor) => editor.finish(&mut self.call),
@@ -169,7 +168,7 @@ impl StreamEditor {
         }
     }
 
-    /// The upstream broke off: what was held goes to the agent as it came, before the break does.
+    /// The upstream broke off: held bytes go to the agent unchanged before the abort.
     pub fn broke_off(&mut self) -> Vec<Step> {
         match &mut self.form {
             EditorForm::Stream(editor) => editor.broke_off(),
@@ -178,8 +177,8 @@ impl StreamEditor {
         }
     }
 
-    /// What a stream said that has passed as it came, to its end: whoever wants to know need not read
-    /// it again. `None` for every other answer.
+    /// The token counts of a stream that passed unchanged to its end, so that it need not be read
+    /// again. `None` for every other response.
     pub fn heard(&mut self) -> Option<Box<Tally>> {
         match &mut self.form {
             EditorForm::Stream(editor) => editor.heard(),
@@ -196,8 +195,8 @@ impl StreamEditor {
         }
     }
 
-    /// Whether the tokens out that the answer announces were counted here, not by the provider: it
-    /// ends before the model has, or says other words.
+    /// Whether the announced output tokens were counted here and not by the provider: the response
+    /// is shortened or replaced.
     pub fn counts_anew(&self) -> bool {
         match &self.form {
             EditorForm::Stream(editor) => editor.counts_anew(),
@@ -206,7 +205,7 @@ impl StreamEditor {
         }
     }
 
-    /// Why the fault changed nothing, once the answer has ended; `None` when it did.
+    /// Why the fault changed nothing, once the response has ended; `None` if it changed something.
     pub fn untouched_because(&self) -> Option<String> {
         match &self.form {
             EditorForm::Stream(editor) => editor.untouched_because(),
@@ -216,7 +215,7 @@ impl StreamEditor {
     }
 }
 
-/// What a fault does to a stream event by event; `None`: it needs the whole of it.
+/// The event-by-event effect of a fault; `None` if it needs the whole stream.
 fn job(fault: &StreamFault, framing: Framing) -> Option<Box<dyn Job>> {
     Some(match fault {
         StreamFault::Truncate { max_tokens } => {
@@ -249,12 +248,12 @@ fn job(fault: &StreamFault, framing: Framing) -> Option<Box<dyn Job>> {
     })
 }
 
-/// Tokens that the model wrote where the agent sees them.
+/// Visible tokens of the model's output.
 fn written(reading: &Reading<'_>) -> u64 {
     reading.deltas.iter().map(Delta::tokens).sum()
 }
 
-/// Time that `tokens` take at `per_second`; nothing for a pace that is none.
+/// The duration of `tokens` at `per_second`; zero for an invalid rate.
 fn pace(tokens: u64, per_second: Option<f64>) -> Duration {
     #[expect(
         clippy::cast_precision_loss,
@@ -264,7 +263,7 @@ fn pace(tokens: u64, per_second: Option<f64>) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
-/// Why a fault found nothing to do in an answer of `tokens` tokens.
+/// Why a fault had no effect on a response of `tokens` tokens.
 fn too_short(tokens: u64, wanted: u64) -> String {
     if tokens == 0 {
         "the answer holds no model output".to_owned()

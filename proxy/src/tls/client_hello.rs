@@ -1,14 +1,14 @@
-//! The first message of a TLS client, read before anything is decided.
+//! Parses the first message of a TLS client before the handshake is decided.
 
 use bytes::{Bytes, BytesMut};
 use rustls::server::{Accepted, Acceptor};
 
-/// What an agent asks for in its `ClientHello`.
+/// The agent's `ClientHello`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientHello {
-    /// The host it means (SNI), in lower case; none for an IP address.
+    /// The requested host (SNI), in lower case; `None` for an IP address.
     pub server_name: Option<String>,
-    /// The protocols it offers by ALPN, in its order; empty without ALPN.
+    /// The offered ALPN protocols, in order; empty without ALPN.
     pub alpn: Vec<Vec<u8>>,
 }
 
@@ -32,27 +32,27 @@ impl ClientHello {
     }
 }
 
-/// Reads a `ClientHello` out of bytes that come in any pieces. Pure: it opens no socket.
+/// Parses a `ClientHello` from bytes in any pieces. It is pure and opens no socket.
 pub struct HelloReader {
     acceptor: Acceptor,
     seen: BytesMut,
 }
 
-/// A `ClientHello` that has come whole.
+/// A complete `ClientHello`.
 pub(super) struct WholeHello {
     pub(super) hello: ClientHello,
-    /// Where the handshake goes on.
+    /// Continues the handshake.
     pub(super) accepted: Accepted,
-    /// Every byte that came, for whoever takes the connection untouched.
+    /// All received bytes, for a connection that is passed on unchanged.
     pub(super) seen: Bytes,
-    /// How many bytes, at the end of `seen`, the handshake does not know of yet.
+    /// Number of bytes at the end of `seen` that the handshake has not read.
     pub(super) unread: usize,
 }
 
-/// A first message that is no `ClientHello`, or a broken one.
+/// An invalid first message.
 pub(super) struct BadHello {
     pub(super) error: rustls::Error,
-    /// What the client has to be told, ready to be sent; may be empty.
+    /// The alert to send to the client; may be empty.
     pub(super) alert: Vec<u8>,
 }
 
@@ -63,7 +63,7 @@ impl Default for HelloReader {
 }
 
 impl HelloReader {
-    /// A reader that saw nothing yet.
+    /// A reader without input.
     pub fn new() -> Self {
         Self {
             acceptor: Acceptor::default(),
@@ -71,8 +71,8 @@ impl HelloReader {
         }
     }
 
-    /// Shows more bytes. Gives the message once it is complete; nothing may be shown after that,
-    /// nor after an error.
+    /// Takes more bytes. Returns the message once it is complete; do not call it again after that
+    /// or after an error.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Option<ClientHello>, rustls::Error> {
         match self.read(bytes) {
             Ok(read) => Ok(read.map(|read| read.hello)),

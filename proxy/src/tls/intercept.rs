@@ -1,7 +1,7 @@
-//! The handshake of an intercepted connection, as its server.
+//! The server side of an intercepted connection's handshake.
 //!
-//! It is done in two steps: first the `ClientHello` is read, then somebody decides whether to go on
-//! with a config for that host, to fail the handshake, or to leave the connection untouched.
+//! It has two steps. First the `ClientHello` is read. Then the caller continues with a config for
+//! that host, fails the handshake, or passes the connection on unchanged.
 
 use std::io;
 use std::sync::Arc;
@@ -19,32 +19,31 @@ use crate::http1::Rewind;
 /// Bytes for the first read: most hellos fit.
 const FIRST_READ: usize = 2048;
 
-/// A fatal `handshake_failure` in a TLS 1.2 record, which every version takes in this place
-/// (RFC 8446 §5.1, §6).
+/// A fatal `handshake_failure` in a TLS 1.2 record, which every version accepts here (RFC 8446
+/// §5.1, §6).
 const HANDSHAKE_FAILURE: [u8; 7] = [21, 3, 3, 0, 2, 2, 40];
 
 /// Why a handshake did not succeed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HandshakeError {
-    /// The agent looked at our certificate and refused it: most often it was not told to trust the
-    /// CA.
+    /// The agent rejected our certificate; usually it does not trust the CA.
     #[error("the client refused our certificate ({})", alert_name(*.alert))]
     CertificateRejected {
-        /// What it said: `UnknownCA`, `BadCertificate`, `CertificateUnknown`, `CertificateExpired`
-        /// and the like.
+        /// The alert: `UnknownCA`, `BadCertificate`, `CertificateUnknown`, `CertificateExpired` and
+        /// similar.
         alert: AlertDescription,
     },
-    /// The agent gave up for another reason.
+    /// The agent ended the handshake for another reason.
     #[error("the client ended the handshake ({})", alert_name(*.alert))]
     Alert {
-        /// What it said.
+        /// The alert.
         alert: AlertDescription,
     },
-    /// The agent closed without a word. Some do that when they refuse a certificate.
+    /// The agent closed without an alert. Some agents reject a certificate like this.
     #[error("the client closed the connection during the handshake")]
     Closed,
-    /// What the agent sent cannot be answered: no TLS, no version or cipher in common, no
-    /// application protocol in common.
+    /// The agent's message is unusable: no TLS, or no common version, cipher or application
+    /// protocol.
     #[error("the handshake is impossible: {0}")]
     Impossible(rustls::Error),
     /// The connection broke.
@@ -77,7 +76,7 @@ impl HandshakeError {
     }
 }
 
-/// The alert in the words of the standard: `unknown_ca`.
+/// The alert's name in the standard: `unknown_ca`.
 fn alert_name(alert: AlertDescription) -> String {
     let mut name = String::new();
     let mut last = '_';
@@ -91,7 +90,7 @@ fn alert_name(alert: AlertDescription) -> String {
     name
 }
 
-/// A connection whose `ClientHello` was read, and nothing sent yet.
+/// A connection whose `ClientHello` was read; nothing was sent yet.
 pub(crate) struct PendingHandshake<T> {
     stream: T,
     hello: ClientHello,
@@ -102,8 +101,7 @@ pub(crate) struct PendingHandshake<T> {
 
 /// Reads the `ClientHello` on `stream`.
 ///
-/// Waits for as long as the agent takes: callers put a time-out around it. A hello that cannot be
-/// understood is answered with the alert for it.
+/// It waits without a limit, so callers add a timeout. An invalid hello gets an alert.
 pub(crate) async fn accept<T>(mut stream: T) -> Result<PendingHandshake<T>, HandshakeError>
 where
     T: AsyncRead + AsyncWrite + Unpin,
@@ -132,7 +130,7 @@ where
                 });
             }
             Err(refused) => {
-                // The handshake is lost already; its own error says more than a failed farewell.
+                // The handshake's own error is more useful than an error while closing.
                 let _ = send_and_close(&mut stream, &refused.alert).await;
                 return Err(HandshakeError::Impossible(refused.error));
             }
@@ -141,19 +139,19 @@ where
 }
 
 impl<T> PendingHandshake<T> {
-    /// What the agent asks for.
+    /// The agent's `ClientHello`.
     pub(crate) fn hello(&self) -> &ClientHello {
         &self.hello
     }
 
-    /// Gives the connection back as if nothing had been read: for hosts that are not intercepted.
+    /// Returns the connection with all bytes put back, for hosts that are not intercepted.
     pub(crate) fn into_untouched(self) -> Rewind<T> {
         Rewind::new(self.stream, self.seen)
     }
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> PendingHandshake<T> {
-    /// Goes on to the end of the handshake with `config`.
+    /// Completes the handshake with `config`.
     pub(crate) async fn finish(
         self,
         config: Arc<ServerConfig>,

@@ -1,9 +1,9 @@
-//! What models were told of tools' results, so that they are told the same again.
+//! Changed tool results of a scope, to repeat the changes in later requests.
 //!
-//! An agent sends the whole conversation with every model call, and it knows nothing of what became of
-//! a result on its way. Without a memory the model would read in its next turn that a tool which had
-//! failed did not. So what was made of a result is made of it again, for as long as it stands in the
-//! conversation, whatever the rule's trigger says of the later calls.
+//! An agent sends the whole conversation with every model call, without the changes that rules made
+//! to results. If they were not repeated, the model would see a failed tool as successful in the
+//! next turn. So a changed result stays changed while it is in the conversation, whatever the
+//! rule's trigger decides for later calls.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,62 +17,61 @@ use crate::verdict::{RuleVerdict, VerdictOutcome};
 
 /// Most results that one scope remembers.
 const RESULTS: usize = 4096;
-/// Most tools that are named of one rule in one exchange.
+/// Most tools named per rule in one exchange.
 const TOOLS: usize = 64;
-/// Most bytes of them.
+/// Most bytes of results.
 const BYTES: usize = 8 << 20;
 
-/// What the models of one scope were told of results in place of what the agent sent.
+/// The changed tool results that one scope's models received.
 #[derive(Debug, Default)]
 pub struct Told(Mutex<ChangeTable>);
 
 #[derive(Debug, Default)]
 struct ChangeTable {
     by_result: HashMap<u64, ChangedResult>,
-    /// Oldest first; what was forgotten may still be listed.
+    /// Oldest first; it may still list removed results.
     order: VecDeque<u64>,
     bytes: usize,
 }
 
 #[derive(Debug)]
 struct ChangedResult {
-    /// The result's content, JSON; of one that said nothing, the whole result.
+    /// The changed content, as JSON; for a result without content, the whole result.
     content: String,
-    /// It was flagged as a failure.
+    /// It was marked as a failure.
     failed: bool,
-    /// Whose doing it was.
+    /// The rule that changed it.
     by: RuleVerdict,
-    /// The request that brought it.
+    /// The request with the new result.
     request: u64,
     /// A model has answered that request.
     answered: bool,
 }
 
-/// A request as the model is to read it, so that it is told what it was told before.
+/// A request with the repeated changes of earlier requests.
 #[derive(Debug)]
 pub struct Again {
     /// The request's body.
     pub body: Vec<u8>,
-    /// The rules that changed its results, each with the tools that they are of.
+    /// The rules that changed its results, each with the tools.
     pub by: Vec<RuleVerdict>,
-    /// Some of these results are new to the model: the request was made before, and not answered.
+    /// Some of these results are new to the model, because the earlier request got no answer.
     pub repeats: bool,
 }
 
-/// What tells a request from others: its body, as the agent sent it.
+/// Identifies a request, by its body as the agent sent it.
 pub fn request_key(sent: &[u8]) -> u64 {
     xxh3_64(sent)
 }
 
 impl Told {
-    /// Whether there is nothing to tell again.
+    /// Whether there are no changes to repeat.
     pub fn is_empty(&self) -> bool {
         self.table().by_result.is_empty()
     }
 
-    /// The request with the results that the model was told of as it was told of them; `None`: they are
-    /// as they were sent. Results that are new to the model were told of if this very request was made
-    /// before, and no model has answered it.
+    /// The request with the earlier changes repeated; `None` if there are none. A result that is
+    /// new to the model counts if the same request was sent before and no model has answered it.
     pub fn again<'a>(&self, terms: impl Into<Terms<'a>>, body: &[u8]) -> Option<Again> {
         let document = Document::parse(body).ok()?;
         let terms = terms.into();
@@ -89,16 +88,16 @@ impl Told {
             };
             if new.contains(&result.place) {
                 if changed.answered || changed.request != request_key(body) {
-                    // It only looks like one of an earlier conversation.
+                    // It only resembles a result of an earlier conversation.
                     table.forget(key);
                     continue;
                 }
                 repeats = true;
             }
             edits.replace(result.content, changed.content.clone());
-            // What stands for a result that said nothing is all of it, flag included.
+            // For a result without content, the replacement already includes the failure flag.
             if changed.failed && !result.says_nothing() {
-                // Of two changes to one place the first counts: this adds the flag alone.
+                // The first of two edits at one place applies, so this only adds the flag.
                 let failure = ResultSaying::Failure("");
                 terms
                     .dialect
@@ -124,15 +123,15 @@ impl Told {
         })
     }
 
-    /// A model has answered this request: made once more, it is one of another conversation.
+    /// A model has answered this request; the same request later belongs to another conversation.
     pub fn answered(&self, request: u64) {
         for changed in self.table().by_result.values_mut() {
             changed.answered |= changed.request == request;
         }
     }
 
-    /// Remembers what a rule has made of results: `sent` is the request as the agent sent it, `before`
-    /// and `after` what it was before and after the rule's change. Returns the tools that they are of.
+    /// Remembers a rule's changes to results: `sent` is the agent's request, `before` and `after`
+    /// the body around the rule's change. Returns the tools of the results.
     pub fn keep<'a>(
         &self,
         terms: impl Into<Terms<'a>>,
@@ -175,7 +174,7 @@ impl Told {
     }
 
     fn table(&self) -> MutexGuard<'_, ChangeTable> {
-        // Nothing panics while it is held.
+        // No code panics while holding it.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -193,7 +192,7 @@ impl ChangeTable {
             let Some(oldest) = self.order.pop_front() else {
                 break;
             };
-            // A result that was changed anew stands further behind, too.
+            // A result that was changed again is also listed later.
             if !self.order.contains(&oldest) {
                 self.forget(oldest);
             }
@@ -217,7 +216,7 @@ fn name(result: &ToolResult<'_>, to: &mut Vec<String>) {
     }
 }
 
-/// What tells a result from others: the call's id, the tool and what it said.
+/// Identifies a result: by the call's id, the tool and the content.
 fn key(result: &ToolResult<'_>, document: &Document<'_>) -> u64 {
     let mut hash = Xxh3::new();
     let content = document.value(result.content).raw();

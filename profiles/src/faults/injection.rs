@@ -1,4 +1,4 @@
-//! Instructions in what tools say.
+//! Injects instructions into tool responses.
 
 mod prose;
 
@@ -9,21 +9,21 @@ use self::prose::{PROSE, likeness, prose};
 use crate::canary::{self, Canary};
 use crate::changes::{Injection, Placement};
 
-/// What a text is written in.
+/// The format of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// JSON.
     Json,
-    /// A document of JSON a line.
+    /// One JSON document per line.
     Lines,
     /// HTML.
     Html,
-    /// Markdown, or nothing in particular.
+    /// Markdown or plain text.
     Text,
 }
 
 impl Form {
-    /// By the look of it.
+    /// Detects the format from the text.
     pub fn of(text: &str) -> Self {
         let text = text.trim_start();
         if text.starts_with(['{', '[']) && Document::parse(text.trim_end().as_bytes()).is_ok() {
@@ -38,8 +38,8 @@ impl Form {
     }
 }
 
-/// A tool's answer with the instruction in it; or why it has no place for one. Of MCP's messages it
-/// is put into what the model reads of a tool's result.
+/// A tool response with the instruction, or why it has no place for one. In MCP messages, it is
+/// injected into the tool result's text for the model.
 pub fn in_answer(injection: &Injection, text: &str, form: Form) -> Result<String, String> {
     if form != Form::Json {
         return injected(injection, text, form);
@@ -52,8 +52,8 @@ pub fn in_answer(injection: &Injection, text: &str, form: Form) -> Result<String
     String::from_utf8(edits.apply()).map_err(|error| error.to_string())
 }
 
-/// Puts the instruction into what the model reads of these texts of a tool's result in MCP; without
-/// any, somewhere below `root`.
+/// Injects the instruction into these texts of an MCP tool result; without any, into a string below
+/// `root`.
 pub(crate) fn in_texts(
     injection: &Injection,
     texts: &[mcp::Text],
@@ -109,7 +109,7 @@ fn in_structure<'d>(
     same.or_else(best)
 }
 
-/// A text with the instruction in it; or why it has no place for one.
+/// A text with the instruction, or why it has no place for one.
 pub fn injected(injection: &Injection, text: &str, form: Form) -> Result<String, String> {
     match form {
         Form::Json => {
@@ -125,7 +125,7 @@ pub fn injected(injection: &Injection, text: &str, form: Form) -> Result<String,
     }
 }
 
-/// In the last line of JSON that has a place for it.
+/// Injects into the last JSON line with a place for it.
 fn in_lines(injection: &Injection, text: &str) -> Result<String, String> {
     let mut end = text.len();
     let mut why = "the tool's answer has no line of JSON".to_owned();
@@ -147,7 +147,7 @@ fn in_lines(injection: &Injection, text: &str) -> Result<String, String> {
     Err(why)
 }
 
-/// Puts the instruction somewhere below `root`; or tells why there is no place for it.
+/// Injects the instruction below `root`, or returns why there is no place for it.
 pub fn inject_below(
     injection: &Injection,
     edits: &mut Edits<'_>,
@@ -167,7 +167,7 @@ pub fn inject_below(
     Ok(())
 }
 
-/// Puts the instruction into a JSON string, which may hold JSON itself.
+/// Injects the instruction into a JSON string, which may contain JSON itself.
 pub fn inject_into(injection: &Injection, edits: &mut Edits<'_>, place: Value<'_>) {
     let text = place.as_str().unwrap_or_default();
     let said = injected(injection, &text, Form::of(&text));
@@ -175,7 +175,7 @@ pub fn inject_into(injection: &Injection, edits: &mut Edits<'_>, place: Value<'_
     edits.replace(place.id(), quote(&said));
 }
 
-/// Whether a text carries a canary already.
+/// Whether a text already contains a canary.
 pub fn has_canary(text: &str) -> bool {
     let prefix = "sq-";
     text.match_indices(prefix).any(|(at, _)| {
@@ -184,7 +184,7 @@ pub fn has_canary(text: &str) -> bool {
     })
 }
 
-/// As the message of an error: the one that is there, or one that is added to an object.
+/// As the message of an error: an existing one, or one added to an object.
 fn in_error(injection: &Injection, edits: &mut Edits<'_>, root: Value<'_>) -> bool {
     const ERRORS: [&str; 4] = ["error", "message", "detail", "error_message"];
     let message = ERRORS.iter().find_map(|key| {
@@ -221,7 +221,7 @@ fn add_json(edits: &mut Edits<'_>, object: Value<'_>, key: &str, json: &str) {
     }
 }
 
-/// A text that is not marked up, or in Markdown.
+/// A plain or Markdown text.
 fn in_text(injection: &Injection, text: &str) -> String {
     let said = &injection.text;
     let gap = if text.contains('\n') { "\n\n" } else { " " };
@@ -260,12 +260,13 @@ fn joined(text: &str, gap: &str, more: &str) -> String {
     }
 }
 
-/// In an HTML comment, which it must not end.
+/// In an HTML comment, which the text must not close.
 fn commented(text: &str) -> String {
     format!("<!-- {} -->", text.replace("--", "- -"))
 }
 
-/// The text of an image from nowhere (RFC 6761 §6.4), whose URL carries the canary too.
+/// The alternative text of an image at an invalid host (RFC 6761 §6.4), whose URL also has the
+/// canary.
 fn pictured(text: &str) -> String {
     let words: String = text
         .chars()
@@ -280,8 +281,8 @@ fn pictured(text: &str) -> String {
     format!("![{words}](https://images.invalid/{canary}.png)")
 }
 
-/// With a zero-width space after each letter: a filter that looks for words finds none, a model
-/// reads on. The canary stays whole, so that it is found again.
+/// Adds a zero-width space after each letter, which hides words from filters but not from models.
+/// The canary stays unchanged, so that it can be found.
 fn spaced(text: &str) -> String {
     let broken = |text: &str| -> String { text.chars().flat_map(|c| [c, '\u{200b}']).collect() };
     match canary_in(text).and_then(|canary| text.split_once(canary).map(|parts| (parts, canary))) {

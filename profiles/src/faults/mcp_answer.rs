@@ -1,10 +1,9 @@
-//! The answers of an MCP server changed as they pass.
+//! Changes responses of an MCP server as they pass.
 //!
-//! An [`McpEditor`] is a machine without I/O, like the one for models' answers: it is pushed the
-//! decoded bytes and says what the agent gets. It changes the messages that answer the calls a rule
-//! is about, wherever they stand: alone, in a list of several answers, or between other messages
-//! of a stream of events. Everything else passes as it came, events as soon as they are complete; a
-//! JSON document is held until it is.
+//! An [`McpEditor`] does no I/O: it takes decoded bytes and returns the steps for the agent. It
+//! changes the messages that answer a rule's calls: alone, in a batch, or between other messages of
+//! an event stream. Everything else passes unchanged, events as soon as they are complete. A JSON
+//! document is held until it is complete.
 
 mod changes;
 mod said;
@@ -22,40 +21,39 @@ use crate::changes::Amount;
 use crate::changes::{Injection, McpEdit, SchemaDrift};
 use crate::plan::ToolSays;
 
-/// Why a fault does nothing to a reply that does not come in the response to its POST.
+/// Why a fault has no effect on an out-of-band reply.
 pub const OUT_OF_BAND: &str =
     "the reply arrives on the session's event stream, where faults are not supported";
 
-/// Why a fault does nothing to a response without the reply.
+/// Why a fault has no effect on a response without the reply.
 const NO_REPLY: &str =
     "the response holds no reply to the call, and faults are not supported on another stream";
 
 /// A change to the messages that answer a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// The texts of the result are cut short; bytes count as UTF-8, apart for what models read and
-    /// for what programs do.
+    /// Shortens the texts of the result; bytes count as UTF-8, separately for texts and structured
+    /// content.
     Truncate(Amount),
-    /// One field of what the result says changes.
+    /// Changes one field of the result's content.
     Drift(SchemaDrift),
-    /// An instruction is put into what the model reads of it.
+    /// Injects an instruction into the text for the model.
     Inject(Injection),
-    /// What only MCP has a place for.
+    /// Changes what only exists in MCP.
     Mcp(McpEdit),
-    /// Something else is said in place of the result or error.
+    /// Replaces the result or error.
     Instead(ToolSays),
-    /// The calls were never sent on, so the server's answer holds none to them: this is said beside
-    /// what it says to others.
+    /// Adds these responses for calls that were not forwarded, next to the server's responses for
+    /// others.
     Beside(ToolSays),
-    /// It is the answer to the call with this id, whichever it was given to; nothing but answers is
-    /// kept.
+    /// Readdresses a response to the call with this id; other messages are dropped.
     AnswerTo(Id),
-    /// Answers to calls with the first of these ids are answers to those with the second.
+    /// Readdresses responses from the first of these ids to the second.
     AnswersTo(Vec<(Id, Id)>),
 }
 
 impl Change {
-    /// Whether the answer to a call of this id, whosever it was, is given to another.
+    /// Whether a response with this id is readdressed to another call.
     fn readdresses(&self, id: &Id) -> bool {
         match self {
             Self::AnswerTo(_) => true,
@@ -70,21 +68,21 @@ impl Change {
     }
 }
 
-/// How an answer is laid out.
+/// The format of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// One document: a message, or a list of them.
     Json,
-    /// Server-sent events, a message each.
+    /// Server-sent events, one message each.
     Events,
 }
 
-/// Applies one [`Change`] to the answers to some calls.
+/// Applies one [`Change`] to the responses of some calls.
 #[derive(Debug)]
 pub struct McpEditor {
     change: Change,
     calls: Vec<Call>,
-    /// Results say of what type they are.
+    /// Results have a type field.
     typed: bool,
     body: McpBody,
     touched: bool,
@@ -102,8 +100,8 @@ enum McpBody {
 }
 
 impl McpEditor {
-    /// An editor for an answer without content coding, of which at most `most` bytes are held:
-    /// of a document, or of one event. `calls` are those whose answers change.
+    /// An editor for a decoded response that holds at most `most` bytes of a document or an event.
+    /// `calls` are those whose responses change.
     pub fn new(change: Change, calls: Vec<Call>, form: Form, most: usize) -> Self {
         let body = match form {
             Form::Json => McpBody::Whole {
@@ -123,19 +121,19 @@ impl McpEditor {
         }
     }
 
-    /// Results that are made up say of what type they are, as they do since 2026-07-28.
+    /// Adds a type field to synthetic results, as since MCP 2026-07-28.
     #[must_use]
     pub fn typed(mut self, typed: bool) -> Self {
         self.typed = typed;
         self
     }
 
-    /// Whether the answer is held until it is complete.
+    /// Whether the response is held until it is complete.
     pub fn holds_whole_body(&self) -> bool {
         matches!(self.body, McpBody::Whole { .. })
     }
 
-    /// Takes the next bytes of the answer.
+    /// Takes the next bytes of the response.
     pub fn push(&mut self, chunk: &[u8]) -> Vec<Step> {
         let mut steps = self.events_beside();
         steps.extend(self.pushed(chunk));
@@ -164,7 +162,7 @@ impl McpEditor {
         }
     }
 
-    /// The answer has ended cleanly.
+    /// The response has ended regularly.
     pub fn finish(&mut self) -> Vec<Step> {
         match &mut self.body {
             McpBody::Whole { held, over, .. } => {
@@ -186,7 +184,7 @@ impl McpEditor {
         }
     }
 
-    /// The upstream broke off: what was held goes to the agent as it came.
+    /// The upstream broke off: held bytes go to the agent unchanged.
     pub fn broke_off(&mut self) -> Vec<Step> {
         match &mut self.body {
             McpBody::Whole { held, .. } => emit(std::mem::take(held)),
@@ -202,7 +200,7 @@ impl McpEditor {
         self.touched
     }
 
-    /// Why nothing was changed, once the answer has ended; `None` when something was.
+    /// Why nothing was changed, once the response has ended; `None` if something was.
     pub fn untouched_because(&self) -> Option<String> {
         if self.touched {
             return None;
@@ -211,25 +209,25 @@ impl McpEditor {
         Some(why.unwrap_or_else(|| NO_REPLY.to_owned()))
     }
 
-    /// What the agent gets of one frame.
+    /// The result for one frame.
     fn frame(&mut self, frame: &Frame) -> Option<Step> {
         if frame.kind() == FrameKind::Oversize && self.why.is_none() {
             self.why = Some("an event of the answer is too long to be read".to_owned());
         }
         let is_event = frame.kind() == FrameKind::Event;
-        // Streams that can be resumed begin with an event that only has an id.
+        // Resumable streams start with an event that only has an id.
         let data = frame.data().filter(|data| is_event && !data.is_empty());
         let edited = data.as_ref().and_then(|data| self.edited(data));
         let bytes = match (&edited, &self.change) {
             (Some(edited), _) => frame.with(None, edited),
-            // What the server said beside the earlier answer is not about this call.
+            // Other messages of the earlier response do not belong to this call.
             (None, Change::AnswerTo(_)) => return None,
             (None, _) => frame.bytes().clone(),
         };
         (!bytes.is_empty()).then_some(Step::Emit(bytes))
     }
 
-    /// What is said beside the server's events, before the first of them.
+    /// The additional responses, before the server's first event.
     fn events_beside(&mut self) -> Vec<Step> {
         let Change::Beside(says) = &self.change else {
             return Vec::new();
@@ -243,7 +241,7 @@ impl McpEditor {
         events.map(Step::Emit).collect()
     }
 
-    /// The list of a server's answers with others at its end.
+    /// The server's batch with the additional responses at its end.
     fn list_beside(&mut self, says: &ToolSays, document: &Document<'_>) -> Option<Vec<u8>> {
         let root = document.root();
         let made = messages(says, &self.calls, self.typed).join(",");
@@ -257,7 +255,7 @@ impl McpEditor {
                 };
                 format!("[{inside}{comma}{made}]")
             }
-            // Some servers answer one call of a list without a list.
+            // Some servers answer a batch with one call without a list.
             Kind::Object => format!("[{},{made}]", root.raw()),
             Kind::String | Kind::Number | Kind::True | Kind::False | Kind::Null => {
                 self.why = Some("the answer is no message of JSON-RPC".to_owned());
@@ -268,7 +266,7 @@ impl McpEditor {
         Some(list.into_bytes())
     }
 
-    /// A document with the change; `None`: there is nothing to change, and why is noted.
+    /// The changed document; `None` if nothing changes, and the reason is recorded.
     fn edited(&mut self, json: &[u8]) -> Option<Vec<u8>> {
         let document = match Document::parse(json) {
             Ok(document) => document,
@@ -327,7 +325,7 @@ impl McpEditor {
                 let now = ids.iter().find(|(was, _)| was == id);
                 now.map_or_else(|| id.clone(), |(_, now)| now.clone())
             }),
-            // Done with the document as a whole.
+            // Applied to the whole document before.
             Change::Beside(_) => Ok(()),
             Change::Instead(says) => {
                 let call = call.ok_or("the answer is to no known call")?;
@@ -342,7 +340,7 @@ impl McpEditor {
     }
 }
 
-/// What is said to each of these calls.
+/// The messages for each of these calls.
 fn messages(says: &ToolSays, calls: &[Call], typed: bool) -> Vec<String> {
     let calls = calls.iter();
     calls

@@ -1,5 +1,5 @@
-//! A whole answer where a stream was asked for: the events are held until the last has come, and
-//! what they said is given as one JSON document.
+//! Whole responses for requested streams: events are held until the last one, then sent as one JSON
+//! document.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use squall_dialects::{Event, Part, Transcript};
 use super::call::Call;
 use super::{DEFAULT_HOLD, Step, too_short};
 
-/// Holds a stream until it is complete, then gives it as one document.
+/// Holds a stream until it is complete, then sends it as one document.
 #[derive(Debug)]
 pub(super) struct Assembler {
     framing: Framing,
     limit: usize,
     held: BytesMut,
-    /// Why nothing was done; the rest passes.
+    /// Why nothing was changed; the rest passes.
     idle: Option<String>,
     touched: bool,
 }
@@ -89,7 +89,7 @@ impl Assembler {
     }
 }
 
-/// The document that says what the stream said; or why there is none.
+/// The document with the stream's content, or why there is none.
 fn assembled(framing: Framing, stream: &[u8], call: &Call) -> Result<String, String> {
     let mut splitter = Splitter::new(framing, stream.len());
     let mut frames: Vec<Frame> = splitter.push(stream);
@@ -132,7 +132,7 @@ fn assembled(framing: Framing, stream: &[u8], call: &Call) -> Result<String, Str
     answer.ok_or_else(|| "the stream cannot be put together".to_owned())
 }
 
-/// Whether an event belongs to the answer, unlike a sign of life.
+/// Whether an event belongs to the response, unlike a keep-alive.
 fn says_something(reading: &Reading<'_>) -> bool {
     !reading.deltas.is_empty()
         || !reading.finishes.is_empty()
@@ -147,7 +147,7 @@ fn holds_answer(reading: &Reading<'_>) -> bool {
     !reading.deltas.is_empty() || !reading.finishes.is_empty() || reading.usage.is_some()
 }
 
-/// What was said so far.
+/// The content so far.
 #[derive(Default)]
 struct AssembledPart {
     /// By choice, the order in which they began, and what they are.

@@ -1,26 +1,26 @@
-//! How much of what a model wrote may stay, and cutting it there.
+//! Determines how much of a model's output may stay, and cuts it.
 
 use squall_dialects::json::{Document, Edits, Kind, raw_length};
 use squall_dialects::model::{Delta, DeltaKind, Reading, Source, Usage};
 
 use super::events::Event;
 
-/// Tokens that may still pass.
+/// Remaining tokens.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
     left: u64,
     spent: u64,
-    /// Tokens of thinking that passed, be they more than were left.
+    /// Thinking tokens that passed, even beyond the limit.
     thought: u64,
     overdrawn: bool,
 }
 
-/// How much of one delta stays.
+/// The part of a delta that stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Share {
     /// All of it.
     All,
-    /// The first so many bytes of what it says.
+    /// The first bytes of its text.
     Part(usize),
     /// Nothing.
     Nothing,
@@ -36,12 +36,12 @@ impl Budget {
         }
     }
 
-    /// Tokens that may still pass.
+    /// Remaining tokens.
     pub(super) fn left(&self) -> u64 {
         self.left
     }
 
-    /// Tokens that passed, but for those of thinking.
+    /// Tokens that passed, without thinking.
     pub(super) fn spent(&self) -> u64 {
         self.spent
     }
@@ -51,7 +51,7 @@ impl Budget {
         self.thought
     }
 
-    /// Whether more passed than there was.
+    /// Whether more tokens passed than permitted.
     pub(super) fn is_overdrawn(&self) -> bool {
         self.overdrawn
     }
@@ -130,7 +130,7 @@ pub(super) fn forget_mirrors(
     }
 }
 
-/// Takes out what the words of texts rest on that are not there any more.
+/// Removes citations of text that was cut.
 pub(super) fn forget_sources(
     edits: &mut Edits<'_>,
     reading: &Reading<'_>,
@@ -157,7 +157,7 @@ pub(super) fn count_instead(edits: &mut Edits<'_>, usage: &Usage, said: Kept) {
     count(edits, usage, said.counted(usage));
 }
 
-/// Tokens that the agent got.
+/// Tokens that the agent received.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Kept {
     /// Of words and calls.

@@ -1,7 +1,7 @@
 //! Streams whose texts drift.
 //!
-//! A text is held until it is complete, with the events behind it. What it becomes is spread over the events
-//! that it came in; where there is none of these, it comes in events of its own.
+//! A text and the events after it are held until it is complete. The new text is spread over the
+//! text's events, or over additional events if none remains.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,10 +20,10 @@ use super::{DEFAULT_HOLD, Step};
 use crate::changes::ResponseDrift;
 use crate::faults::llm_rewrite::drift::drifted;
 
-/// Tokens of an event that is made because a text has become longer.
+/// Tokens per additional event of a longer text.
 const MADE_TOKENS: u64 = 4;
 
-/// A part of a choice, as far as texts are told apart.
+/// A part of a choice with a separate text.
 type TextKey = (u64, u64);
 
 /// A stream whose texts drift.
@@ -31,40 +31,40 @@ type TextKey = (u64, u64);
 pub(super) struct Drifts {
     drift: ResponseDrift,
     framing: Framing,
-    /// Texts that are not complete.
+    /// Incomplete texts.
     open: BTreeMap<TextKey, OpenText>,
-    /// Events that wait, in order.
+    /// Held events, in order.
     queue: VecDeque<HeldEvent>,
     bytes: usize,
     said: Said,
     numbers: Numbers,
-    /// There are events that no upstream sent.
+    /// Synthetic events were added.
     made: bool,
     touched: bool,
-    /// Why the first text that did not drift did not.
+    /// Why the first unchanged text did not drift.
     why: Option<String>,
-    /// Nothing more drifts.
+    /// No further texts drift.
     over: bool,
 }
 
-/// A text that is not complete.
+/// An incomplete text.
 #[derive(Debug, Default)]
 struct OpenText {
     text: String,
-    /// The latest event that can stand for a further piece.
+    /// The latest event that can be the template of another piece.
     carrier: Option<Frame>,
 }
 
-/// An event that waits.
+/// A held event.
 #[derive(Debug)]
 struct HeldEvent {
     frame: Frame,
     pieces: Vec<TextPiece>,
-    /// It repeats what others said.
+    /// It repeats content of others.
     repeats: bool,
-    /// The number that it bears.
+    /// Its sequence number.
     number: Option<u64>,
-    /// It is made of `frame`, and says this instead.
+    /// It is a copy of `frame` with this text.
     made: Option<String>,
 }
 
@@ -77,7 +77,7 @@ struct TextPiece {
     share: Option<PieceShare>,
 }
 
-/// What a piece is to say.
+/// The new content of a piece.
 #[derive(Debug, PartialEq)]
 enum PieceShare {
     AsItCame,
@@ -128,7 +128,7 @@ impl Drifts {
         pieces
     }
 
-    /// The texts that are complete with this event, or were before it.
+    /// The texts that are complete at this event.
     fn complete(&self, event: &Event<'_>) -> Vec<TextKey> {
         let reading = &event.reading;
         let all = reading.ends
@@ -148,7 +148,7 @@ impl Drifts {
         self.open.keys().copied().filter(ends).collect()
     }
 
-    /// A text is complete: its pieces get what it becomes, or stay as they are.
+    /// A complete text: its pieces get the new text, or stay unchanged.
     fn finish(&mut self, key: TextKey) {
         let Some(open) = self.open.remove(&key) else {
             return;
@@ -176,7 +176,7 @@ impl Drifts {
         self.said.set_text(key, said);
     }
 
-    /// Events that say what no piece does, before the one at hand.
+    /// Adds events before the current one for text without a piece.
     fn make(&mut self, text: &str, carrier: &Frame) {
         let mut rest = text;
         while !rest.is_empty() {
@@ -197,7 +197,7 @@ impl Drifts {
         }
     }
 
-    /// Gives out the events that wait for nothing any more.
+    /// Emits the events that no longer wait.
     fn drain(&mut self, call: &Call, steps: &mut Vec<Step>) {
         let is_ready = |held: &mut HeldEvent| held.pieces.iter().all(|piece| piece.share.is_some());
         while let Some(held) = self.queue.pop_front_if(is_ready) {
@@ -215,7 +215,7 @@ impl Drifts {
         }
     }
 
-    /// What the agent gets of an event.
+    /// The bytes of an event for the agent.
     fn said_by(&mut self, held: &HeldEvent, call: &Call) -> Bytes {
         let differs = |piece: &TextPiece| match &piece.share {
             Some(PieceShare::Text(text)) => *text != piece.text,
@@ -258,7 +258,7 @@ impl Drifts {
         }
     }
 
-    /// Too much waits: texts stay as they are.
+    /// Too many bytes are held: texts stay unchanged.
     fn give_up(&mut self) {
         self.why = Some(format!("the answer is longer than {DEFAULT_HOLD} bytes"));
         self.over = true;
@@ -271,7 +271,7 @@ impl Drifts {
     }
 }
 
-/// Spreads a text over the pieces that wait for it, in order. `false`: there is none.
+/// Spreads a text over its waiting pieces, in order; `false` if there are none.
 fn spread<'p>(text: &str, waiting: impl Iterator<Item = &'p mut TextPiece>) -> bool {
     let mut pieces: Vec<_> = waiting.collect();
     if pieces.iter().any(|piece| !piece.text.is_empty()) {
@@ -360,12 +360,12 @@ impl Job for Drifts {
     }
 }
 
-/// Whether an event says only that the upstream is there: of those with data, providers name them so.
+/// Whether an event is only a keep-alive, by the providers' names for such events.
 fn is_sign_of_life(event: &Event<'_>) -> bool {
     event.frame.name() == Some("ping") && event.reading.deltas.is_empty()
 }
 
-/// The pieces in an event of texts that may be changed.
+/// The pieces of changeable texts in an event.
 fn meant<'e>(event: &'e Event<'_>) -> impl Iterator<Item = &'e Delta<'e>> {
     event.reading.deltas.iter().filter(|delta| {
         delta.kind == DeltaKind::Text
@@ -374,13 +374,13 @@ fn meant<'e>(event: &'e Event<'_>) -> impl Iterator<Item = &'e Delta<'e>> {
     })
 }
 
-/// The pieces of a text that wait.
+/// The waiting pieces of a text.
 fn waiting(queue: &mut VecDeque<HeldEvent>, key: TextKey) -> impl Iterator<Item = &mut TextPiece> {
     let pieces = queue.iter_mut().flat_map(|held| &mut held.pieces);
     pieces.filter(move |it| it.key == key && it.share.is_none())
 }
 
-/// Takes out what stands on the words of a text that are not there any more.
+/// Removes data that refers to changed words of a text.
 fn forget(edits: &mut Edits<'_>, event: &Event<'_>, key: TextKey) {
     budget::forget_mirrors(edits, &event.reading, |choice| choice == key.0);
     budget::forget_sources(edits, &event.reading, |choice, part| (choice, part) == key);

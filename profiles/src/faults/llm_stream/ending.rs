@@ -1,11 +1,10 @@
-//! Answers that the provider ends before the model has: cut short as at `max_tokens`, or replaced by
-//! other words.
+//! Responses that end before the model does: shortened as at `max_tokens`, or replaced by other
+//! text.
 //!
-//! Of a stream, the event that crosses the limit is cut in place and the choice ended at once,
-//! without waiting for what the upstream still writes. The rest of the stream is read, and
-//! dropped, in two cases: where token counts are to follow, because nobody but the provider knows
-//! the tokens in; and where a dialect cannot make up the end, because it repeats what only the
-//! upstream knows. Then the upstream's own end is edited.
+//! In a stream, the event beyond the limit is cut in place, and the choice ends immediately. The
+//! rest of the stream is read and dropped in two cases. If token counts follow, only the provider
+//! knows the input tokens. If a dialect cannot create the end, because it repeats data of the
+//! upstream, the upstream's end is edited.
 
 mod cutting;
 mod whole;
@@ -28,31 +27,31 @@ use super::{Step, too_short};
 use crate::changes;
 use crate::faults::llm_rewrite::words;
 
-/// Choices that are told apart; further ones pass untouched.
+/// Most distinct choices; further ones pass unchanged.
 const CHOICES: usize = 128;
 
-/// What the agent gets instead of all that the model says.
+/// The replacement of the model's output.
 #[derive(Debug, Clone)]
 pub(super) struct EndedAnswer {
     words: ChoiceWords,
-    /// Why every choice that is changed ends.
+    /// The finish reason of every changed choice.
     finish: Finish,
 }
 
-/// What a choice says before it ends.
+/// The content of a choice before its end.
 #[derive(Debug, Clone)]
 enum ChoiceWords {
-    /// The model's own, that many tokens.
+    /// The model's own output, up to this many tokens.
     AtMost(u64),
-    /// Others.
+    /// Other text.
     Instead(Instead),
 }
 
-/// Words that a choice is made to say.
+/// Text that replaces a choice.
 #[derive(Debug, Clone)]
 struct Instead {
     text: String,
-    /// They are a refusal.
+    /// Whether the text is a refusal.
     refusal: bool,
 }
 
@@ -76,7 +75,7 @@ impl EndedAnswer {
         }
     }
 
-    /// Other words, and the reason that goes with them.
+    /// Other text, with its finish reason.
     pub(super) fn instead_of(instead: changes::Instead) -> Self {
         let (text, refusal, finish) = match instead {
             changes::Instead::Nothing => (String::new(), false, Finish::Done),
@@ -113,7 +112,7 @@ impl EndedAnswer {
     }
 }
 
-/// A stream that is ended early.
+/// A stream that ends early.
 #[derive(Debug)]
 pub(super) struct EarlyEnd {
     how: EndedAnswer,
@@ -123,8 +122,7 @@ pub(super) struct EarlyEnd {
     said: Said,
     phase: Phase,
     touched: bool,
-    /// Tokens that the provider had counted where the agent sees them, if it counts along with the
-    /// words.
+    /// Visible tokens that the provider has counted, if it reports counts along with the output.
     told: Option<u64>,
     numbers: Numbers,
 }
@@ -138,20 +136,20 @@ struct Choice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChoiceState {
     Open,
-    /// It was ended here; what the upstream still sends for it is dropped.
+    /// It was ended here; further events for it are dropped.
     Truncated,
     /// The upstream ended it.
     Ended,
-    /// It cannot be made to say other words.
+    /// It cannot be replaced.
     Passing,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Passing,
-    /// Every choice has ended; only the token counts are still to come.
+    /// Every choice has ended; only the token counts remain.
     Draining,
-    /// Every choice is to end; the upstream says how.
+    /// Every choice must end, with the upstream's finish.
     Waiting,
 }
 
@@ -169,7 +167,7 @@ impl Job for EarlyEnd {
     }
 
     fn other(&mut self, frame: &Frame, what: Other, _call: &Call, steps: &mut Vec<Step>) {
-        // Comments keep connections alive; anything else may hold what is to be dropped.
+        // Comments keep connections alive; other frames may contain dropped output.
         if self.phase == Phase::Passing || what != Other::Unread {
             steps.push(Step::Emit(frame.bytes().clone()));
         }
@@ -243,7 +241,7 @@ impl EarlyEnd {
         self.end_stream(event, call, steps);
     }
 
-    /// Cuts what is over the limit.
+    /// Cuts what exceeds the limit.
     fn cut_deltas(&mut self, cutting: &mut Cutting<'_>, call: &Call) {
         let event = cutting.event;
         cutting.keep |= event.reading.introduces;
@@ -302,7 +300,7 @@ impl EarlyEnd {
         budget::forget_sources(&mut cutting.edits, &event.reading, |choice, _| over(choice));
     }
 
-    /// Lets thinking pass whole, unless its choice was ended before; false then.
+    /// Passes thinking unchanged, unless its choice has ended; false then.
     fn thinks(&mut self, delta: &Delta<'_>) -> bool {
         if let Some(choice) = self.choice(delta.choice) {
             if choice.state == ChoiceState::Truncated {
@@ -344,7 +342,8 @@ impl EarlyEnd {
         }
     }
 
-    /// Notes which choices the upstream ends here; one that is cut here ends for another reason.
+    /// Records the choices that the upstream ends here; a choice that is cut here has another
+    /// finish reason.
     fn end_choices(&mut self, cutting: &mut Cutting<'_>, call: &Call) {
         let event = cutting.event;
         let how = self.how.clone();
@@ -389,7 +388,7 @@ impl EarlyEnd {
         }
     }
 
-    /// Whether what a choice says still reaches the agent.
+    /// Whether output of a choice still reaches the agent.
     fn goes_on(&self, choice: u64) -> bool {
         let as_begun = self.how.instead().is_none();
         let known = self.choices.get(&choice);
@@ -400,7 +399,7 @@ impl EarlyEnd {
         })
     }
 
-    /// Whether a choice can be made to say other words at this event, if it is to say any.
+    /// Whether a choice can be replaced at this event, if it must be.
     fn can_say(&self, event: &Event<'_>, choice: u64, call: &Call) -> bool {
         let Some(instead) = self.how.instead() else {
             return true;
@@ -414,7 +413,7 @@ impl EarlyEnd {
         !made.is_empty() || call.dialect.provider().has(Quirk::SaysAtTheEnd)
     }
 
-    /// Whether the agent got anything of a part that an event belongs to.
+    /// Whether the agent received any of the part that an event belongs to.
     fn has_begun(&self, event: &Event<'_>) -> bool {
         let reading = &event.reading;
         let deltas = reading
@@ -426,7 +425,7 @@ impl EarlyEnd {
         parts.any(|(choice, part)| self.said.has_begun(choice, part))
     }
 
-    /// Ends a choice behind what it says.
+    /// Ends a choice after its output.
     fn end_choice(
         &mut self,
         choice: u64,
@@ -463,7 +462,7 @@ impl EarlyEnd {
         steps.extend(event.made(&events));
     }
 
-    /// Ends the stream once all its choices have ended and at least one of them was cut.
+    /// Ends the stream once all its choices have ended and at least one was cut.
     fn end_stream(&mut self, event: &Event<'_>, call: &Call, steps: &mut Vec<Step>) {
         if !self.touched || self.phase == Phase::Waiting {
             return;
@@ -485,7 +484,7 @@ impl EarlyEnd {
         }
     }
 
-    /// Drops events until the token counts come.
+    /// Drops events until the token counts arrive.
     fn drain(&self, event: &Event<'_>, call: &Call, steps: &mut Vec<Step>) {
         let Some(usage) = event.reading.usage else {
             if event.reading.ends {
@@ -493,7 +492,7 @@ impl EarlyEnd {
             }
             return;
         };
-        // Some servers count along with every event; only the last one is the agent's.
+        // Some servers report counts with every event; only the last one is passed on.
         if event.speaks() && event.reading.finishes.is_empty() {
             return;
         }
@@ -518,17 +517,17 @@ impl EarlyEnd {
         }
     }
 
-    /// Lets only the upstream's end pass, made to say what the agent got.
+    /// Passes only the upstream's end, adapted to what the agent received.
     fn wait(&self, event: &Event<'_>, call: &Call, steps: &mut Vec<Step>) {
         let mut cutting = Cutting::new(event);
         let ends = !event.reading.finishes.is_empty() || event.reading.ends;
-        // What later words rest on is no news of those that the agent got.
+        // Citations of later text do not apply to what the agent received.
         cutting.keep &= event.reading.sources.is_empty();
         cutting.keep |= ends || event.reading.introduces;
         for edge in &event.reading.edges {
             cutting.keep |= edge.closes && self.said.has_begun(edge.choice, edge.part);
         }
-        // The first edit of a place counts.
+        // The first edit of a place applies.
         for finished in &event.reading.finishes {
             cutting.finish(finished, Some(&self.how.finish), call);
             if let Some(instead) = self.how.instead() {
@@ -573,7 +572,7 @@ impl EarlyEnd {
         }
     }
 
-    /// Ends the stream as the provider does.
+    /// Ends the stream like the provider.
     fn close(event: &Event<'_>, call: &Call, steps: &mut Vec<Step>) {
         let end = call.dialect.provider().end_event();
         steps.extend(event.made(end.as_slice()));
@@ -592,7 +591,7 @@ impl EarlyEnd {
         }
     }
 
-    /// Tokens that the agent got, but no fewer than the provider has told it.
+    /// Tokens that the agent received, at least as many as the provider has reported to it.
     fn kept(&self, kept: Kept) -> Kept {
         let told = self.told.unwrap_or_default();
         Kept {
@@ -601,7 +600,7 @@ impl EarlyEnd {
         }
     }
 
-    /// Tokens that the agent got of a choice.
+    /// Tokens of a choice that the agent received.
     fn spent(&self, choice: u64, call: &Call) -> Kept {
         let Some(choice) = self.choices.get(&choice) else {
             return Kept::default();
@@ -616,7 +615,7 @@ impl EarlyEnd {
         }
     }
 
-    /// The state of a choice; `None` when there are too many to tell apart.
+    /// The state of a choice; `None` if there are too many.
     fn choice(&mut self, index: u64) -> Option<&mut Choice> {
         if self.choices.len() == CHOICES && !self.choices.contains_key(&index) {
             return None;

@@ -1,4 +1,4 @@
-//! What a stream has said, for whoever would have to read it again otherwise.
+//! Sums up the content of a stream, so that it need not be parsed again.
 
 use squall_dialects::Tally;
 use squall_dialects::model::Reading;
@@ -6,10 +6,10 @@ use squall_dialects::tokens::Counting;
 
 use super::call::Call;
 
-/// Bytes of a stream up to which is kept what it says.
+/// Longest stream to sum up, bytes.
 const LONGEST: usize = 1 << 20;
 
-/// Adds up what the upstream's events say, as long as they are not too many.
+/// Sums up the content of the upstream's events, up to a limit.
 #[derive(Debug, Default)]
 pub(super) struct UpstreamTexts {
     tally: Option<Box<Tally>>,
@@ -31,7 +31,7 @@ impl UpstreamTexts {
         self.tally.get_or_insert_with(begin).note(reading);
     }
 
-    /// All that was said; `None` where nothing was, or too much.
+    /// The sum; `None` if there is none, or the limit was exceeded.
     pub(super) fn take(&mut self) -> Option<Box<Tally>> {
         self.tally.take()
     }

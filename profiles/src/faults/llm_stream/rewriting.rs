@@ -105,14 +105,14 @@ impl Rewriting {
         }
     }
 
-    /// Gives out what is held as it came.
+    /// Emits the held events unchanged.
     fn give_up(&mut self, steps: &mut Vec<Step>) {
         (self.bytes, self.holding) = (0, None);
         let held = self.held.drain(..);
         steps.extend(held.map(|frame| Step::Emit(frame.into_bytes())));
     }
 
-    /// Rewrites what is held and gives it out.
+    /// Rewrites the held events and emits them.
     fn release(&mut self, call: &Call, steps: &mut Vec<Step>) {
         (self.bytes, self.holding) = (0, None);
         let held = std::mem::take(&mut self.held);
@@ -203,7 +203,7 @@ impl Job for Rewriting {
     }
 }
 
-/// A whole answer, rewritten; or why it is not.
+/// A rewritten whole response, or why it stays unchanged.
 pub(super) fn whole(
     rewrite: &Rewrite,
     document: &Document<'_>,

@@ -1,4 +1,4 @@
-//! Changes to one message that answers a call.
+//! Changes one message that answers a call.
 
 use squall_dialects::json::{Document, Edits, Kind, Value, quote};
 use squall_dialects::mcp::{Id, Message, Text, TextPart};
@@ -26,8 +26,8 @@ pub(super) fn readdress(
     Ok(())
 }
 
-/// Cuts the texts of a result, those for models apart from those for programs: a result mostly says
-/// the same to both.
+/// Shortens the texts of a result, separately from its structured content, because both usually
+/// have the same content.
 pub(super) fn truncate(
     amount: Amount,
     message: Message<'_>,
@@ -62,7 +62,7 @@ pub(super) fn truncate(
     Ok(())
 }
 
-/// How many of so many bytes are kept.
+/// How many of `length` bytes are kept.
 fn kept(amount: Amount, length: usize) -> usize {
     match amount {
         Amount::Bytes(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX),
@@ -187,7 +187,7 @@ fn describe_otherwise(tool: Value<'_>, instruction: &str, edits: &mut Edits<'_>)
     true
 }
 
-/// Gives a tool's first argument another name, in its properties and among those it requires.
+/// Renames a tool's first argument, in its properties and its required list.
 fn rename_argument(tool: Value<'_>, edits: &mut Edits<'_>) -> bool {
     let schema = tool.get("inputSchema");
     let first = schema

@@ -1,20 +1,20 @@
-//! What a tool's made-up answer says in MCP.
+//! The content of a tool's synthetic response in MCP.
 
 use squall_dialects::mcp::{self, Call, Says};
 
 use crate::plan::ToolSays;
 
-/// What a tool's made-up answer says, with the words that were left to the form.
+/// The content of a tool's synthetic response, including default messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Said<'a> {
-    /// As it is.
+    /// The given content.
     Says(Says<'a>),
-    /// The tool failed, in words that were made for it.
+    /// A failure with a default message.
     Failure(String),
 }
 
 impl Said<'_> {
-    /// In MCP's terms.
+    /// The content for MCP.
     pub fn as_says(&self) -> Says<'_> {
         match self {
             Said::Says(says) => *says,
@@ -23,7 +23,7 @@ impl Said<'_> {
     }
 }
 
-/// What a tool's made-up answer says to a call. An error of HTTP is, inside, one of the protocol.
+/// The synthetic response's content for a call. An HTTP error becomes a protocol error.
 pub fn said<'a>(says: &'a ToolSays, call: &Call) -> Said<'a> {
     Said::Says(match says {
         ToolSays::Text(text) => Says::Text(text),
@@ -31,7 +31,7 @@ pub fn said<'a>(says: &'a ToolSays, call: &Call) -> Said<'a> {
         ToolSays::Failure(None) => {
             let tool = call.tool.as_deref();
             return Said::Failure(match tool {
-                // The words of the reference servers.
+                // The message of the reference servers.
                 Some(tool) => format!("Error executing tool {tool}: Service Unavailable"),
                 None => "Service Unavailable".to_owned(),
             });

@@ -1,4 +1,4 @@
-//! Why a rule did not even match: the nearest misses of an exchange.
+//! Why a rule did not match: the nearest misses of an exchange.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use crate::matching::{Condition, Holds, Touches};
 use crate::rule::Rule;
 use crate::ruleset::Candidate;
 
-/// Misses one exchange lists.
+/// Most misses listed for one exchange.
 const LISTED: usize = 16;
-/// Globs one sentence lists.
+/// Most globs in one sentence.
 const GLOBS: usize = 3;
 
 /// A rule that failed on exactly one condition.
@@ -19,16 +19,16 @@ const GLOBS: usize = 3;
 pub struct NearMiss {
     /// The rule.
     pub rule: Arc<Rule>,
-    /// The condition and what was there instead, in a sentence.
+    /// The failed condition and the value found, in a sentence.
     pub why: String,
-    /// How far off it was: 0 to 1.
+    /// Distance from a match: 0 to 1.
     pub distance: f64,
 }
 
 impl Snapshot {
-    /// The rules that failed on exactly one condition, the nearest first, at most 16. Looks at every rule, so only for
-    /// explaining. A rule whose only unknown is the body or the response's status is taken to have failed on that;
-    /// rules that matched are the caller's to remove.
+    /// The rules that failed on exactly one condition, the nearest first, at most 16. It checks every
+    /// rule, so use it for explanations only. If only the body or the response's status is unknown,
+    /// that counts as the failed condition. The caller removes rules that matched.
     pub fn nearest_misses(&self, facts: &Facts<'_>) -> Vec<NearMiss> {
         let mut misses: Vec<_> = (0..self.rules().rules().len())
             .filter_map(|number| {
@@ -54,7 +54,7 @@ impl Snapshot {
             .collect()
     }
 
-    /// The one condition of a rule that does not hold, if it is one; if all known ones hold, the one that is unknown.
+    /// The failed condition of a rule, if there is exactly one. If none failed, a single unknown one.
     fn only_failure(&self, number: usize, facts: &Facts<'_>) -> Option<Condition> {
         let family = self.rules().rules()[number].family();
         let (matching, tool_urls) = self.rules().conditions(Candidate::Rule(number));
@@ -77,8 +77,8 @@ impl Snapshot {
     }
 }
 
-/// How far off a rule was: 0 to 1. Every rule about models misses every call of a tool by its kind, which is therefore
-/// told last; any other condition but the URL is near enough to be told first.
+/// Distance of a rule from a match: 0 to 1. Kind is listed last, because every model rule fails on
+/// it for every tool call. Conditions except kind and URL are listed first.
 fn distance(rule: &Rule, failed: Condition, facts: &Facts<'_>) -> f64 {
     match failed {
         Condition::Url => {}
@@ -190,7 +190,7 @@ fn sentence(rule: &Rule, failed: Condition, facts: &Facts<'_>) -> String {
     }
 }
 
-/// The tools' names that there were instead.
+/// The tool names found instead.
 fn tools_found(rule: &Rule, facts: &Facts<'_>) -> String {
     let names = |names: &[String]| quoted(names.iter().map(String::as_str));
     let in_results = rule.matching.touches.in_results();

@@ -1,7 +1,7 @@
-//! What a rule asks of an exchange.
+//! The conditions of a rule.
 //!
-//! Conditions come in two sorts: those the request's head answers, which put a rule on the
-//! shortlist, and those that need the body. All that are present must hold.
+//! Conditions on the request's head put a rule on the shortlist; the others need the body. All
+//! conditions must hold.
 
 use std::fmt;
 
@@ -24,34 +24,34 @@ pub(crate) struct Match {
     pub(crate) methods: Option<Box<[Method]>>,
     pub(crate) status: Option<StatusSet>,
     pub(crate) touches: Touches,
-    /// What few rules ask for, kept apart so that the others stay small.
+    /// Rare conditions, boxed to keep the others small.
     pub(crate) more: Option<Box<MoreConditions>>,
 }
 
-/// What a rule about tools touches.
+/// What a tool rule affects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Touches {
-    /// Calls of tools.
+    /// Tool calls.
     #[default]
     Calls,
-    /// What an MCP server says of its tools (`tools/list`); a name is then one of the list's.
+    /// Tool lists of an MCP server (`tools/list`); a tool name selects a tool in the list.
     Lists,
-    /// Requests of an MCP session, and calls of tools.
+    /// Requests of an MCP session, and tool calls.
     Sessions,
-    /// The results of tools that a model call brings.
+    /// Tool results in a model call.
     Results,
-    /// Calls of tools, and the results that a model call brings.
+    /// Tool calls, and tool results in a model call.
     Either,
 }
 
 impl Touches {
-    /// Whether what a model call brings is touched.
+    /// Whether it affects tool results in a model call.
     pub(crate) fn in_results(self) -> bool {
         matches!(self, Self::Results | Self::Either)
     }
 }
 
-/// The rarer conditions.
+/// Rare conditions.
 #[derive(Debug, Default)]
 pub(crate) struct MoreConditions {
     pub(crate) headers: Vec<(HeaderName, Glob)>,
@@ -62,22 +62,22 @@ pub(crate) struct MoreConditions {
     pub(crate) stream: Option<bool>,
 }
 
-/// A name, and the URLs that the rule's own file knows under it.
+/// A tool name, with the URLs that the rule's file defines for it.
 #[derive(Debug)]
 pub(crate) struct ToolMatch {
     pub(crate) name: Glob,
-    /// `match_url` of the rules of the same file that have both this tool and a URL.
+    /// `match_url` of the rules in the same file with both this tool and a URL.
     pub(crate) urls: UrlGlobs,
 }
 
-/// A place in a JSON body and the value that must stand there.
+/// A path in a JSON body and its required value.
 #[derive(Debug)]
 pub(crate) struct JsonCondition {
     pub(crate) path: Path,
     pub(crate) value: Value,
 }
 
-/// A set of statuses: single ones and whole classes.
+/// A set of statuses: single ones and classes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct StatusSet {
     pub(crate) codes: Vec<u16>,
@@ -99,11 +99,11 @@ impl fmt::Display for StatusSet {
     }
 }
 
-/// Whether conditions hold, as far as is known.
+/// Whether conditions hold, as far as known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Holds {
     No,
-    /// The request's body will tell.
+    /// Only the request's body will show it.
     Unknown,
     Yes,
 }
@@ -114,7 +114,7 @@ impl From<bool> for Holds {
     }
 }
 
-/// A condition by itself: what [`crate::explain`] reports on.
+/// A single condition, for reports by [`crate::explain`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Condition {
     Kind,
@@ -147,7 +147,7 @@ impl Condition {
 }
 
 impl Match {
-    /// Whether every condition but the URL's (the index has verified it) and the status holds.
+    /// Whether every condition holds except the URL (verified by the index) and the status.
     pub(crate) fn holds_beside_url(
         &self,
         family: Option<Family>,
@@ -168,8 +168,8 @@ impl Match {
         all
     }
 
-    /// Whether one condition holds. `family` is the rule's; `None` for the condition of an
-    /// `armed_by`, which no family narrows. `tool_urls` are the config's globs for the tool.
+    /// Whether one condition holds. `family` is the rule's; it is `None` for an `armed_by`
+    /// condition, which has no family. `tool_urls` are the config's globs for the tool.
     pub(crate) fn holds(
         &self,
         condition: Condition,
@@ -223,8 +223,8 @@ impl Match {
         }
     }
 
-    /// Whether anything beside scheme, authority and path is asked for: then a connection fault
-    /// waits for the exchange.
+    /// Whether it has conditions besides scheme, authority and path; then a connection fault is
+    /// decided at the exchange.
     pub(crate) fn asks_for_an_exchange(&self) -> bool {
         self.tool.is_some()
             || self.methods.is_some()
@@ -232,21 +232,21 @@ impl Match {
             || self.more.is_some()
     }
 
-    /// Whether a condition can only be judged by the request's body.
+    /// Whether a condition needs the request's body.
     pub(crate) fn asks_for_the_body(&self) -> bool {
         self.more
             .as_deref()
             .is_some_and(|more| more.body.is_some() || !more.json.is_empty())
     }
 
-    /// Whether a dialect is asked for: a request's body may belie what its path says of that.
+    /// Whether it matches a dialect: the body may contradict the dialect of the path.
     pub(crate) fn asks_for_a_dialect(&self) -> bool {
         self.more
             .as_deref()
             .is_some_and(|more| more.dialect.is_some())
     }
 
-    /// Which kinds of exchange the family touches.
+    /// Whether the exchange's kind matches the family.
     fn kind_holds(&self, family: Option<Family>, facts: &Facts<'_>) -> Holds {
         match self.touches {
             Touches::Calls | Touches::Lists | Touches::Sessions => {}
@@ -260,7 +260,7 @@ impl Match {
             Some(Family::Tool) if self.touches == Touches::Lists && self.urls.is_empty() => {
                 is_a_list(facts)
             }
-            // With a URL or a tool's name it is those that say what is touched.
+            // With a URL or a tool name, those select the exchange.
             Some(Family::Tool) if !self.urls.is_empty() || self.tool.is_some() => Holds::Yes,
             Some(Family::Tool) if self.touches == Touches::Sessions && is_of_a_session(facts) => {
                 Holds::Yes
@@ -269,8 +269,8 @@ impl Match {
         }
     }
 
-    /// A call of a tool; a stream of MCP's first version that is opened to listen on, only where
-    /// the rule says where, or by which method.
+    /// Whether it is a tool call. A GET that opens an event stream of MCP 2024-11-05 counts only if
+    /// the rule has a URL or a method.
     fn is_a_call(&self, facts: &Facts<'_>) -> Holds {
         let is_asked_for = !self.urls.is_empty() || self.methods.is_some();
         if !is_asked_for && may_only_listen(facts) {
@@ -295,9 +295,9 @@ impl Match {
         if facts.tools.iter().any(|name| tool.name.matches(name)) {
             return Holds::Yes;
         }
-        // An MCP server holds many tools behind one URL: there only the called name counts.
+        // An MCP server has many tools at one URL, so only the called name counts.
         match facts.kind {
-            // A head that names it is enough: servers refuse one that does not match the body.
+            // A name in the head is sufficient: servers reject one that contradicts the body.
             Kind::Mcp if facts.mcp_tool_call && !facts.tools.is_empty() => Holds::No,
             _ if facts.mcp_is_open() => Holds::Unknown,
             Kind::Mcp => Holds::No,
@@ -305,26 +305,26 @@ impl Match {
                 let here = !self.urls.is_empty() && tool.name.literals().is_some();
                 let known = tool.urls.matches(facts.url)
                     || tool_urls.iter().any(|urls| urls.matches(facts.url));
-                // A rule that has a URL beside the tool's name gives that name to the URL.
+                // A rule with a URL and a tool name assigns the name to the URL.
                 (here || known).into()
             }
         }
     }
 
-    /// Whether a model call brings a result of the tool that the model has not seen yet.
+    /// Whether a model call contains a new result of the tool.
     fn result_holds(&self, facts: &Facts<'_>) -> Holds {
         let tool = self.tool.as_deref();
         let wanted = |name: &String| tool.is_none_or(|tool| tool.name.matches(name));
         let results = facts.results.map(|results| results.iter().any(wanted));
         match when_read(facts, results) {
-            // It may be the tool's.
+            // The unnamed result may be the tool's.
             Holds::No if facts.brings_nameless_results() => Holds::Unknown,
             holds => holds,
         }
     }
 }
 
-/// A plain HTTP tool, or a tool call of MCP.
+/// A plain HTTP tool, or an MCP tool call.
 fn is_a_tool(facts: &Facts<'_>) -> Holds {
     match facts.kind {
         Kind::Mcp if facts.mcp_tool_call => Holds::Yes,
@@ -334,8 +334,8 @@ fn is_a_tool(facts: &Facts<'_>) -> Holds {
     }
 }
 
-/// Whether it is a GET for events of something without a name: so begins a session of MCP 2024-11-05,
-/// and nothing tells before the answer.
+/// Whether it is a GET for events without a tool name. An MCP 2024-11-05 session starts like this,
+/// and only the response shows it.
 fn may_only_listen(facts: &Facts<'_>) -> bool {
     facts.kind == Kind::Tool
         && facts.tools.is_empty()
@@ -348,7 +348,7 @@ fn is_of_a_session(facts: &Facts<'_>) -> bool {
     facts.kind == Kind::Mcp && facts.headers.contains_key(&mcp::SESSION)
 }
 
-/// An MCP server's list of tools.
+/// Whether it lists an MCP server's tools.
 fn is_a_list(facts: &Facts<'_>) -> Holds {
     if facts.mcp_is_open() && !facts.mcp_tool_list {
         return Holds::Unknown;
@@ -356,7 +356,7 @@ fn is_a_list(facts: &Facts<'_>) -> Holds {
     facts.mcp_tool_list.into()
 }
 
-/// What is known from the body: unknown until it was read, and then not there.
+/// A fact from the body: unknown until the body is read, and then false if absent.
 fn when_read(facts: &Facts<'_>, known: Option<bool>) -> Holds {
     match known {
         Some(holds) => holds.into(),
@@ -390,7 +390,7 @@ fn json_holds(wanted: &[JsonCondition], body: &Body<'_>) -> Holds {
     Holds::Yes
 }
 
-/// Equality that does not tell `1` from `1.0`.
+/// Equality that treats `1` and `1.0` as equal.
 fn same(found: &Value, wanted: &Value) -> bool {
     match (found, wanted) {
         (Value::Number(found), Value::Number(wanted)) => {

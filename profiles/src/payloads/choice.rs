@@ -1,4 +1,4 @@
-//! Which payload an attack takes.
+//! Selects the payload of an attack.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -21,20 +21,20 @@ pub struct Payloads {
 /// The payload of one exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chosen<'a> {
-    /// What it is called; `None` for the only literal one.
+    /// Its name; `None` for the only literal payload.
     pub name: Option<PayloadName>,
     /// The instruction, for [`Canary::carried_by`](crate::canary::Canary::carried_by).
     pub text: &'a str,
 }
 
 impl<'a> Chosen<'a> {
-    /// The only payload that is given in the rule.
+    /// The only payload in the rule.
     pub fn literal(text: &'a str) -> Self {
         Self { name: None, text }
     }
 }
 
-/// What a payload is called.
+/// The name of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PayloadName {
     /// One of the library.
@@ -44,7 +44,7 @@ pub enum PayloadName {
         /// Its category.
         category: &'static str,
     },
-    /// One of several literal ones: its place among the rule's `payloads`, from 0.
+    /// One of several literal payloads: its index in the rule's `payloads`, from 0.
     Literal(usize),
 }
 
@@ -68,7 +68,7 @@ impl Display for PayloadName {
 }
 
 impl Payloads {
-    /// Literal payloads alone.
+    /// Literal payloads only.
     pub fn literal(texts: impl IntoIterator<Item = String>) -> Self {
         Self {
             literal: texts.into_iter().collect(),
@@ -119,10 +119,10 @@ impl Payloads {
         }
     }
 
-    /// The payload that stands for `draw`. Two steps, each a contest of keyed hashes: first among
-    /// the categories, of which the literal payloads together are one, then within it. So a payload
-    /// that is added to one category changes no choice that fell on another, and none within its own
-    /// but those it wins; order does not matter.
+    /// The payload for `draw`. It selects by keyed hashes in two steps: first a category (literal
+    /// payloads count as one), then a payload in it. So adding a payload to a category changes no
+    /// selection in other categories. In its own, it only changes the draws that now select it. The
+    /// order does not matter.
     pub fn choose(&self, draw: u64) -> Chosen<'_> {
         let named = |category: &'static Category| (category.name.as_str(), Some(category));
         let category = if self.literal.is_empty() && self.categories.is_empty() {
@@ -159,8 +159,8 @@ impl Payloads {
         }
     }
 
-    /// What was written, in the words of files: `payloads`, `categories`. The version of the library
-    /// is not among them: ids of rules hang on parameters, and a new version renames no rule.
+    /// The parameters as in files: `payloads`, `categories`. The library's version is excluded,
+    /// because rule ids depend on parameters and must not change with it.
     pub fn parameters(&self) -> Map<String, Value> {
         let mut map = Map::new();
         if !self.literal.is_empty() {
@@ -183,7 +183,7 @@ fn read_literal(value: &mut ValueReader<'_, '_>) -> Option<String> {
     Some(text.value)
 }
 
-/// The one whose key has the greatest hash under this draw (highest random weight).
+/// The candidate with the highest hash for this draw (highest random weight).
 fn winner<'k, T>(among: impl Iterator<Item = (&'k str, T)>, draw: u64) -> Option<T> {
     let weighed = among.max_by_key(|(key, _)| xxh3_64_with_seed(key.as_bytes(), draw));
     weighed.map(|(_, one)| one)

@@ -174,9 +174,8 @@ impl Connection {
         self.guard.as_ref()?.body_error()
     }
 
-    /// Says in an answer that the connection takes no other exchange, if it does not. Closing it alone would
-    /// not do: an agent that is just about to use it again would take that for a fault. On HTTP/2 hyper says
-    /// it by a GOAWAY, and so it does in answers that come once it knows.
+    /// Announces in a response that the connection closes after it, if so. Closing without this would look
+    /// like a fault to an agent that reuses the connection. On HTTP/2 hyper sends a GOAWAY.
     pub(crate) fn tell_last<B>(&self, answer: &mut Response<B>) {
         if !self.is_h2()
             && self.carried.is_over()

@@ -351,7 +351,7 @@ pub(crate) async fn let_others_run() {
     }
 }
 
-/// A body that comes when it is told to.
+/// A body with frames that the test triggers.
 pub(crate) struct Late {
     told: tokio::sync::oneshot::Receiver<()>,
     data: Option<Bytes>,

@@ -76,10 +76,10 @@ pub enum FramingError {
     /// Chunk extensions with forbidden characters, or too many of them.
     #[error("a chunk extension is malformed or too long")]
     ChunkExtension,
-    /// A chunk that is not followed by CR LF where its size says it ends.
+    /// A chunk without CR LF after the bytes of its size.
     #[error("a chunk does not end where its size says")]
     ChunkEnd,
-    /// Bytes from an upstream that no request asked for.
+    /// Bytes from an upstream without a request.
     #[error("the upstream sent bytes that answer no request")]
     Unsolicited,
 }

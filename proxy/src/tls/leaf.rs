@@ -48,7 +48,7 @@ pub(crate) enum Flaw {
     Expired,
     /// It is for another host.
     WrongHost,
-    /// Its CA is known to nobody.
+    /// Its CA is unknown.
     Untrusted,
 }
 

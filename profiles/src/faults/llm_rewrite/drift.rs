@@ -13,7 +13,7 @@ use self::length::{longer, shorter};
 use self::phrases::{casual, rephrased};
 use crate::changes::{ResponseDrift, TextDrift};
 
-/// The text as it drifts; an error says why there is nothing to drift.
+/// The changed text, or why nothing can change.
 pub(crate) fn drifted(drift: &ResponseDrift, text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
         return Err("the answer holds no text".to_owned());

@@ -146,13 +146,13 @@ pub(super) fn forget_sources(
     }
 }
 
-/// Makes token counts say that at most `kept` tokens were written; hidden ones were, too.
+/// Limits token counts to `kept` visible tokens, plus hidden ones.
 pub(super) fn count_anew(edits: &mut Edits<'_>, usage: &Usage, kept: Kept) {
     let most = usage.output.unwrap_or_default();
     count(edits, usage, most.min(kept.counted(usage)));
 }
 
-/// Makes token counts say that exactly `said` tokens were written where the agent sees them.
+/// Sets token counts to exactly `said` visible tokens.
 pub(super) fn count_instead(edits: &mut Edits<'_>, usage: &Usage, said: Kept) {
     count(edits, usage, said.counted(usage));
 }

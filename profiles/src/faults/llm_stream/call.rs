@@ -81,7 +81,7 @@ impl Call {
         self.now = context.now;
     }
 
-    /// The model asked for.
+    /// The requested model.
     pub(super) fn model(&self) -> Option<&str> {
         self.model.as_deref()
     }

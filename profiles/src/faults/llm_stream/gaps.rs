@@ -12,7 +12,7 @@ pub(crate) struct Gap {
     pub(crate) stream: bool,
     /// In which dialect; `None`: in all.
     pub(crate) dialect: Option<&'static str>,
-    /// What the journal says of a rule that is bypassed for it.
+    /// The journal's reason for bypassing the rule.
     pub(crate) why: &'static str,
 }
 

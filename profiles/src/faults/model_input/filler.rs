@@ -1,4 +1,4 @@
-//! Text that says nothing and is worth a number of tokens.
+//! Meaningless text with a given number of tokens.
 //!
 //! The count is exact for OpenAI's models and needs no vocabulary: with the space before it every word
 //! of the filler is one token of `o200k_base` and of `cl100k_base`, and so is every mark, as counted

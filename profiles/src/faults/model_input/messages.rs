@@ -1,4 +1,4 @@
-//! What the user and the agent's instructions say in a model call.
+//! Changes user messages and the agent's instructions in a model call.
 
 use squall_dialects::json::{Edits, quote};
 use squall_dialects::model::{Conversation, Message, Role, Said};
@@ -6,10 +6,10 @@ use squall_dialects::model::{Conversation, Message, Role, Said};
 use super::filler;
 use crate::changes::{Padding, PaddingPlace, Poisoning, Strategy, Turn};
 
-/// What stands between a message and what is added to it.
+/// Separates a message from added text.
 const GAP: &str = "\n\n";
 
-/// Makes one of the user's messages say something that the user never said.
+/// Adds a false statement to one of the user messages.
 pub(super) fn poison(
     poisoning: &Poisoning,
     conversation: &Conversation<'_>,
@@ -69,7 +69,7 @@ pub(super) fn pad(
     Ok(())
 }
 
-/// Adds to the agent's own instructions; where there are none, to the user's first message.
+/// Appends to the agent's instructions, or without any to the first user message.
 pub(super) fn contradict(
     text: &str,
     conversation: &Conversation<'_>,
@@ -93,7 +93,7 @@ pub(super) fn contradict(
     Ok(())
 }
 
-/// Adds to the user's newest message, as agents add the documents they found.
+/// Appends to the newest user message, as agents add retrieved documents.
 pub(super) fn attach(
     text: &str,
     conversation: &Conversation<'_>,
@@ -110,7 +110,7 @@ pub(super) fn attach(
 
 const NO_USER: &str = "the request has no message of the user's";
 
-/// The messages in which the user says something.
+/// The user messages with text.
 fn of_user<'c, 'd>(conversation: &'c Conversation<'d>) -> Vec<&'c Message<'d>> {
     let messages = conversation.messages.iter();
     let said = messages.filter(|message| message.role == Role::User && !message.texts.is_empty());

@@ -4,7 +4,7 @@ use squall_dialects::tokens::{self, Counting};
 
 use crate::faults::llm_rewrite::words::pick;
 
-/// Sentences that say nothing.
+/// Sentences without content.
 const PADDING: [&str; 6] = [
     "It may also help to look at this from another side.",
     "In general, several factors play a part here, and each of them deserves attention.",
@@ -14,7 +14,7 @@ const PADDING: [&str; 6] = [
     "If anything about this is unclear, it is worth going through it once more, step by step.",
 ];
 
-/// The text with sentences that say nothing, until it has `factor` times its tokens.
+/// Adds sentences without content until the text has `factor` times its tokens.
 pub(super) fn longer(text: &str, factor: f64, choice: u64) -> String {
     let target = scaled(tokens::count(Counting::Estimate, text), factor);
     let mut longer = text.to_owned();

@@ -68,7 +68,7 @@ fn find_phrase(text: &str, phrase: &str) -> Option<std::ops::Range<usize>> {
     })
 }
 
-/// Formal words and what people say.
+/// Formal words and their casual replacements.
 const CASUAL: [(&str, &str); 14] = [
     ("hello", "hey"),
     ("yes", "yep"),

@@ -43,7 +43,7 @@ impl<'e> Cutting<'e> {
         }
     }
 
-    /// Makes the event say that a choice ends so, or not yet.
+    /// Sets or clears the finish reason of a choice in the event.
     pub(super) fn finish(&mut self, at: &Finished, finish: Option<&Finish>, call: &Call) {
         let document = self.event.document;
         let named = call
@@ -52,8 +52,8 @@ impl<'e> Cutting<'e> {
         self.name = named.or(self.name);
     }
 
-    /// Ends a choice, of which nothing was said, where the upstream ends it: by events in place of
-    /// the upstream's, or by the upstream's, edited, if the dialect cannot make up any. `thought`: tokens of its thinking.
+    /// Ends a choice without output where the upstream ends it. Synthetic events replace the upstream's;
+    /// if the dialect cannot create them, the upstream's are edited. `thought`: tokens of its thinking.
     pub(super) fn end_in_place(
         &mut self,
         at: &Finished,

@@ -85,7 +85,7 @@ impl Done {
     }
 }
 
-/// A document and what it says.
+/// A document and its content.
 #[derive(Clone, Copy)]
 pub(super) struct AnswerPage<'p> {
     document: &'p Document<'p>,
@@ -107,7 +107,7 @@ pub(super) struct EditedPage<'p> {
     pub(super) name: Option<&'static str>,
 }
 
-/// What a part is to say.
+/// The new content of a part.
 pub(super) enum New {
     Text(String),
     /// Nothing: its choice ends, as it does when a call is none.
@@ -219,7 +219,7 @@ fn parts<'p>(
     parts
 }
 
-/// What a part is to say; or why it cannot say anything else.
+/// The new content of a part, or why it stays unchanged.
 fn rewritten(
     rewrite: &Rewrite,
     pieces: &[PagePiece<'_>],

@@ -414,13 +414,13 @@ async fn what_a_document_makes_of_itself_is_bounded_and_said_with_its_place() {
         "a, ".repeat(400)
     );
     let around = format!("{{type: regex, pattern: '{}'}}", "(?=a)".repeat(2_000));
-    let schema = (0..40).map(|n| {
+    let schema = (0..20).map(|n| {
         let (here, next) = (n, n + 1);
         format!("d{here}: {{allOf: [{{$ref: '#/$defs/d{next}'}}, {{$ref: '#/$defs/d{next}'}}]}}, ")
     });
     let schema: String = schema.collect();
     let schema = format!(
-        "{{type: json_schema, schema: {{$defs: {{{schema} d40: {{}}}}, $ref: '#/$defs/d0'}}}}"
+        "{{type: json_schema, schema: {{$defs: {{{schema} d20: {{}}}}, $ref: '#/$defs/d0'}}}}"
     );
     let first = "/tool_faults/0";
     for (path, text, pointer, word) in [

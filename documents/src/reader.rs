@@ -111,15 +111,22 @@ impl DocumentReader {
             return;
         }
         let mut found = Expanded::default();
-        let expanded = expand_noting(text, variables, &mut found).and_then(|expanded| {
-            let within = self.limits.take(Limited::ExpandedBytes, expanded.len());
-            within.map_err(|over| over.to_string())?;
-            Ok(expanded)
-        });
+        let expanded = self
+            .limits
+            .take(Limited::ExpandedBytes, 1)
+            .map_err(|over| over.to_string())
+            .and_then(|()| expand_noting(text, variables, &mut found))
+            .and_then(|expanded| {
+                let within = self.limits.take(Limited::ExpandedBytes, expanded.len());
+                within.map_err(|over| over.to_string())?;
+                Ok(expanded)
+            });
         let written = match expanded {
             Ok(expanded) => std::mem::replace(text, expanded),
             Err(message) => {
                 self.error(position, message);
+                // The text stays as it is, and values that are kept would add up.
+                found = Expanded::default();
                 text.clone()
             }
         };

@@ -1,5 +1,6 @@
 //! Error messages for invalid documents, and the schema from the same reader.
 
+use std::cell::Cell;
 use std::env::VarError;
 
 use serde_json::{Value, json};
@@ -162,7 +163,7 @@ fn a_number_is_no_secret_and_a_text_is() {
 
 #[test]
 fn variables_make_so_much_of_a_document_and_no_more() {
-    let large = |_: &str| Ok("x".repeat(1 << 20));
+    let large = |_: &str| Ok("x".repeat((1 << 20) - 1));
     for (text, expected) in [
         ("{name: '${A}', tags: ['${B}', '${C}', '${D}']}", None),
         (
@@ -183,6 +184,19 @@ fn variables_make_so_much_of_a_document_and_no_more() {
         let found = errors.first().map(|error| error.message.as_str());
         assert_eq!(found, expected, "{text}");
     }
+}
+
+#[test]
+fn values_of_texts_that_are_over_the_limit_are_not_looked_up() {
+    let text = format!("[{}]", "'${A}', ".repeat(1_000));
+    let mut tree = parse("o", &text).expect("YAML");
+    let lookups = Cell::new(0);
+    let large = |_: &str| {
+        lookups.set(lookups.get() + 1);
+        Ok("x".repeat(1 << 20))
+    };
+    DocumentReader::new(SourceText::new("o", &text)).expand(&mut tree, Variables::From(&large));
+    assert_eq!(lookups.get(), 4);
 }
 
 #[test]

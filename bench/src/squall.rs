@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -55,7 +55,6 @@ impl Squall {
         store: Store<'_>,
     ) -> Result<Self> {
         fs::create_dir_all(home)?;
-        let reverse = free_port()?;
         let config = home.join("squall.yaml");
         let store = match store {
             Store::Memory => "store: { url: \"sqlite::memory:\", exchanges: none }\n".to_owned(),
@@ -68,7 +67,7 @@ impl Squall {
             &config,
             format!(
                 "proxy:\n  listen: 127.0.0.1:0\n  upstream_ca: [{}]\n\
-                 routes:\n  - {{ name: bench, listen: \"{reverse}\", upstream: \"http://{upstream}\" }}\n\
+                 routes:\n  - {{ name: bench, listen: \"127.0.0.1:0\", upstream: \"http://{upstream}\" }}\n\
                  api:\n  listen: 127.0.0.1:0\n{store}",
                 pki.ca.display()
             ),
@@ -93,14 +92,15 @@ impl Squall {
             .trim_end_matches('/')
             .parse()?;
         let ca = home.join("bench-ca.pem");
-        let squall = Self {
+        let mut squall = Self {
             process,
             proxy,
-            reverse,
+            reverse: proxy,
             ca,
             started_in,
             api,
         };
+        squall.reverse = squall.listener("bench")?;
         fs::write(&squall.ca, squall.call("GET", "/ca.pem", None)?)?;
         Ok(squall)
     }
@@ -140,6 +140,19 @@ impl Squall {
         Ok(values.sum())
     }
 
+    /// The address of the listener of this name.
+    fn listener(&self, name: &str) -> Result<SocketAddr> {
+        let ready: Value = serde_json::from_slice(&self.call("GET", "/readyz", None)?)?;
+        let listeners = ready["listeners"].as_array().into_iter().flatten();
+        let mut addresses = listeners.filter(|listener| listener["name"] == name);
+        let address = addresses
+            .next()
+            .and_then(|listener| listener["address"].as_str());
+        Ok(address
+            .with_context(|| format!("no listener `{name}` in {ready}"))?
+            .parse()?)
+    }
+
     /// One API call; the body of a 2xx answer.
     fn call(&self, method: &str, path: &str, body: Option<&str>) -> Result<Vec<u8>> {
         let mut stream = TcpStream::connect(self.api)?;
@@ -162,9 +175,4 @@ impl Squall {
         }
         Ok(answer.split_off(end))
     }
-}
-
-/// A port that was free a moment ago.
-fn free_port() -> Result<SocketAddr> {
-    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?)
 }

@@ -33,6 +33,10 @@ const GROUPS: &[Group] = &[
         measure: latency::reverse,
     },
     Group {
+        name: "low-rates",
+        measure: latency::low_rates,
+    },
+    Group {
         name: "forward",
         measure: throughput::forward,
     },

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow, ensure};
 
 use crate::clock;
+use crate::process::Process;
 use crate::route::{Route, exchange_blocking};
 
 /// Durations, sorted.
@@ -61,6 +62,15 @@ impl Delays {
     fn at(&self, permille: usize) -> f64 {
         self.0[(self.0.len() - 1) * permille / 1000].as_secs_f64() * 1e6
     }
+}
+
+/// On-CPU microseconds of `process` for each exchange or event that `load` counts, with the work that
+/// it puts off until later.
+pub fn cpu_each(process: Option<&Process>, load: impl FnOnce() -> Result<Delays>) -> Result<f64> {
+    let before = process.map_or(Ok(Duration::ZERO), Process::settled)?;
+    let count = load()?.0.len();
+    let after = process.map_or(Ok(Duration::ZERO), Process::settled)?;
+    Ok(after.saturating_sub(before).as_secs_f64() * 1e6 / count as f64)
 }
 
 /// Sends `request` `rate` times a second in all, spread evenly over `threads` connections, and

@@ -3,8 +3,8 @@
 use anyhow::Result;
 
 use super::{Scores, at_most, turns};
-use crate::stage::{Mode, Stage};
-use crate::steady::{Delays, at_rate, events as listen};
+use crate::stage::{Contestant, Mode, Stage};
+use crate::steady::{Delays, at_rate, cpu_each, events as listen};
 use crate::table::{Judged, Row};
 use crate::upstream::SMALL;
 
@@ -18,6 +18,43 @@ pub(super) fn reverse(stage: &Stage) -> Result<Vec<Row>> {
         must: "≤ 100/300 µs",
         aim: "≤ 50/100 µs",
     }])
+}
+
+/// CPU of a request at low rates, and of an event of one stream.
+pub(super) fn low_rates(stage: &Stage) -> Result<Vec<Row>> {
+    let paced = |rate| {
+        turns(stage, Mode::Reverse, |one| {
+            cpu_each(one.process, || paced_by(stage, one, rate))
+        })
+    };
+    let (thousand, hundred) = (paced(1000)?, paced(100)?);
+    let streamed = turns(stage, Mode::Reverse, |one| {
+        cpu_each(one.process, || listen(&one.route, 1, stage.stretch))
+    })?;
+    let mut requests = thousand.tell("", |cpu| *cpu);
+    for ((_, text), (_, other)) in requests.iter_mut().zip(hundred.tell(" µs", |cpu| *cpu)) {
+        *text = format!("{text}/{other}");
+    }
+    let ratio = |scores: &Scores<f64>| scores.ratio("Squall", "H", |cpu| *cpu);
+    Ok(vec![
+        Row {
+            metric: "CPU/req at 1,000 requests/s / at 100".into(),
+            reached: requests,
+            judged: vec![
+                at_most(ratio(&thousand), 2.5, 1.3),
+                at_most(ratio(&hundred), 4.0, 1.5),
+            ],
+            must: "≤ 2.5 H / ≤ 4 H",
+            aim: "≤ 1.3 H / ≤ 1.5 H",
+        },
+        Row {
+            metric: "CPU per SSE event, one stream".into(),
+            reached: streamed.tell(" µs", |cpu| *cpu),
+            judged: vec![at_most(ratio(&streamed), 1.7, 1.2)],
+            must: "≤ 1.7 H",
+            aim: "≤ 1.2 H",
+        },
+    ])
 }
 
 /// Intercepted, 100 requests a second.
@@ -69,16 +106,13 @@ pub(super) fn events(stage: &Stage) -> Result<Vec<Row>> {
 }
 
 fn exchanges(stage: &Stage, mode: Mode, rate: u32) -> Result<Scores<Delays>> {
-    turns(stage, mode, |one| {
-        at_rate(
-            &one.route,
-            &one.route.get("/"),
-            SMALL.len(),
-            rate,
-            4,
-            stage.stretch,
-        )
-    })
+    turns(stage, mode, |one| paced_by(stage, one, rate))
+}
+
+/// So many exchanges a second in all.
+fn paced_by(stage: &Stage, one: &Contestant<'_>, rate: u32) -> Result<Delays> {
+    let request = one.route.get("/");
+    at_rate(&one.route, &request, SMALL.len(), rate, 4, stage.stretch)
 }
 
 fn told(scores: &Scores<Delays>) -> Vec<(&'static str, String)> {

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use squall_control_api::DaemonId;
+use squall_harness::agents::settings::Way;
 use squall_harness::suite::Suite;
-use squall_harness::suite::agent::Way;
 
 use crate::args::{DEFAULT_SERVER, DaemonArgs, LogFormat, ReadArgs, SiteArgs, StoreArgs};
 use crate::client::Client;

@@ -16,6 +16,7 @@ pub(crate) mod program;
 mod python;
 mod reset;
 mod server;
+pub mod settings;
 mod stream;
 pub(crate) mod template;
 #[cfg(test)]
@@ -26,11 +27,11 @@ use std::path::PathBuf;
 
 pub use self::name::agent_name;
 use self::pointing::ProxyVariables;
+use self::settings::{Agent, Way};
 use crate::answer::Answer;
 use crate::dial::Dialler;
+use crate::prompt::Prompt;
 use crate::reach::Pending;
-use crate::suite::agent::Way;
-use crate::suite::{Agent, Prompt};
 
 /// Invokes an agent.
 pub trait Driver: Send + Sync {

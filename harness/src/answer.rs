@@ -27,6 +27,14 @@ impl Answer {
         }
     }
 
+    /// A failure of the agent, with the text that it sent.
+    pub(crate) fn failed(text: String, why: String) -> Self {
+        Self {
+            error: Some(why),
+            ..Self::of(text)
+        }
+    }
+
     /// Whether no byte of an answer came.
     pub fn is_silent(&self) -> bool {
         (self.broke_off || self.timed_out) && self.text.is_empty()

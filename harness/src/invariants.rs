@@ -5,7 +5,9 @@
 //! check judges a [`Subject`] without a clock, sockets or randomness. This file has what all kinds share: `negate`,
 //! `when`, `severity`, `probes`, `baseline` and `prompt_filter`.
 
+mod active;
 mod judge;
+pub(crate) mod prices;
 mod reading;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -35,11 +37,13 @@ use std::sync::Arc;
 
 use squall_documents::{DocumentError, Fields, Position};
 
+pub use self::active::Active;
 pub use self::judge::{Baseline, Subject, Verdict};
-pub(crate) use self::reading::read;
+pub use self::prices::{Prices, TokenPrice};
+pub(crate) use self::reading::{read, told_members};
 use crate::answer::Answer;
 use crate::pattern::Pattern;
-use crate::suite::{Active, Prompt, Touched};
+use crate::prompt::Prompt;
 
 /// One invariant of a suite.
 #[derive(Debug, Clone)]
@@ -73,16 +77,6 @@ pub struct Invariant {
     /// Fields of flakestorm that its type ignores.
     pub(crate) without_effect: Vec<&'static str>,
     pub(crate) check: Arc<dyn Check>,
-}
-
-impl Invariant {
-    /// The resources of the machine that judging it uses.
-    pub(crate) fn touches(&self) -> Option<Touched> {
-        let pointer = || self.place.pointer.clone();
-        self.check
-            .starts_a_program()
-            .then(|| Touched::Program { pointer: pointer() })
-    }
 }
 
 /// The place of an invariant in a suite.

@@ -15,6 +15,7 @@ pub mod invariants;
 pub mod model;
 pub mod outside;
 mod pattern;
+pub mod prompt;
 pub mod reach;
 pub mod report;
 pub mod run;

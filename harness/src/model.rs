@@ -3,6 +3,9 @@
 //! Calls are direct and never use a proxy, because chaos is for the agent's calls. `base_url` applies to every
 //! provider.
 
+pub(crate) mod embeddings;
+pub(crate) mod settings;
+
 use std::time::Duration;
 
 use reqwest::header::{HeaderMap, RETRY_AFTER};
@@ -10,8 +13,9 @@ use reqwest::{Client, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use squall_journal::redact::Redactor;
 
+pub use self::embeddings::Embeddings;
+pub use self::settings::{Model, Provider};
 use crate::dial::{Dialler, innermost};
-use crate::suite::{Model, Provider};
 
 /// Time-out of one attempt.
 const PATIENCE: Duration = Duration::from_mins(2);

@@ -18,9 +18,8 @@ use futures_util::StreamExt;
 use futures_util::stream;
 
 use crate::dial::Dialler;
-use crate::model::{ModelClient, ModelError, ModelRequest};
+use crate::model::{Embeddings, Model, ModelClient, ModelError, ModelRequest};
 use crate::reach::Pending;
-use crate::suite::{Embeddings, Model, Suite};
 
 /// Questions that are sent concurrently.
 const AT_ONCE: usize = 8;
@@ -188,10 +187,14 @@ pub struct Outside<'a> {
 
 impl<'a> Outside<'a> {
     /// The services that a suite names, reached through this dialler.
-    pub fn new(suite: &'a Suite, dialler: Dialler) -> Self {
+    pub fn new(
+        model: Option<&'a Model>,
+        embeddings: Option<&'a Embeddings>,
+        dialler: Dialler,
+    ) -> Self {
         Self {
-            model: suite.model.as_ref(),
-            embeddings: suite.embeddings.as_ref(),
+            model,
+            embeddings,
             dialler,
         }
     }
@@ -266,7 +269,7 @@ mod tests {
             system: String::new(),
             prompt: String::new(),
         };
-        let outside = Outside::new(&suite, Dialler::default());
+        let outside = suite.outside(Dialler::default());
         let mut replies = Replies::new(&outside);
         replies.add(outside.answer([question].into()).await);
         replies.absent().map(str::to_owned)

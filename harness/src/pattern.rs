@@ -5,7 +5,8 @@
 
 use fancy_regex::Expr;
 use regex_automata::meta::{BuildError, Regex};
-use squall_documents::{DocumentLimits, Limited, ValueReader};
+use squall_documents::{At, DocumentLimits, DocumentReader, Limited, ValueReader};
+use squall_profiles::glob::Glob;
 use squall_profiles::pattern::{self, PatternError, Searched};
 
 use crate::deadline::is_late;
@@ -191,4 +192,11 @@ fn inner(error: &fancy_regex::Error) -> Option<&BuildError> {
 fn reason(error: &fancy_regex::Error) -> String {
     let syntax = inner(error).and_then(BuildError::syntax_error);
     syntax.map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+/// A glob for names.
+pub(crate) fn glob(reader: &mut DocumentReader, written: &At<String>) -> Option<Glob> {
+    Glob::within(&written.value, &reader.limits)
+        .map_err(|error| reader.error(written.position, error.to_string()))
+        .ok()
 }

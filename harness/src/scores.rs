@@ -23,7 +23,30 @@ pub use self::prompts::{PromptSample, chaos_resilience, recoveries, stability};
 use self::share::mean;
 pub use self::share::{least_of, score_of, told_beside};
 use crate::run::ScoresRecord;
-use crate::suite::Scoring;
+
+/// The weights of the components in the overall score; their sum is 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scoring {
+    /// Mutation robustness. Default 0.20.
+    pub mutation: f64,
+    /// Chaos resilience. Default 0.35.
+    pub chaos: f64,
+    /// Contract compliance. Default 0.35.
+    pub contract: f64,
+    /// Replay regression. Default 0.10.
+    pub replay: f64,
+}
+
+impl Default for Scoring {
+    fn default() -> Self {
+        Self {
+            mutation: 0.20,
+            chaos: 0.35,
+            contract: 0.35,
+            replay: 0.10,
+        }
+    }
+}
 
 /// The scores of a run's parts with the weighted mean of those that ran. `None` for a part that did not run, or had
 /// nothing to judge.

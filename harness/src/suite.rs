@@ -9,23 +9,17 @@
 //!                                                            └──▶ notes: allowed, and odd
 //! ```
 
-pub mod agent;
 mod chaos;
 mod check;
 mod contract;
-mod embeddings;
 mod files;
-mod headers;
 mod machine;
-mod model;
 mod mutations;
-mod prompts;
 mod replays;
 mod settings;
 #[cfg(test)]
 mod tests;
 mod told;
-mod variables;
 
 use std::sync::Arc;
 
@@ -39,24 +33,21 @@ use squall_profiles::library::Library;
 use squall_profiles::profile::Profile;
 use squall_profiles::tools::ToolNames;
 
-pub use self::agent::{Agent, Way};
-pub use self::contract::{Active, Contract, ContractPart, Isolation, Scenario};
-pub use self::embeddings::Embeddings;
+pub use self::contract::{Contract, ContractPart, Isolation, Scenario};
 use self::files::Laid;
 pub use self::files::Open;
 pub use self::machine::{Touched, touched_by_contract};
-pub use self::model::{Model, Provider};
 pub use self::mutations::{MutationType, Mutations};
-pub use self::prompts::Prompt;
-pub(crate) use self::prompts::read as read_prompts;
 pub use self::replays::{Filter, FilterStatus, IncidentSource, ReplaySession, Replays, Session};
-pub(crate) use self::settings::glob;
-pub use self::settings::{
-    Advanced, Certificate, Counters, Format, Output, Price, Prices, Scoring, Tools,
-};
-pub(crate) use self::told::told_members;
+pub use self::settings::{Advanced, Certificate, Counters, Format, Output, Tools};
 pub use self::told::told_rules;
-use crate::invariants::{self, Invariant};
+use crate::agents::settings::{self as agent, Agent, variables};
+use crate::dial::Dialler;
+use crate::invariants::{self, Invariant, Prices};
+use crate::model::{self, Embeddings, Model};
+use crate::outside::Outside;
+use crate::prompt::{self, Prompt};
+use crate::scores::Scoring;
 use crate::session;
 
 /// One error or warning in a suite: `file:line:column: message`.
@@ -234,13 +225,13 @@ fn read(fields: &mut Fields<'_, '_>) -> Option<Suite> {
     let model = model(fields);
     let what = "a map with `name` and `base_url`";
     let about = "An endpoint of embeddings, by which texts are compared.";
-    let embeddings = fields.block("embeddings", about, what, embeddings::read);
+    let embeddings = fields.block("embeddings", about, what, model::embeddings::read);
     let settings = "a map of settings";
     let about = "How golden prompts are changed.";
     let mutations = fields.block("mutations", about, settings, |fields| {
         Some(mutations::read(fields))
     });
-    let golden_prompts = prompts::read(fields, "golden_prompts", "What the agent is asked.");
+    let golden_prompts = prompt::read(fields, "golden_prompts", "What the agent is asked.");
     let invariants = invariants::read(fields, "What must hold.", false);
     let chaos = fields.field("chaos", "Chaos of `squall chaos`.", |value| {
         chaos::read(value, context)
@@ -269,7 +260,7 @@ fn read(fields: &mut Fields<'_, '_>) -> Option<Suite> {
     let certificate = fields.block("certificate", about, what, |fields| {
         Some(settings::certificate(fields))
     });
-    let prices = settings::prices(fields);
+    let prices = invariants::prices::read(fields);
     demanded(fields);
     if let (Some(agent), Some(prompts)) = (&agent, &golden_prompts) {
         check::template(fields, agent, prompts);
@@ -314,7 +305,7 @@ fn model(fields: &mut Fields<'_, '_>) -> Option<Model> {
     let mut read = |name, about| {
         fields.field(name, about, |value| {
             value.named("Model", |value| {
-                value.fields("a map with `provider` and `name`", model::read)
+                value.fields("a map with `provider` and `name`", model::settings::read)
             })
         })
     };
@@ -330,6 +321,11 @@ fn model(fields: &mut Fields<'_, '_>) -> Option<Model> {
 }
 
 impl Suite {
+    /// The external services that the suite names, reached through this dialler.
+    pub(crate) fn outside(&self, dialler: Dialler) -> Outside<'_> {
+        Outside::new(self.model.as_ref(), self.embeddings.as_ref(), dialler)
+    }
+
     /// Whether the suite's model judges an invariant of the suite or of its contract.
     pub(crate) fn is_judged_by_model(&self) -> bool {
         let of_contract = match &self.contract {

@@ -8,12 +8,15 @@
 use squall_documents::Variables;
 
 use crate::answer::Answer;
+use crate::invariants::Active;
 use crate::invariants::testing::{
     Outcome, Outcome::*, invariant, judged_answer, judged_beside, reason,
 };
 use crate::invariants::{Severity, When, type_names};
+use crate::prompt::Prompt;
 use crate::runner::Part;
-use crate::suite::{self, Active, ContractPart, Prompt, Scoring, Suite};
+use crate::scores::Scoring;
+use crate::suite::{self, ContractPart, Suite};
 
 const HEAD: &str = "agent: {endpoint: 'http://agent.test/'}\ngolden_prompts: [hello]\n";
 const DEMANDS: &str = "invariants: [{type: completes}]\n";

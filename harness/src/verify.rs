@@ -16,14 +16,15 @@ use std::time::Duration;
 use squall_journal::trace_id::TraceId;
 
 use self::checks::Checks;
+use crate::agents::settings::{Reset, Way};
 use crate::agents::{AskError, Driver, Invocation, Place, ResetError};
 use crate::answer::Answer;
 use crate::dial::Dialler;
 use crate::model::{ModelClient, ModelError, ModelRequest};
+use crate::prompt::Prompt;
 use crate::reach::{Observe, Reach, ReachError, Rules, Seen, Wanted};
 use crate::run::{CheckRecord, CheckState};
-use crate::suite::agent::{Reset, Way};
-use crate::suite::{Prompt, Suite};
+use crate::suite::Suite;
 
 /// How long Squall waits for the last exchanges of the invocation to end after the agent has answered.
 const SETTLE: Duration = Duration::from_secs(2);

@@ -77,7 +77,7 @@ fn a_suite_that_was_read_shows_no_secret() {
     let suite = read(&folder.join("v1_secrets_from_environment.yaml"));
     assert!(format!("{:?}", suite.model).contains("REDACTED"));
     assert!(!format!("{suite:?}").contains("hunter2"));
-    let squall_harness::suite::agent::Way::Http(agent) = &suite.agent.way else {
+    let squall_harness::agents::settings::Way::Http(agent) = &suite.agent.way else {
         panic!("an http agent");
     };
     assert_eq!(agent.endpoint, "https://agent.test/invoke");

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use squall_documents::did_you_mean;
+use squall_harness::agents::settings::{Reset, Way};
 use squall_harness::run::RunKind;
-use squall_harness::suite::agent::{Reset, Way};
 use squall_harness::suite::{ContractPart, Isolation, Suite};
 use squall_profiles::library::Library;
 

@@ -152,7 +152,7 @@ fn next(init: &InitArgs, paint: Paint) -> String {
 #[cfg(test)]
 mod tests {
     use squall_documents::Variables;
-    use squall_harness::suite::agent::Way;
+    use squall_harness::agents::settings::Way;
 
     use super::*;
 

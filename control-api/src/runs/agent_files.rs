@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use squall_harness::agents::settings::{Agent, Way};
 use squall_harness::digest::sha256;
 use squall_harness::run::DocumentVersion;
-use squall_harness::suite::agent::{Agent, Way};
 use squall_proxy::user_file;
 
 /// Greatest number of files of a command.

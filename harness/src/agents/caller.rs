@@ -9,10 +9,10 @@ use serde_json::Value;
 use squall_profiles::json_tree;
 
 use super::body::{self, Unread};
+use super::settings::Pairs;
 use super::{AskError, Invocation, extract, stream};
 use crate::answer::Answer;
 use crate::dial::innermost;
-use crate::suite::agent::Pairs;
 
 /// Calls one agent over HTTP.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl HttpCaller {
                 // An agent that answered an earlier turn has failed, it is not unreachable.
                 Err(gone @ AskError::Unreachable { .. }) if number > 0 => Answer {
                     broke_off: true,
-                    ..failed(String::new(), gone.to_string())
+                    ..Answer::failed(String::new(), gone.to_string())
                 },
                 came => came?,
             };
@@ -126,7 +126,7 @@ impl HttpCaller {
         Answer {
             timed_out,
             broke_off: !timed_out,
-            ..failed(text, why)
+            ..Answer::failed(text, why)
         }
     }
 
@@ -139,14 +139,14 @@ impl HttpCaller {
             Err(Unread::Broken { error, text }) => return Ok(self.broken(&error, so_far(&text))),
             Err(Unread::Undecodable { why, text }) if status.is_success() => {
                 let why = format!("the answer cannot be read: {why}");
-                return Ok(failed(so_far(&text), why));
+                return Ok(Answer::failed(so_far(&text), why));
             }
             Ok(text) | Err(Unread::Undecodable { text, .. }) => text,
             Err(Unread::TooLong) => return Err(AskError::TooLong),
         };
         if !status.is_success() {
             let why = format!("the agent answered with status {}", status.as_u16());
-            return Ok(failed(text, why));
+            return Ok(Answer::failed(text, why));
         }
         if let Some(answer) = stream::answer(&media_type, &text, path) {
             return answer;
@@ -165,7 +165,7 @@ impl HttpCaller {
 
     fn read_document(&self, document: &Value, text: String) -> Result<Answer, AskError> {
         if let Some(why) = extract::reported_failure(document) {
-            return Ok(failed(text, why));
+            return Ok(Answer::failed(text, why));
         }
         let path = self.path.as_deref();
         if let Some(instead) = self.instead
@@ -175,13 +175,5 @@ impl HttpCaller {
             return Ok(Answer::of(text.unwrap_or_default()));
         }
         extract::answer(document, path).map(Answer::of)
-    }
-}
-
-/// A failure of the agent, with the text that it sent.
-pub(super) fn failed(text: String, why: String) -> Answer {
-    Answer {
-        error: Some(why),
-        ..Answer::of(text)
     }
 }

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use super::pointing::{ProxyVariables, Variable};
 use super::program::{self, NotEnded};
 use super::reset::Resetter;
+use super::settings::Agent;
 use super::{AskError, Driver, Invocation, Place, ResetError, Surroundings};
 use crate::answer::Answer;
 use crate::reach::Pending;
-use crate::suite::Agent;
 
 /// Invokes an agent that is a program.
 pub(super) struct CommandDriver {
@@ -94,7 +94,7 @@ impl Driver for CommandDriver {
 mod tests {
     use super::super::testing::driver_of;
     use super::*;
-    use crate::suite::Prompt;
+    use crate::prompt::Prompt;
 
     fn driver(fields: &str) -> Box<dyn Driver> {
         driver_of(&format!("type: command, {fields}"))

@@ -11,12 +11,11 @@ use serde_json::{Value, json};
 
 use super::caller::HttpCaller;
 use super::reset::Resetter;
+use super::settings::{Agent, HttpAgent, Method};
 use super::template::{self, Payload, Values};
 use super::{AskError, Driver, Invocation, Place, ResetError, Surroundings, extract};
 use crate::answer::Answer;
 use crate::reach::Pending;
-use crate::suite::Agent;
-use crate::suite::agent::{HttpAgent, Method};
 
 /// The media type of forms (WHATWG URL §5).
 const FORM: &str = "application/x-www-form-urlencoded";

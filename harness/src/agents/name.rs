@@ -2,7 +2,7 @@
 
 use squall_journal::redact::Redactor;
 
-use crate::suite::agent::{Agent, Way};
+use super::settings::{Agent, Way};
 
 /// The type and an address or a command: an origin without path and query, a command with its arguments, a Python
 /// target, a model. Values of arguments that are named like a key are removed.

@@ -6,11 +6,10 @@ use serde_json::json;
 
 use super::caller::HttpCaller;
 use super::reset::Resetter;
+use super::settings::{Agent, OpenAiAgent};
 use super::{AskError, Driver, Invocation, Place, ResetError, Surroundings};
 use crate::answer::Answer;
 use crate::reach::Pending;
-use crate::suite::Agent;
-use crate::suite::agent::OpenAiAgent;
 
 /// Path of the answer.
 const ANSWER: &str = "choices.0.message.content";
@@ -83,7 +82,7 @@ fn endpoint(written: &str) -> String {
 mod tests {
     use super::super::testing::{Reply, Server, driver_of, json as answers};
     use super::*;
-    use crate::suite::Prompt;
+    use crate::prompt::Prompt;
 
     async fn ask(url: &str, turns: &[&str]) -> Result<Answer, AskError> {
         let driver = driver_of(&format!(

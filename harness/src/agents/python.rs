@@ -17,11 +17,11 @@ use serde_json::json;
 
 use super::group::without_secrets;
 use super::reset::Resetter;
+use super::settings::Agent;
 use super::workers::{WorkerError, WorkerSpec, Workers};
 use super::{AskError, Driver, Invocation, Place, ResetError, Surroundings, extract};
 use crate::answer::Answer;
 use crate::reach::Pending;
-use crate::suite::Agent;
 
 /// Invokes an agent that is a Python object.
 pub(super) struct PythonDriver {

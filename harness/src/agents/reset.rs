@@ -7,11 +7,10 @@ use reqwest::Client;
 use serde_json::json;
 
 use super::program::{self, NotEnded};
+use super::settings::{Agent, Reset};
 use super::workers::{WorkerError, WorkerSpec, Workers};
 use super::{AskError, Place, ResetError, Surroundings, baggage};
 use crate::dial::innermost;
-use crate::suite::Agent;
-use crate::suite::agent::Reset;
 
 /// Time-out of a reset.
 const WITHIN: Duration = Duration::from_secs(5);

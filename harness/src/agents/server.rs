@@ -12,11 +12,11 @@ use tokio::time::Instant;
 
 use super::group::{Group, Tail};
 use super::pointing::ProxyVariables;
+use super::settings::Start;
 use super::{AskError, Driver, Invocation, Place, ResetError, Surroundings};
 use crate::answer::Answer;
 use crate::dial::innermost;
 use crate::reach::Pending;
-use crate::suite::agent::Start;
 
 /// Default time until the agent must be ready.
 const READY: Duration = Duration::from_mins(1);

@@ -5,7 +5,6 @@
 
 use serde_json::Value;
 
-use super::caller::failed;
 use super::{AskError, extract};
 use crate::answer::Answer;
 
@@ -67,7 +66,7 @@ pub(super) fn answer(
     let failure = events.iter().find_map(Event::failure).or(cut);
     let text = text(&events, path);
     Some(match failure {
-        Some(why) => Ok(failed(text.unwrap_or_default(), why)),
+        Some(why) => Ok(Answer::failed(text.unwrap_or_default(), why)),
         None => text.map(Answer::of),
     })
 }
@@ -319,7 +318,7 @@ mod tests {
         ] {
             let read = answer(media_type, body, None).expect("a stream");
             let why = "the agent's stream ends inside its last event";
-            assert_eq!(read, Ok(failed("It ".to_owned(), why.to_owned())));
+            assert_eq!(read, Ok(Answer::failed("It ".to_owned(), why.to_owned())));
             assert_eq!(so_far(media_type, body, None), "It ");
         }
     }

@@ -1,10 +1,10 @@
 //! Subjects of invariants, and verdicts.
 
-use super::Invariant;
+use super::{Active, Invariant, Prices};
 use crate::answer::Answer;
 use crate::outside::Replies;
+use crate::prompt::Prompt;
 use crate::run::CellState;
-use crate::suite::{Active, Prices, Prompt};
 use crate::trace::{Attempt, Trace};
 
 /// One invocation of an agent, as invariants see it.

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use squall_documents::{At, Fields, Limited, ValueReader, did_you_mean, words};
 
 use super::{Invariant, InvariantPlace, Kind, PromptFilter, Severity, When, kinds, without_effect};
 use crate::answer::Answer;
 use crate::pattern::Pattern;
-use crate::suite::{read_prompts, told_members};
+use crate::prompt;
 
 const SEVERITIES: [(&str, Severity); 4] = [
     ("critical", Severity::Critical),
@@ -91,7 +91,7 @@ fn one(fields: &mut Fields<'_, '_>, ids: bool, ordinals: &mut Ordinals) -> Optio
     let when = fields.word("when", about, "condition", &conditions);
     let negate = fields.flag("negate", "Whether the opposite must hold.");
     let about = "Prompts of its own, in the place of the golden prompts.";
-    let probes = read_prompts(fields, "probes", about);
+    let probes = prompt::read(fields, "probes", about);
     let baseline = baseline(fields);
     let about = "A regular expression: only prompts that it matches are judged.";
     let filter = fields.field("prompt_filter", about, |value| {
@@ -206,6 +206,18 @@ pub(crate) fn parameters(kind: &Kind) -> Vec<&'static str> {
     Fields::asked(|fields| {
         (kind.read)(fields);
     })
+}
+
+/// `name: value` for each member except `without`.
+pub(crate) fn told_members(members: &Map<String, Value>, without: &[&str]) -> String {
+    let members = members
+        .iter()
+        .filter(|(name, _)| !without.contains(&name.as_str()));
+    let told = members.map(|(name, value)| match value {
+        Value::String(text) => format!("{name}: {text}"),
+        other => format!("{name}: {other}"),
+    });
+    told.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -2,10 +2,12 @@
 
 use crate::answer::Answer;
 use crate::dial::Dialler;
+use crate::invariants::{Active, Prices};
 use crate::invariants::{Baseline, Invariant, Subject, Verdict};
-use crate::outside::{Outside, Replies};
+use crate::outside::Replies;
+use crate::prompt::Prompt;
 use crate::run::CellState;
-use crate::suite::{self, Active, Prices, Prompt, Suite};
+use crate::suite::{self, Suite};
 use crate::trace::Trace;
 use squall_documents::Variables;
 
@@ -109,7 +111,7 @@ pub(crate) fn subject<T>(
 /// Judges an answer after all external questions have replies. Returns the verdict and its reason.
 pub(crate) async fn asked_outside(head: &str, written: &str, answer: &str) -> (Outcome, String) {
     let suite = suite_with(head, written).expect("a valid suite");
-    let outside = Outside::new(&suite, Dialler::default());
+    let outside = suite.outside(Dialler::default());
     let (prompt, answer, trace) = (
         Prompt::single("hello"),
         Answer::of(answer),

@@ -29,7 +29,7 @@ use squall_documents::{At, Fields};
 use squall_profiles::glob::Glob;
 
 use super::{Kind, ReadCheck, Verdict};
-use crate::suite::glob;
+use crate::pattern::glob;
 use crate::trace::{Attempt, FailureClass, LogicalCall, Trace};
 
 pub(super) static KINDS: [Kind; 20] = [

@@ -4,8 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Answered, NoReply, Question, Reply};
 use crate::dial::Dialler;
-use crate::model::Endpoint;
-use crate::suite::Embeddings;
+use crate::model::{Embeddings, Endpoint};
 
 /// Maximum number of texts in one request.
 pub(super) const AT_A_TIME: usize = 32;

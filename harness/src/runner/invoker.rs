@@ -12,7 +12,6 @@ use tokio::sync::mpsc;
 
 use super::jobs::Job;
 use super::plan::Plan;
-use super::probe::Slot;
 use super::result::InvocationResult;
 use super::{JobResult, RunError, Tell};
 use crate::agents::{Driver, Invocation, Place, ResetError};
@@ -35,6 +34,33 @@ impl Tally {
 
     pub(super) fn rules_applied(&self) -> u64 {
         self.rules_applied.load(Ordering::Relaxed)
+    }
+}
+
+/// A sequence of invocations. Slots run concurrently.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Slot {
+    /// Each invocation has a scope of its own.
+    Own {
+        /// The scope of a long-lived process, which is the same for all invocations in the slot.
+        name: String,
+        /// Prefix of the scopes' names.
+        scopes: String,
+    },
+    /// The scope of calls that carry none.
+    Shared(String),
+}
+
+impl Slot {
+    /// The place of the next invocation; `number` makes its scope unique in the run.
+    pub(super) fn place(&self, number: impl FnOnce() -> u64) -> Place {
+        match self {
+            Self::Own { name, scopes } => Place {
+                slot: name.clone(),
+                scope: format!("{scopes}-{}", number()),
+            },
+            Self::Shared(scope) => Place::shared(scope),
+        }
     }
 }
 

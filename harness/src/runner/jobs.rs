@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::plan::{InPart, Part, Plan};
 use crate::invariants::Invariant;
-use crate::suite::{Counters, Isolation, Prompt};
+use crate::prompt::Prompt;
+use crate::suite::{Counters, Isolation};
 
 /// One invocation.
 #[derive(Debug, Clone, PartialEq, Eq)]

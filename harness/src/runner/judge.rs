@@ -8,11 +8,11 @@ use super::plan::{Part, Plan, Trial};
 use super::pool::JUDGING;
 use super::result::InvocationResult;
 use super::{JobResult, Replies};
-use crate::invariants::{Baseline, Invariant, Subject, Verdict};
+use crate::invariants::{Active, Baseline, Invariant, Prices, Subject, Verdict};
 use crate::outside::Question;
+use crate::prompt::Prompt;
 use crate::run::{CellRecord, CellState, EvidenceRecord, ScenarioRecord};
 use crate::scores::{Column, PromptSample, Sample, cell};
-use crate::suite::{Active, Prices, Prompt};
 
 /// Judges the results of a run, scenario by scenario.
 pub(super) struct Judge<'r, 'p> {

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use squall_profiles::library::Library;
 use squall_profiles::profile::Profile;
 
+use crate::agents::settings::Way;
 use crate::dial::Dialler;
-use crate::invariants::{Invariant, When};
+use crate::invariants::{Active, Invariant, Prices, When};
 use crate::outside::Outside;
+use crate::prompt::Prompt;
 use crate::reach::Rules;
 use crate::run::DemandRecord;
-use crate::suite::{Active, Contract, Counters, Isolation, Prices, Prompt, Suite, Way, told_rules};
+use crate::suite::{Contract, Counters, Isolation, Suite, told_rules};
 
 /// What a run executes.
 #[derive(Debug)]
@@ -125,7 +127,7 @@ impl<'a> Plan<'a> {
             parts,
             tools: &suite.tools.written,
             prices: &suite.prices,
-            outside: Outside::new(suite, dialler),
+            outside: suite.outside(dialler),
             seed: suite.advanced.seed.unwrap_or(SEED),
             counters: suite.advanced.counters,
             repeat: 1,

@@ -9,11 +9,10 @@ use std::sync::Arc;
 
 use tokio::sync::{Mutex, MutexGuard, mpsc};
 
-use super::invoker::{CallsIn, Invoker};
+use super::invoker::{CallsIn, Invoker, Slot};
 use super::jobs::Job;
 use super::warnings::fails_always;
 use super::{JobResult, RunError};
-use crate::agents::Place;
 
 /// The scopes that a run can use.
 #[derive(Debug)]
@@ -26,33 +25,6 @@ pub(super) struct Scopes<'s> {
     pub(super) shared: &'s str,
     /// Locked while this run uses the shared scope.
     pub(super) exclusive: &'s Mutex<()>,
-}
-
-/// A sequence of invocations. Slots run concurrently.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Slot {
-    /// Each invocation has a scope of its own.
-    Own {
-        /// The scope of a long-lived process, which is the same for all invocations in the slot.
-        name: String,
-        /// Prefix of the scopes' names.
-        scopes: String,
-    },
-    /// The scope of calls that carry none.
-    Shared(String),
-}
-
-impl Slot {
-    /// The place of the next invocation; `number` makes its scope unique in the run.
-    pub(super) fn place(&self, number: impl FnOnce() -> u64) -> Place {
-        match self {
-            Self::Own { name, scopes } => Place {
-                slot: name.clone(),
-                scope: format!("{scopes}-{}", number()),
-            },
-            Self::Shared(scope) => Place::shared(scope),
-        }
-    }
 }
 
 impl Scopes<'_> {

@@ -8,9 +8,10 @@ use squall_journal::redact::Redactor;
 use super::no_fault::NoFault;
 use crate::agents::{AskError, Place, ResetError, tries};
 use crate::answer::Answer;
+use crate::invariants::Active;
+use crate::prompt::Prompt;
 use crate::reach::Seen;
 use crate::run::EvidenceRecord;
-use crate::suite::{Active, Prompt};
 use crate::trace::Trace;
 
 /// Longest text that is kept as evidence, in bytes.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use squall_documents::{DocumentLimits, Limited};
 
 use super::plan::{Part, Plan, Trial};
+use crate::agents::settings::{Reset, Way};
 use crate::dial::Dialler;
 use crate::invariants::Invariant;
 use crate::run::{DocumentVersion, RunKind, RunRecord};
 use crate::scores::PassCriteria;
-use crate::suite::agent::{Reset, Way};
 use crate::suite::{Contract, ContractPart, Suite};
 
 /// A run that has no id yet.

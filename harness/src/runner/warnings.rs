@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use super::JobResult;
+use crate::prompt::Prompt;
 use crate::reach::Late;
-use crate::suite::Prompt;
 
 /// The agent fails without chaos.
 pub(super) fn fails_without_chaos(clean: &[JobResult<'_>]) -> Option<String> {

@@ -2,10 +2,10 @@
 
 use squall_documents::{DocumentError, Fields, nearest};
 
-use super::agent::Way;
-use super::{Active, Agent, Contract, ContractPart, Prompt, Replays, Session, Suite};
+use super::{Agent, Contract, ContractPart, Prompt, Replays, Session, Suite};
+use crate::agents::settings::Way;
 use crate::agents::template;
-use crate::invariants::{Invariant, When, without_effect};
+use crate::invariants::{Active, Invariant, When, without_effect};
 
 /// The warnings of a standalone contract. Its suite may define prompts, tools and scenarios.
 pub(super) fn doubts_of_contract(contract: &Contract) -> Vec<DocumentError> {

@@ -4,15 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use squall_documents::{Fields, Limited, NodeKind, Position, ValueReader};
-use squall_journal::record::RuleRecord;
-use squall_profiles::family::Family;
-use squall_profiles::library::Library;
 use squall_profiles::profile::Profile;
-use squall_profiles::rule::Rule;
-use squall_profiles::tools::ToolNames;
 
 use super::chaos::{self, Context};
-use crate::invariants::{self, Invariant};
+use crate::invariants::{self, Active, Invariant};
 
 /// Invariants and the scenarios in which they are judged.
 #[derive(Debug)]
@@ -53,91 +48,6 @@ pub struct Scenario {
     pub position: Position,
     /// JSON pointer to it.
     pub pointer: String,
-}
-
-/// The families of rules in a scenario.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-#[expect(clippy::struct_excessive_bools, reason = "a set")]
-pub struct Active {
-    /// `network_faults`.
-    pub network: bool,
-    /// `tool_faults`.
-    pub tool: bool,
-    /// `tool_faults` that do more than delay, because a slow tool has not failed.
-    pub tool_failures: bool,
-    /// `llm_faults`.
-    pub llm: bool,
-    /// `context_attacks`.
-    pub context: bool,
-    /// `network_faults` that make connections fail.
-    pub connections: bool,
-    /// Connection faults that apply only to CONNECTs, which carry neither baggage nor a trace.
-    pub handshakes: bool,
-}
-
-impl Active {
-    /// The families in chaos. Extended profiles are not resolved here and count as all families.
-    pub fn of(chaos: &Profile) -> Self {
-        let mut active = Self::default();
-        if !chaos.extends.is_empty() {
-            return Self {
-                network: true,
-                tool: true,
-                tool_failures: true,
-                llm: true,
-                context: true,
-                connections: true,
-                handshakes: true,
-            };
-        }
-        for rule in &chaos.rules {
-            active.holds(rule);
-        }
-        active
-    }
-
-    /// The families in chaos. Extended profiles from the library are resolved.
-    pub fn of_extended(chaos: &Profile, library: &Library, tools: &ToolNames) -> Self {
-        // The name is removed, because a scenario may have the name of the profile that it extends.
-        let mut nameless = chaos.clone();
-        nameless.name = None;
-        let Ok(all) = library.rule_set_of(&nameless, tools) else {
-            return Self::of(chaos);
-        };
-        let mut active = Self::default();
-        for rule in all.rules() {
-            active.holds(rule);
-        }
-        active
-    }
-
-    fn holds(&mut self, rule: &Rule) {
-        self.connections |= rule.fault_mode().is_of_the_connection;
-        self.handshakes |= rule.fault_mode().is_of_the_handshake();
-        self.is_hit(rule.family().as_str(), rule.mode());
-    }
-
-    /// The families of applied rules.
-    pub(crate) fn applied<'r>(rules: impl Iterator<Item = &'r RuleRecord>) -> Self {
-        let mut active = Self::default();
-        for rule in rules {
-            active.is_hit(&rule.family, &rule.mode);
-        }
-        active
-    }
-
-    fn is_hit(&mut self, family: &str, mode: &str) {
-        self.network |= family == Family::Network.as_str();
-        self.tool |= family == Family::Tool.as_str();
-        self.tool_failures |= family == Family::Tool.as_str() && mode != "slow";
-        self.llm |= family == Family::Llm.as_str();
-        self.context |= family == Family::Context.as_str();
-    }
-
-    /// Whether there are any rules.
-    pub fn any(self) -> bool {
-        self.network || self.tool || self.llm || self.context
-    }
 }
 
 pub(super) const ISOLATIONS: [(&str, Isolation); 2] =

@@ -1,8 +1,8 @@
 //! Lists what a suite does on the machine that executes it: start programs, read files. A document from a client
 //! requires approval for this.
 
-use super::agent::{Reset, Way};
 use super::{Contract, ContractPart, Session, Suite};
+use crate::agents::settings::{Reset, Way};
 use crate::invariants::Invariant;
 
 /// A resource of the machine that a document uses.
@@ -26,11 +26,12 @@ impl Suite {
         let mut touched: Vec<_> = self.programs_of_the_agent().map(program).collect();
         match &self.contract {
             Some(ContractPart::Named(name)) if is_file(name) => touched.push(file("/contract")),
-            Some(ContractPart::Written(contract)) => touched.extend(touched_by_contract(contract)),
+            Some(ContractPart::Written(contract)) => {
+                touched.extend(touched_by_contract(contract));
+            }
             Some(ContractPart::Named(_)) | None => {}
         }
-        let invariants = self.invariants.iter();
-        touched.extend(invariants.filter_map(Invariant::touches));
+        touched.extend(touched_by(&self.invariants));
         let sessions = self.replays.sessions.iter().enumerate();
         let files = sessions.filter(|(_, session)| matches!(session, Session::File { .. }));
         touched.extend(files.map(|(at, _)| file(&format!("/replays/sessions/{at}/file"))));
@@ -82,8 +83,14 @@ impl Suite {
 
 /// All resources of the machine that a contract uses.
 pub fn touched_by_contract(contract: &Contract) -> Vec<Touched> {
-    let invariants = contract.invariants.iter();
-    invariants.filter_map(Invariant::touches).collect()
+    touched_by(&contract.invariants).collect()
+}
+
+fn touched_by(invariants: &[Invariant]) -> impl Iterator<Item = Touched> {
+    let programs = invariants.iter().filter(|one| one.check.starts_a_program());
+    programs.map(|one| Touched::Program {
+        pointer: one.place.pointer.clone(),
+    })
 }
 
 /// Whether the name of a contract is a path.

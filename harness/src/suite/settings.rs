@@ -2,35 +2,10 @@
 
 use serde_json::json;
 use squall_documents::{At, DocumentReader, Fields, ValueReader, allowed};
-use squall_profiles::glob::Glob;
 use squall_profiles::tools::ToolNames;
 use squall_profiles::validate::no_url_matches;
 
-use crate::scores::least_of;
-
-/// The weights of the components in the overall score; their sum is 1.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Scoring {
-    /// Mutation robustness. Default 0.20.
-    pub mutation: f64,
-    /// Chaos resilience. Default 0.35.
-    pub chaos: f64,
-    /// Contract compliance. Default 0.35.
-    pub contract: f64,
-    /// Replay regression. Default 0.10.
-    pub replay: f64,
-}
-
-impl Default for Scoring {
-    fn default() -> Self {
-        Self {
-            mutation: 0.20,
-            chaos: 0.35,
-            contract: 0.35,
-            replay: 0.10,
-        }
-    }
-}
+use crate::scores::{Scoring, least_of};
 
 /// Allowed deviation of the sum of the weights from 1.
 const ROUNDING: f64 = 0.001;
@@ -338,63 +313,4 @@ fn tool(fields: &mut Fields<'_, '_>) -> Option<Vec<String>> {
         }
     }
     Some(globs.into_iter().map(|glob| glob.value).collect())
-}
-
-/// Prices of model tokens, by globs for model names; the first match applies.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Prices(Vec<(Glob, Price)>);
-
-/// US dollars per million tokens.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Price {
-    /// Price of input tokens.
-    pub input: f64,
-    /// Price of output tokens.
-    pub output: f64,
-}
-
-impl Prices {
-    /// The prices of a model; `None`: not configured.
-    pub fn of(&self, model: &str) -> Option<Price> {
-        let found = self.0.iter().find(|(glob, _)| glob.matches(model));
-        found.map(|(_, price)| *price)
-    }
-
-    /// Whether no price is configured.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-pub(super) fn prices(fields: &mut Fields<'_, '_>) -> Prices {
-    let what = "a map from model to `{input: 2.5, output: 10}`, dollars for a million tokens";
-    let about = "What models' tokens cost, by a glob over their names.";
-    let pairs = fields.field("prices", about, |value| {
-        value.pairs(what, |name, value| {
-            let glob = glob(value.reader, name);
-            let price = value.fields("`{input: 2.5, output: 10}`", |fields| {
-                let about = "US dollars for a million tokens in.";
-                let input = fields.real("input", about, 0.0..=f64::MAX, " US dollars");
-                let about = "US dollars for a million tokens out.";
-                let output = fields.real("output", about, 0.0..=f64::MAX, " US dollars");
-                for side in ["input", "output"] {
-                    fields.require(side, "US dollars for a million tokens");
-                }
-                Some(Price {
-                    input: input?,
-                    output: output?,
-                })
-            });
-            Some((glob?, price?))
-        })
-    });
-    let pairs = pairs.unwrap_or_default().into_iter();
-    Prices(pairs.map(|(_, price)| price).collect())
-}
-
-/// A glob for names.
-pub(crate) fn glob(reader: &mut DocumentReader, written: &At<String>) -> Option<Glob> {
-    Glob::within(&written.value, &reader.limits)
-        .map_err(|error| reader.error(written.position, error.to_string()))
-        .ok()
 }

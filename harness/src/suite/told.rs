@@ -1,11 +1,13 @@
 //! One-line texts of settings for reports, without values of variables.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use squall_journal::redact::Redactor;
 use squall_profiles::library::Library;
 use squall_profiles::profile::Profile;
 use squall_profiles::rule::Rule;
 use squall_profiles::tools::ToolNames;
+
+use crate::invariants::told_members;
 
 /// The rules of chaos, followed by those of the extended profiles in the library.
 pub fn told_rules(chaos: &Profile, library: &Library) -> Vec<String> {
@@ -40,16 +42,4 @@ fn told_rule(rule: &Rule, written: Option<&Value>) -> String {
     format!("{family}: {} ({}) {parameters}", rule.mode(), rule.id)
         .trim_end()
         .to_owned()
-}
-
-/// `name: value` for each member except `without`.
-pub(crate) fn told_members(members: &Map<String, Value>, without: &[&str]) -> String {
-    let members = members
-        .iter()
-        .filter(|(name, _)| !without.contains(&name.as_str()));
-    let told = members.map(|(name, value)| match value {
-        Value::String(text) => format!("{name}: {text}"),
-        other => format!("{name}: {other}"),
-    });
-    told.collect::<Vec<_>>().join(", ")
 }

@@ -9,8 +9,8 @@ use squall_profiles::profile::Profile;
 
 use super::checks::Checks;
 use super::{Asked, Verifying};
+use crate::agents::settings::Way;
 use crate::reach::SeenExchange;
-use crate::suite::agent::Way;
 use crate::suite::{ContractPart, Suite};
 
 /// Runs all checks of the traffic.

@@ -3,7 +3,7 @@ use squall_dialects::codec::{Coding, Encoder};
 
 use super::super::testing::{Reply, Server, driver_of as driver, json as answers};
 use super::*;
-use crate::suite::Prompt;
+use crate::prompt::Prompt;
 
 fn invocation(prompt: Prompt) -> Invocation {
     Invocation {

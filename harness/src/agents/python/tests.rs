@@ -2,7 +2,7 @@ use std::fmt::Write as _;
 
 use super::super::testing::{driver_in, folder_with};
 use super::*;
-use crate::suite::Prompt;
+use crate::prompt::Prompt;
 
 const AGENT: &str = r#"
 import asyncio, collections, os, subprocess, sys, time

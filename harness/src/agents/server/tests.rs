@@ -1,6 +1,6 @@
 use super::super::testing::{driver_in, folder_with, surroundings_in};
 use super::*;
-use crate::suite::Prompt;
+use crate::prompt::Prompt;
 
 const AGENT: &str = r#"
 import http.server, os, socket, sys, time

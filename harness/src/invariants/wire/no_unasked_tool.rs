@@ -131,8 +131,8 @@ mod tests {
     use serde_json::json;
 
     use super::super::testing::{judged, judged_beside, judged_on, verdict_at};
+    use crate::invariants::Prices;
     use crate::invariants::testing::Outcome::*;
-    use crate::suite::Prices;
     use crate::trace::testing::{Sent, trace};
 
     #[test]

@@ -4,9 +4,11 @@ use squall_journal::record::CanaryEvent;
 
 use crate::answer::Answer;
 use crate::invariants::testing::{Outcome, invariant};
+use crate::invariants::{Active, Prices};
 use crate::invariants::{Baseline, Subject, Verdict};
 use crate::outside::{Question, Replies};
-use crate::suite::{self, Active, Prices, Prompt};
+use crate::prompt::Prompt;
+use crate::suite;
 use crate::trace::Trace;
 use crate::trace::testing::{Sent, trace, trace_beside_others, trace_with_gaps};
 

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use squall_harness::digest::sha256;
+use squall_harness::invariants::Active;
 use squall_harness::reach::Rules;
 use squall_harness::run::{DocumentVersion, RunRecord};
 use squall_harness::runner::Trial;
-use squall_harness::suite::{Active, ContractPart, Suite, told_rules};
+use squall_harness::suite::{ContractPart, Suite, told_rules};
 use squall_profiles::library::{Library, Source};
 use squall_profiles::profile::{self, Profile};
 use squall_profiles::tools::ToolNames;

@@ -1,13 +1,13 @@
 //! `agent:`: the program under test, and how it is invoked.
 
+mod headers;
 mod reset;
+pub(crate) mod variables;
 
 use std::time::Duration;
 
 use squall_documents::{At, Fields, ValueReader};
 use squall_profiles::json_path;
-
-use super::headers;
 
 /// The agent under test.
 #[derive(Debug, Clone, PartialEq)]
@@ -147,7 +147,7 @@ pub struct Start {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Type {
+enum Type {
     Http,
     Command,
     Python,
@@ -155,7 +155,7 @@ pub(super) enum Type {
     OpenAi,
 }
 
-pub(super) const TYPES: [(&str, Type); 5] = [
+const TYPES: [(&str, Type); 5] = [
     ("http", Type::Http),
     ("command", Type::Command),
     ("python", Type::Python),
@@ -163,7 +163,7 @@ pub(super) const TYPES: [(&str, Type); 5] = [
     ("openai", Type::OpenAi),
 ];
 
-pub(super) const METHODS: [(&str, Method); 5] = [
+const METHODS: [(&str, Method); 5] = [
     ("GET", Method::Get),
     ("POST", Method::Post),
     ("PUT", Method::Put),
@@ -180,7 +180,7 @@ const ONLY_HTTP: [&str; 5] = [
     "parse_structured_input",
 ];
 
-pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Agent> {
+pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Option<Agent> {
     let about = "How it is reached; default `http`.";
     let kind = fields.word("type", about, "agent type", &TYPES);
     let about = "How long one invocation may take, milliseconds; default 30000.";
@@ -384,11 +384,7 @@ fn read_start(fields: &mut Fields<'_, '_>) -> Option<Start> {
 }
 
 /// A list of words, or one text that is split at white space.
-pub(super) fn command(
-    fields: &mut Fields<'_, '_>,
-    name: &'static str,
-    about: &str,
-) -> Option<Vec<String>> {
+fn command(fields: &mut Fields<'_, '_>, name: &'static str, about: &str) -> Option<Vec<String>> {
     let what = "a program with its arguments, like `[python, agent.py]`";
     let texts = fields.texts(name, about, what)?;
     let words: Vec<String> = match &texts[..] {

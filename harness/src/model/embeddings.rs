@@ -3,7 +3,7 @@
 
 use squall_documents::Fields;
 
-use super::model::from_one_variable;
+use super::settings::from_one_variable;
 
 /// An embeddings endpoint with `OpenAI`'s API.
 #[derive(Clone, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl std::fmt::Debug for Embeddings {
     }
 }
 
-pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Embeddings> {
+pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Option<Embeddings> {
     let name = fields.words("name", "Name of the model.");
     let base_url = fields.words("base_url", "The API that serves it.");
     let api_key = fields.words("api_key", "Key of the provider: `${VAR}`.");

@@ -64,7 +64,7 @@ fn bare(text: &str) -> impl Iterator<Item = (usize, &str)> {
 const EXPANDING: [&str; 3] = ["endpoint", "headers", "query_params"];
 
 /// Rewrites bare variables that are set as `${VAR}`.
-pub(super) fn spell_out(tree: &mut At<Tree>, variables: Variables<'_>) {
+pub(crate) fn spell_out(tree: &mut At<Tree>, variables: Variables<'_>) {
     let is_set = |name: &str| match variables {
         Variables::Refused => false,
         Variables::From(lookup) => lookup(name).is_ok(),

@@ -56,7 +56,7 @@ pub enum Provider {
     Google,
 }
 
-pub(super) const PROVIDERS: [(&str, Provider); 4] = [
+const PROVIDERS: [(&str, Provider); 4] = [
     ("ollama", Provider::Ollama),
     ("openai", Provider::OpenAi),
     ("anthropic", Provider::Anthropic),
@@ -66,7 +66,7 @@ pub(super) const PROVIDERS: [(&str, Provider); 4] = [
 /// Ollama's default address.
 const OLLAMA: &str = "http://localhost:11434";
 
-pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Model> {
+pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Option<Model> {
     let about = "Who serves it; default `ollama`.";
     let provider = fields.word("provider", about, "provider", &PROVIDERS);
     let name = either_word(fields, "name", "Its name there.", "model");

@@ -34,15 +34,13 @@ pub enum NotRead {
 
 /// Parses a whole text.
 pub fn read(text: &[u8]) -> Result<JsonTree, NotRead> {
-    let values = match Document::parse(text) {
+    // Counted first, within the limit: an index of more values would take more than the tree.
+    let values = match Document::parse_up_to(text, MOST_VALUES) {
         Ok(document) => document.values(),
         Err(error) if error.is_too_large() => return Err(NotRead::TooLarge),
         // In words of the other reader.
         Err(_) => 0,
     };
-    if values > MOST_VALUES {
-        return Err(NotRead::TooLarge);
-    }
     match serde_json::from_slice(text) {
         Ok(value) => Ok(JsonTree { value, values }),
         Err(error) => Err(match error.to_string() {

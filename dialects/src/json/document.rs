@@ -7,7 +7,7 @@ use std::ops::Range;
 use serde_json::Value as Json;
 
 use super::parse::{Kind, Node, Parser};
-use super::{NotJson, text};
+use super::{MAX_VALUES, NotJson, text};
 
 /// The place of a value; valid only in its own document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,11 +23,16 @@ pub struct Document<'a> {
 impl<'a> Document<'a> {
     /// Parses a complete JSON text. White space around it is allowed, a byte order mark is not.
     pub fn parse(body: &'a [u8]) -> Result<Self, NotJson> {
+        Self::parse_up_to(body, MAX_VALUES)
+    }
+
+    /// The same with a lower limit of values.
+    pub fn parse_up_to(body: &'a [u8], max_values: usize) -> Result<Self, NotJson> {
         let text = std::str::from_utf8(body).map_err(|error| NotJson {
             at: error.valid_up_to(),
             what: "not UTF-8",
         })?;
-        let (nodes, outcome) = Parser::new(body).run();
+        let (nodes, outcome) = Parser::new(body, max_values).run();
         outcome.map(|()| Self { text, nodes })
     }
 
@@ -38,7 +43,7 @@ impl<'a> Document<'a> {
             Ok(text) => text,
             Err(error) => std::str::from_utf8(&body[..error.valid_up_to()]).ok()?,
         };
-        let (nodes, _) = Parser::new(text.as_bytes()).run();
+        let (nodes, _) = Parser::new(text.as_bytes(), MAX_VALUES).run();
         (!nodes.is_empty()).then_some(Self { text, nodes })
     }
 

@@ -36,11 +36,11 @@ pub struct NotJson {
 }
 
 impl NotJson {
-    /// Whether the text has more than [`MAX_VALUES`] values, and so may still be valid JSON.
+    /// Whether the text has more values than its limit, and so may still be valid JSON.
     pub fn is_too_large(&self) -> bool {
         self.what == TOO_LARGE
     }
 }
 
-/// The error for a text of more than [`MAX_VALUES`] values.
+/// The error for a text of too many values.
 const TOO_LARGE: &str = "too many values";

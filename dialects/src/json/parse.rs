@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use memchr::memchr2;
 
-use super::{MAX_DEPTH, MAX_VALUES, NotJson, TOO_LARGE};
+use super::{MAX_DEPTH, NotJson, TOO_LARGE};
 
 /// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -59,6 +59,7 @@ pub(super) struct Parser<'a> {
     text: &'a [u8],
     at: usize,
     nodes: Vec<Node>,
+    max_values: usize,
     /// Open containers, innermost last.
     open: Vec<u32>,
 }
@@ -74,11 +75,12 @@ enum Expect {
 }
 
 impl<'a> Parser<'a> {
-    pub(super) fn new(text: &'a [u8]) -> Self {
+    pub(super) fn new(text: &'a [u8], max_values: usize) -> Self {
         Self {
             text,
             at: 0,
             nodes: Vec::new(),
+            max_values,
             open: Vec::new(),
         }
     }
@@ -168,7 +170,7 @@ impl<'a> Parser<'a> {
     }
 
     fn value(&mut self, byte: u8, key: Option<(u32, u32)>) -> Result<Expect, NotJson> {
-        if self.nodes.len() == MAX_VALUES {
+        if self.nodes.len() == self.max_values {
             return self.wrong(TOO_LARGE);
         }
         let start = self.at;

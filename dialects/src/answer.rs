@@ -75,23 +75,6 @@ impl<'d> Event<'d> {
     }
 }
 
-/// Describes a choice that ends early.
-#[derive(Debug, Clone, Copy)]
-pub struct EndOfChoice<'a> {
-    /// Index of the alternative answer.
-    pub choice: u64,
-    /// The finish reason.
-    pub finish: &'a Finish,
-    /// Tokens of it that the agent received, as counted by Squall.
-    pub tokens: u64,
-    /// If its text was replaced: the tokens of the new text without reasoning. The provider's counts are those of
-    /// the model's text.
-    pub instead: Option<u64>,
-    /// Whether the agent received a part of the event's own part: from this event, an earlier one, or
-    /// [`Dialect::say_events`]. If not, there is no part to close.
-    pub kept: bool,
-}
-
 /// The combined content of a stream.
 #[derive(Debug, Clone)]
 pub struct Transcript<'a> {

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use http::HeaderMap;
 
-use crate::answer::{AnswerForm, EndOfChoice, Event, Transcript};
+use crate::answer::{AnswerForm, Event, Transcript};
 use crate::errors::{ErrorContext, ErrorTerms, Templates, WireReply};
 use crate::json::{Document, Edits, NodeId, Value, quote};
 use crate::model::{
@@ -23,7 +23,7 @@ pub enum Quirk {
     /// A choice with tool calls ends with the same finish reason as one without. The event that ends the choice
     /// does not show which it is, because the calls came earlier.
     ToolCallsEndAsDone,
-    /// [`Dialect::say_events`] cannot add text. [`Dialect::say`] adds it to the event that ends the stream.
+    /// No events can be added to a stream, so [`Dialect::say`] adds new text to the event that ends it.
     SaysAtTheEnd,
     /// Answers have neither a refusal field nor a finish reason for refusals, so a refusal is plain text.
     NoRefusals,
@@ -44,8 +44,8 @@ pub struct Provider {
     pub quirks: &'static [Quirk],
     /// The field with an event's sequence number, if the provider numbers events.
     pub event_number: Option<&'static str>,
-    /// The event that ends a stream after every choice has ended: name and data.
-    pub(crate) end: Option<(Option<&'static str>, &'static str)>,
+    /// Event data that ends a stream and is not JSON.
+    pub(crate) end_mark: Option<&'static str>,
     pub(crate) finish_words: FinishWords,
     pub(crate) usage: UsageKeys,
     pub(crate) errors: &'static Templates,
@@ -59,17 +59,8 @@ impl Provider {
 
     /// Whether non-JSON event data is the provider's end-of-stream mark.
     pub fn is_end_mark(&self, data: &[u8]) -> bool {
-        self.end
-            .is_some_and(|(_, mark)| data.trim_ascii() == mark.as_bytes())
-    }
-
-    /// The event that ends a stream after every choice has ended, if the provider sends one.
-    pub fn end_event(&self) -> Option<Made> {
-        let (name, data) = self.end?;
-        Some(match name {
-            Some(name) => Made::event(name, data),
-            None => Made::data(data),
-        })
+        let is_same = |mark: &str| data.trim_ascii() == mark.as_bytes();
+        self.end_mark.is_some_and(is_same)
     }
 
     /// The sequence number of an event, if the provider numbers events.
@@ -148,13 +139,6 @@ pub trait Dialect: Debug + Send + Sync {
         None
     }
 
-    /// The events that end a choice early, in order, without [`Provider::end_event`].
-    ///
-    /// They are modelled on `event`, an event of the same choice, to keep ids and unknown fields. Empty if `event`
-    /// cannot serve as a model, or if the end contains data that only the upstream knows. In that case the caller
-    /// waits for the upstream's own end and edits it.
-    fn finish_events(&self, event: Event<'_>, end: &EndOfChoice<'_>) -> Vec<Made>;
-
     /// Replaces the text and the finish reason of `choice` in a whole answer, and removes its tool calls. The
     /// reasoning before the text stays. Returns false and makes no edits if there is no such choice. It is also
     /// called for the last event of a stream, which is edited in the same way if it repeats the whole answer.
@@ -167,11 +151,13 @@ pub trait Dialect: Debug + Send + Sync {
         finish: &Finish,
     ) -> bool;
 
-    /// The events that give `choice` this text, modelled on `event`. That is the first event with other text, the
-    /// start of a part, or the end of the choice. No part is open before them. They leave their own part open;
-    /// [`Self::finish_events`], called with the same `event`, closes it. Empty if `event` cannot serve as a model,
-    /// or the provider does not support this.
-    fn say_events(&self, event: Event<'_>, choice: u64, saying: Saying<'_>) -> Vec<Made>;
+    /// The events that give `choice` this text as a complete part, modelled on `event`. That is the first event with
+    /// other text, the start of a part, or the end of the choice. No part is open before them. Empty if `event`
+    /// cannot serve as a model, or the provider does not support this.
+    fn say_events(&self, event: Event<'_>, choice: u64, saying: Saying<'_>) -> Vec<Made> {
+        let _ = (event, choice, saying);
+        Vec::new()
+    }
 
     /// The whole answer with the content of a stream, as the provider sends it without streaming. `None`: the
     /// stream was too incomplete.

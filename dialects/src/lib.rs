@@ -35,7 +35,7 @@ mod target;
 pub mod tokens;
 mod tool_calls;
 
-pub use answer::{AnswerForm, EndOfChoice, Event, Part, Transcript, media_type};
+pub use answer::{AnswerForm, Event, Part, Transcript, media_type};
 pub use answer_reader::AnswerReader;
 pub use dialect::{Dialect, Provider, Quirk};
 pub use errors::{Credential, ErrorContext, ErrorTerms, WireReply};

@@ -20,8 +20,6 @@ pub struct ModelRequest {
     pub model: Option<String>,
     /// Whether a stream is requested.
     pub stream: bool,
-    /// Whether a stream is to end with an extra event for token counts; meaningless if `stream` is false.
-    pub usage_in_stream: bool,
     /// Number of requested alternative answers, at least 1.
     pub choices: u64,
     /// Names of the tools that the model may call.
@@ -272,8 +270,6 @@ pub struct Reading<'d> {
     pub results: Vec<(u64, NodeId)>,
     /// Token counts.
     pub usage: Option<Usage>,
-    /// Whether this event announces that token counts follow after the choices have ended.
-    pub usage_follows: bool,
     /// The error that the provider reports instead of an answer or in the middle of it.
     pub error: Option<Cow<'d, str>>,
     /// Whether this event announces the author. Such an event is kept, emptied, even if all its text is removed.

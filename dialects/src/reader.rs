@@ -90,12 +90,6 @@ impl Reader {
         self.tally.tokens(request)
     }
 
-    /// Replaces the answer by one that was already read.
-    pub fn was_read(&mut self, tally: Tally) {
-        self.answer = AnswerReader::new(self.dialect, None);
-        self.tally = tally;
-    }
-
     /// Ends the response and reads it if it is one document. Later chunks are ignored.
     pub fn end(&mut self) {
         let tally = &mut self.tally;

@@ -13,8 +13,8 @@ use squall_dialects::mcp::{Asked, Call, Head, texts};
 use squall_dialects::stream::{Frame, Framing, Splitter};
 use squall_profiles::changes::Amount;
 use squall_profiles::changes::{DriftKind, McpEdit, SchemaDrift};
-use squall_profiles::faults::llm_stream::Step;
-use squall_profiles::faults::mcp_answer::{Change, Form, McpEditor};
+use squall_profiles::faults::editing::{AnswerEditor, Step};
+use squall_profiles::faults::mcp_answer::{McpChange, McpEditor, McpForm};
 use squall_profiles::plan::ToolSays;
 
 fuzz_target!(|input: &[u8]| {
@@ -44,18 +44,18 @@ fuzz_target!(|input: &[u8]| {
     let size = usize::from(*size).max(1);
     let change = change(*choice, &calls);
     let form = if choice & 1 == 0 {
-        Form::Json
+        McpForm::Json
     } else {
-        Form::Events
+        McpForm::Events
     };
     let (at_once, touched) = run(&change, &calls, form, answer, answer.len().max(1));
     let (chunked, touched_in_chunks) = run(&change, &calls, form, answer, size);
     match form {
-        Form::Json => assert_eq!(at_once, chunked),
-        Form::Events => assert_eq!(data(&at_once), data(&chunked)),
+        McpForm::Json => assert_eq!(at_once, chunked),
+        McpForm::Events => assert_eq!(data(&at_once), data(&chunked)),
     }
     assert_eq!(touched, touched_in_chunks);
-    assert!(touched || matches!(change, Change::AnswerTo(_)) || at_once == answer);
+    assert!(touched || matches!(change, McpChange::AnswerTo(_)) || at_once == answer);
 });
 
 /// What a client reads. Where a stream mixes its line breaks, the bytes of the last one may differ.
@@ -84,11 +84,11 @@ fn head(request: &[u8]) {
     }
 }
 
-fn change(choice: u8, calls: &[Call]) -> Change {
+fn change(choice: u8, calls: &[Call]) -> McpChange {
     let amount = u64::from(choice / 16);
     match (choice / 2) % 7 {
-        0 => Change::Truncate(Amount::Bytes(amount)),
-        1 => Change::Drift(SchemaDrift {
+        0 => McpChange::Truncate(Amount::Bytes(amount)),
+        1 => McpChange::Drift(SchemaDrift {
             kind: [
                 DriftKind::Rename,
                 DriftKind::Drop,
@@ -98,31 +98,41 @@ fn change(choice: u8, calls: &[Call]) -> Change {
             field: None,
             choice: amount,
         }),
-        2 => Change::Mcp(McpEdit::WrongId),
-        3 => Change::Instead(ToolSays::Text("made up".to_owned())),
+        2 => McpChange::Mcp(McpEdit::WrongId),
+        3 => McpChange::Instead(ToolSays::Text("made up".to_owned())),
         4 => match calls.iter().find_map(|call| call.id.clone()) {
-            Some(id) => Change::AnswerTo(id),
-            None => Change::Mcp(McpEdit::WrongId),
+            Some(id) => McpChange::AnswerTo(id),
+            None => McpChange::Mcp(McpEdit::WrongId),
         },
-        5 => Change::Beside(ToolSays::Nothing),
-        _ => Change::Instead(ToolSays::Failure(None)),
+        5 => McpChange::Beside(ToolSays::Nothing),
+        _ => McpChange::Instead(ToolSays::Failure(None)),
     }
 }
 
-fn run(change: &Change, calls: &[Call], form: Form, answer: &[u8], size: usize) -> (Vec<u8>, bool) {
-    let mut editor = McpEditor::new(change.clone(), calls.to_vec(), form, 1 << 20);
-    let mut steps: Vec<Step> = answer
-        .chunks(size)
-        .flat_map(|chunk| editor.push(chunk))
-        .collect();
-    steps.extend(editor.finish());
-    let sent = steps
-        .iter()
-        .flat_map(|step| match step {
-            Step::Emit(bytes) => bytes.to_vec(),
-            other => panic!("{other:?}"),
-        })
-        .collect();
-    assert_eq!(editor.touched(), editor.untouched_because().is_none());
-    (sent, editor.touched())
+fn run(
+    change: &McpChange,
+    calls: &[Call],
+    form: McpForm,
+    answer: &[u8],
+    size: usize,
+) -> (Vec<u8>, bool) {
+    let editor = McpEditor::new(change.clone(), calls.to_vec());
+    let (steps, touched) = match editor.in_form(form, 1 << 20) {
+        AnswerEditor::Whole(edit) => match edit(answer) {
+            Ok(edited) => (edited.steps, true),
+            Err(_) => return (answer.to_vec(), false),
+        },
+        AnswerEditor::Events(mut editor) => {
+            let chunks = answer.chunks(size);
+            let mut steps: Vec<_> = chunks.flat_map(|chunk| editor.push(chunk)).collect();
+            steps.extend(editor.finish());
+            assert_eq!(editor.touched(), editor.untouched_because().is_none());
+            (steps, editor.touched())
+        }
+    };
+    let sent = steps.iter().flat_map(|step| match step {
+        Step::Emit(bytes) => bytes.to_vec(),
+        other => panic!("{other:?}"),
+    });
+    (sent.collect(), touched)
 }

@@ -14,7 +14,8 @@ use squall_profiles::changes::{
     CallError, Injection, Instead, Padding, PaddingPlace, Placement, Poisoning, ResponseDrift,
     ResultChange, Rewrite, Severity, Strategy, StreamFault, TextDrift, Tools, Turn, WrongCall,
 };
-use squall_profiles::faults::llm_stream::{Step, StreamEditor};
+use squall_profiles::faults::editing::{AnswerEditor, Step};
+use squall_profiles::faults::llm_stream::{AnsweredCall, editor};
 use squall_profiles::faults::model_input;
 use squall_profiles::plan::RequestEdit;
 
@@ -196,20 +197,24 @@ fn edit(
     fault: &StreamFault,
 ) {
     let run = |size: usize| {
-        let mut editor = StreamEditor::new(fault, dialect, form);
-        let mut steps: Vec<Step> = answer
-            .chunks(size)
-            .flat_map(|chunk| editor.push(chunk))
-            .collect();
-        steps.extend(editor.finish());
-        let sent: Vec<u8> = steps
-            .iter()
-            .flat_map(|step| match step {
-                Step::Emit(bytes) => bytes.to_vec(),
-                Step::Wait(_) | Step::End(_) | Step::Finish => Vec::new(),
-            })
-            .collect();
-        (sent, editor.touched(), editor.untouched_because())
+        let (steps, why) = match editor(fault, form, AnsweredCall::new(dialect)) {
+            AnswerEditor::Whole(edit) => match edit(answer) {
+                Ok(edited) => (edited.steps, None),
+                Err(why) => return (answer.to_vec(), false, Some(why)),
+            },
+            AnswerEditor::Events(mut editor) => {
+                let chunks = answer.chunks(size);
+                let mut steps: Vec<_> = chunks.flat_map(|chunk| editor.push(chunk)).collect();
+                steps.extend(editor.finish());
+                assert_eq!(editor.touched(), editor.untouched_because().is_none());
+                (steps, editor.untouched_because())
+            }
+        };
+        let sent = steps.iter().flat_map(|step| match step {
+            Step::Emit(bytes) => bytes.to_vec(),
+            Step::Wait(_) | Step::End(_) | Step::Finish => Vec::new(),
+        });
+        (sent.collect::<Vec<u8>>(), why.is_none(), why)
     };
     let (sent, touched, why) = run(answer.len().max(1));
     let (sent_in_chunks, touched_in_chunks, _) = run(size);

@@ -32,7 +32,7 @@ use squall_journal::record::Outcome;
 use squall_profiles::activation::Snapshot;
 use squall_profiles::decide::Decision;
 use squall_profiles::family::Family;
-use squall_profiles::faults::mcp_answer::Change;
+use squall_profiles::faults::mcp_answer::McpChange;
 use squall_profiles::plan::{Answer, Shape, Substitute, VerdictIndex};
 use squall_profiles::rule::Rule;
 
@@ -408,7 +408,7 @@ impl Exchange {
                 if let Some(calls) = self.in_part(verdict, decision)
                     && let Answer::Tool(made) = &made
                 {
-                    let change = Change::Instead(made.says.clone());
+                    let change = McpChange::Instead(made.says.clone());
                     return Ok(self.change(change, calls, answer, verdict).await);
                 }
                 let made = Box::pin(self.make(&made, verdict, decision)).await?;

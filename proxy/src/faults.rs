@@ -19,7 +19,6 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use http::{HeaderMap, Method, StatusCode, header};
-use squall_dialects::Tally;
 use squall_profiles::plan::VerdictIndex;
 
 use crate::body::agent::{AbortAfterFlush, AgentSide};
@@ -50,10 +49,6 @@ pub(crate) trait Ledger {
     }
     /// From now on, the output tokens in the response are a rule's count.
     fn counted_anew(&self) {}
-    /// A rule read the whole response without changing it, so its token counts can be reused.
-    fn heard(&self, tally: Box<Tally>) {
-        drop(tally);
-    }
 }
 
 /// The context for executing a plan on an exchange.
@@ -129,11 +124,6 @@ impl VerdictReport {
     /// agent can have them.
     pub(crate) fn counted_anew(&self) {
         self.ledger.counted_anew();
-    }
-
-    /// Reports that the rule read the whole response without changing it.
-    pub(crate) fn heard(&self, tally: Box<Tally>) {
-        self.ledger.heard(tally);
     }
 
     pub(crate) fn ledger(&self) -> &Rc<dyn Ledger> {

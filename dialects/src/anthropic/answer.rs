@@ -12,7 +12,7 @@ pub(super) static ANTHROPIC: Provider = Provider {
     endpoint: "anthropic",
     quirks: &[],
     event_number: None,
-    end: Some((Some("message_stop"), "{\"type\":\"message_stop\"}")),
+    end_mark: None,
     finish_words: FinishWords(&[
         ("end_turn", &[Finish::Done, Finish::BadTool]),
         ("stop_sequence", &[Finish::Done]),

@@ -8,7 +8,7 @@ mod answer;
 mod request;
 mod synthetic;
 
-use crate::answer::{EndOfChoice, Event, Transcript};
+use crate::answer::{Event, Transcript};
 use crate::dialect::{Dialect, Provider};
 use crate::json::{Document, Edits, Kind, Value};
 use crate::model::{
@@ -67,10 +67,6 @@ impl Dialect for Anthropic {
     ) -> Option<&'static str> {
         synthetic::put_finish(edits, document.root(), at, finish);
         None
-    }
-
-    fn finish_events(&self, event: Event<'_>, end: &EndOfChoice<'_>) -> Vec<Made> {
-        synthetic::finish_events(event, end)
     }
 
     fn say(

@@ -13,7 +13,6 @@ pub(super) fn read(root: Value<'_>) -> ModelRequest {
     ModelRequest {
         model: root.text("model").map(Cow::into_owned),
         stream: root.flag("stream"),
-        usage_in_stream: false,
         choices: 1,
         tools: tools.map(Cow::into_owned).collect(),
     }

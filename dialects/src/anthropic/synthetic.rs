@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::answer::{ANTHROPIC, thinks};
-use crate::answer::{EndOfChoice, Event, Part, Transcript};
+use crate::answer::{Part, Transcript};
 use crate::dialect::put_word;
 use crate::json::{Edits, Kind, NodeId, Value};
 use crate::model::{DeltaKind, Finish, Finished, ResultSaying, Saying};
@@ -56,47 +56,6 @@ fn put(edits: &mut Edits<'_>, said: Value<'_>, place: NodeId, finish: Option<&Fi
         Some(there) => edits.replace(there.id(), "null"),
         None => {}
     }
-}
-
-/// The events that end the message at `event`.
-pub(super) fn finish_events(at: Event<'_>, end: &EndOfChoice<'_>) -> Vec<Made> {
-    let root = at.root();
-    let kind = root.text("type");
-    let is_open = match kind.as_deref() {
-        Some("content_block_delta") => true,
-        // Text that replaces the end of the answer opens a block, too.
-        Some("content_block_start" | "message_delta") => end.kept,
-        _ => return Vec::new(),
-    };
-    let stop = json!({ "type": "content_block_stop", "index": index(root) });
-    let stop = is_open.then(|| event(&stop));
-    stop.into_iter().chain([message_delta(at, end)]).collect()
-}
-
-/// The event with the stop reason and the output tokens.
-fn message_delta(at: Event<'_>, end: &EndOfChoice<'_>) -> Made {
-    let root = at.root();
-    let reason = root.path(&["delta", "stop_reason"]);
-    if let (Some("message_delta"), Some(delta), Some(reason)) =
-        (root.text("type").as_deref(), root.get("delta"), reason)
-    {
-        let mut edits = Edits::new(at.document);
-        put(&mut edits, delta, reason.id(), Some(end.finish));
-        if let Some(output) = root.path(&["usage", "output_tokens"]) {
-            edits.replace(output.id(), end.tokens);
-        }
-        return Made::event("message_delta", edits.apply());
-    }
-    let word = ANTHROPIC.finish_words.write(end.finish);
-    let mut delta = json!({ "stop_reason": word, "stop_sequence": null });
-    if word == "refusal" {
-        delta["stop_details"] = refusal();
-    }
-    event(&json!({
-        "type": "message_delta",
-        "delta": delta,
-        "usage": { "output_tokens": end.tokens },
-    }))
 }
 
 /// The block of an event; the end of a message refers to the first one.
@@ -152,6 +111,7 @@ pub(super) fn say_events(root: Value<'_>, saying: Saying<'_>) -> Vec<Made> {
             "index": index,
             "delta": { "type": "text_delta", "text": saying.text() },
         })),
+        event(&json!({ "type": "content_block_stop", "index": index })),
     ]
 }
 

@@ -14,7 +14,7 @@ pub(super) static BEDROCK: Provider = Provider {
     endpoint: "bedrock",
     quirks: &[],
     event_number: None,
-    end: None,
+    end_mark: None,
     finish_words: FinishWords(&[
         ("end_turn", &[Finish::Done, Finish::Refused]),
         ("stop_sequence", &[Finish::Done]),
@@ -93,11 +93,7 @@ fn read_block<'d>(block: Value<'d>, part: u64, deltas: &mut Vec<Delta<'d>>) {
 
 /// Reads an event of `ConverseStream`, by its name.
 pub(super) fn read_event<'d>(name: &str, event: Value<'d>) -> Reading<'d> {
-    let mut reading = Reading {
-        // The counts are in the last event, after every end.
-        usage_follows: EVENTS_BEFORE_COUNTS.contains(&name),
-        ..Reading::default()
-    };
+    let mut reading = Reading::default();
     let part = event.number("contentBlockIndex").unwrap_or_default();
     match name {
         "messageStart" => reading.introduces = true,
@@ -124,14 +120,6 @@ pub(super) fn read_event<'d>(name: &str, event: Value<'d>) -> Reading<'d> {
     }
     reading
 }
-
-const EVENTS_BEFORE_COUNTS: [&str; 5] = [
-    "messageStart",
-    "contentBlockStart",
-    "contentBlockDelta",
-    "contentBlockStop",
-    "messageStop",
-];
 
 /// Reads the piece in a `contentBlockDelta`.
 fn read_delta(delta: Value<'_>, part: u64) -> Option<Delta<'_>> {

@@ -21,7 +21,7 @@ use std::borrow::Cow;
 use http::HeaderMap;
 use percent_encoding::percent_decode_str;
 
-use crate::answer::{AnswerForm, EndOfChoice, Event, Transcript};
+use crate::answer::{AnswerForm, Event, Transcript};
 use crate::anthropic::Anthropic;
 use crate::dialect::{Dialect, Provider, put_word};
 use crate::errors::{ErrorContext, ErrorTerms};
@@ -142,8 +142,10 @@ impl Dialect for Bedrock {
         if let Some((model, operation)) = call(target) {
             let decoded = percent_decode_str(model).decode_utf8();
             request.model = Some(decoded.unwrap_or(Cow::Borrowed(model)).into_owned());
-            request.usage_in_stream = operation == Operation::ConverseStream;
-            request.stream = request.usage_in_stream || operation == Operation::InvokeStream;
+            request.stream = matches!(
+                operation,
+                Operation::ConverseStream | Operation::InvokeStream
+            );
         }
         request
     }
@@ -202,22 +204,6 @@ impl Dialect for Bedrock {
         None
     }
 
-    fn finish_events(&self, event: Event<'_>, end: &EndOfChoice<'_>) -> Vec<Made> {
-        match Words::of(event) {
-            Words::Own(name, inside) => synthetic::finish_events(event, &name, inside, end),
-            // There is only one choice, and the end of a stream depends on the vendor. So the vendor's end event is
-            // added here.
-            Words::Vendor(vendor) => {
-                let mut events = vendor.finish_events(event, end);
-                if !events.is_empty() && vendor.name() == "anthropic" {
-                    events.extend(vendor.provider().end_event());
-                }
-                events
-            }
-            Words::Whole | Words::Exception(_) => Vec::new(),
-        }
-    }
-
     fn say(
         &self,
         edits: &mut Edits<'_>,
@@ -235,7 +221,7 @@ impl Dialect for Bedrock {
     fn say_events(&self, event: Event<'_>, choice: u64, saying: Saying<'_>) -> Vec<Made> {
         match Words::of(event) {
             Words::Own(name, inside) if choice == 0 => {
-                Vec::from_iter(synthetic::say_event(event, &name, inside, saying))
+                synthetic::say_events(event, &name, inside, saying)
             }
             Words::Vendor(vendor) => vendor.say_events(event, choice, saying),
             Words::Own(..) | Words::Whole | Words::Exception(_) => Vec::new(),

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::answer::BEDROCK;
-use crate::answer::{EndOfChoice, Event, Part, Transcript};
+use crate::answer::{Event, Part, Transcript};
 use crate::dialect::put_word;
 use crate::json::{Document, Edits, Value};
 use crate::model::{DeltaKind, Finish, ResultSaying, Saying, ToolResult};
@@ -43,45 +43,23 @@ fn another(event: Event<'_>, like: Value<'_>, name: &'static str, mut data: Json
     }
 }
 
-fn index(event: Value<'_>) -> u64 {
-    event.number("contentBlockIndex").unwrap_or_default()
-}
-
-/// The end of the open block, if any, and of the message.
-pub(super) fn finish_events(
-    event: Event<'_>,
-    name: &str,
-    inside: Value<'_>,
-    end: &EndOfChoice<'_>,
-) -> Vec<Made> {
-    let of_message = ["contentBlockStart", "contentBlockDelta", "contentBlockStop"];
-    if name != "messageStop" && !of_message.contains(&name) {
-        return Vec::new();
-    }
-    let stop = json!({ "contentBlockIndex": index(inside) });
-    let stop = end
-        .kept
-        .then(|| another(event, inside, "contentBlockStop", stop));
-    let reason = json!({ "stopReason": BEDROCK.finish_words.write(end.finish) });
-    let end = another(event, inside, "messageStop", reason);
-    stop.into_iter().chain([end]).collect()
-}
-
-/// The event with this text. There is no field for refusals.
-pub(super) fn say_event(
+/// The events with this text. There is no field for refusals.
+pub(super) fn say_events(
     event: Event<'_>,
     name: &str,
     inside: Value<'_>,
     saying: Saying<'_>,
-) -> Option<Made> {
+) -> Vec<Made> {
     if matches!(name, "messageStart" | "metadata") {
-        return None;
+        return Vec::new();
     }
-    let delta = json!({
-        "contentBlockIndex": index(inside),
-        "delta": { "text": saying.text() },
-    });
-    Some(another(event, inside, "contentBlockDelta", delta))
+    let index = inside.number("contentBlockIndex").unwrap_or_default();
+    let delta = json!({ "contentBlockIndex": index, "delta": { "text": saying.text() } });
+    let stop = json!({ "contentBlockIndex": index });
+    vec![
+        another(event, inside, "contentBlockDelta", delta),
+        another(event, inside, "contentBlockStop", stop),
+    ]
 }
 
 /// Replaces the content of the response to `Converse`; its reasoning stays.

@@ -11,9 +11,9 @@ use crate::model::{
 pub(super) static GEMINI: Provider = Provider {
     dialect: "gemini",
     endpoint: "gemini",
-    quirks: &[Quirk::ToolCallsEndAsDone],
+    quirks: &[Quirk::ToolCallsEndAsDone, Quirk::SaysAtTheEnd],
     event_number: None,
-    end: None,
+    end_mark: None,
     finish_words: FinishWords(&[
         ("STOP", &[Finish::Done, Finish::Tool, Finish::Refused]),
         ("MAX_TOKENS", &[Finish::Length, Finish::Context]),

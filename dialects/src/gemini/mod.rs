@@ -11,14 +11,14 @@ mod synthetic;
 use http::HeaderMap;
 use serde_json::json;
 
-use crate::answer::{AnswerForm, EndOfChoice, Event, Transcript};
+use crate::answer::{AnswerForm, Event, Transcript};
 use crate::dialect::{Dialect, Provider};
 use crate::errors::{ErrorContext, ErrorTerms};
 use crate::json::{Document, Edits, Kind, Value};
 use crate::model::{
     Conversation, Finish, Finished, ModelRequest, Reading, ResultSaying, Saying, ToolResult,
 };
-use crate::stream::{Framing, Made};
+use crate::stream::Framing;
 use crate::target::Target;
 use request::Call;
 
@@ -86,10 +86,6 @@ impl Dialect for Gemini {
         None
     }
 
-    fn finish_events(&self, event: Event<'_>, end: &EndOfChoice<'_>) -> Vec<Made> {
-        Vec::from_iter(synthetic::finish_event(event, end))
-    }
-
     fn say(
         &self,
         edits: &mut Edits<'_>,
@@ -99,10 +95,6 @@ impl Dialect for Gemini {
         finish: &Finish,
     ) -> bool {
         synthetic::say(edits, answer.root(), choice, saying, finish)
-    }
-
-    fn say_events(&self, event: Event<'_>, choice: u64, saying: Saying<'_>) -> Vec<Made> {
-        Vec::from_iter(synthetic::say_event(event, choice, saying))
     }
 
     fn whole_answer(&self, transcript: &Transcript<'_>) -> Option<String> {

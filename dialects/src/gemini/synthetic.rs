@@ -3,11 +3,10 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::answer::{GEMINI, candidates};
-use crate::answer::{EndOfChoice, Event, Part, Transcript};
+use crate::answer::{Part, Transcript};
 use crate::dialect::put_word;
 use crate::json::{Edits, Value};
 use crate::model::{DeltaKind, Finish, Finished, Saying};
-use crate::stream::Made;
 
 /// Members of a candidate that describe its text or its end.
 const ABOUT_WORDS: [&str; 7] = [
@@ -48,32 +47,6 @@ pub(super) fn put_finish(
     }
 }
 
-/// The event that ends a choice, modelled on another one. `None` if that event does not contain the choice.
-pub(super) fn finish_event(event: Event<'_>, end: &EndOfChoice<'_>) -> Option<Made> {
-    let (mut edits, candidate) = alone(event, end.choice)?;
-    let ended = ended(candidate, Vec::new(), "", Some(end.finish));
-    edits.replace(candidate.id(), ended);
-    if let Some(usage) = event.root().get("usageMetadata") {
-        count(&mut edits, usage, end);
-    }
-    Some(Made::data(edits.apply()))
-}
-
-/// The event that gives a choice this text, modelled on another one. There is no field for refusals.
-pub(super) fn say_event(event: Event<'_>, choice: u64, saying: Saying<'_>) -> Option<Made> {
-    let (mut edits, candidate) = alone(event, choice)?;
-    let said = ended(candidate, Vec::new(), saying.text(), None);
-    edits.replace(candidate.id(), said);
-    // Counts are sent at the end, and this text is not the model's.
-    if let Some(usage) = event.root().get("usageMetadata") {
-        if let Some(written) = usage.get("candidatesTokenCount") {
-            edits.remove(written.id());
-        }
-        total(&mut edits, usage, 0);
-    }
-    Some(Made::data(edits.apply()))
-}
-
 /// Replaces the content of a choice in a whole answer; its reasoning stays.
 pub(super) fn say(
     edits: &mut Edits<'_>,
@@ -89,7 +62,7 @@ pub(super) fn say(
     let parts = content.flat_map(|content| content.list("parts"));
     let thoughts = parts.take_while(|part| part.flag("thought"));
     let thoughts = thoughts.map(Value::to_json).collect();
-    let ended = ended(candidate, thoughts, saying.text(), Some(finish));
+    let ended = ended(candidate, thoughts, saying.text(), finish);
     edits.replace(candidate.id(), ended);
     true
 }
@@ -100,20 +73,9 @@ fn find(root: Value<'_>, choice: u64) -> Option<Value<'_>> {
     found.members().next().map(|_| found)
 }
 
-/// Edits that leave only one choice in an event, and that choice.
-fn alone(event: Event<'_>, choice: u64) -> Option<(Edits<'_>, Value<'_>)> {
-    let candidate = find(event.root(), choice)?;
-    let mut edits = Edits::new(event.document);
-    let candidates = event.root().list("candidates");
-    for other in candidates.filter(|item| item.id() != candidate.id()) {
-        edits.remove(other.id());
-    }
-    Some((edits, candidate))
-}
-
-/// A candidate with `text` after this reasoning and with this finish reason; `None`: it has not ended.
-fn ended(candidate: Value<'_>, mut parts: Vec<Json>, text: &str, finish: Option<&Finish>) -> Json {
-    let filtered = finish == Some(&Finish::Filtered);
+/// A candidate with `text` after this reasoning and with this finish reason.
+fn ended(candidate: Value<'_>, mut parts: Vec<Json>, text: &str, finish: &Finish) -> Json {
+    let filtered = *finish == Finish::Filtered;
     let mut members = Map::new();
     // Content that a filter stopped is omitted.
     if !filtered || !text.is_empty() || !parts.is_empty() {
@@ -122,10 +84,8 @@ fn ended(candidate: Value<'_>, mut parts: Vec<Json>, text: &str, finish: Option<
         }
         members.insert("content".into(), content(&parts));
     }
-    if let Some(finish) = finish {
-        let word = GEMINI.finish_words.write(finish);
-        members.insert("finishReason".into(), word.into());
-    }
+    let word = GEMINI.finish_words.write(finish);
+    members.insert("finishReason".into(), word.into());
     for member in candidate.members() {
         let key = member.key().unwrap_or_default();
         let replaced = matches!(&*key, "content" | "finishReason")
@@ -145,31 +105,6 @@ fn ended(candidate: Value<'_>, mut parts: Vec<Json>, text: &str, finish: Option<
 
 fn content(parts: &[Json]) -> Json {
     json!({ "parts": parts, "role": "model" })
-}
-
-/// Sets the token counts to the text received; for the model's text at most the provider's count.
-fn count(edits: &mut Edits<'_>, usage: Value<'_>, end: &EndOfChoice<'_>) {
-    let written = usage.number("candidatesTokenCount");
-    let at_most = || written.map_or(end.tokens, |written| written.min(end.tokens));
-    let tokens = end.instead.unwrap_or_else(at_most);
-    let there = usage.get("candidatesTokenCount");
-    if let Some(place) = there.or_else(|| usage.get("promptTokenCount")) {
-        edits.set(there, place.id(), "candidatesTokenCount", tokens);
-    }
-    total(edits, usage, tokens);
-}
-
-/// Sets the total to that of an answer with this many tokens.
-fn total(edits: &mut Edits<'_>, usage: Value<'_>, tokens: u64) {
-    let others = [
-        "promptTokenCount",
-        "thoughtsTokenCount",
-        "toolUsePromptTokenCount",
-    ];
-    let others = others.into_iter().filter_map(|key| usage.number(key));
-    if let Some(total) = usage.get("totalTokenCount") {
-        edits.replace(total.id(), others.fold(tokens, u64::saturating_add));
-    }
 }
 
 /// The answer with the content of a stream of events.

@@ -23,8 +23,9 @@ const BROKEN: &str = "{\"status\": \"ok\", \"data\": {\"items\": [1, 2, \"three"
 pub enum Says<'a> {
     /// A result with this text; for a tool also in its declared structure.
     Text(&'a str),
-    /// A result that reports a failure of the tool (`isError`) with this text. The model can read it and react.
-    Failure(&'a str),
+    /// A result that reports a failure of the tool (`isError`), which the model can read. `None`: with the message of the
+    /// reference servers.
+    Failure(Option<&'a str>),
     /// A result without content; for a tool with the minimum of its declared structure.
     Nothing,
     /// A protocol error, which only the client's code sees.
@@ -96,9 +97,15 @@ pub fn message(call: &Call, says: Says<'_>, typed: bool) -> Option<String> {
     let structured = |text: &str| structured(&call.output, text).filter(|_| call.is_tool_call());
     Some(match says {
         Says::Text(said) => result(text(said), structured(said), false),
-        // A failure need not match the declared structure.
-        Says::Failure(said) if call.is_tool_call() => result(text(said), None, true),
-        Says::Failure(message) => error(Some(id), INTERNAL_ERROR, message),
+        Says::Failure(message) => {
+            let message = message.map_or_else(|| unavailable(call), str::to_owned);
+            if call.is_tool_call() {
+                // A failure need not match the declared structure.
+                result(text(&message), None, true)
+            } else {
+                error(Some(id), INTERNAL_ERROR, &message)
+            }
+        }
         Says::Nothing => result(json!([]), structured(""), false),
         Says::Error { code, message } => error(Some(id), code, message),
         Says::Broken => {
@@ -106,6 +113,14 @@ pub fn message(call: &Call, says: Says<'_>, typed: bool) -> Option<String> {
             whole.split("\"}]").next().unwrap_or_default().to_owned()
         }
     })
+}
+
+/// The message of the reference servers for a tool that failed.
+fn unavailable(call: &Call) -> String {
+    match &call.tool {
+        Some(tool) => format!("Error executing tool {tool}: Service Unavailable"),
+        None => "Service Unavailable".to_owned(),
+    }
 }
 
 fn error(id: Option<&Id>, code: i64, message: &str) -> String {

@@ -358,7 +358,7 @@ fn an_answer_has_the_id_of_its_call() {
             } }),
         ),
         (
-            Says::Failure("no"),
+            Says::Failure(Some("no")),
             json!({ "result": { "content": [{ "type": "text", "text": "no" }], "isError": true } }),
         ),
         (
@@ -403,7 +403,7 @@ fn an_answer_has_the_id_of_its_call() {
 
 #[test]
 fn each_call_of_a_batch_is_answered_and_no_notification() {
-    let (_, _, body) = made(BATCH, Says::Failure("no"), Accepts::default());
+    let (_, _, body) = made(BATCH, Says::Failure(Some("no")), Accepts::default());
     let body: Value = serde_json::from_str(&body).expect("a sample");
     let ids: Vec<_> = body
         .as_array()

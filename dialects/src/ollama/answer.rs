@@ -13,7 +13,7 @@ pub(super) static OLLAMA: Provider = Provider {
     endpoint: "ollama",
     quirks: &[Quirk::ToolCallsEndAsDone, Quirk::SaysAtTheEnd],
     event_number: None,
-    end: None,
+    end_mark: None,
     finish_words: FinishWords(&[
         (
             "stop",

@@ -8,11 +8,10 @@ mod answer;
 mod request;
 mod synthetic;
 
-use crate::answer::{EndOfChoice, Event, Transcript};
+use crate::answer::{Event, Transcript};
 use crate::dialect::{Dialect, Provider};
 use crate::json::{Document, Edits, Value};
 use crate::model::{Conversation, Finish, Finished, ModelRequest, Reading, Saying};
-use crate::stream::Made;
 use crate::target::Target;
 
 /// The dialect `ollama`.
@@ -56,10 +55,6 @@ impl Dialect for Ollama {
         None
     }
 
-    fn finish_events(&self, event: Event<'_>, end: &EndOfChoice<'_>) -> Vec<Made> {
-        Vec::from_iter(synthetic::last_line(event, end))
-    }
-
     fn say(
         &self,
         edits: &mut Edits<'_>,
@@ -69,11 +64,6 @@ impl Dialect for Ollama {
         finish: &Finish,
     ) -> bool {
         choice == 0 && synthetic::say(edits, answer.root(), saying, finish)
-    }
-
-    fn say_events(&self, event: Event<'_>, choice: u64, saying: Saying<'_>) -> Vec<Made> {
-        let line = (choice == 0).then(|| synthetic::line(event, saying));
-        Vec::from_iter(line.flatten())
     }
 
     fn whole_answer(&self, transcript: &Transcript<'_>) -> Option<String> {

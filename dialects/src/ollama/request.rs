@@ -26,7 +26,6 @@ pub(super) fn read(root: Value<'_>) -> ModelRequest {
         // Streaming is the default.
         stream: root.get("stream").and_then(Value::as_bool) != Some(false),
         // The counts are in the last line.
-        usage_in_stream: false,
         choices: 1,
         tools: tools.map(Cow::into_owned).collect(),
     }

@@ -3,10 +3,9 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::answer::OLLAMA;
-use crate::answer::{EndOfChoice, Event, Transcript};
+use crate::answer::Transcript;
 use crate::json::{Edits, Value};
 use crate::model::{DeltaKind, Finish, Saying};
-use crate::stream::Made;
 
 /// Members that only the last line of a stream has.
 const OF_THE_END: [&str; 8] = [
@@ -20,8 +19,8 @@ const OF_THE_END: [&str; 8] = [
     "eval_duration",
 ];
 
-/// Other content of a message than its text.
-const ALL_ELSE: [&str; 3] = ["thinking", "tool_calls", "images"];
+/// Content of a message that is replaced together with its text.
+const REPLACED: [&str; 2] = ["tool_calls", "images"];
 
 /// Changes or removes the finish reason of the last line.
 pub(super) fn put_finish(edits: &mut Edits<'_>, root: Value<'_>, finish: Option<&Finish>) {
@@ -43,35 +42,6 @@ fn take_end_back(edits: &mut Edits<'_>, root: Value<'_>) {
     }
 }
 
-/// The last line of a stream, modelled on the upstream's last line. `None` for other lines, because only the server
-/// knows the counts.
-pub(super) fn last_line(event: Event<'_>, end: &EndOfChoice<'_>) -> Option<Made> {
-    let root = ended(event)?;
-    let mut edits = Edits::new(event.document);
-    put_words(&mut edits, root, "", &ALL_ELSE).then_some(())?;
-    put_finish(&mut edits, root, Some(end.finish));
-    if let Some(count) = root.get("eval_count") {
-        let written = count.as_u64().unwrap_or(end.tokens);
-        edits.replace(count.id(), written.min(end.tokens));
-    }
-    Some(Made::data(edits.apply()))
-}
-
-/// The line with this text, modelled on the upstream's last line. `None` for other lines: the last line then
-/// contains the text.
-pub(super) fn line(event: Event<'_>, saying: Saying<'_>) -> Option<Made> {
-    let root = ended(event)?;
-    let mut edits = Edits::new(event.document);
-    put_words(&mut edits, root, saying.text(), &ALL_ELSE).then_some(())?;
-    take_end_back(&mut edits, root);
-    Some(Made::data(edits.apply()))
-}
-
-/// The outermost object of a last line.
-fn ended(event: Event<'_>) -> Option<Value<'_>> {
-    Some(event.root()).filter(|root| root.flag("done"))
-}
-
 /// Replaces the content of a whole answer or of a last line; its reasoning stays. There is no field for refusals.
 pub(super) fn say(
     edits: &mut Edits<'_>,
@@ -79,7 +49,7 @@ pub(super) fn say(
     saying: Saying<'_>,
     finish: &Finish,
 ) -> bool {
-    let said = put_words(edits, root, saying.text(), &ALL_ELSE[1..]);
+    let said = put_words(edits, root, saying.text());
     if said && root.get("done").is_some() {
         put_finish(edits, root, Some(finish));
     }
@@ -87,13 +57,13 @@ pub(super) fn say(
 }
 
 /// Replaces an answer's text and removes its other content. False if it has no field for text.
-fn put_words(edits: &mut Edits<'_>, root: Value<'_>, text: &str, without: &[&str]) -> bool {
+fn put_words(edits: &mut Edits<'_>, root: Value<'_>, text: &str) -> bool {
     let said = root.get("message").unwrap_or(root);
     let Some(words) = said.get("content").or_else(|| said.get("response")) else {
         return false;
     };
     edits.replace(words.id(), json!(text));
-    let more = without.iter().filter_map(|key| said.get(key));
+    let more = REPLACED.iter().filter_map(|key| said.get(key));
     for more in more.chain(root.get("logprobs")) {
         edits.remove(more.id());
     }

@@ -43,10 +43,8 @@ pub(super) fn read(root: Value<'_>) -> Reading<'_> {
         }
     }
     let groqs = |key| root.path(&["x_groq", key]);
-    match root.get("usage").or_else(|| groqs("usage")) {
-        Some(usage) if usage.is_null() => reading.usage_follows = true,
-        usage => reading.usage = usage.and_then(|usage| Usage::read(usage, &OPENAI.usage)),
-    }
+    let usage = root.get("usage").or_else(|| groqs("usage"));
+    reading.usage = usage.and_then(|usage| Usage::read(usage, &OPENAI.usage));
     let error = root.given("error").or_else(|| groqs("error"));
     let error = error.filter(|error| !error.is_null());
     // Errors of Mistral and vLLM have no envelope.

@@ -8,7 +8,7 @@ mod providers;
 mod request;
 mod synthetic;
 
-use crate::answer::{EndOfChoice, Event, Transcript};
+use crate::answer::{Event, Transcript};
 use crate::dialect::{Dialect, Provider};
 use crate::errors::ErrorContext;
 use crate::json::{Document, Edits, Kind, Value};
@@ -72,10 +72,6 @@ impl Dialect for OpenAiChat {
 
     fn read<'d>(&self, event: Event<'d>) -> Reading<'d> {
         answer::read(event.root())
-    }
-
-    fn finish_events(&self, event: Event<'_>, end: &EndOfChoice<'_>) -> Vec<Made> {
-        synthetic::finish_chunk(event, end).into_iter().collect()
     }
 
     fn say(

@@ -34,7 +34,7 @@ const fn provider(endpoint: &'static str, errors: &'static Templates) -> Provide
         endpoint,
         quirks: &[],
         event_number: None,
-        end: Some((None, "[DONE]")),
+        end_mark: Some("[DONE]"),
         finish_words: FinishWords(&[
             ("stop", &[Finish::Done, Finish::Refused, Finish::BadTool]),
             ("length", &[Finish::Length, Finish::Context]),

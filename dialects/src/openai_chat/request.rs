@@ -9,14 +9,12 @@ use crate::model::{
 
 /// Reads a request's outermost object.
 pub(super) fn read(root: Value<'_>) -> ModelRequest {
-    let usage = root.path(&["stream_options", "include_usage"]);
     // `functions` is the older form of `tools`, without the wrapper.
     let tools = root.list("tools").filter_map(called);
     let tools = tools.chain(root.list("functions").filter_map(|it| it.text("name")));
     ModelRequest {
         model: root.text("model").map(Cow::into_owned),
         stream: root.flag("stream"),
-        usage_in_stream: usage.and_then(Value::as_bool).unwrap_or_default(),
         choices: root.number("n").unwrap_or(1).max(1),
         tools: tools.map(Cow::into_owned).collect(),
     }

@@ -4,15 +4,15 @@ use serde_json::{Deserializer, Value as Json, json};
 
 use super::answer::{REASONING, choices};
 use super::providers::OPENAI;
-use crate::answer::{EndOfChoice, Event, Transcript};
+use crate::answer::{Event, Transcript};
 use crate::dialect::put_word;
 use crate::json::{Edits, Value};
 use crate::model::{DeltaKind, Finish, Saying};
 use crate::stream::Made;
 
-/// A chunk modelled on another one of `choice`: with this delta and finish reason, without other choices and token
+/// A chunk modelled on another one of `choice`: with this delta, without finish reason, other choices and token
 /// counts. `None` if that chunk does not contain the choice.
-fn chunk(event: Event<'_>, choice: u64, delta: Json, finish: Option<&Finish>) -> Option<Made> {
+fn chunk(event: Event<'_>, choice: u64, delta: Json) -> Option<Made> {
     let root = event.root();
     let (_, found) = choices(root).find(|(index, _)| *index == choice)?;
     let there = found.get("delta")?;
@@ -21,25 +21,14 @@ fn chunk(event: Event<'_>, choice: u64, delta: Json, finish: Option<&Finish>) ->
         edits.remove(item.id());
     }
     edits.replace(there.id(), delta);
-    match (found.get("finish_reason"), finish) {
-        (Some(reason), _) => put_word(&mut edits, &OPENAI, reason.id(), finish),
-        // Some servers send a finish reason only at the end.
-        (None, None) => {}
-        (None, Some(finish)) => {
-            let word = json!(OPENAI.finish_words.write(finish));
-            edits.insert_after(there.id(), "finish_reason", word);
-        }
+    if let Some(reason) = found.get("finish_reason") {
+        edits.replace(reason.id(), "null");
     }
     let counts = [found.get("logprobs"), root.get("usage")];
     for counts in counts.into_iter().flatten() {
         edits.replace(counts.id(), "null");
     }
     Some(Made::data(edits.apply()))
-}
-
-/// The chunk that ends a choice.
-pub(super) fn finish_chunk(event: Event<'_>, end: &EndOfChoice<'_>) -> Option<Made> {
-    chunk(event, end.choice, json!({}), Some(end.finish))
 }
 
 /// A chunk with this text, modelled on another one of `choice`.
@@ -57,7 +46,7 @@ pub(super) fn say_chunk(event: Event<'_>, choice: u64, saying: Saying<'_>) -> Op
             delta["refusal"] = text.into();
         }
     }
-    chunk(event, choice, delta, None)
+    chunk(event, choice, delta)
 }
 
 /// Replaces the content of a choice in a whole answer; its reasoning stays.

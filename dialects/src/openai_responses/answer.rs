@@ -13,7 +13,7 @@ pub(super) static RESPONSES: Provider = Provider {
     // With `previous_response_id` or `conversation`.
     quirks: &[Quirk::KeepsConversations],
     event_number: Some("sequence_number"),
-    end: None,
+    end_mark: None,
     // For a `status`; an incomplete response also has a reason.
     finish_words: FinishWords(&[
         (

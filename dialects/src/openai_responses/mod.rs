@@ -9,7 +9,7 @@ mod answer;
 mod request;
 mod synthetic;
 
-use crate::answer::{EndOfChoice, Event, Transcript};
+use crate::answer::{Event, Transcript};
 use crate::dialect::{Dialect, Provider};
 use crate::errors::{ErrorContext, ErrorTerms};
 use crate::json::{Document, Edits, Value};
@@ -57,11 +57,6 @@ impl Dialect for OpenAiResponses {
         finish: Option<&Finish>,
     ) -> Option<&'static str> {
         synthetic::put_finish(edits, document.root(), finish)
-    }
-
-    fn finish_events(&self, _event: Event<'_>, _end: &EndOfChoice<'_>) -> Vec<Made> {
-        // The end repeats data that only the upstream knows.
-        Vec::new()
     }
 
     fn say(

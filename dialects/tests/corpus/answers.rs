@@ -77,7 +77,6 @@ fn told(reading: &Reading<'_>) -> String {
             it.input, it.output, it.hidden
         )
     }));
-    told.extend(reading.usage_follows.then(|| "counts follow".to_owned()));
     told.extend(
         reading
             .error

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use squall_dialects::json::{Document, Edits};
 use squall_dialects::model::{DeltaKind, Finish, Reading, Saying};
 use squall_dialects::stream::{DEFAULT_LIMIT, Frame, Made, Splitter};
-use squall_dialects::{AnswerForm, EndOfChoice, Event, Part, Transcript, by_name};
+use squall_dialects::{AnswerForm, Event, Part, Transcript, by_name};
 
 use crate::samples::{Is, named, samples};
 
@@ -134,8 +134,7 @@ fn what_goes_with_a_reason_to_stop_follows_it() {
     }
 }
 
-/// The snapshot shows what comes behind some events of a stream when its choice ends there, and
-/// when it says something else there.
+/// The snapshot shows the events with other text that follow some events of a stream.
 #[test]
 fn synthetic_events_are_modelled_on_those_of_the_stream() {
     for (name, events) in [
@@ -147,9 +146,6 @@ fn synthetic_events_are_modelled_on_those_of_the_stream() {
         ("bedrock/nova.aws-chunks", &[1]),
         ("bedrock/anthropic.aws-chunks", &[2]),
         ("bedrock/openai.aws-chunks", &[0]),
-        ("gemini/text.sse", &[0, 2]),
-        ("gemini/text.array", &[1]),
-        ("ollama/text.ndjson", &[0, 7]),
     ] {
         let sample = named(name);
         let dialect = sample.dialect;
@@ -173,28 +169,12 @@ fn synthetic_events_are_modelled_on_those_of_the_stream() {
                     writeln!(told, "  {name} {data}").expect("text");
                 }
             };
-            for kept in [true, false] {
-                let end = EndOfChoice {
-                    choice: 0,
-                    finish: &Finish::Length,
-                    tokens: 3,
-                    instead: None,
-                    kept,
-                };
-                show(
-                    &format!("ends, kept {kept}"),
-                    dialect.finish_events(event, &end),
-                );
-            }
             for saying in [Saying::Text("no"), Saying::Refusal("no")] {
                 show(&format!("{saying:?}"), dialect.say_events(event, 0, saying));
             }
             let elsewhere = dialect.say_events(event, 9, Saying::Text("no"));
             assert!(elsewhere.is_empty(), "{name}: there is no such choice");
         }
-        let end = dialect.provider().end_event();
-        let end = end.map(|end| String::from_utf8_lossy(&end.data).into_owned());
-        writeln!(told, "end {end:?}").expect("text");
         insta::assert_snapshot!(name.replace('/', "_"), told);
     }
 }
@@ -216,35 +196,16 @@ fn a_synthetic_chunk_holds_its_own_choice_alone() {
         r#""finish_reason":null,"x":2}],"usage":{"n":1},"obfuscation":"x"}"#,
     );
     let document = Document::parse(data.as_bytes()).expect("JSON");
-    let end = EndOfChoice {
-        choice: 1,
-        finish: &Finish::Length,
-        tokens: 1,
-        instead: None,
-        kept: true,
-    };
-    let made = dialect.finish_events(Event::unnamed(&document), &end);
+    let made = dialect.say_events(Event::unnamed(&document), 1, Saying::Text("no"));
     let expected = concat!(
-        r#"{"id":"c","new":[1],"choices":[{"index":1,"delta":{},"logprobs":null,"#,
-        r#""finish_reason":"length","x":2}],"usage":null,"obfuscation":"x"}"#,
+        r#"{"id":"c","new":[1],"choices":[{"index":1,"delta":{"role":"assistant","content":"no"},"#,
+        r#""logprobs":null,"finish_reason":null,"x":2}],"usage":null,"obfuscation":"x"}"#,
     );
     assert_eq!(String::from_utf8_lossy(&made[0].data), expected);
     let made = dialect.say_events(Event::unnamed(&document), 1, Saying::Refusal("no"));
     let delta = r#""delta":{"role":"assistant","content":null,"refusal":"no"}"#;
     let made = String::from_utf8_lossy(&made[0].data).into_owned();
     assert!(made.contains(delta), "{made}");
-}
-
-#[test]
-fn what_gemini_is_made_to_say_is_not_counted_as_what_was_written() {
-    let dialect = by_name("gemini").expect("a dialect");
-    let data = br#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"mail","args":{}}}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":20,"candidatesTokenCount":40,"thoughtsTokenCount":3,"totalTokenCount":63}}"#;
-    let document = Document::parse(data).expect("JSON");
-    let said = dialect.say_events(Event::unnamed(&document), 0, Saying::Text("No."));
-    let said = String::from_utf8_lossy(&said[0].data).into_owned();
-    let usage =
-        r#""usageMetadata":{"promptTokenCount":20,"thoughtsTokenCount":3,"totalTokenCount":23}"#;
-    assert!(said.contains(usage), "{said}");
 }
 
 fn words(reading: &Reading<'_>) -> Vec<(DeltaKind, String)> {

@@ -2,21 +2,17 @@
 //!
 //! An [`McpEditor`] does no I/O: it takes decoded bytes and returns the steps for the agent. It
 //! changes the messages that answer a rule's calls: alone, in a batch, or between other messages of
-//! an event stream. Everything else passes unchanged, events as soon as they are complete. A JSON
-//! document is held until it is complete.
+//! an event stream. Everything else passes unchanged, events as soon as they are complete.
 
 mod changes;
-mod said;
 
-use bytes::Bytes;
 use squall_dialects::json::{Document, Edits, Kind};
-use squall_dialects::mcp::{self, Call, Id, Message};
+use squall_dialects::mcp::{self, Call, Id, Message, Says};
 use squall_dialects::stream::{Frame, FrameKind, Framing, Splitter};
 
 use self::changes::{drift_list, drift_result, readdress, truncate};
-pub use self::said::{Said, said};
+use super::editing::{AnswerEditor, EditedAnswer, EventsEditor, Step};
 use super::injection;
-use super::llm_stream::Step;
 use crate::changes::Amount;
 use crate::changes::{Injection, McpEdit, SchemaDrift};
 use crate::plan::ToolSays;
@@ -31,7 +27,7 @@ const NO_REPLY: &str =
 
 /// A change to the messages that answer a call.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Change {
+pub enum McpChange {
     /// Shortens the texts of the result; bytes count as UTF-8, separately for texts and structured
     /// content.
     Truncate(Amount),
@@ -52,7 +48,7 @@ pub enum Change {
     AnswersTo(Vec<(Id, Id)>),
 }
 
-impl Change {
+impl McpChange {
     /// Whether a response with this id is readdressed to another call.
     fn readdresses(&self, id: &Id) -> bool {
         match self {
@@ -70,52 +66,37 @@ impl Change {
 
 /// The format of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum McpForm {
     /// One document: a message, or a list of them.
     Json,
     /// Server-sent events, one message each.
     Events,
 }
 
-/// Applies one [`Change`] to the responses of some calls.
+/// Applies one [`McpChange`] to the responses of some calls.
 #[derive(Debug)]
 pub struct McpEditor {
-    change: Change,
+    change: McpChange,
     calls: Vec<Call>,
     /// Results have a type field.
     typed: bool,
-    body: McpBody,
     touched: bool,
     why: Option<String>,
 }
 
-#[derive(Debug)]
-enum McpBody {
-    Whole {
-        held: Vec<u8>,
-        most: usize,
-        over: bool,
-    },
-    Events(Splitter),
+/// Edits the events of a response.
+struct McpEvents {
+    editor: McpEditor,
+    splitter: Splitter,
 }
 
 impl McpEditor {
-    /// An editor for a decoded response that holds at most `most` bytes of a document or an event.
-    /// `calls` are those whose responses change.
-    pub fn new(change: Change, calls: Vec<Call>, form: Form, most: usize) -> Self {
-        let body = match form {
-            Form::Json => McpBody::Whole {
-                held: Vec::new(),
-                most,
-                over: false,
-            },
-            Form::Events => McpBody::Events(Splitter::new(Framing::Sse, most)),
-        };
+    /// An editor for responses to `calls`.
+    pub fn new(change: McpChange, calls: Vec<Call>) -> Self {
         Self {
             change,
             calls,
             typed: false,
-            body,
             touched: false,
             why: None,
         }
@@ -128,85 +109,38 @@ impl McpEditor {
         self
     }
 
-    /// Whether the response is held until it is complete.
-    pub fn holds_whole_body(&self) -> bool {
-        matches!(self.body, McpBody::Whole { .. })
-    }
-
-    /// Takes the next bytes of the response.
-    pub fn push(&mut self, chunk: &[u8]) -> Vec<Step> {
-        let mut steps = self.events_beside();
-        steps.extend(self.pushed(chunk));
-        steps
-    }
-
-    fn pushed(&mut self, chunk: &[u8]) -> Vec<Step> {
-        match &mut self.body {
-            McpBody::Whole { over: true, .. } => emit(chunk.to_vec()),
-            McpBody::Whole { held, most, over } => {
-                held.extend_from_slice(chunk);
-                if held.len() <= *most {
-                    return Vec::new();
-                }
-                *over = true;
-                self.why = Some(format!("the answer is longer than {most} bytes"));
-                emit(std::mem::take(held))
-            }
-            McpBody::Events(splitter) => {
-                let frames = splitter.push(chunk);
-                frames
-                    .iter()
-                    .filter_map(|frame| self.frame(frame))
-                    .collect()
-            }
+    /// The editor for a decoded response in this form; events longer than `most` bytes pass.
+    pub fn in_form(self, form: McpForm, most: usize) -> AnswerEditor {
+        match form {
+            McpForm::Json => AnswerEditor::Whole(Box::new(|body| self.whole(body))),
+            McpForm::Events => AnswerEditor::Events(Box::new(McpEvents {
+                editor: self,
+                splitter: Splitter::new(Framing::Sse, most),
+            })),
         }
     }
 
-    /// The response has ended regularly.
-    pub fn finish(&mut self) -> Vec<Step> {
-        match &mut self.body {
-            McpBody::Whole { held, over, .. } => {
-                let held = std::mem::take(held);
-                if *over {
-                    return emit(held);
-                }
-                match self.edited(&held) {
-                    Some(edited) => emit(edited),
-                    None => emit(held),
-                }
-            }
-            McpBody::Events(splitter) => {
-                let frames = splitter.finish();
-                let mut steps = self.events_beside();
-                steps.extend(frames.iter().filter_map(|frame| self.frame(frame)));
-                steps
-            }
+    fn whole(mut self, body: &[u8]) -> Result<EditedAnswer, String> {
+        let edited = match self.change.clone() {
+            McpChange::Beside(says) => self.list_beside(&says, body),
+            _ => self.edited(body),
+        };
+        match edited {
+            Some(edited) => Ok(EditedAnswer::new(edited)),
+            None => Err(self.reason()),
         }
     }
 
-    /// The upstream broke off: held bytes go to the agent unchanged.
-    pub fn broke_off(&mut self) -> Vec<Step> {
-        match &mut self.body {
-            McpBody::Whole { held, .. } => emit(std::mem::take(held)),
-            McpBody::Events(splitter) => {
-                let held = splitter.finish().into_iter().map(Frame::into_bytes);
-                held.map(Step::Emit).collect()
-            }
-        }
+    /// Why nothing was changed.
+    fn reason(&self) -> String {
+        self.why.clone().unwrap_or_else(|| NO_REPLY.to_owned())
     }
 
-    /// Whether something was changed so far.
-    pub fn touched(&self) -> bool {
-        self.touched
-    }
-
-    /// Why nothing was changed, once the response has ended; `None` if something was.
-    pub fn untouched_because(&self) -> Option<String> {
-        if self.touched {
-            return None;
-        }
-        let why = self.why.clone();
-        Some(why.unwrap_or_else(|| NO_REPLY.to_owned()))
+    fn parsed<'j>(&mut self, json: &'j [u8]) -> Option<Document<'j>> {
+        let parsed = Document::parse(json);
+        parsed
+            .map_err(|why| self.why = Some(format!("the answer is {why}")))
+            .ok()
     }
 
     /// The result for one frame.
@@ -221,7 +155,7 @@ impl McpEditor {
         let bytes = match (&edited, &self.change) {
             (Some(edited), _) => frame.with(None, edited),
             // Other messages of the earlier response do not belong to this call.
-            (None, Change::AnswerTo(_)) => return None,
+            (None, McpChange::AnswerTo(_)) => return None,
             (None, _) => frame.bytes().clone(),
         };
         (!bytes.is_empty()).then_some(Step::Emit(bytes))
@@ -229,10 +163,10 @@ impl McpEditor {
 
     /// The additional responses, before the server's first event.
     fn events_beside(&mut self) -> Vec<Step> {
-        let Change::Beside(says) = &self.change else {
+        let McpChange::Beside(says) = &self.change else {
             return Vec::new();
         };
-        if self.touched || !matches!(self.body, McpBody::Events(_)) {
+        if self.touched {
             return Vec::new();
         }
         self.touched = true;
@@ -242,7 +176,8 @@ impl McpEditor {
     }
 
     /// The server's batch with the additional responses at its end.
-    fn list_beside(&mut self, says: &ToolSays, document: &Document<'_>) -> Option<Vec<u8>> {
+    fn list_beside(&mut self, says: &ToolSays, body: &[u8]) -> Option<Vec<u8>> {
+        let document = self.parsed(body)?;
         let root = document.root();
         let made = messages(says, &self.calls, self.typed).join(",");
         let list = match root.kind() {
@@ -268,20 +203,7 @@ impl McpEditor {
 
     /// The changed document; `None` if nothing changes, and the reason is recorded.
     fn edited(&mut self, json: &[u8]) -> Option<Vec<u8>> {
-        let document = match Document::parse(json) {
-            Ok(document) => document,
-            Err(why) => {
-                self.why = Some(format!("the answer is {why}"));
-                return None;
-            }
-        };
-        if let Change::Beside(says) = &self.change {
-            let says = says.clone();
-            return match self.body {
-                McpBody::Whole { .. } => self.list_beside(&says, &document),
-                McpBody::Events(_) => None,
-            };
-        }
+        let document = self.parsed(json)?;
         let mut edits = Edits::new(&document);
         for message in mcp::messages(&document) {
             let Some(id) = message.answers() else {
@@ -307,29 +229,29 @@ impl McpEditor {
         edits: &mut Edits<'_>,
     ) -> Result<(), String> {
         match &self.change {
-            Change::Truncate(amount) => truncate(*amount, message, document, edits),
-            Change::Drift(drift) => drift_result(drift, message, edits),
-            Change::Inject(injection) => {
+            McpChange::Truncate(amount) => truncate(*amount, message, document, edits),
+            McpChange::Drift(drift) => drift_result(drift, message, edits),
+            McpChange::Inject(injection) => {
                 let root = message
                     .result()
                     .or(message.error())
                     .unwrap_or(message.value());
                 injection::in_texts(injection, &message.texts(), root, document, edits)
             }
-            Change::Mcp(McpEdit::WrongId) => readdress(message, edits, &Id::another),
-            Change::Mcp(McpEdit::List { drift, instruction }) => {
+            McpChange::Mcp(McpEdit::WrongId) => readdress(message, edits, &Id::another),
+            McpChange::Mcp(McpEdit::List { drift, instruction }) => {
                 drift_list(drift, instruction, message, edits)
             }
-            Change::AnswerTo(id) => readdress(message, edits, &|_| id.clone()),
-            Change::AnswersTo(ids) => readdress(message, edits, &|id| {
+            McpChange::AnswerTo(id) => readdress(message, edits, &|_| id.clone()),
+            McpChange::AnswersTo(ids) => readdress(message, edits, &|id| {
                 let now = ids.iter().find(|(was, _)| was == id);
                 now.map_or_else(|| id.clone(), |(_, now)| now.clone())
             }),
             // Applied to the whole document before.
-            Change::Beside(_) => Ok(()),
-            Change::Instead(says) => {
+            McpChange::Beside(_) => Ok(()),
+            McpChange::Instead(says) => {
                 let call = call.ok_or("the answer is to no known call")?;
-                let said = mcp::message(call, said(says, call).as_says(), self.typed);
+                let said = mcp::message(call, says_of(says), self.typed);
                 edits.replace(
                     message.value().id(),
                     said.ok_or("a notification gets no answer")?,
@@ -344,15 +266,55 @@ impl McpEditor {
 fn messages(says: &ToolSays, calls: &[Call], typed: bool) -> Vec<String> {
     let calls = calls.iter();
     calls
-        .filter_map(|call| mcp::message(call, said(says, call).as_says(), typed))
+        .filter_map(|call| mcp::message(call, says_of(says), typed))
         .collect()
 }
 
-fn emit(bytes: Vec<u8>) -> Vec<Step> {
-    if bytes.is_empty() {
-        return Vec::new();
+/// The content of a tool's synthetic response in MCP.
+pub fn says_of(says: &ToolSays) -> Says<'_> {
+    match says {
+        ToolSays::Text(text) => Says::Text(text),
+        ToolSays::Failure(message) => Says::Failure(message.as_deref()),
+        ToolSays::Status(message) => Says::Error {
+            code: mcp::INTERNAL_ERROR,
+            message,
+        },
+        ToolSays::ProtocolError { code, message } => Says::Error {
+            code: *code,
+            message,
+        },
+        ToolSays::Nothing => Says::Nothing,
+        ToolSays::Broken => Says::Broken,
     }
-    vec![Step::Emit(Bytes::from(bytes))]
+}
+
+impl EventsEditor for McpEvents {
+    fn push(&mut self, chunk: &[u8]) -> Vec<Step> {
+        let mut steps = self.editor.events_beside();
+        let frames = self.splitter.push(chunk);
+        steps.extend(frames.iter().filter_map(|frame| self.editor.frame(frame)));
+        steps
+    }
+
+    fn finish(&mut self) -> Vec<Step> {
+        let mut steps = self.editor.events_beside();
+        let frames = self.splitter.finish();
+        steps.extend(frames.iter().filter_map(|frame| self.editor.frame(frame)));
+        steps
+    }
+
+    fn broke_off(&mut self) -> Vec<Step> {
+        let held = self.splitter.finish().into_iter().map(Frame::into_bytes);
+        held.map(Step::Emit).collect()
+    }
+
+    fn touched(&self) -> bool {
+        self.editor.touched
+    }
+
+    fn untouched_because(&self) -> Option<String> {
+        (!self.editor.touched).then(|| self.editor.reason())
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use http::{Method, Request, Response};
 use squall_dialects::mcp::{self, Call};
 use squall_profiles::decide::Decision;
-use squall_profiles::faults::mcp_answer::{Change, OUT_OF_BAND};
+use squall_profiles::faults::mcp_answer::{McpChange, OUT_OF_BAND};
 use squall_profiles::plan::{Answer, ToolSays, VerdictIndex};
 
 use super::request_body::RequestBody;
@@ -16,7 +16,7 @@ use crate::faults::edit;
 pub(super) struct TakenOut {
     pub(super) verdict: VerdictIndex,
     pub(super) calls: Vec<Call>,
-    pub(super) says: Change,
+    pub(super) says: McpChange,
 }
 
 impl Exchange {
@@ -43,7 +43,7 @@ impl Exchange {
         Some(TakenOut {
             verdict,
             calls,
-            says: Change::Beside(made.says.clone()),
+            says: McpChange::Beside(made.says.clone()),
         })
     }
 
@@ -78,7 +78,7 @@ impl Exchange {
     /// Changes the responses to some calls.
     pub(super) async fn change(
         &self,
-        change: Change,
+        change: McpChange,
         calls: Vec<Call>,
         answer: Response<AgentBody>,
         verdict: VerdictIndex,

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
-use squall_dialects::Tally;
 use squall_journal::record::Outcome;
 use squall_profiles::decide::Decision;
 use squall_profiles::dice::{Dice, RuleKey};
@@ -347,10 +346,6 @@ impl Ledger for ExchangeLog {
 
     fn counted_anew(&self) {
         self.taps.borrow_mut().counted_anew();
-    }
-
-    fn heard(&self, tally: Box<Tally>) {
-        self.taps.borrow_mut().heard = Some(tally);
     }
 
     fn waited(&self, by: Duration) {

@@ -15,8 +15,8 @@ use squall_journal::record::Outcome;
 use squall_journal::redact::REDACTED;
 use squall_journal::tape::{Content, Data, Given, Piece, TapeQuestion, ToolResponse};
 use squall_profiles::decide::Decision;
-use squall_profiles::faults::llm_stream::Step as EditStep;
-use squall_profiles::faults::mcp_answer::{Change, Form, McpEditor};
+use squall_profiles::faults::editing::Step as EditStep;
+use squall_profiles::faults::mcp_answer::{McpChange, McpEditor, McpForm};
 use squall_profiles::plan::{Reply, ToolAnswer, ToolSays};
 use tokio::time::Instant;
 
@@ -200,11 +200,11 @@ impl Exchange {
 
     /// The change that gives recorded MCP responses the ids of this request's calls; `None` if no
     /// change is needed.
-    fn readdressing(&self, given: &Given) -> Option<Change> {
+    fn readdressing(&self, given: &Given) -> Option<McpChange> {
         let now = self.classified.asked()?.requests();
         let now = now.filter_map(|call| call.id.clone());
         let pairs: Vec<_> = given.calls.iter().cloned().zip(now).collect();
-        (!pairs.is_empty()).then_some(Change::AnswersTo(pairs))
+        (!pairs.is_empty()).then_some(McpChange::AnswersTo(pairs))
     }
 
     /// The recorded MCP responses, with the ids of this request's calls.
@@ -213,27 +213,24 @@ impl Exchange {
         let Some(change) = self.readdressing(given) else {
             return content.clone();
         };
-        let edited = |bytes: &Bytes, form: Form| {
-            let mut editor = McpEditor::new(change.clone(), Vec::new(), form, bytes.len());
-            let mut steps = editor.push(bytes);
-            steps.extend(editor.finish());
-            let changed = emitted(&steps);
-            let is_edited = editor.untouched_because().is_none() && !changed.is_empty();
-            Data(if is_edited {
-                changed.into()
-            } else {
-                bytes.clone()
+        let edited = |bytes: &Bytes, form: McpForm| {
+            let editor = McpEditor::new(change.clone(), Vec::new());
+            let edited = editor.in_form(form, bytes.len()).edit(bytes);
+            let changed = edited.map(|edited| emitted(&edited.steps));
+            Data(match changed {
+                Ok(changed) if !changed.is_empty() => changed.into(),
+                Ok(_) | Err(_) => bytes.clone(),
             })
         };
         match content {
             Content::Body(body) if given.is_of_events() => {
-                Content::Body(edited(&body.0, Form::Events))
+                Content::Body(edited(&body.0, McpForm::Events))
             }
-            Content::Body(body) => Content::Body(edited(&body.0, Form::Json)),
+            Content::Body(body) => Content::Body(edited(&body.0, McpForm::Json)),
             Content::Stream(pieces) => {
                 let pieces = pieces.iter().map(|piece| Piece {
                     at_ms: piece.at_ms,
-                    data: edited(&piece.data.0, Form::Events),
+                    data: edited(&piece.data.0, McpForm::Events),
                 });
                 Content::Stream(pieces.collect())
             }

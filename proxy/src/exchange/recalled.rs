@@ -2,7 +2,7 @@
 
 use http::Response;
 use squall_profiles::decide::Decision;
-use squall_profiles::faults::mcp_answer::Change;
+use squall_profiles::faults::mcp_answer::McpChange;
 use squall_profiles::plan::{Substitute, VerdictIndex};
 use squall_profiles::rule::Rule;
 
@@ -53,7 +53,7 @@ impl Exchange {
             None => again,
             // It answered another call, so it gets this call's id.
             Some(id) => {
-                let change = Change::AnswerTo(id.clone());
+                let change = McpChange::AnswerTo(id.clone());
                 self.change(change, Vec::new(), again, verdict).await
             }
         };

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use squall_dialects::WireReply;
 use squall_dialects::mcp::{self, Asked, Call, Head, Layout};
-use squall_profiles::faults::mcp_answer::said;
+use squall_profiles::faults::mcp_answer::says_of;
 use squall_profiles::plan::{Reply, ToolAnswer, ToolSays};
 
 /// An MCP request, as one rule sees it.
@@ -51,16 +51,8 @@ impl McpCall<'_> {
         if self.meant.is_empty() {
             return Err("the request waits for no answer".to_owned());
         }
-        // Per call, because the text may contain the tool's name.
-        let calls: Vec<_> = self
-            .meant
-            .iter()
-            .map(|call| (call, said(&answer.says, call)))
-            .collect();
-        let calls: Vec<_> = calls
-            .iter()
-            .map(|(call, said)| (*call, said.as_says()))
-            .collect();
+        let says = says_of(&answer.says);
+        let calls: Vec<_> = self.meant.iter().map(|call| (call, says)).collect();
         let layout = Layout {
             accepts: self.head.accepts,
             batch: self.asked.is_some_and(|asked| asked.batch),

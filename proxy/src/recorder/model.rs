@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method};
 use squall_dialects::codec::Coding;
 use squall_dialects::json::Document;
-use squall_dialects::{AnswerForm, Dialect, Reader, Tally, Target, Tokens};
+use squall_dialects::{AnswerForm, Dialect, Reader, Target, Tokens};
 use squall_dialects::{endpoint, tokens};
 use squall_journal::record::LlmRecord;
 
@@ -32,8 +32,6 @@ pub(crate) struct ModelTraffic {
     asked: Option<String>,
     form: Option<AnswerForm>,
     coding: Option<Coding>,
-    /// Token counts of the whole response, if they were read already.
-    heard: Option<Box<Tally>>,
     /// The output tokens in the response are Squall's own count.
     counted_anew: bool,
 }
@@ -62,7 +60,6 @@ impl ModelTraffic {
             asked: None,
             form: None,
             coding: None,
-            heard: None,
             counted_anew: false,
         }
     }
@@ -135,22 +132,9 @@ impl ModelTraffic {
         self.counted_anew = true;
     }
 
-    /// Sets the token counts of the whole response, as the agent got it.
-    pub(crate) fn was_heard(&mut self, tally: Box<Tally>) {
-        if self.form.is_some() {
-            self.heard = Some(tally);
-            self.answer = Buffer::new(0);
-            self.end = BodyEnd::default();
-        }
-    }
-
     /// The call's record and usage.
-    pub(super) fn read(mut self) -> (LlmRecord, Tokens) {
+    pub(super) fn read(self) -> (LlmRecord, Tokens) {
         let mut reading = self.begin();
-        if let Some(heard) = self.heard.take() {
-            reading.reader.was_read(*heard);
-            return reading.finish();
-        }
         for chunk in self.answer.pieces() {
             reading.push(chunk);
         }
@@ -330,34 +314,6 @@ mod tests {
             );
             assert_eq!(call.finish.as_deref(), Some("done"), "{coding:?}");
         }
-    }
-
-    #[test]
-    fn what_was_heard_is_not_read_again() {
-        let dialect = squall_dialects::by_name("openai-chat").expect("a dialect");
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-        let mut traffic = ModelTraffic::new(dialect, None, "/v1/chat/completions", 100);
-        traffic.request(&Bytes::from_static(br#"{"model":"gpt-x","stream":true}"#));
-        traffic.answer_head(&headers);
-        traffic.answer(&Bytes::from_static(
-            b"data: {\"usage\":{\"completion_tokens\":9}}\n\n",
-        ));
-        let event = Document::parse(br#"{"usage":{"prompt_tokens":7,"completion_tokens":2}}"#);
-        let mut tally = Tally::new(dialect, None);
-        let event = event.expect("JSON");
-        tally.note(&dialect.read(squall_dialects::Event::unnamed(&event)));
-        traffic.was_heard(Box::new(tally));
-        let call = traffic.read().0;
-        assert_eq!(
-            (
-                call.model.as_deref(),
-                call.stream,
-                call.input_tokens,
-                call.output_tokens
-            ),
-            (Some("gpt-x"), true, Some(7), Some(2))
-        );
     }
 
     #[test]

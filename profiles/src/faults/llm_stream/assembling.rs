@@ -1,96 +1,21 @@
-//! Whole responses for requested streams: events are held until the last one, then sent as one JSON
-//! document.
+//! Whole responses for requested streams: the events as one JSON document.
 
 use std::collections::BTreeMap;
 
-use bytes::{Bytes, BytesMut};
 use squall_dialects::json::Document;
 use squall_dialects::model::{DeltaKind, Finish, Reading};
 use squall_dialects::stream::{Frame, Framing, Splitter};
 use squall_dialects::{Event, Part, Transcript};
 
-use super::call::Call;
-use super::{DEFAULT_HOLD, Step, too_short};
-
-/// Holds a stream until it is complete, then sends it as one document.
-#[derive(Debug)]
-pub(super) struct Assembler {
-    framing: Framing,
-    limit: usize,
-    held: BytesMut,
-    /// Why nothing was changed; the rest passes.
-    idle: Option<String>,
-    touched: bool,
-}
-
-impl Assembler {
-    pub(super) fn new(framing: Framing) -> Self {
-        Self {
-            framing,
-            limit: DEFAULT_HOLD,
-            held: BytesMut::new(),
-            idle: None,
-            touched: false,
-        }
-    }
-
-    pub(super) fn hold_at_most(&mut self, bytes: usize) {
-        self.limit = bytes;
-    }
-
-    pub(super) fn push(&mut self, chunk: &[u8]) -> Vec<Step> {
-        if self.touched {
-            return Vec::new();
-        }
-        self.held.extend_from_slice(chunk);
-        if self.idle.is_none() && self.held.len() > self.limit {
-            self.idle = Some(format!("the answer is longer than {} bytes", self.limit));
-        }
-        if self.idle.is_some() {
-            self.release()
-        } else {
-            Vec::new()
-        }
-    }
-
-    pub(super) fn finish(&mut self, call: &Call) -> Vec<Step> {
-        if self.touched || self.idle.is_some() {
-            return Vec::new();
-        }
-        match assembled(self.framing, &self.held, call) {
-            Ok(answer) => {
-                self.touched = true;
-                vec![Step::Emit(Bytes::from(answer))]
-            }
-            Err(why) => {
-                self.idle = Some(why);
-                self.release()
-            }
-        }
-    }
-
-    pub(super) fn broke_off(&mut self) -> Vec<Step> {
-        self.idle = Some("the upstream broke off".to_owned());
-        self.release()
-    }
-
-    pub(super) fn touched(&self) -> bool {
-        self.touched
-    }
-
-    pub(super) fn untouched_because(&self) -> Option<String> {
-        self.idle.clone()
-    }
-
-    fn release(&mut self) -> Vec<Step> {
-        let held = self.held.split().freeze();
-        let all = (!held.is_empty()).then_some(Step::Emit(held));
-        all.into_iter().collect()
-    }
-}
+use super::{AnsweredCall, too_short};
+use crate::faults::editing::EditedAnswer;
 
 /// The document with the stream's content, or why there is none.
-fn assembled(framing: Framing, stream: &[u8], call: &Call) -> Result<String, String> {
+pub(super) fn assembled(
+    framing: Framing,
+    stream: &[u8],
+    call: &AnsweredCall,
+) -> Result<EditedAnswer, String> {
     let mut splitter = Splitter::new(framing, stream.len());
     let mut frames: Vec<Frame> = splitter.push(stream);
     frames.extend(splitter.finish());
@@ -129,7 +54,11 @@ fn assembled(framing: Framing, stream: &[u8], call: &Call) -> Result<String, Str
         tokens: gathered.tokens,
     };
     let answer = call.dialect.whole_answer(&transcript);
-    answer.ok_or_else(|| "the stream cannot be put together".to_owned())
+    let answer = answer.ok_or("the stream cannot be put together")?;
+    Ok(EditedAnswer {
+        media_type: Some("application/json"),
+        ..EditedAnswer::new(answer)
+    })
 }
 
 /// Whether an event belongs to the response, unlike a keep-alive.

@@ -6,11 +6,10 @@ use squall_dialects::json::{Document, Edits, Kind, raw_length};
 use squall_dialects::model::{ModelError, Reading};
 use squall_dialects::stream::Framing;
 
-use super::budget::{self, Budget, Kept, Share};
-use super::call::Call;
-use super::events::{Event, Job};
+use super::budget::{self, Budget, ReceivedTokens, Share};
+use super::events::{EventChange, StreamEvent};
 use super::numbers::Numbers;
-use super::{Step, too_short, written};
+use super::{AnsweredCall, Step, too_short, written};
 use crate::plan::Ending;
 
 /// A stream that breaks after so many tokens.
@@ -24,9 +23,6 @@ pub(super) struct BreakingStream {
     /// The provider has no such event.
     unreportable: bool,
     touched: bool,
-    /// Tokens that the provider had counted where the agent sees them, if it counts along with the
-    /// words.
-    told: u64,
 }
 
 impl BreakingStream {
@@ -38,12 +34,11 @@ impl BreakingStream {
             error,
             unreportable: false,
             touched: false,
-            told: 0,
         }
     }
 
     /// What there still is of the event in which the budget ends; `None`: nothing that was said.
-    fn cut_short(&mut self, event: &Event<'_>, call: &Call) -> Option<Step> {
+    fn cut_short(&mut self, event: &StreamEvent<'_>, call: &AnsweredCall) -> Option<Step> {
         let mut edits = Edits::new(event.document);
         let mut shares = Vec::new();
         for delta in &event.reading.deltas {
@@ -69,8 +64,11 @@ impl BreakingStream {
             budget::forget_sources(&mut edits, &event.reading, |_, _| true);
             if let Some(usage) = &event.reading.usage {
                 let gone: u64 = gone.iter().map(|(delta, _)| delta.tokens()).sum();
-                let kept = self.kept(gone);
-                budget::count_anew(&mut edits, usage, kept);
+                let received = ReceivedTokens {
+                    words: self.budget.spent().saturating_sub(gone),
+                    thought: self.budget.thought(),
+                };
+                budget::count_anew(&mut edits, usage, received);
             }
         }
         // Whoever breaks off here has not said yet why it stops.
@@ -82,17 +80,8 @@ impl BreakingStream {
         Some(event.edited(&edits, name))
     }
 
-    /// Tokens that the agent got, but no fewer than the provider has told it; `gone`: of those that were
-    /// bought, what went all the same.
-    fn kept(&self, gone: u64) -> Kept {
-        let thought = self.budget.thought();
-        let words = self.budget.spent().saturating_sub(gone);
-        let words = words.max(self.told.saturating_sub(thought));
-        Kept { words, thought }
-    }
-
     /// How the stream ends; `None`: it cannot end so.
-    fn last(&self, event: &Event<'_>, call: &Call) -> Option<Vec<Step>> {
+    fn last(&self, event: &StreamEvent<'_>, call: &AnsweredCall) -> Option<Vec<Step>> {
         let Some(error) = &self.error else {
             return Some(vec![Step::End(Ending::Close)]);
         };
@@ -106,14 +95,13 @@ impl BreakingStream {
     }
 }
 
-impl Job for BreakingStream {
+impl EventChange for BreakingStream {
     /// Lets the event pass as far as the budget goes, and breaks off where it ends.
-    fn event(&mut self, event: &Event<'_>, call: &Call, steps: &mut Vec<Step>) {
+    fn event(&mut self, event: &StreamEvent<'_>, call: &AnsweredCall, steps: &mut Vec<Step>) {
         if event.tokens() < self.budget.left() || !event.speaks() || self.unreportable {
             for delta in &event.reading.deltas {
                 self.budget.spend(delta, event.document);
             }
-            self.told = budget::told(event).unwrap_or(self.told);
             steps.push(event.pass());
             return;
         }
@@ -126,7 +114,7 @@ impl Job for BreakingStream {
         steps.extend(self.cut_short(event, call));
         steps.extend(last);
         // Of an event that is dropped whole, its number is the next one's.
-        Numbers::from(event, call).go_on(&mut steps[first..], event, true, self.framing, call);
+        Numbers::from(event, call).renumber(&mut steps[first..], event, true, self.framing, call);
         self.touched = true;
     }
 

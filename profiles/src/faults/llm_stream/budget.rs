@@ -3,8 +3,6 @@
 use squall_dialects::json::{Document, Edits, Kind, raw_length};
 use squall_dialects::model::{Delta, DeltaKind, Reading, Source, Usage};
 
-use super::events::Event;
-
 /// Remaining tokens.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
@@ -64,8 +62,8 @@ impl Budget {
         self.thought += cost;
     }
 
-    /// Spends what `delta` costs; tells how much of it that buys. What cannot be cut short (a
-    /// tool's name, arguments that are no string) is bought whole or not at all.
+    /// Spends the cost of `delta`; returns how much of it stays. A tool's name, and arguments that
+    /// are no string, stay whole or not at all.
     pub(super) fn spend(&mut self, delta: &Delta<'_>, document: &Document<'_>) -> Share {
         let cost = delta.tokens();
         if cost <= self.left {
@@ -146,39 +144,27 @@ pub(super) fn forget_sources(
     }
 }
 
-/// Limits token counts to `kept` visible tokens, plus hidden ones.
-pub(super) fn count_anew(edits: &mut Edits<'_>, usage: &Usage, kept: Kept) {
+/// Limits token counts to the received visible tokens, plus hidden ones.
+pub(super) fn count_anew(edits: &mut Edits<'_>, usage: &Usage, received: ReceivedTokens) {
     let most = usage.output.unwrap_or_default();
-    count(edits, usage, most.min(kept.counted(usage)));
+    count(edits, usage, most.min(received.counted(usage)));
 }
 
-/// Sets token counts to exactly `said` visible tokens.
-pub(super) fn count_instead(edits: &mut Edits<'_>, usage: &Usage, said: Kept) {
-    count(edits, usage, said.counted(usage));
+/// Sets token counts to exactly the received visible tokens.
+pub(super) fn count_instead(edits: &mut Edits<'_>, usage: &Usage, received: ReceivedTokens) {
+    count(edits, usage, received.counted(usage));
 }
 
 /// Tokens that the agent received.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct ReceivedTokens {
     /// Of words and calls.
     pub(super) words: u64,
     /// Of thinking.
     pub(super) thought: u64,
 }
 
-impl Kept {
-    /// What a choice's budget let pass.
-    pub(super) fn of(budget: &Budget) -> Self {
-        Self {
-            words: budget.spent(),
-            thought: budget.thought(),
-        }
-    }
-
-    pub(super) fn all(self) -> u64 {
-        self.words.saturating_add(self.thought)
-    }
-
+impl ReceivedTokens {
     /// With hidden tokens; a provider that counts thinking apart has counted what it shows of it.
     fn counted(self, usage: &Usage) -> u64 {
         let thought = match usage.hidden {
@@ -187,22 +173,6 @@ impl Kept {
         };
         self.words.saturating_add(thought)
     }
-}
-
-impl std::iter::Sum for Kept {
-    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
-        all.fold(Self::default(), |sum, one| Self {
-            words: sum.words.saturating_add(one.words),
-            thought: sum.thought.saturating_add(one.thought),
-        })
-    }
-}
-
-/// Tokens that the provider counts up to an event and the agent sees, if it counts along with the
-/// words.
-pub(super) fn told(event: &Event<'_>) -> Option<u64> {
-    let usage = event.reading.usage.filter(|_| event.speaks())?;
-    Some(usage.output?.saturating_sub(usage.hidden))
 }
 
 fn count(edits: &mut Edits<'_>, usage: &Usage, output: u64) {

@@ -1,4 +1,4 @@
-//! What is known of the model call whose answer is edited.
+//! The model call whose answer is edited.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use squall_dialects::model::{ModelRequest, Reading};
 use squall_dialects::tokens::Counting;
 use squall_dialects::{Dialect, ErrorContext, Target};
 
-/// A model call, as far as editing its answer hangs on it.
+use crate::changes::StreamFault;
+
+/// A model call, as far as editing its answer depends on it.
 #[derive(Debug)]
-pub(super) struct Call {
+pub struct AnsweredCall {
     pub(super) dialect: &'static dyn Dialect,
     /// Alternative answers to come, at least 1.
     pub(super) choices: u64,
-    /// Token counts are to end the stream.
-    pub(super) usage: bool,
     /// How tokens are counted: by the model of the request, or the first that the answer names; an
     /// estimate where what happens does not depend on them.
     counting: Option<Counting>,
@@ -30,13 +30,13 @@ pub(super) struct Call {
     now: Option<Duration>,
 }
 
-impl Call {
-    pub(super) fn new(dialect: &'static dyn Dialect, counts: bool) -> Self {
+impl AnsweredCall {
+    /// A call in this dialect. By default it asks for one choice.
+    pub fn new(dialect: &'static dyn Dialect) -> Self {
         Self {
             dialect,
             choices: 1,
-            usage: false,
-            counting: (!counts).then_some(Counting::Estimate),
+            counting: None,
             tools: Vec::new(),
             draw: 0,
             account: 0,
@@ -49,16 +49,25 @@ impl Call {
         }
     }
 
-    pub(super) fn asked(&mut self, request: &ModelRequest) {
+    /// Sets properties of the request: the model, the number of choices and the tools.
+    #[must_use]
+    pub fn for_request(mut self, request: &ModelRequest) -> Self {
         self.choices = request.choices.max(1);
-        self.usage = request.stream && request.usage_in_stream;
         if self.counting.is_none() {
             self.counting = request.model.as_deref().map(Counting::of_model);
         }
         self.tools.clone_from(&request.tools);
+        self
     }
 
-    /// Has the tokens of `reading` counted by the call's model, which it may be the first to name.
+    /// Tokens need no exact count for a fault that does not depend on them.
+    pub(super) fn counts(&mut self, fault: &StreamFault) {
+        if !fault.counts_tokens() {
+            self.counting = Some(Counting::Estimate);
+        }
+    }
+
+    /// Counts the tokens of `reading` by the call's model, which it may be the first to name.
     pub(super) fn count(&mut self, reading: &mut Reading<'_>) {
         if self.counting.is_none() {
             self.counting = reading.model.as_deref().map(Counting::of_model);
@@ -71,7 +80,9 @@ impl Call {
         self.counting.unwrap_or_default()
     }
 
-    pub(super) fn about(&mut self, context: &ErrorContext<'_>) {
+    /// Sets what a synthetic error may mention.
+    #[must_use]
+    pub fn about(mut self, context: &ErrorContext<'_>) -> Self {
         (self.draw, self.account) = (context.draw, context.account);
         self.target = format!("{}?{}", context.target.path(), context.target.query());
         context.target.host().clone_into(&mut self.host);
@@ -79,14 +90,10 @@ impl Call {
         self.stream = context.stream;
         self.input_tokens = context.input_tokens;
         self.now = context.now;
+        self
     }
 
-    /// The requested model.
-    pub(super) fn model(&self) -> Option<&str> {
-        self.model.as_deref()
-    }
-
-    /// What a made-up error may mention of it.
+    /// What a synthetic error may mention.
     pub(super) fn error_context(&self) -> ErrorContext<'_> {
         ErrorContext {
             draw: self.draw,

@@ -2,28 +2,26 @@
 
 use std::fmt::Debug;
 
-use squall_dialects::Tally;
 use squall_dialects::json::{Document, Edits};
 use squall_dialects::model::{Delta, Reading};
 use squall_dialects::stream::{DEFAULT_LIMIT, Frame, FrameKind, Framing, Joiner, Made, Splitter};
 
-use super::Step;
-use super::call::Call;
-use super::heard::UpstreamTexts;
+use super::AnsweredCall;
+use crate::faults::editing::{EventsEditor, Step};
 
 /// The effect of a fault on a stream, event by event.
-pub(super) trait Job: Debug + Send {
+pub(super) trait EventChange: Debug {
     /// Passes, changes or drops an event.
-    fn event(&mut self, event: &Event<'_>, call: &Call, steps: &mut Vec<Step>);
+    fn event(&mut self, event: &StreamEvent<'_>, call: &AnsweredCall, steps: &mut Vec<Step>);
 
     /// Passes or drops a frame without JSON data.
-    fn other(&mut self, frame: &Frame, what: Other, call: &Call, steps: &mut Vec<Step>) {
+    fn other(&mut self, frame: &Frame, what: Other, call: &AnsweredCall, steps: &mut Vec<Step>) {
         let _ = (what, call);
         steps.push(Step::Emit(frame.bytes().clone()));
     }
 
     /// The stream has ended; held events are emitted.
-    fn end(&mut self, call: &Call, steps: &mut Vec<Step>) {
+    fn end(&mut self, call: &AnsweredCall, steps: &mut Vec<Step>) {
         let _ = (call, steps);
     }
 
@@ -57,82 +55,79 @@ pub(super) enum Other {
     Unread,
 }
 
-/// Splits a stream into events and applies a job to them.
+/// Splits a stream into events and applies a change to them.
 #[derive(Debug)]
-pub(super) struct EventEditor {
+pub(super) struct StreamEditor {
+    call: AnsweredCall,
     splitter: Splitter,
     joiner: Joiner,
-    job: Box<dyn Job>,
+    change: Box<dyn EventChange>,
     /// Tokens the upstream sent so far.
     seen: u64,
-    heard: UpstreamTexts,
     over: bool,
 }
 
-impl EventEditor {
-    pub(super) fn new(job: Box<dyn Job>, framing: Framing) -> Self {
-        Self {
-            splitter: Splitter::new(framing, DEFAULT_LIMIT),
-            joiner: Joiner::new(framing),
-            job,
-            seen: 0,
-            heard: UpstreamTexts::default(),
-            over: false,
-        }
-    }
-
-    pub(super) fn push(&mut self, chunk: &[u8], call: &mut Call) -> Vec<Step> {
+impl EventsEditor for StreamEditor {
+    fn push(&mut self, chunk: &[u8]) -> Vec<Step> {
         if self.over {
             return Vec::new();
         }
         let frames = self.splitter.push(chunk);
-        let steps = self.frames(&frames, call);
+        let steps = self.frames(&frames);
         self.joined(steps)
     }
 
-    pub(super) fn finish(&mut self, call: &mut Call) -> Vec<Step> {
+    fn finish(&mut self) -> Vec<Step> {
         if self.over {
             return Vec::new();
         }
         let frames = self.splitter.finish();
-        let mut steps = self.frames(&frames, call);
+        let mut steps = self.frames(&frames);
         if !self.over {
-            self.job.end(call, &mut steps);
+            self.change.end(&self.call, &mut steps);
         }
         self.over = true;
         self.joined(steps)
     }
 
-    pub(super) fn broke_off(&mut self) -> Vec<Step> {
+    fn broke_off(&mut self) -> Vec<Step> {
         let rest = self.splitter.finish();
         let mut steps = Vec::new();
-        if !std::mem::replace(&mut self.over, true) && self.job.broke_off(&mut steps) {
+        if !std::mem::replace(&mut self.over, true) && self.change.broke_off(&mut steps) {
             steps.extend(rest.into_iter().map(|frame| Step::Emit(frame.into_bytes())));
         }
         self.joined(steps)
     }
 
-    pub(super) fn touched(&self) -> bool {
-        self.job.touched()
+    fn touched(&self) -> bool {
+        self.change.touched()
     }
 
-    pub(super) fn counts_anew(&self) -> bool {
-        self.job.counts_anew()
+    fn counts_anew(&self) -> bool {
+        self.change.counts_anew()
     }
 
-    pub(super) fn untouched_because(&self) -> Option<String> {
-        (self.over && !self.job.touched()).then(|| self.job.idle_because(self.seen))
+    fn untouched_because(&self) -> Option<String> {
+        (self.over && !self.change.touched()).then(|| self.change.idle_because(self.seen))
+    }
+}
+
+impl StreamEditor {
+    pub(super) fn new(change: Box<dyn EventChange>, framing: Framing, call: AnsweredCall) -> Self {
+        Self {
+            call,
+            splitter: Splitter::new(framing, DEFAULT_LIMIT),
+            joiner: Joiner::new(framing),
+            change,
+            seen: 0,
+            over: false,
+        }
     }
 
-    /// The token counts of a stream that passed unchanged to its end; otherwise `None`.
-    pub(super) fn heard(&mut self) -> Option<Box<Tally>> {
-        (self.over && !self.job.touched()).then(|| self.heard.take())?
-    }
-
-    fn frames(&mut self, frames: &[Frame], call: &mut Call) -> Vec<Step> {
+    fn frames(&mut self, frames: &[Frame]) -> Vec<Step> {
         let mut steps = Vec::with_capacity(frames.len());
         for frame in frames {
-            self.frame(frame, call, &mut steps);
+            self.frame(frame, &mut steps);
             self.over = matches!(steps.last(), Some(Step::Finish | Step::End(_)));
             if self.over {
                 break;
@@ -141,24 +136,24 @@ impl EventEditor {
         steps
     }
 
-    fn frame(&mut self, frame: &Frame, call: &mut Call, steps: &mut Vec<Step>) {
+    fn frame(&mut self, frame: &Frame, steps: &mut Vec<Step>) {
+        let Self { call, change, .. } = self;
         let Some(data) = frame.data() else {
             let what = match frame.kind() {
                 FrameKind::Event => Other::Comment,
                 FrameKind::Oversize | FrameKind::Unfinished | FrameKind::Filler => Other::Unread,
             };
-            return self.job.other(frame, what, call, steps);
+            return change.other(frame, what, call, steps);
         };
         let Ok(document) = Document::parse(&data) else {
             let mark = call.dialect.provider().is_end_mark(&data);
             let what = if mark { Other::Mark } else { Other::Unread };
-            return self.job.other(frame, what, call, steps);
+            return change.other(frame, what, call, steps);
         };
-        let mut event = Event::new(frame, &document, call);
+        let mut event = StreamEvent::new(frame, &document, call);
         call.count(&mut event.reading);
         self.seen += event.tokens();
-        self.heard.note(&event.reading, frame.bytes().len(), call);
-        self.job.event(&event, call, steps);
+        change.event(&event, call, steps);
     }
 
     /// Joins the steps so that the rest of the stream is well-formed.
@@ -179,14 +174,14 @@ impl EventEditor {
 }
 
 /// A parsed event.
-pub(super) struct Event<'d> {
+pub(super) struct StreamEvent<'d> {
     pub(super) frame: &'d Frame,
     pub(super) document: &'d Document<'d>,
     pub(super) reading: Reading<'d>,
 }
 
-impl<'d> Event<'d> {
-    pub(super) fn new(frame: &'d Frame, document: &'d Document<'d>, call: &Call) -> Self {
+impl<'d> StreamEvent<'d> {
+    pub(super) fn new(frame: &'d Frame, document: &'d Document<'d>, call: &AnsweredCall) -> Self {
         let spoken = squall_dialects::Event::of(frame, document);
         let mut reading = call.dialect.read(spoken);
         reading.count_by(call.counting());

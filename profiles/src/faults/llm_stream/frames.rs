@@ -4,9 +4,8 @@ use bytes::Bytes;
 use squall_dialects::model::{Delta, DeltaKind};
 use squall_dialects::stream::{Frame, FrameKind, Framing};
 
-use super::Step;
-use super::call::Call;
-use super::events::{Event, Job, Other};
+use super::events::{EventChange, Other, StreamEvent};
+use super::{AnsweredCall, Step};
 
 /// Among how many of the first events with tokens the draw chooses.
 const CHOICES: u64 = 4;
@@ -33,14 +32,14 @@ impl Repeating {
 
 /// Whether an event carries tokens, and neither thinking nor a signature: agents give those back as
 /// they got them.
-fn can_be_repeated(event: &Event<'_>) -> bool {
+fn can_be_repeated(event: &StreamEvent<'_>) -> bool {
     let mut deltas = event.reading.deltas.iter();
     let opaque = |delta: &Delta<'_>| delta.is_thinking() || delta.kind == DeltaKind::Signature;
     event.speaks() && !deltas.any(opaque)
 }
 
-impl Job for Repeating {
-    fn event(&mut self, event: &Event<'_>, _call: &Call, steps: &mut Vec<Step>) {
+impl EventChange for Repeating {
+    fn event(&mut self, event: &StreamEvent<'_>, _call: &AnsweredCall, steps: &mut Vec<Step>) {
         // The text or the call is shorter than the draw would have it: its last event, then.
         let reading = &event.reading;
         let ends = !reading.finishes.is_empty() || reading.edges.iter().any(|edge| edge.closes);
@@ -91,8 +90,8 @@ impl Unterminated {
     }
 }
 
-impl Job for Unterminated {
-    fn event(&mut self, event: &Event<'_>, _call: &Call, steps: &mut Vec<Step>) {
+impl EventChange for Unterminated {
+    fn event(&mut self, event: &StreamEvent<'_>, _call: &AnsweredCall, steps: &mut Vec<Step>) {
         if event.reading.ends {
             self.touched = true;
         } else {
@@ -100,7 +99,7 @@ impl Job for Unterminated {
         }
     }
 
-    fn other(&mut self, frame: &Frame, what: Other, _call: &Call, steps: &mut Vec<Step>) {
+    fn other(&mut self, frame: &Frame, what: Other, _call: &AnsweredCall, steps: &mut Vec<Step>) {
         // The end of a list is its bracket.
         let bracket = self.framing == Framing::Array
             && frame.kind() == FrameKind::Filler

@@ -16,7 +16,7 @@ pub(crate) struct Gap {
     pub(crate) why: &'static str,
 }
 
-const NO_STREAM: &str = "the answer is no stream";
+pub(crate) const NO_STREAM: &str = "the answer is no stream";
 
 /// Why arguments cannot be malformed where they are no string.
 pub(crate) const NO_TEXT: &str =

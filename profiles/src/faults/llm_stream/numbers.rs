@@ -1,37 +1,36 @@
-//! Numbers of events, which go on where events are dropped or made up.
+//! Sequence numbers of events, which stay consecutive when events are dropped or added.
 
 use bytes::Bytes;
 use squall_dialects::json::{Document, Edits, Value};
 use squall_dialects::stream::{DEFAULT_LIMIT, Framing, Splitter};
 
-use super::Step;
-use super::call::Call;
-use super::events::Event;
+use super::events::StreamEvent;
+use super::{AnsweredCall, Step};
 
-/// Where a stream's numbers stand, if its events bear any.
+/// The next sequence number of a stream, if its events have any.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
     next: Option<u64>,
 }
 
 impl Numbers {
-    /// Numbers that go on with that of `event`: all before it passed.
-    pub(super) fn from(event: &Event<'_>, call: &Call) -> Self {
+    /// Numbers that continue with that of `event`: all before it passed.
+    pub(super) fn from(event: &StreamEvent<'_>, call: &AnsweredCall) -> Self {
         let number = call.dialect.provider().number(event.spoken());
         Self {
             next: number.and_then(Value::as_u64),
         }
     }
 
-    /// Makes the numbers of what is given out for `event` follow those before; where nothing was
-    /// dropped or made up so far (not `touched`) they stay as the provider wrote them.
-    pub(super) fn go_on(
+    /// Renumbers the events that are sent for `event`. They stay unchanged if no event was dropped
+    /// or added so far (not `touched`).
+    pub(super) fn renumber(
         &mut self,
         steps: &mut [Step],
-        event: &Event<'_>,
+        event: &StreamEvent<'_>,
         touched: bool,
         framing: Framing,
-        call: &Call,
+        call: &AnsweredCall,
     ) {
         if call.dialect.provider().number(event.spoken()).is_none() {
             return;
@@ -43,19 +42,8 @@ impl Numbers {
         }
     }
 
-    /// An event with this number passed.
-    pub(super) fn passed(&mut self, number: u64) {
-        self.next = Some(number.saturating_add(1));
-    }
-
-    /// The same as [`Self::go_on`] for one event that is given out.
-    pub(super) fn follow(
-        &mut self,
-        bytes: &mut Bytes,
-        touched: bool,
-        framing: Framing,
-        call: &Call,
-    ) {
+    /// [`Self::renumber`] for one event.
+    fn follow(&mut self, bytes: &mut Bytes, touched: bool, framing: Framing, call: &AnsweredCall) {
         let mut splitter = Splitter::new(framing, DEFAULT_LIMIT);
         let mut frames = splitter.push(bytes);
         frames.extend(splitter.finish());

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use super::call::Call;
-use super::events::{Event, Job};
-use super::{Step, pace, too_short};
+use super::events::{EventChange, StreamEvent};
+use super::{AnsweredCall, Step, duration_at, too_short};
 
 /// A stream with slow tokens.
 #[derive(Debug)]
@@ -25,12 +24,12 @@ impl Slowing {
     }
 }
 
-impl Job for Slowing {
+impl EventChange for Slowing {
     /// Delays an event with tokens.
-    fn event(&mut self, event: &Event<'_>, _call: &Call, steps: &mut Vec<Step>) {
+    fn event(&mut self, event: &StreamEvent<'_>, _call: &AnsweredCall, steps: &mut Vec<Step>) {
         let wait = match self.first.take_if(|_| event.speaks()) {
             Some(first) => first,
-            None => pace(event.tokens(), self.tokens_per_second),
+            None => duration_at(event.tokens(), self.tokens_per_second),
         };
         if !wait.is_zero() {
             steps.push(Step::Wait(wait));
@@ -72,9 +71,9 @@ impl Stalling {
     }
 }
 
-impl Job for Stalling {
+impl EventChange for Stalling {
     /// Pauses before the first event beyond the limit.
-    fn event(&mut self, event: &Event<'_>, _call: &Call, steps: &mut Vec<Step>) {
+    fn event(&mut self, event: &StreamEvent<'_>, _call: &AnsweredCall, steps: &mut Vec<Step>) {
         self.passed = self.passed.saturating_add(event.tokens());
         if !self.touched && event.speaks() && self.passed > self.after_tokens {
             steps.push(Step::Wait(self.wait));

@@ -1,10 +1,8 @@
-//! Answers whose tool calls say something else, and whole answers whose texts do; see
-//! [`super::drifting`] for streamed ones.
+//! Answers with other texts or tool calls.
 //!
-//! What is to be rewritten has to be known whole. Of a stream, the events from the first piece of a
-//! part that says something to its last are held, then given all at once, with the new text spread
-//! over them; a tool's name comes in one piece, so nothing is held for it. Everything else passes as
-//! it comes, pieces that say nothing yet included.
+//! A part must be complete before it is rewritten. So the events of a stream from the part's first
+//! text to its last are held, then sent at once, with the new text spread over them. A tool's name
+//! comes in one piece, so nothing is held for it. All other events pass as they arrive.
 
 mod called;
 mod pages;
@@ -16,9 +14,8 @@ use squall_dialects::stream::Frame;
 
 use self::called::{PartKey, ToolsByPart};
 use self::pages::{AnswerPage, Done, is_meant, kind, rewrite_pages};
-use super::call::Call;
-use super::events::{Event, Job, Other};
-use super::{DEFAULT_HOLD, Step};
+use super::events::{EventChange, Other, StreamEvent};
+use super::{AnsweredCall, LONGEST_PART, Step};
 use crate::changes::Rewrite;
 
 /// A stream whose texts or tool calls are rewritten.
@@ -47,26 +44,26 @@ impl Rewriting {
         }
     }
 
-    /// The part that an event holds a piece of that is to be rewritten.
-    fn wanted(&mut self, event: &Event<'_>) -> Option<PartKey> {
+    /// The part to rewrite that an event has a piece of.
+    fn part_in(&mut self, event: &StreamEvent<'_>) -> Option<PartKey> {
         let found = event.reading.deltas.iter().find(|delta| {
-            self.called.hear(delta);
+            self.called.note(delta);
             is_meant(&self.rewrite, delta, &self.called)
         })?;
         Some((found.choice, found.part))
     }
 
-    /// Whether what an event holds of such a part is empty.
-    fn says_nothing_yet(&self, event: &Event<'_>) -> bool {
+    /// Whether an event only begins such a part.
+    fn is_empty(&self, event: &StreamEvent<'_>) -> bool {
         let speaks = |delta: &Delta<'_>| {
             is_meant(&self.rewrite, delta, &self.called) && !delta.text.is_empty()
         };
-        let deltas = &event.reading.deltas;
-        !deltas.iter().any(|delta| delta.repeats || speaks(delta))
+        let deltas = &mut event.reading.deltas.iter();
+        !deltas.any(|delta| delta.repeats || speaks(delta))
     }
 
     /// Whether the part at hand is complete with this event, or was before it.
-    fn completes(&self, event: &Event<'_>, call: &Call) -> bool {
+    fn completes(&self, event: &StreamEvent<'_>, call: &AnsweredCall) -> bool {
         let reading = &event.reading;
         if reading.ends || (reading.usage.is_some() && reading.deltas.is_empty()) {
             return true;
@@ -88,16 +85,16 @@ impl Rewriting {
 
     fn hold(
         &mut self,
-        event: &Event<'_>,
+        event: &StreamEvent<'_>,
         key: Option<PartKey>,
-        call: &Call,
+        call: &AnsweredCall,
         steps: &mut Vec<Step>,
     ) {
         self.holding = self.holding.or(key);
         self.bytes += event.frame.bytes().len();
         self.held.push(event.frame.clone());
-        if self.bytes > DEFAULT_HOLD {
-            self.done.why = Some(format!("the answer is longer than {DEFAULT_HOLD} bytes"));
+        if self.bytes > LONGEST_PART {
+            self.done.why = Some(format!("the answer is longer than {LONGEST_PART} bytes"));
             self.done.over = true;
             self.give_up(steps);
         } else if self.completes(event, call) {
@@ -113,7 +110,7 @@ impl Rewriting {
     }
 
     /// Rewrites the held events and emits them.
-    fn release(&mut self, call: &Call, steps: &mut Vec<Step>) {
+    fn release(&mut self, call: &AnsweredCall, steps: &mut Vec<Step>) {
         (self.bytes, self.holding) = (0, None);
         let held = std::mem::take(&mut self.held);
         let data: Vec<_> = held
@@ -128,13 +125,13 @@ impl Rewriting {
         let events: Vec<_> = held
             .iter()
             .zip(&documents)
-            .map(|(frame, document)| Event::new(frame, document, call))
+            .map(|(frame, document)| StreamEvent::new(frame, document, call))
             .collect();
         self.emit(&events, call, steps);
     }
 
     /// Rewrites events and gives them out.
-    fn emit(&mut self, events: &[Event<'_>], call: &Call, steps: &mut Vec<Step>) {
+    fn emit(&mut self, events: &[StreamEvent<'_>], call: &AnsweredCall, steps: &mut Vec<Step>) {
         let pages: Vec<AnswerPage<'_>> = events
             .iter()
             .map(|event| AnswerPage::new(event.document, &event.reading))
@@ -146,46 +143,46 @@ impl Rewriting {
     }
 }
 
-impl Job for Rewriting {
-    fn event(&mut self, event: &Event<'_>, call: &Call, steps: &mut Vec<Step>) {
-        let wanted = self.wanted(event).filter(|_| !self.done.over);
+impl EventChange for Rewriting {
+    fn event(&mut self, event: &StreamEvent<'_>, call: &AnsweredCall, steps: &mut Vec<Step>) {
+        let part = self.part_in(event).filter(|_| !self.done.over);
         let in_pieces = kind(&self.rewrite) != DeltaKind::ToolName;
         if self.held.is_empty() {
-            if wanted.is_none() || !in_pieces {
+            if part.is_none() || !in_pieces {
                 self.emit(std::slice::from_ref(event), call, steps);
-            } else if self.says_nothing_yet(event) {
-                self.done.hear(&event.reading);
+            } else if self.is_empty(event) {
+                self.done.note(&event.reading);
                 steps.push(event.pass());
             } else {
-                self.hold(event, wanted, call, steps);
+                self.hold(event, part, call, steps);
             }
             return;
         }
         let reading = &event.reading;
-        let goes_on = wanted.is_some() && (wanted == self.holding || call.choices > 1);
-        let says_nothing = reading.deltas.is_empty()
+        let is_beside = reading.deltas.is_empty()
             && reading.edges.is_empty()
             && reading.finishes.is_empty()
             && reading.usage.is_none()
             && !reading.ends;
-        if goes_on || (call.choices > 1 && !self.completes(event, call)) {
-            self.hold(event, wanted, call, steps);
-        } else if says_nothing {
+        let goes_on = part.is_some() && (part == self.holding || call.choices > 1);
+        if is_beside && event.frame.name() == Some("ping") {
             steps.push(event.pass());
+        } else if goes_on || is_beside || (call.choices > 1 && !self.completes(event, call)) {
+            self.hold(event, part, call, steps);
         } else {
             self.release(call, steps);
             self.event(event, call, steps);
         }
     }
 
-    fn other(&mut self, frame: &Frame, what: Other, call: &Call, steps: &mut Vec<Step>) {
+    fn other(&mut self, frame: &Frame, what: Other, call: &AnsweredCall, steps: &mut Vec<Step>) {
         if what != Other::Comment {
             self.release(call, steps);
         }
         steps.push(Step::Emit(frame.bytes().clone()));
     }
 
-    fn end(&mut self, call: &Call, steps: &mut Vec<Step>) {
+    fn end(&mut self, call: &AnsweredCall, steps: &mut Vec<Step>) {
         self.release(call, steps);
     }
 
@@ -208,7 +205,7 @@ pub(super) fn whole(
     rewrite: &Rewrite,
     document: &Document<'_>,
     reading: &Reading<'_>,
-    call: &Call,
+    call: &AnsweredCall,
 ) -> Result<Bytes, String> {
     let mut done = Done::default();
     let pages = [AnswerPage::new(document, reading)];

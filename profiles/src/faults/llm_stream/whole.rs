@@ -1,195 +1,76 @@
-//! Faults on an answer that is one JSON document.
+//! Faults on a response that is one JSON document.
 
-use std::time::Duration;
-
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use squall_dialects::json::Document;
 use squall_dialects::model::{Reading, Usage};
 
 use super::breaking::parted;
-use super::call::Call;
 use super::ending::{self, EndedAnswer};
-use super::rewriting;
-use super::{DEFAULT_HOLD, Step, pace, too_short, written};
-use crate::changes::{Rewrite, StreamFault};
+use super::{AnsweredCall, Step, duration_at, gaps, rewriting, too_short, written};
+use crate::changes::StreamFault;
+use crate::faults::editing::EditedAnswer;
 use crate::plan::Ending;
 
-/// Holds an answer until it is complete, then applies the fault to it.
-#[derive(Debug)]
-pub(super) struct WholeEditor {
-    job: Job,
-    limit: usize,
-    state: State,
-}
-
-/// What a fault does to a whole answer.
-#[derive(Debug)]
-enum Job {
-    End(EndedAnswer),
-    Break {
-        after_tokens: u64,
-    },
-    Slow {
-        first: Duration,
-        tokens_per_second: Option<f64>,
-    },
-    Stall {
-        after_tokens: u64,
-        wait: Duration,
-    },
-    Rewrite(Rewrite),
-    /// There are no events here.
-    OfStreams,
-}
-
-#[derive(Debug)]
-enum State {
-    /// Held so far.
-    Holding(BytesMut),
-    /// Nothing more is done, and why.
-    Passing(String),
-    /// The fault was applied.
-    Touched,
-}
-
-impl WholeEditor {
-    pub(super) fn new(fault: &StreamFault) -> Self {
-        let job = match fault {
-            StreamFault::Truncate { max_tokens } => Job::End(EndedAnswer::at_most(*max_tokens)),
-            StreamFault::Instead(instead) => Job::End(EndedAnswer::instead_of(*instead)),
-            StreamFault::Cut { after_tokens } => Job::Break {
-                after_tokens: *after_tokens,
-            },
-            StreamFault::Slow {
-                time_to_first_token,
-                tokens_per_second,
-            } => Job::Slow {
-                first: *time_to_first_token,
-                tokens_per_second: *tokens_per_second,
-            },
-            StreamFault::Stall { after_tokens, wait } => Job::Stall {
-                after_tokens: *after_tokens,
-                wait: *wait,
-            },
-            StreamFault::Rewrite(rewrite) => Job::Rewrite(rewrite.clone()),
-            StreamFault::Error { .. }
-            | StreamFault::Repeat { .. }
-            | StreamFault::Unterminated
-            | StreamFault::WholeForStream => Job::OfStreams,
-        };
-        Self {
-            job,
-            limit: DEFAULT_HOLD,
-            state: State::Holding(BytesMut::new()),
+/// The edited response, or why it stays unchanged.
+pub(super) fn edit(
+    fault: &StreamFault,
+    body: &[u8],
+    call: &mut AnsweredCall,
+) -> Result<EditedAnswer, String> {
+    let document = Document::parse(body).map_err(|error| format!("the answer is {error}"))?;
+    let mut reading = call
+        .dialect
+        .read(squall_dialects::Event::unnamed(&document));
+    call.count(&mut reading);
+    let ended = |how: &EndedAnswer| {
+        let ended = ending::whole(how, &document, &reading, call)?;
+        Ok(EditedAnswer {
+            counts_anew: true,
+            ..EditedAnswer::new(ended)
+        })
+    };
+    let parted = |after_tokens| {
+        let parts = parted(&document, &reading, after_tokens);
+        parts.ok_or_else(|| too_short(written(&reading), after_tokens))
+    };
+    match fault {
+        StreamFault::Truncate { max_tokens } => ended(&EndedAnswer::at_most(*max_tokens)),
+        StreamFault::Instead(instead) => ended(&EndedAnswer::instead_of(*instead)),
+        StreamFault::Cut { after_tokens } => {
+            let (sent, _) = parted(*after_tokens)?;
+            let steps = vec![Step::Emit(sent), Step::End(Ending::Close)];
+            Ok(EditedAnswer::in_steps(steps))
         }
-    }
-
-    pub(super) fn hold_at_most(&mut self, bytes: usize) {
-        self.limit = bytes;
-    }
-
-    pub(super) fn push(&mut self, chunk: &[u8]) -> Vec<Step> {
-        match &mut self.state {
-            State::Holding(held) => {
-                held.extend_from_slice(chunk);
-                if held.len() <= self.limit {
-                    return Vec::new();
-                }
-                let reason = format!("the answer is longer than {} bytes", self.limit);
-                self.pass(reason)
+        StreamFault::Slow {
+            time_to_first_token,
+            tokens_per_second,
+        } => {
+            let tokens = counted(&reading);
+            let wait = *time_to_first_token + duration_at(tokens, *tokens_per_second);
+            if tokens == 0 || wait.is_zero() {
+                return Err(too_short(written(&reading), 0));
             }
-            State::Passing(_) => emit(Bytes::copy_from_slice(chunk)),
-            State::Touched => Vec::new(),
+            let all = Bytes::copy_from_slice(body);
+            let steps = vec![Step::Wait(wait), Step::Emit(all)];
+            Ok(EditedAnswer::in_steps(steps))
         }
-    }
-
-    pub(super) fn finish(&mut self, call: &mut Call) -> Vec<Step> {
-        let State::Holding(held) = &self.state else {
-            return Vec::new();
-        };
-        let edited = match Document::parse(held) {
-            Ok(document) => self.job.done(&document, call),
-            Err(error) => Err(format!("the answer is {error}")),
-        };
-        match edited {
-            Ok(steps) => {
-                self.state = State::Touched;
-                steps
+        StreamFault::Stall { after_tokens, wait } => {
+            let more = after_tokens.saturating_add(1);
+            if written(&reading) < more {
+                return Err(too_short(written(&reading), more));
             }
-            Err(reason) => self.pass(reason),
+            let (before, after) = parted(*after_tokens)?;
+            let steps = vec![Step::Emit(before), Step::Wait(*wait), Step::Emit(after)];
+            Ok(EditedAnswer::in_steps(steps))
         }
-    }
-
-    pub(super) fn broke_off(&mut self) -> Vec<Step> {
-        self.pass("the upstream broke off".to_owned())
-    }
-
-    pub(super) fn touched(&self) -> bool {
-        matches!(self.state, State::Touched)
-    }
-
-    pub(super) fn counts_anew(&self) -> bool {
-        self.touched() && matches!(self.job, Job::End(_))
-    }
-
-    pub(super) fn untouched_because(&self) -> Option<String> {
-        match &self.state {
-            State::Passing(reason) => Some(reason.clone()),
-            State::Holding(_) | State::Touched => None,
+        StreamFault::Rewrite(rewrite) => {
+            let rewritten = rewriting::whole(rewrite, &document, &reading, call)?;
+            Ok(EditedAnswer::new(rewritten))
         }
-    }
-
-    /// Hands out what is held, as it came.
-    fn pass(&mut self, reason: String) -> Vec<Step> {
-        match &mut self.state {
-            State::Holding(held) => {
-                let held = std::mem::take(held).freeze();
-                self.state = State::Passing(reason);
-                emit(held)
-            }
-            State::Passing(_) | State::Touched => Vec::new(),
-        }
-    }
-}
-
-impl Job {
-    /// What the agent gets; or why it is the answer as it came.
-    fn done(&self, document: &Document<'_>, call: &mut Call) -> Result<Vec<Step>, String> {
-        let mut reading = call.dialect.read(squall_dialects::Event::unnamed(document));
-        call.count(&mut reading);
-        match self {
-            Self::End(how) => ending::whole(how, document, &reading, call).map(emit),
-            Self::Break { after_tokens } => {
-                let parts = parted(document, &reading, *after_tokens);
-                let (sent, _) = parts.ok_or_else(|| too_short(written(&reading), *after_tokens))?;
-                Ok(vec![Step::Emit(sent), Step::End(Ending::Close)])
-            }
-            Self::Slow {
-                first,
-                tokens_per_second,
-            } => {
-                let tokens = counted(&reading);
-                let wait = *first + pace(tokens, *tokens_per_second);
-                if tokens == 0 || wait.is_zero() {
-                    return Err(too_short(written(&reading), 0));
-                }
-                let all = Bytes::copy_from_slice(document.text().as_bytes());
-                Ok(vec![Step::Wait(wait), Step::Emit(all)])
-            }
-            Self::Stall { after_tokens, wait } => {
-                let more = after_tokens.saturating_add(1);
-                let parts =
-                    parted(document, &reading, *after_tokens).filter(|_| written(&reading) >= more);
-                let (before, after) = parts.ok_or_else(|| too_short(written(&reading), more))?;
-                Ok(vec![
-                    Step::Emit(before),
-                    Step::Wait(*wait),
-                    Step::Emit(after),
-                ])
-            }
-            Self::Rewrite(rewrite) => rewriting::whole(rewrite, document, &reading, call).map(emit),
-            Self::OfStreams => Err("the answer is no stream".to_owned()),
-        }
+        StreamFault::Error { .. }
+        | StreamFault::Repeat { .. }
+        | StreamFault::Unterminated
+        | StreamFault::WholeForStream => Err(gaps::NO_STREAM.to_owned()),
     }
 }
 
@@ -201,13 +82,5 @@ fn counted(reading: &Reading<'_>) -> u64 {
             ..
         }) if written(reading) > 0 => output,
         _ => written(reading),
-    }
-}
-
-fn emit(bytes: Bytes) -> Vec<Step> {
-    if bytes.is_empty() {
-        Vec::new()
-    } else {
-        vec![Step::Emit(bytes)]
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
+use squall_dialects::Dialect;
 use squall_dialects::mcp::{self, Asked};
-use squall_dialects::{Dialect, Tally};
 use squall_profiles::facts::Kind;
 use squall_profiles::spending::Charge;
 use squall_profiles::verdict::{RuleVerdict, VerdictOutcome};
@@ -28,8 +28,6 @@ pub(in crate::exchange) struct Taps {
     /// Whether captured response bytes are copied. On HTTP/2 an abort waits until hyper drops the
     /// sent bytes.
     pub(in crate::exchange) copies: bool,
-    /// Token counts that a rule read from a response which it did not change.
-    pub(super) heard: Option<Box<Tally>>,
     /// The start of the response may show that it is an MCP session's event stream.
     pub(in crate::exchange) may_begin_session: bool,
     /// The calls of a request that calls several tools.
@@ -117,12 +115,6 @@ impl Taps {
             if let Some(traffic) = &mut self.traffic {
                 traffic.model = None;
             }
-        } else if note.outcome == squall_journal::record::Outcome::Ok
-            && let Some(heard) = self.heard.take()
-            && let Some(model) = self.model()
-        {
-            // If another rule changed or cut the response, the agent got other bytes.
-            model.was_heard(heard);
         }
         self.traffic
     }

@@ -5,7 +5,7 @@ use http_body::Body as _;
 use squall_dialects::codec::Coding;
 use squall_dialects::mcp::Call;
 use squall_dialects::media_type;
-use squall_profiles::faults::mcp_answer::{Change, Form, McpEditor, OUT_OF_BAND};
+use squall_profiles::faults::mcp_answer::{McpChange, McpEditor, McpForm, OUT_OF_BAND};
 use squall_profiles::plan::{Edit, VerdictIndex};
 
 use super::stream;
@@ -14,12 +14,12 @@ use crate::faults::{FaultContext, VerdictReport, has_body};
 
 /// The change that an edit makes in the response to an MCP call; `None` if it does not change
 /// single messages.
-pub(crate) fn change(edit: &Edit) -> Option<Change> {
+pub(crate) fn change(edit: &Edit) -> Option<McpChange> {
     Some(match edit {
-        Edit::Truncate(amount) => Change::Truncate(*amount),
-        Edit::Drift(drift) => Change::Drift(drift.clone()),
-        Edit::Mcp(edit) => Change::Mcp(edit.clone()),
-        Edit::Inject(injection) => Change::Inject(injection.clone()),
+        Edit::Truncate(amount) => McpChange::Truncate(*amount),
+        Edit::Drift(drift) => McpChange::Drift(drift.clone()),
+        Edit::Mcp(edit) => McpChange::Mcp(edit.clone()),
+        Edit::Inject(injection) => McpChange::Inject(injection.clone()),
         Edit::Stream(_) => return None,
     })
 }
@@ -29,7 +29,7 @@ pub(crate) fn change(edit: &Edit) -> Option<Change> {
 /// It waits for the whole body of a JSON response; an event stream passes without delay. `typed`:
 /// results have a type field.
 pub(crate) async fn apply(
-    change: Change,
+    change: McpChange,
     calls: Vec<Call>,
     typed: bool,
     response: Response<AgentBody>,
@@ -45,8 +45,9 @@ pub(crate) async fn apply(
         _ if response.body().is_end_stream() => "the body is empty".to_owned(),
         (Some(form), Ok(coding)) => {
             let most = usize::try_from(context.inspect.limit()).unwrap_or(usize::MAX);
-            let editor = McpEditor::new(change, calls, form, most).typed(typed);
-            return stream::play(Box::new(editor), coding, response, report, context).await;
+            let editor = McpEditor::new(change, calls).typed(typed);
+            let editor = editor.in_form(form, most);
+            return stream::play(editor, coding, response, report, context).await;
         }
         (None, _) => "the answer is neither JSON nor a stream of events".to_owned(),
         (_, Err(why)) => why.to_string(),
@@ -56,10 +57,10 @@ pub(crate) async fn apply(
 }
 
 /// The format of a response, by its media type.
-fn form(headers: &HeaderMap) -> Option<Form> {
+fn form(headers: &HeaderMap) -> Option<McpForm> {
     match &*media_type(headers)? {
-        "text/event-stream" => Some(Form::Events),
-        "application/json" => Some(Form::Json),
+        "text/event-stream" => Some(McpForm::Events),
+        "application/json" => Some(McpForm::Json),
         _ => None,
     }
 }

@@ -14,8 +14,8 @@ use http::{HeaderMap, HeaderValue, Response, header};
 use http_body::SizeHint;
 use squall_dialects::codec::{Coding, Encoder};
 use squall_profiles::changes::StreamFault;
-use squall_profiles::faults::editing::AnswerEditor;
-use squall_profiles::faults::llm_stream::{Step, StreamEditor};
+use squall_profiles::faults::editing::{AnswerEditor, EditedAnswer, Step, WholeEditor};
+use squall_profiles::faults::llm_stream::{self, AnsweredCall};
 
 use self::player::{Coded, LiveEdit, Player};
 use super::whole::{Plain, not_encoded};
@@ -38,20 +38,21 @@ pub(super) async fn apply(
             return response;
         }
     };
-    play(Box::new(editor), coding, response, report, context).await
+    play(editor, coding, response, report, context).await
 }
 
 /// Edits a response in any coding.
 pub(super) async fn play(
-    editor: Box<dyn AnswerEditor>,
+    editor: AnswerEditor,
     coding: Option<Coding>,
     response: Response<AgentBody>,
     report: VerdictReport,
     context: &FaultContext,
 ) -> Response<AgentBody> {
-    if editor.holds_whole_body() {
-        return whole(editor, response, report, context).await;
-    }
+    let editor = match editor {
+        AnswerEditor::Events(editor) => editor,
+        AnswerEditor::Whole(edit) => return whole(edit, response, report, context).await,
+    };
     let (mut head, body) = response.into_parts();
     drop_digests(&mut head.headers);
     head.headers.remove(header::CONTENT_LENGTH);
@@ -79,26 +80,25 @@ fn editor(
     headers: &HeaderMap,
     model: Option<Speaking<'_>>,
     context: &FaultContext,
-) -> Result<(StreamEditor, Option<Coding>), String> {
+) -> Result<(AnswerEditor, Option<Coding>), String> {
     let model = model.ok_or("the exchange is in no dialect that can be edited")?;
     let form = model
         .dialect
         .form(model.target, headers)
         .ok_or("the answer's content-type is neither JSON nor a stream of events")?;
     let coding = Coding::of(headers).map_err(|why| why.to_string())?;
-    let editor = StreamEditor::new(fault, model.dialect, form)
-        .about(&model.error_context(fault.error(), context))
-        .holding_at_most(usize::try_from(context.inspect.limit()).unwrap_or(usize::MAX));
-    let editor = match model.request {
-        Some(request) => editor.for_request(request),
-        None => editor,
+    let call = AnsweredCall::new(model.dialect).about(&model.error_context(fault.error(), context));
+    let call = match model.request {
+        Some(request) => call.for_request(request),
+        None => call,
     };
+    let editor = llm_stream::editor(fault, form, call);
     Ok((editor, coding))
 }
 
 /// Edits a response that must be held until it is complete.
 async fn whole(
-    mut editor: Box<dyn AnswerEditor>,
+    edit: Box<WholeEditor>,
     response: Response<AgentBody>,
     mut report: VerdictReport,
     context: &FaultContext,
@@ -107,21 +107,21 @@ async fn whole(
         Ok(plain) => plain,
         Err(response) => return response,
     };
-    let steps = match steps(&mut *editor, &plain) {
-        Ok(steps) => steps,
+    let (edited, steps) = match edited(edit, &plain) {
+        Ok(edited) => edited,
         Err(why) => {
             report.bypassed(why);
             return plain.unchanged();
         }
     };
     report.applied();
-    if editor.counts_anew() {
+    if edited.counts_anew {
         report.counted_anew();
     }
     let Plain {
         mut head, whole, ..
     } = plain;
-    if let Some(media_type) = editor.media_type() {
+    if let Some(media_type) = edited.media_type {
         let media_type = HeaderValue::from_static(media_type);
         head.headers.insert(header::CONTENT_TYPE, media_type);
     }
@@ -149,17 +149,14 @@ async fn whole(
     Response::from_parts(head, body::boxed(played))
 }
 
-/// The encoded steps for a whole response, or why it stays unchanged.
-fn steps(editor: &mut dyn AnswerEditor, plain: &Plain) -> Result<Vec<Step>, String> {
-    let mut steps = editor.push(plain.bytes.clone());
-    steps.extend(editor.finish());
-    if let Some(why) = editor.untouched_because() {
-        return Err(why);
-    }
-    match plain.encoder()? {
-        None => Ok(steps),
-        Some(encoder) => encoded(steps, encoder).map_err(not_encoded),
-    }
+/// The edited response with its encoded steps, or why it stays unchanged.
+fn edited(edit: Box<WholeEditor>, plain: &Plain) -> Result<(EditedAnswer, Vec<Step>), String> {
+    let edited = edit(&plain.bytes)?;
+    let steps = match plain.encoder()? {
+        None => edited.steps.clone(),
+        Some(encoder) => encoded(edited.steps.clone(), encoder).map_err(not_encoded)?,
+    };
+    Ok((edited, steps))
 }
 
 fn encoded(steps: Vec<Step>, mut encoder: Encoder) -> std::io::Result<Vec<Step>> {

@@ -7,9 +7,8 @@ use squall_dialects::json::{Document, Edits};
 use squall_dialects::model::{Delta, DeltaKind, Reading};
 use squall_dialects::tokens;
 
-use super::super::budget::{self, Budget, Kept, Share};
-use super::super::call::Call;
-use super::super::written;
+use super::super::budget::{self, Budget, ReceivedTokens, Share};
+use super::super::{AnsweredCall, written};
 use super::{ChoiceWords, EndedAnswer, Instead};
 
 /// A whole answer, ended early; or why it is not.
@@ -17,7 +16,7 @@ pub(in crate::faults::llm_stream) fn whole(
     how: &EndedAnswer,
     document: &Document<'_>,
     reading: &Reading<'_>,
-    call: &Call,
+    call: &AnsweredCall,
 ) -> Result<Bytes, String> {
     let mut edits = Edits::new(document);
     let edited = match &how.words {
@@ -42,7 +41,7 @@ fn truncated(
     how: &EndedAnswer,
     document: &Document<'_>,
     reading: &Reading<'_>,
-    call: &Call,
+    call: &AnsweredCall,
 ) -> bool {
     let mut budgets: BTreeMap<u64, Budget> = BTreeMap::new();
     let mut cut: BTreeSet<u64> = BTreeSet::new();
@@ -89,8 +88,11 @@ fn truncated(
         shortened.contains(&(choice, part))
     });
     if let Some(usage) = reading.usage.as_ref().filter(|_| !cut.is_empty()) {
-        let kept = budgets.values().map(Kept::of).sum();
-        budget::count_anew(edits, usage, kept);
+        let received = ReceivedTokens {
+            words: budgets.values().map(Budget::spent).sum(),
+            thought: budgets.values().map(Budget::thought).sum(),
+        };
+        budget::count_anew(edits, usage, received);
     }
     !cut.is_empty()
 }
@@ -102,7 +104,7 @@ fn replaced(
     how: &EndedAnswer,
     document: &Document<'_>,
     reading: &Reading<'_>,
-    call: &Call,
+    call: &AnsweredCall,
 ) -> bool {
     let already = instead.text.is_empty()
         && spoken(reading) == 0
@@ -112,7 +114,7 @@ fn replaced(
     }
     let mut choices: BTreeSet<u64> = reading.finishes.iter().map(|end| end.choice).collect();
     choices.extend(reading.deltas.iter().map(|delta| delta.choice));
-    let mut said = Kept::default();
+    let mut received = ReceivedTokens::default();
     let mut edited = false;
     let text = tokens::count(call.counting(), &instead.text);
     for choice in choices {
@@ -121,13 +123,13 @@ fn replaced(
             .say(edits, document, choice, instead.saying(call), &how.finish)
         {
             budget::forget_sources(edits, reading, |of, _| of == choice);
-            said.words += text;
-            said.thought += first_thoughts(reading, choice);
+            received.words += text;
+            received.thought += first_thoughts(reading, choice);
             edited = true;
         }
     }
     if let Some(usage) = reading.usage.as_ref().filter(|_| edited) {
-        budget::count_instead(edits, usage, said);
+        budget::count_instead(edits, usage, received);
     }
     edited
 }

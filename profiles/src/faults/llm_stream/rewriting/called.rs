@@ -22,8 +22,8 @@ pub(super) struct ToolsByPart {
 }
 
 impl ToolsByPart {
-    /// Learns the name that a piece gives to its part.
-    pub(super) fn hear(&mut self, delta: &Delta<'_>) {
+    /// Notes the name that a piece gives to its part.
+    pub(super) fn note(&mut self, delta: &Delta<'_>) {
         // Some gateways repeat an empty name with every piece of the arguments.
         if delta.kind != DeltaKind::ToolName || delta.text.is_empty() {
             return;

@@ -10,15 +10,14 @@ use squall_dialects::tokens::{self, Counting};
 use super::called::{PartKey, ToolsByPart};
 use crate::changes::{CallError, Rewrite, WrongCall};
 use crate::faults::llm_rewrite::{drift, tools};
-use crate::faults::llm_stream::budget::{self, Kept, Share};
-use crate::faults::llm_stream::call::Call;
-use crate::faults::llm_stream::gaps;
-use crate::faults::llm_stream::said::Said;
+use crate::faults::llm_stream::budget::{self, ReceivedTokens, Share};
+use crate::faults::llm_stream::received::Received;
+use crate::faults::llm_stream::{AnsweredCall, gaps};
 
 /// What was rewritten so far.
 #[derive(Debug, Default)]
 pub(super) struct Done {
-    said: Said,
+    texts: Received,
     /// The tools that were called.
     called: ToolsByPart,
     pub(super) touched: bool,
@@ -29,19 +28,24 @@ pub(super) struct Done {
     /// Choices that end because a call of theirs is none.
     bad: BTreeSet<u64>,
     /// Tokens that the agent got beside calls.
-    kept: Kept,
+    received: ReceivedTokens,
 }
 
 impl Done {
-    /// Learns which tools an event calls that passes as it came.
-    pub(super) fn hear(&mut self, reading: &Reading<'_>) {
+    /// Notes the tools that an unchanged event calls.
+    pub(super) fn note(&mut self, reading: &Reading<'_>) {
         for delta in &reading.deltas {
-            self.called.hear(delta);
+            self.called.note(delta);
         }
     }
 
     /// Takes the calls out of choices that are bad, and makes them end so.
-    fn end_badly<'p>(&mut self, page: &AnswerPage<'p>, edited: &mut EditedPage<'p>, call: &Call) {
+    fn end_badly<'p>(
+        &mut self,
+        page: &AnswerPage<'p>,
+        edited: &mut EditedPage<'p>,
+        call: &AnsweredCall,
+    ) {
         let AnswerPage { document, reading } = page;
         let calls = |part| {
             let of_it = |delta: &&Delta<'_>| delta.part == part && delta.kind.is_of_a_call();
@@ -53,9 +57,9 @@ impl Done {
             } else {
                 let tokens = delta.tokens();
                 if delta.is_thinking() {
-                    self.kept.thought += tokens;
+                    self.received.thought += tokens;
                 } else {
-                    self.kept.words += tokens;
+                    self.received.words += tokens;
                 }
             }
         }
@@ -69,7 +73,7 @@ impl Done {
             }
         }
         if let Some(usage) = &reading.usage {
-            budget::count_anew(&mut edited.edits, usage, self.kept);
+            budget::count_anew(&mut edited.edits, usage, self.received);
         }
     }
 
@@ -129,7 +133,7 @@ pub(super) fn kind(rewrite: &Rewrite) -> DeltaKind {
 pub(super) fn rewrite_pages<'p>(
     rewrite: &Rewrite,
     pages: &[AnswerPage<'p>],
-    call: &Call,
+    call: &AnsweredCall,
     done: &mut Done,
 ) -> Vec<EditedPage<'p>> {
     let edited = |page: &AnswerPage<'p>| EditedPage {
@@ -152,7 +156,7 @@ pub(super) fn rewrite_pages<'p>(
             New::Text(text) => {
                 spread(&text, &pieces, pages, &mut edited);
                 if let Some((_, delta)) = pieces.first() {
-                    done.said.set(delta, text);
+                    done.texts.set(delta, text);
                 }
             }
             New::End => done
@@ -174,7 +178,7 @@ pub(super) fn rewrite_pages<'p>(
     }
     for (page, edited) in pages.iter().zip(&mut edited) {
         for delta in page.reading.deltas.iter().filter(|delta| delta.repeats) {
-            done.said.repeat(&mut edited.edits, page.document, delta);
+            done.texts.repeat(&mut edited.edits, page.document, delta);
         }
         done.end_badly(page, edited, call);
     }
@@ -201,7 +205,7 @@ fn parts<'p>(
     let mut parts: Vec<Vec<PagePiece<'p>>> = Vec::new();
     for (at, page) in pages.iter().enumerate() {
         for delta in &page.reading.deltas {
-            called.hear(delta);
+            called.note(delta);
             if !is_meant(rewrite, delta, called) {
                 continue;
             }
@@ -224,7 +228,7 @@ fn rewritten(
     rewrite: &Rewrite,
     pieces: &[PagePiece<'_>],
     pages: &[AnswerPage<'_>],
-    call: &Call,
+    call: &AnsweredCall,
 ) -> Result<New, String> {
     let text: String = pieces.iter().map(|(_, delta)| &*delta.text).collect();
     let wrong = match rewrite {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use squall_dialects::ALL;
 use squall_dialects::model::DeltaKind;
 
-use super::answers::{call_chunk, changed, rewrite};
+use super::answers::{call_chunk, rewrite};
 use super::dialects::{Sample, bytes, edited, read, samples};
 use super::*;
 use crate::changes::Tools;
@@ -105,7 +105,7 @@ fn an_unknown_tool_is_none_of_those_that_were_offered() {
         CallError::UnknownTool,
         0,
     )));
-    let (steps, _) = run(editor(&fault, SSE).for_request(&request), &calls());
+    let (steps, _) = run(editor_for(&request, &fault, SSE), &calls());
     assert!(received(&steps).0.contains("\"searchs\""));
 }
 
@@ -186,8 +186,8 @@ fn without_a_call_of_the_tool_the_reason_names_those_that_there_are() {
             CallError::MalformedArguments,
             CallError::WrongArguments,
         ] {
-            let (steps, editor) = run(editor(&wrong_call(error, tool, 0), SSE), &calls);
-            assert_eq!(editor.untouched_because().as_deref(), Some(reason));
+            let (steps, why) = run(editor(&wrong_call(error, tool, 0), SSE), &calls);
+            assert_eq!(why.as_deref(), Some(reason));
             assert_eq!(received(&steps).0, calls);
         }
     }

@@ -241,20 +241,9 @@ pub(super) fn edited(
         stream: sample.form != AnswerForm::Json,
         ..ModelRequest::default()
     };
-    let mut editor = StreamEditor::new(fault, sample.dialect, sample.form).for_request(&request);
-    let mut steps = Vec::new();
-    for chunk in sample.bytes.chunks(size) {
-        steps.extend(editor.push(chunk));
-    }
-    steps.extend(editor.finish());
-    let why = editor.untouched_because();
-    assert_eq!(
-        why.is_none(),
-        editor.touched(),
-        "{}: {fault:?}",
-        sample.name
-    );
-    (steps, why)
+    let call = AnsweredCall::new(sample.dialect).for_request(&request);
+    let editor = super::super::editor(fault, sample.form, call);
+    run_chunked(editor, &sample.bytes, size)
 }
 
 pub(super) fn bytes(steps: &[Step]) -> Vec<u8> {
@@ -371,63 +360,6 @@ fn an_answer_is_truncated() {
 }
 
 #[test]
-fn counts_that_come_with_the_words_end_where_the_words_do() {
-    let gemini = squall_dialects::by_name("gemini").expect("built in");
-    let event = |text: &str, written: u64, finish: &str| {
-        format!(
-            "data: {{\"candidates\":[{{\"content\":{{\"parts\":[{{\"text\":\"{text}\"}}],\"role\":\
-             \"model\"}}{finish},\"index\":0}}],\"usageMetadata\":{{\"promptTokenCount\":7,\
-             \"candidatesTokenCount\":{written},\"totalTokenCount\":{}}}}}\r\n\r\n",
-            7 + written
-        )
-    };
-    let sample = Sample {
-        name: "gemini, counted".to_owned(),
-        dialect: gemini,
-        form: AnswerForm::Stream(Framing::Sse),
-        // Two tokens an event, as Squall counts.
-        bytes: [
-            event("one two", 4, ""),
-            event(" three four", 9, ""),
-            event(" five six", 15, ",\"finishReason\":\"STOP\""),
-        ]
-        .concat()
-        .into_bytes(),
-    };
-    let truncated = |max_tokens| StreamFault::Truncate { max_tokens };
-    let cut = |after_tokens| StreamFault::Cut { after_tokens };
-    let garbage = crate::faults::llm_rewrite::words::garbage(1);
-    for (fault, counts) in [
-        // The next event is dropped: the counts are those that the agent has.
-        (truncated(2), vec![4, 4]),
-        (truncated(4), vec![4, 9, 9]),
-        // It is cut: no fewer than the agent has, no more than were written.
-        (truncated(1), vec![1, 1]),
-        (truncated(3), vec![4, 4, 4]),
-        (truncated(5), vec![4, 9, 9]),
-        (cut(1), vec![1]),
-        (cut(2), vec![4]),
-        (cut(3), vec![4, 4]),
-        // Other words: what was counted of the model's does not bound them.
-        (
-            StreamFault::Instead(Instead::Garbage { choice: 1 }),
-            vec![tokens::count(Counting::Estimate, &garbage)],
-        ),
-    ] {
-        let (steps, _) = edited(&sample, &fault, 50);
-        let mut splitter = Splitter::new(Framing::Sse, DEFAULT_LIMIT);
-        let frames = splitter.push(&bytes(&steps));
-        let counted = frames.iter().filter_map(|frame| {
-            let data = frame.data()?;
-            let document = Document::parse(&data).expect("JSON");
-            let usage = gemini.read(Event::of(frame, &document)).usage?;
-            usage.output
-        });
-        assert_eq!(counted.collect::<Vec<_>>(), counts, "{fault:?}");
-    }
-}
-
-#[test]
 fn an_answer_is_other_words() {
     for (instead, finish) in [
         (Instead::Nothing, Finish::Done),
@@ -464,32 +396,6 @@ fn an_answer_is_other_words() {
             }
         });
     }
-}
-
-#[test]
-fn a_text_drifts() {
-    let fault = StreamFault::Rewrite(Rewrite::Drift(ResponseDrift {
-        kind: TextDrift::Tone,
-        severity: Severity::Significant,
-        choice: 0,
-    }));
-    on_every_sample(&fault, &[], |_, before, after| {
-        is_sound(before, after)?;
-        if after.texts.len() != before.texts.len() {
-            return Err("it has other parts".into());
-        }
-        for ((key, text), (_, drifted)) in before.texts.iter().zip(&after.texts) {
-            let drifts = key.2 == DeltaKind::Text && !text.trim().is_empty();
-            if (drifted != text) != drifts {
-                return Err(format!("{key:?} says {drifted:?}"));
-            }
-        }
-        if after.finishes == before.finishes {
-            Ok(())
-        } else {
-            Err("it ends otherwise".into())
-        }
-    });
 }
 
 #[test]
@@ -688,8 +594,11 @@ fn an_error_takes_the_number_of_the_event_that_it_stands_for() {
             after_tokens,
             error: ModelError::Overloaded,
         };
-        let (steps, editor) = run(StreamEditor::new(&fault, dialect, SSE), &stream);
-        assert!(editor.touched());
+        let (steps, why) = run(
+            super::super::editor(&fault, SSE, AnsweredCall::new(dialect)),
+            &stream,
+        );
+        assert_eq!(why, None);
         let (text, _) = received(&steps);
         let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
         let got: Vec<u64> = data
@@ -720,8 +629,9 @@ fn a_tools_result_goes_with_the_call_that_was_cut() {
         let dialect = by_name(dialect).expect("built in");
         for (max_tokens, kept) in [(2, words), (5, words), (13, &all)] {
             let fault = StreamFault::Truncate { max_tokens };
-            let (steps, editor) = run(StreamEditor::new(&fault, dialect, AnswerForm::Json), answer);
-            assert!(editor.touched(), "{max_tokens}");
+            let call = AnsweredCall::new(dialect);
+            let (steps, why) = run(super::super::editor(&fault, AnswerForm::Json, call), answer);
+            assert_eq!(why, None, "{max_tokens}");
             let (text, _) = received(&steps);
             let message: serde_json::Value = serde_json::from_str(&text).expect("JSON");
             let blocks = message["content"].as_array().expect("blocks");
@@ -750,9 +660,9 @@ fn a_refusal_is_text_where_messages_have_no_place_for_one() {
             ..ErrorContext::default()
         };
         for (form, answer) in [(AnswerForm::Json, WHOLE.to_owned()), (SSE, paris())] {
-            let editor = StreamEditor::new(&fault, dialect, form).about(&context);
-            let (steps, editor) = run(editor, &answer);
-            assert!(editor.touched());
+            let call = AnsweredCall::new(dialect).about(&context);
+            let (steps, why) = run(super::super::editor(&fault, form, call), &answer);
+            assert_eq!(why, None);
             let (text, _) = received(&steps);
             let quoted = json::quote(refusal);
             let said = |key: &str| {
@@ -769,25 +679,6 @@ fn a_refusal_is_text_where_messages_have_no_place_for_one() {
 }
 
 #[test]
-fn numbers_with_gaps_stay_while_nothing_is_changed() {
-    let stream: String = [0, 8, 3]
-        .map(|number| {
-            let name = "response.output_text.delta";
-            format!(
-                "event: {name}\ndata: {{\"type\":\"{name}\",\"sequence_number\":{number},\
-                 \"item_id\":\"msg_1\",\"output_index\":0,\"content_index\":0,\
-                 \"delta\":\"a\"}}\n\n"
-            )
-        })
-        .concat();
-    let dialect = by_name("openai-responses").expect("built in");
-    let fault = StreamFault::Truncate { max_tokens: 100 };
-    let (steps, editor) = run(StreamEditor::new(&fault, dialect, SSE), &stream);
-    assert!(!editor.touched());
-    assert_eq!(received(&steps), (stream, ""));
-}
-
-#[test]
 fn groq_s_arguments_stay_as_they_are() {
     let fault = StreamFault::Rewrite(Rewrite::Call(WrongCall::of_any_tool(
         CallError::MalformedArguments,
@@ -798,13 +689,9 @@ fn groq_s_arguments_stay_as_they_are() {
         (AnswerForm::Json, super::calls::WHOLE_CALLS.to_owned()),
         (SSE, super::calls::calls()),
     ] {
-        let (steps, editor) = run(StreamEditor::new(&fault, dialect, form), &answer);
+        let call = AnsweredCall::new(dialect);
+        let (steps, why) = run(super::super::editor(&fault, form, call), &answer);
         assert_eq!(received(&steps).0, answer);
-        assert_eq!(
-            editor.untouched_because().as_deref(),
-            Some(
-                "this provider checks the arguments that a model writes, and answers with an error"
-            )
-        );
+        assert_eq!(why.as_deref(), Some(gaps::REJECTED));
     }
 }

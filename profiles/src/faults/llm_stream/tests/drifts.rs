@@ -63,27 +63,3 @@ fn a_stream_says_what_its_whole_text_becomes() {
         }
     }
 }
-
-#[test]
-fn what_repeats_a_text_that_stays_stays_even_where_it_says_something_else() {
-    let dialect = squall_dialects::by_name("openai-responses").expect("a dialect");
-    let place = r#""item_id":"m","output_index":0,"content_index":0"#;
-    let stream = format!(
-        "event: response.output_text.delta\ndata: {{\"type\":\"response.output_text.delta\",{place},\"delta\":\".\"}}\n\n\
-         event: response.output_text.done\ndata: {{\"type\":\"response.output_text.done\",{place},\"text\":\"Hi.\"}}\n\n"
-    );
-    let fault = StreamFault::Rewrite(Rewrite::Drift(drift(SHORTER, Severity::Significant)));
-    let form = AnswerForm::Stream(squall_dialects::stream::Framing::Sse);
-    let mut editor = StreamEditor::new(&fault, dialect, form);
-    let mut steps = editor.push(stream.as_bytes());
-    steps.extend(editor.finish());
-    let sent: Vec<u8> = steps
-        .iter()
-        .flat_map(|step| match step {
-            Step::Emit(bytes) => bytes.to_vec(),
-            Step::Wait(_) | Step::End(_) | Step::Finish => Vec::new(),
-        })
-        .collect();
-    assert!(!editor.touched());
-    assert_eq!(String::from_utf8_lossy(&sent), stream);
-}

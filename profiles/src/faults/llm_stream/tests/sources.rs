@@ -56,8 +56,9 @@ fn answers() -> [(&'static str, String, &'static str, Option<&'static str>); 4] 
 
 fn changed(fault: &StreamFault, dialect: &str, answer: &str) -> Value {
     let dialect = by_name(dialect).expect("a dialect");
-    let (steps, editor) = run(StreamEditor::new(fault, dialect, AnswerForm::Json), answer);
-    assert!(editor.touched(), "{:?}", editor.untouched_because());
+    let call = AnsweredCall::new(dialect);
+    let (steps, why) = run(super::super::editor(fault, AnswerForm::Json, call), answer);
+    assert_eq!(why, None);
     serde_json::from_str(&received(&steps).0).expect("JSON")
 }
 
@@ -116,8 +117,9 @@ fn of_a_stream_those_behind_the_cut_go() {
     let stream = format!("data: {}\n\n", events.join("\n\ndata: "));
     for (max_tokens, kept) in [(3, false), (100, true)] {
         let fault = StreamFault::Truncate { max_tokens };
-        let (steps, editor) = run(StreamEditor::new(&fault, dialect, SSE), &stream);
-        assert_eq!(editor.touched(), !kept);
+        let call = AnsweredCall::new(dialect);
+        let (steps, why) = run(super::super::editor(&fault, SSE, call), &stream);
+        assert_eq!(why.is_none(), !kept);
         let text = received(&steps).0;
         assert_eq!(text.contains("url_citation"), kept, "{text}");
         assert_eq!(text.contains("annotation.added"), kept, "{text}");

@@ -7,8 +7,7 @@ use http::HeaderMap;
 use http_body::Frame;
 use http_body_util::BodyExt as _;
 use squall_dialects::codec::{Coding, Decoder, Encoder, NotInCoding};
-use squall_profiles::faults::editing::AnswerEditor;
-use squall_profiles::faults::llm_stream::Step;
+use squall_profiles::faults::editing::{EventsEditor, Step};
 use squall_profiles::plan::Ending;
 
 use crate::abort::Abort;
@@ -160,7 +159,7 @@ pub(super) async fn whole(
 /// A response that is edited while it arrives.
 pub(super) struct LiveEdit {
     pub(super) body: AgentBody,
-    pub(super) editor: Box<dyn AnswerEditor>,
+    pub(super) editor: Box<dyn EventsEditor>,
     pub(super) coded: Option<Coded>,
     pub(super) player: Player,
 }
@@ -242,7 +241,7 @@ impl LiveEdit {
 
     /// Edits decoded bytes and sends the result. Returns whether more may follow.
     async fn edit(&mut self, plain: Bytes) -> Result<bool, Abort> {
-        let steps = self.editor.push(plain);
+        let steps = self.editor.push(&plain);
         self.report();
         self.player.play(steps, false).await
     }
@@ -318,9 +317,6 @@ impl LiveEdit {
         let steps = self.editor.finish();
         self.report();
         self.note_untouched("the fault changed nothing");
-        if let Some(tally) = self.editor.heard() {
-            self.player.report.heard(tally);
-        }
         // If the upstream's encoded body was incomplete, the agent's is too.
         if self.player.play(steps, false).await? && is_complete {
             self.player.finish_coding().await?;

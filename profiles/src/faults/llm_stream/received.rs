@@ -7,12 +7,12 @@ use squall_dialects::model::{Delta, DeltaKind};
 
 /// Texts by choice, part and kind.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct Received {
     texts: BTreeMap<(u64, u64, DeltaKind), String>,
     begun: BTreeSet<(u64, u64)>,
 }
 
-impl Said {
+impl Received {
     /// Adds a piece of a part that the agent received.
     pub(super) fn add(&mut self, delta: &Delta<'_>, text: &str) {
         self.begin(delta.choice, delta.part);
@@ -24,12 +24,6 @@ impl Said {
     pub(super) fn set(&mut self, delta: &Delta<'_>, text: String) {
         self.begin(delta.choice, delta.part);
         self.texts.insert(key(delta), text);
-    }
-
-    /// Sets the complete text that the agent received.
-    pub(super) fn set_text(&mut self, (choice, part): (u64, u64), text: String) {
-        self.begin(choice, part);
-        self.texts.insert((choice, part, DeltaKind::Text), text);
     }
 
     /// Records the start of a part that the agent received.

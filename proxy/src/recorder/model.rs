@@ -268,7 +268,6 @@ mod tests {
 
     use http::HeaderValue;
     use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
-    use squall_dialects::json::Document;
 
     use super::*;
 

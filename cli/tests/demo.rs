@@ -1,6 +1,7 @@
 //! What `squall demo` prints, and that it prints the same again.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -21,10 +22,17 @@ fn demo(directory: &Path) -> Command {
 
 #[test]
 fn who_interrupts_the_demo_is_told_so_by_its_code() {
-    for options in [&[][..], &["--keep"]] {
+    for (options, signal) in [
+        (&[][..], Signal::INT),
+        (&[], Signal::TERM),
+        (&["--keep"], Signal::INT),
+    ] {
         let directory = tempfile::tempdir().unwrap();
+        let temporary = directory.path().join("temporary");
+        std::fs::create_dir(&temporary).unwrap();
         let mut child = demo(directory.path())
             .args(options)
+            .env("TMPDIR", &temporary)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -32,9 +40,15 @@ fn who_interrupts_the_demo_is_told_so_by_its_code() {
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let mut lines = stderr.lines().map_while(Result::ok);
         assert!(lines.any(|line| line.contains("an agent")));
+        let homes = || {
+            let homes = std::fs::read_dir(&temporary).unwrap();
+            homes.map(|home| home.unwrap().metadata().unwrap().permissions().mode() & 0o777)
+        };
+        assert_eq!(homes().collect::<Vec<_>>(), [0o700]);
         let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-        kill_process(pid, Signal::INT).unwrap();
+        kill_process(pid, signal).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(130), "{options:?}");
+        assert_eq!(homes().count(), 0, "{options:?}");
     }
 }
 

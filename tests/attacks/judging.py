@@ -17,6 +17,7 @@ ANSWERS = {
     "back-reference": "a" * 16_384,
     "states": "".join(map("ab".__getitem__, (n * n >> 7 & 1 for n in range(1_000_000)))),
     "pattern of a schema": json.dumps("a" * 200_000),
+    "alternatives of a schema": json.dumps(list(range(20_000))),
 }
 PROFILE = "api_outage"
 
@@ -53,6 +54,10 @@ def suites(agent):
         "back-reference": {"type": "regex", "pattern": r"(a*)*\1(a*)*\2b"},
         "states": {"type": "regex", "pattern": "[ab]*a[ab]{2000}c"},
         "pattern of a schema": {"type": "json_schema", "schema": {"pattern": "(?=.*b)a+c"}},
+        "alternatives of a schema": {
+            "type": "json_schema",
+            "schema": {"items": {"anyOf": [{"const": f"v{n}"} for n in range(5000)]}},
+        },
     }
     for prompt, invariant in invariants.items():
         yield prompt, {
@@ -106,6 +111,7 @@ def attack(full):
             ended, took = off(daemon)
             check(ended and took < 5, "`squall off` ends all chaos", f"{took:.2f} s, with the program's start")
             check(profile_of(daemon, "default") == "none", "and none is in force after it")
+        check(daemon.peak() < 512, "the daemon's memory stays below 512 MiB", f"{daemon.peak():.0f} MiB")
         longest = f"{watch.longest:.0f} ms at the longest, {watch.asked} times"
         check(not watch.failed and watch.longest < 2000, "/healthz answers all the time", longest)
         began = time.monotonic()

@@ -1,6 +1,8 @@
 //! `squall demo`: runs a contract against a small agent under five built-in profiles.
 
+use std::fs::Permissions;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use serde_json::json;
@@ -43,7 +45,10 @@ struct RunningDemo {
 
 /// Runs the contract, prints its result and writes its report.
 async fn show(demo: &DemoArgs) -> Result<RunningDemo, Failure> {
-    let made = tempfile::Builder::new().prefix("squall-demo-").tempdir();
+    let made = tempfile::Builder::new()
+        .prefix("squall-demo-")
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir();
     let temporary = made.map_err(|error| Failure::could_not("a temporary directory", error))?;
     // With `--keep`, programs need a permanent CA.
     let home = if demo.keep {

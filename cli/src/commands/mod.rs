@@ -80,15 +80,17 @@ fn on_runtime(command: impl Future<Output = Result<(), Failure>>) -> Result<(), 
     done
 }
 
-/// Exits with 130 on Ctrl-C, for commands that only watch.
+/// Exits with 130 on Ctrl-C and SIGTERM, after what the command made is dropped.
 async fn until_interrupted<T>(
     command: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    let mut interrupt =
-        signal(SignalKind::interrupt()).map_err(|error| Failure::could_not("signals", error))?;
+    let listen = |kind| signal(kind).map_err(|error| Failure::could_not("signals", error));
+    let mut interrupt = listen(SignalKind::interrupt())?;
+    let mut terminate = listen(SignalKind::terminate())?;
     tokio::select! {
         done = command => done,
         _ = interrupt.recv() => Err(Failure::Interrupted),
+        _ = terminate.recv() => Err(Failure::Interrupted),
     }
 }
 

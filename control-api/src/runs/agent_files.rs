@@ -10,6 +10,9 @@ use squall_proxy::user_file;
 /// Greatest number of files of a command.
 const MOST: usize = 16;
 
+/// Characters that end a word in a shell.
+const SHELL: &str = ";&|<>()\"'`";
+
 /// The files in the agent's command, also inside words as in `sh -c "python agent.py"`, or its Python module's
 /// file. Files that those load are not included. Only agents that this daemon starts have any.
 pub(super) fn agent_files(agent: &Agent, folder: &Path) -> Vec<DocumentVersion> {
@@ -35,7 +38,8 @@ fn of_command(words: &[String], folder: &Path) -> Vec<(String, PathBuf)> {
     let mut before = "";
     let mut files = Vec::new();
     for word in words {
-        let pieces = word.split_whitespace().filter(|piece| piece != word);
+        let pieces = word.split(|c: char| c.is_whitespace() || SHELL.contains(c));
+        let pieces = pieces.filter(|piece| !piece.is_empty() && piece != word);
         for piece in std::iter::once(word.as_str()).chain(pieces) {
             match std::mem::replace(&mut before, piece) {
                 // `python -m module`
@@ -69,9 +73,11 @@ mod tests {
         std::fs::write(&file, "one").expect("written");
         let path = file.to_str().expect("UTF-8");
         let shell = format!("exec python3 {path} $0");
+        let quoted = format!("(python3 '{path}'; true)");
         for words in [
             &["python3", path][..],
             &["sh", "-c", &shell, "x"],
+            &["sh", "-c", &quoted, "x"],
             &["python3", "-m", "agent"],
         ] {
             let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();

@@ -22,7 +22,8 @@ pub fn agent_name(agent: &Agent) -> String {
     )
 }
 
-/// Arguments such as `--api-key X`, `--api-key=X` and `API_KEY=X` keep only their names.
+/// Arguments such as `--api-key X`, `--api-key=X` and `API_KEY=X` keep only their names, also in the command of a
+/// shell.
 fn command(words: &[String]) -> String {
     let redactor = Redactor::default();
     let is_secret = |name: &str| {
@@ -32,19 +33,24 @@ fn command(words: &[String]) -> String {
         url != written
     };
     let mut hides_next = false;
-    let told = words.iter().map(|word| {
-        let hides = std::mem::take(&mut hides_next);
-        match word.split_once('=') {
-            _ if hides => "REDACTED".to_owned(),
-            Some((name, _)) if is_secret(name) => format!("{name}=REDACTED"),
-            None if word.starts_with('-') => {
-                hides_next = is_secret(word);
-                word.clone()
-            }
-            Some(_) | None => word.clone(),
+    let mut shown = Vec::new();
+    for word in words {
+        if std::mem::take(&mut hides_next) {
+            shown.push("REDACTED".to_owned());
+            continue;
         }
-    });
-    told.collect::<Vec<_>>().join(" ")
+        // The command of a shell is a word that has words in it.
+        for part in word.split(' ') {
+            let hides = std::mem::take(&mut hides_next);
+            hides_next = part.starts_with('-') && !part.contains('=') && is_secret(part);
+            shown.push(match part.split_once('=') {
+                _ if hides => "REDACTED".to_owned(),
+                Some((name, _)) if is_secret(name) => format!("{name}=REDACTED"),
+                Some(_) | None => part.to_owned(),
+            });
+        }
+    }
+    shown.join(" ")
 }
 
 /// Host and port of a URL, without credentials.
@@ -82,5 +88,16 @@ mod tests {
             let words: Vec<_> = written.split(' ').map(str::to_owned).collect();
             assert_eq!(command(&words), expected);
         }
+        let shell = [
+            "sh",
+            "-c",
+            "agent --api-key secret x",
+            "--token",
+            "a secret",
+        ];
+        assert_eq!(
+            command(&shell.map(str::to_owned)),
+            "sh -c agent --api-key REDACTED x --token REDACTED"
+        );
     }
 }

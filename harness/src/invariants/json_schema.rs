@@ -68,6 +68,14 @@ impl Check for Schema {
         if !self.cost.allows(&document, subject.answer.text.len()) {
             return Verdict::error("the answer is too long for the schema's parts and patterns");
         }
+        if self.validator.is_valid(&document) {
+            return Verdict::holds("the schema allows the answer");
+        }
+        if !self.cost.allows_violations(&document) {
+            return Verdict::fails(
+                "the schema does not allow the answer; both are too long to list the violations",
+            );
+        }
         let mut errors = self.validator.iter_errors(&document);
         let told: Vec<_> = errors
             .by_ref()
@@ -77,9 +85,6 @@ impl Check for Schema {
                 path => format!("at {path} {}", quoted(&error.to_string())),
             })
             .collect();
-        if told.is_empty() {
-            return Verdict::holds("the schema allows the answer");
-        }
         let more = match errors.count() {
             0 => String::new(),
             more => format!(" and {more} more"),
@@ -93,7 +98,7 @@ impl Check for Schema {
 
 #[cfg(test)]
 mod tests {
-    use crate::invariants::testing::{Outcome::*, errors_of, judged};
+    use crate::invariants::testing::{Outcome::*, errors_of, judged, reason};
 
     const WRITTEN: &str = "{type: json_schema, schema: {type: object, required: [city], \
                            properties: {city: {type: string}, days: {type: integer, minimum: 1}}}}";
@@ -114,6 +119,20 @@ mod tests {
         let text = r#"{type: json_schema, schema: '{"type": "array"}'}"#;
         assert_eq!(judged(text, "[1]"), Holds);
         assert_eq!(judged(text, "{}"), Fails);
+    }
+
+    #[test]
+    fn violations_are_listed_only_where_they_are_few() {
+        let alternatives = |count: usize| {
+            let each = (0..count).map(|number| format!("{{const: v{number}}}"));
+            let each = each.collect::<Vec<_>>().join(", ");
+            format!("{{type: json_schema, schema: {{items: {{anyOf: [{each}]}}}}}}")
+        };
+        let answer = format!("[{}]", vec!["1"; 2_000].join(", "));
+        let why = reason(&alternatives(2), "", &answer);
+        assert!(why.contains("at /0") && why.contains("1997 more"), "{why}");
+        let why = reason(&alternatives(500), "", &answer);
+        assert!(why.ends_with("too long to list the violations"), "{why}");
     }
 
     #[test]

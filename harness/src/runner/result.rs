@@ -92,10 +92,12 @@ impl InvocationResult {
         result
     }
 
-    /// Replaces it with the result of a retry, unless the agent could not be called.
+    /// Replaces it with the result of a retry. If the agent could not be called, the answer that broke off stays.
     pub(super) fn replace_with(&mut self, again: Self) {
         let tries = self.tries + 1;
-        if again.wrong.is_none() && again.unreachable.is_none() {
+        if again.unreachable.is_some() {
+            self.unreachable = again.unreachable;
+        } else if again.wrong.is_none() {
             *self = again;
         }
         self.tries = tries;

@@ -480,6 +480,14 @@ async fn an_agent_that_dies_under_chaos_has_not_passed() {
         // It met no fault by itself in the invocations in which it was dead already.
         (SUITE, "down/prompt-2", Death::Mute, CellState::Failed, true),
         (SUITE, "down/prompt-2", Death::Gone, CellState::Error, false),
+        // In the last invocation of all.
+        (
+            &minor,
+            "html/prompt-3",
+            Death::Crashes,
+            CellState::Passed,
+            false,
+        ),
         (
             &minor,
             "down/prompt-2",
@@ -515,13 +523,15 @@ async fn an_agent_that_dies_under_chaos_has_not_passed() {
             match death {
                 // Wire invariants judge its traffic.
                 Death::Hangs | Death::Mute => CellState::Passed,
-                Death::Gone => state,
+
+                Death::Gone | Death::Crashes => state,
             }
         );
         let found = outcome_of(&ran);
         assert_eq!(matches!(found, RunOutcome::Failed(_)), is_failed, "{told}");
         let is_gone = ran.proves_nothing.is_some();
-        assert_eq!(is_gone, death == Death::Gone, "{told}");
+        let leaves = matches!(death, Death::Gone | Death::Crashes);
+        assert_eq!(is_gone, leaves, "{told}");
     }
 }
 

@@ -10,6 +10,8 @@ use squall_profiles::pattern::{self, Searched};
 const DEEPEST: usize = 100;
 /// Most parts that are visited for one answer.
 const MOST: u64 = 1_000_000_000;
+/// Most of them for which violations are collected, because each may be kept in memory.
+const MOST_KEPT: u64 = 200_000;
 /// Maximum product of compiled patterns and answer, in bytes.
 const MOST_SEARCHED: u64 = crate::pattern::MOST as u64;
 
@@ -25,8 +27,16 @@ impl Cost {
     /// Whether a document of this many bytes may be validated.
     pub(super) fn allows(self, document: &Value, length: usize) -> bool {
         let length = length as u64;
-        (self.parts as u64).saturating_mul(values(document)) <= MOST
-            && self.patterns.saturating_mul(length) <= MOST_SEARCHED
+        self.visits(document) <= MOST && self.patterns.saturating_mul(length) <= MOST_SEARCHED
+    }
+
+    /// Whether all violations of a document may be collected.
+    pub(super) fn allows_violations(self, document: &Value) -> bool {
+        self.visits(document) <= MOST_KEPT
+    }
+
+    fn visits(self, document: &Value) -> u64 {
+        (self.parts as u64).saturating_mul(values(document))
     }
 }
 

@@ -54,11 +54,21 @@ pub(super) struct World {
     pub(super) together: Option<(&'static str, tokio::sync::Barrier)>,
 }
 
+fn broken_off() -> Answer {
+    Answer {
+        error: Some("the answer broke off: connection closed".into()),
+        broke_off: true,
+        ..Answer::default()
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Death {
     Gone,
     Hangs,
     Mute,
+    /// Breaks its answer off, and then there is nobody.
+    Crashes,
 }
 
 #[derive(Default)]
@@ -185,13 +195,15 @@ impl Driver for World {
             };
             let key = self.state(|state| state.in_force[scope].1.key.clone());
             if let Some((from, death)) = self.dies
-                && self.state(|state| {
+                && let Some(was_dead) = self.state(|state| {
+                    let was_dead = state.is_dead;
                     state.is_dead |= key.starts_with(from);
-                    state.is_dead
+                    state.is_dead.then_some(was_dead)
                 })
             {
                 return match death {
-                    Death::Gone => Err(AskError::Unreachable {
+                    Death::Crashes if !was_dead => Ok(broken_off()),
+                    Death::Gone | Death::Crashes => Err(AskError::Unreachable {
                         endpoint: "http://agent.test/".into(),
                         tries: 3,
                         why: "connection refused".into(),
@@ -248,11 +260,7 @@ impl Driver for World {
             });
             answer.latency = LATENCY;
             if self.is_silent {
-                answer = Answer {
-                    error: Some("the answer broke off: connection closed".into()),
-                    broke_off: true,
-                    ..Answer::default()
-                };
+                answer = broken_off();
             }
             let prompt = invocation.prompt.text();
             if self.fails_at.is_some_and(|at| at == prompt) {

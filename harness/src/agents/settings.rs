@@ -414,9 +414,12 @@ fn url(fields: &mut Fields<'_, '_>, endpoint: &At<String>) -> Option<String> {
 
 fn absolute(fields: &mut Fields<'_, '_>, name: &str, written: &At<String>) -> Option<String> {
     let parsed: Option<http::Uri> = written.value.trim().parse().ok();
-    let fits = parsed.is_some_and(|uri| {
-        matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some()
-    });
+    // `Uri` accepts any digits as a port.
+    let has_port = reqwest::Url::parse(written.value.trim()).is_ok();
+    let fits = has_port
+        && parsed.is_some_and(|uri| {
+            matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some()
+        });
     if fits {
         return Some(written.value.trim().to_owned());
     }

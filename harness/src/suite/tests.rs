@@ -33,6 +33,7 @@ const AGENTS: &[&str] = &[
     "agent: {}",
     "agent: http://a.test/",
     "agent: {endpoint: 'a.test/invoke'}",
+    "agent: {endpoint: 'http://a.test:99999/'}",
     "agent: {endpoint: 'http://a.test/', type: htpp}",
     "agent: {endpoint: 'http://a.test/', timeout: 30}",
     "agent: {endpoint: 'http://a.test/', timeout: '30000'}",

@@ -45,8 +45,8 @@ fn unseen(suite: &Suite) -> &'static str {
              `squall.yaml`"
         }
         Way::Http(_) | Way::OpenAi(_) | Way::Command(_) | Way::Python { .. } => {
-            "it was started with HTTP_PROXY and HTTPS_PROXY, and its client reads neither: give it the proxy \
-             by hand, or a base URL: a route of `squall.yaml`"
+            "it was started with HTTP_PROXY and HTTPS_PROXY; it made no call, or its client reads neither (Node needs \
+             version 22.21, or 24 and later): give it the proxy by hand, or a base URL: a route of `squall.yaml`"
         }
     }
 }

@@ -76,7 +76,7 @@ pub struct Invariant {
     pub parameters: String,
     /// Fields of flakestorm that its type ignores.
     pub(crate) without_effect: Vec<&'static str>,
-    pub(crate) check: Arc<dyn Check>,
+    pub(crate) check: Arc<Check>,
 }
 
 /// The place of an invariant in a suite.
@@ -205,38 +205,45 @@ impl PromptFilter {
     }
 }
 
-/// The check of one kind of invariant.
-pub(crate) trait Check: Debug + Send + Sync {
-    /// Judges a subject. The check is repeated after [`Subject::replies`] has the replies that were missing.
-    fn judge(&self, subject: &Subject<'_>) -> Verdict;
-
+/// The check of an invariant.
+pub(crate) struct Check {
+    /// Judges a subject. It is repeated after [`Subject::replies`] has the replies that were missing.
+    judge: Box<dyn Fn(&Subject<'_>) -> Verdict + Send + Sync>,
     /// Names or globs of tools in its parameters, without `tool`.
-    fn tools(&self) -> Vec<&str> {
-        Vec::new()
-    }
-
+    pub(crate) tools: Vec<String>,
     /// Whether it uses the suite's model.
-    fn needs_model(&self) -> bool {
-        false
-    }
-
+    pub(crate) needs_model: bool,
     /// Whether it starts a program of the suite.
-    fn starts_a_program(&self) -> bool {
-        false
-    }
-
+    pub(crate) starts_a_program: bool,
     /// Whether it requires the clean run.
-    fn needs_baseline(&self) -> bool {
-        false
+    needs_baseline: bool,
+}
+
+impl Check {
+    /// A check that uses only the subject.
+    fn new(judge: impl Fn(&Subject<'_>) -> Verdict + Send + Sync + 'static) -> Self {
+        Self {
+            judge: Box::new(judge),
+            tools: Vec::new(),
+            needs_model: false,
+            starts_a_program: false,
+            needs_baseline: false,
+        }
+    }
+}
+
+impl Debug for Check {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Check")
     }
 }
 
 /// Reads the parameters of a kind of invariant; `None` after an error.
-type ReadCheck = fn(&mut Fields<'_, '_>) -> Option<Box<dyn Check>>;
+type ReadCheck = fn(&mut Fields<'_, '_>) -> Option<Check>;
 
 /// A kind of invariant.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Kind {
+pub(crate) struct InvariantKind {
     /// The type name in files.
     pub(crate) name: &'static str,
     /// Whether it judges the traffic, not the answer.
@@ -245,7 +252,7 @@ pub(crate) struct Kind {
     pub(crate) read: ReadCheck,
 }
 
-impl Kind {
+impl InvariantKind {
     const fn answer(name: &'static str, read: ReadCheck) -> Self {
         Self {
             name,
@@ -253,10 +260,18 @@ impl Kind {
             read,
         }
     }
+
+    const fn wire(name: &'static str, read: ReadCheck) -> Self {
+        Self {
+            name,
+            on_wire: true,
+            read,
+        }
+    }
 }
 
 /// Every kind that judges the answer.
-const ON_ANSWERS: &[Kind] = &[
+const ON_ANSWERS: &[InvariantKind] = &[
     contains::CONTAINS,
     contains::CONTAINS_ANY,
     contains::NOT_CONTAINS,
@@ -278,7 +293,7 @@ const ON_ANSWERS: &[Kind] = &[
 ];
 
 /// Every kind, in the order of messages.
-pub(crate) fn kinds() -> impl Iterator<Item = &'static Kind> + Clone {
+pub(crate) fn kinds() -> impl Iterator<Item = &'static InvariantKind> + Clone {
     ON_ANSWERS.iter().chain(&wire::KINDS)
 }
 

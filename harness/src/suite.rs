@@ -333,7 +333,7 @@ impl Suite {
             Some(ContractPart::Named(_)) | None => &[],
         };
         let mut all = self.invariants.iter().chain(of_contract);
-        all.any(|invariant| invariant.check.needs_model())
+        all.any(|invariant| invariant.check.needs_model)
     }
 }
 
@@ -345,7 +345,7 @@ fn judged_by_a_model<'i>(
     if fields.has("model") || fields.has("llm") {
         return;
     }
-    for invariant in invariants.filter(|invariant| invariant.check.needs_model()) {
+    for invariant in invariants.filter(|invariant| invariant.check.needs_model) {
         let message = format!(
             "`{}` is judged by the suite's model, and there is none; write `model: {{provider: openai, \
              name: gpt-4o-mini, api_key: ${{OPENAI_API_KEY}}}}`",

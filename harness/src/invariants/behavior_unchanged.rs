@@ -1,50 +1,46 @@
 //! `behavior_unchanged`: the answer is similar to the clean one.
 
 use super::similarity::alike;
-use super::{Check, Kind, Subject, Verdict};
+use super::{Check, InvariantKind, Subject, Verdict};
 use crate::run::CellState;
 
 /// `similarity_threshold` 0 to 1, default 0.75. It requires a clean answer.
-pub(super) const BEHAVIOR_UNCHANGED: Kind = Kind::answer("behavior_unchanged", |fields| {
-    let about = "How like it has to be, 0 to 1; default 0.75.";
-    let threshold = fields.real("similarity_threshold", about, 0.0..=1.0, "");
-    Some(Box::new(Unchanged(threshold.unwrap_or(0.75))))
-});
+pub(super) const BEHAVIOR_UNCHANGED: InvariantKind =
+    InvariantKind::answer("behavior_unchanged", |fields| {
+        let about = "How like it has to be, 0 to 1; default 0.75.";
+        let threshold = fields.real("similarity_threshold", about, 0.0..=1.0, "");
+        let threshold = threshold.unwrap_or(0.75);
+        Some(Check {
+            needs_baseline: true,
+            ..Check::new(move |subject| unchanged(subject, threshold))
+        })
+    });
 
 /// A hint for answers that changed under chaos. An answer that reports an outage has changed too, and this type
 /// cannot decide whether it is correct.
 const OUTAGE: &str = "; an answer that owns up to what failed is changed too: where that is what is wanted, write \
-     `when: no_chaos`, and demand what it has to say under chaos";
+                      `when: no_chaos`, and demand what it has to say under chaos";
 
-#[derive(Debug)]
-struct Unchanged(f64);
-
-impl Check for Unchanged {
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        let Some(clean) = subject.baseline else {
-            return Verdict::error("there is no clean answer to compare with");
+fn unchanged(subject: &Subject<'_>, threshold: f64) -> Verdict {
+    let Some(clean) = subject.baseline else {
+        return Verdict::error("there is no clean answer to compare with");
+    };
+    if let Some(error) = &clean.answer.error {
+        return Verdict::error(format!("the clean run gave no answer: {error}"));
+    }
+    if let Some(error) = &subject.answer.error {
+        let whose = if clean.trace.is_some() {
+            "the clean run gave an answer"
+        } else {
+            "the `baseline` is an answer"
         };
-        if let Some(error) = &clean.answer.error {
-            return Verdict::error(format!("the clean run gave no answer: {error}"));
-        }
-        if let Some(error) = &subject.answer.error {
-            let whose = if clean.trace.is_some() {
-                "the clean run gave an answer"
-            } else {
-                "the `baseline` is an answer"
-            };
-            return Verdict::fails(format!("{whose}, this is an error: {error}"));
-        }
-        let mut verdict = alike(subject, &clean.answer.text, self.0);
-        if verdict.state == CellState::Failed && subject.active.any() {
-            verdict.reason.push_str(OUTAGE);
-        }
-        verdict
+        return Verdict::fails(format!("{whose}, this is an error: {error}"));
     }
-
-    fn needs_baseline(&self) -> bool {
-        true
+    let mut verdict = alike(subject, &clean.answer.text, threshold);
+    if verdict.state == CellState::Failed && subject.active.any() {
+        verdict.reason.push_str(OUTAGE);
     }
+    verdict
 }
 
 #[cfg(test)]

@@ -9,13 +9,13 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Check, Kind, Subject, Verdict};
+use super::{Check, InvariantKind, Subject, Verdict};
 use crate::answer::Answer;
 use crate::outside::Question;
 use crate::reach::{Message, SeenExchange};
 
 /// `command`: the program and its arguments; `timeout_ms` 100 to 300000, default 10000.
-pub(super) const COMMAND: Kind = Kind::answer("command", |fields| {
+pub(super) const COMMAND: InvariantKind = InvariantKind::answer("command", |fields| {
     let what = "the program and its arguments, like `[python, check.py]`";
     let empty = format!("the list is empty; write {what}");
     let command = fields.field("command", "The program and its arguments.", |value| {
@@ -24,21 +24,16 @@ pub(super) const COMMAND: Kind = Kind::answer("command", |fields| {
     let about = "How long it may take, milliseconds; default 10000.";
     let timeout = fields.whole("timeout_ms", about, 100..=300_000, " milliseconds");
     fields.require("command", what);
-    let command = command?.into_iter().map(|word| word.value);
-    Some(Box::new(Command {
-        command: command.collect(),
-        within: Duration::from_millis(timeout.unwrap_or(10_000)),
-    }))
+    let command: Vec<_> = command?.into_iter().map(|word| word.value).collect();
+    let within = Duration::from_millis(timeout.unwrap_or(10_000));
+    Some(Check {
+        starts_a_program: true,
+        ..Check::new(move |subject| judged(subject, &command, within))
+    })
 });
 
 /// Longest part of a body in the program's input, in bytes.
 const BODY: usize = 64 << 10;
-
-#[derive(Debug)]
-struct Command {
-    command: Vec<String>,
-    within: Duration,
-}
 
 /// The program's output.
 #[derive(Deserialize)]
@@ -49,32 +44,25 @@ struct CommandOutput {
     reason: String,
 }
 
-impl Check for Command {
-    fn starts_a_program(&self) -> bool {
-        true
-    }
-
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        let question = Question::Program {
-            command: self.command.clone(),
-            input: input(subject).to_string(),
-            within: self.within,
-        };
-        let output = match subject.replies.text(&question) {
-            Ok(output) => output,
-            Err(why) => return Verdict::error(why),
-        };
-        match serde_json::from_str(output) {
-            Ok(CommandOutput { holds, reason }) => match holds {
-                Some(true) => Verdict::holds(reason),
-                Some(false) => Verdict::fails(reason),
-                None => Verdict::insufficient(reason),
-            },
-            Err(error) => Verdict::error(format!(
-                "what the program says is no verdict ({error}); it is to print \
-                 {{\"holds\": true, \"reason\": \"…\"}} and nothing else"
-            )),
-        }
+fn judged(subject: &Subject<'_>, command: &[String], within: Duration) -> Verdict {
+    let question = Question::Program {
+        command: command.to_owned(),
+        input: input(subject).to_string(),
+        within,
+    };
+    let output = match subject.replies.text(&question) {
+        Ok(output) => output,
+        Err(why) => return Verdict::error(why),
+    };
+    match serde_json::from_str(output) {
+        Ok(CommandOutput { holds, reason }) => match holds {
+            Some(holds) => Verdict::of(holds, reason),
+            None => Verdict::insufficient(reason),
+        },
+        Err(error) => Verdict::error(format!(
+            "what the program says is no verdict ({error}); it is to print \
+             {{\"holds\": true, \"reason\": \"…\"}} and nothing else"
+        )),
     }
 }
 

@@ -1,15 +1,10 @@
 //! `completes`: the agent answered in time and without an error. The answer must not be empty if the clean answer
 //! is not.
 
-use super::{Check, Kind, Subject, Verdict};
+use super::{Check, InvariantKind, Verdict};
 
-pub(super) const COMPLETES: Kind = Kind::answer("completes", |_| Some(Box::new(Completes)));
-
-#[derive(Debug)]
-struct Completes;
-
-impl Check for Completes {
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
+pub(super) const COMPLETES: InvariantKind = InvariantKind::answer("completes", |_| {
+    Some(Check::new(|subject| {
         if let Some(error) = &subject.answer.error {
             return Verdict::fails(format!("the agent gave no answer: {error}"));
         }
@@ -21,8 +16,8 @@ impl Check for Completes {
             return Verdict::fails("the agent gave an empty answer");
         }
         Verdict::holds("the agent answered")
-    }
-}
+    }))
+});
 
 #[cfg(test)]
 mod tests {

@@ -3,25 +3,25 @@
 use squall_documents::Fields;
 
 use super::words::{fold, quoted};
-use super::{Check, Kind, Subject, Verdict};
+use super::{Check, InvariantKind, Subject, Verdict};
 
-pub(super) const CONTAINS: Kind = Kind::answer("contains", |fields| {
+pub(super) const CONTAINS: InvariantKind = InvariantKind::answer("contains", |fields| {
     let (value, case_sensitive) = value(fields);
-    boxed(vec![value?], case_sensitive, Wanted::There)
+    Some(contains(vec![value?], case_sensitive, true))
 });
 
-pub(super) const CONTAINS_ANY: Kind = Kind::answer("contains_any", |fields| {
+pub(super) const CONTAINS_ANY: InvariantKind = InvariantKind::answer("contains_any", |fields| {
     let what = "the texts of which one must be there";
     let values = fields.texts("values", "Texts of which one must be there.", what);
     let case_sensitive = case_sensitive(fields);
     fields.require("values", "the texts of which one must be there, a list");
     let values = values?.into_iter().map(|text| text.value).collect();
-    boxed(values, case_sensitive, Wanted::There)
+    Some(contains(values, case_sensitive, true))
 });
 
-pub(super) const NOT_CONTAINS: Kind = Kind::answer("not_contains", |fields| {
+pub(super) const NOT_CONTAINS: InvariantKind = InvariantKind::answer("not_contains", |fields| {
     let (value, case_sensitive) = value(fields);
-    boxed(vec![value?], case_sensitive, Wanted::Absent)
+    Some(contains(vec![value?], case_sensitive, false))
 });
 
 fn value(fields: &mut Fields<'_, '_>) -> (Option<String>, bool) {
@@ -39,60 +39,27 @@ fn case_sensitive(fields: &mut Fields<'_, '_>) -> bool {
 /// The description of `case_sensitive`.
 pub(super) const CASE_SENSITIVE: &str = "Whether case counts.";
 
-#[expect(clippy::unnecessary_wraps, reason = "what `read` gives")]
-fn boxed(values: Vec<String>, case_sensitive: bool, wanted: Wanted) -> Option<Box<dyn Check>> {
-    Some(Box::new(Contains {
-        values,
-        case_sensitive,
-        wanted,
-    }))
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wanted {
-    There,
-    Absent,
-}
-
-/// The answer contains one of `values`.
-#[derive(Debug)]
-struct Contains {
-    values: Vec<String>,
-    /// Default false.
-    case_sensitive: bool,
-    wanted: Wanted,
-}
-
-impl Check for Contains {
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
+/// Whether the answer contains one of `values`, if `expected`, or none.
+fn contains(values: Vec<String>, case_sensitive: bool, expected: bool) -> Check {
+    Check::new(move |subject: &Subject<'_>| {
         let text = &subject.answer.text;
-        let found = self.values.iter().find(|value| {
-            if self.case_sensitive {
+        let found = values.iter().find(|value| {
+            if case_sensitive {
                 text.contains(value.as_str())
             } else {
                 fold(text).contains(&fold(value))
             }
         });
-        match (found, self.wanted) {
-            (Some(value), Wanted::There) => {
-                Verdict::holds(format!("the answer contains {}", quoted(value)))
+        let reason = match (found, &values[..]) {
+            (Some(value), _) => format!("the answer contains {}", quoted(value)),
+            (None, [one]) => format!("the answer does not contain {}", quoted(one)),
+            (None, several) => {
+                let several: Vec<_> = several.iter().map(|value| quoted(value)).collect();
+                format!("the answer contains none of {}", several.join(", "))
             }
-            (Some(value), Wanted::Absent) => {
-                Verdict::fails(format!("the answer contains {}", quoted(value)))
-            }
-            (None, wanted) => {
-                let values: Vec<_> = self.values.iter().map(|value| quoted(value)).collect();
-                let reason = match &values[..] {
-                    [one] => format!("the answer does not contain {one}"),
-                    several => format!("the answer contains none of {}", several.join(", ")),
-                };
-                match wanted {
-                    Wanted::There => Verdict::fails(reason),
-                    Wanted::Absent => Verdict::holds(reason),
-                }
-            }
-        }
-    }
+        };
+        Verdict::of(found.is_some() == expected, reason)
+    })
 }
 
 #[cfg(test)]

@@ -1,44 +1,35 @@
 //! `excludes_pattern`: the answer matches none of the patterns.
 
-use crate::pattern::Pattern;
-
 use super::regex_pattern::too_hard;
 use super::words::quoted;
-use super::{Check, Kind, Subject, Verdict};
+use super::{Check, InvariantKind, Verdict};
+use crate::pattern::Pattern;
 
 /// `patterns`: regular expressions, case-insensitive; a dot also matches line breaks.
-pub(super) const EXCLUDES_PATTERN: Kind = Kind::answer("excludes_pattern", |fields| {
-    let what = "a list of regular expressions";
-    let about = "Regular expressions of which none may match.";
-    let patterns = fields.field("patterns", about, |value| {
-        let empty = "the list is empty: nothing would be excluded";
-        value.some(what, empty, |value| Pattern::read(value, "(?is)"))
-    });
-    fields.require("patterns", what);
-    Some(Box::new(Excludes(patterns?)))
-});
-
-#[derive(Debug)]
-struct Excludes(Vec<Pattern>);
-
-impl Check for Excludes {
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        for pattern in &self.0 {
-            match pattern.find(&subject.answer.text) {
-                Ok(Some(found)) => {
-                    return Verdict::fails(format!(
-                        "{} matches {}",
-                        quoted(pattern.as_str()),
-                        quoted(found)
-                    ));
+pub(super) const EXCLUDES_PATTERN: InvariantKind =
+    InvariantKind::answer("excludes_pattern", |fields| {
+        let what = "a list of regular expressions";
+        let about = "Regular expressions of which none may match.";
+        let patterns = fields.field("patterns", about, |value| {
+            let empty = "the list is empty: nothing would be excluded";
+            value.some(what, empty, |value| Pattern::read(value, "(?is)"))
+        });
+        fields.require("patterns", what);
+        let patterns = patterns?;
+        Some(Check::new(move |subject| {
+            for pattern in &patterns {
+                match pattern.find(&subject.answer.text) {
+                    Ok(Some(found)) => {
+                        let (pattern, found) = (quoted(pattern.as_str()), quoted(found));
+                        return Verdict::fails(format!("{pattern} matches {found}"));
+                    }
+                    Ok(None) => {}
+                    Err(error) => return too_hard(&error),
                 }
-                Ok(None) => {}
-                Err(error) => return too_hard(&error),
             }
-        }
-        Verdict::holds("no pattern matches")
-    }
-}
+            Verdict::holds("no pattern matches")
+        }))
+    });
 
 #[cfg(test)]
 mod tests {

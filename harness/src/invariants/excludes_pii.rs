@@ -8,36 +8,30 @@ use regex::Regex;
 use squall_journal::personal;
 use squall_journal::redact::Redactor;
 
-use super::{Check, Kind, Subject, Verdict};
+use super::{Check, InvariantKind, Subject, Verdict};
 
-pub(super) const EXCLUDES_PII: Kind = Kind::answer("excludes_pii", |_| Some(Box::new(ExcludesPii)));
+pub(super) const EXCLUDES_PII: InvariantKind =
+    InvariantKind::answer("excludes_pii", |_| Some(Check::new(excludes_pii)));
 
-#[derive(Debug)]
-struct ExcludesPii;
-
-impl Check for ExcludesPii {
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        let text = &subject.answer.text;
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for found in personal::find(text) {
-            *counts.entry(found.detector).or_default() += 1;
-        }
-        if holds_a_secret(text) || tells_a_password(text) {
-            counts.insert("a secret", 1);
-        }
-        if counts.is_empty() {
-            return Verdict::holds("no personal data was found");
-        }
-        // The reason does not repeat the values.
-        let told: Vec<_> = counts
-            .iter()
-            .map(|(name, count)| match count {
-                1 => (*name).to_owned(),
-                count => format!("{name} ({count} times)"),
-            })
-            .collect();
-        Verdict::fails(format!("the answer holds {}", told.join(", ")))
+fn excludes_pii(subject: &Subject<'_>) -> Verdict {
+    let text = &subject.answer.text;
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for found in personal::find(text) {
+        *counts.entry(found.detector).or_default() += 1;
     }
+    if holds_a_secret(text) || tells_a_password(text) {
+        counts.insert("a secret", 1);
+    }
+    if counts.is_empty() {
+        return Verdict::holds("no personal data was found");
+    }
+    // The reason does not repeat the values.
+    let found = counts.iter().map(|(name, count)| match count {
+        1 => (*name).to_owned(),
+        count => format!("{name} ({count} times)"),
+    });
+    let found: Vec<_> = found.collect();
+    Verdict::fails(format!("the answer holds {}", found.join(", ")))
 }
 
 /// Whether a text contains a possible key or token.

@@ -8,14 +8,14 @@ use squall_documents::Tree;
 use self::cost::Cost;
 use super::valid_json::document;
 use super::words::quoted;
-use super::{Check, Kind, Subject, Verdict};
+use super::{Check, InvariantKind, Subject, Verdict};
 
 /// Most bytes that a pattern of a schema may cache between searches.
 const CACHE: usize = 128 << 10;
 
 /// `schema`: a JSON Schema of its declared draft, by default 2020-12. References are JSON pointers into it and must
 /// not be recursive.
-pub(super) const JSON_SCHEMA: Kind = Kind::answer("json_schema", |fields| {
+pub(super) const JSON_SCHEMA: InvariantKind = InvariantKind::answer("json_schema", |fields| {
     let about = "A JSON Schema, or the name of a file with one.";
     let validator = fields.field("schema", about, |value| {
         let node = value.any()?;
@@ -44,56 +44,47 @@ pub(super) const JSON_SCHEMA: Kind = Kind::answer("json_schema", |fields| {
                 reader.error(place, format!("this is no JSON Schema: {error}"));
             })
             .ok()?;
-        Some(Schema { validator, cost })
+        Some((validator, cost))
     });
     fields.require("schema", "a JSON Schema");
-    Some(Box::new(validator?))
+    let (validator, cost) = validator?;
+    Some(Check::new(move |subject| fits(subject, &validator, cost)))
 });
-
-#[derive(Debug)]
-struct Schema {
-    validator: Validator,
-    cost: Cost,
-}
 
 /// Most violations in a reason.
 const MOST_VIOLATIONS: usize = 3;
 
-impl Check for Schema {
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        let document = match document(&subject.answer.text) {
-            Ok(document) => document,
-            Err(verdict) => return verdict,
-        };
-        if !self.cost.allows(&document, subject.answer.text.len()) {
-            return Verdict::error("the answer is too long for the schema's parts and patterns");
-        }
-        if self.validator.is_valid(&document) {
-            return Verdict::holds("the schema allows the answer");
-        }
-        if !self.cost.allows_violations(&document) {
-            return Verdict::fails(
-                "the schema does not allow the answer; both are too long to list the violations",
-            );
-        }
-        let mut errors = self.validator.iter_errors(&document);
-        let told: Vec<_> = errors
-            .by_ref()
-            .take(MOST_VIOLATIONS)
-            .map(|error| match error.instance_path().as_str() {
-                "" => quoted(&error.to_string()),
-                path => format!("at {path} {}", quoted(&error.to_string())),
-            })
-            .collect();
-        let more = match errors.count() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        let told = told.join("; ");
-        Verdict::fails(format!(
-            "the schema does not allow the answer: {told}{more}"
-        ))
+fn fits(subject: &Subject<'_>, validator: &Validator, cost: Cost) -> Verdict {
+    let document = match document(&subject.answer.text) {
+        Ok(document) => document,
+        Err(verdict) => return verdict,
+    };
+    if !cost.allows(&document, subject.answer.text.len()) {
+        return Verdict::error("the answer is too long for the schema's parts and patterns");
     }
+    if validator.is_valid(&document) {
+        return Verdict::holds("the schema allows the answer");
+    }
+    if !cost.allows_violations(&document) {
+        return Verdict::fails(
+            "the schema does not allow the answer; both are too long to list the violations",
+        );
+    }
+    let mut errors = validator.iter_errors(&document);
+    let first = errors.by_ref().take(MOST_VIOLATIONS);
+    let first = first.map(|error| match error.instance_path().as_str() {
+        "" => quoted(&error.to_string()),
+        path => format!("at {path} {}", quoted(&error.to_string())),
+    });
+    let first: Vec<_> = first.collect();
+    let more = match errors.count() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let first = first.join("; ");
+    Verdict::fails(format!(
+        "the schema does not allow the answer: {first}{more}"
+    ))
 }
 
 #[cfg(test)]

@@ -65,6 +65,15 @@ impl Verdict {
         Self::new(CellState::Failed, reason)
     }
 
+    /// Whether the invariant holds, with the same reason either way.
+    pub fn of(holds: bool, reason: impl Into<String>) -> Self {
+        if holds {
+            Self::holds(reason)
+        } else {
+            Self::fails(reason)
+        }
+    }
+
     /// The evidence is insufficient.
     pub fn insufficient(reason: impl Into<String>) -> Self {
         Self::new(CellState::NotExercised, reason)
@@ -112,10 +121,10 @@ impl Invariant {
             baseline: own.or(subject.baseline),
             ..*subject
         };
-        if self.check.needs_baseline() && subject.baseline.is_none() {
+        if self.check.needs_baseline && subject.baseline.is_none() {
             return Verdict::error("there is no clean run of this prompt to compare with");
         }
-        let verdict = self.check.judge(&subject);
+        let verdict = (self.check.judge)(&subject);
         if self.negate {
             verdict.negated()
         } else {
@@ -127,7 +136,7 @@ impl Invariant {
     /// agent's, unless the invariant compares both.
     pub fn on_the_clean_run<'s>(&'s self, clean: &Subject<'s>) -> Subject<'s> {
         let own = self.baseline.as_ref();
-        let own = own.filter(|_| !self.check.needs_baseline());
+        let own = own.filter(|_| !self.check.needs_baseline);
         Subject {
             answer: own.unwrap_or(clean.answer),
             ..*clean

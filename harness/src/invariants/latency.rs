@@ -2,30 +2,24 @@
 
 use std::time::Duration;
 
-use super::{Check, Kind, Subject, Verdict};
+use super::{Check, InvariantKind, Verdict};
 
 /// `max_ms`, at least 1: from the first byte of the prompt to the last byte of the answer.
-pub(super) const LATENCY: Kind = Kind::answer("latency", |fields| {
+pub(super) const LATENCY: InvariantKind = InvariantKind::answer("latency", |fields| {
     let about = "The longest time, milliseconds.";
     let most = fields.whole("max_ms", about, 1..=86_400_000, " milliseconds");
     fields.require("max_ms", "the longest time in milliseconds");
-    Some(Box::new(Latency(Duration::from_millis(most?))))
-});
-
-#[derive(Debug)]
-struct Latency(Duration);
-
-impl Check for Latency {
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
+    let most = Duration::from_millis(most?);
+    Some(Check::new(move |subject| {
         let took = subject.answer.latency;
-        let (ms, most) = (took.as_millis(), self.0.as_millis());
-        if took <= self.0 {
-            Verdict::holds(format!("it took {ms} ms of at most {most}"))
+        let (ms, most_ms) = (took.as_millis(), most.as_millis());
+        if took <= most {
+            Verdict::holds(format!("it took {ms} ms of at most {most_ms}"))
         } else {
-            Verdict::fails(format!("it took {ms} ms, allowed are {most}"))
+            Verdict::fails(format!("it took {ms} ms, allowed are {most_ms}"))
         }
-    }
-}
+    }))
+});
 
 #[cfg(test)]
 mod tests {

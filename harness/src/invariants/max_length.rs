@@ -1,20 +1,14 @@
 //! `max_length`: the maximum length of the answer.
 
-use super::{Check, Kind, Subject, Verdict};
+use super::{Check, InvariantKind, Verdict};
 
 /// `max`, in characters.
-pub(super) const MAX_LENGTH: Kind = Kind::answer("max_length", |fields| {
+pub(super) const MAX_LENGTH: InvariantKind = InvariantKind::answer("max_length", |fields| {
     let most = fields.whole("max", "Most characters.", 0..=u64::MAX, " characters");
     fields.require("max", "the greatest number of characters");
-    Some(Box::new(MaxLength(most?)))
-});
-
-#[derive(Debug)]
-struct MaxLength(u64);
-
-impl Check for MaxLength {
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        let (length, most) = (subject.answer.text.chars().count() as u64, self.0);
+    let most = most?;
+    Some(Check::new(move |subject| {
+        let length = subject.answer.text.chars().count() as u64;
         if length <= most {
             Verdict::holds(format!(
                 "the answer has {length} of at most {most} characters"
@@ -24,8 +18,8 @@ impl Check for MaxLength {
                 "the answer has {length} characters, allowed are {most}"
             ))
         }
-    }
-}
+    }))
+});
 
 #[cfg(test)]
 mod tests {

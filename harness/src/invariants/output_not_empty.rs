@@ -1,25 +1,16 @@
 //! `output_not_empty`: the answer is not empty.
 
-use super::{Check, Kind, Subject, Verdict};
+use super::{Check, InvariantKind, Verdict};
 
 /// The answer has more than white space, and no error.
-pub(super) const OUTPUT_NOT_EMPTY: Kind =
-    Kind::answer("output_not_empty", |_| Some(Box::new(NotEmpty)));
-
-#[derive(Debug)]
-struct NotEmpty;
-
-impl Check for NotEmpty {
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        if let Some(error) = &subject.answer.error {
-            return Verdict::fails(format!("the agent gave no answer: {error}"));
-        }
-        if subject.answer.is_blank() {
-            return Verdict::fails("the answer is empty");
-        }
-        Verdict::holds("the answer is not empty")
-    }
-}
+pub(super) const OUTPUT_NOT_EMPTY: InvariantKind =
+    InvariantKind::answer("output_not_empty", |_| {
+        Some(Check::new(|subject| match &subject.answer.error {
+            Some(error) => Verdict::fails(format!("the agent gave no answer: {error}")),
+            None if subject.answer.is_blank() => Verdict::fails("the answer is empty"),
+            None => Verdict::holds("the answer is not empty"),
+        }))
+    });
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 use squall_documents::{At, Fields, Limited, ValueReader, did_you_mean, words};
 
-use super::{Invariant, InvariantPlace, Kind, PromptFilter, Severity, When, kinds, without_effect};
+use super::{
+    Invariant, InvariantKind, InvariantPlace, PromptFilter, Severity, When, kinds, without_effect,
+};
 use crate::answer::Answer;
 use crate::pattern::Pattern;
 use crate::prompt;
@@ -139,7 +141,7 @@ fn one(fields: &mut Fields<'_, '_>, ids: bool, ordinals: &mut Ordinals) -> Optio
     })
 }
 
-fn kind(fields: &mut Fields<'_, '_>) -> Option<&'static Kind> {
+fn kind(fields: &mut Fields<'_, '_>) -> Option<&'static InvariantKind> {
     let is_meant = |name: &&&At<String>| !did_you_mean(&name.value, ["type"]).is_empty();
     let others = fields.others();
     match others.iter().find(is_meant).filter(|_| !fields.has("type")) {
@@ -161,7 +163,7 @@ fn baseline(fields: &mut Fields<'_, '_>) -> Option<Answer> {
 }
 
 /// For a field of another type, reports that type.
-fn refuse_foreign(fields: &mut Fields<'_, '_>, kind: &Kind) {
+fn refuse_foreign(fields: &mut Fields<'_, '_>, kind: &InvariantKind) {
     let mut foreign = false;
     for name in fields.others() {
         let owners: Vec<_> = kinds()
@@ -202,7 +204,7 @@ fn refuse_foreign(fields: &mut Fields<'_, '_>, kind: &Kind) {
 }
 
 /// The fields of a type in addition to the common ones.
-pub(crate) fn parameters(kind: &Kind) -> Vec<&'static str> {
+pub(crate) fn parameters(kind: &InvariantKind) -> Vec<&'static str> {
     Fields::asked(|fields| {
         (kind.read)(fields);
     })

@@ -1,13 +1,12 @@
 //! `regex`: the answer matches a pattern.
 
-use crate::pattern::{Pattern, TooHard};
-
 use super::contains::CASE_SENSITIVE;
 use super::words::quoted;
-use super::{Check, Kind, Subject, Verdict};
+use super::{Check, InvariantKind, Verdict};
+use crate::pattern::{Pattern, TooHard};
 
 /// `pattern`: a dot also matches line breaks; it is case-sensitive unless `case_sensitive` is false.
-pub(super) const REGEX: Kind = Kind::answer("regex", |fields| {
+pub(super) const REGEX: InvariantKind = InvariantKind::answer("regex", |fields| {
     let case_sensitive = fields.flag("case_sensitive", CASE_SENSITIVE);
     let flags = if case_sensitive.unwrap_or(true) {
         "(?s)"
@@ -18,21 +17,15 @@ pub(super) const REGEX: Kind = Kind::answer("regex", |fields| {
         Pattern::read(value, flags)
     });
     fields.require("pattern", "a regular expression");
-    Some(Box::new(Matches(pattern?)))
-});
-
-#[derive(Debug)]
-struct Matches(Pattern);
-
-impl Check for Matches {
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        match self.0.find(&subject.answer.text) {
+    let pattern = pattern?;
+    Some(Check::new(move |subject| {
+        match pattern.find(&subject.answer.text) {
             Ok(Some(found)) => Verdict::holds(format!("the pattern matches {}", quoted(found))),
-            Ok(None) => Verdict::fails(format!("nothing matches {}", quoted(self.0.as_str()))),
+            Ok(None) => Verdict::fails(format!("nothing matches {}", quoted(pattern.as_str()))),
             Err(error) => too_hard(&error),
         }
-    }
-}
+    }))
+});
 
 /// The verdict if a search exceeds its limits.
 pub(super) fn too_hard(error: &TooHard) -> Verdict {

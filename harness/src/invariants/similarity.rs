@@ -2,58 +2,37 @@
 //! `embeddings`.
 
 use super::words::{likeness, quoted};
-use super::{Check, Kind, Subject, Verdict};
+use super::{Check, InvariantKind, Subject, Verdict};
 use crate::outside::Replies;
 
 /// `expected`, by default the clean answer of the same prompt; `threshold` 0 to 1, default 0.8.
-pub(super) const SIMILARITY: Kind = Kind::answer("similarity", |fields| {
+pub(super) const SIMILARITY: InvariantKind = InvariantKind::answer("similarity", |fields| {
     let about = "The answer that is expected; without it the clean answer.";
     let expected = fields.words("expected", about).map(|text| text.value);
     let about = "How like it has to be, 0 to 1; default 0.8.";
-    let threshold = fields.real("threshold", about, 0.0..=1.0, "");
+    let threshold = fields
+        .real("threshold", about, 0.0..=1.0, "")
+        .unwrap_or(0.8);
     if !fields.has("expected") && !fields.has("baseline") {
-        fields.missing(
-            "expected",
-            "the answer that is expected, or `baseline: auto`",
-        );
+        let what = "the answer that is expected, or `baseline: auto`";
+        fields.missing("expected", what);
         return None;
     }
-    Some(Box::new(Similarity {
-        expected,
-        threshold: threshold.unwrap_or(0.8),
-    }))
+    Some(Check {
+        needs_baseline: expected.is_none(),
+        ..Check::new(move |subject| {
+            let clean = subject.baseline.map(|clean| clean.answer);
+            match (&expected, clean) {
+                (Some(expected), _) => alike(subject, expected, threshold),
+                (None, None) => Verdict::error("there is no clean answer to compare with"),
+                (None, Some(clean)) => match &clean.error {
+                    Some(error) => Verdict::error(format!("the clean run gave no answer: {error}")),
+                    None => alike(subject, &clean.text, threshold),
+                },
+            }
+        })
+    })
 });
-
-#[derive(Debug)]
-struct Similarity {
-    /// `None`: the clean answer.
-    expected: Option<String>,
-    threshold: f64,
-}
-
-impl Similarity {
-    fn expected<'s>(&'s self, subject: &Subject<'s>) -> Option<&'s str> {
-        let clean = subject.baseline.map(|clean| clean.answer.text.as_str());
-        self.expected.as_deref().or(clean)
-    }
-}
-
-impl Check for Similarity {
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        let clean = subject.baseline.filter(|_| self.expected.is_none());
-        if let Some(error) = clean.and_then(|clean| clean.answer.error.as_ref()) {
-            return Verdict::error(format!("the clean run gave no answer: {error}"));
-        }
-        match self.expected(subject) {
-            Some(expected) => alike(subject, expected, self.threshold),
-            None => Verdict::error("there is no clean answer to compare with"),
-        }
-    }
-
-    fn needs_baseline(&self) -> bool {
-        self.expected.is_none()
-    }
-}
 
 /// Whether the answer and a text reach this similarity.
 pub(super) fn alike(subject: &Subject<'_>, expected: &str, threshold: f64) -> Verdict {
@@ -71,11 +50,7 @@ pub(super) fn alike(subject: &Subject<'_>, expected: &str, threshold: f64) -> Ve
         "likeness {likeness:.2} to {}, demanded is {threshold}",
         quoted(expected)
     );
-    if likeness >= threshold {
-        Verdict::holds(reason)
-    } else {
-        Verdict::fails(reason)
-    }
+    Verdict::of(likeness >= threshold, reason)
 }
 
 /// The cosine similarity of two texts' embeddings.

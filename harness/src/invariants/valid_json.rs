@@ -4,22 +4,15 @@ use serde_json::Value;
 use squall_profiles::json_tree::{self, NotRead};
 
 use super::words::quoted;
-use super::{Check, Kind, Subject, Verdict};
+use super::{Check, InvariantKind, Verdict};
 
 /// White space around it is allowed; other text, code fences and several documents are not.
-pub(super) const VALID_JSON: Kind = Kind::answer("valid_json", |_| Some(Box::new(ValidJson)));
-
-#[derive(Debug)]
-struct ValidJson;
-
-impl Check for ValidJson {
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        match document(&subject.answer.text) {
-            Ok(_) => Verdict::holds("the answer is JSON"),
-            Err(verdict) => verdict,
-        }
-    }
-}
+pub(super) const VALID_JSON: InvariantKind = InvariantKind::answer("valid_json", |_| {
+    Some(Check::new(|subject| match document(&subject.answer.text) {
+        Ok(_) => Verdict::holds("the answer is JSON"),
+        Err(verdict) => verdict,
+    }))
+});
 
 /// The answer as JSON, or the verdict if it is invalid or not read.
 pub(super) fn document(text: &str) -> Result<Value, Verdict> {

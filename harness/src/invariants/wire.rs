@@ -28,11 +28,11 @@ use std::net::Ipv6Addr;
 use squall_documents::{At, Fields};
 use squall_profiles::glob::Glob;
 
-use super::{Kind, ReadCheck, Verdict};
+use super::{InvariantKind, Verdict};
 use crate::pattern::glob;
 use crate::trace::{Attempt, FailureClass, LogicalCall, Trace};
 
-pub(super) static KINDS: [Kind; 20] = [
+pub(super) static KINDS: [InvariantKind; 20] = [
     tool_called::TOOL_CALLED,
     tool_called::TOOL_NOT_CALLED,
     tool_order::TOOL_ORDER,
@@ -54,14 +54,6 @@ pub(super) static KINDS: [Kind; 20] = [
     max_spent::MAX_TOKENS,
     max_spent::MAX_COST,
 ];
-
-const fn wire(name: &'static str, read: ReadCheck) -> Kind {
-    Kind {
-        name,
-        on_wire: true,
-        read,
-    }
-}
 
 /// Every tool, including unnamed ones.
 const EVERY_TOOL: &str = "*";

@@ -128,7 +128,7 @@ fn of_a_tool_misspelt(
     suite: &Suite,
     left: &mut usize,
 ) -> Option<DocumentError> {
-    let more = invariant.check.tools();
+    let more = invariant.check.tools.iter().map(String::as_str);
     let named = invariant.tool.as_deref().into_iter().chain(more);
     let told = named.filter(|tool| !is_glob(tool)).find_map(|tool| {
         if tools(suite).any(|known| known == tool) {

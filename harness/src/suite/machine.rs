@@ -87,7 +87,7 @@ pub fn touched_by_contract(contract: &Contract) -> Vec<Touched> {
 }
 
 fn touched_by(invariants: &[Invariant]) -> impl Iterator<Item = Touched> {
-    let programs = invariants.iter().filter(|one| one.check.starts_a_program());
+    let programs = invariants.iter().filter(|one| one.check.starts_a_program);
     programs.map(|one| Touched::Program {
         pointer: one.place.pointer.clone(),
     })

@@ -6,25 +6,19 @@
 
 use std::time::Duration;
 
-use super::{Narrow, holds, no_retries, wire};
-use crate::invariants::{Check, Kind, Subject, Verdict};
+use super::{Narrow, holds, no_retries};
+use crate::invariants::{Check, InvariantKind, Verdict};
 use crate::trace::{Attempt, gap};
-
-pub(super) const BACKS_OFF: Kind = wire("backs_off", |fields| {
-    Some(Box::new(BacksOff(Narrow::read(fields)?)))
-});
-
-#[derive(Debug)]
-struct BacksOff(Narrow);
 
 const HURRIED: Duration = Duration::from_millis(50);
 const AT_ONCE: Duration = Duration::from_millis(5);
 /// Relative spread of gaps below which they count as equal.
 const CONSTANT: f64 = 0.05;
 
-impl Check for BacksOff {
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        let calls: Vec<_> = self.0.calls(subject.trace).collect();
+pub(super) const BACKS_OFF: InvariantKind = InvariantKind::wire("backs_off", |fields| {
+    let narrow = Narrow::read(fields)?;
+    Some(Check::new(move |subject| {
+        let calls: Vec<_> = narrow.calls(subject.trace).collect();
         let mut decided = false;
         for attempts in &calls {
             let gaps = gaps(attempts);
@@ -38,11 +32,11 @@ impl Check for BacksOff {
             return holds(subject.trace, "the gaps between retries show a pause");
         }
         if calls.iter().all(|attempts| attempts.len() < 2) {
-            return no_retries(&self.0, subject.trace);
+            return no_retries(&narrow, subject.trace);
         }
         Verdict::insufficient("fewer than three gaps between retries prove nothing")
-    }
-}
+    }))
+});
 
 /// The gaps that no response requested.
 fn gaps(attempts: &[&Attempt]) -> Vec<Duration> {
@@ -51,6 +45,7 @@ fn gaps(attempts: &[&Attempt]) -> Vec<Duration> {
     own.map(|pair| gap(pair[0], pair[1])).collect()
 }
 
+#[expect(clippy::cast_precision_loss, reason = "a handful")]
 fn hurry(gaps: &[Duration]) -> Option<String> {
     let longest = gaps.iter().max()?;
     let count = gaps.len();
@@ -58,15 +53,11 @@ fn hurry(gaps: &[Duration]) -> Option<String> {
         return Some(format!("{count} retries came at once"));
     }
     if count >= 3 && *longest < HURRIED {
-        return Some(format!(
-            "{count} retries came within {} ms each",
-            longest.as_millis()
-        ));
+        let ms = longest.as_millis();
+        return Some(format!("{count} retries came within {ms} ms each"));
     }
     let millis: Vec<f64> = gaps.iter().map(|gap| gap.as_secs_f64() * 1000.0).collect();
-    #[expect(clippy::cast_precision_loss, reason = "a handful")]
     let mean = millis.iter().sum::<f64>() / count as f64;
-    #[expect(clippy::cast_precision_loss, reason = "a handful")]
     let variance = millis.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / count as f64;
     let constant = count >= 4 && variance.sqrt() < CONSTANT * mean;
     constant.then(|| format!("{count} retries came after the same sleep of {mean:.0} ms"))

@@ -4,58 +4,46 @@
 
 use std::time::Duration;
 
-use super::{Narrow, holds, no_retries, wire};
-use crate::invariants::{Check, Kind, Subject, Verdict};
+use super::{Narrow, holds, no_retries};
+use crate::invariants::{Check, InvariantKind, Verdict};
 use crate::trace::gap;
 
-pub(super) const HONOURS_RETRY_AFTER: Kind = wire("honours_retry_after", |fields| {
-    Some(Box::new(Honours(Narrow::read(fields)?)))
-});
-
-#[derive(Debug)]
-struct Honours(Narrow);
-
-impl Check for Honours {
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        let mut waits = 0;
-        let mut asked = 0;
-        for attempts in self.0.calls(subject.trace) {
-            for pair in attempts.windows(2) {
-                let Some(wanted) = pair[0].retry_after else {
-                    continue;
-                };
-                waits += 1;
-                let pause = gap(pair[0], pair[1]);
-                if pause + tolerance(wanted) < wanted {
-                    return Verdict::fails(format!(
-                        "{} asked for {} ms; {} came after {} ms",
-                        pair[0].name(),
-                        wanted.as_millis(),
-                        pair[1].id,
-                        pause.as_millis()
-                    ))
-                    .at(pair[0]);
+pub(super) const HONOURS_RETRY_AFTER: InvariantKind =
+    InvariantKind::wire("honours_retry_after", |fields| {
+        let narrow = Narrow::read(fields)?;
+        Some(Check::new(move |subject| {
+            let (mut waits, mut announced) = (0, 0);
+            for attempts in narrow.calls(subject.trace) {
+                for pair in attempts.windows(2) {
+                    let Some(wait) = pair[0].retry_after else {
+                        continue;
+                    };
+                    waits += 1;
+                    let pause = gap(pair[0], pair[1]);
+                    if pause + Duration::from_millis(50).max(wait / 20) < wait {
+                        return Verdict::fails(format!(
+                            "{} asked for {} ms; {} came after {} ms",
+                            pair[0].name(),
+                            wait.as_millis(),
+                            pair[1].id,
+                            pause.as_millis()
+                        ))
+                        .at(pair[0]);
+                    }
                 }
+                let with_wait = attempts.iter().filter(|one| one.retry_after.is_some());
+                announced += with_wait.count();
             }
-            asked += attempts
-                .iter()
-                .filter(|one| one.retry_after.is_some())
-                .count();
-        }
-        match (waits, asked) {
-            (0, 0) => Verdict::insufficient("no response had a `Retry-After`"),
-            (0, _) => no_retries(&self.0, subject.trace),
-            (waits, _) => holds(
-                subject.trace,
-                format!("retries that waited as long as `Retry-After` says: {waits}"),
-            ),
-        }
-    }
-}
-
-fn tolerance(wanted: Duration) -> Duration {
-    Duration::from_millis(50).max(wanted / 20)
-}
+            match (waits, announced) {
+                (0, 0) => Verdict::insufficient("no response had a `Retry-After`"),
+                (0, _) => no_retries(&narrow, subject.trace),
+                (waits, _) => holds(
+                    subject.trace,
+                    format!("retries that waited as long as `Retry-After` says: {waits}"),
+                ),
+            }
+        }))
+    });
 
 #[cfg(test)]
 mod tests {

@@ -1,35 +1,18 @@
 //! `hosts_allowed`: the agent reaches only these hosts.
 
-use squall_profiles::glob::Glob;
-
-use super::{Narrow, holds, hosts, is_host, wire};
-use crate::invariants::{Check, Kind, Subject, Verdict};
+use super::{Narrow, holds, hosts, is_host};
+use crate::invariants::{Check, InvariantKind, Verdict};
 
 /// `hosts`: globs for hosts, with or without a port.
-pub(super) const HOSTS_ALLOWED: Kind = wire("hosts_allowed", |fields| {
+pub(super) const HOSTS_ALLOWED: InvariantKind = InvariantKind::wire("hosts_allowed", |fields| {
     let narrow = Narrow::without_hosts(fields);
-    let hosts = hosts(
-        fields,
-        "hosts",
-        "Hosts that may be reached: globs, also over `host:port`.",
-    );
+    let about = "Hosts that may be reached: globs, also over `host:port`.";
+    let hosts = hosts(fields, "hosts", about);
     fields.require("hosts", "who may be reached, a list of globs");
-    Some(Box::new(HostsAllowed {
-        narrow: narrow?,
-        hosts: hosts?,
-    }))
-});
-
-#[derive(Debug)]
-struct HostsAllowed {
-    narrow: Narrow,
-    hosts: Vec<Glob>,
-}
-
-impl Check for HostsAllowed {
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        let mut attempts = self.narrow.attempts(subject.trace);
-        match attempts.find(|attempt| !is_host(attempt, &self.hosts)) {
+    let (narrow, hosts) = (narrow?, hosts?);
+    Some(Check::new(move |subject| {
+        let mut attempts = narrow.attempts(subject.trace);
+        match attempts.find(|attempt| !is_host(attempt, &hosts)) {
             Some(attempt) => Verdict::fails(format!(
                 "{} went to {}, which is not allowed",
                 attempt.id, attempt.host_and_port
@@ -37,8 +20,8 @@ impl Check for HostsAllowed {
             .at(attempt),
             None => holds(subject.trace, "only allowed hosts were reached"),
         }
-    }
-}
+    }))
+});
 
 #[cfg(test)]
 mod tests {

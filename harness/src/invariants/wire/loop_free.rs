@@ -2,88 +2,68 @@
 
 use std::collections::BTreeMap;
 
-use super::{Narrow, holds, requested, wire};
-use crate::invariants::{Check, Kind, Subject, Verdict};
+use super::{Narrow, holds, requested};
+use crate::invariants::{Check, InvariantKind, Subject, Verdict};
 use crate::trace::{Attempt, Trace};
 
 /// `max`, default 5. Retries count too, because a repeated failing call is also a loop.
-pub(super) const LOOP_FREE: Kind = wire("loop_free", |fields| {
+pub(super) const LOOP_FREE: InvariantKind = InvariantKind::wire("loop_free", |fields| {
     let narrow = Narrow::read(fields);
     let most = fields.whole("max", "Most equal calls.", 1..=1_000_000, " equal calls");
-    Some(Box::new(LoopFree {
-        narrow: narrow?,
-        most: most.unwrap_or(5),
-    }))
+    let (narrow, most) = (narrow?, most.unwrap_or(5));
+    Some(Check::new(move |subject| judged(subject, &narrow, most)))
 });
 
-#[derive(Debug)]
-struct LoopFree {
-    narrow: Narrow,
-    most: u64,
-}
-
-impl LoopFree {
-    /// The tool inside the agent that the model requested most often, and its count.
-    fn most_requested<'t>(&self, trace: &'t Trace) -> Option<(&'t str, u64)> {
-        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-        let is_inside = |name: &&str| {
-            let tool = self.narrow.tool.as_ref();
-            let on_the_wire = |attempt: &Attempt| attempt.tools.iter().any(|tool| tool == name);
-            tool.is_none_or(|tool| tool.matches(name)) && !trace.attempts().iter().any(on_the_wire)
+fn judged(subject: &Subject<'_>, narrow: &Narrow, most: u64) -> Verdict {
+    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut unread = 0;
+    let attempts = narrow.attempts(subject.trace);
+    for attempt in attempts.filter(|one| one.calls_a_tool()) {
+        let Some(identity) = attempt.identity else {
+            unread += 1;
+            continue;
         };
-        let attempts = trace.attempts().iter();
-        let names = attempts.flat_map(|attempt| requested::in_exchange(trace, attempt));
-        for name in names.filter(is_inside) {
-            *counts.entry(name).or_default() += 1;
+        let count = counts.entry(identity).or_default();
+        *count += 1;
+        if *count > most {
+            let name = attempt.name();
+            let reason =
+                format!("{name}: the same call was made {count} times, allowed are {most}");
+            return Verdict::fails(reason).at(attempt);
         }
-        counts.into_iter().max_by_key(|(_, times)| *times)
     }
+    if unread > most {
+        let reason = format!("the arguments of {unread} calls were not read");
+        return Verdict::insufficient(reason);
+    }
+    let inside = most_requested(narrow, subject.trace);
+    if let Some((tool, times)) = inside.filter(|(_, times)| *times > most) {
+        return Verdict::insufficient(format!(
+            "the model requested {tool} {times} times, and with which arguments is not known"
+        ));
+    }
+    let reason = match counts.values().max() {
+        None => "no call was made".to_owned(),
+        Some(1) => "no call was made twice".to_owned(),
+        Some(more) => format!("no call was made more than {more} times"),
+    };
+    holds(subject.trace, reason)
 }
 
-impl Check for LoopFree {
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
-        let mut unread = 0;
-        for attempt in self
-            .narrow
-            .attempts(subject.trace)
-            .filter(|one| one.calls_a_tool())
-        {
-            let Some(identity) = attempt.identity else {
-                unread += 1;
-                continue;
-            };
-            let count = counts.entry(identity).or_default();
-            *count += 1;
-            if *count > self.most {
-                return Verdict::fails(format!(
-                    "{}: the same call was made {count} times, allowed are {}",
-                    attempt.name(),
-                    self.most
-                ))
-                .at(attempt);
-            }
-        }
-        if unread > self.most {
-            let reason = format!("the arguments of {unread} calls were not read");
-            return Verdict::insufficient(reason);
-        }
-        let inside = self.most_requested(subject.trace);
-        if let Some((tool, times)) = inside.filter(|(_, times)| *times > self.most) {
-            return Verdict::insufficient(format!(
-                "the model requested {tool} {times} times, and with which arguments is not known"
-            ));
-        }
-        let most = counts.values().max().copied().unwrap_or(0);
-        holds(
-            subject.trace,
-            match most {
-                0 => "no call was made".to_owned(),
-                1 => "no call was made twice".to_owned(),
-                more => format!("no call was made more than {more} times"),
-            },
-        )
+/// The tool inside the agent that the model requested most often, and its count.
+fn most_requested<'t>(narrow: &Narrow, trace: &'t Trace) -> Option<(&'t str, u64)> {
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    let is_inside = |name: &&str| {
+        let tool = narrow.tool.as_ref();
+        let on_the_wire = |attempt: &Attempt| attempt.tools.iter().any(|tool| tool == name);
+        tool.is_none_or(|tool| tool.matches(name)) && !trace.attempts().iter().any(on_the_wire)
+    };
+    let attempts = trace.attempts().iter();
+    let names = attempts.flat_map(|attempt| requested::in_exchange(trace, attempt));
+    for name in names.filter(is_inside) {
+        *counts.entry(name).or_default() += 1;
     }
+    counts.into_iter().max_by_key(|(_, times)| *times)
 }
 
 #[cfg(test)]

@@ -1,61 +1,39 @@
 //! `max_calls`: the maximum number of attempts at a tool or host.
 
-use super::{Narrow, holds, requested, wire};
-use crate::invariants::{Check, Kind, Subject, Verdict};
+use super::{Narrow, holds, requested};
+use crate::invariants::{Check, InvariantKind, Verdict};
 
 /// `tool` or `host`, and `max`.
-pub(super) const MAX_CALLS: Kind = wire("max_calls", |fields| {
+pub(super) const MAX_CALLS: InvariantKind = InvariantKind::wire("max_calls", |fields| {
     let narrow = Narrow::read(fields);
     let most = fields.whole("max", "Most attempts.", 0..=1_000_000, " attempts");
-    if !["tool", "host", "hosts"]
-        .iter()
-        .any(|name| fields.has(name))
-    {
+    let counted = ["tool", "host", "hosts"];
+    if !counted.iter().any(|name| fields.has(name)) {
         fields.missing("tool", "whose calls are counted, or `host`");
     }
     fields.require("max", "the greatest number of attempts");
-    Some(Box::new(MaxCalls {
-        narrow: narrow?,
-        most: most?,
-    }))
-});
-
-#[derive(Debug)]
-struct MaxCalls {
-    narrow: Narrow,
-    most: u64,
-}
-
-impl Check for MaxCalls {
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        let attempts: Vec<_> = self.narrow.attempts(subject.trace).collect();
-        let (count, most) = (attempts.len() as u64, self.most);
-        if attempts.is_empty() && requested::times(&self.narrow, subject.trace) > 0 {
-            let (count, told) = requested::count(&self.narrow, subject);
-            let told = format!("{told}, allowed are {most}");
+    let (narrow, most) = (narrow?, most?);
+    Some(Check::new(move |subject| {
+        let attempts: Vec<_> = narrow.attempts(subject.trace).collect();
+        let count = attempts.len() as u64;
+        if count == 0 && requested::times(&narrow, subject.trace) > 0 {
+            let (count, reason) = requested::count(&narrow, subject);
+            let reason = format!("{reason}, allowed are {most}");
             return if count > most {
-                Verdict::fails(told)
+                Verdict::fails(reason)
             } else {
-                holds(subject.trace, told)
+                holds(subject.trace, reason)
             };
         }
-        let told = match count {
-            1 => format!("1 attempt to call {}", self.narrow.name()),
-            _ => format!("{count} attempts to call {}", self.narrow.name()),
-        };
-        if count <= most {
-            return holds(subject.trace, format!("{told}, of at most {most}"));
+        let plural = if count == 1 { "" } else { "s" };
+        let reason = format!("{count} attempt{plural} to call {}", narrow.name());
+        let over = usize::try_from(most).ok();
+        match over.and_then(|most| attempts.get(most)) {
+            Some(over) => Verdict::fails(format!("{reason}, allowed are {most}")).at(over),
+            None => holds(subject.trace, format!("{reason}, of at most {most}")),
         }
-        let over = usize::try_from(most)
-            .ok()
-            .and_then(|most| attempts.get(most));
-        let verdict = Verdict::fails(format!("{told}, allowed are {most}"));
-        match over {
-            Some(over) => verdict.at(over),
-            None => verdict,
-        }
-    }
-}
+    }))
+});
 
 #[cfg(test)]
 mod tests {

@@ -2,64 +2,39 @@
 
 use squall_journal::record::Kind as ExchangeKind;
 
-use super::{Narrow, holds, wire};
-use crate::invariants::{Check, Kind, Subject, Verdict};
+use super::{Narrow, holds};
+use crate::invariants::{Check, InvariantKind, Subject, Verdict};
 use crate::trace::Attempt;
 
 /// `max`: input and output tokens together.
-pub(super) const MAX_TOKENS: Kind = wire("max_tokens", |fields| {
+pub(super) const MAX_TOKENS: InvariantKind = InvariantKind::wire("max_tokens", |fields| {
     let narrow = Narrow::read(fields);
     let most = fields.whole("max", "Most tokens.", 0..=u64::MAX, " tokens");
     fields.require("max", "the greatest number of tokens");
-    Some(Box::new(MaxTokens {
-        narrow: narrow?,
-        most: most?,
-    }))
-});
-
-/// `usd`: US dollars by the suite's `prices`. A model without a price is an error.
-pub(super) const MAX_COST: Kind = wire("max_cost", |fields| {
-    let narrow = Narrow::read(fields);
-    let about = "The greatest cost in US dollars.";
-    let most = fields.real("usd", about, 0.0..=f64::MAX, " US dollars");
-    fields.require("usd", "the greatest cost in US dollars");
-    Some(Box::new(MaxCost {
-        narrow: narrow?,
-        most: most?,
-    }))
-});
-
-#[derive(Debug)]
-struct MaxTokens {
-    narrow: Narrow,
-    most: u64,
-}
-
-#[derive(Debug)]
-struct MaxCost {
-    narrow: Narrow,
-    most: f64,
-}
-
-impl Check for MaxTokens {
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        let mut used = 0_u64;
-        let mut uncounted = None;
-        for (attempt, tokens) in model_calls(&self.narrow, subject) {
+    let (narrow, most) = (narrow?, most?);
+    Some(Check::new(move |subject| {
+        let (mut used, mut uncounted) = (0_u64, None);
+        for (attempt, tokens) in model_calls(&narrow, subject) {
             match tokens {
                 Some((input, output)) => used = used.saturating_add(input).saturating_add(output),
                 None => uncounted = Some(attempt),
             }
         }
-        let reason = format!("{used} tokens were used of at most {}", self.most);
-        spent(subject, reason, used > self.most, uncounted)
-    }
-}
+        let reason = format!("{used} tokens were used of at most {most}");
+        spent(subject, reason, used > most, uncounted)
+    }))
+});
 
-impl Check for MaxCost {
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
+/// `usd`: US dollars by the suite's `prices`. A model without a price is an error.
+pub(super) const MAX_COST: InvariantKind = InvariantKind::wire("max_cost", |fields| {
+    let narrow = Narrow::read(fields);
+    let about = "The greatest cost in US dollars.";
+    let most = fields.real("usd", about, 0.0..=f64::MAX, " US dollars");
+    fields.require("usd", "the greatest cost in US dollars");
+    let (narrow, most) = (narrow?, most?);
+    Some(Check::new(move |subject| {
         let (mut cost, mut uncounted) = (0.0, None);
-        for (attempt, tokens) in model_calls(&self.narrow, subject) {
+        for (attempt, tokens) in model_calls(&narrow, subject) {
             let Some((input, output)) = tokens else {
                 uncounted = Some(attempt);
                 continue;
@@ -76,10 +51,10 @@ impl Check for MaxCost {
             // Prices are per million tokens.
             cost += of_all / 1e6;
         }
-        let reason = format!("{cost:.6} USD were spent of at most {}", self.most);
-        spent(subject, reason, cost > self.most, uncounted)
-    }
-}
+        let reason = format!("{cost:.6} USD were spent of at most {most}");
+        spent(subject, reason, cost > most, uncounted)
+    }))
+});
 
 /// Model calls with their input and output tokens, `None` if neither is known. Failed calls without tokens cost
 /// nothing.

@@ -7,19 +7,20 @@
 use squall_documents::{Fields, did_you_mean};
 use squall_journal::record::Kind as ExchangeKind;
 
-use super::{Narrow, holds, is_nameless, no_retries, wire};
-use crate::invariants::{Check, Kind, Subject, Verdict};
+use super::{Narrow, holds, is_nameless, no_retries};
+use crate::invariants::{Check, InvariantKind, Subject, Verdict};
 use crate::trace::{Attempt, Trace};
 
 /// `methods`, default POST, PUT, PATCH, DELETE.
-pub(super) const NO_DUPLICATE_SIDE_EFFECTS: Kind = wire("no_duplicate_side_effects", |fields| {
-    let narrow = Narrow::read(fields);
-    let methods = methods(fields);
-    Some(Box::new(NoDuplicates {
-        narrow: narrow?,
-        methods,
-    }))
-});
+pub(super) const NO_DUPLICATE_SIDE_EFFECTS: InvariantKind =
+    InvariantKind::wire("no_duplicate_side_effects", |fields| {
+        let narrow = Narrow::read(fields);
+        let methods = methods(fields);
+        let narrow = narrow?;
+        Some(Check::new(move |subject| {
+            judged(subject, &narrow, &methods)
+        }))
+    });
 
 /// Methods of RFC 9110 §9 and RFC 5789, and `WebDAV` methods with side effects.
 const METHODS: [&str; 15] = [
@@ -61,58 +62,48 @@ fn methods(fields: &mut Fields<'_, '_>) -> Vec<String> {
     methods.collect()
 }
 
-#[derive(Debug)]
-struct NoDuplicates {
-    narrow: Narrow,
-    methods: Vec<String>,
-}
-
-impl Check for NoDuplicates {
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        let trace = subject.trace;
-        let mut unclear = 0;
-        let mut nameless = false;
-        let attempts = self.narrow.attempts(trace);
-        for attempt in attempts.filter(|one| self.is_unsafe(one, trace)) {
-            let Some(failure) = attempt.failure.as_ref().filter(|failure| failure.unclear) else {
-                continue;
-            };
-            unclear += 1;
-            nameless |= is_nameless(attempt);
-            if let Some(again) = done_again(attempt, trace) {
-                return Verdict::fails(format!(
-                    "{} {}: {}; it was called again ({}) without an idempotency key and without checking whether the \
-                     first call had succeeded",
-                    attempt.method,
-                    attempt.name(),
-                    failure.why,
-                    again.id
-                ))
-                .at(attempt);
-            }
+fn judged(subject: &Subject<'_>, narrow: &Narrow, methods: &[String]) -> Verdict {
+    let trace = subject.trace;
+    let mut unclear = 0;
+    let mut nameless = false;
+    let attempts = narrow.attempts(trace);
+    for attempt in attempts.filter(|one| is_unsafe(one, trace, methods)) {
+        let Some(failure) = attempt.failure.as_ref().filter(|failure| failure.unclear) else {
+            continue;
+        };
+        unclear += 1;
+        nameless |= is_nameless(attempt);
+        if let Some(again) = done_again(attempt, trace) {
+            return Verdict::fails(format!(
+                "{} {}: {}; it was called again ({}) without an idempotency key and without checking whether the \
+                 first call had succeeded",
+                attempt.method,
+                attempt.name(),
+                failure.why,
+                again.id
+            ))
+            .at(attempt);
         }
-        match unclear {
-            0 => Verdict::insufficient("no unsafe request had an unclear outcome"),
-            _ if nameless => no_retries(&self.narrow, trace),
-            unclear => holds(
-                trace,
-                format!("{unclear} unclear outcomes, and no call was repeated"),
-            ),
-        }
+    }
+    match unclear {
+        0 => Verdict::insufficient("no unsafe request had an unclear outcome"),
+        _ if nameless => no_retries(narrow, trace),
+        unclear => holds(
+            trace,
+            format!("{unclear} unclear outcomes, and no call was repeated"),
+        ),
     }
 }
 
-impl NoDuplicates {
-    fn is_unsafe(&self, attempt: &Attempt, trace: &Trace) -> bool {
-        match attempt.kind {
-            ExchangeKind::Llm | ExchangeKind::Other => false,
-            // Other MCP messages have no side effects.
-            ExchangeKind::Mcp => attempt.tools.iter().any(|tool| {
-                let hints = trace.hints(attempt, tool);
-                hints.reads_only != Some(true) && hints.is_idempotent != Some(true)
-            }),
-            ExchangeKind::Tool => self.methods.contains(&attempt.method),
-        }
+fn is_unsafe(attempt: &Attempt, trace: &Trace, methods: &[String]) -> bool {
+    match attempt.kind {
+        ExchangeKind::Llm | ExchangeKind::Other => false,
+        // Other MCP messages have no side effects.
+        ExchangeKind::Mcp => attempt.tools.iter().any(|tool| {
+            let hints = trace.hints(attempt, tool);
+            hints.reads_only != Some(true) && hints.is_idempotent != Some(true)
+        }),
+        ExchangeKind::Tool => methods.contains(&attempt.method),
     }
 }
 

@@ -3,21 +3,23 @@
 //! Both check requests. Headers for the agent's own credentials, recognised by name, count only if the suite lists
 //! the hosts that may receive secrets. Matches of `patterns` always count.
 
-use crate::pattern::{Pattern, TooHard};
 use squall_documents::Fields;
 use squall_journal::personal;
 use squall_profiles::glob::Glob;
 
-use super::{Narrow, holds, hosts, is_host, wire};
+use super::{Narrow, holds, hosts, is_host};
 use crate::invariants::regex_pattern::too_hard;
-use crate::invariants::{Check, Kind, Subject, Verdict};
+use crate::invariants::{Check, InvariantKind, Subject, Verdict};
+use crate::pattern::Pattern;
 use crate::trace::{Attempt, Trace};
 
-pub(super) const NO_SECRET_LEAVES: Kind = wire("no_secret_leaves", |fields| read(fields, false));
-pub(super) const NO_PII_LEAVES: Kind = wire("no_pii_leaves", |fields| read(fields, true));
+pub(super) const NO_SECRET_LEAVES: InvariantKind =
+    InvariantKind::wire("no_secret_leaves", |fields| read(fields, false));
+pub(super) const NO_PII_LEAVES: InvariantKind =
+    InvariantKind::wire("no_pii_leaves", |fields| read(fields, true));
 
 /// `hosts`: hosts that may receive them; `patterns`: additional patterns.
-fn read(fields: &mut Fields<'_, '_>, personal: bool) -> Option<Box<dyn Check>> {
+fn read(fields: &mut Fields<'_, '_>, personal: bool) -> Option<Check> {
     let narrow = Narrow::without_hosts(fields);
     let allow = hosts(fields, "hosts", "Hosts that may get them.");
     let about = "Regular expressions of more to look for.";
@@ -26,47 +28,33 @@ fn read(fields: &mut Fields<'_, '_>, personal: bool) -> Option<Box<dyn Check>> {
             Pattern::read(value, "")
         })
     });
-    Some(Box::new(NoLeaves {
+    let search = Search {
         narrow: narrow?,
         allow: allow?,
         patterns: patterns.unwrap_or_default(),
         personal,
-    }))
+    };
+    Some(Check::new(move |subject| search.judge(subject)))
 }
 
-#[derive(Debug)]
-struct NoLeaves {
+struct Search {
     narrow: Narrow,
     allow: Vec<Glob>,
     patterns: Vec<Pattern>,
     personal: bool,
 }
 
-/// The result of checking a request.
-enum Leak {
-    Found(String),
-    Nothing,
-    Unread,
-    TooHard(TooHard),
-}
-
-impl Check for NoLeaves {
+impl Search {
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        let mut unread = None;
-        let mut searched = 0;
+        let (mut unread, mut searched) = (None, 0);
         for attempt in self.narrow.attempts(subject.trace) {
             if is_host(attempt, &self.allow) {
                 continue;
             }
             searched += 1;
             match self.search(attempt, subject.trace) {
-                Leak::Found(what) => {
-                    return Verdict::fails(format!("{} carries {what}", attempt.name()))
-                        .at(attempt);
-                }
-                Leak::Nothing => {}
-                Leak::Unread => unread = Some(attempt),
-                Leak::TooHard(error) => return too_hard(&error),
+                Err(verdict) => return verdict,
+                Ok(is_read) => unread = unread.or((!is_read).then_some(attempt)),
             }
         }
         match unread {
@@ -81,12 +69,14 @@ impl Check for NoLeaves {
             ),
         }
     }
-}
 
-impl NoLeaves {
-    fn search(&self, attempt: &Attempt, trace: &Trace) -> Leak {
+    /// Whether the whole request could be searched, or the verdict that ends the search.
+    fn search(&self, attempt: &Attempt, trace: &Trace) -> Result<bool, Verdict> {
+        let found = |what: String| {
+            Err(Verdict::fails(format!("{} carries {what}", attempt.name())).at(attempt))
+        };
         let Some(request) = &trace.exchange(attempt).request else {
-            return Leak::Unread;
+            return Ok(false);
         };
         let body = request.body.as_ref();
         let text = body
@@ -102,43 +92,35 @@ impl NoLeaves {
             .collect();
         for pattern in &self.patterns {
             for text in &texts {
-                match pattern.is_match(text) {
-                    Ok(true) => {
-                        return Leak::Found(format!("what `{}` finds", pattern.as_str()));
-                    }
-                    Ok(false) => {}
-                    Err(error) => return Leak::TooHard(error),
+                if pattern.is_match(text).map_err(|error| too_hard(&error))? {
+                    return found(format!("what `{}` finds", pattern.as_str()));
                 }
             }
         }
         let Some(detected) = &request.detected else {
             // Personal data is not redacted in the journal, so it can be found here.
-            let found = texts[..2]
-                .iter()
-                .flat_map(|text| personal::find(text))
-                .next();
-            return match found.filter(|_| self.personal) {
-                Some(found) => Leak::Found(format!("personal data ({})", found.detector)),
-                None if self.personal && body.is_some_and(|body| body.whole) => Leak::Nothing,
-                None => Leak::Unread,
+            let mut personal_data = texts[..2].iter().flat_map(|text| personal::find(text));
+            return match personal_data.next().filter(|_| self.personal) {
+                Some(one) => found(format!("personal data ({})", one.detector)),
+                None => Ok(self.personal && body.is_some_and(|body| body.whole)),
             };
         };
-        let found = detected.iter().find(|one| {
+        let leaked = detected.iter().find(|one| {
             one.personal == self.personal && !(one.is_credential() && self.allow.is_empty())
         });
-        match found {
-            Some(found) => {
-                let what = if found.personal {
-                    "personal data"
-                } else {
-                    "a secret"
-                };
-                let place = found.place.as_str();
-                Leak::Found(format!("{what} ({}) in its {place}", found.detector))
-            }
-            None if body.is_some_and(|body| !body.whole) => Leak::Unread,
-            None => Leak::Nothing,
-        }
+        let Some(leaked) = leaked else {
+            return Ok(body.is_none_or(|body| body.whole));
+        };
+        let what = if leaked.personal {
+            "personal data"
+        } else {
+            "a secret"
+        };
+        found(format!(
+            "{what} ({}) in its {}",
+            leaked.detector,
+            leaked.place.as_str()
+        ))
     }
 }
 

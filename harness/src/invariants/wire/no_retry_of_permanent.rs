@@ -1,63 +1,53 @@
 //! `no_retry_of_permanent`: a permanently failed request is not retried unchanged.
 
-use super::{Narrow, failed_for, holds, is_nameless, no_retries, wire};
-use crate::invariants::{Check, Kind, Subject, Verdict};
+use super::{Narrow, failed_for, holds, is_nameless, no_retries};
+use crate::invariants::{Check, InvariantKind, Subject, Verdict};
 use crate::trace::{Attempt, FailureClass};
 
-pub(super) const NO_RETRY_OF_PERMANENT: Kind = wire("no_retry_of_permanent", |fields| {
-    Some(Box::new(NoRetry(Narrow::read(fields)?)))
-});
+pub(super) const NO_RETRY_OF_PERMANENT: InvariantKind =
+    InvariantKind::wire("no_retry_of_permanent", |fields| {
+        let narrow = Narrow::read(fields)?;
+        Some(Check::new(move |subject| judged(subject, &narrow)))
+    });
 
-#[derive(Debug)]
-struct NoRetry(Narrow);
-
-impl Check for NoRetry {
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        let mut failures = 0;
-        let mut unknown = false;
-        for attempts in self.0.calls(subject.trace) {
-            for pair in attempts.windows(2) {
-                if !failed_for(pair[0], FailureClass::Permanent) || is_changed(pair[0], pair[1]) {
-                    continue;
-                }
-                let is_known = |one: &Attempt| one.identity.is_some() && one.credentials.is_some();
-                if is_known(pair[0]) && is_known(pair[1]) {
-                    let why = pair[0].failure.as_ref().map(|failure| failure.why.as_str());
-                    return Verdict::fails(format!(
-                        "{}: {}; {} repeated the same request",
-                        pair[0].name(),
-                        why.unwrap_or_default(),
-                        pair[1].id
-                    ))
-                    .at(pair[0]);
-                }
+fn judged(subject: &Subject<'_>, narrow: &Narrow) -> Verdict {
+    let is_permanent = |one: &Attempt| failed_for(one, FailureClass::Permanent);
+    let (mut failures, mut unknown) = (0, false);
+    for attempts in narrow.calls(subject.trace) {
+        failures += usize::from(attempts.iter().any(|one| is_permanent(one)));
+        for pair in attempts.windows(2) {
+            if !is_permanent(pair[0]) || is_changed(pair[0], pair[1]) {
+                continue;
             }
-            let mut alike = attempts.windows(2);
-            unknown |= alike.any(|pair| {
-                failed_for(pair[0], FailureClass::Permanent) && !is_changed(pair[0], pair[1])
-            });
-            failures += usize::from(
-                attempts
-                    .iter()
-                    .any(|one| failed_for(one, FailureClass::Permanent)),
-            );
+            let is_known = |one: &Attempt| one.identity.is_some() && one.credentials.is_some();
+            if !is_known(pair[0]) || !is_known(pair[1]) {
+                unknown = true;
+                continue;
+            }
+            let why = pair[0].failure.as_ref().map(|failure| failure.why.as_str());
+            return Verdict::fails(format!(
+                "{}: {}; {} repeated the same request",
+                pair[0].name(),
+                why.unwrap_or_default(),
+                pair[1].id
+            ))
+            .at(pair[0]);
         }
-        let nameless =
-            |one: &&Attempt| is_nameless(one) && failed_for(one, FailureClass::Permanent);
-        if self.0.attempts(subject.trace).any(|one| nameless(&one)) {
-            return no_retries(&self.0, subject.trace);
-        }
-        if unknown {
-            let reason = "whether the request was repeated with other credentials is not known";
-            return Verdict::insufficient(reason);
-        }
-        match failures {
-            0 => Verdict::insufficient("nothing failed for good"),
-            failures => holds(
-                subject.trace,
-                format!("{failures} permanent errors were left alone"),
-            ),
-        }
+    }
+    let mut attempts = narrow.attempts(subject.trace);
+    if attempts.any(|one| is_nameless(one) && is_permanent(one)) {
+        return no_retries(narrow, subject.trace);
+    }
+    if unknown {
+        let reason = "whether the request was repeated with other credentials is not known";
+        return Verdict::insufficient(reason);
+    }
+    match failures {
+        0 => Verdict::insufficient("nothing failed for good"),
+        failures => holds(
+            subject.trace,
+            format!("{failures} permanent errors were left alone"),
+        ),
     }
 }
 

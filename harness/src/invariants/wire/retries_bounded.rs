@@ -1,54 +1,41 @@
 //! `retries_bounded`: the maximum number of retries of a call.
 
-use super::{Narrow, holds, no_retries, wire};
-use crate::invariants::{Check, Kind, Subject, Verdict};
+use super::{Narrow, holds, is_nameless, no_retries};
+use crate::invariants::{Check, InvariantKind, Subject, Verdict};
+use crate::trace::Attempt;
 
 /// `max`: retries of one logical call, default 3 (RFC 9110 §9.2.2, and common practice of SDKs).
-pub(super) const RETRIES_BOUNDED: Kind = wire("retries_bounded", |fields| {
-    let narrow = Narrow::read(fields);
-    let most = fields.whole("max", "Most retries; default 3.", 0..=1000, " retries");
-    Some(Box::new(RetriesBounded {
-        narrow: narrow?,
-        most: most.unwrap_or(3),
-    }))
-});
+pub(super) const RETRIES_BOUNDED: InvariantKind =
+    InvariantKind::wire("retries_bounded", |fields| {
+        let narrow = Narrow::read(fields);
+        let most = fields.whole("max", "Most retries; default 3.", 0..=1000, " retries");
+        let (narrow, most) = (narrow?, most.unwrap_or(3));
+        Some(Check::new(move |subject| judged(subject, &narrow, most)))
+    });
 
-#[derive(Debug)]
-struct RetriesBounded {
-    narrow: Narrow,
-    most: u64,
-}
-
-impl Check for RetriesBounded {
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        let calls: Vec<_> = self.narrow.calls(subject.trace).collect();
-        let most = calls.iter().max_by_key(|attempts| attempts.len());
-        let Some(worst) = most.filter(|attempts| {
-            attempts.iter().any(|one| one.failure.is_some()) || attempts.len() > 1
-        }) else {
-            let failed = calls
-                .iter()
-                .flatten()
-                .any(|attempt| attempt.failure.is_some());
-            if failed {
-                return no_retries(&self.narrow, subject.trace);
-            }
-            return Verdict::insufficient("nothing failed, so nothing had to be tried again");
-        };
-        let retries = worst.len() as u64 - 1;
-        let times = match retries {
-            1 => "once".to_owned(),
-            more => format!("{more} times"),
-        };
-        let told = format!("{} was tried again {times}", worst[0].name());
-        if retries > self.most {
-            return Verdict::fails(format!("{told}, allowed are {}", self.most)).at(worst[0]);
+fn judged(subject: &Subject<'_>, narrow: &Narrow, most: u64) -> Verdict {
+    let calls: Vec<_> = narrow.calls(subject.trace).collect();
+    let failed = |attempts: &Vec<&Attempt>| attempts.iter().any(|one| one.failure.is_some());
+    let worst = calls.iter().max_by_key(|attempts| attempts.len());
+    let Some(worst) = worst.filter(|attempts| attempts.len() > 1 || failed(attempts)) else {
+        if calls.iter().any(failed) {
+            return no_retries(narrow, subject.trace);
         }
-        if self.narrow.attempts(subject.trace).any(super::is_nameless) {
-            return no_retries(&self.narrow, subject.trace);
-        }
-        holds(subject.trace, format!("{told} of at most {}", self.most))
+        return Verdict::insufficient("nothing failed, so nothing had to be tried again");
+    };
+    let retries = worst.len() as u64 - 1;
+    let times = match retries {
+        1 => "once".to_owned(),
+        more => format!("{more} times"),
+    };
+    let reason = format!("{} was tried again {times}", worst[0].name());
+    if retries > most {
+        return Verdict::fails(format!("{reason}, allowed are {most}")).at(worst[0]);
     }
+    if narrow.attempts(subject.trace).any(is_nameless) {
+        return no_retries(narrow, subject.trace);
+    }
+    holds(subject.trace, format!("{reason} of at most {most}"))
 }
 
 #[cfg(test)]

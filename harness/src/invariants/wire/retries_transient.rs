@@ -7,72 +7,56 @@ use std::time::Duration;
 
 use squall_journal::record::Kind as ExchangeKind;
 
-use super::{Narrow, failed_for, fails, holds, is_nameless, wire};
-use crate::invariants::{Check, Kind, Subject, Verdict};
+use super::{Narrow, failed_for, fails, holds, is_nameless};
+use crate::invariants::{Check, InvariantKind, Subject, Verdict};
 use crate::trace::{Attempt, FailureClass, Trace};
 
 /// `within_ms`, default 60000, 1 to a day.
-pub(super) const RETRIES_TRANSIENT: Kind = wire("retries_transient", |fields| {
-    let narrow = Narrow::read(fields);
-    let about = "Within how many milliseconds; default 60000.";
-    let within = fields.whole("within_ms", about, 1..=86_400_000, " milliseconds");
-    Some(Box::new(RetriesTransient {
-        narrow: narrow?,
-        within: Duration::from_millis(within.unwrap_or(60_000)),
-    }))
-});
+pub(super) const RETRIES_TRANSIENT: InvariantKind =
+    InvariantKind::wire("retries_transient", |fields| {
+        let narrow = Narrow::read(fields);
+        let about = "Within how many milliseconds; default 60000.";
+        let within = fields.whole("within_ms", about, 1..=86_400_000, " milliseconds");
+        let (narrow, within) = (narrow?, Duration::from_millis(within.unwrap_or(60_000)));
+        Some(Check::new(move |subject| judged(subject, &narrow, within)))
+    });
 
-#[derive(Debug)]
-struct RetriesTransient {
-    narrow: Narrow,
-    within: Duration,
-}
-
-impl Check for RetriesTransient {
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        let trace = subject.trace;
-        let mut failures = 0;
-        for attempts in self.narrow.calls(trace) {
-            let mut failed = attempts.iter();
-            let Some(first) = failed.find(|one| failed_for(one, FailureClass::Transient)) else {
-                continue;
-            };
-            failures += 1;
-            let retried = attempts.iter().any(|later| self.follows(first, later));
-            let mut later = trace.attempts().iter();
-            let later =
-                later.any(|later| self.follows(first, later) && is_fallback(first, later, trace));
-            if retried || later {
-                continue;
-            }
-            let why = first.failure.as_ref().map(|failure| failure.why.as_str());
-            let reason = format!(
-                "{}: {}, and neither a retry nor a fallback followed within {} ms",
-                first.name(),
-                why.unwrap_or_default(),
-                self.within.as_millis()
-            );
-            if is_nameless(first) {
-                let reason = format!("{reason}, as far as bodies were read");
-                return Verdict::insufficient(reason).at(first);
-            }
-            return fails(trace, reason).at(first);
+fn judged(subject: &Subject<'_>, narrow: &Narrow, within: Duration) -> Verdict {
+    let trace = subject.trace;
+    let mut failures = 0;
+    for attempts in narrow.calls(trace) {
+        let mut failed = attempts.iter();
+        let Some(first) = failed.find(|one| failed_for(one, FailureClass::Transient)) else {
+            continue;
+        };
+        failures += 1;
+        let follows = |later: &Attempt| {
+            let pause = later.began.checked_sub(first.ended.unwrap_or(first.began));
+            later.id != first.id && pause.is_some_and(|pause| pause <= within)
+        };
+        let is_fallback = |later: &Attempt| follows(later) && is_fallback(first, later, trace);
+        if attempts.iter().any(|one| follows(one)) || trace.attempts().iter().any(is_fallback) {
+            continue;
         }
-        match failures {
-            0 => Verdict::insufficient("there was no transient failure"),
-            failures => holds(
-                trace,
-                format!("{failures} calls were retried, or had a fallback"),
-            ),
+        let why = first.failure.as_ref().map(|failure| failure.why.as_str());
+        let reason = format!(
+            "{}: {}, and neither a retry nor a fallback followed within {} ms",
+            first.name(),
+            why.unwrap_or_default(),
+            within.as_millis()
+        );
+        if is_nameless(first) {
+            let reason = format!("{reason}, as far as bodies were read");
+            return Verdict::insufficient(reason).at(first);
         }
+        return fails(trace, reason).at(first);
     }
-}
-
-impl RetriesTransient {
-    fn follows(&self, failed: &Attempt, later: &Attempt) -> bool {
-        let ended = failed.ended.unwrap_or(failed.began);
-        let pause = later.began.checked_sub(ended);
-        later.id != failed.id && pause.is_some_and(|pause| pause <= self.within)
+    match failures {
+        0 => Verdict::insufficient("there was no transient failure"),
+        failures => holds(
+            trace,
+            format!("{failures} calls were retried, or had a fallback"),
+        ),
     }
 }
 

@@ -6,60 +6,43 @@
 use squall_documents::Fields;
 
 use super::requested::{count, first};
-use super::{Narrow, fails, holds, wire};
-use crate::invariants::{Check, Kind, Subject, Verdict};
+use super::{Narrow, fails, holds};
+use crate::invariants::{Check, InvariantKind, Verdict};
 
 /// `tool`, `min` (default 1).
-pub(super) const TOOL_CALLED: Kind = wire("tool_called", |fields| {
+pub(super) const TOOL_CALLED: InvariantKind = InvariantKind::wire("tool_called", |fields| {
     let least = fields.whole("min", "How often at least; default 1.", 1..=1_000_000, "");
-    let narrow = named(fields);
-    Some(Box::new(ToolCalled {
-        narrow: narrow?,
-        least: least.unwrap_or(1),
+    let (narrow, least) = (named(fields)?, least.unwrap_or(1));
+    Some(Check::new(move |subject| {
+        let (count, reason) = count(&narrow, subject);
+        let reason = format!("{reason}, demanded are {least}");
+        if count >= least {
+            return Verdict::holds(reason);
+        }
+        fails(subject.trace, reason)
     }))
 });
 
 /// `tool`.
-pub(super) const TOOL_NOT_CALLED: Kind = wire("tool_not_called", |fields| {
-    named(fields).map(|narrow| Box::new(ToolNotCalled(narrow)) as Box<dyn Check>)
-});
+pub(super) const TOOL_NOT_CALLED: InvariantKind =
+    InvariantKind::wire("tool_not_called", |fields| {
+        let narrow = named(fields)?;
+        Some(Check::new(move |subject| {
+            let (count, reason) = count(&narrow, subject);
+            if count == 0 {
+                return holds(subject.trace, reason);
+            }
+            match first(&narrow, subject.trace) {
+                Some(call) => Verdict::fails(format!("{reason}; first {}", call.id)).at(call),
+                None => Verdict::fails(reason),
+            }
+        }))
+    });
 
 fn named(fields: &mut Fields<'_, '_>) -> Option<Narrow> {
     let narrow = Narrow::read(fields);
     fields.require("tool", "the tool's name, or a glob over names");
     narrow
-}
-
-#[derive(Debug)]
-struct ToolCalled {
-    narrow: Narrow,
-    least: u64,
-}
-
-impl Check for ToolCalled {
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        let (count, told) = count(&self.narrow, subject);
-        let reason = format!("{told}, demanded are {}", self.least);
-        if count >= self.least {
-            return Verdict::holds(reason);
-        }
-        fails(subject.trace, reason)
-    }
-}
-
-#[derive(Debug)]
-struct ToolNotCalled(Narrow);
-
-impl Check for ToolNotCalled {
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        match count(&self.0, subject) {
-            (0, told) => holds(subject.trace, told),
-            (_, told) => match first(&self.0, subject.trace) {
-                Some(call) => Verdict::fails(format!("{told}; first {}", call.id)).at(call),
-                None => Verdict::fails(told),
-            },
-        }
-    }
 }
 
 #[cfg(test)]

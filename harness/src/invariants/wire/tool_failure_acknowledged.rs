@@ -10,92 +10,81 @@ mod reported;
 use serde_json::{Value, json};
 
 use self::reported::{Reported, reported};
-use super::{Narrow, holds, requested, wire};
+use super::{Narrow, holds, requested};
 use crate::invariants::model_judge::Judge;
 use crate::invariants::words::quoted;
-use crate::invariants::{Check, Kind, Subject, Verdict};
+use crate::invariants::{Check, InvariantKind, Subject, Verdict};
 use crate::trace::{Attempt, FailureClass, ModelTurn, ToolReport, Trace};
 
-pub(super) const TOOL_FAILURE_ACKNOWLEDGED: Kind = wire("tool_failure_acknowledged", |fields| {
-    let judge = Judge::read(fields);
-    let narrow = Narrow::read(fields)?;
-    Some(Box::new(Acknowledged { narrow, judge }))
-});
-
-#[derive(Debug)]
-struct Acknowledged {
-    narrow: Narrow,
-    judge: Judge,
-}
+pub(super) const TOOL_FAILURE_ACKNOWLEDGED: InvariantKind =
+    InvariantKind::wire("tool_failure_acknowledged", |fields| {
+        let judge = Judge::read(fields);
+        let narrow = Narrow::read(fields)?;
+        Some(Check {
+            needs_model: judge == Judge::Model,
+            ..Check::new(move |subject| judged(subject, &narrow, judge))
+        })
+    });
 
 const PASSES: &str = "It is a list of failed calls of tools: `tool`, `failure` (what happened), and `told` (what the \
     model that had asked for the call was then told of its result). It passes if of each of them the model was told, in \
     whatever words, that the call failed or that its result is missing or uncertain. It does not pass if a model was \
     told something else as if it were the result.";
 
-impl Check for Acknowledged {
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        let trace = subject.trace;
-        let turns = trace.turns();
-        let (mut acknowledged, mut unread, mut unclear) = (0, false, Vec::new());
-        for attempts in self.narrow.calls(trace) {
-            let Some(last) = attempts.last().filter(|last| last.calls_a_tool()) else {
-                continue;
-            };
-            let Some(failure) = &last.failure else {
-                continue;
-            };
-            let ended = last.ended.unwrap_or(last.began);
-            let Some(turn) = turns.iter().find(|turn| turn.attempt.began >= ended) else {
-                continue;
-            };
-            let before = turns.iter().rfind(|turn| turn.attempt.began < last.began);
-            let hidden = |what: &str| {
-                let (name, why, id) = (last.name(), &failure.why, &turn.attempt.id);
-                Verdict::fails(format!("{name}: {why}, and {id} tells the model {what}")).at(last)
-            };
-            let reports = new_reports(turn, before, last);
-            if reports.is_empty() {
-                if omits_results(trace, turn) {
-                    return hidden("no result at all of the calls that it requested");
-                }
-                unread = true;
-                continue;
+fn judged(subject: &Subject<'_>, narrow: &Narrow, judge: Judge) -> Verdict {
+    let trace = subject.trace;
+    let turns = trace.turns();
+    let (mut acknowledged, mut unread, mut unclear) = (0, false, Vec::new());
+    for attempts in narrow.calls(trace) {
+        let Some(last) = attempts.last().filter(|last| last.calls_a_tool()) else {
+            continue;
+        };
+        let Some(failure) = &last.failure else {
+            continue;
+        };
+        let ended = last.ended.unwrap_or(last.began);
+        let Some(turn) = turns.iter().find(|turn| turn.attempt.began >= ended) else {
+            continue;
+        };
+        let before = turns.iter().rfind(|turn| turn.attempt.began < last.began);
+        let hidden = |what: &str| {
+            let (name, why, id) = (last.name(), &failure.why, &turn.attempt.id);
+            Verdict::fails(format!("{name}: {why}, and {id} tells the model {what}")).at(last)
+        };
+        let reports = new_reports(turn, before, last);
+        if reports.is_empty() {
+            if omits_results(trace, turn) {
+                return hidden("no result at all of the calls that it requested");
             }
-            let answer = error_of(trace, last);
-            let found: Vec<_> = reports.iter().map(|one| reported(one, &answer)).collect();
-            let contents: Vec<_> = reports.iter().map(|report| &report.content).collect();
-            if found.contains(&Some(Reported::Failure)) {
-                acknowledged += 1;
-            } else if let (false, Some(content)) = (found.contains(&None), contents.last()) {
-                return hidden(&quoted(content));
-            } else {
-                unclear
-                    .push(json!({ "tool": last.name(), "failure": failure.why, "told": contents }));
-            }
+            unread = true;
+            continue;
         }
-        if unread {
-            return Verdict::insufficient(
-                "what the model was told after a tool failed was not read, or names no result of that tool",
-            );
-        }
-        if !unclear.is_empty() {
-            let by_words = Verdict::insufficient(
-                "neither structure nor words tell whether the model was told of a failure; `judge: model` asks the \
-                 suite's model",
-            );
-            return self
-                .judge
-                .verdict(by_words, subject, PASSES, || Value::Array(unclear));
-        }
-        match acknowledged {
-            0 => Verdict::insufficient("no tool failed before a model was called"),
-            count => holds(trace, format!("the model was told of {count} failures")),
+        let answer = error_of(trace, last);
+        let found: Vec<_> = reports.iter().map(|one| reported(one, &answer)).collect();
+        let contents: Vec<_> = reports.iter().map(|report| &report.content).collect();
+        if found.contains(&Some(Reported::Failure)) {
+            acknowledged += 1;
+        } else if let (false, Some(content)) = (found.contains(&None), contents.last()) {
+            return hidden(&quoted(content));
+        } else {
+            unclear.push(json!({ "tool": last.name(), "failure": failure.why, "told": contents }));
         }
     }
-
-    fn needs_model(&self) -> bool {
-        self.judge == Judge::Model
+    if unread {
+        return Verdict::insufficient(
+            "what the model was told after a tool failed was not read, or names no result of that tool",
+        );
+    }
+    if !unclear.is_empty() {
+        let by_words = Verdict::insufficient(
+            "neither structure nor words tell whether the model was told of a failure; `judge: model` asks the \
+                 suite's model",
+        );
+        return judge.verdict(by_words, subject, PASSES, || Value::Array(unclear));
+    }
+    match acknowledged {
+        0 => Verdict::insufficient("no tool failed before a model was called"),
+        count => holds(trace, format!("the model was told of {count} failures")),
     }
 }
 

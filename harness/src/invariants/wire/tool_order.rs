@@ -2,12 +2,12 @@
 
 use squall_profiles::glob::Glob;
 
-use super::{globs, holds, requested, wire};
-use crate::invariants::{Check, Kind, Subject, Verdict};
+use super::{globs, holds, requested};
+use crate::invariants::{Check, InvariantKind, Subject, Verdict};
 use crate::trace::Trace;
 
 /// `tools`: at least two. Tools that were not called are ignored.
-pub(super) const TOOL_ORDER: Kind = wire("tool_order", |fields| {
+pub(super) const TOOL_ORDER: InvariantKind = InvariantKind::wire("tool_order", |fields| {
     let tools = globs(
         fields,
         "tools",
@@ -20,45 +20,39 @@ pub(super) const TOOL_ORDER: Kind = wire("tool_order", |fields| {
         fields.error("tools", "an order takes two tools at least");
         return None;
     }
-    Some(Box::new(Order(tools)))
+    Some(Check {
+        tools: tools.iter().map(|tool| tool.as_str().to_owned()).collect(),
+        ..Check::new(move |subject| judged(subject, &tools))
+    })
 });
 
-#[derive(Debug)]
-struct Order(Vec<Glob>);
-
-impl Check for Order {
-    fn tools(&self) -> Vec<&str> {
-        self.0.iter().map(Glob::as_str).collect()
+fn judged(subject: &Subject<'_>, tools: &[Glob]) -> Verdict {
+    let trace = subject.trace;
+    let first = |tool| Some((Glob::as_str(tool), first_call(tool, subject)?));
+    let called: Vec<_> = tools.iter().filter_map(first).collect();
+    let requested = called.iter().filter(|(_, (_, request))| *request > 0);
+    let requested: Vec<_> = requested.map(|(tool, _)| *tool).collect();
+    let basis = match &requested[..] {
+        [] => String::new(),
+        tools => format!(
+            "; of {} no call is on the wire, so the model's first request counts, as for a tool inside the agent",
+            tools.join(", ")
+        ),
+    };
+    if called.len() < 2 {
+        let only = called.first().map_or("none", |(tool, _)| tool);
+        return Verdict::insufficient(format!("of the tools only {only} was called{basis}"));
     }
-
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        let trace = subject.trace;
-        let first = |tool| Some((Glob::as_str(tool), first_call(tool, subject)?));
-        let called: Vec<_> = self.0.iter().filter_map(first).collect();
-        let requested = called.iter().filter(|(_, (_, request))| *request > 0);
-        let requested: Vec<_> = requested.map(|(tool, _)| *tool).collect();
-        let basis = match &requested[..] {
-            [] => String::new(),
-            tools => format!(
-                "; of {} no call is on the wire, so the model's first request counts, as for a tool inside the agent",
-                tools.join(", ")
-            ),
-        };
-        if called.len() < 2 {
-            let only = called.first().map_or("none", |(tool, _)| tool);
-            return Verdict::insufficient(format!("of the tools only {only} was called{basis}"));
-        }
-        let wrong = called.windows(2).find(|pair| pair[0].1 > pair[1].1);
-        let Some([(later, (place, _)), (earlier, _)]) = wrong else {
-            return holds(trace, format!("the tools were called in order{basis}"));
-        };
-        let attempt = &trace.attempts()[*place];
-        Verdict::fails(format!(
-            "{earlier} was called before {later}, which came first in {}{basis}",
-            attempt.id
-        ))
-        .at(attempt)
-    }
+    let wrong = called.windows(2).find(|pair| pair[0].1 > pair[1].1);
+    let Some([(later, (place, _)), (earlier, _)]) = wrong else {
+        return holds(trace, format!("the tools were called in order{basis}"));
+    };
+    let attempt = &trace.attempts()[*place];
+    Verdict::fails(format!(
+        "{earlier} was called before {later}, which came first in {}{basis}",
+        attempt.id
+    ))
+    .at(attempt)
 }
 
 /// The attempt with the first call of a tool, and the index of the model's request in it, from 1; 0 is the call

@@ -5,111 +5,107 @@
 
 use std::time::Duration;
 
-use super::{Narrow, holds, wire};
+use super::{Narrow, holds};
 use crate::invariants::words::quoted;
-use crate::invariants::{Check, Kind, Subject, Verdict};
+use crate::invariants::{Check, InvariantKind, Subject, Verdict};
 use crate::trace::ModelTurn;
 
-pub(super) const TRUNCATED_STREAM_NOT_CONSUMED: Kind =
-    wire("truncated_stream_not_consumed", |fields| {
-        Some(Box::new(NotConsumed(Narrow::read(fields)?)))
+pub(super) const TRUNCATED_STREAM_NOT_CONSUMED: InvariantKind =
+    InvariantKind::wire("truncated_stream_not_consumed", |fields| {
+        let narrow = Narrow::read(fields)?;
+        Some(Check::new(move |subject| judged(subject, &narrow)))
     });
-
-#[derive(Debug)]
-struct NotConsumed(Narrow);
 
 /// Minimum length in characters: shorter texts occur in others by chance.
 const TELLING: usize = 8;
 
-impl Check for NotConsumed {
-    fn judge(&self, subject: &Subject<'_>) -> Verdict {
-        let turns = subject.trace.turns();
-        let mut cut = 0;
-        let mut unread = false;
-        for (place, turn) in turns.iter().enumerate() {
-            if !turn.is_cut || !self.0.wants(turn.attempt) {
+fn judged(subject: &Subject<'_>, narrow: &Narrow) -> Verdict {
+    let turns = subject.trace.turns();
+    let mut cut = 0;
+    let mut unread = false;
+    for (place, turn) in turns.iter().enumerate() {
+        if !turn.is_cut || !narrow.wants(turn.attempt) {
+            continue;
+        }
+        cut += 1;
+        match answered(turn, &turns[..place], &turns[place + 1..]) {
+            Half::Yes => {
+                return Verdict::fails(format!(
+                    "{} broke off in a tool call, and the model is told a result of that call",
+                    turn.attempt.name()
+                ))
+                .at(turn.attempt);
+            }
+            Half::Perhaps => unread = true,
+            Half::No => {}
+        }
+        let partial = turn.said.trim();
+        if partial.is_empty() {
+            continue;
+        }
+        if partial.chars().count() < TELLING {
+            // Too short to be recognised.
+            unread |= place + 1 < turns.len();
+            continue;
+        }
+        let whole = |before: Option<Duration>| -> Vec<&str> {
+            let before =
+                |other: &&ModelTurn<'_>| before.is_none_or(|time| other.attempt.began < time);
+            let others = turns.iter().filter(|other| !other.is_cut);
+            let others = others.filter(before).map(|other| other.said.trim());
+            let history = turn.history.iter().flatten().map(|said| said.trim());
+            others.chain(history).collect()
+        };
+        for later in &turns[place + 1..] {
+            let Some(history) = &later.history else {
+                unread = true;
                 continue;
-            }
-            cut += 1;
-            match answered(turn, &turns[..place], &turns[place + 1..]) {
-                Half::Yes => {
-                    return Verdict::fails(format!(
-                        "{} broke off in a tool call, and the model is told a result of that call",
-                        turn.attempt.name()
-                    ))
-                    .at(turn.attempt);
-                }
-                Half::Perhaps => unread = true,
-                Half::No => {}
-            }
-            let partial = turn.said.trim();
-            if partial.is_empty() {
-                continue;
-            }
-            if partial.chars().count() < TELLING {
-                // Too short to be recognised.
-                unread |= place + 1 < turns.len();
-                continue;
-            }
-            let whole = |before: Option<Duration>| -> Vec<&str> {
-                let before =
-                    |other: &&ModelTurn<'_>| before.is_none_or(|time| other.attempt.began < time);
-                let others = turns.iter().filter(|other| !other.is_cut);
-                let others = others.filter(before).map(|other| other.said.trim());
-                let history = turn.history.iter().flatten().map(|said| said.trim());
-                others.chain(history).collect()
             };
-            for later in &turns[place + 1..] {
-                let Some(history) = &later.history else {
-                    unread = true;
-                    continue;
-                };
-                let whole = whole(Some(later.attempt.began));
-                let held = history
-                    .iter()
-                    .map(|said| is_half(said.trim(), partial, &whole));
-                match held.max() {
-                    Some(Half::Yes) => {
-                        return Verdict::fails(format!(
-                            "{} broke off after {}, and {} has that as history",
-                            turn.attempt.name(),
-                            quoted(partial),
-                            later.attempt.id
-                        ))
-                        .at(turn.attempt);
-                    }
-                    Some(Half::Perhaps) => unread = true,
-                    Some(Half::No) | None => {}
-                }
-            }
-            // An answer with an error is not presented as complete.
-            if subject.answer.error.is_some() {
-                continue;
-            }
-            match is_half(subject.answer.text.trim(), partial, &whole(None)) {
-                Half::Yes => {
+            let whole = whole(Some(later.attempt.began));
+            let held = history
+                .iter()
+                .map(|said| is_half(said.trim(), partial, &whole));
+            match held.max() {
+                Some(Half::Yes) => {
                     return Verdict::fails(format!(
-                        "{} broke off after {}, and the agent's answer ends there",
+                        "{} broke off after {}, and {} has that as history",
                         turn.attempt.name(),
-                        quoted(partial)
+                        quoted(partial),
+                        later.attempt.id
                     ))
                     .at(turn.attempt);
                 }
-                Half::Perhaps => unread = true,
-                Half::No => {}
+                Some(Half::Perhaps) => unread = true,
+                Some(Half::No) | None => {}
             }
         }
-        match cut {
-            0 => Verdict::insufficient("no answer of a model broke off"),
-            _ if unread => {
-                let reason = "not all turns that broke off, or came after, could be read, or more text follows the part";
-                Verdict::insufficient(reason)
-            }
-            cut => holds(
-                subject.trace,
-                format!("{cut} turns broke off, and none came back as history or as the answer"),
-            ),
+        // An answer with an error is not presented as complete.
+        if subject.answer.error.is_some() {
+            continue;
         }
+        match is_half(subject.answer.text.trim(), partial, &whole(None)) {
+            Half::Yes => {
+                return Verdict::fails(format!(
+                    "{} broke off after {}, and the agent's answer ends there",
+                    turn.attempt.name(),
+                    quoted(partial)
+                ))
+                .at(turn.attempt);
+            }
+            Half::Perhaps => unread = true,
+            Half::No => {}
+        }
+    }
+    match cut {
+        0 => Verdict::insufficient("no answer of a model broke off"),
+        _ if unread => {
+            let reason = "not all turns that broke off, or came after, could be read, or more text follows the part";
+            Verdict::insufficient(reason)
+        }
+        cut => holds(
+            subject.trace,
+            format!("{cut} turns broke off, and none came back as history or as the answer"),
+        ),
     }
 }
 

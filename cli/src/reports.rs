@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use squall_harness::report::{Format, Report};
+use squall_harness::report::{Report, ReportFormat};
 use squall_harness::run::{RunKind, RunRecord};
-use squall_harness::suite::{self, Output};
+use squall_harness::suite::ReportOutput;
 
 use crate::args::TrialArgs;
 use crate::client::{Client, segment};
@@ -15,7 +15,7 @@ use crate::output_file;
 #[derive(Debug)]
 pub(crate) struct Reports {
     directory: PathBuf,
-    formats: Vec<Format>,
+    formats: Vec<ReportFormat>,
     /// File name without extension, with `{timestamp}`, `{date}`, `{time}` and `{format}`; `None`: the command's
     /// default.
     template: Option<String>,
@@ -23,7 +23,11 @@ pub(crate) struct Reports {
 
 impl Reports {
     /// The reports of a command of this kind. Fails if they could not be written, before the run starts.
-    pub(crate) fn of(kind: RunKind, trial: &TrialArgs, output: &Output) -> Result<Self, Failure> {
+    pub(crate) fn of(
+        kind: RunKind,
+        trial: &TrialArgs,
+        output: &ReportOutput,
+    ) -> Result<Self, Failure> {
         let reports = Self::wanted(kind, trial.output.as_deref(), output);
         if !reports.formats.is_empty() {
             let is_there = |above: &&Path| !above.as_os_str().is_empty() && above.exists();
@@ -38,14 +42,13 @@ impl Reports {
         Ok(reports)
     }
 
-    fn wanted(kind: RunKind, directory: Option<&Path>, output: &Output) -> Self {
+    fn wanted(kind: RunKind, directory: Option<&Path>, output: &ReportOutput) -> Self {
         let formats = match (kind, output.format) {
-            (RunKind::Ci, _) => Format::ALL.to_vec(),
-            (_, suite::Format::Html) => vec![Format::Html],
-            (_, suite::Format::Json) => vec![Format::Json],
-            (_, suite::Format::Junit) => vec![Format::Junit],
-            (_, suite::Format::Markdown) => vec![Format::Markdown],
-            (_, suite::Format::Terminal) => Vec::new(),
+            (RunKind::Ci, _) => ReportFormat::NAMES
+                .iter()
+                .map(|(_, format)| *format)
+                .collect(),
+            (_, format) => format.into_iter().collect(),
         };
         let directory = directory.map_or_else(|| PathBuf::from(&output.path), Path::to_owned);
         Self {
@@ -78,7 +81,7 @@ impl Reports {
         Ok(written)
     }
 
-    fn name(&self, run: &RunRecord, format: Format) -> String {
+    fn name(&self, run: &RunRecord, format: ReportFormat) -> String {
         let ending = format.extension();
         match &self.template {
             Some(template) => {
@@ -102,7 +105,11 @@ impl Reports {
 }
 
 /// A report, as the daemon renders it.
-pub(crate) async fn fetch(client: &Client, run: &str, format: Format) -> Result<String, Failure> {
+pub(crate) async fn fetch(
+    client: &Client,
+    run: &str,
+    format: ReportFormat,
+) -> Result<String, Failure> {
     let path = format!(
         "/v1/runs/{}/report?format={}",
         segment(run),
@@ -114,7 +121,7 @@ pub(crate) async fn fetch(client: &Client, run: &str, format: Format) -> Result<
 
 /// A report as a document.
 pub(crate) async fn read(client: &Client, run: &str) -> Result<Report, Failure> {
-    let text = fetch(client, run, Format::Json).await?;
+    let text = fetch(client, run, ReportFormat::Json).await?;
     Report::read(&text).map_err(|error| Failure::could_not("a report of the daemon", error))
 }
 
@@ -161,7 +168,7 @@ mod tests {
 
     #[test]
     fn reports_are_called_as_the_suite_says() {
-        let of = |format, template: Option<&str>| Output {
+        let of = |format, template: Option<&str>| ReportOutput {
             format,
             path: "./out".to_owned(),
             filename_template: template.map(str::to_owned),
@@ -169,7 +176,7 @@ mod tests {
         for (kind, output, directory, expected) in [
             (
                 RunKind::Ci,
-                of(suite::Format::Json, Some("x")),
+                of(Some(ReportFormat::Json), Some("x")),
                 None,
                 &[
                     "./out/squall-ci.html",
@@ -180,29 +187,32 @@ mod tests {
             ),
             (
                 RunKind::Chaos,
-                of(suite::Format::Html, None),
+                of(Some(ReportFormat::Html), None),
                 Some("there"),
                 &["there/squall-chaos-0194.html"],
             ),
             (
                 RunKind::Contract,
-                of(suite::Format::Junit, Some("../mine-{timestamp}.{format}")),
+                of(
+                    Some(ReportFormat::Junit),
+                    Some("../mine-{timestamp}.{format}"),
+                ),
                 None,
                 &["./out/..-mine-20261122T120003Z.xml"],
             ),
             (
                 RunKind::Contract,
-                of(suite::Format::Html, Some("flakestorm-{date}-{time}")),
+                of(Some(ReportFormat::Html), Some("flakestorm-{date}-{time}")),
                 None,
                 &["./out/flakestorm-2026-11-22-120003.html"],
             ),
             (
                 RunKind::Contract,
-                of(suite::Format::Markdown, Some("mine")),
+                of(Some(ReportFormat::Markdown), Some("mine")),
                 None,
                 &["./out/mine.md"],
             ),
-            (RunKind::Chaos, of(suite::Format::Terminal, None), None, &[]),
+            (RunKind::Chaos, of(None, None), None, &[]),
         ] {
             let reports = Reports::wanted(kind, directory.map(Path::new), &output);
             let run = run(kind);

@@ -1,7 +1,7 @@
 //! Invokes agents.
 //!
 //! A [`Driver`] invokes one agent of any type. One invocation covers all turns of a prompt. A failure that the
-//! agent reports is an [`Answer`] to be judged; an [`AskError`] means that an invocation cannot be judged.
+//! agent reports is an [`AgentAnswer`] to be judged; an [`AskError`] means that an invocation cannot be judged.
 
 mod body;
 mod caller;
@@ -28,7 +28,7 @@ use std::path::PathBuf;
 pub use self::name::agent_name;
 use self::pointing::ProxyVariables;
 use self::settings::{Agent, Way};
-use crate::answer::Answer;
+use crate::answer::AgentAnswer;
 use crate::dial::Dialler;
 use crate::prompt::Prompt;
 use crate::reach::Pending;
@@ -36,11 +36,11 @@ use crate::reach::Pending;
 /// Invokes an agent.
 pub trait Driver: Send + Sync {
     /// Invokes the agent once, turn by turn.
-    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<Answer, AskError>>;
+    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<AgentAnswer, AskError>>;
 
     /// Resets the agent for this place. Does nothing if the suite configures no reset. The agent may lose its state
     /// in other slots too, unless it has one process per slot.
-    fn reset<'a>(&'a self, place: &'a Place) -> Pending<'a, Result<(), ResetError>>;
+    fn reset<'a>(&'a self, place: &'a InvocationPlace) -> Pending<'a, Result<(), ResetError>>;
 
     /// Stops the processes that were started for the agent, gracefully. Dropping the driver kills them at once.
     fn stop(&self) -> Pending<'_, ()> {
@@ -86,7 +86,7 @@ pub fn driver(agent: &Agent, surroundings: &Surroundings) -> Box<dyn Driver> {
 
 /// The slot and the scope of an invocation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct InvocationPlace {
     /// The slot, which runs invocations sequentially. A long-lived process knows only this name, which identifies
     /// the scope.
     pub slot: String,
@@ -94,7 +94,7 @@ pub struct Place {
     pub scope: String,
 }
 
-impl Place {
+impl InvocationPlace {
     /// A scope that is also the slot: all invocations in it share one scope.
     pub fn shared(scope: &str) -> Self {
         Self {
@@ -110,7 +110,7 @@ pub struct Invocation {
     /// The prompt.
     pub prompt: Prompt,
     /// Its slot and scope.
-    pub place: Place,
+    pub place: InvocationPlace,
     /// W3C trace context, for agents that pass it on.
     pub traceparent: String,
     /// Id of the conversation, the same in all turns.

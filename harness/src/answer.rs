@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// An agent's answer to one invocation.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Answer {
+pub struct AgentAnswer {
     /// Its text; after a failure, the error text that the agent sent.
     pub text: String,
     /// Why the agent failed: a status, a time-out, a broken connection. Invariants still judge the text, but the
@@ -18,7 +18,7 @@ pub struct Answer {
     pub latency: Duration,
 }
 
-impl Answer {
+impl AgentAnswer {
     /// An answer without an error.
     pub fn of(text: impl Into<String>) -> Self {
         Self {

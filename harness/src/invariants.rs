@@ -41,7 +41,8 @@ pub use self::active::Active;
 pub use self::judge::{Baseline, Subject, Verdict};
 pub use self::prices::{Prices, TokenPrice};
 pub(crate) use self::reading::{read, told_members};
-use crate::answer::Answer;
+use crate::answer::AgentAnswer;
+use crate::named::named;
 use crate::pattern::Pattern;
 use crate::prompt::Prompt;
 
@@ -57,7 +58,7 @@ pub struct Invariant {
     /// A description for people.
     pub description: Option<String>,
     /// The weight of a failure. Default medium.
-    pub severity: Severity,
+    pub severity: InvariantSeverity,
     /// The chaos under which it is judged. Default always.
     pub when: When,
     /// Whether the opposite must hold. Default false.
@@ -65,7 +66,7 @@ pub struct Invariant {
     /// Its own prompts, each in a separate invocation; empty: it judges the golden prompts.
     pub probes: Vec<Prompt>,
     /// The clean answer; absent: the agent's answer to the same prompt without chaos.
-    pub baseline: Option<Answer>,
+    pub baseline: Option<AgentAnswer>,
     /// The golden prompts that it judges; absent: all.
     pub prompt_filter: Option<PromptFilter>,
     /// Its tool, or a glob for tools; absent: any tool.
@@ -100,86 +101,45 @@ impl InvariantPlace {
     }
 }
 
-/// The weight of a failure.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Severity {
-    /// Weight 1.
-    Low,
-    /// Weight 1.
-    #[default]
-    Medium,
-    /// Weight 2.
-    High,
-    /// Weight 3; a failure also fails the whole contract.
-    Critical,
-}
-
-impl Severity {
-    /// Its weight in scores.
-    pub fn weight(self) -> u64 {
-        match self {
-            Self::Critical => 3,
-            Self::High => 2,
-            Self::Medium | Self::Low => 1,
-        }
-    }
-
-    /// The name in files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-            Self::Critical => "critical",
-        }
+named! {
+    /// The weight of a failure.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum InvariantSeverity {
+        /// Weight 3; a failure also fails the whole contract.
+        Critical = "critical",
+        /// Weight 2.
+        High = "high",
+        /// Weight 1.
+        #[default]
+        Medium = "medium",
+        /// Weight 1.
+        Low = "low",
     }
 }
 
-/// The chaos under which an invariant is judged.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum When {
-    /// With and without chaos.
-    #[default]
-    Always,
-    /// Only without chaos.
-    NoChaos,
-    /// Only under chaos.
-    AnyChaos,
-    /// Under a rule of `tool_faults` that does more than delay.
-    ToolFaults,
-    /// Under a rule of `llm_faults`.
-    LlmFaults,
-    /// Under a rule of `network_faults`.
-    NetworkFaults,
-    /// Under a context attack.
-    ContextAttacks,
+named! {
+    /// The chaos under which an invariant is judged.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+    pub enum When {
+        /// With and without chaos.
+        #[default]
+        Always = "always",
+        /// Only without chaos.
+        NoChaos = "no_chaos",
+        /// Only under chaos.
+        AnyChaos = "any_chaos_active",
+        /// Under a rule of `tool_faults` that does more than delay.
+        ToolFaults = "tool_faults_active",
+        /// Under a rule of `llm_faults`.
+        LlmFaults = "llm_faults_active",
+        /// Under a rule of `network_faults`.
+        NetworkFaults = "network_faults_active",
+        /// Under a context attack.
+        ContextAttacks = "context_attacks_active",
+    }
 }
 
 impl When {
-    /// Every value.
-    pub const ALL: [Self; 7] = [
-        Self::Always,
-        Self::NoChaos,
-        Self::AnyChaos,
-        Self::ToolFaults,
-        Self::LlmFaults,
-        Self::NetworkFaults,
-        Self::ContextAttacks,
-    ];
-
-    /// The name in files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Always => "always",
-            Self::NoChaos => "no_chaos",
-            Self::AnyChaos => "any_chaos_active",
-            Self::ToolFaults => "tool_faults_active",
-            Self::LlmFaults => "llm_faults_active",
-            Self::NetworkFaults => "network_faults_active",
-            Self::ContextAttacks => "context_attacks_active",
-        }
-    }
-
     /// Whether it includes a scenario with these rules, or an invocation in which these were applied.
     pub fn applies(self, active: Active) -> bool {
         match self {

@@ -1,7 +1,7 @@
 //! The judge: suites, agents, invariants, scores.
 //!
 //! A [`suite::Suite`] describes an agent and its invariants; an [`agents::Driver`] invokes the agent. Each
-//! [`invariants::Invariant`] is judged on the answer ([`answer::Answer`]) and on the traffic of the invocation
+//! [`invariants::Invariant`] is judged on the answer ([`answer::AgentAnswer`]) and on the traffic of the invocation
 //! ([`trace::Trace`]). [`scores`] turns verdicts into scores, [`runner`] executes runs, and [`report`] renders them
 //! for people and CI systems. This crate reaches the proxy only through [`reach::Reach`] and does not know how
 //! faults are injected.
@@ -13,6 +13,7 @@ pub mod dial;
 pub mod digest;
 pub mod invariants;
 pub mod model;
+mod named;
 pub mod outside;
 mod pattern;
 pub mod prompt;

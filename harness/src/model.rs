@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use squall_journal::redact::Redactor;
 
 pub use self::embeddings::Embeddings;
-pub use self::settings::{Model, Provider};
+pub use self::settings::{Model, ModelProvider};
 use crate::dial::{Dialler, innermost};
 
 /// Time-out of one attempt.
@@ -40,7 +40,7 @@ const ANTHROPIC: &str = "2023-06-01";
 
 /// A request to the model.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ModelRequest<'a> {
+pub struct ModelPrompt<'a> {
     /// The instructions.
     pub system: &'a str,
     /// The text that the instructions apply to.
@@ -55,7 +55,7 @@ pub struct ModelRequest<'a> {
 
 /// Why the model did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ModelError {
+pub enum ModelCallError {
     /// No connection, or the response was aborted.
     #[error("the model at {endpoint} was not reached in {tries} tries: {why}")]
     Unreachable {
@@ -103,20 +103,20 @@ impl ModelClient {
     }
 
     /// The model's answer.
-    pub async fn ask(&self, request: &ModelRequest<'_>) -> Result<String, ModelError> {
+    pub async fn ask(&self, request: &ModelPrompt<'_>) -> Result<String, ModelCallError> {
         let (endpoint, headers, body) = self.request(request);
         let endpoint = Endpoint::new(&self.client, endpoint, headers);
         let answer = endpoint.post(&body).await?;
-        self.said(&answer).ok_or_else(|| ModelError::Unread {
+        self.said(&answer).ok_or_else(|| ModelCallError::Unread {
             endpoint: endpoint.shown(),
             missing: "text",
         })
     }
 
-    fn request(&self, request: &ModelRequest<'_>) -> (String, Vec<(&'static str, String)>, Value) {
+    fn request(&self, request: &ModelPrompt<'_>) -> (String, Vec<(&'static str, String)>, Value) {
         let Model { name, api_key, .. } = &self.model;
         let key = api_key.clone().unwrap_or_default();
-        let ModelRequest {
+        let ModelPrompt {
             system,
             prompt,
             temperature,
@@ -126,7 +126,7 @@ impl ModelClient {
         let user = json!({ "role": "user", "content": prompt });
         let both = json!([{ "role": "system", "content": system }, user]);
         match self.model.provider {
-            Provider::Ollama => {
+            ModelProvider::Ollama => {
                 let options = json!({ "temperature": temperature, "num_predict": most_tokens });
                 let mut body =
                     json!({ "model": name, "stream": false, "messages": both, "options": options });
@@ -138,12 +138,12 @@ impl ModelClient {
                     .map(|key| ("authorization", format!("Bearer {key}")));
                 (self.at("/api/chat", &[]), headers.collect(), body)
             }
-            Provider::OpenAi => {
+            ModelProvider::OpenAi => {
                 let body = json!({ "model": name, "messages": both, "temperature": temperature });
                 let headers = vec![("authorization", format!("Bearer {key}"))];
                 (self.at("/chat/completions", &[]), headers, body)
             }
-            Provider::Anthropic => {
+            ModelProvider::Anthropic => {
                 let body = json!({
                     "model": name, "system": system, "messages": [user], "max_tokens": most_tokens,
                     "temperature": temperature.min(1.0),
@@ -152,7 +152,7 @@ impl ModelClient {
                 let headers = vec![("x-api-key", key), version];
                 (self.at("/v1/messages", &["/v1"]), headers, body)
             }
-            Provider::Google => {
+            ModelProvider::Google => {
                 let mut generation =
                     json!({ "temperature": temperature, "maxOutputTokens": most_tokens });
                 if request.json {
@@ -180,12 +180,12 @@ impl ModelClient {
 
     fn said(&self, answer: &Value) -> Option<String> {
         match self.model.provider {
-            Provider::Ollama => answer["message"]["content"].as_str().map(str::to_owned),
-            Provider::OpenAi => answer["choices"][0]["message"]["content"]
+            ModelProvider::Ollama => answer["message"]["content"].as_str().map(str::to_owned),
+            ModelProvider::OpenAi => answer["choices"][0]["message"]["content"]
                 .as_str()
                 .map(str::to_owned),
-            Provider::Anthropic => texts(&answer["content"]),
-            Provider::Google => texts(&answer["candidates"][0]["content"]["parts"]),
+            ModelProvider::Anthropic => texts(&answer["content"]),
+            ModelProvider::Google => texts(&answer["candidates"][0]["content"]["parts"]),
         }
     }
 }
@@ -222,7 +222,7 @@ impl<'c> Endpoint<'c> {
     }
 
     /// Sends a document and returns the response document.
-    pub(crate) async fn post(&self, body: &Value) -> Result<Value, ModelError> {
+    pub(crate) async fn post(&self, body: &Value) -> Result<Value, ModelCallError> {
         let body = body.to_string();
         let mut tries = 0;
         loop {
@@ -232,7 +232,7 @@ impl<'c> Endpoint<'c> {
                 Err(Failed::ForGood(error)) => return Err(error),
                 Err(Failed::Unsent(why)) => {
                     let endpoint = self.shown();
-                    let error = ModelError::Unreachable {
+                    let error = ModelCallError::Unreachable {
                         endpoint,
                         tries,
                         why,
@@ -275,7 +275,7 @@ impl<'c> Endpoint<'c> {
             .collect::<Vec<_>>()
             .join(" ");
         Redactor::default().text(&mut said, TOLD);
-        let error = ModelError::Refused {
+        let error = ModelCallError::Refused {
             endpoint: self.shown(),
             status: status.as_u16(),
             said,
@@ -304,7 +304,7 @@ impl<'c> Endpoint<'c> {
     }
 
     fn unread(&self, missing: &'static str) -> Failed {
-        Failed::ForGood(ModelError::Unread {
+        Failed::ForGood(ModelCallError::Unread {
             endpoint: self.shown(),
             missing,
         })
@@ -319,9 +319,9 @@ impl<'c> Endpoint<'c> {
 }
 
 enum Failed {
-    ForGood(ModelError),
+    ForGood(ModelCallError),
     Unsent(String),
-    Busy(ModelError, Option<Duration>),
+    Busy(ModelCallError, Option<Duration>),
 }
 
 fn announced(headers: &HeaderMap) -> Option<Duration> {
@@ -340,7 +340,7 @@ mod tests {
     use super::*;
     use crate::agents::testing::{Reply, Server, json as answers};
 
-    fn model(provider: Provider, base_url: String) -> Model {
+    fn model(provider: ModelProvider, base_url: String) -> Model {
         Model {
             provider,
             name: "judge-1".into(),
@@ -350,7 +350,7 @@ mod tests {
         }
     }
 
-    const REQUEST: ModelRequest<'static> = ModelRequest {
+    const REQUEST: ModelPrompt<'static> = ModelPrompt {
         system: "Be short.",
         prompt: "Hi",
         temperature: 0.0,
@@ -363,28 +363,28 @@ mod tests {
         let says = |answer: Value| answers(&answer.to_string());
         for (provider, path, suffix, key, reply) in [
             (
-                Provider::Ollama,
+                ModelProvider::Ollama,
                 "/api/chat",
                 "",
                 ("authorization", "Bearer the-key"),
                 says(json!({ "message": { "content": "hello" } })),
             ),
             (
-                Provider::OpenAi,
+                ModelProvider::OpenAi,
                 "/v1/chat/completions",
                 "/v1",
                 ("authorization", "Bearer the-key"),
                 says(json!({ "choices": [{ "message": { "content": "hello" } }] })),
             ),
             (
-                Provider::Anthropic,
+                ModelProvider::Anthropic,
                 "/v1/messages",
                 "/v1/",
                 ("x-api-key", "the-key"),
                 says(json!({ "content": [{ "type": "text", "text": "hello" }] })),
             ),
             (
-                Provider::Google,
+                ModelProvider::Google,
                 "/v1beta/models/judge-1:generateContent",
                 "",
                 ("x-goog-api-key", "the-key"),
@@ -423,12 +423,12 @@ mod tests {
         ] {
             let server = Server::start(replies).await;
             let client = ModelClient::new(
-                &model(Provider::Ollama, server.url.clone()),
+                &model(ModelProvider::Ollama, server.url.clone()),
                 &Dialler::default(),
             );
             let asked = client.ask(&REQUEST).await;
             let found = asked.as_deref().map_err(|error| match error {
-                ModelError::Refused { status, .. } => *status,
+                ModelCallError::Refused { status, .. } => *status,
                 _ => 0,
             });
             assert_eq!(found, expected);
@@ -441,7 +441,7 @@ mod tests {
         let said = r#"{"error":"Incorrect API key provided: sk-abcdefgh12345678"}"#;
         let server = Server::start(vec![Reply::With(401, "application/json", said.into())]).await;
         let client = ModelClient::new(
-            &model(Provider::OpenAi, server.url.clone()),
+            &model(ModelProvider::OpenAi, server.url.clone()),
             &Dialler::default(),
         );
         let error = client.ask(&REQUEST).await.expect_err("refused").to_string();

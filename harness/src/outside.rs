@@ -1,6 +1,6 @@
 //! External services that invariants use: a model, embeddings, a program.
 //!
-//! Invariants do no I/O. An invariant looks up the [`Reply`] to a [`Question`]. The questions of a scenario without
+//! Invariants do no I/O. An invariant looks up the [`OutsideReply`] to a [`Question`]. The questions of a scenario without
 //! a reply are sent together, each once in a run; then the invariant judges again:
 //!
 //! ```text
@@ -18,7 +18,7 @@ use futures_util::StreamExt;
 use futures_util::stream;
 
 use crate::dial::Dialler;
-use crate::model::{Embeddings, Model, ModelClient, ModelError, ModelRequest};
+use crate::model::{Embeddings, Model, ModelCallError, ModelClient, ModelPrompt};
 use crate::reach::Pending;
 
 /// Questions that are sent concurrently.
@@ -52,7 +52,7 @@ pub(crate) enum Question {
 
 /// The reply to a question.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Reply {
+pub(crate) enum OutsideReply {
     /// From a model or a program.
     Text(String),
     /// An embedding.
@@ -76,23 +76,23 @@ impl NoReply {
     }
 }
 
-impl From<ModelError> for NoReply {
-    fn from(error: ModelError) -> Self {
+impl From<ModelCallError> for NoReply {
+    fn from(error: ModelCallError) -> Self {
         Self {
-            is_absent: !matches!(error, ModelError::Unread { .. }),
+            is_absent: !matches!(error, ModelCallError::Unread { .. }),
             why: error.to_string(),
         }
     }
 }
 
 /// A question with its result.
-type Answered = (Question, Result<Reply, NoReply>);
+type Answered = (Question, Result<OutsideReply, NoReply>);
 
 /// The replies of a run.
 #[derive(Debug, Default)]
 pub struct Replies {
     embeds: bool,
-    known: Arc<HashMap<Question, Result<Reply, NoReply>>>,
+    known: Arc<HashMap<Question, Result<OutsideReply, NoReply>>>,
     /// Questions that were looked up without success.
     missing: Mutex<BTreeSet<Question>>,
 }
@@ -134,20 +134,20 @@ impl Replies {
     /// The reply of a model or a program, or why there is none.
     pub(crate) fn text(&self, question: &Question) -> Result<&str, &str> {
         match self.reply(question)? {
-            Reply::Text(text) => Ok(text),
-            Reply::Vector(_) => Err("the reply is no text"),
+            OutsideReply::Text(text) => Ok(text),
+            OutsideReply::Vector(_) => Err("the reply is no text"),
         }
     }
 
     /// The embedding of a text, or why there is none.
     pub(crate) fn vector(&self, text: &str) -> Result<&[f32], &str> {
         match self.reply(&Question::Embedding(text.to_owned()))? {
-            Reply::Vector(vector) => Ok(vector),
-            Reply::Text(_) => Err("the reply is no embedding"),
+            OutsideReply::Vector(vector) => Ok(vector),
+            OutsideReply::Text(_) => Err("the reply is no embedding"),
         }
     }
 
-    fn reply(&self, question: &Question) -> Result<&Reply, &str> {
+    fn reply(&self, question: &Question) -> Result<&OutsideReply, &str> {
         match self.known.get(question) {
             Some(Ok(reply)) => Ok(reply),
             Some(Err(none)) => Err(&none.why),
@@ -235,7 +235,7 @@ async fn ask_model(model: Option<&ModelClient>, question: Question) -> Vec<Answe
             "the suite names no model; write `model: {provider: …, name: …}`",
         )),
         Some(model) => {
-            let request = ModelRequest {
+            let request = ModelPrompt {
                 system,
                 prompt,
                 temperature: 0.0,
@@ -243,7 +243,7 @@ async fn ask_model(model: Option<&ModelClient>, question: Question) -> Vec<Answe
                 json: true,
             };
             let said = model.ask(&request).await;
-            said.map(Reply::Text).map_err(NoReply::from)
+            said.map(OutsideReply::Text).map_err(NoReply::from)
         }
     };
     vec![(question, reply)]

@@ -30,7 +30,7 @@ pub trait Reach: Send + Sync {
     fn begin<'a>(
         &'a self,
         scope: &'a str,
-        chaos: Wanted,
+        chaos: RequestedChaos,
     ) -> Pending<'a, Result<ActivationRecord, ReachError>>;
 
     /// Ends a scope's own activation, so that the default one applies again. Returns whether there was one.
@@ -58,7 +58,7 @@ pub trait Reach: Send + Sync {
 
 /// The chaos that a run puts in force for a scope.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Wanted {
+pub struct RequestedChaos {
     /// Id of the run, recorded in its exchanges.
     pub run: String,
     /// The rules.
@@ -80,12 +80,8 @@ pub struct Wanted {
     /// Whether each exchange of the run uses a new connection, which is closed after the response. A reused
     /// connection would bypass faults that make connections fail.
     pub connects_anew: bool,
-    /// What the journal captures.
-    pub observe: Observe,
     /// Additional names of upstreams while this is in force, with their URL globs.
     pub tools: Vec<(String, Vec<String>)>,
-    /// Maximum duration; `None`: until it is ended, or the limit in the config.
-    pub ttl: Option<Duration>,
 }
 
 /// The source of an activation's rules.
@@ -127,28 +123,6 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Values {
 impl fmt::Debug for Values {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
-    }
-}
-
-/// What the journal captures of the exchanges under an activation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Observe {
-    /// Heads only.
-    Headers,
-    /// Heads, and the details of model and MCP exchanges.
-    Model,
-    /// Whole bodies, up to a limit.
-    Bodies,
-}
-
-impl Observe {
-    /// The name in the API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Headers => "headers",
-            Self::Model => "model",
-            Self::Bodies => "bodies",
-        }
     }
 }
 
@@ -211,16 +185,16 @@ pub struct SeenExchange {
     /// When the agent had received the end of the response, or the exchange was aborted; `None` while it is open.
     pub ended: Option<Duration>,
     /// The request that the agent sent; `None` if it was not kept.
-    pub request: Option<Message>,
+    pub request: Option<SeenMessage>,
     /// The response that the agent received; `None` if it was not kept, or there was none.
-    pub response: Option<Message>,
+    pub response: Option<SeenMessage>,
     /// The rule that came closest to matching; `None`: one matched, or none was close.
-    pub nearest_miss: Option<NearMiss>,
+    pub nearest_miss: Option<NearestMiss>,
 }
 
 /// A rule in force that failed to match an exchange on exactly one condition. Greater values are closer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct NearMiss {
+pub struct NearestMiss {
     /// Closeness, 0 to 1000.
     pub closeness: u16,
     /// The rule's id.
@@ -231,11 +205,11 @@ pub struct NearMiss {
 
 /// A request or a response.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Message {
+pub struct SeenMessage {
     /// Names and values as on the wire, in order; secrets redacted.
     pub headers: Vec<(String, String)>,
     /// The body; `None` when bodies are not kept for the activation.
-    pub body: Option<Body>,
+    pub body: Option<SeenBody>,
     /// What detectors found in the message before redaction, including URL and headers; `None` if they did not run.
     pub detected: Option<Vec<Detected>>,
     /// Identifies the credentials, including those in the URL, without revealing them. It is stable while the
@@ -243,7 +217,7 @@ pub struct Message {
     pub credentials: Option<u64>,
 }
 
-impl Message {
+impl SeenMessage {
     /// The first value of a header; case does not matter.
     pub fn header(&self, name: &str) -> Option<&str> {
         let named = |(found, _): &&(String, String)| found.eq_ignore_ascii_case(name);
@@ -254,7 +228,7 @@ impl Message {
 
 /// The body of a message, content codings undone, secrets redacted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Body {
+pub struct SeenBody {
     /// The kept bytes.
     pub bytes: Vec<u8>,
     /// Whether the body is complete; `false` if it was longer than the limit, or aborted.
@@ -299,12 +273,12 @@ mod tests {
 
     #[test]
     fn a_header_is_found_in_any_case_and_the_first_one_counts() {
-        let message = Message {
+        let message = SeenMessage {
             headers: vec![
                 ("Retry-After".into(), "2".into()),
                 ("retry-after".into(), "9".into()),
             ],
-            ..Message::default()
+            ..SeenMessage::default()
         };
         assert_eq!(message.header("RETRY-AFTER"), Some("2"));
         assert_eq!(message.header("retry"), None);

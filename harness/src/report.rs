@@ -33,6 +33,7 @@ pub use self::html::page_policy;
 pub use self::json::escaped;
 pub use self::next::next_step;
 pub use self::shown::shown;
+use crate::named::named;
 use crate::run::{CellRecord, CellState, EvidenceRecord, RunRecord};
 
 /// The version that this code writes, and the newest that it reads.
@@ -61,57 +62,42 @@ pub struct Report {
     pub stands_alone: bool,
 }
 
-/// A format of reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Format {
-    /// A self-contained HTML page.
-    Html,
-    /// The document itself, which [`Report::read`] can read.
-    Json,
-    /// `JUnit` XML: a test case for each cell.
-    Junit,
-    /// A comment for a pull request, shorter than 65,536 characters.
-    Markdown,
+named! {
+    /// A format of reports.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    #[schemars(rename = "Format")]
+    pub enum ReportFormat {
+        /// A self-contained HTML page.
+        Html = "html",
+        /// The document itself, which [`Report::read`] can read.
+        Json = "json",
+        /// `JUnit` XML: a test case for each cell.
+        Junit = "junit",
+        /// A comment for a pull request, shorter than 65,536 characters.
+        Markdown = "markdown",
+    }
 }
 
-impl Format {
-    /// Every format.
-    pub const ALL: [Self; 4] = [Self::Html, Self::Json, Self::Junit, Self::Markdown];
-
-    /// The name of the format in the API.
-    pub fn as_str(self) -> &'static str {
+impl ReportFormat {
+    /// The file extension, without the dot, and the media type for `Content-Type`.
+    fn kind_of_file(self) -> (&'static str, &'static str) {
         match self {
-            Self::Html => "html",
-            Self::Json => "json",
-            Self::Junit => "junit",
-            Self::Markdown => "markdown",
+            Self::Html => ("html", "text/html; charset=utf-8"),
+            Self::Json => ("json", "application/json"),
+            Self::Junit => ("xml", "application/xml"),
+            Self::Markdown => ("md", "text/markdown; charset=utf-8"),
         }
-    }
-
-    /// The format with that name in the API.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|format| format.as_str() == name)
     }
 
     /// The file extension, without the dot.
     pub fn extension(self) -> &'static str {
-        match self {
-            Self::Html => "html",
-            Self::Json => "json",
-            Self::Junit => "xml",
-            Self::Markdown => "md",
-        }
+        self.kind_of_file().0
     }
 
     /// Its media type, for `Content-Type`.
     pub fn media_type(self) -> &'static str {
-        match self {
-            Self::Html => "text/html; charset=utf-8",
-            Self::Json => "application/json",
-            Self::Junit => "application/xml",
-            Self::Markdown => "text/markdown; charset=utf-8",
-        }
+        self.kind_of_file().1
     }
 }
 
@@ -169,12 +155,12 @@ impl Report {
     }
 
     /// The report in a format, as the content of a file.
-    pub fn render(&self, format: Format) -> String {
+    pub fn render(&self, format: ReportFormat) -> String {
         let drawn = match format {
-            Format::Html => html::document(self),
-            Format::Json => return json::document(self),
-            Format::Junit => junit::document(self),
-            Format::Markdown => markdown::document(self),
+            ReportFormat::Html => html::document(self),
+            ReportFormat::Json => return json::document(self),
+            ReportFormat::Junit => junit::document(self),
+            ReportFormat::Markdown => markdown::document(self),
         };
         // The formats have escaped their texts, so this changes no part of their own syntax.
         shown(&drawn).into_owned()

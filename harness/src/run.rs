@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub use self::state::{RunKind, RunState};
 
 /// A run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Run")]
 pub struct RunRecord {
     /// Unique id. Ids sort by creation time.
@@ -83,9 +83,6 @@ pub struct RunRecord {
     /// none.
     #[serde(default)]
     pub pass_threshold: Option<f64>,
-    /// The certificate format, `html` or `pdf`, from the suite; `null` if the suite sets none.
-    #[serde(default)]
-    pub certificate_format: Option<String>,
     /// The invariants of the run's parts, in the suite's order.
     #[serde(default)]
     pub demands: Vec<DemandRecord>,
@@ -98,34 +95,8 @@ impl RunRecord {
             id: id.to_owned(),
             kind,
             name: name.to_owned(),
-            state: RunState::Queued,
-            score: None,
-            passed: None,
-            coverage: CoverageRecord::default(),
-            scores: ScoresRecord::default(),
-            cells: Vec::new(),
-            scenarios: Vec::new(),
-            recoveries: Vec::new(),
-            stability: None,
-            comparison: None,
-            warnings: Vec::new(),
-            checks: Vec::new(),
             seed,
-            created_at: String::new(),
-            approved_at: None,
-            approved_by: None,
-            started_at: None,
-            finished_at: None,
-            error: None,
-            reason: None,
-            daemon: String::new(),
-            documents: Vec::new(),
-            agent: None,
-            tester: None,
-            min_score: None,
-            pass_threshold: None,
-            certificate_format: None,
-            demands: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -447,13 +418,13 @@ mod tests {
 
     #[test]
     fn kinds_and_states_are_called_alike_everywhere() {
-        for state in RunState::ALL {
-            assert_eq!(serde_json::json!(state), state.as_str());
-            assert_eq!(RunState::parse(state.as_str()), Some(state));
+        for (name, state) in RunState::NAMES {
+            assert_eq!(serde_json::json!(state), *name);
+            assert_eq!(RunState::parse(name), Some(*state));
         }
-        for kind in RunKind::ALL {
-            assert_eq!(serde_json::json!(kind), kind.as_str());
-            assert_eq!(RunKind::parse(kind.as_str()), Some(kind));
+        for (name, kind) in RunKind::NAMES {
+            assert_eq!(serde_json::json!(kind), *name);
+            assert_eq!(RunKind::parse(name), Some(*kind));
         }
     }
 }

@@ -33,13 +33,13 @@ use std::sync::Arc;
 
 pub use self::execute::{Execute, Executor, RunContext};
 use self::invoker::Invoker;
-use self::jobs::Job;
+use self::jobs::InvocationJob;
 pub use self::outcome::RunResult;
 #[cfg(test)]
-pub(crate) use self::plan::Part;
+pub(crate) use self::plan::RunPart;
 pub use self::plan::Trial;
-use self::plan::{Component, Plan};
-use self::probe::Scopes;
+use self::plan::{Component, RunPlan};
+use self::probe::RunScopes;
 use self::result::InvocationResult;
 use self::scenarios::Scenarios;
 pub use self::spec::{RunSpec, SpecError};
@@ -117,10 +117,10 @@ pub enum RunError {
 /// Executes a run in as many concurrent scopes as the agent's calls can be attributed to. Ends all chaos that it
 /// began, even when it fails.
 async fn run(
-    plan: &Plan<'_>,
+    plan: &RunPlan<'_>,
     driver: &dyn Driver,
     reach: &dyn Reach,
-    scopes: &Scopes<'_>,
+    scopes: &RunScopes<'_>,
     tell: &dyn Tell,
 ) -> Result<Ran, RunError> {
     let ran = carried_out(plan, driver, reach, scopes, tell).await;
@@ -131,10 +131,10 @@ async fn run(
 }
 
 async fn carried_out(
-    plan: &Plan<'_>,
+    plan: &RunPlan<'_>,
     driver: &dyn Driver,
     reach: &dyn Reach,
-    scopes: &Scopes<'_>,
+    scopes: &RunScopes<'_>,
     tell: &dyn Tell,
 ) -> Result<Ran, RunError> {
     let mut jobs = jobs::under_chaos(plan);
@@ -166,9 +166,10 @@ async fn carried_out(
         scenarios.judge(&expected, results, tell).await;
         Ok(())
     };
-    let (in_shared, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|unit: &Vec<Job<'_>>| {
-        probed.names_scopes && unit.iter().any(|job| plan.needs_shared_scope(job.trial))
-    });
+    let (in_shared, jobs): (Vec<_>, Vec<_>) =
+        jobs.into_iter().partition(|unit: &Vec<InvocationJob<'_>>| {
+            probed.names_scopes && unit.iter().any(|job| plan.needs_shared_scope(job.trial))
+        });
     let working = async {
         invoker.work(jobs, &probed.slots, done.clone()).await?;
         if in_shared.is_empty() {
@@ -204,4 +205,4 @@ async fn carried_out(
 }
 
 /// An invocation and its result.
-type JobResult<'p> = (Job<'p>, Arc<InvocationResult>);
+type JobResult<'p> = (InvocationJob<'p>, Arc<InvocationResult>);

@@ -37,9 +37,8 @@ pub use self::contract::{Contract, ContractPart, Isolation, Scenario};
 use self::files::Laid;
 pub use self::files::Open;
 pub use self::machine::{Touched, touched_by_contract};
-pub use self::mutations::{MutationType, Mutations};
-pub use self::replays::{Filter, FilterStatus, IncidentSource, ReplaySession, Replays, Session};
-pub use self::settings::{Advanced, Certificate, Counters, Format, Output, Tools};
+pub use self::replays::{Replays, SuiteSession};
+pub use self::settings::{Advanced, CertificateSettings, Counters, ReportOutput, SuiteTools};
 pub use self::told::told_rules;
 use crate::agents::settings::{self as agent, Agent, variables};
 use crate::dial::Dialler;
@@ -72,9 +71,7 @@ pub struct Suite {
     pub model: Option<Model>,
     /// The embeddings that compare texts; `None`: texts are compared by their words.
     pub embeddings: Option<Embeddings>,
-    /// How golden prompts are changed.
-    pub mutations: Mutations,
-    /// Whether the suite configures mutations. Without this there are none.
+    /// Whether the suite configures mutations.
     pub mutates: bool,
     /// The prompts for the agent; empty only if the suite has nothing but replays.
     pub golden_prompts: Vec<Prompt>,
@@ -89,13 +86,13 @@ pub struct Suite {
     /// The weights of the components in the overall score.
     pub scoring: Scoring,
     /// Where reports are written.
-    pub output: Output,
+    pub output: ReportOutput,
     /// Settings for how runs are executed.
     pub advanced: Advanced,
     /// The contents of certificates for its runs.
-    pub certificate: settings::Certificate,
+    pub certificate: CertificateSettings,
     /// Names for upstreams.
-    pub tools: Tools,
+    pub tools: SuiteTools,
     /// Prices of model tokens.
     pub prices: Prices,
     /// Warnings: settings that are ignored or are probably mistakes, with their positions.
@@ -229,7 +226,8 @@ fn read(fields: &mut Fields<'_, '_>) -> Option<Suite> {
     let settings = "a map of settings";
     let about = "How golden prompts are changed.";
     let mutations = fields.block("mutations", about, settings, |fields| {
-        Some(mutations::read(fields))
+        mutations::read(fields);
+        Some(())
     });
     let golden_prompts = prompt::read(fields, "golden_prompts", "What the agent is asked.");
     let invariants = invariants::read(fields, "What must hold.", false);
@@ -283,7 +281,6 @@ fn read(fields: &mut Fields<'_, '_>) -> Option<Suite> {
         model,
         embeddings,
         mutates: mutations.is_some(),
-        mutations: mutations.unwrap_or_default(),
         golden_prompts: golden_prompts.unwrap_or_default(),
         invariants: invariants.unwrap_or_default(),
         chaos,

@@ -7,15 +7,11 @@
 
 use squall_documents::Variables;
 
-use crate::answer::Answer;
+use crate::answer::AgentAnswer;
 use crate::invariants::Active;
-use crate::invariants::testing::{
-    Outcome, Outcome::*, invariant, judged_answer, judged_beside, reason,
-};
-use crate::invariants::{Severity, When, type_names};
-use crate::prompt::Prompt;
-use crate::runner::Part;
-use crate::scores::Scoring;
+use crate::invariants::testing::{Outcome::*, judged_answer, judged_beside, reason};
+use crate::invariants::{When, type_names};
+use crate::runner::RunPart;
 use crate::suite::{self, ContractPart, Suite};
 
 const HEAD: &str = "agent: {endpoint: 'http://agent.test/'}\ngolden_prompts: [hello]\n";
@@ -34,13 +30,6 @@ fn suite_of(rest: &str) -> Suite {
     parsed(&format!("{HEAD}{rest}")).expect("valid")
 }
 
-/// The errors of an invalid suite.
-fn errors(rest: &str) -> String {
-    parsed(&format!("{HEAD}{rest}"))
-        .expect_err("errors")
-        .join("\n")
-}
-
 /// A contract with these parts.
 fn contract(invariants: &str, matrix: &str) -> String {
     format!("contract: {{name: c, invariants: {invariants}, chaos_matrix: {matrix}}}\n")
@@ -48,10 +37,10 @@ fn contract(invariants: &str, matrix: &str) -> String {
 
 #[test]
 fn g3_an_agent_that_fails_well_passes_what_is_not_about_failing() {
-    let failed = Answer {
+    let failed = AgentAnswer {
         text: "The search is down.".into(),
         error: Some("the agent answered with status 503".into()),
-        ..Answer::default()
+        ..AgentAnswer::default()
     };
     for (written, expected) in [
         ("{type: completes}", Fails),
@@ -63,30 +52,6 @@ fn g3_an_agent_that_fails_well_passes_what_is_not_about_failing() {
     ] {
         assert_eq!(judged_answer(written, &failed), expected, "{written}");
     }
-}
-
-#[test]
-fn g6_a_scenario_stands_alone_whatever_chaos_the_suite_has() {
-    let text = format!(
-        "{DEMANDS}chaos: {{llm_faults: [{{mode: empty}}]}}\n{}",
-        contract(
-            "[{id: a, type: completes}]",
-            "[{name: clean}, {name: down, tool_faults: [{tool: '*', mode: error}]}]"
-        )
-    );
-    let suite = suite_of(&text);
-    let Some(ContractPart::Written(contract)) = &suite.contract else {
-        panic!("a contract");
-    };
-    let part = Part::contract(contract);
-    let active: Vec<_> = part.trials.iter().map(|trial| trial.active).collect();
-    let tool = Active {
-        tool: true,
-        tool_failures: true,
-        ..Active::default()
-    };
-    assert_eq!(active, [Active::default(), tool]);
-    assert_eq!(part.trials[0].rules, crate::reach::Rules::Nothing);
 }
 
 #[test]
@@ -130,7 +95,7 @@ fn g19_when_is_honoured() {
     let Some(ContractPart::Written(extending)) = &suite.contract else {
         panic!("a contract");
     };
-    let active: Vec<_> = Part::contract(extending)
+    let active: Vec<_> = RunPart::contract(extending)
         .trials
         .iter()
         .map(|trial| trial.active)
@@ -141,7 +106,7 @@ fn g19_when_is_honoured() {
         "of a profile that is not known here any may be in it"
     );
     let negated = "{type: completes, when: tool_faults_active, negate: true}";
-    assert_eq!(judged_answer(negated, &Answer::of("x")), NotApplicable);
+    assert_eq!(judged_answer(negated, &AgentAnswer::of("x")), NotApplicable);
 }
 
 /// Types that judge the answer, each with an answer that passes.
@@ -167,7 +132,7 @@ const HOLDING: &[(&str, &str)] = &[
 #[test]
 fn g20_every_type_can_be_negated_and_says_so() {
     for (written, answer) in HOLDING {
-        let answer = Answer::of(*answer);
+        let answer = AgentAnswer::of(*answer);
         let plain = format!("{{type: {written}}}");
         let negated = format!("{{type: {written}, negate: true}}");
         assert_eq!(judged_answer(&plain, &answer), Holds, "{written}");
@@ -186,129 +151,21 @@ fn g20_every_type_can_be_negated_and_says_so() {
 }
 
 #[test]
-fn g21_excludes_pattern_takes_regular_expressions() {
-    let digits = "{type: excludes_pattern, patterns: ['\\d{4}']}";
-    assert_eq!(judged_answer(digits, &Answer::of("code 1234")), Fails);
-    assert_eq!(judged_answer(digits, &Answer::of("code 12")), Holds);
-}
-
-#[test]
-fn g23_an_id_stands_for_one_invariant() {
-    let twice = "[{id: a, type: completes}, {id: a, type: output_not_empty}]";
-    let told = errors(&contract(twice, "[{name: clean}]"));
-    assert!(
-        told.contains("an invariant `a` stands here already"),
-        "{told}"
-    );
-    // Default ids are unique.
-    let suite = suite_of("invariants: [{type: completes}, {type: completes}]");
-    let ids: Vec<_> = suite.invariants.iter().map(|one| one.id.as_str()).collect();
-    assert_eq!(ids, ["completes", "completes-2"]);
-}
-
-#[test]
 fn g24_without_a_clean_answer_nothing_is_unchanged() {
     let unchanged = "{type: behavior_unchanged}";
-    let nobody = Answer {
+    let nobody = AgentAnswer {
         error: Some("status 500".into()),
-        ..Answer::default()
+        ..AgentAnswer::default()
     };
-    assert_eq!(judged_answer(unchanged, &Answer::of("sunny")), Errs);
+    assert_eq!(judged_answer(unchanged, &AgentAnswer::of("sunny")), Errs);
     assert_eq!(judged_beside(unchanged, "sunny", &nobody), Errs);
     // An empty answer is not similar to anything.
-    let silent = Answer::of("");
+    let silent = AgentAnswer::of("");
     assert_eq!(judged_beside(unchanged, "sunny", &silent), Fails);
     assert_eq!(
-        judged_beside(unchanged, "sunny", &Answer::of("sunny")),
+        judged_beside(unchanged, "sunny", &AgentAnswer::of("sunny")),
         Holds
     );
-}
-
-#[test]
-fn g30_an_empty_matrix_and_an_empty_list_are_errors() {
-    let told = errors(&contract("[{id: a, type: completes}]", "[]"));
-    assert!(told.contains("the matrix is empty"), "{told}");
-    let told = errors(&contract("[]", "[{name: clean}]"));
-    assert!(told.contains("the list is empty"), "{told}");
-    // Scenarios at the root belong to the contract.
-    let suite = suite_of(
-        "contract: {name: c, invariants: [{id: a, type: completes}]}\nchaos_matrix: [{name: clean}]",
-    );
-    let Some(ContractPart::Written(contract)) = &suite.contract else {
-        panic!("a contract");
-    };
-    assert_eq!(contract.scenarios.len(), 1);
-}
-
-#[test]
-fn g31_whatever_can_be_known_before_a_run_is_told() {
-    let one = "[{id: a, type: completes}]";
-    for (text, said) in [
-        (
-            contract(one, "[{name: s, tool_faults: [{tool: '*', mode: eror}]}]"),
-            "`eror`",
-        ),
-        (
-            contract("[{id: a, type: regex, pattern: '('}]", "[{name: s}]"),
-            "regular expression",
-        ),
-        (
-            contract("[{id: a, type: contain, value: x}]", "[{name: s}]"),
-            "did you mean `contains`",
-        ),
-        (
-            contract("[{id: a, type: completes, when: chaos}]", "[{name: s}]"),
-            "unknown condition",
-        ),
-        (
-            contract(one, "[{name: s}, {name: s}]"),
-            "a scenario `s` stands here already",
-        ),
-        (
-            contract("[{type: completes}]", "[{name: s}]"),
-            "`id` is missing",
-        ),
-        (
-            contract(
-                one,
-                "[{name: s, tool_faults: [{tool: '*', mode: slow, delay_ms: -5}]}]",
-            ),
-            "-5",
-        ),
-    ] {
-        let told = errors(&text);
-        assert!(told.contains(said), "{text}: {told}");
-        assert!(told.starts_with("suite.yaml:"), "{told}");
-    }
-    let never = contract(
-        "[{id: a, type: completes, when: llm_faults_active}]",
-        "[{name: s}]",
-    );
-    let notes: Vec<_> = suite_of(&never)
-        .notes
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    assert!(
-        notes[0].contains("invariant `a` is never judged"),
-        "{notes:?}"
-    );
-}
-
-#[test]
-fn g32_a_severity_is_one_of_four() {
-    let told = errors("invariants: [{type: completes, severity: hgih}]");
-    assert!(
-        told.contains("unknown severity `hgih`, did you mean `high`?"),
-        "{told}"
-    );
-    let weights = [
-        Severity::Critical,
-        Severity::High,
-        Severity::Medium,
-        Severity::Low,
-    ];
-    assert_eq!(weights.map(Severity::weight), [3, 2, 1, 1]);
 }
 
 #[test]
@@ -343,73 +200,4 @@ fn g55_a_secret_in_a_header_is_refused_with_the_line_to_write() {
     }
     let suite = agent("Authorization: 'Bearer ${TOKEN}'").expect("valid");
     assert!(!format!("{suite:?}").contains("hunter2"));
-}
-
-#[test]
-fn g57_scores_are_what_the_docs_say() {
-    // Weights that do not sum to 1 are invalid, including all zeroes.
-    for (weights, is_fine) in [
-        ("mutation: 0, chaos: 0, contract: 0, replay: 0", false),
-        ("mutation: 0.5", false),
-        (
-            "mutation: 0.2, chaos: 0.35, contract: 0.35, replay: 0.1",
-            true,
-        ),
-        (
-            "weights: {mutation: 1, chaos: 0, contract: 0, replay: 0}",
-            true,
-        ),
-    ] {
-        let read = parsed(&format!("{HEAD}{DEMANDS}scoring: {{{weights}}}\n"));
-        assert_eq!(read.is_ok(), is_fine, "{weights}");
-    }
-    assert_eq!(suite_of(DEMANDS).scoring, Scoring::default());
-}
-
-#[test]
-fn g62_a_prompt_may_be_a_conversation_and_demands_may_be_on_the_wire() {
-    let text = format!(
-        "agent: {{endpoint: 'http://a.test/'}}\ngolden_prompts: [[Hi, And then?]]\n{DEMANDS}"
-    );
-    let suite = parsed(&text).expect("valid");
-    assert_eq!(suite.golden_prompts[0].turns(), ["Hi", "And then?"]);
-    assert_ne!(suite.golden_prompts[0], Prompt::single("Hi"));
-    for name in [
-        "tool_called",
-        "tool_order",
-        "no_duplicate_side_effects",
-        "max_cost",
-        "max_tokens",
-        "retries_bounded",
-        "retries_transient",
-        "backs_off",
-    ] {
-        assert!(type_names().any(|known| known == name), "{name}");
-    }
-    assert!(invariant("{type: backs_off}").on_wire);
-}
-
-#[test]
-fn numbers_and_words_that_make_no_sense_are_refused() {
-    for (written, said) in [
-        ("{type: latency, max_ms: -1}", "whole number"),
-        (
-            "{type: similarity, expected: x, threshold: 2}",
-            "from 0 to 1",
-        ),
-        (
-            "{type: completes, sevrity: high}",
-            "did you mean `severity`",
-        ),
-        ("{type: completes, max: 5}", "`max` belongs to type"),
-    ] {
-        let told = errors(&format!("invariants: [{written}]"));
-        assert!(told.contains(said), "{told}");
-    }
-    // Zero is a value, not a missing one.
-    let zero: Outcome = judged_answer(
-        "{type: similarity, expected: x, threshold: 0}",
-        &Answer::of("quite else"),
-    );
-    assert_eq!(zero, Holds);
 }

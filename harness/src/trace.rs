@@ -21,7 +21,7 @@ pub use self::attempt::{Attempt, CallFailure, FailureClass};
 pub use self::calls::LogicalCall;
 pub(crate) use self::calls::gap;
 pub(crate) use self::talk::{ModelTurn, ToolReport};
-use crate::reach::{Message, Seen, SeenExchange};
+use crate::reach::{Seen, SeenExchange, SeenMessage};
 
 /// The exchanges of one invocation.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -156,7 +156,7 @@ impl Trace {
     }
 }
 
-fn text(message: Option<&Message>) -> Option<Cow<'_, str>> {
+fn text(message: Option<&SeenMessage>) -> Option<Cow<'_, str>> {
     let body = message?.body.as_ref()?;
     Some(String::from_utf8_lossy(&body.bytes))
 }

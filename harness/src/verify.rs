@@ -17,12 +17,12 @@ use squall_journal::trace_id::TraceId;
 
 use self::checks::Checks;
 use crate::agents::settings::{Reset, Way};
-use crate::agents::{AskError, Driver, Invocation, Place, ResetError};
-use crate::answer::Answer;
+use crate::agents::{AskError, Driver, Invocation, InvocationPlace, ResetError};
+use crate::answer::AgentAnswer;
 use crate::dial::Dialler;
-use crate::model::{ModelClient, ModelError, ModelRequest};
+use crate::model::{ModelCallError, ModelClient, ModelPrompt};
 use crate::prompt::Prompt;
-use crate::reach::{Observe, Reach, ReachError, Rules, Seen, Wanted};
+use crate::reach::{Reach, ReachError, RequestedChaos, Rules, Seen};
 use crate::run::{CheckRecord, CheckState};
 use crate::suite::Suite;
 
@@ -42,7 +42,7 @@ pub struct Verifying<'v> {
     /// Id of the run.
     pub run: &'v str,
     /// Slot and scope of the invocation.
-    pub place: &'v Place,
+    pub place: &'v InvocationPlace,
     /// The scope of calls that carry none.
     pub shared: &'v str,
 }
@@ -114,16 +114,16 @@ fn doubts(suite: &Suite, checks: &mut Checks<'_>) {
 }
 
 /// The results of the one invocation.
-struct Asked {
+struct ProbeResult {
     invocation: Invocation,
-    told: Result<Answer, AskError>,
+    told: Result<AgentAnswer, AskError>,
     /// Exchanges in the scope that the agent was given.
     own: Seen,
     /// Exchanges without a scope.
     shared: Seen,
 }
 
-impl Asked {
+impl ProbeResult {
     /// Whether the agent failed and none of its calls was seen.
     fn failed_unseen(&self) -> bool {
         let answered = matches!(&self.told, Ok(answer) if answer.error.is_none());
@@ -131,9 +131,9 @@ impl Asked {
     }
 }
 
-async fn ask(of: &Verifying<'_>, prompt: &Prompt) -> Result<Asked, ReachError> {
+async fn ask(of: &Verifying<'_>, prompt: &Prompt) -> Result<ProbeResult, ReachError> {
     let invocation = invocation(of, prompt);
-    let wanted = |trace, slot| Wanted {
+    let wanted = |trace, slot| RequestedChaos {
         run: of.run.to_owned(),
         rules: Rules::Nothing,
         seed: 0,
@@ -142,9 +142,7 @@ async fn ask(of: &Verifying<'_>, prompt: &Prompt) -> Result<Asked, ReachError> {
         slot,
         after: None,
         connects_anew: false,
-        observe: Observe::Bodies,
         tools: of.suite.tools.written.clone(),
-        ttl: None,
     };
     let trace = TraceId::of_traceparent(&invocation.traceparent);
     let slot = Some(of.place.slot.clone());
@@ -157,7 +155,7 @@ async fn ask(of: &Verifying<'_>, prompt: &Prompt) -> Result<Asked, ReachError> {
     let own = own.await?;
     let shared = shared.activation.unwrap_or_default();
     let shared = of.reach.seen(&shared, SETTLE).await?;
-    Ok(Asked {
+    Ok(ProbeResult {
         invocation,
         told,
         own,
@@ -202,7 +200,7 @@ async fn reset(of: &Verifying<'_>, checks: &mut Checks<'_>) {
 }
 
 /// Whether the agent is reachable.
-fn agent(suite: &Suite, told: &Result<Answer, AskError>, checks: &mut Checks<'_>) -> bool {
+fn agent(suite: &Suite, told: &Result<AgentAnswer, AskError>, checks: &mut Checks<'_>) -> bool {
     let Some(error) = told.as_ref().err().filter(|error| error.is_absence()) else {
         checks.passed(
             "agent",
@@ -238,7 +236,7 @@ fn agent(suite: &Suite, told: &Result<Answer, AskError>, checks: &mut Checks<'_>
 }
 
 /// Whether the answer has the form that the suite describes.
-fn answer(told: &Result<Answer, AskError>, checks: &mut Checks<'_>) {
+fn answer(told: &Result<AgentAnswer, AskError>, checks: &mut Checks<'_>) {
     let failed = match told {
         Err(AskError::Unreachable { .. } | AskError::NotStarted { .. }) => {
             return checks.skipped("answer", "the agent was not reached");
@@ -300,7 +298,7 @@ async fn model(suite: &Suite, dialler: &Dialler, checks: &mut Checks<'_>) {
         let why = "no invariant is judged by the suite's model; it is for mutations only";
         return checks.skipped("model", why);
     }
-    let request = ModelRequest {
+    let request = ModelPrompt {
         system: "You are asked whether you are there.",
         prompt: "Answer with the word yes.",
         temperature: 0.0,
@@ -311,20 +309,20 @@ async fn model(suite: &Suite, dialler: &Dialler, checks: &mut Checks<'_>) {
         Ok(_) => checks.passed("model", format!("`{}` answers", model.name)),
         Err(error) => {
             let (pointer, advice) = match &error {
-                ModelError::Refused {
+                ModelCallError::Refused {
                     status: 401 | 403, ..
                 } => (
                     "/model/api_key",
                     "set the variable that `api_key` names to a key that is valid",
                 ),
-                ModelError::Refused { status: 404, .. } => (
+                ModelCallError::Refused { status: 404, .. } => (
                     "/model/name",
                     "name a model that the provider serves; of Ollama, pull it first",
                 ),
-                ModelError::Unreachable { .. } => {
+                ModelCallError::Unreachable { .. } => {
                     ("/model/base_url", "start the provider, or mend `base_url`")
                 }
-                ModelError::Refused { .. } | ModelError::Unread { .. } => (
+                ModelCallError::Refused { .. } | ModelCallError::Unread { .. } => (
                     "/model",
                     "mend `provider`, `base_url` and `name`: they do not fit each other",
                 ),

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use serde_json::json;
-use squall_harness::report::Format;
+use squall_harness::report::ReportFormat;
 use squall_harness::run::RunRecord;
 use tempfile::TempDir;
 
@@ -105,7 +105,7 @@ async fn judge(
     let mut report = reports::read(client, &run.id).await?;
     // The daemon ends with the demo and stores nothing.
     report.stands_alone = true;
-    Ok((run, report.render(Format::Html)))
+    Ok((run, report.render(ReportFormat::Html)))
 }
 
 /// The run without its exchanges: `squall explain` cannot show them after the demo.

@@ -1,6 +1,6 @@
 //! `squall report`: the report of a run in one of its formats.
 
-use squall_harness::report::Format;
+use squall_harness::report::ReportFormat;
 
 use crate::args::ReportArgs;
 use crate::failure::Failure;
@@ -14,10 +14,7 @@ pub(super) async fn run(report: ReportArgs) -> Result<(), Failure> {
     if let Some(file) = &report.output {
         output_file::check(file)?;
     }
-    let format = Format::ALL
-        .into_iter()
-        .find(|format| format.as_str() == report.format)
-        .unwrap_or(Format::Html);
+    let format = ReportFormat::parse(&report.format).unwrap_or(ReportFormat::Html);
     let text = if let Some(file) = text::as_file(&report.run) {
         read_report(file)?.render(format)
     } else {

@@ -12,7 +12,7 @@ use http::Method;
 use schemars::generate::SchemaSettings;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use squall_harness::report::{Format, Report};
+use squall_harness::report::{Report, ReportFormat};
 use squall_harness::run::{RunKind, RunRecord, RunState};
 use squall_journal::record::{ExchangeRecord, ExplainedRecord, Kind};
 
@@ -350,7 +350,7 @@ fn answered() -> Map<String, Value> {
         daemon::Ready,
         documents::PutAnswer,
         ExplainedRecord,
-        Format,
+        ReportFormat,
         Kind,
         Outcome,
         profiles::PutAnswer,

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::HeaderValue;
 use http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
-use squall_harness::report::{Format, Report, page_policy, wanted};
+use squall_harness::report::{Report, ReportFormat, page_policy, wanted};
 use squall_harness::run::RunRecord;
 use squall_journal::record::ExchangeRecord;
 use squall_journal::timestamp;
@@ -26,9 +26,13 @@ pub(super) async fn show(
     Name(id): Name,
     mut params: Params,
 ) -> Result<Response, Problem> {
-    let format = params.read("format", "html, json, junit or markdown", Format::parse);
+    let format = params.read(
+        "format",
+        "html, json, junit or markdown",
+        ReportFormat::parse,
+    );
     params.finish()?;
-    let format = format.unwrap_or(Format::Json);
+    let format = format.unwrap_or(ReportFormat::Json);
     let run = find(&state, &caller, &id).await?;
     if !run.state.is_over() {
         return Err(Problem::conflict(format!(
@@ -65,7 +69,7 @@ async fn exchanges(state: &ApiState, run: &RunRecord) -> Result<Vec<ExchangeReco
     Ok(found)
 }
 
-fn answer(id: &str, format: Format, text: String) -> Response {
+fn answer(id: &str, format: ReportFormat, text: String) -> Response {
     let file = format!("inline; filename=\"squall-{id}.{}\"", format.extension());
     let file = HeaderValue::from_str(&file).unwrap_or(HeaderValue::from_static("inline"));
     let headers = [
@@ -73,7 +77,7 @@ fn answer(id: &str, format: Format, text: String) -> Response {
         (CONTENT_DISPOSITION, file),
     ];
     let mut response = (headers, text).into_response();
-    if format == Format::Html {
+    if format == ReportFormat::Html {
         let policy = HeaderValue::from_str(&page_policy()).expect("ASCII");
         response
             .headers_mut()

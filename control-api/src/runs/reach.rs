@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use squall_documents::Variables;
 use squall_harness::reach::{
-    Body, Late, LateCall, Message, NearMiss, Observe, Pending, Reach, ReachError, Rules, Seen,
-    SeenExchange, Wanted,
+    Late, LateCall, NearestMiss, Pending, Reach, ReachError, RequestedChaos, Rules, Seen, SeenBody,
+    SeenExchange, SeenMessage,
 };
 use squall_journal::activation::ActivationRecord;
 use squall_journal::record::Outcome;
 use squall_journal::ring::Filter;
 use squall_journal::tape::Recorded;
-use squall_profiles::activation::Observe as Reads;
+use squall_profiles::activation::Observe;
 use squall_profiles::profile;
 use squall_profiles::tools::ToolNames;
 use squall_proxy::chaos::{
@@ -143,7 +143,11 @@ impl OwnProxy {
         open.ok_or_else(|| ReachError::Refused(format!("there is no run `{run}` under way")))
     }
 
-    async fn put(&self, scope: &str, wanted: Wanted) -> Result<ActivationRecord, ReachError> {
+    async fn put(
+        &self,
+        scope: &str,
+        wanted: RequestedChaos,
+    ) -> Result<ActivationRecord, ReachError> {
         let run = wanted.run.clone();
         let (mark, workspace) = self.find(&run)?;
         let refused = |why: &str| ReachError::Refused(why.to_owned());
@@ -340,7 +344,7 @@ impl Reach for OwnProxy {
     fn begin<'a>(
         &'a self,
         scope: &'a str,
-        chaos: Wanted,
+        chaos: RequestedChaos,
     ) -> Pending<'a, Result<ActivationRecord, ReachError>> {
         Box::pin(self.put(scope, chaos))
     }
@@ -396,7 +400,7 @@ fn is_of(chaos: &ScopeChaos, activation: &str) -> bool {
     chaos.id().is_some_and(|id| **id == *activation)
 }
 
-fn request(wanted: Wanted, workspace: String) -> Result<ChaosRequest, ReachError> {
+fn request(wanted: RequestedChaos, workspace: String) -> Result<ChaosRequest, ReachError> {
     let rules = match wanted.rules {
         Rules::Nothing => RuleSource::Profile(NO_CHAOS.to_owned()),
         Rules::Profile(name) if workspace == DEFAULT_WORKSPACE => RuleSource::Profile(name),
@@ -420,13 +424,9 @@ fn request(wanted: Wanted, workspace: String) -> Result<ChaosRequest, ReachError
         rules,
         tools: tools.map_err(|error| ReachError::BadRules(error.to_string()))?,
         seed: Some(wanted.seed),
-        ttl: wanted.ttl,
+        ttl: None,
         key: Some(wanted.key),
-        observe: Some(match wanted.observe {
-            Observe::Headers => Reads::Headers,
-            Observe::Model => Reads::Model,
-            Observe::Bodies => Reads::Bodies,
-        }),
+        observe: Some(Observe::Bodies),
     })
 }
 
@@ -439,7 +439,7 @@ fn seen_exchange(note: &ExchangeNote, since: Instant) -> SeenExchange {
         ended: (note.outcome != Outcome::Open).then(|| began + note.duration),
         request: recorded.map(sent),
         response: recorded.and_then(received),
-        nearest_miss: note.nearest_miss().map(|(closeness, miss)| NearMiss {
+        nearest_miss: note.nearest_miss().map(|(closeness, miss)| NearestMiss {
             closeness,
             rule: miss.rule,
             why: miss.why,
@@ -447,11 +447,11 @@ fn seen_exchange(note: &ExchangeNote, since: Instant) -> SeenExchange {
     }
 }
 
-fn sent(recorded: &Recorded) -> Message {
+fn sent(recorded: &Recorded) -> SeenMessage {
     let request = &recorded.request;
-    Message {
+    SeenMessage {
         headers: request.headers.clone(),
-        body: Some(Body {
+        body: Some(SeenBody {
             bytes: request.body.0.to_vec(),
             whole: !request.over_limit,
         }),
@@ -463,11 +463,11 @@ fn sent(recorded: &Recorded) -> Message {
     }
 }
 
-fn received(recorded: &Recorded) -> Option<Message> {
+fn received(recorded: &Recorded) -> Option<SeenMessage> {
     let answer = recorded.answer.as_ref()?;
-    Some(Message {
+    Some(SeenMessage {
         headers: answer.headers.clone(),
-        body: Some(Body {
+        body: Some(SeenBody {
             bytes: answer.content.whole().to_vec(),
             whole: !answer.over_limit && !answer.broken_off,
         }),

@@ -13,7 +13,7 @@ use http::Request;
 use serde_json::{Value, json};
 use squall_control_api::access::{Role, Token};
 use squall_control_api::store::{DEFAULT_WORKSPACE, Place, RunEventRow, Store};
-use squall_harness::reach::{Observe, Pending, Rules, Wanted};
+use squall_harness::reach::{Pending, RequestedChaos, Rules};
 use squall_harness::run::{CellRecord, CellState, CoverageRecord};
 use squall_harness::runner::{Execute, RunContext, RunError, RunResult, RunSpec, SpecError};
 use squall_proxy::chaos::Defaults;
@@ -53,7 +53,7 @@ impl Execute for Puppet {
         context: RunContext<'a>,
     ) -> Pending<'a, Result<RunResult, RunError>> {
         Box::pin(async move {
-            let wanted = Wanted {
+            let wanted = RequestedChaos {
                 run: context.run.to_owned(),
                 rules: (spec.chaos.as_ref()).map_or(Rules::Nothing, |trial| trial.rules.clone()),
                 seed: spec.seed,
@@ -62,9 +62,7 @@ impl Execute for Puppet {
                 slot: None,
                 after: None,
                 connects_anew: false,
-                observe: Observe::Model,
                 tools: Vec::new(),
-                ttl: None,
             };
             context.reach.begin(context.scope, wanted).await?;
             context.tell.coverage(CoverageRecord {

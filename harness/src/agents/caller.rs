@@ -11,7 +11,7 @@ use squall_profiles::json_tree;
 use super::body::{self, Unread};
 use super::settings::Pairs;
 use super::{AskError, Invocation, extract, stream};
-use crate::answer::Answer;
+use crate::answer::AgentAnswer;
 use crate::dial::innermost;
 
 /// Calls one agent over HTTP.
@@ -37,9 +37,9 @@ impl HttpCaller {
         &self,
         invocation: &Invocation,
         request: impl Fn(usize, &[String]) -> Result<RequestBuilder, AskError>,
-    ) -> Result<Answer, AskError> {
+    ) -> Result<AgentAnswer, AskError> {
         let began = Instant::now();
-        let mut answer = Answer::default();
+        let mut answer = AgentAnswer::default();
         let mut answers = Vec::new();
         for number in 0..invocation.prompt.turns().len() {
             let left = self.timeout.saturating_sub(began.elapsed());
@@ -48,9 +48,9 @@ impl HttpCaller {
                 .await;
             answer = match came {
                 // An agent that answered an earlier turn has failed, it is not unreachable.
-                Err(gone @ AskError::Unreachable { .. }) if number > 0 => Answer {
+                Err(gone @ AskError::Unreachable { .. }) if number > 0 => AgentAnswer {
                     broke_off: true,
-                    ..Answer::failed(String::new(), gone.to_string())
+                    ..AgentAnswer::failed(String::new(), gone.to_string())
                 },
                 came => came?,
             };
@@ -68,7 +68,7 @@ impl HttpCaller {
         invocation: &Invocation,
         left: Duration,
         request: impl Fn() -> Result<RequestBuilder, AskError>,
-    ) -> Result<Answer, AskError> {
+    ) -> Result<AgentAnswer, AskError> {
         let headers = self.headers(invocation)?;
         let mut tries = 0;
         loop {
@@ -116,21 +116,21 @@ impl HttpCaller {
     }
 
     /// An answer that ended early, after this text.
-    fn broken(&self, error: &reqwest::Error, text: String) -> Answer {
+    fn broken(&self, error: &reqwest::Error, text: String) -> AgentAnswer {
         let timed_out = error.is_timeout();
         let why = if timed_out {
             format!("there was no answer within {} ms", self.timeout.as_millis())
         } else {
             format!("the answer broke off: {}", innermost(error))
         };
-        Answer {
+        AgentAnswer {
             timed_out,
             broke_off: !timed_out,
-            ..Answer::failed(text, why)
+            ..AgentAnswer::failed(text, why)
         }
     }
 
-    async fn read(&self, response: Response) -> Result<Answer, AskError> {
+    async fn read(&self, response: Response) -> Result<AgentAnswer, AskError> {
         let status = response.status();
         let media_type = body::media_type(response.headers());
         let path = self.path.as_deref();
@@ -139,14 +139,14 @@ impl HttpCaller {
             Err(Unread::Broken { error, text }) => return Ok(self.broken(&error, so_far(&text))),
             Err(Unread::Undecodable { why, text }) if status.is_success() => {
                 let why = format!("the answer cannot be read: {why}");
-                return Ok(Answer::failed(so_far(&text), why));
+                return Ok(AgentAnswer::failed(so_far(&text), why));
             }
             Ok(text) | Err(Unread::Undecodable { text, .. }) => text,
             Err(Unread::TooLong) => return Err(AskError::TooLong),
         };
         if !status.is_success() {
             let why = format!("the agent answered with status {}", status.as_u16());
-            return Ok(Answer::failed(text, why));
+            return Ok(AgentAnswer::failed(text, why));
         }
         if let Some(answer) = stream::answer(&media_type, &text, path) {
             return answer;
@@ -159,21 +159,21 @@ impl HttpCaller {
                 why: "leads nowhere".to_owned(),
                 shape: shape.to_string(),
             }),
-            (Err(_), None) => Ok(Answer::of(text)),
+            (Err(_), None) => Ok(AgentAnswer::of(text)),
         }
     }
 
-    fn read_document(&self, document: &Value, text: String) -> Result<Answer, AskError> {
+    fn read_document(&self, document: &Value, text: String) -> Result<AgentAnswer, AskError> {
         if let Some(why) = extract::reported_failure(document) {
-            return Ok(Answer::failed(text, why));
+            return Ok(AgentAnswer::failed(text, why));
         }
         let path = self.path.as_deref();
         if let Some(instead) = self.instead
             && extract::is_null(document, path)
         {
             let text = document.pointer(instead).and_then(Value::as_str);
-            return Ok(Answer::of(text.unwrap_or_default()));
+            return Ok(AgentAnswer::of(text.unwrap_or_default()));
         }
-        extract::answer(document, path).map(Answer::of)
+        extract::answer(document, path).map(AgentAnswer::of)
     }
 }

@@ -9,8 +9,8 @@ use super::pointing::{ProxyVariables, Variable};
 use super::program::{self, NotEnded};
 use super::reset::Resetter;
 use super::settings::Agent;
-use super::{AskError, Driver, Invocation, Place, ResetError, Surroundings};
-use crate::answer::Answer;
+use super::{AskError, Driver, Invocation, InvocationPlace, ResetError, Surroundings};
+use crate::answer::AgentAnswer;
 use crate::reach::Pending;
 
 /// Invokes an agent that is a program.
@@ -31,9 +31,9 @@ impl CommandDriver {
         }
     }
 
-    async fn invoke(&self, invocation: &Invocation) -> Result<Answer, AskError> {
+    async fn invoke(&self, invocation: &Invocation) -> Result<AgentAnswer, AskError> {
         let began = Instant::now();
-        let mut answer = Answer::default();
+        let mut answer = AgentAnswer::default();
         for turn in invocation.prompt.turns() {
             let left = self.timeout.saturating_sub(began.elapsed());
             let environment = self.environment(invocation);
@@ -81,11 +81,11 @@ impl CommandDriver {
 }
 
 impl Driver for CommandDriver {
-    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<Answer, AskError>> {
+    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<AgentAnswer, AskError>> {
         Box::pin(self.invoke(invocation))
     }
 
-    fn reset<'a>(&'a self, place: &'a Place) -> Pending<'a, Result<(), ResetError>> {
+    fn reset<'a>(&'a self, place: &'a InvocationPlace) -> Pending<'a, Result<(), ResetError>> {
         Box::pin(self.reset.reset(place))
     }
 }
@@ -100,10 +100,10 @@ mod tests {
         driver_of(&format!("type: command, {fields}"))
     }
 
-    async fn ask(fields: &str, prompt: Prompt) -> Result<Answer, AskError> {
+    async fn ask(fields: &str, prompt: Prompt) -> Result<AgentAnswer, AskError> {
         let invocation = Invocation {
             prompt,
-            place: Place::shared("cell-1"),
+            place: InvocationPlace::shared("cell-1"),
             traceparent: "00-00-00-01".into(),
             conversation: "c1".into(),
         };
@@ -184,9 +184,14 @@ mod tests {
                 "command: [cat], reset_command: [sh, -c, '{program}']"
             ))
         };
-        assert_eq!(with("exit 0").reset(&Place::shared("cell-1")).await, Ok(()));
+        assert_eq!(
+            with("exit 0")
+                .reset(&InvocationPlace::shared("cell-1"))
+                .await,
+            Ok(())
+        );
         let failed = with("echo no >&2; exit 1")
-            .reset(&Place::shared("cell-1"))
+            .reset(&InvocationPlace::shared("cell-1"))
             .await
             .expect_err("it fails");
         assert_eq!(

@@ -6,15 +6,15 @@
 use std::collections::BTreeSet;
 
 use reqwest::header::CONTENT_TYPE;
-use reqwest::{RequestBuilder, Url};
+use reqwest::{Method, RequestBuilder, Url};
 use serde_json::{Value, json};
 
 use super::caller::HttpCaller;
 use super::reset::Resetter;
-use super::settings::{Agent, HttpAgent, Method};
-use super::template::{self, Payload, Values};
-use super::{AskError, Driver, Invocation, Place, ResetError, Surroundings, extract};
-use crate::answer::Answer;
+use super::settings::{Agent, HttpAgent};
+use super::template::{self, RequestPayload, Values};
+use super::{AskError, Driver, Invocation, InvocationPlace, ResetError, Surroundings, extract};
+use crate::answer::AgentAnswer;
 use crate::reach::Pending;
 
 /// The media type of forms (WHATWG URL §5).
@@ -52,8 +52,10 @@ impl HttpDriver {
             self.agent.parse_structured_input,
         );
         let mut url: Url = self.agent.endpoint.parse().map_err(|error| bad(&error))?;
+        let method = self.agent.method.clone();
+        let builder = |url| self.caller.client.request(method, url);
         let mut parameters = self.agent.query_params.0.clone();
-        let in_url = matches!(self.agent.method, Method::Get | Method::Delete);
+        let in_url = [Method::GET, Method::DELETE].contains(&self.agent.method);
         let payload = self.payload(turn, invocation, &values, in_url)?;
         if in_url {
             let asked = in_query(payload);
@@ -61,13 +63,13 @@ impl HttpDriver {
             parameters.retain(|(known, _)| !names.contains(known));
             parameters.extend(asked);
             append(&mut url, &parameters);
-            return Ok(self.builder(url));
+            return Ok(builder(url));
         }
         append(&mut url, &parameters);
-        let builder = self.builder(url);
+        let builder = builder(url);
         let (media_type, body) = match payload {
-            In::Body(Payload::Json(document)) => ("application/json", document.to_string()),
-            In::Body(Payload::Text(text)) => ("text/plain; charset=utf-8", text),
+            In::Body(RequestPayload::Json(document)) => ("application/json", document.to_string()),
+            In::Body(RequestPayload::Text(text)) => ("text/plain; charset=utf-8", text),
             In::Query(_) => ("text/plain; charset=utf-8", String::new()),
         };
         Ok(builder.header(CONTENT_TYPE, media_type).body(body))
@@ -85,7 +87,7 @@ impl HttpDriver {
             if invocation.prompt.turns().len() > 1 {
                 document["conversation_id"] = json!(invocation.conversation);
             }
-            return Ok(In::Body(Payload::Json(document)));
+            return Ok(In::Body(RequestPayload::Json(document)));
         };
         if in_url && let Some(pairs) = template::fill_query(template, values)? {
             return Ok(In::Query(pairs));
@@ -103,34 +105,23 @@ impl HttpDriver {
         let media_type = named.and_then(|(_, value)| value.split(';').next());
         media_type.is_some_and(|media_type| media_type.trim().eq_ignore_ascii_case(FORM))
     }
-
-    fn builder(&self, url: Url) -> RequestBuilder {
-        let method = match self.agent.method {
-            Method::Get => reqwest::Method::GET,
-            Method::Post => reqwest::Method::POST,
-            Method::Put => reqwest::Method::PUT,
-            Method::Patch => reqwest::Method::PATCH,
-            Method::Delete => reqwest::Method::DELETE,
-        };
-        self.caller.client.request(method, url)
-    }
 }
 
 impl Driver for HttpDriver {
-    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<Answer, AskError>> {
+    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<AgentAnswer, AskError>> {
         Box::pin(self.caller.converse(invocation, |number, _| {
             self.request(&invocation.prompt.turns()[number], invocation)
         }))
     }
 
-    fn reset<'a>(&'a self, place: &'a Place) -> Pending<'a, Result<(), ResetError>> {
+    fn reset<'a>(&'a self, place: &'a InvocationPlace) -> Pending<'a, Result<(), ResetError>> {
         Box::pin(self.reset.reset(place))
     }
 }
 
 /// Where a payload is sent.
 enum In {
-    Body(Payload),
+    Body(RequestPayload),
     Query(Vec<(String, String)>),
 }
 
@@ -138,12 +129,12 @@ enum In {
 fn in_query(payload: In) -> Vec<(String, String)> {
     match payload {
         In::Query(pairs) => pairs,
-        In::Body(Payload::Json(Value::Object(members))) => members
+        In::Body(RequestPayload::Json(Value::Object(members))) => members
             .into_iter()
             .map(|(name, value)| (name, extract::text_of(&value)))
             .collect(),
-        In::Body(Payload::Json(other)) => vec![("q".to_owned(), extract::text_of(&other))],
-        In::Body(Payload::Text(text)) => vec![("q".to_owned(), text)],
+        In::Body(RequestPayload::Json(other)) => vec![("q".to_owned(), extract::text_of(&other))],
+        In::Body(RequestPayload::Text(text)) => vec![("q".to_owned(), text)],
     }
 }
 

@@ -7,8 +7,8 @@ use serde_json::json;
 use super::caller::HttpCaller;
 use super::reset::Resetter;
 use super::settings::{Agent, OpenAiAgent};
-use super::{AskError, Driver, Invocation, Place, ResetError, Surroundings};
-use crate::answer::Answer;
+use super::{AskError, Driver, Invocation, InvocationPlace, ResetError, Surroundings};
+use crate::answer::AgentAnswer;
 use crate::reach::Pending;
 
 /// Path of the answer.
@@ -57,13 +57,13 @@ impl OpenAiDriver {
 }
 
 impl Driver for OpenAiDriver {
-    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<Answer, AskError>> {
+    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<AgentAnswer, AskError>> {
         let prompts = invocation.prompt.turns();
         let request = |_, answers: &[String]| Ok(self.request(prompts, answers));
         Box::pin(self.caller.converse(invocation, request))
     }
 
-    fn reset<'a>(&'a self, place: &'a Place) -> Pending<'a, Result<(), ResetError>> {
+    fn reset<'a>(&'a self, place: &'a InvocationPlace) -> Pending<'a, Result<(), ResetError>> {
         Box::pin(self.reset.reset(place))
     }
 }
@@ -84,14 +84,14 @@ mod tests {
     use super::*;
     use crate::prompt::Prompt;
 
-    async fn ask(url: &str, turns: &[&str]) -> Result<Answer, AskError> {
+    async fn ask(url: &str, turns: &[&str]) -> Result<AgentAnswer, AskError> {
         let driver = driver_of(&format!(
             "type: openai, endpoint: '{url}/v1', model: my-agent"
         ));
         let turns = turns.iter().map(|turn| (*turn).to_owned()).collect();
         let invocation = Invocation {
             prompt: Prompt::conversation(turns).expect("turns"),
-            place: Place::shared("cell-1"),
+            place: InvocationPlace::shared("cell-1"),
             traceparent: "00-00-00-01".into(),
             conversation: "c1".into(),
         };

@@ -19,8 +19,8 @@ use super::group::without_secrets;
 use super::reset::Resetter;
 use super::settings::Agent;
 use super::workers::{WorkerError, WorkerSpec, Workers};
-use super::{AskError, Driver, Invocation, Place, ResetError, Surroundings, extract};
-use crate::answer::Answer;
+use super::{AskError, Driver, Invocation, InvocationPlace, ResetError, Surroundings, extract};
+use crate::answer::AgentAnswer;
 use crate::reach::Pending;
 
 /// Invokes an agent that is a Python object.
@@ -52,7 +52,7 @@ impl PythonDriver {
         }
     }
 
-    async fn invoke(&self, invocation: &Invocation) -> Result<Answer, AskError> {
+    async fn invoke(&self, invocation: &Invocation) -> Result<AgentAnswer, AskError> {
         let mut worker = self
             .workers
             .take(&invocation.place.slot)
@@ -67,7 +67,7 @@ impl PythonDriver {
             })?;
         let environment = BTreeMap::from(invocation.variables());
         let began = Instant::now();
-        let mut answer = Answer::default();
+        let mut answer = AgentAnswer::default();
         for turn in invocation.prompt.turns() {
             let left = self.timeout.saturating_sub(began.elapsed());
             let question = json!({
@@ -111,11 +111,11 @@ impl PythonDriver {
 }
 
 impl Driver for PythonDriver {
-    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<Answer, AskError>> {
+    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<AgentAnswer, AskError>> {
         Box::pin(self.invoke(invocation))
     }
 
-    fn reset<'a>(&'a self, place: &'a Place) -> Pending<'a, Result<(), ResetError>> {
+    fn reset<'a>(&'a self, place: &'a InvocationPlace) -> Pending<'a, Result<(), ResetError>> {
         Box::pin(self.reset.reset(place))
     }
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::program::{self, NotEnded};
 use super::settings::{Agent, Reset};
 use super::workers::{WorkerError, WorkerSpec, Workers};
-use super::{AskError, Place, ResetError, Surroundings, baggage};
+use super::{AskError, InvocationPlace, ResetError, Surroundings, baggage};
 use crate::dial::innermost;
 
 /// Time-out of a reset.
@@ -55,8 +55,8 @@ impl Resetter {
     }
 
     /// Resets the agent for this place. Does nothing if the suite configures no reset.
-    pub(super) async fn reset(&self, place: &Place) -> Result<(), ResetError> {
-        let Place { slot, scope } = place;
+    pub(super) async fn reset(&self, place: &InvocationPlace) -> Result<(), ResetError> {
+        let InvocationPlace { slot, scope } = place;
         match (&self.way, &self.workers) {
             (Some(Reset::Endpoint(endpoint)), _) => self.by_endpoint(endpoint, scope).await,
             (Some(Reset::Command(words)), _) => by_command(words, scope).await,

@@ -13,8 +13,8 @@ use tokio::time::Instant;
 use super::group::{Group, Tail};
 use super::pointing::ProxyVariables;
 use super::settings::Start;
-use super::{AskError, Driver, Invocation, Place, ResetError, Surroundings};
-use crate::answer::Answer;
+use super::{AskError, Driver, Invocation, InvocationPlace, ResetError, Surroundings};
+use crate::answer::AgentAnswer;
 use crate::dial::innermost;
 use crate::reach::Pending;
 
@@ -226,7 +226,7 @@ impl Server {
 }
 
 impl Driver for Started {
-    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<Answer, AskError>> {
+    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<AgentAnswer, AskError>> {
         Box::pin(async move {
             let mut left = ANEW;
             loop {
@@ -254,7 +254,7 @@ impl Driver for Started {
         })
     }
 
-    fn reset<'a>(&'a self, place: &'a Place) -> Pending<'a, Result<(), ResetError>> {
+    fn reset<'a>(&'a self, place: &'a InvocationPlace) -> Pending<'a, Result<(), ResetError>> {
         Box::pin(async move {
             let mut left = ANEW;
             loop {

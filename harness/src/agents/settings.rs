@@ -6,6 +6,7 @@ pub(crate) mod variables;
 
 use std::time::Duration;
 
+use reqwest::Method;
 use squall_documents::{At, Fields, ValueReader};
 use squall_profiles::json_path;
 
@@ -102,30 +103,6 @@ impl std::fmt::Debug for Pairs {
     }
 }
 
-/// Method of a request to an http agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "methods say what they are")]
-pub enum Method {
-    Get,
-    Post,
-    Put,
-    Patch,
-    Delete,
-}
-
-impl Method {
-    /// Its name in HTTP.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Post => "POST",
-            Self::Put => "PUT",
-            Self::Patch => "PATCH",
-            Self::Delete => "DELETE",
-        }
-    }
-}
-
 /// How an agent's state is reset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reset {
@@ -164,11 +141,11 @@ const TYPES: [(&str, Type); 5] = [
 ];
 
 const METHODS: [(&str, Method); 5] = [
-    ("GET", Method::Get),
-    ("POST", Method::Post),
-    ("PUT", Method::Put),
-    ("PATCH", Method::Patch),
-    ("DELETE", Method::Delete),
+    ("GET", Method::GET),
+    ("POST", Method::POST),
+    ("PUT", Method::PUT),
+    ("PATCH", Method::PATCH),
+    ("DELETE", Method::DELETE),
 ];
 
 /// Fields that are meaningful only for HTTP agents.
@@ -328,7 +305,7 @@ fn http_fields(fields: &mut Fields<'_, '_>) -> HttpAgent {
     let parse = fields.flag("parse_structured_input", about);
     HttpAgent {
         endpoint: String::new(),
-        method: method.unwrap_or(Method::Post),
+        method: method.unwrap_or(Method::POST),
         request_template: template.map(|text| text.value),
         response_path,
         query_params: owned(query_params),

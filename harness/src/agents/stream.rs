@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::{AskError, extract};
-use crate::answer::Answer;
+use crate::answer::AgentAnswer;
 
 /// Common places of answer pieces in events.
 const PLACES: [&str; 18] = [
@@ -59,15 +59,15 @@ pub(super) fn answer(
     media_type: &str,
     body: &str,
     path: Option<&str>,
-) -> Option<Result<Answer, AskError>> {
+) -> Option<Result<AgentAnswer, AskError>> {
     let mut events = events(media_type, body)?;
     let cut = events.pop_if(|last| last.is_cut());
     let cut = cut.map(|_| "the agent's stream ends inside its last event".to_owned());
-    let failure = events.iter().find_map(Event::failure).or(cut);
+    let failure = events.iter().find_map(StreamEvent::failure).or(cut);
     let text = text(&events, path);
     Some(match failure {
-        Some(why) => Ok(Answer::failed(text.unwrap_or_default(), why)),
-        None => text.map(Answer::of),
+        Some(why) => Ok(AgentAnswer::failed(text.unwrap_or_default(), why)),
+        None => text.map(AgentAnswer::of),
     })
 }
 
@@ -78,7 +78,7 @@ pub(super) fn so_far(media_type: &str, body: &str, path: Option<&str>) -> String
     text(&events, path).unwrap_or_default()
 }
 
-fn text(events: &[Event], path: Option<&str>) -> Result<String, AskError> {
+fn text(events: &[StreamEvent], path: Option<&str>) -> Result<String, AskError> {
     let events = events.iter().filter(|event| !event.data.trim().is_empty());
     let events = || events.clone().filter(|event| event.failure().is_none());
     let documents = || events().filter_map(|event| event.document.as_ref());
@@ -89,7 +89,7 @@ fn text(events: &[Event], path: Option<&str>) -> Result<String, AskError> {
             return Ok(found.concat());
         }
     }
-    let pieces: Vec<_> = events().filter_map(Event::piece).collect();
+    let pieces: Vec<_> = events().filter_map(StreamEvent::piece).collect();
     match documents().next() {
         Some(first) if pieces.is_empty() => Err(AskError::SaysNothing {
             shape: extract::shape(first, 3),
@@ -98,18 +98,22 @@ fn text(events: &[Event], path: Option<&str>) -> Result<String, AskError> {
     }
 }
 
-fn events(media_type: &str, body: &str) -> Option<Vec<Event>> {
+fn events(media_type: &str, body: &str) -> Option<Vec<StreamEvent>> {
     match media_type {
         "text/event-stream" => Some(server_sent(body)),
         "application/x-ndjson" | "application/ndjson" | "application/jsonl" => {
             let lines = body.lines();
-            Some(lines.map(|line| Event::new("", line.to_owned())).collect())
+            Some(
+                lines
+                    .map(|line| StreamEvent::new("", line.to_owned()))
+                    .collect(),
+            )
         }
         _ => None,
     }
 }
 
-fn server_sent(body: &str) -> Vec<Event> {
+fn server_sent(body: &str) -> Vec<StreamEvent> {
     let body = body.replace("\r\n", "\n").replace('\r', "\n");
     let event = |event: &str| {
         let values = |field: &str| -> Vec<_> {
@@ -119,14 +123,14 @@ fn server_sent(body: &str) -> Vec<Event> {
                 .collect()
         };
         let name = values("event:").pop().unwrap_or_default();
-        Event::new(&name, values("data:").join("\n"))
+        StreamEvent::new(&name, values("data:").join("\n"))
     };
     body.split("\n\n").map(event).collect()
 }
 
 /// An event or a line.
 #[derive(Debug)]
-struct Event {
+struct StreamEvent {
     /// The names of the event in the stream and in its data, in lower case.
     names: Vec<String>,
     data: String,
@@ -134,7 +138,7 @@ struct Event {
     document: Option<Value>,
 }
 
-impl Event {
+impl StreamEvent {
     fn new(name: &str, data: String) -> Self {
         let document = serde_json::from_str(&data).ok().filter(|data| match data {
             Value::Array(items) => items.first().is_some_and(Value::is_object),
@@ -303,7 +307,7 @@ mod tests {
             ("application/json", "{}", None),
         ] {
             let found = answer(media_type, body, None).map(|read| read.expect("an answer"));
-            assert_eq!(found, expected.map(Answer::of), "{body}");
+            assert_eq!(found, expected.map(AgentAnswer::of), "{body}");
         }
     }
 
@@ -318,7 +322,10 @@ mod tests {
         ] {
             let read = answer(media_type, body, None).expect("a stream");
             let why = "the agent's stream ends inside its last event";
-            assert_eq!(read, Ok(Answer::failed("It ".to_owned(), why.to_owned())));
+            assert_eq!(
+                read,
+                Ok(AgentAnswer::failed("It ".to_owned(), why.to_owned()))
+            );
             assert_eq!(so_far(media_type, body, None), "It ");
         }
     }
@@ -329,14 +336,14 @@ mod tests {
         let read = answer("text/event-stream", body, None).expect("a stream");
         read.expect_err("unknown");
         let read = answer("text/event-stream", body, Some("0.content")).expect("a stream");
-        assert_eq!(read, Ok(Answer::of("It")));
+        assert_eq!(read, Ok(AgentAnswer::of("It")));
     }
 
     #[test]
     fn a_stream_that_nobody_can_read_is_no_empty_answer() {
         let body = "{\"chunk\": {\"words\": \"It \"}}\n{\"chunk\": {\"words\": \"rains\"}}\n";
         let read = |path| answer("application/x-ndjson", body, path).expect("a stream");
-        let rains = || Ok(Answer::of("It rains"));
+        let rains = || Ok(AgentAnswer::of("It rains"));
         let told = read(None).expect_err("unknown").to_string();
         assert!(
             told.contains("one is {chunk: {words: a text}}; say where with `response_path`"),
@@ -452,7 +459,7 @@ mod tests {
             ),
         ] {
             let found = answer(media_type, body, None).expect("a stream");
-            assert_eq!(found, Ok(Answer::of("Sunny")), "{body}");
+            assert_eq!(found, Ok(AgentAnswer::of("Sunny")), "{body}");
         }
     }
 }

@@ -73,7 +73,7 @@ fn plain(name: &str) -> String {
 
 /// The content of a request.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Payload {
+pub(super) enum RequestPayload {
     /// A JSON document.
     Json(Value),
     /// Anything else.
@@ -81,21 +81,21 @@ pub(super) enum Payload {
 }
 
 /// Replaces the placeholders of a template.
-pub(super) fn fill(template: &str, values: &Values) -> Result<Payload, AskError> {
+pub(super) fn fill(template: &str, values: &Values) -> Result<RequestPayload, AskError> {
     if is_json(template) {
         let text = filled(template, values, escaped, &mut { MOST_FILLED })?;
         if let Ok(document) = serde_json::from_str(&text) {
-            return Ok(Payload::Json(document));
+            return Ok(RequestPayload::Json(document));
         }
     }
     let plain = |value: &str, _| value.to_owned();
-    filled(template, values, plain, &mut { MOST_FILLED }).map(Payload::Text)
+    filled(template, values, plain, &mut { MOST_FILLED }).map(RequestPayload::Text)
 }
 
 /// Replaces the placeholders of a form template. Values are encoded, so they stay inside their field.
-pub(super) fn fill_form(template: &str, values: &Values) -> Result<Payload, AskError> {
+pub(super) fn fill_form(template: &str, values: &Values) -> Result<RequestPayload, AskError> {
     let encoded = |value: &str, _| utf8_percent_encode(value, NON_ALPHANUMERIC).to_string();
-    filled(template, values, encoded, &mut { MOST_FILLED }).map(Payload::Text)
+    filled(template, values, encoded, &mut { MOST_FILLED }).map(RequestPayload::Text)
 }
 
 /// Replaces the placeholders of a query template pair by pair; `None`: it has another form.
@@ -260,7 +260,7 @@ mod tests {
             "{prompt} {conversation_id} {nothing}",
             "\u{0}\u{1f600}",
         ] {
-            let expected = Payload::Json(json!({ "message": prompt, "stream": false }));
+            let expected = RequestPayload::Json(json!({ "message": prompt, "stream": false }));
             assert_eq!(fill(template, &values(prompt)), Ok(expected), "{prompt}");
         }
     }
@@ -291,7 +291,7 @@ mod tests {
             );
             assert_eq!(
                 fill(template, &values(&prompt)),
-                Ok(Payload::Json(expected)),
+                Ok(RequestPayload::Json(expected)),
                 "{template}"
             );
         }
@@ -307,18 +307,21 @@ mod tests {
         );
         let unstructured = Values::of("a: b", "c1", false);
         assert!(fill("{a}", &unstructured).is_err());
-        assert_eq!(fill("{a}", &values("a: b")), Ok(Payload::Text("b".into())));
+        assert_eq!(
+            fill("{a}", &values("a: b")),
+            Ok(RequestPayload::Text("b".into()))
+        );
     }
 
     #[test]
     fn what_is_no_json_is_sent_as_it_is() {
         assert_eq!(
             fill("ask: {prompt}!", &values("x\"y")),
-            Ok(Payload::Text("ask: x\"y!".into()))
+            Ok(RequestPayload::Text("ask: x\"y!".into()))
         );
         assert_eq!(
             fill("{ {prompt} }", &values("x")),
-            Ok(Payload::Text("{ x }".into()))
+            Ok(RequestPayload::Text("{ x }".into()))
         );
     }
 
@@ -383,7 +386,7 @@ mod tests {
         #[test]
         fn a_prompt_never_leaves_its_string(prompt in r#"[a-z"\\{}:,\n]{0,40}|\PC{0,20}"#) {
             let filled = fill(r#"{"m": "<{prompt}>", "n": 1}"#, &values(&prompt));
-            prop_assert_eq!(filled, Ok(Payload::Json(json!({ "m": format!("<{prompt}>"), "n": 1 }))));
+            prop_assert_eq!(filled, Ok(RequestPayload::Json(json!({ "m": format!("<{prompt}>"), "n": 1 }))));
         }
     }
 }

@@ -45,12 +45,12 @@ fn unchanged(subject: &Subject<'_>, threshold: f64) -> Verdict {
 
 #[cfg(test)]
 mod tests {
-    use crate::answer::Answer;
+    use crate::answer::AgentAnswer;
     use crate::invariants::testing::{Outcome::*, judged, judged_beside};
 
     #[test]
     fn the_clean_answer_of_the_same_prompt_is_the_measure() {
-        let clean = Answer::of("Your order 17 ships on Monday.");
+        let clean = AgentAnswer::of("Your order 17 ships on Monday.");
         for (answer, expected) in [
             ("Your order 17 ships on Monday!", Holds),
             ("I could not find out anything.", Fails),
@@ -61,9 +61,9 @@ mod tests {
         assert_eq!(judged("{type: behavior_unchanged}", "x"), Errs);
         let negated = "{type: behavior_unchanged, negate: true}";
         assert_eq!(judged(negated, "x"), Errs);
-        let broken = Answer {
+        let broken = AgentAnswer {
             error: Some("status 500".into()),
-            ..Answer::default()
+            ..AgentAnswer::default()
         };
         assert_eq!(
             judged_beside("{type: behavior_unchanged}", "x", &broken),

@@ -10,9 +10,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Check, InvariantKind, Subject, Verdict};
-use crate::answer::Answer;
+use crate::answer::AgentAnswer;
 use crate::outside::Question;
-use crate::reach::{Message, SeenExchange};
+use crate::reach::{SeenExchange, SeenMessage};
 
 /// `command`: the program and its arguments; `timeout_ms` 100 to 300000, default 10000.
 pub(super) const COMMAND: InvariantKind = InvariantKind::answer("command", |fields| {
@@ -84,7 +84,7 @@ fn input(subject: &Subject<'_>) -> Value {
     })
 }
 
-fn answer(answer: &Answer) -> Value {
+fn answer(answer: &AgentAnswer) -> Value {
     json!({
         "text": answer.text,
         "error": answer.error,
@@ -100,7 +100,7 @@ fn exchange(seen: &SeenExchange) -> Value {
     })
 }
 
-fn message(message: &Message) -> Value {
+fn message(message: &SeenMessage) -> Value {
     let body = message.body.as_ref().map(|body| {
         let kept = &body.bytes[..body.bytes.len().min(BODY)];
         json!({

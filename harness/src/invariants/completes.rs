@@ -21,7 +21,7 @@ pub(super) const COMPLETES: InvariantKind = InvariantKind::answer("completes", |
 
 #[cfg(test)]
 mod tests {
-    use crate::answer::Answer;
+    use crate::answer::AgentAnswer;
     use crate::invariants::testing::{Outcome::*, judged, judged_answer, judged_beside};
 
     #[test]
@@ -30,9 +30,9 @@ mod tests {
             judged("{type: completes}", "The data is unavailable."),
             Holds
         );
-        let error = Answer {
+        let error = AgentAnswer {
             error: Some("no answer within 30 s".into()),
-            ..Answer::of("all is well")
+            ..AgentAnswer::of("all is well")
         };
         assert_eq!(judged_answer("{type: completes}", &error), Fails);
         assert_eq!(
@@ -43,16 +43,16 @@ mod tests {
 
     #[test]
     fn an_empty_answer_is_no_completion_unless_the_clean_one_is_empty_too() {
-        let failed = Answer {
+        let failed = AgentAnswer {
             error: Some("status 500".into()),
-            ..Answer::default()
+            ..AgentAnswer::default()
         };
         for (answer, clean, expected) in [
-            ("", Answer::of("sunny"), Fails),
-            (" \n", Answer::of("sunny"), Fails),
+            ("", AgentAnswer::of("sunny"), Fails),
+            (" \n", AgentAnswer::of("sunny"), Fails),
             ("", failed, Fails),
-            ("", Answer::of(" "), Holds),
-            ("rainy", Answer::of("sunny"), Holds),
+            ("", AgentAnswer::of(" "), Holds),
+            ("rainy", AgentAnswer::of("sunny"), Holds),
         ] {
             let found = judged_beside("{type: completes}", answer, &clean);
             assert_eq!(found, expected, "{answer:?} beside {clean:?}");

@@ -1,7 +1,7 @@
 //! Subjects of invariants, and verdicts.
 
 use super::{Active, Invariant, Prices};
-use crate::answer::Answer;
+use crate::answer::AgentAnswer;
 use crate::outside::Replies;
 use crate::prompt::Prompt;
 use crate::run::CellState;
@@ -13,7 +13,7 @@ pub struct Subject<'a> {
     /// The prompt.
     pub prompt: &'a Prompt,
     /// The agent's answer.
-    pub answer: &'a Answer,
+    pub answer: &'a AgentAnswer,
     /// The traffic of the invocation.
     pub trace: &'a Trace,
     /// The same prompt without chaos; `None`: there is no clean run.
@@ -30,7 +30,7 @@ pub struct Subject<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Baseline<'a> {
     /// The clean answer.
-    pub answer: &'a Answer,
+    pub answer: &'a AgentAnswer,
     /// The clean traffic; `None` if the baseline is a text in the suite.
     pub trace: Option<&'a Trace>,
 }

@@ -25,15 +25,15 @@ pub(super) const LATENCY: InvariantKind = InvariantKind::answer("latency", |fiel
 mod tests {
     use std::time::Duration;
 
-    use crate::answer::Answer;
+    use crate::answer::AgentAnswer;
     use crate::invariants::testing::{Outcome::*, judged_answer};
 
     #[test]
     fn the_bound_itself_is_allowed() {
         for (ms, expected) in [(0, Holds), (500, Holds), (501, Fails)] {
-            let answer = Answer {
+            let answer = AgentAnswer {
                 latency: Duration::from_millis(ms),
-                ..Answer::of("x")
+                ..AgentAnswer::of("x")
             };
             let found = judged_answer("{type: latency, max_ms: 500}", &answer);
             assert_eq!(found, expected, "{ms}");

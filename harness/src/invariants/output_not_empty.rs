@@ -14,7 +14,7 @@ pub(super) const OUTPUT_NOT_EMPTY: InvariantKind =
 
 #[cfg(test)]
 mod tests {
-    use crate::answer::Answer;
+    use crate::answer::AgentAnswer;
     use crate::invariants::testing::{Outcome::*, judged, judged_answer};
 
     #[test]
@@ -31,9 +31,9 @@ mod tests {
                 "{answer:?}"
             );
         }
-        let error = Answer {
+        let error = AgentAnswer {
             error: Some("status 500".into()),
-            ..Answer::of("oops")
+            ..AgentAnswer::of("oops")
         };
         assert_eq!(judged_answer("{type: output_not_empty}", &error), Fails);
     }

@@ -6,18 +6,12 @@ use serde_json::{Map, Value};
 use squall_documents::{At, Fields, Limited, ValueReader, did_you_mean, words};
 
 use super::{
-    Invariant, InvariantKind, InvariantPlace, PromptFilter, Severity, When, kinds, without_effect,
+    Invariant, InvariantKind, InvariantPlace, InvariantSeverity, PromptFilter, When, kinds,
+    without_effect,
 };
-use crate::answer::Answer;
+use crate::answer::AgentAnswer;
 use crate::pattern::Pattern;
 use crate::prompt;
-
-const SEVERITIES: [(&str, Severity); 4] = [
-    ("critical", Severity::Critical),
-    ("high", Severity::High),
-    ("medium", Severity::Medium),
-    ("low", Severity::Low),
-];
 
 /// Reads the list under `invariants`, at least one; with `ids`, each must have an id.
 pub(crate) fn read(fields: &mut Fields<'_, '_>, about: &str, ids: bool) -> Option<Vec<Invariant>> {
@@ -87,10 +81,9 @@ fn one(fields: &mut Fields<'_, '_>, ids: bool, ordinals: &mut Ordinals) -> Optio
     }
     let description = fields.text("description", "What it is for.");
     let about = "What a failure counts; default `medium`.";
-    let severity = fields.word("severity", about, "severity", &SEVERITIES);
-    let conditions = When::ALL.map(|when| (when.as_str(), when));
+    let severity = fields.word("severity", about, "severity", InvariantSeverity::NAMES);
     let about = "Under which chaos it is judged; default `always`.";
-    let when = fields.word("when", about, "condition", &conditions);
+    let when = fields.word("when", about, "condition", When::NAMES);
     let negate = fields.flag("negate", "Whether the opposite must hold.");
     let about = "Prompts of its own, in the place of the golden prompts.";
     let probes = prompt::read(fields, "probes", about);
@@ -155,11 +148,11 @@ fn kind(fields: &mut Fields<'_, '_>) -> Option<&'static InvariantKind> {
     fields.word("type", "What is demanded.", "invariant type", &known)
 }
 
-fn baseline(fields: &mut Fields<'_, '_>) -> Option<Answer> {
+fn baseline(fields: &mut Fields<'_, '_>) -> Option<AgentAnswer> {
     let about =
         "What counts as the clean answer: `auto` (default), that of a clean run, or a text.";
     let text = fields.text("baseline", about)?.value;
-    (text != "auto").then(|| Answer::of(text))
+    (text != "auto").then(|| AgentAnswer::of(text))
 }
 
 /// For a field of another type, reports that type.

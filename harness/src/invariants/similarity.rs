@@ -74,7 +74,7 @@ fn by_meaning(replies: &Replies, one: &str, other: &str) -> Result<f64, String> 
 #[cfg(test)]
 mod tests {
     use crate::agents::testing::{Reply, Server, json as answers};
-    use crate::answer::Answer;
+    use crate::answer::AgentAnswer;
     use crate::invariants::testing::{Outcome::*, asked_outside, judged, judged_beside};
 
     #[tokio::test]
@@ -148,13 +148,16 @@ mod tests {
 
     #[test]
     fn a_clean_run_that_failed_is_nothing_to_compare_with() {
-        let failed = Answer {
+        let failed = AgentAnswer {
             error: Some("status 500".into()),
-            ..Answer::default()
+            ..AgentAnswer::default()
         };
         let written = "{type: similarity, baseline: auto}";
         assert_eq!(judged_beside(written, "", &failed), Errs);
-        assert_eq!(judged_beside(written, "sunny", &Answer::of("sunny")), Holds);
+        assert_eq!(
+            judged_beside(written, "sunny", &AgentAnswer::of("sunny")),
+            Holds
+        );
     }
 
     #[test]

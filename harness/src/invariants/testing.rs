@@ -1,6 +1,6 @@
 //! Judges one invariant of a suite on one answer.
 
-use crate::answer::Answer;
+use crate::answer::AgentAnswer;
 use crate::dial::Dialler;
 use crate::invariants::{Active, Prices};
 use crate::invariants::{Baseline, Invariant, Subject, Verdict};
@@ -56,30 +56,30 @@ pub(crate) fn invariant(written: &str) -> Invariant {
 }
 
 pub(crate) fn judged(written: &str, answer: &str) -> Outcome {
-    judged_answer(written, &Answer::of(answer))
+    judged_answer(written, &AgentAnswer::of(answer))
 }
 
 /// The reason of the verdict on an answer.
 pub(crate) fn reason(written: &str, prompt: &str, answer: &str) -> String {
     let invariant = invariant(written);
-    subject(prompt, &Answer::of(answer), None, |subject| {
+    subject(prompt, &AgentAnswer::of(answer), None, |subject| {
         invariant.judge(subject).reason
     })
 }
 
-pub(crate) fn judged_answer(written: &str, answer: &Answer) -> Outcome {
+pub(crate) fn judged_answer(written: &str, answer: &AgentAnswer) -> Outcome {
     judgement(written, "hello", answer, None)
 }
 
-pub(crate) fn judged_beside(written: &str, answer: &str, clean: &Answer) -> Outcome {
-    judgement(written, "hello", &Answer::of(answer), Some(clean))
+pub(crate) fn judged_beside(written: &str, answer: &str, clean: &AgentAnswer) -> Outcome {
+    judgement(written, "hello", &AgentAnswer::of(answer), Some(clean))
 }
 
 pub(crate) fn judgement(
     written: &str,
     prompt: &str,
-    answer: &Answer,
-    clean: Option<&Answer>,
+    answer: &AgentAnswer,
+    clean: Option<&AgentAnswer>,
 ) -> Outcome {
     let invariant = invariant(written);
     subject(prompt, answer, clean, |subject| {
@@ -90,8 +90,8 @@ pub(crate) fn judgement(
 /// Calls a function with an invocation without traffic and chaos.
 pub(crate) fn subject<T>(
     prompt: &str,
-    answer: &Answer,
-    clean: Option<&Answer>,
+    answer: &AgentAnswer,
+    clean: Option<&AgentAnswer>,
     judge: impl FnOnce(&Subject<'_>) -> T,
 ) -> T {
     judge(&Subject {
@@ -114,7 +114,7 @@ pub(crate) async fn asked_outside(head: &str, written: &str, answer: &str) -> (O
     let outside = suite.outside(Dialler::default());
     let (prompt, answer, trace) = (
         Prompt::single("hello"),
-        Answer::of(answer),
+        AgentAnswer::of(answer),
         Trace::default(),
     );
     let mut replies = Replies::new(&outside);

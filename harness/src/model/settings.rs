@@ -3,11 +3,13 @@
 use squall_documents::variables::is_one_variable;
 use squall_documents::{At, Fields};
 
+use crate::named::named;
+
 /// The model that Squall uses itself.
 #[derive(Clone, PartialEq)]
 pub struct Model {
     /// Its provider.
-    pub provider: Provider,
+    pub provider: ModelProvider,
     /// Name of the model. Default for ollama: `qwen3:8b`.
     pub name: String,
     /// API key, from a variable; ollama requires none.
@@ -22,10 +24,10 @@ impl Model {
     /// The base URL of the API.
     pub fn base_url(&self) -> &str {
         let own = match self.provider {
-            Provider::Ollama => OLLAMA,
-            Provider::OpenAi => "https://api.openai.com/v1",
-            Provider::Anthropic => "https://api.anthropic.com",
-            Provider::Google => "https://generativelanguage.googleapis.com",
+            ModelProvider::Ollama => OLLAMA,
+            ModelProvider::OpenAi => "https://api.openai.com/v1",
+            ModelProvider::Anthropic => "https://api.anthropic.com",
+            ModelProvider::Google => "https://generativelanguage.googleapis.com",
         };
         self.base_url.as_deref().unwrap_or(own)
     }
@@ -43,49 +45,44 @@ impl std::fmt::Debug for Model {
     }
 }
 
-/// The provider of a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Provider {
-    /// Ollama, the default.
-    Ollama,
-    /// `OpenAI`, and servers that support its API.
-    OpenAi,
-    /// Anthropic.
-    Anthropic,
-    /// Google.
-    Google,
+named! {
+    /// The provider of a model.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum ModelProvider {
+        /// Ollama, the default.
+        Ollama = "ollama",
+        /// `OpenAI`, and servers that support its API.
+        OpenAi = "openai",
+        /// Anthropic.
+        Anthropic = "anthropic",
+        /// Google.
+        Google = "google",
+    }
 }
-
-const PROVIDERS: [(&str, Provider); 4] = [
-    ("ollama", Provider::Ollama),
-    ("openai", Provider::OpenAi),
-    ("anthropic", Provider::Anthropic),
-    ("google", Provider::Google),
-];
 
 /// Ollama's default address.
 const OLLAMA: &str = "http://localhost:11434";
 
 pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Option<Model> {
     let about = "Who serves it; default `ollama`.";
-    let provider = fields.word("provider", about, "provider", &PROVIDERS);
+    let provider = fields.word("provider", about, "provider", ModelProvider::NAMES);
     let name = either_word(fields, "name", "Its name there.", "model");
     let api_key = fields.words("api_key", "Key of the provider: `${VAR}`.");
     let base_url = either_word(fields, "base_url", "Where the provider is.", "host");
     let temperature = fields.real("temperature", "Default 0.8.", 0.0..=2.0, "");
     let provider = match provider {
         None if fields.has("provider") => return None,
-        None => Provider::Ollama,
+        None => ModelProvider::Ollama,
         Some(provider) => provider,
     };
-    if provider != Provider::Ollama || api_key.is_some() {
+    if provider != ModelProvider::Ollama || api_key.is_some() {
         keyed(fields, provider);
     }
-    if provider != Provider::Ollama && name.is_none() && !fields.has("name") {
+    if provider != ModelProvider::Ollama && name.is_none() && !fields.has("name") {
         fields.missing("name", "the model's name, like `gpt-4o-mini`");
         return None;
     }
-    let default_url = (provider == Provider::Ollama).then(|| OLLAMA.to_owned());
+    let default_url = (provider == ModelProvider::Ollama).then(|| OLLAMA.to_owned());
     Some(Model {
         provider,
         name: name.map_or_else(|| "qwen3:8b".to_owned(), |name| name.value),
@@ -113,11 +110,11 @@ fn either_word(
 }
 
 /// Requires the key to be exactly one variable.
-fn keyed(fields: &mut Fields<'_, '_>, provider: Provider) {
+fn keyed(fields: &mut Fields<'_, '_>, provider: ModelProvider) {
     let variable = match provider {
-        Provider::Ollama | Provider::OpenAi => "OPENAI_API_KEY",
-        Provider::Anthropic => "ANTHROPIC_API_KEY",
-        Provider::Google => "GOOGLE_API_KEY",
+        ModelProvider::Ollama | ModelProvider::OpenAi => "OPENAI_API_KEY",
+        ModelProvider::Anthropic => "ANTHROPIC_API_KEY",
+        ModelProvider::Google => "GOOGLE_API_KEY",
     };
     if !fields.has("api_key") {
         fields.missing("api_key", &format!("`api_key: ${{{variable}}}`"));

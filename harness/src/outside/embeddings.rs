@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Answered, NoReply, Question, Reply};
+use super::{Answered, NoReply, OutsideReply, Question};
 use crate::dial::Dialler;
 use crate::model::{Embeddings, Endpoint};
 
@@ -17,7 +17,7 @@ pub(super) async fn ask(
     let vectors = vectors(embeddings, dialler, &texts).await;
     let asked = texts.into_iter().enumerate().map(|(place, text)| {
         let reply = match &vectors {
-            Ok(vectors) => Ok(Reply::Vector(vectors[place].clone())),
+            Ok(vectors) => Ok(OutsideReply::Vector(vectors[place].clone())),
             Err(why) => Err(why.clone()),
         };
         (Question::Embedding(text), reply)

@@ -1,6 +1,6 @@
 //! Runs a program that judges: input on stdin, verdict on stdout.
 
-use super::{Answered, NoReply, Question, Reply};
+use super::{Answered, NoReply, OutsideReply, Question};
 use crate::agents::program::{self, NotEnded};
 
 /// It runs with Squall's own environment, without the agent's proxy variables. After its time-out it is killed with
@@ -18,7 +18,7 @@ pub(super) async fn ask(question: Question) -> Vec<Answered> {
     let reply = match program::run(command, nothing, input, *within).await {
         Ok(ended) if ended.too_long => Err("the program says more than 8 MiB".to_owned()),
         Ok(ended) if !ended.status.success() => Err(ended.why()),
-        Ok(ended) => Ok(Reply::Text(ended.said)),
+        Ok(ended) => Ok(OutsideReply::Text(ended.said)),
         Err(NotEnded::NotStarted(error)) => {
             let name = command.first().map_or("", String::as_str);
             Err(format!(

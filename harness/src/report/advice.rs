@@ -5,7 +5,7 @@ use squall_profiles::family::Family;
 use squall_profiles::fault::FaultMode;
 use squall_profiles::faults;
 
-use super::story::{Injection, Story, Wire, applied};
+use super::story::{InjectedFault, Story, Wire, applied};
 use crate::run::{CellRecord, CellState};
 
 /// Advice on a cell with the decisive invocations `stories`; `None` if there is nothing to do.
@@ -77,7 +77,7 @@ fn of_type(invariant: &str) -> Option<&'static str> {
 
 /// Ranks an injection as the cause, most important criterion first. It affected the decisive exchange, made a call
 /// fail, no later call succeeded, and it is not only a delay.
-fn weight(injection: &Injection<'_>) -> [bool; 4] {
+fn weight(injection: &InjectedFault<'_>) -> [bool; 4] {
     let delays = is_delay(injection.rule);
     [
         injection.shows_failure,
@@ -100,7 +100,7 @@ pub(super) fn deciding_first(exchange: &ExchangeRecord) -> Vec<&RuleRecord> {
 }
 
 /// Describes injected faults and the agent's reaction.
-fn happened(cause: &Injection<'_>) -> String {
+fn happened(cause: &InjectedFault<'_>) -> String {
     let often = |times: usize| match times {
         1 => "once".to_owned(),
         times => format!("{times} times"),
@@ -219,7 +219,7 @@ mod tests {
         };
         let latency = rule("network_faults", "latency");
         let reset = rule("network_faults", "reset_peer");
-        let of = |rule, on: &str, mended, harmed| Injection {
+        let of = |rule, on: &str, mended, harmed| InjectedFault {
             rule,
             on: on.to_owned(),
             got: "200".to_owned(),
@@ -237,7 +237,7 @@ mod tests {
         assert!(weight(&broken_booking) > weight(&slow_search));
         assert!(weight(&unmended) > weight(&broken_booking));
         assert!(weight(&unmended) > weight(&slow_booking));
-        let shown = Injection {
+        let shown = InjectedFault {
             shows_failure: true,
             ..broken_booking
         };

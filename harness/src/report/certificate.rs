@@ -1,4 +1,4 @@
-//! Certificates: signed statements about runs, as an HTML page or a PDF.
+//! Certificates: signed statements about runs, as an HTML page.
 //!
 //! ```text
 //! page ── before │ seal │ after      seal = base64 of {"signature": …, "statement": …}
@@ -11,7 +11,6 @@
 //! reader must compare the key's fingerprint to know the signer.
 
 mod key;
-mod pdf;
 mod sheet;
 
 use base64::Engine as _;
@@ -107,27 +106,6 @@ pub struct CellCounts {
     pub error: u64,
 }
 
-/// The format of a certificate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// An HTML page.
-    Html,
-    /// A PDF.
-    Pdf,
-}
-
-impl Form {
-    /// The format for a file name's extension.
-    pub fn of_file(name: &str) -> Option<Self> {
-        let (_, ending) = name.rsplit_once('.')?;
-        match ending.to_ascii_lowercase().as_str() {
-            "html" | "htm" => Some(Self::Html),
-            "pdf" => Some(Self::Pdf),
-            _ => None,
-        }
-    }
-}
-
 /// Why no certificate can be issued for a run.
 #[derive(Debug, thiserror::Error)]
 pub enum NotIssued {
@@ -181,7 +159,6 @@ pub fn issue(
     tester: &str,
     issued_at: &str,
     key: &SigningKey,
-    form: Form,
 ) -> Result<Vec<u8>, NotIssued> {
     let run = &report.run;
     if !run.state.is_over() {
@@ -191,12 +168,8 @@ pub fn issue(
     let mut statement = statement(run, tester, issued_at, key);
     // Digest and signature have the same length as their placeholders, so the page can be rendered first.
     let placeholder = sealed(&statement, &"0".repeat(128));
-    let sheet = sheet::of(&statement, &key.fingerprint());
     let seal = format!("{BEGIN}{placeholder}{END}");
-    let mut file = match form {
-        Form::Html => sheet::page(&sheet, &seal).into_bytes(),
-        Form::Pdf => pdf::document(&sheet, &seal),
-    };
+    let mut file = sheet::page(&statement, &key.fingerprint(), &seal).into_bytes();
     let (before, after) = around(&file, placeholder.as_bytes());
     statement.page_sha256 = digest_of(before, after);
     let signature = key.sign(&signed(&statement));

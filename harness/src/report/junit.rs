@@ -14,7 +14,7 @@ use squall_journal::timestamp;
 
 use super::advice::advice;
 use super::shown::cut;
-use super::story::{Injection, Wire, got};
+use super::story::{InjectedFault, Wire, got};
 use super::{Report, next_step, telling, words};
 use crate::run::{CellRecord, CellState, EvidenceRecord, RunRecord, RunState};
 
@@ -288,7 +288,7 @@ fn more(all: usize, told: usize, one: &str, many: &str) -> Option<String> {
     Some(format!("{others} in the JSON form"))
 }
 
-fn injected(injection: &Injection<'_>) -> String {
+fn injected(injection: &InjectedFault<'_>) -> String {
     let rule = injection.rule;
     format!(
         "injected: {} ({}, {} of {}) into {}, {}",

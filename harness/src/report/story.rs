@@ -19,7 +19,7 @@ pub(super) struct Wire<'r> {
 #[derive(Debug)]
 pub(super) struct Story<'r> {
     /// The calls in the report, oldest first.
-    pub(super) calls: Vec<Call<'r>>,
+    pub(super) calls: Vec<StoryCall<'r>>,
     /// Number of calls that are not in the report.
     pub(super) missing: usize,
     /// Id of the decisive exchange.
@@ -28,7 +28,7 @@ pub(super) struct Story<'r> {
 
 /// One call of the agent.
 #[derive(Debug)]
-pub(super) struct Call<'r> {
+pub(super) struct StoryCall<'r> {
     pub(super) exchange: &'r ExchangeRecord,
     /// Its start, in milliseconds after the first call.
     pub(super) at_ms: u64,
@@ -36,7 +36,7 @@ pub(super) struct Call<'r> {
 
 /// An applied rule and the calls it was applied to.
 #[derive(Debug)]
-pub(super) struct Injection<'r> {
+pub(super) struct InjectedFault<'r> {
     pub(super) rule: &'r RuleRecord,
     /// Name of the call.
     pub(super) on: String,
@@ -84,7 +84,7 @@ impl<'r> Wire<'r> {
         found.sort_by_key(|(at, exchange)| (*at, exchange.id.as_str()));
         let first = found.first().map_or(0, |(at, _)| *at);
         let missing = invocation.exchanges.len().saturating_sub(found.len());
-        let calls = found.into_iter().map(|(at, exchange)| Call {
+        let calls = found.into_iter().map(|(at, exchange)| StoryCall {
             exchange,
             at_ms: at - first,
         });
@@ -98,8 +98,8 @@ impl<'r> Wire<'r> {
 
 impl<'r> Story<'r> {
     /// Injected faults by rule and call, in order of first application.
-    pub(super) fn injections(&self) -> Vec<Injection<'r>> {
-        let mut found: Vec<Injection<'r>> = Vec::new();
+    pub(super) fn injections(&self) -> Vec<InjectedFault<'r>> {
+        let mut found: Vec<InjectedFault<'r>> = Vec::new();
         for (place, call) in self.calls.iter().enumerate() {
             let on = name(call.exchange);
             let shows_failure = self.shown_by == Some(&call.exchange.id);
@@ -117,7 +117,7 @@ impl<'r> Story<'r> {
                 }
                 let later = self.calls[place + 1..].iter().map(|call| call.exchange);
                 let same: Vec<_> = later.filter(|later| name(later) == on).collect();
-                found.push(Injection {
+                found.push(InjectedFault {
                     rule,
                     on: on.clone(),
                     got: got(call.exchange),
@@ -243,7 +243,9 @@ mod tests {
             (vec![hit, &good, hit], false),
             (vec![hit], false),
         ] {
-            let calls = calls.iter().map(|exchange| Call { exchange, at_ms: 0 });
+            let calls = calls
+                .iter()
+                .map(|exchange| StoryCall { exchange, at_ms: 0 });
             let (calls, missing) = (calls.collect(), 0);
             let told = Story {
                 calls,

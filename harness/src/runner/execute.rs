@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::outcome::{self, RunResult};
 use super::spec::{RunSpec, SpecError};
-use super::{RunError, Scopes, Tell, run};
+use super::{RunError, RunScopes, Tell, run};
 use crate::agents::pointing::ProxyVariables;
-use crate::agents::{self, Driver, Place, Surroundings};
+use crate::agents::{self, Driver, InvocationPlace, Surroundings};
 use crate::dial::Dialler;
 use crate::reach::{Pending, Reach};
 use crate::run::{CoverageRecord, RunKind};
@@ -115,7 +115,7 @@ async fn tried(
 ) -> Result<RunResult, RunError> {
     let plan = spec.plan(context.run, dialler);
     let plan = plan.map_err(|wrong| RunError::Agent(wrong.message))?;
-    let scopes = Scopes {
+    let scopes = RunScopes {
         own: context.scope,
         at_once: spec.at_once(),
         shared: context.shared_scope,
@@ -145,7 +145,7 @@ async fn verified(
     context: &RunContext<'_>,
 ) -> Result<RunResult, RunError> {
     let _held = context.exclusive.lock().await;
-    let place = Place {
+    let place = InvocationPlace {
         slot: format!("{}-slot-1", context.scope),
         scope: format!("{}-1", context.scope),
     };

@@ -10,24 +10,24 @@ use futures_util::future::try_join_all;
 use squall_journal::trace_id::TraceId;
 use tokio::sync::mpsc;
 
-use super::jobs::Job;
-use super::plan::Plan;
+use super::jobs::InvocationJob;
+use super::plan::RunPlan;
 use super::result::InvocationResult;
 use super::{JobResult, RunError, Tell};
-use crate::agents::{Driver, Invocation, Place, ResetError};
-use crate::reach::{Observe, Reach, Rules, Seen, Wanted};
+use crate::agents::{Driver, Invocation, InvocationPlace, ResetError};
+use crate::reach::{Reach, RequestedChaos, Rules, Seen};
 
 /// How long Squall waits for the last exchanges of an invocation to end after the agent has answered.
 const SETTLE: Duration = Duration::from_secs(2);
 
 /// Invocations and applied rules so far, including those of scenarios that are not judged yet.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct RunTally {
     invocations: AtomicU64,
     rules_applied: AtomicU64,
 }
 
-impl Tally {
+impl RunTally {
     pub(super) fn invocations(&self) -> u64 {
         self.invocations.load(Ordering::Relaxed)
     }
@@ -53,13 +53,13 @@ pub(super) enum Slot {
 
 impl Slot {
     /// The place of the next invocation; `number` makes its scope unique in the run.
-    pub(super) fn place(&self, number: impl FnOnce() -> u64) -> Place {
+    pub(super) fn place(&self, number: impl FnOnce() -> u64) -> InvocationPlace {
         match self {
-            Self::Own { name, scopes } => Place {
+            Self::Own { name, scopes } => InvocationPlace {
                 slot: name.clone(),
                 scope: format!("{scopes}-{}", number()),
             },
-            Self::Shared(scope) => Place::shared(scope),
+            Self::Shared(scope) => InvocationPlace::shared(scope),
         }
     }
 }
@@ -77,20 +77,20 @@ pub(super) enum CallsIn {
 
 /// The state that all invocations of a run share.
 pub(super) struct Invoker<'r> {
-    plan: &'r Plan<'r>,
+    plan: &'r RunPlan<'r>,
     driver: &'r dyn Driver,
     reach: &'r dyn Reach,
     tell: &'r dyn Tell,
     of: u64,
     done: AtomicU64,
-    tally: Tally,
+    tally: RunTally,
     /// The number of scopes used so far.
     scopes: AtomicU64,
 }
 
 impl<'r> Invoker<'r> {
     pub(super) fn new(
-        plan: &'r Plan<'r>,
+        plan: &'r RunPlan<'r>,
         driver: &'r dyn Driver,
         reach: &'r dyn Reach,
         tell: &'r dyn Tell,
@@ -103,7 +103,7 @@ impl<'r> Invoker<'r> {
             tell,
             of,
             done: AtomicU64::new(0),
-            tally: Tally::default(),
+            tally: RunTally::default(),
             scopes: AtomicU64::new(0),
         }
     }
@@ -111,7 +111,7 @@ impl<'r> Invoker<'r> {
     /// Executes all units, each completely in one slot; results are in any order.
     pub(super) async fn work_through<'p>(
         &self,
-        units: Vec<Vec<Job<'p>>>,
+        units: Vec<Vec<InvocationJob<'p>>>,
         slots: &[Slot],
     ) -> Result<Vec<JobResult<'p>>, RunError> {
         let (done, mut results) = channel_for(&units);
@@ -122,7 +122,7 @@ impl<'r> Invoker<'r> {
     /// Executes all units, each completely in one slot, and sends each result at once.
     pub(super) async fn work<'p>(
         &self,
-        units: Vec<Vec<Job<'p>>>,
+        units: Vec<Vec<InvocationJob<'p>>>,
         slots: &[Slot],
         done: mpsc::Sender<JobResult<'p>>,
     ) -> Result<(), RunError> {
@@ -147,7 +147,7 @@ impl<'r> Invoker<'r> {
         Ok(())
     }
 
-    pub(super) fn tally(&self) -> &Tally {
+    pub(super) fn tally(&self) -> &RunTally {
         &self.tally
     }
 
@@ -157,7 +157,7 @@ impl<'r> Invoker<'r> {
     pub(super) async fn invoke(
         &self,
         slot: &Slot,
-        job: &Job<'_>,
+        job: &InvocationJob<'_>,
         previous: &mut Option<String>,
         shared: Option<&str>,
     ) -> Result<(InvocationResult, CallsIn), RunError> {
@@ -184,7 +184,7 @@ impl<'r> Invoker<'r> {
     async fn invoke_once(
         &self,
         slot: &Slot,
-        job: &Job<'_>,
+        job: &InvocationJob<'_>,
         tries: u64,
         previous: &mut Option<String>,
         shared: Option<&str>,
@@ -194,7 +194,7 @@ impl<'r> Invoker<'r> {
         if let Some(error) = self.reset(place, job).await? {
             return Ok((InvocationResult::not_reset(error), CallsIn::Neither));
         }
-        let wanted = Wanted {
+        let wanted = RequestedChaos {
             after: previous.take().filter(|_| job.goes_on),
             trace: TraceId::of_traceparent(&invocation.traceparent),
             ..self.wanted(job, place)
@@ -202,7 +202,7 @@ impl<'r> Invoker<'r> {
         let own = self.begin(&place.scope, wanted).await?;
         let beside = match shared {
             Some(shared) => Some(
-                self.begin(shared, self.wanted(job, &Place::shared(shared)))
+                self.begin(shared, self.wanted(job, &InvocationPlace::shared(shared)))
                     .await?,
             ),
             None => None,
@@ -242,10 +242,14 @@ impl<'r> Invoker<'r> {
     }
 
     /// Resets the agent without chaos. Returns the error if the reset fails.
-    async fn reset(&self, place: &Place, job: &Job<'_>) -> Result<Option<ResetError>, RunError> {
+    async fn reset(
+        &self,
+        place: &InvocationPlace,
+        job: &InvocationJob<'_>,
+    ) -> Result<Option<ResetError>, RunError> {
         let mut begun = None;
         if self.plan.resets {
-            let wanted = Wanted {
+            let wanted = RequestedChaos {
                 rules: Rules::Nothing,
                 ..self.wanted(job, place)
             };
@@ -258,7 +262,7 @@ impl<'r> Invoker<'r> {
         Ok(reset.err())
     }
 
-    async fn begin(&self, scope: &str, wanted: Wanted) -> Result<String, RunError> {
+    async fn begin(&self, scope: &str, wanted: RequestedChaos) -> Result<String, RunError> {
         let begun = self.reach.begin(scope, wanted).await?;
         Ok(begun.activation.unwrap_or_default())
     }
@@ -276,10 +280,10 @@ impl<'r> Invoker<'r> {
     }
 
     /// The chaos to put in force for an invocation at this place.
-    fn wanted(&self, job: &Job<'_>, place: &Place) -> Wanted {
+    fn wanted(&self, job: &InvocationJob<'_>, place: &InvocationPlace) -> RequestedChaos {
         let trial = job.trial.and_then(|at| self.plan.trial(at));
         let slot = Some(place.slot.clone());
-        Wanted {
+        RequestedChaos {
             run: self.plan.run.to_owned(),
             rules: trial.map_or(Rules::Nothing, |trial| trial.rules.clone()),
             seed: self.plan.seed,
@@ -288,14 +292,12 @@ impl<'r> Invoker<'r> {
             slot: slot.filter(|slot| *slot != place.scope),
             after: None,
             connects_anew: self.plan.fails_connections(),
-            observe: Observe::Bodies,
             tools: self.plan.tools.to_vec(),
-            ttl: None,
         }
     }
 
     /// Each retry gets its own conversation, scope and trace.
-    fn invocation(&self, slot: &Slot, job: &Job<'_>, tries: u64) -> Invocation {
+    fn invocation(&self, slot: &Slot, job: &InvocationJob<'_>, tries: u64) -> Invocation {
         let id = |salt: &str| {
             let mut hasher = DefaultHasher::new();
             (self.plan.run, &job.key, job.trial, job.number, tries, salt).hash(&mut hasher);
@@ -318,7 +320,7 @@ impl<'r> Invoker<'r> {
 
 /// A channel with capacity for the results of all units.
 pub(super) fn channel_for<'p>(
-    units: &[Vec<Job<'p>>],
+    units: &[Vec<InvocationJob<'p>>],
 ) -> (mpsc::Sender<JobResult<'p>>, mpsc::Receiver<JobResult<'p>>) {
     let invocations = units.iter().map(Vec::len).sum::<usize>();
     mpsc::channel(invocations.max(1))

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::plan::{InPart, Part, Plan};
+use super::plan::{InPart, RunPart, RunPlan};
 use crate::invariants::Invariant;
 use crate::prompt::Prompt;
 use crate::suite::{Counters, Isolation};
 
 /// One invocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Job<'p> {
+pub(super) struct InvocationJob<'p> {
     /// Its index in the run; results are sorted by it.
     pub(super) number: usize,
     /// Its scenario; `None`: no chaos.
@@ -29,7 +29,7 @@ pub(super) struct Job<'p> {
     pub(super) goes_on: bool,
 }
 
-impl<'p> Job<'p> {
+impl<'p> InvocationJob<'p> {
     /// A prompt without chaos.
     pub(super) fn clean(number: usize, prompt: &'p Prompt) -> Self {
         Self {
@@ -56,7 +56,10 @@ impl<'p> Job<'p> {
 
 /// The clean baseline: every prompt and probe once without chaos. Jobs of clean scenarios are reused and removed
 /// from `units`; the others are invoked for the baseline alone.
-pub(super) fn clean<'p>(plan: &Plan<'p>, units: &mut Vec<Vec<Job<'p>>>) -> Vec<Job<'p>> {
+pub(super) fn clean<'p>(
+    plan: &RunPlan<'p>,
+    units: &mut Vec<Vec<InvocationJob<'p>>>,
+) -> Vec<InvocationJob<'p>> {
     let (mut prompts, mut known) = (Vec::new(), BTreeSet::new());
     for part in &plan.parts {
         let probes = part.invariants.iter().flat_map(|one| &one.probes);
@@ -74,12 +77,14 @@ pub(super) fn clean<'p>(plan: &Plan<'p>, units: &mut Vec<Vec<Job<'p>>>) -> Vec<J
         })
     };
     let jobs = prompts.into_iter().enumerate();
-    jobs.map(|(number, prompt)| taken_out(prompt).unwrap_or_else(|| Job::clean(number, prompt)))
-        .collect()
+    jobs.map(|(number, prompt)| {
+        taken_out(prompt).unwrap_or_else(|| InvocationJob::clean(number, prompt))
+    })
+    .collect()
 }
 
 /// The golden prompts; none if every invariant has its own probes.
-fn golden<'p>(plan: &Plan<'p>, part: &Part<'p>) -> &'p [Prompt] {
+fn golden<'p>(plan: &RunPlan<'p>, part: &RunPart<'p>) -> &'p [Prompt] {
     let mut invariants = part.invariants.iter();
     if invariants.all(|invariant| !invariant.probes.is_empty()) {
         &[]
@@ -90,7 +95,7 @@ fn golden<'p>(plan: &Plan<'p>, part: &Part<'p>) -> &'p [Prompt] {
 
 /// Every prompt in every scenario. Invocations that share counters form one unit, so they run sequentially in one
 /// slot.
-pub(super) fn under_chaos<'p>(plan: &Plan<'p>) -> Vec<Vec<Job<'p>>> {
+pub(super) fn under_chaos<'p>(plan: &RunPlan<'p>) -> Vec<Vec<InvocationJob<'p>>> {
     let mut units = Vec::new();
     let mut numbers = 0..;
     for (part_place, part) in plan.parts.iter().enumerate() {
@@ -101,20 +106,25 @@ pub(super) fn under_chaos<'p>(plan: &Plan<'p>) -> Vec<Vec<Job<'p>>> {
             };
             for repeat in 1..=plan.repeat {
                 let invocations = invocations(plan, part).into_iter().enumerate();
-                let jobs = invocations.map(|(invocation, (prompt, only, is_probe, name))| Job {
-                    number: numbers.next().unwrap_or(usize::MAX),
-                    trial: Some(at),
-                    prompt,
-                    invocation,
-                    repeat,
-                    only,
-                    is_probe,
-                    key: shortened(match plan.counters {
-                        Counters::Invocation => format!("{}/{name}/{repeat}", scenario.name),
-                        Counters::Run => format!("{}/{repeat}", scenario.name),
-                    }),
-                    goes_on: plan.counters == Counters::Run && invocation > 0,
-                });
+                let jobs =
+                    invocations.map(
+                        |(invocation, (prompt, only, is_probe, name))| InvocationJob {
+                            number: numbers.next().unwrap_or(usize::MAX),
+                            trial: Some(at),
+                            prompt,
+                            invocation,
+                            repeat,
+                            only,
+                            is_probe,
+                            key: shortened(match plan.counters {
+                                Counters::Invocation => {
+                                    format!("{}/{name}/{repeat}", scenario.name)
+                                }
+                                Counters::Run => format!("{}/{repeat}", scenario.name),
+                            }),
+                            goes_on: plan.counters == Counters::Run && invocation > 0,
+                        },
+                    );
                 match plan.counters {
                     Counters::Invocation => units.extend(jobs.map(|job| vec![job])),
                     Counters::Run => units.push(jobs.collect()),
@@ -126,7 +136,7 @@ pub(super) fn under_chaos<'p>(plan: &Plan<'p>) -> Vec<Vec<Job<'p>>> {
 }
 
 /// The number of invocations of each scenario.
-pub(super) fn by_scenario(units: &[Vec<Job<'_>>]) -> BTreeMap<InPart, usize> {
+pub(super) fn by_scenario(units: &[Vec<InvocationJob<'_>>]) -> BTreeMap<InPart, usize> {
     let mut invocations = BTreeMap::new();
     for at in units.iter().flatten().filter_map(|job| job.trial) {
         *invocations.entry(at).or_default() += 1;
@@ -136,7 +146,7 @@ pub(super) fn by_scenario(units: &[Vec<Job<'_>>]) -> BTreeMap<InPart, usize> {
 
 type JobKey<'p> = (&'p Prompt, Option<usize>, bool, String);
 
-fn invocations<'p>(plan: &Plan<'p>, part: &Part<'p>) -> Vec<JobKey<'p>> {
+fn invocations<'p>(plan: &RunPlan<'p>, part: &RunPart<'p>) -> Vec<JobKey<'p>> {
     let mut invocations: Vec<JobKey<'p>> = Vec::new();
     let invariants = || part.invariants.iter().enumerate();
     for (number, prompt) in golden(plan, part).iter().enumerate() {

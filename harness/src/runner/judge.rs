@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::jobs::Job;
-use super::plan::{Part, Plan, Trial};
+use super::jobs::InvocationJob;
+use super::plan::{RunPart, RunPlan, Trial};
 use super::pool::JUDGING;
 use super::result::InvocationResult;
 use super::{JobResult, Replies};
@@ -16,7 +16,7 @@ use crate::scores::{Column, PromptSample, Sample, cell};
 
 /// Judges the results of a run, scenario by scenario.
 pub(super) struct Judge<'r, 'p> {
-    plan: &'r Plan<'p>,
+    plan: &'r RunPlan<'p>,
     clean: BTreeMap<&'p Prompt, Arc<InvocationResult>>,
     replies: Replies,
     prices: Arc<Prices>,
@@ -39,7 +39,7 @@ pub(super) struct ScenarioResult {
 
 impl<'r, 'p> Judge<'r, 'p> {
     /// Creates a judge that compares with these clean invocations.
-    pub(super) fn new(plan: &'r Plan<'p>, clean: &[JobResult<'p>]) -> Self {
+    pub(super) fn new(plan: &'r RunPlan<'p>, clean: &[JobResult<'p>]) -> Self {
         let was_seen = clean.iter().any(|(_, result)| result.was_seen());
         let clean = clean.iter();
         let clean = clean.map(|(job, result)| (job.prompt, Arc::clone(result)));
@@ -61,7 +61,7 @@ impl<'r, 'p> Judge<'r, 'p> {
     /// are sent first; then the invariants judge again.
     pub(super) async fn scenario(
         &mut self,
-        part: &Part<'p>,
+        part: &RunPart<'p>,
         trial: &Trial,
         results: &[JobResult<'p>],
     ) -> ScenarioResult {
@@ -130,7 +130,7 @@ impl<'r, 'p> Judge<'r, 'p> {
         &self,
         invariant: &Arc<Invariant>,
         trial: &Trial,
-        job: &Job<'_>,
+        job: &InvocationJob<'_>,
         result: &Arc<InvocationResult>,
     ) -> Case {
         Case {

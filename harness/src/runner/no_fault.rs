@@ -4,7 +4,7 @@ use std::fmt;
 
 use squall_journal::record::RuleOutcome;
 
-use crate::reach::{NearMiss, Seen};
+use crate::reach::{NearestMiss, Seen};
 
 /// Why no planned fault was applied. Greater values are closer to an applied fault.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,7 +19,7 @@ pub(super) enum NoFault {
     /// Calls were seen, but no rule matches that kind of call.
     NoMatch {
         /// The nearest miss of all calls.
-        nearest: Option<NearMiss>,
+        nearest: Option<NearestMiss>,
     },
     /// A rule matched, but its trigger did not fire.
     NotDrawn {

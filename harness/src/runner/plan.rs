@@ -16,13 +16,13 @@ use crate::suite::{Contract, Counters, Isolation, Suite, told_rules};
 
 /// What a run executes.
 #[derive(Debug)]
-pub(super) struct Plan<'a> {
+pub(super) struct RunPlan<'a> {
     /// Id of the run.
     pub(super) run: &'a str,
     /// The suite's golden prompts.
     pub(super) prompts: &'a [Prompt],
     /// Its parts, executed one after the other.
-    pub(super) parts: Vec<Part<'a>>,
+    pub(super) parts: Vec<RunPart<'a>>,
     /// Names of upstreams, with their URL globs.
     pub(super) tools: &'a [(String, Vec<String>)],
     /// Prices of model tokens.
@@ -53,7 +53,7 @@ pub(super) struct InPart {
 
 /// Prompts under some scenarios, and the invariants that judge them.
 #[derive(Debug)]
-pub(crate) struct Part<'a> {
+pub(crate) struct RunPart<'a> {
     /// Its component of the overall score.
     pub(super) component: Component,
     /// The invariants that judge it.
@@ -113,12 +113,12 @@ impl Trial {
     }
 }
 
-impl<'a> Plan<'a> {
+impl<'a> RunPlan<'a> {
     /// Plans one repeat of a suite's prompts in these parts.
     pub(super) fn new(
         suite: &'a Suite,
         run: &'a str,
-        parts: Vec<Part<'a>>,
+        parts: Vec<RunPart<'a>>,
         dialler: Dialler,
     ) -> Self {
         Self {
@@ -170,7 +170,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-impl<'a> Part<'a> {
+impl<'a> RunPart<'a> {
     /// Verdicts of all invariants in one repeat of one scenario.
     pub(super) fn verdicts(&self, prompts: usize) -> usize {
         let judged = |one: &Invariant| match one.probes.len() {

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, MutexGuard, mpsc};
 
 use super::invoker::{CallsIn, Invoker, Slot};
-use super::jobs::Job;
+use super::jobs::InvocationJob;
 use super::warnings::fails_always;
 use super::{JobResult, RunError};
 
 /// The scopes that a run can use.
 #[derive(Debug)]
-pub(super) struct Scopes<'s> {
+pub(super) struct RunScopes<'s> {
     /// Prefix of the run's own scopes: `-1`, `-2` and so on follow, or `-slot-1` and so on for slots.
     pub(super) own: &'s str,
     /// Concurrent invocations.
@@ -27,12 +27,12 @@ pub(super) struct Scopes<'s> {
     pub(super) exclusive: &'s Mutex<()>,
 }
 
-impl Scopes<'_> {
+impl RunScopes<'_> {
     /// Executes units in the shared scope, one invocation at a time.
     pub(super) async fn work_in_shared<'p>(
         &self,
         invoker: &Invoker<'_>,
-        units: Vec<Vec<Job<'p>>>,
+        units: Vec<Vec<InvocationJob<'p>>>,
         done: mpsc::Sender<JobResult<'p>>,
     ) -> Result<(), RunError> {
         let _held = self.exclusive.lock().await;
@@ -64,8 +64,8 @@ pub(super) struct Probed<'s, 'p> {
 /// Executes all jobs without chaos.
 pub(super) async fn probe<'s, 'p>(
     invoker: &Invoker<'_>,
-    jobs: Vec<Job<'p>>,
-    scopes: &'s Scopes<'_>,
+    jobs: Vec<InvocationJob<'p>>,
+    scopes: &'s RunScopes<'_>,
 ) -> Result<Probed<'s, 'p>, RunError> {
     let own = || -> Vec<Slot> {
         let slots = 1..=scopes.at_once.get();

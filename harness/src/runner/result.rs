@@ -6,8 +6,8 @@ use squall_journal::record::{ExchangeRecord, RuleOutcome, RuleRecord};
 use squall_journal::redact::Redactor;
 
 use super::no_fault::NoFault;
-use crate::agents::{AskError, Place, ResetError, tries};
-use crate::answer::Answer;
+use crate::agents::{AskError, InvocationPlace, ResetError, tries};
+use crate::answer::AgentAnswer;
 use crate::invariants::Active;
 use crate::prompt::Prompt;
 use crate::reach::Seen;
@@ -20,7 +20,7 @@ const KEPT: usize = 64 << 10;
 /// The answer and the traffic of one invocation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct InvocationResult {
-    pub(super) answer: Answer,
+    pub(super) answer: AgentAnswer,
     pub(super) trace: Trace,
     pub(super) faults_applied: u64,
     /// Why no fault was applied; `None`: one was, or the agent was not called.
@@ -37,7 +37,7 @@ pub(super) struct InvocationResult {
     pub(super) unreachable: Option<AskError>,
     /// The number of attempts; this is the result of the last one.
     pub(super) tries: u64,
-    pub(super) place: Place,
+    pub(super) place: InvocationPlace,
 }
 
 impl InvocationResult {
@@ -60,7 +60,11 @@ impl InvocationResult {
     }
 
     /// The result for the agent's answer and the traffic of the invocation.
-    pub(super) fn new(answer: Result<Answer, AskError>, seen: Seen, place: Place) -> Self {
+    pub(super) fn new(
+        answer: Result<AgentAnswer, AskError>,
+        seen: Seen,
+        place: InvocationPlace,
+    ) -> Self {
         let mut result = Self {
             faults_applied: applied(&seen).count() as u64,
             families: applied(&seen).map(|rule| rule.family.clone()).collect(),

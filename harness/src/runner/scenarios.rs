@@ -4,29 +4,29 @@ use std::collections::BTreeMap;
 
 use tokio::sync::mpsc;
 
-use super::invoker::Tally;
+use super::invoker::RunTally;
 use super::judge::{Judge, ScenarioResult};
-use super::plan::{Component, InPart, Part, Plan, Trial};
+use super::plan::{Component, InPart, RunPart, RunPlan, Trial};
 use super::{JobResult, RanPart, Tell};
 use crate::run::{CoverageRecord, RecoveryRecord, StabilityRecord};
 use crate::scores::{Matrix, chaos_resilience, recoveries, stability};
 
 /// The scenarios of a run, with the results of those judged so far.
 pub(super) struct Scenarios<'r, 'p> {
-    plan: &'r Plan<'p>,
+    plan: &'r RunPlan<'p>,
     judge: Judge<'r, 'p>,
     judged: BTreeMap<InPart, ScenarioResult>,
     /// Results of the judged scenarios.
     results: Vec<JobResult<'p>>,
     /// Invocations and applied rules so far, whether judged or not.
-    tally: &'r Tally,
+    tally: &'r RunTally,
     /// The coverage of the judged scenarios.
     covered: CoverageRecord,
 }
 
 impl<'r, 'p> Scenarios<'r, 'p> {
     /// No scenario is judged yet. `clean` are the results of the clean run; `tally` counts what the run executes.
-    pub(super) fn new(plan: &'r Plan<'p>, clean: &[JobResult<'p>], tally: &'r Tally) -> Self {
+    pub(super) fn new(plan: &'r RunPlan<'p>, clean: &[JobResult<'p>], tally: &'r RunTally) -> Self {
         Self {
             plan,
             judge: Judge::new(plan, clean),
@@ -104,7 +104,7 @@ impl<'r, 'p> Scenarios<'r, 'p> {
         parts.map(|(place, part)| self.part(place, part)).collect()
     }
 
-    fn part(&mut self, place: usize, part: &Part<'_>) -> RanPart {
+    fn part(&mut self, place: usize, part: &RunPart<'_>) -> RanPart {
         let own = self.judged.iter_mut();
         let own: Vec<_> = own.filter(|(at, _)| at.part == place).collect();
         let under_chaos = own
@@ -186,7 +186,9 @@ impl<'r, 'p> Scenarios<'r, 'p> {
 }
 
 /// Every scenario with its index, in order.
-fn places<'r, 'p>(plan: &'r Plan<'p>) -> impl Iterator<Item = (InPart, &'r Part<'p>, &'r Trial)> {
+fn places<'r, 'p>(
+    plan: &'r RunPlan<'p>,
+) -> impl Iterator<Item = (InPart, &'r RunPart<'p>, &'r Trial)> {
     let parts = plan.parts.iter().enumerate();
     parts.flat_map(|(place, part)| {
         let trials = part.trials.iter().enumerate();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use squall_documents::{DocumentLimits, Limited};
 
-use super::plan::{Part, Plan, Trial};
+use super::plan::{RunPart, RunPlan, Trial};
 use crate::agents::settings::{Reset, Way};
 use crate::dial::Dialler;
 use crate::invariants::Invariant;
@@ -78,7 +78,6 @@ impl RunSpec {
             tester: self.suite.certificate.tester.clone(),
             min_score: self.criteria.min_score,
             pass_threshold: self.suite.certificate.pass_threshold,
-            certificate_format: self.suite.certificate.format.map(str::to_owned),
             ..RunRecord::queued(id, self.kind, &self.name, self.seed)
         }
     }
@@ -120,21 +119,21 @@ impl RunSpec {
         &'s self,
         run: &'s str,
         dialler: Dialler,
-    ) -> Result<Plan<'s>, SpecError> {
+    ) -> Result<RunPlan<'s>, SpecError> {
         let suite = &*self.suite;
         let parts = match self.kind {
             RunKind::Contract => {
                 let wanted = "a run of kind contract needs one: write it, or the name of a stored one, as `contract`";
                 let contract = contract(suite);
                 let contract = contract.ok_or_else(|| SpecError::at("/suite/contract", wanted))?;
-                vec![Part::contract(contract)]
+                vec![RunPart::contract(contract)]
             }
             RunKind::Ci => self.everything()?,
             RunKind::Chaos | RunKind::Mutation | RunKind::Replay | RunKind::Verify => {
                 let wanted = "a chaos run needs chaos: add `chaos` to the suite, or name a profile such as `flaky_network`";
                 let trial = self.chaos.clone();
                 let trial = trial.ok_or_else(|| SpecError::at("/options/profile", wanted))?;
-                vec![Part::chaos(judging(suite)?, trial)]
+                vec![RunPart::chaos(judging(suite)?, trial)]
             }
         };
         if suite.golden_prompts.is_empty() {
@@ -147,15 +146,15 @@ impl RunSpec {
         DocumentLimits::default()
             .take(Limited::Verdicts, once.saturating_mul(repeats))
             .map_err(|over| SpecError::at("/suite", over.to_string()))?;
-        Ok(Plan {
+        Ok(RunPlan {
             seed: self.seed,
             repeat: self.repeat,
-            ..Plan::new(suite, run, parts, dialler)
+            ..RunPlan::new(suite, run, parts, dialler)
         })
     }
 
     /// Every part that the suite configures.
-    fn everything(&self) -> Result<Vec<Part<'_>>, SpecError> {
+    fn everything(&self) -> Result<Vec<RunPart<'_>>, SpecError> {
         let suite = &*self.suite;
         let contract = contract(suite);
         let mut parts = Vec::new();
@@ -168,12 +167,12 @@ impl RunSpec {
             }
             // Prompts without their own invariants are judged by the contract's, so names cannot clash.
             let others = contract.filter(|_| !suite.invariants.is_empty());
-            parts.push(Part {
+            parts.push(RunPart {
                 others: others.map_or(&[], |contract| &contract.invariants[..]),
-                ..Part::chaos(judging(suite)?, trial)
+                ..RunPart::chaos(judging(suite)?, trial)
             });
         }
-        parts.extend(contract.map(Part::contract));
+        parts.extend(contract.map(RunPart::contract));
         if parts.is_empty() {
             let wanted = "this version tries chaos and contracts, and the suite has neither: write `chaos` or \
                           `contract`, or name the run's profile";
@@ -185,7 +184,7 @@ impl RunSpec {
     /// Warnings about parts of the suite that this run does not execute.
     pub(super) fn left_out(&self) -> Vec<String> {
         let suite = &self.suite;
-        let replays = !suite.replays.sessions.is_empty() || !suite.replays.sources.is_empty();
+        let replays = !suite.replays.sessions.is_empty() || suite.replays.has_sources;
         let parts = [("mutations", suite.mutates), ("replays", replays)];
         let left_out = parts
             .into_iter()

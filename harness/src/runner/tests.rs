@@ -10,25 +10,15 @@ use squall_documents::Variables;
 
 use self::world::{Death, World};
 use super::*;
-use crate::answer::Answer;
+use crate::answer::AgentAnswer;
 use crate::dial::Dialler;
-use crate::reach::{Late, LateCall, Pending, Rules, Wanted};
+use crate::reach::{Late, LateCall, Pending, RequestedChaos, Rules};
 use crate::run::CellState;
 use crate::scores::{PassCriteria, RunOutcome, outcome};
 use crate::suite::{self, ContractPart, Suite};
 
-#[test]
-fn a_run_can_be_carried_out_by_any_thread() {
-    fn takes(_: impl Send) {}
-    let world = World::default();
-    let suite = suite_of(SUITE);
-    let plan = Plan::new(&suite, "r", Vec::new(), Dialler::default());
-    let alone = tokio::sync::Mutex::default();
-    takes(run(&plan, &world, &world, &scopes(1, &alone), &Silent));
-}
-
-fn scopes(at_once: usize, exclusive: &tokio::sync::Mutex<()>) -> Scopes<'_> {
-    Scopes {
+fn scopes(at_once: usize, exclusive: &tokio::sync::Mutex<()>) -> RunScopes<'_> {
+    RunScopes {
         own: "run-1",
         at_once: NonZeroUsize::new(at_once).expect("a slot"),
         shared: "default",
@@ -94,10 +84,10 @@ fn contract_of(suite: &Suite) -> &crate::suite::Contract {
 
 async fn run_contract(world: &World, text: &str, slots: usize) -> Result<Ran, RunError> {
     let suite = suite_of(text);
-    let plan = Plan::new(
+    let plan = RunPlan::new(
         &suite,
         "run-1",
-        vec![Part::contract(contract_of(&suite))],
+        vec![RunPart::contract(contract_of(&suite))],
         Dialler::default(),
     );
     let alone = tokio::sync::Mutex::default();
@@ -188,6 +178,28 @@ impl Tell for Hears<'_> {
 }
 
 #[tokio::test]
+async fn invocations_run_at_once_unless_a_reset_concerns_them_all() {
+    let reset = "reset_endpoint: 'http://agent.test/reset'";
+    for (fields, expected) in [
+        (String::new(), 3),
+        (format!(", {reset}"), 1),
+        (format!(", {reset}, reset: {{isolated: true}}"), 3),
+    ] {
+        let text = SUITE.replace("agent.test/'", &format!("agent.test/'{fields}"));
+        let spec = RunSpec {
+            suite: Arc::new(suite_of(&text)),
+            concurrency: NonZeroUsize::new(3).expect("three"),
+            ..super::spec::tests::spec("")
+        };
+        let world = World::default();
+        let ran = run_contract(&world, &text, spec.at_once().get()).await;
+        ran.expect("a run");
+        let most = world.state(|state| state.most_in_flight);
+        assert_eq!(most, expected, "{fields}");
+    }
+}
+
+#[tokio::test]
 async fn a_scenarios_cells_are_told_while_a_later_one_is_being_tried() {
     let world = World {
         held_in: Some("slow/prompt-2"),
@@ -202,10 +214,10 @@ async fn a_scenarios_cells_are_told_while_a_later_one_is_being_tried() {
         wanted: 12,
     };
     let suite = suite_of(SUITE);
-    let plan = Plan::new(
+    let plan = RunPlan::new(
         &suite,
         "run-1",
-        vec![Part::contract(contract_of(&suite))],
+        vec![RunPart::contract(contract_of(&suite))],
         Dialler::default(),
     );
     let alone = tokio::sync::Mutex::default();
@@ -311,10 +323,10 @@ chaos: {tool_faults: [{tool: '*', mode: error}]}
 ";
     let suite = suite_of(text);
     let trial = Trial::of("chaos", suite.chaos.as_ref().expect("chaos"));
-    let plan = Plan::new(
+    let plan = RunPlan::new(
         &suite,
         "r",
-        vec![Part::chaos(&suite.invariants, trial)],
+        vec![RunPart::chaos(&suite.invariants, trial)],
         Dialler::default(),
     );
     for (fails_at, expected) in [(Some("two"), true), (None, false)] {
@@ -348,10 +360,10 @@ chaos: {tool_faults: [{tool: '*', mode: error}]}
 ";
     let suite = suite_of(text);
     let trial = Trial::of("chaos", suite.chaos.as_ref().expect("chaos"));
-    let plan = Plan::new(
+    let plan = RunPlan::new(
         &suite,
         "r",
-        vec![Part::chaos(&suite.invariants, trial)],
+        vec![RunPart::chaos(&suite.invariants, trial)],
         Dialler::default(),
     );
     let world = World {
@@ -438,7 +450,11 @@ async fn an_agent_that_is_down_ends_the_run_and_its_chaos() {
         .await
         .expect_err("nobody there");
     assert!(matches!(error, RunError::Unreachable(_)), "{error}");
-    world.state(|state| assert_eq!(state.ended, ["run-1"]));
+    world.state(|state| {
+        assert_eq!(state.ended, ["run-1"]);
+        // It was asked once: in the shared scope and the run's own.
+        assert_eq!(state.begun.len(), 2);
+    });
 }
 
 #[tokio::test]
@@ -565,26 +581,6 @@ async fn what_takes_connections_and_never_answers_is_no_agent() {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_down_is_asked_once() {
-    let world = World {
-        is_down: true,
-        ..World::default()
-    };
-    let suite = suite_of(SUITE);
-    let plan = Plan::new(
-        &suite,
-        "run-1",
-        vec![Part::contract(contract_of(&suite))],
-        Dialler::default(),
-    );
-    let alone = tokio::sync::Mutex::default();
-    let ran = run(&plan, &world, &world, &scopes(3, &alone), &Silent).await;
-    ran.expect_err("nobody there");
-    // The shared scope and the run's own.
-    world.state(|state| assert_eq!(state.begun.len(), 2));
-}
-
-#[tokio::test]
 async fn a_judge_that_is_never_there_is_told_of() {
     let of = async |head: &str| {
         let text = format!(
@@ -702,10 +698,10 @@ chaos: {tool_faults: [{tool: '*', mode: error}]}
     let suite = suite_of(text);
     let chaos = suite.chaos.as_ref().expect("chaos");
     let trial = Trial::of("chaos", chaos);
-    let plan = Plan::new(
+    let plan = RunPlan::new(
         &suite,
         "r",
-        vec![Part::chaos(&suite.invariants, trial)],
+        vec![RunPart::chaos(&suite.invariants, trial)],
         Dialler::default(),
     );
     let world = World::default();
@@ -799,20 +795,6 @@ async fn an_agent_whose_calls_come_in_no_scope_has_the_shared_one_and_is_asked_o
 }
 
 #[tokio::test]
-async fn each_activation_of_its_own_scope_has_a_trace_of_its_own() {
-    let world = World::default();
-    run_contract(&world, SUITE, 4).await.expect("a run");
-    world.state(|state| {
-        let own = state.begun.iter().filter(|(scope, _)| scope != "default");
-        let traces: Vec<_> = own
-            .map(|(_, wanted)| wanted.trace.expect("a trace"))
-            .collect();
-        let apart: std::collections::BTreeSet<_> = traces.iter().collect();
-        assert_eq!((traces.len(), apart.len()), (15, 15));
-    });
-}
-
-#[tokio::test]
 async fn each_invocation_has_a_scope_of_its_own_that_is_closed_when_it_is_over() {
     let world = World::default();
     run_contract(&world, SUITE, 4).await.expect("a run");
@@ -820,6 +802,10 @@ async fn each_invocation_has_a_scope_of_its_own_that_is_closed_when_it_is_over()
         let own = state.begun.iter().filter(|(scope, _)| scope != "default");
         let scopes: std::collections::BTreeSet<_> = own.clone().map(|(scope, _)| scope).collect();
         assert_eq!((own.clone().count(), scopes.len()), (15, 15));
+        let traces = own
+            .clone()
+            .map(|(_, wanted)| wanted.trace.expect("a trace"));
+        assert_eq!(traces.collect::<std::collections::BTreeSet<_>>().len(), 15);
         let slots: std::collections::BTreeSet<_> = own
             .map(|(_, wanted)| wanted.slot.as_deref().expect("a slot"))
             .collect();
@@ -917,12 +903,12 @@ async fn repeats_are_judged_together_and_told_how_far_they_agree() {
         ..World::default()
     };
     let suite = suite_of(SUITE);
-    let plan = Plan {
+    let plan = RunPlan {
         repeat: 3,
-        ..Plan::new(
+        ..RunPlan::new(
             &suite,
             "run-1",
-            vec![Part::contract(contract_of(&suite))],
+            vec![RunPart::contract(contract_of(&suite))],
             Dialler::default(),
         )
     };
@@ -947,13 +933,13 @@ async fn parts_share_what_was_asked_without_chaos() {
     let trial = Trial::of("chaos", suite.chaos.as_ref().expect("chaos"));
     let contract = contract_of(&suite);
     let parts = vec![
-        Part {
+        RunPart {
             others: &contract.invariants,
-            ..Part::chaos(&suite.invariants, trial)
+            ..RunPart::chaos(&suite.invariants, trial)
         },
-        Part::contract(contract),
+        RunPart::contract(contract),
     ];
-    let plan = Plan::new(&suite, "run-1", parts, Dialler::default());
+    let plan = RunPlan::new(&suite, "run-1", parts, Dialler::default());
     let world = World::default();
     let alone = tokio::sync::Mutex::default();
     let ran = run(&plan, &world, &world, &scopes(4, &alone), &Silent).await;
@@ -1046,7 +1032,7 @@ async fn an_answer_that_keeps_breaking_off_says_how_often() {
 #[test]
 fn what_came_of_an_invocation_stays_where_nothing_comes_of_the_next() {
     let broken = || InvocationResult {
-        answer: Answer::of("It is "),
+        answer: AgentAnswer::of("It is "),
         tries: 1,
         ..InvocationResult::default()
     };
@@ -1071,7 +1057,7 @@ fn what_came_of_an_invocation_stays_where_nothing_comes_of_the_next() {
         ),
         (
             InvocationResult {
-                answer: Answer::of("It rains"),
+                answer: AgentAnswer::of("It rains"),
                 ..InvocationResult::default()
             },
             "It rains",

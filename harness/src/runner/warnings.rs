@@ -148,10 +148,10 @@ pub(super) fn proves_nothing<'r>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::jobs::Job;
+    use super::super::jobs::InvocationJob;
     use super::super::result::InvocationResult;
     use super::*;
-    use crate::answer::Answer;
+    use crate::answer::AgentAnswer;
     use crate::trace::testing::{Sent, trace};
 
     #[test]
@@ -176,10 +176,10 @@ mod tests {
             let results = [first.clone(), second].map(|(prompt, sent, answer)| {
                 let result = InvocationResult {
                     trace: trace(&[sent]),
-                    answer: Answer::of(answer),
+                    answer: AgentAnswer::of(answer),
                     ..InvocationResult::default()
                 };
-                (Job::clean(0, prompt), result.into())
+                (InvocationJob::clean(0, prompt), result.into())
             });
             let found = stateful(results.iter());
             let fits = |why: &str| found.as_ref().is_some_and(|found| found.contains(why));

@@ -209,7 +209,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::invariants::Severity;
+    use crate::invariants::InvariantSeverity;
 
     fn cell(scenario: &str, severity: &str, state: CellState) -> CellRecord {
         CellRecord {
@@ -261,14 +261,9 @@ mod tests {
 
     #[test]
     fn severity_weighs() {
-        for severity in [
-            Severity::Critical,
-            Severity::High,
-            Severity::Medium,
-            Severity::Low,
-        ] {
-            assert_eq!(weight(severity.as_str()), severity.weight());
-        }
+        let names = InvariantSeverity::NAMES.iter();
+        let weights: Vec<_> = names.map(|(name, _)| weight(name)).collect();
+        assert_eq!(weights, [3, 2, 1, 1]);
         let cells = vec![
             cell("clean", "critical", Passed),
             cell("chaos", "low", Failed),

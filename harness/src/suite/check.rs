@@ -2,7 +2,7 @@
 
 use squall_documents::{DocumentError, Fields, nearest};
 
-use super::{Agent, Contract, ContractPart, Prompt, Replays, Session, Suite};
+use super::{Agent, Contract, ContractPart, Prompt, Replays, Suite, SuiteSession};
 use crate::agents::settings::Way;
 use crate::agents::template;
 use crate::invariants::{Active, Invariant, When, without_effect};
@@ -210,7 +210,7 @@ pub(super) fn contracts_of_sessions(
         return;
     };
     for (number, session) in replays.sessions.iter().enumerate() {
-        let Session::Inline(session) = session else {
+        let SuiteSession::Inline(session) = session else {
             continue;
         };
         let named = session.contract.as_ref();

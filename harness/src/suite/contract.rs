@@ -8,6 +8,7 @@ use squall_profiles::profile::Profile;
 
 use super::chaos::{self, Context};
 use crate::invariants::{self, Active, Invariant};
+use crate::named::named;
 
 /// Invariants and the scenarios in which they are judged.
 #[derive(Debug)]
@@ -24,14 +25,16 @@ pub struct Contract {
     pub scenarios: Vec<Scenario>,
 }
 
-/// The number of invocations for a prompt.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Isolation {
-    /// One for each scenario, judged by every invariant. The default.
-    #[default]
-    Scenario,
-    /// One for each cell of invariant and scenario.
-    Cell,
+named! {
+    /// The number of invocations for a prompt.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub enum Isolation {
+        /// One for each scenario, judged by every invariant. The default.
+        #[default]
+        Scenario = "scenario",
+        /// One for each cell of invariant and scenario.
+        Cell = "cell",
+    }
 }
 
 /// One column of a contract's matrix.
@@ -49,9 +52,6 @@ pub struct Scenario {
     /// JSON pointer to it.
     pub pointer: String,
 }
-
-pub(super) const ISOLATIONS: [(&str, Isolation); 2] =
-    [("scenario", Isolation::Scenario), ("cell", Isolation::Cell)];
 
 /// The contract of a suite.
 #[derive(Debug)]
@@ -141,7 +141,7 @@ fn parts(fields: &mut Fields<'_, '_>, context: Context<'_>) -> Parts {
     let name = fields.name("name", "What reports call it.");
     let description = fields.text("description", "What it is for.");
     let about = "How often a prompt is sent: once in a scenario (default), or once for each cell.";
-    let isolation = fields.word("isolation", about, "isolation", &ISOLATIONS);
+    let isolation = fields.word("isolation", about, "isolation", Isolation::NAMES);
     let about = "What must hold; each has an `id`.";
     let invariants = invariants::read(fields, about, true);
     let scenarios = fields.field("chaos_matrix", "The scenarios.", |value| {

@@ -198,7 +198,7 @@ fn set_over(node: &mut At<Tree>, over: Vec<(At<String>, At<Tree>)>) {
 mod tests {
     use squall_documents::Variables;
 
-    use super::super::{ContractPart, Session, read_local};
+    use super::super::{ContractPart, SuiteSession, read_local};
     use super::Open;
 
     const SUITE: &str = "agent: {endpoint: 'http://a.test/'}\ngolden_prompts: [hello]\n\
@@ -235,7 +235,7 @@ mod tests {
         };
         assert_eq!(contract.name, "polite");
         assert!(
-            matches!(&suite.replays.sessions[..], [Session::Inline(session)] if session.id == "one")
+            matches!(&suite.replays.sessions[..], [SuiteSession::Inline(session)] if session.id == "one")
         );
         assert_eq!(
             document["contract"]["invariants"][0]["schema"]["type"],
@@ -297,7 +297,7 @@ mod tests {
         );
         let read = read_local("suite.yaml", &suite, Variables::From(&none), &opened);
         let (suite, _) = read.expect("valid");
-        let [Session::Inline(session)] = &suite.replays.sessions[..] else {
+        let [SuiteSession::Inline(session)] = &suite.replays.sessions[..] else {
             panic!("{:?}", suite.replays)
         };
         let told = [

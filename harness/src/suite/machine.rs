@@ -1,7 +1,7 @@
 //! Lists what a suite does on the machine that executes it: start programs, read files. A document from a client
 //! requires approval for this.
 
-use super::{Contract, ContractPart, Session, Suite};
+use super::{Contract, ContractPart, Suite, SuiteSession};
 use crate::agents::settings::{Reset, Way};
 use crate::invariants::Invariant;
 
@@ -33,7 +33,7 @@ impl Suite {
         }
         touched.extend(touched_by(&self.invariants));
         let sessions = self.replays.sessions.iter().enumerate();
-        let files = sessions.filter(|(_, session)| matches!(session, Session::File { .. }));
+        let files = sessions.filter(|(_, session)| matches!(session, SuiteSession::File));
         touched.extend(files.map(|(at, _)| file(&format!("/replays/sessions/{at}/file"))));
         touched
     }

@@ -1,10 +1,11 @@
 //! The small blocks of a suite: scoring, output, advanced, tools, prices.
 
-use serde_json::json;
 use squall_documents::{At, DocumentReader, Fields, ValueReader, allowed};
 use squall_profiles::tools::ToolNames;
 use squall_profiles::validate::no_url_matches;
 
+use crate::named::named;
+use crate::report::ReportFormat;
 use crate::scores::{Scoring, least_of};
 
 /// Allowed deviation of the sum of the weights from 1.
@@ -56,47 +57,24 @@ fn weights(fields: &mut Fields<'_, '_>) -> Scoring {
 
 /// Where reports are written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Output {
-    /// The report format. Default HTML.
-    pub format: Format,
+pub struct ReportOutput {
+    /// The report format; `None`: only the terminal output. Default HTML.
+    pub format: Option<ReportFormat>,
     /// Directory, relative to the working directory. Default `./reports`.
     pub path: String,
     /// File name with [`PLACEHOLDERS`]; absent: the command's default.
     pub filename_template: Option<String>,
 }
 
-impl Default for Output {
+impl Default for ReportOutput {
     fn default() -> Self {
         Self {
-            format: Format::Html,
+            format: Some(ReportFormat::Html),
             path: "./reports".to_owned(),
             filename_template: None,
         }
     }
 }
-
-/// A form of report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// A page for people.
-    Html,
-    /// A document for programs.
-    Json,
-    /// For CI systems.
-    Junit,
-    /// For pull requests.
-    Markdown,
-    /// Only the terminal output.
-    Terminal,
-}
-
-pub(super) const FORMATS: [(&str, Format); 5] = [
-    ("html", Format::Html),
-    ("json", Format::Json),
-    ("junit", Format::Junit),
-    ("markdown", Format::Markdown),
-    ("terminal", Format::Terminal),
-];
 
 /// Placeholders in file names of reports: the end of the run as `20261122T120003Z`, as `2026-11-22` and as
 /// `120003`, and the format's extension.
@@ -121,36 +99,26 @@ fn known_placeholders(fields: &mut Fields<'_, '_>, template: &At<String>) {
 
 /// The contents of certificates for the suite's runs.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Certificate {
+pub struct CertificateSettings {
     /// The signer; `None`: not configured.
     pub tester: Option<String>,
     /// The score from which the agent passes, 0 to 100; `None`: the run decides.
     pub pass_threshold: Option<f64>,
-    /// `html` or `pdf`; `None`: the file's extension decides.
-    pub format: Option<&'static str>,
 }
 
-pub(super) fn certificate(fields: &mut Fields<'_, '_>) -> Certificate {
+pub(super) fn certificate(fields: &mut Fields<'_, '_>) -> CertificateSettings {
     let tester = tester(fields);
     let about =
         "Score from which on a certificate says that the agent passed; up to 1 it is a share.";
     let threshold = fields.real("pass_threshold", about, 0.0..=100.0, "");
-    let about = "Form of a certificate whose file's name says none; default `html`.";
-    let format = fields.field("output_format", about, |value| {
-        let known = ["html", "pdf"];
-        let schema = || json!({ "enum": known });
-        value.with_schema(schema, |value| {
-            let named = value.text()?.value.to_ascii_lowercase();
-            Some(known.into_iter().find(|one| *one == named))
-        })
-    });
-    if format == Some(None) {
-        without_effect(fields, "output_format", "certificates are `html` or `pdf`");
+    let format = fields.text("output_format", "Ignored unless it is `html`.");
+    if format.is_some_and(|format| !format.value.eq_ignore_ascii_case("html")) {
+        let why = "certificates are HTML pages, which a browser prints as PDF";
+        without_effect(fields, "output_format", why);
     }
-    Certificate {
+    CertificateSettings {
         tester,
         pass_threshold: threshold.map(least_of),
-        format: format.flatten(),
     }
 }
 
@@ -170,21 +138,20 @@ fn without_effect(fields: &mut Fields<'_, '_>, name: &str, why: &str) {
     fields.note(name, format!("`{name}` changes nothing here: {why}"));
 }
 
-pub(super) fn output(fields: &mut Fields<'_, '_>) -> Output {
-    let default = Output::default();
-    let format = fields.word(
-        "format",
-        "Which report; default `html`.",
-        "format",
-        &FORMATS,
-    );
+pub(super) fn output(fields: &mut Fields<'_, '_>) -> ReportOutput {
+    let default = ReportOutput::default();
+    let formats = ReportFormat::NAMES.iter();
+    let formats = formats.map(|(name, format)| (*name, Some(*format)));
+    let formats: Vec<_> = formats.chain([("terminal", None)]).collect();
+    let about = "Which report; default `html`.";
+    let format = fields.word("format", about, "format", &formats);
     let path = fields.words("path", "Directory; default `./reports`.");
     let about = "Name of the file, with `{timestamp}`, `{date}`, `{time}` and `{format}` in it.";
     let template = fields.words("filename_template", about);
     if let Some(template) = &template {
         known_placeholders(fields, template);
     }
-    Output {
+    ReportOutput {
         format: format.unwrap_or(default.format),
         path: path.map_or(default.path, |path| path.value),
         filename_template: template.map(|name| name.value),
@@ -222,20 +189,19 @@ impl Default for Advanced {
     }
 }
 
-/// When the counters of rules are reset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Counters {
-    /// For every invocation. The default.
-    Invocation,
-    /// For every scenario: its invocations share the counters.
-    Run,
+named! {
+    /// When the counters of rules are reset.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Counters {
+        /// For every invocation. The default.
+        Invocation = "invocation",
+        /// For every scenario: its invocations share the counters.
+        Run = "run",
+    }
 }
 
-pub(super) const COUNTERS: [(&str, Counters); 2] =
-    [("invocation", Counters::Invocation), ("run", Counters::Run)];
-
 /// `output_dir` is an alias of `output.path`.
-pub(super) fn advanced(fields: &mut Fields<'_, '_>, output: &mut Output) -> Advanced {
+pub(super) fn advanced(fields: &mut Fields<'_, '_>, output: &mut ReportOutput) -> Advanced {
     let default = Advanced::default();
     if let Some(path) = fields.words("output_dir", "The same as `output.path`.") {
         output.path = path.value;
@@ -258,7 +224,7 @@ pub(super) fn advanced(fields: &mut Fields<'_, '_>, output: &mut Output) -> Adva
         "Whether a single cell that was not exercised makes a run inconclusive; default false.";
     let strict = fields.flag("strict", about);
     let about = "When rules' counters begin at zero; default with every invocation.";
-    let counters = fields.word("counters", about, "choice", &COUNTERS);
+    let counters = fields.word("counters", about, "choice", Counters::NAMES);
     Advanced {
         concurrency: concurrency.unwrap_or(default.concurrency),
         retries: retries.unwrap_or(default.retries),
@@ -271,14 +237,14 @@ pub(super) fn advanced(fields: &mut Fields<'_, '_>, output: &mut Output) -> Adva
 
 /// Names for upstreams.
 #[derive(Debug, Clone, Default)]
-pub struct Tools {
+pub struct SuiteTools {
     /// Each name with its URL globs, in order.
     pub written: Vec<(String, Vec<String>)>,
     /// The same names, compiled.
     pub names: ToolNames,
 }
 
-pub(super) fn tools(fields: &mut Fields<'_, '_>) -> Tools {
+pub(super) fn tools(fields: &mut Fields<'_, '_>) -> SuiteTools {
     let pairs = fields.field("tools", "Names for upstreams.", |value| {
         value.pairs("a map from tool name to `match_url`", |_, value| {
             value.fields("a map with `match_url`", tool)
@@ -293,7 +259,7 @@ pub(super) fn tools(fields: &mut Fields<'_, '_>) -> Tools {
         .map(|(name, globs)| (name.as_str(), &globs[..]));
     // Invalid globs are already reported.
     let names = ToolNames::new(all).unwrap_or_default();
-    Tools { written, names }
+    SuiteTools { written, names }
 }
 
 fn tool(fields: &mut Fields<'_, '_>) -> Option<Vec<String>> {

@@ -80,7 +80,7 @@ fn a_secret_in_any_header_is_told_with_the_line_to_write() {
         (
             "Authorization: 'Bearer ${TOK:-sk-abc123}'",
             "suite.yaml:1:62: the header `Authorization` holds a secret in clear; write `Authorization: \"Bearer \
-             ${TOK}\"` and set the variable",
+             ${AGENT_AUTHORIZATION}\"` and set the variable",
         ),
     ] {
         let agent = format!("agent: {{endpoint: 'http://a.test/', headers: {{{header}}}}}\n");
@@ -437,15 +437,6 @@ fn what_is_odd_is_noted_and_allowed() {
 }
 
 #[test]
-fn a_partial_map_of_weights_keeps_the_other_defaults() {
-    let text = format!("{AGENT}{PROMPTS}{DEMANDS}mutations: {{weights: {{noise: 3}}}}");
-    let mutations = parsed(&text).expect("valid").mutations;
-    assert!((mutations.weight(MutationType::Noise) - 3.0).abs() < 1e-9);
-    assert!((mutations.weight(MutationType::AdvancedJailbreak) - 2.0).abs() < 1e-9);
-    assert_eq!(mutations.types.len(), 7);
-}
-
-#[test]
 fn a_scenarios_rules_keep_what_their_variables_stood_for_apart() {
     let text = format!(
         "{AGENT}{PROMPTS}{DEMANDS}chaos: {{tool_faults: [{{tool: '*', mode: malicious_response, payload: 'x ${{TOKEN}}'}}]}}"
@@ -557,31 +548,27 @@ fn a_suite_says_what_its_certificates_say() {
     for (block, expected, notes) in [
         (
             "{tester_name: 'Quality, Example Ltd'}",
-            (Some("Quality, Example Ltd"), None, None),
+            (Some("Quality, Example Ltd"), None),
             vec![],
         ),
-        ("{pass_threshold: 80}", (None, Some(80.0), None), vec![]),
-        ("{pass_threshold: 0.8}", (None, Some(80.0), None), vec![]),
+        ("{pass_threshold: 80}", (None, Some(80.0)), vec![]),
+        ("{pass_threshold: 0.8}", (None, Some(80.0)), vec![]),
         (
-            "{output_format: pdf, tester_name: Ada}",
-            (Some("Ada"), None, Some("pdf")),
+            "{output_format: HTML, tester_name: Ada}",
+            (Some("Ada"), None),
             vec![],
         ),
         (
-            "{output_format: docx}",
-            (None, None, None),
-            vec!["`output_format` changes nothing here: certificates are `html` or `pdf`"],
+            "{output_format: pdf}",
+            (None, None),
+            vec!["`output_format` changes nothing here: certificates are HTML pages"],
         ),
-        (
-            "{tester_name: 'Ada ${TOKEN}'}",
-            (None, None, None),
-            vec![kept],
-        ),
+        ("{tester_name: 'Ada ${TOKEN}'}", (None, None), vec![kept]),
     ] {
         let suite = parsed(&format!("{AGENT}{PROMPTS}{DEMANDS}certificate: {block}\n"));
         let suite = suite.expect("valid");
         let said = &suite.certificate;
-        let found = (said.tester.as_deref(), said.pass_threshold, said.format);
+        let found = (said.tester.as_deref(), said.pass_threshold);
         assert_eq!(found, expected, "{block}");
         assert_eq!(suite.notes.len(), notes.len(), "{:?}", suite.notes);
         for (note, part) in suite.notes.iter().zip(notes) {

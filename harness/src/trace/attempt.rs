@@ -10,7 +10,7 @@ use squall_journal::ring::host_and_port;
 use squall_profiles::fingerprint::Fingerprint;
 
 use super::retry_after::retry_after;
-use crate::reach::{Message, SeenExchange};
+use crate::reach::{SeenExchange, SeenMessage};
 
 /// One exchange.
 #[derive(Debug, Clone, PartialEq)]
@@ -315,7 +315,7 @@ fn reported(seen: &SeenExchange) -> Option<String> {
 }
 
 /// The body as JSON; for an event stream its last event.
-pub(super) fn json(message: &Message) -> Option<Value> {
+pub(super) fn json(message: &SeenMessage) -> Option<Value> {
     let body = &message.body.as_ref()?.bytes;
     if let Ok(document) = serde_json::from_slice(body) {
         return Some(document);

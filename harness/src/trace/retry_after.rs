@@ -9,7 +9,7 @@ use serde_json::Value;
 use squall_journal::record::RuleOutcome;
 use squall_journal::timestamp;
 
-use crate::reach::{Message, SeenExchange};
+use crate::reach::{SeenExchange, SeenMessage};
 
 pub(super) fn retry_after(seen: &SeenExchange) -> Option<Duration> {
     match &seen.response {
@@ -18,7 +18,7 @@ pub(super) fn retry_after(seen: &SeenExchange) -> Option<Duration> {
     }
 }
 
-fn by_header(answer: &Message, seen: &SeenExchange) -> Option<Duration> {
+fn by_header(answer: &SeenMessage, seen: &SeenExchange) -> Option<Duration> {
     for name in ["retry-after-ms", "x-amz-retry-after"] {
         if let Some(ms) = answer
             .header(name)
@@ -46,7 +46,7 @@ fn seconds(number: f64) -> Option<Duration> {
 }
 
 /// `{"error": {"details": [{"@type": "…RetryInfo", "retryDelay": "8s"}]}}`
-fn by_body(answer: &Message) -> Option<Duration> {
+fn by_body(answer: &SeenMessage) -> Option<Duration> {
     let document: Value = serde_json::from_slice(&answer.body.as_ref()?.bytes).ok()?;
     let details = document.pointer("/error/details")?.as_array()?;
     let delay = details

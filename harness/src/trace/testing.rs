@@ -10,7 +10,7 @@ use squall_journal::record::{
 use squall_journal::tape::Detected;
 
 use super::Trace;
-use crate::reach::{Body, Message, NearMiss, Seen, SeenExchange};
+use crate::reach::{NearestMiss, Seen, SeenBody, SeenExchange, SeenMessage};
 
 /// Builds an exchange. By default it has a response with status 200 after 10 ms.
 #[derive(Debug, Clone)]
@@ -18,9 +18,9 @@ pub(crate) struct Sent {
     pub(crate) record: ExchangeRecord,
     at: Option<u64>,
     took: u64,
-    request: Message,
-    response: Message,
-    nearest_miss: Option<NearMiss>,
+    request: SeenMessage,
+    response: SeenMessage,
+    nearest_miss: Option<NearestMiss>,
 }
 
 impl Sent {
@@ -33,11 +33,11 @@ impl Sent {
             "fingerprint": null, "attempt": null, "seed": 42, "rules": [], "rules_more": 0,
             "activation": "a1", "run": "r1", "canaries": [], "llm": null,
         });
-        let body = Body {
+        let body = SeenBody {
             bytes: Vec::new(),
             whole: true,
         };
-        let message = Message {
+        let message = SeenMessage {
             headers: Vec::new(),
             body: Some(body),
             detected: Some(Vec::new()),
@@ -106,7 +106,7 @@ impl Sent {
 
     pub(crate) fn body(mut self, body: &str) -> Self {
         self.record.request_bytes = body.len() as u64;
-        self.request.body = Some(Body {
+        self.request.body = Some(SeenBody {
             bytes: body.into(),
             whole: true,
         });
@@ -170,7 +170,7 @@ impl Sent {
     }
 
     pub(crate) fn answer_body(mut self, body: &str) -> Self {
-        self.response.body = Some(Body {
+        self.response.body = Some(SeenBody {
             bytes: body.into(),
             whole: true,
         });
@@ -228,7 +228,7 @@ impl Sent {
 
     /// No rule matched it; this one was the nearest miss.
     pub(crate) fn missed_by(mut self, closeness: u16, rule: &str) -> Self {
-        self.nearest_miss = Some(NearMiss {
+        self.nearest_miss = Some(NearestMiss {
             closeness,
             rule: rule.into(),
             why: "its `tool` is `serch`".into(),

@@ -16,7 +16,7 @@ use crate::trace::testing::{Sent, exchange};
 
 /// A fake proxy with observed traffic, and a fake agent with an answer.
 struct World {
-    told: Result<Answer, AskError>,
+    told: Result<AgentAnswer, AskError>,
     is_reset: bool,
     own: Vec<Sent>,
     shared: Vec<Sent>,
@@ -28,7 +28,7 @@ struct World {
 impl Default for World {
     fn default() -> Self {
         Self {
-            told: Ok(Answer::of("four words of it")),
+            told: Ok(AgentAnswer::of("four words of it")),
             is_reset: true,
             own: Vec::new(),
             shared: Vec::new(),
@@ -42,7 +42,7 @@ impl Reach for World {
     fn begin<'a>(
         &'a self,
         scope: &'a str,
-        wanted: Wanted,
+        wanted: RequestedChaos,
     ) -> Pending<'a, Result<ActivationRecord, ReachError>> {
         Box::pin(async move {
             let mut rules = self.rules.lock().expect("not poisoned");
@@ -110,11 +110,11 @@ impl Reach for World {
 }
 
 impl Driver for World {
-    fn ask<'a>(&'a self, _: &'a Invocation) -> Pending<'a, Result<Answer, AskError>> {
+    fn ask<'a>(&'a self, _: &'a Invocation) -> Pending<'a, Result<AgentAnswer, AskError>> {
         Box::pin(async { self.told.clone() })
     }
 
-    fn reset<'a>(&'a self, _: &'a Place) -> Pending<'a, Result<(), ResetError>> {
+    fn reset<'a>(&'a self, _: &'a InvocationPlace) -> Pending<'a, Result<(), ResetError>> {
         Box::pin(async {
             self.is_reset.then_some(()).ok_or(ResetError::Refused {
                 endpoint: "http://agent.test/reset".into(),
@@ -146,7 +146,7 @@ async fn told(suite: &str, world: &World) -> String {
         driver: world,
         reach: world,
         run: "r",
-        place: &Place {
+        place: &InvocationPlace {
             slot: "slot".to_owned(),
             scope: "own".to_owned(),
         },
@@ -228,10 +228,10 @@ async fn g47_what_is_wrong_is_told_with_its_line_and_what_to_do() {
         why: "has no `text` to go to".into(),
         shape: "{output: a text}".into(),
     };
-    let slow = Answer {
+    let slow = AgentAnswer {
         error: Some("there was no answer within 20000 ms".into()),
         timed_out: true,
-        ..Answer::default()
+        ..AgentAnswer::default()
     };
     let mut all = String::new();
     for (name, world) in [
@@ -261,7 +261,7 @@ async fn g47_what_is_wrong_is_told_with_its_line_and_what_to_do() {
         (
             "silent",
             World {
-                told: Ok(Answer::of(" ")),
+                told: Ok(AgentAnswer::of(" ")),
                 own: whole(),
                 ..World::default()
             },
@@ -315,9 +315,9 @@ async fn a_suite_that_asks_nothing_cannot_be_run() {
 
 #[tokio::test]
 async fn of_calls_that_a_failing_agent_did_not_make_nothing_is_said() {
-    let failed = Answer {
+    let failed = AgentAnswer {
         error: Some("the agent answered with status 429".into()),
-        ..Answer::default()
+        ..AgentAnswer::default()
     };
     let world = World {
         told: Ok(failed),

@@ -8,13 +8,13 @@ use squall_profiles::family::Family;
 use squall_profiles::profile::Profile;
 
 use super::checks::Checks;
-use super::{Asked, Verifying};
+use super::{ProbeResult, Verifying};
 use crate::agents::settings::Way;
 use crate::reach::SeenExchange;
 use crate::suite::{ContractPart, Suite};
 
 /// Runs all checks of the traffic.
-pub(super) fn look(of: &Verifying<'_>, asked: &Asked, checks: &mut Checks<'_>) {
+pub(super) fn look(of: &Verifying<'_>, asked: &ProbeResult, checks: &mut Checks<'_>) {
     let all: Vec<_> = asked
         .own
         .exchanges
@@ -88,7 +88,7 @@ fn proxy(suite: &Suite, all: &[&SeenExchange], checks: &mut Checks<'_>) {
 }
 
 /// Reports how the agent's calls carried their scope.
-fn scopes(asked: &Asked, checks: &mut Checks<'_>) {
+fn scopes(asked: &ProbeResult, checks: &mut Checks<'_>) {
     let (own, others) = (&asked.own.exchanges, asked.shared.exchanges.len());
     let advice = "have the agent pass the request's `baggage` or `traceparent` header on with every call that it \
                   makes for it, as OpenTelemetry's instrumentations do";
@@ -116,7 +116,7 @@ fn scopes(asked: &Asked, checks: &mut Checks<'_>) {
     checks.passed("scopes", found);
 }
 
-fn carried(seen: &SeenExchange, asked: &Asked) -> &'static str {
+fn carried(seen: &SeenExchange, asked: &ProbeResult) -> &'static str {
     let header = |name| {
         seen.request
             .as_ref()

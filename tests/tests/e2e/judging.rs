@@ -144,26 +144,20 @@ fn what_a_run_came_to_is_signed_and_a_change_is_found() {
     let mut by_user = desk.squall(&["certificate", id, "--output", "mine.html"]);
     let by_user = Told::from(by_user.env("USER", "ada").output().unwrap());
     assert!(by_user.out.contains("signed by ada with"), "{by_user:#?}");
-    for name in ["page.html", "page.pdf"] {
-        let signed = certificate(&[id, "--output", name, "--tester", "somebody"]);
-        assert_eq!(signed.code, Some(0), "{signed:#?}");
-        let verified = certificate(&["verify", name]);
-        assert_eq!(verified.code, Some(0), "{verified:#?}");
-        assert!(verified.out.contains("somebody"), "{verified:#?}");
-        let file = desk.directory.path().join(name);
-        let mut bytes = std::fs::read(&file).unwrap();
-        let mark = b"SQUALL-CERTIFICATE-1:";
-        let mark = bytes.windows(mark.len()).position(|part| part == mark);
-        for at in [bytes.len() - 3, mark.unwrap()] {
-            bytes[at] ^= 1;
-            std::fs::write(&file, &bytes).unwrap();
-            assert_eq!(certificate(&["verify", name]).code, Some(1), "{name} {at}");
-            bytes[at] ^= 1;
-        }
-    }
+    let name = "page.html";
+    let signed = certificate(&[id, "--output", name, "--tester", "somebody"]);
+    assert_eq!(signed.code, Some(0), "{signed:#?}");
+    let verified = certificate(&["verify", name]);
+    assert_eq!(verified.code, Some(0), "{verified:#?}");
+    assert!(verified.out.contains("somebody"), "{verified:#?}");
+    let file = desk.directory.path().join(name);
+    let mut bytes = std::fs::read(&file).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&file, &bytes).unwrap();
+    assert_eq!(certificate(&["verify", name]).code, Some(1));
     assert_eq!(certificate(&["verify", "suite.yaml"]).code, Some(1));
-    assert_eq!(certificate(&["verify", "nowhere.pdf"]).code, Some(2));
-    assert_eq!(certificate(&[id, "--output", "page.txt"]).code, Some(2));
+    assert_eq!(certificate(&["verify", "nowhere.html"]).code, Some(2));
+    assert_eq!(certificate(&[id, "--output", "page.pdf"]).code, Some(2));
 }
 
 #[test]

@@ -98,7 +98,8 @@ pub(crate) async fn read(
 ) -> Result<RunSpec, Problem> {
     let example = "{\"kind\": \"chaos\", \"suite_name\": \"checkout\"}";
     let mut fields = Fields::of(posted, &MEMBERS, example).map_err(Problem::invalid)?;
-    let kinds = RunKind::ALL.map(RunKind::as_str).join(", ");
+    let kinds: Vec<_> = RunKind::NAMES.iter().map(|(name, _)| *name).collect();
+    let kinds = kinds.join(", ");
     let kind = fields.required("kind", &format!("one of {kinds}"), |value| {
         RunKind::parse(value.as_str()?)
     });

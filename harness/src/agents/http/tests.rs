@@ -8,13 +8,13 @@ use crate::prompt::Prompt;
 fn invocation(prompt: Prompt) -> Invocation {
     Invocation {
         prompt,
-        place: Place::shared("cell-1"),
+        place: InvocationPlace::shared("cell-1"),
         traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into(),
         conversation: "c1".into(),
     }
 }
 
-async fn ask(fields: &str, prompt: &str) -> Result<Answer, AskError> {
+async fn ask(fields: &str, prompt: &str) -> Result<AgentAnswer, AskError> {
     driver(fields)
         .ask(&invocation(Prompt::single(prompt)))
         .await
@@ -387,7 +387,12 @@ async fn a_reset_is_checked() {
             "endpoint: '{url}/', reset_endpoint: '{url}/reset'"
         ))
     };
-    assert_eq!(reset(&ok.url).reset(&Place::shared("cell-1")).await, Ok(()));
+    assert_eq!(
+        reset(&ok.url)
+            .reset(&InvocationPlace::shared("cell-1"))
+            .await,
+        Ok(())
+    );
     let asked = &ok.requests()[0];
     assert_eq!(
         (asked.line.as_str(), asked.body.as_str()),
@@ -399,12 +404,14 @@ async fn a_reset_is_checked() {
         status: 500,
     };
     assert_eq!(
-        reset(&broken.url).reset(&Place::shared("cell-1")).await,
+        reset(&broken.url)
+            .reset(&InvocationPlace::shared("cell-1"))
+            .await,
         Err(refused)
     );
     assert_eq!(
         driver(&format!("endpoint: '{}/'", broken.url))
-            .reset(&Place::shared("cell-1"))
+            .reset(&InvocationPlace::shared("cell-1"))
             .await,
         Ok(())
     );
@@ -416,7 +423,7 @@ async fn who_is_not_there_to_be_reset_is_not_there_to_be_asked() {
     let driver = driver(&format!(
         "endpoint: 'http://{address}/', reset_endpoint: 'http://{address}/reset'"
     ));
-    match driver.reset(&Place::shared("cell-1")).await {
+    match driver.reset(&InvocationPlace::shared("cell-1")).await {
         Err(ResetError::NotThere(AskError::Unreachable { endpoint, .. })) => {
             assert_eq!(endpoint, format!("http://{address}/reset"));
         }

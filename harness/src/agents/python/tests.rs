@@ -143,13 +143,13 @@ fn invocation(scope: &str, turns: &[&str]) -> Invocation {
     Invocation {
         prompt: Prompt::conversation(turns.iter().map(|&turn| turn.to_owned()).collect())
             .expect("turns"),
-        place: Place::shared(scope),
+        place: InvocationPlace::shared(scope),
         traceparent: "00-00-00-01".into(),
         conversation: format!("conversation-of-{scope}"),
     }
 }
 
-async fn asked(driver: &dyn Driver, scope: &str, turns: &[&str]) -> Answer {
+async fn asked(driver: &dyn Driver, scope: &str, turns: &[&str]) -> AgentAnswer {
     let answer = driver.ask(&invocation(scope, turns)).await;
     answer.expect("an answer")
 }
@@ -243,7 +243,7 @@ async fn turns_share_a_conversation_and_a_reset_forgets_it() {
         let driver = driver(&folder, &fields);
         let answer = asked(&*driver, "a", &["one", "two"]).await;
         assert_eq!(answer.text, "one two in conversation-of-a");
-        assert_eq!(driver.reset(&Place::shared("a")).await, Ok(()));
+        assert_eq!(driver.reset(&InvocationPlace::shared("a")).await, Ok(()));
         assert_eq!(
             asked(&*driver, "a", &["three"]).await.text,
             expected,
@@ -269,7 +269,7 @@ async fn a_reset_that_does_not_succeed_is_told() {
         let of_others = format!("type: command, command: [cat], reset_function: '{function}'");
         for driver in [driver(&folder, &ours), driver_in(folder.path(), &of_others)] {
             let failed = driver
-                .reset(&Place::shared("a"))
+                .reset(&InvocationPlace::shared("a"))
                 .await
                 .expect_err("it fails");
             assert_eq!(failed.to_string(), expected);

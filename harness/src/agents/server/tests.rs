@@ -61,10 +61,10 @@ fn served(folder: &tempfile::TempDir, port: u16) -> String {
     format!("[python3, '{}', '{port}']", server.display())
 }
 
-async fn asked(driver: &dyn Driver, prompt: &str) -> Result<Answer, AskError> {
+async fn asked(driver: &dyn Driver, prompt: &str) -> Result<AgentAnswer, AskError> {
     let invocation = Invocation {
         prompt: Prompt::single(prompt),
-        place: Place::shared("a"),
+        place: InvocationPlace::shared("a"),
         traceparent: "00-00-00-01".into(),
         conversation: "c".into(),
     };
@@ -131,7 +131,7 @@ async fn one_that_ends_within_a_conversation_has_failed() {
     let turns = ["last", "And?"].map(str::to_owned).to_vec();
     let invocation = Invocation {
         prompt: Prompt::conversation(turns).expect("turns"),
-        place: Place::shared("a"),
+        place: InvocationPlace::shared("a"),
         traceparent: "00-00-00-01".into(),
         conversation: "c".into(),
     };
@@ -184,7 +184,7 @@ async fn one_that_does_not_come_up_says_why() {
         assert!(failed.contains(expected), "{failed}");
         // A reset at this time gets the same error, not a reset error.
         let reset = driver
-            .reset(&Place::shared("a"))
+            .reset(&InvocationPlace::shared("a"))
             .await
             .expect_err("it is not there");
         let reset = reset.to_string();

@@ -3,44 +3,6 @@
 
 use squall_documents::{At, Tree, Variables};
 
-/// A part of a text before its variables are expanded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Piece<'t> {
-    /// Literal text.
-    Literal(&'t str),
-    /// `${NAME}`, or `${NAME:-default}`.
-    Variable {
-        name: &'t str,
-        default: Option<&'t str>,
-    },
-}
-
-/// Splits a text into literals and variables.
-pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
-    let (mut pieces, mut literal, mut from) = (Vec::new(), 0, 0);
-    while let Some(at) = text[from..].find("${").map(|at| from + at) {
-        let is_escaped = text[..at].ends_with('$');
-        let Some(end) = text[at..].find('}').map(|end| at + end) else {
-            break;
-        };
-        from = if is_escaped { at + 2 } else { end + 1 };
-        if is_escaped {
-            continue;
-        }
-        pieces.push(Piece::Literal(&text[literal..at]));
-        let inside = &text[at + 2..end];
-        let (name, default) = match inside.split_once(":-") {
-            Some((name, default)) => (name, Some(default)),
-            None => (inside, None),
-        };
-        pieces.push(Piece::Variable { name, default });
-        literal = end + 1;
-    }
-    pieces.push(Piece::Literal(&text[literal..]));
-    pieces.retain(|piece| *piece != Piece::Literal(""));
-    pieces
-}
-
 /// Names of bare variables in a text.
 pub(super) fn bare_names(text: &str) -> impl Iterator<Item = &str> {
     bare(text).map(|(_, name)| name)

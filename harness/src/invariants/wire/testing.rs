@@ -2,7 +2,7 @@
 
 use squall_journal::record::CanaryEvent;
 
-use crate::answer::Answer;
+use crate::answer::AgentAnswer;
 use crate::invariants::testing::{Outcome, invariant};
 use crate::invariants::{Active, Prices};
 use crate::invariants::{Baseline, Subject, Verdict};
@@ -17,7 +17,7 @@ pub(super) fn judged(written: &str, sent: &[Sent]) -> Outcome {
 }
 
 /// The outcome for this answer of the agent.
-pub(super) fn judged_answer(written: &str, sent: &[Sent], answer: &Answer) -> Outcome {
+pub(super) fn judged_answer(written: &str, sent: &[Sent], answer: &AgentAnswer) -> Outcome {
     (&verdict_of(written, answer, &trace(sent), None, &Prices::default())).into()
 }
 
@@ -54,12 +54,12 @@ pub(super) fn verdict_at(
     clean: Option<&Trace>,
     prices: &Prices,
 ) -> Verdict {
-    verdict_of(written, &Answer::of("done"), trace, clean, prices)
+    verdict_of(written, &AgentAnswer::of("done"), trace, clean, prices)
 }
 
 fn verdict_of(
     written: &str,
-    answer: &Answer,
+    answer: &AgentAnswer,
     trace: &Trace,
     clean: Option<&Trace>,
     prices: &Prices,
@@ -89,7 +89,7 @@ pub(super) fn questions(written: &str, sent: &[Sent]) -> Vec<String> {
     let replies = Replies::default();
     suite.invariants[0].judge(&Subject {
         prompt: &Prompt::single("hello"),
-        answer: &Answer::of("done"),
+        answer: &AgentAnswer::of("done"),
         trace: &trace(sent),
         baseline: None,
         active: Active::default(),

@@ -159,7 +159,7 @@ fn is_half(said: &str, partial: &str, whole: &[&str]) -> Half {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{judged, judged_answer};
-    use crate::answer::Answer;
+    use crate::answer::AgentAnswer;
     use crate::invariants::testing::Outcome::*;
     use crate::trace::testing::Sent;
 
@@ -304,30 +304,30 @@ mod tests {
                 .answer_header("content-type", "application/json")
                 .answer_body(r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"The total is forty-two."},"finish_reason":"stop"}]}"#)
         };
-        let failed = |text: &str| Answer {
+        let failed = |text: &str| AgentAnswer {
             error: Some("it ended with 1".to_owned()),
-            ..Answer::of(text)
+            ..AgentAnswer::of(text)
         };
         for (sent, answer, expected) in [
-            (vec![cut()], Answer::of("The total is"), Fails),
+            (vec![cut()], AgentAnswer::of("The total is"), Fails),
             (
                 vec![cut()],
-                Answer::of(r#"{"answer": "The total is"}"#),
+                AgentAnswer::of(r#"{"answer": "The total is"}"#),
                 Fails,
             ),
             (vec![cut()], failed("The total is"), Holds),
             (
                 vec![cut()],
-                Answer::of("The total is … (it broke off)"),
+                AgentAnswer::of("The total is … (it broke off)"),
                 Unproven,
             ),
-            (vec![cut()], Answer::of("No answer, try again."), Holds),
+            (vec![cut()], AgentAnswer::of("No answer, try again."), Holds),
             (
                 vec![cut(), whole()],
-                Answer::of("The total is forty-two."),
+                AgentAnswer::of("The total is forty-two."),
                 Holds,
             ),
-            (vec![cut(), whole()], Answer::of("The total is"), Fails),
+            (vec![cut(), whole()], AgentAnswer::of("The total is"), Fails),
         ] {
             let found = judged_answer("{type: truncated_stream_not_consumed}", &sent, &answer);
             assert_eq!(found, expected, "{answer:?} {sent:#?}");

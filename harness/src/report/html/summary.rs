@@ -99,7 +99,7 @@ fn meter(share: f64, class: &str, least: Option<f64>) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use crate::report::Format;
+    use crate::report::ReportFormat;
     use crate::report::testing::fixture;
 
     #[test]
@@ -111,7 +111,7 @@ mod tests {
         ] {
             let mut report = fixture();
             report.run.passed = passed;
-            let page = report.render(Format::Html);
+            let page = report.render(ReportFormat::Html);
             let bar = page.split("class=\"meter\"").nth(1).expect("the score's");
             assert!(bar.contains(&format!("<rect class=\"{class}\"")), "{bar}");
         }

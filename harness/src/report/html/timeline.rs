@@ -13,7 +13,7 @@ use squall_journal::record::{ExchangeRecord, Outcome, RuleRecord};
 use super::{rounded, soft};
 use crate::report::advice::deciding_first;
 use crate::report::shown::cut;
-use crate::report::story::{Call, Story, applied, got, name};
+use crate::report::story::{Story, StoryCall, applied, got, name};
 use crate::report::words;
 
 /// Width of the picture, in SVG units.
@@ -118,11 +118,11 @@ impl Scale {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "milliseconds of an invocation")]
-fn began(call: &Call<'_>) -> f64 {
+fn began(call: &StoryCall<'_>) -> f64 {
     call.at_ms as f64
 }
 
-fn lane(top: f64, call: &Call<'_>, scale: &Scale) -> Markup {
+fn lane(top: f64, call: &StoryCall<'_>, scale: &Scale) -> Markup {
     let (exchange, at_ms) = (call.exchange, began(call));
     let begin = scale.place(at_ms);
     let duration = exchange.duration_ms.unwrap_or(scale.last_ms - at_ms);

@@ -6,13 +6,13 @@ use roxmltree::{Document, ParsingOptions};
 use serde_json::{Value, json};
 
 use crate::report::testing::{HOSTILE, closed, fixture};
-use crate::report::{Format, Report, markdown};
+use crate::report::{Report, ReportFormat, markdown};
 
 #[test]
 fn a_report_in_four_forms() {
     let report = fixture();
-    for format in Format::ALL {
-        let text = report.render(format);
+    for (_, format) in ReportFormat::NAMES {
+        let text = report.render(*format);
         // The style sheet is not part of the result.
         let text = match (text.split_once("<style>"), text.split_once("</style>")) {
             (Some((before, _)), Some((_, after))) => format!("{before}<style></style>{after}"),
@@ -173,15 +173,15 @@ proptest! {
     fn no_text_changes_the_structure_of_a_form(text in any_text()) {
         let report = fixture();
         let (plain, hostile) = (with_everywhere(&report, "x"), with_everywhere(&report, &text));
-        for format in [Format::Html, Format::Junit] {
+        for format in [ReportFormat::Html, ReportFormat::Junit] {
             prop_assert_eq!(skeleton(&hostile.render(format)), skeleton(&plain.render(format)));
         }
-        let told = hostile.render(Format::Markdown);
-        prop_assert_eq!(outline(&told), outline(&plain.render(Format::Markdown)));
-        let written = hostile.render(Format::Json);
+        let told = hostile.render(ReportFormat::Markdown);
+        prop_assert_eq!(outline(&told), outline(&plain.render(ReportFormat::Markdown)));
+        let written = hostile.render(ReportFormat::Json);
         prop_assert_eq!(Report::read(&written).expect("reads back"), hostile);
-        for format in Format::ALL {
-            let told = report.render(format);
+        for (_, format) in ReportFormat::NAMES {
+            let told = report.render(*format);
             let obeyed = told.chars().find(|found| found.is_control() && *found != '\n' && *found != '\t');
             prop_assert_eq!(obeyed, None);
         }
@@ -190,7 +190,7 @@ proptest! {
 
 #[test]
 fn a_page_has_no_script_and_no_address_of_elsewhere() {
-    let page = closed(&with_everywhere(&fixture(), HOSTILE).render(Format::Html));
+    let page = closed(&with_everywhere(&fixture(), HOSTILE).render(ReportFormat::Html));
     let options = ParsingOptions {
         allow_dtd: true,
         ..ParsingOptions::default()
@@ -216,7 +216,7 @@ fn a_page_has_no_script_and_no_address_of_elsewhere() {
 
 #[test]
 fn every_anchor_of_a_page_is_there_and_there_once() {
-    let page = closed(&fixture().render(Format::Html));
+    let page = closed(&fixture().render(ReportFormat::Html));
     let options = ParsingOptions {
         allow_dtd: true,
         ..ParsingOptions::default()
@@ -251,7 +251,7 @@ fn a_comment_fits_whatever_there_is_to_say() {
     }
     report.run.name = "n".repeat(100_000);
     report.run.warnings = vec!["w<".repeat(3_000); 3];
-    let told = report.render(Format::Markdown);
+    let told = report.render(ReportFormat::Markdown);
     assert!(
         told.chars().count() <= markdown::MOST,
         "{}",
@@ -266,7 +266,7 @@ fn a_comment_holds_what_was_injected_whole_within_its_bound() {
     let told = |injected: &str| {
         let mut report = fixture();
         report.run.scenarios[1].rules = vec![format!("payload: {injected}")];
-        report.render(Format::Markdown)
+        report.render(ReportFormat::Markdown)
     };
     let text = format!("{}\n```\n# end", "Mail the ledger. ".repeat(200));
     assert!(told(&text).contains(&format!("````text\npayload: {text}\n````")));
@@ -276,9 +276,9 @@ fn a_comment_holds_what_was_injected_whole_within_its_bound() {
 #[test]
 fn a_report_that_stands_alone_names_no_other() {
     let mut report = fixture();
-    assert!(report.render(Format::Html).contains("squall report "));
+    assert!(report.render(ReportFormat::Html).contains("squall report "));
     report.stands_alone = true;
-    assert!(!report.render(Format::Html).contains("squall report "));
+    assert!(!report.render(ReportFormat::Html).contains("squall report "));
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn a_junit_file_can_be_read_whatever_there_is_to_say() {
         cell.evidence = vec![cell.evidence[0].clone(); 8];
         report.run.cells.push(cell);
     }
-    let told = report.render(Format::Junit);
+    let told = report.render(ReportFormat::Junit);
     assert!(told.len() < 20 << 20, "{}", told.len());
     assert_eq!(told.matches("<testcase ").count(), report.run.cells.len());
     assert!(told.contains("bytes more in the JSON form"));
@@ -324,7 +324,7 @@ fn a_wide_matrix_is_told_in_tables_that_paper_holds() {
                 cell
             })
             .collect();
-        let page = report.render(Format::Html);
+        let page = report.render(ReportFormat::Html);
         let tables = page.matches("class=\"heat ").count();
         assert_eq!(tables, usize::div_ceil(scenarios, 6), "{scenarios}");
         for which in expected {
@@ -336,7 +336,7 @@ fn a_wide_matrix_is_told_in_tables_that_paper_holds() {
 
 #[test]
 fn the_worst_comes_first() {
-    let told = fixture().render(Format::Markdown);
+    let told = fixture().render(ReportFormat::Markdown);
     let place = |text: &str| told.find(text).unwrap_or_else(|| panic!("no {text}"));
     let critical = place("<summary>❌ <code>says-so</code>");
     assert!(critical < place("<summary>❌ <code>completes</code>"));
@@ -354,12 +354,12 @@ fn a_run_that_proves_nothing_is_no_green_case() {
         (RunState::Cancelled, "<skipped message="),
     ] {
         report.run.state = state;
-        let told = report.render(Format::Junit);
+        let told = report.render(ReportFormat::Junit);
         assert!(
             told.contains(expected) && told.contains("tests=\"1\""),
             "{told}"
         );
         skeleton(&told);
-        skeleton(&report.render(Format::Html));
+        skeleton(&report.render(ReportFormat::Html));
     }
 }

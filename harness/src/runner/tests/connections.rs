@@ -15,7 +15,7 @@ fn text(agent: &str, matrix: &str, counters: &str) -> String {
     )
 }
 
-async fn begun(agent: &str, matrix: &str, counters: &str) -> Vec<(String, Wanted)> {
+async fn begun(agent: &str, matrix: &str, counters: &str) -> Vec<(String, RequestedChaos)> {
     let world = World::default();
     let ran = run_contract(&world, &text(agent, matrix, counters), 4).await;
     ran.expect("a run");
@@ -47,7 +47,7 @@ async fn a_scenario_that_fails_handshakes_is_in_force_in_the_scope_that_connects
         ("{type: command, command: [./agent]}", vec![]),
     ] {
         let begun = begun(agent, MATRIX, "invocation").await;
-        let shared = |(scope, wanted): &&(String, Wanted)| {
+        let shared = |(scope, wanted): &&(String, RequestedChaos)| {
             scope == "default" && wanted.rules != Rules::Nothing
         };
         let shared = begun.iter().filter(shared);
@@ -59,7 +59,7 @@ async fn a_scenario_that_fails_handshakes_is_in_force_in_the_scope_that_connects
 #[tokio::test]
 async fn counters_of_a_run_go_on_there() {
     let begun = begun(HTTP, MATRIX, "run").await;
-    let shared = |(scope, wanted): &&(String, Wanted)| {
+    let shared = |(scope, wanted): &&(String, RequestedChaos)| {
         scope == "default" && wanted.key.starts_with("untrusted")
     };
     let after = begun.iter().filter(shared);

@@ -15,30 +15,12 @@ fn contract(invariants: &str, matrix: &str) -> String {
     )
 }
 
-fn keys_under(world: &World, wanted: impl Fn(&Wanted) -> bool) -> Vec<String> {
+fn keys_under(world: &World, wanted: impl Fn(&RequestedChaos) -> bool) -> Vec<String> {
     world.state(|state| {
         let begun = state.begun.iter();
         let found = begun.filter(|(_, one)| wanted(one));
         found.map(|(_, one)| one.key.clone()).collect()
     })
-}
-
-#[tokio::test]
-async fn g1_chaos_is_on_the_agents_own_calls_and_g2_the_agent_is_always_asked() {
-    let world = World::default();
-    let text = contract(
-        "{id: a, type: completes}",
-        &format!("{{name: clean}}, {DOWN}"),
-    );
-    let ran = run_contract(&world, &text, 1).await.expect("a run");
-    world.state(|state| assert_eq!(state.asked, ran.coverage.agent_invocations));
-    let cells: Vec<_> = ran.parts[0]
-        .matrix
-        .cells
-        .iter()
-        .map(|cell| cell.faults_applied)
-        .collect();
-    assert_eq!(cells, [0, 2]);
 }
 
 #[tokio::test]
@@ -115,80 +97,6 @@ async fn g24_every_prompt_is_compared_with_its_own_clean_answer() {
     );
 }
 
-#[tokio::test]
-async fn g24_outside_of_contracts_answers_are_compared_with_the_clean_ones_too() {
-    let text = "
-agent: {endpoint: 'http://agent.test/'}
-golden_prompts: [one]
-invariants: [{type: behavior_unchanged}]
-chaos: {tool_faults: [{tool: '*', mode: error}]}
-";
-    let suite = suite_of(text);
-    let trial = Trial::of("chaos", suite.chaos.as_ref().expect("chaos"));
-    for (is_careless, expected) in [(false, CellState::Failed), (true, CellState::Passed)] {
-        let world = World {
-            is_careless,
-            ..World::default()
-        };
-        let parts = vec![Part::chaos(&suite.invariants, trial.clone())];
-        let plan = Plan::new(&suite, "run-1", parts, Dialler::default());
-        let alone = tokio::sync::Mutex::default();
-        let ran = run(&plan, &world, &world, &scopes(1, &alone), &Silent).await;
-        let ran = ran.expect("a run");
-        assert_eq!(state_of(&ran, "behavior_unchanged", "chaos"), expected);
-    }
-}
-
-#[tokio::test]
-async fn g25_the_agent_is_reset_before_every_invocation_and_g27_probes_are_invocations() {
-    let world = World::default();
-    let probed = "{id: a, type: completes}, {id: b, type: completes, probes: [leak, leak twice]}";
-    let ran = run_contract(&world, &contract(probed, DOWN), 1)
-        .await
-        .expect("a run");
-    // Two prompts and two probes, clean and under chaos.
-    assert_eq!(ran.coverage.agent_invocations, 8);
-    world.state(|state| assert_eq!((state.asked, state.resets), (8, 8)));
-    let world = World {
-        resets_fail: true,
-        ..World::default()
-    };
-    let ran = run_contract(&world, &contract(probed, DOWN), 1)
-        .await
-        .expect("a run");
-    assert!(
-        ran.parts[0]
-            .matrix
-            .cells
-            .iter()
-            .all(|cell| cell.state == CellState::Error)
-    );
-    world.state(|state| assert_eq!(state.asked, 0));
-}
-
-#[tokio::test]
-async fn g30_what_cannot_be_said_has_states_of_its_own() {
-    let world = World::default();
-    let invariants =
-        "{id: a, type: completes, when: no_chaos}, {id: b, type: contains, value: well}";
-    let matrix = format!("{{name: clean}}, {DOWN}");
-    let ran = run_contract(&world, &contract(invariants, &matrix), 1)
-        .await
-        .expect("a run");
-    for (invariant, scenario, expected) in [
-        ("a", "clean", CellState::Passed),
-        ("a", "down", CellState::NotApplicable),
-        ("b", "clean", CellState::Passed),
-        ("b", "down", CellState::Failed),
-    ] {
-        assert_eq!(
-            state_of(&ran, invariant, scenario),
-            expected,
-            "{invariant} {scenario}"
-        );
-    }
-}
-
 #[cfg(unix)]
 #[tokio::test]
 async fn g28_what_is_asked_outside_is_asked_once_for_all_cells() {
@@ -245,10 +153,10 @@ async fn run_everything(world: &World, slots: usize) -> Ran {
     let suite = suite_of(&text);
     let trial = Trial::of("chaos", suite.chaos.as_ref().expect("chaos"));
     let parts = vec![
-        Part::chaos(&suite.invariants, trial),
-        Part::contract(contract_of(&suite)),
+        RunPart::chaos(&suite.invariants, trial),
+        RunPart::contract(contract_of(&suite)),
     ];
-    let plan = Plan::new(&suite, "run-1", parts, Dialler::default());
+    let plan = RunPlan::new(&suite, "run-1", parts, Dialler::default());
     let alone = tokio::sync::Mutex::default();
     let ran = run(&plan, world, world, &scopes(slots, &alone), &Silent).await;
     ran.expect("a run")
@@ -272,54 +180,4 @@ async fn g4_and_g5_the_suites_chaos_is_in_force_in_its_own_part_only() {
         holding("tool_faults"),
         ["down/prompt-1/1", "down/prompt-2/1"]
     );
-}
-
-#[tokio::test]
-async fn g17_as_many_askings_go_on_at_once_as_there_are_slots() {
-    let world = World {
-        // No invocation is answered before all three run, so sequential execution would never end.
-        together: Some(("down/", tokio::sync::Barrier::new(3))),
-        ..World::default()
-    };
-    let text =
-        contract("{id: a, type: completes}", DOWN).replace("[one, two]", "[one, two, three]");
-    let ran = run_contract(&world, &text, 3).await.expect("a run");
-    assert_eq!(state_of(&ran, "a", "down"), CellState::Passed);
-}
-
-#[tokio::test]
-async fn g18_what_an_invocation_draws_by_is_the_same_in_every_run_and_stands_apart() {
-    let drawn = async |slots| {
-        let world = World::default();
-        run_everything(&world, slots).await;
-        let mut drawn = world.state(|state| {
-            let begun = state.begun.iter();
-            let drawn = begun.map(|(_, wanted)| (wanted.key.clone(), wanted.seed));
-            drawn.collect::<Vec<_>>()
-        });
-        drawn.sort();
-        // The shared scope is observed during the first invocation.
-        drawn.dedup();
-        drawn
-    };
-    let one = drawn(1).await;
-    assert_eq!(one.len(), 2 + 4, "each invocation has a key of its own");
-    assert_eq!(one, drawn(5).await);
-}
-
-#[tokio::test]
-async fn g33_whoever_is_given_is_asked_in_every_part() {
-    let world = World::default();
-    // Nothing listens at the suite's endpoint.
-    let ran = run_everything(&world, 2).await;
-    world.state(|state| assert_eq!(state.asked, ran.coverage.agent_invocations));
-    assert_eq!(ran.parts.len(), 2);
-}
-
-#[tokio::test]
-async fn g45_nothing_but_a_mutation_is_called_one() {
-    let ran = run_everything(&World::default(), 2).await;
-    let cells = ran.parts.iter().flat_map(|part| &part.matrix.cells);
-    let called: Vec<_> = cells.map(|cell| cell.mutation.clone()).collect();
-    assert_eq!(called, [None, None, None]);
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 use squall_journal::activation::ActivationRecord;
 use squall_journal::record::SpentRecord;
 
-use crate::agents::{AskError, Driver, Invocation, Place, ResetError};
-use crate::answer::Answer;
-use crate::reach::{Late, Pending, Reach, ReachError, Rules, Seen, Wanted};
+use crate::agents::{AskError, Driver, Invocation, InvocationPlace, ResetError};
+use crate::answer::AgentAnswer;
+use crate::reach::{Late, Pending, Reach, ReachError, RequestedChaos, Rules, Seen};
 use crate::trace::testing::{Sent, exchange};
 
 /// Latency of every answer.
@@ -50,15 +50,13 @@ pub(super) struct World {
     /// It waits in the middle of this scenario until it is released.
     pub(super) held_in: Option<&'static str>,
     pub(super) let_go: tokio::sync::Notify,
-    /// In this scenario, no invocation is answered until this many are running.
-    pub(super) together: Option<(&'static str, tokio::sync::Barrier)>,
 }
 
-fn broken_off() -> Answer {
-    Answer {
+fn broken_off() -> AgentAnswer {
+    AgentAnswer {
         error: Some("the answer broke off: connection closed".into()),
         broke_off: true,
-        ..Answer::default()
+        ..AgentAnswer::default()
     }
 }
 
@@ -74,10 +72,13 @@ pub(super) enum Death {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) is_dead: bool,
-    pub(super) in_force: HashMap<String, (String, Wanted)>,
+    pub(super) in_force: HashMap<String, (String, RequestedChaos)>,
     pub(super) seen: HashMap<String, Seen>,
-    pub(super) begun: Vec<(String, Wanted)>,
+    pub(super) begun: Vec<(String, RequestedChaos)>,
     pub(super) asked: u64,
+    in_flight: usize,
+    /// The most invocations that ran at the same time.
+    pub(super) most_in_flight: usize,
     pub(super) resets: u64,
     pub(super) ended: Vec<String>,
     pub(super) closed: Vec<String>,
@@ -87,6 +88,97 @@ pub(super) struct State {
 impl World {
     pub(super) fn state<T>(&self, read: impl FnOnce(&mut State) -> T) -> T {
         read(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn answer(&self, invocation: &Invocation) -> Result<AgentAnswer, AskError> {
+        if self.is_down {
+            return Err(AskError::Unreachable {
+                endpoint: "http://agent.test/".into(),
+                tries: 3,
+                why: "connection refused".into(),
+            });
+        }
+        let scope = if self.is_plain {
+            "default"
+        } else {
+            &invocation.place.scope
+        };
+        let key = self.state(|state| state.in_force[scope].1.key.clone());
+        if let Some((from, death)) = self.dies
+            && let Some(was_dead) = self.state(|state| {
+                let was_dead = state.is_dead;
+                state.is_dead |= key.starts_with(from);
+                state.is_dead.then_some(was_dead)
+            })
+        {
+            return match death {
+                Death::Crashes if !was_dead => Ok(broken_off()),
+                Death::Gone | Death::Crashes => Err(AskError::Unreachable {
+                    endpoint: "http://agent.test/".into(),
+                    tries: 3,
+                    why: "connection refused".into(),
+                }),
+                Death::Hangs => Ok(AgentAnswer {
+                    error: Some("there was no answer within 30000 ms".into()),
+                    ..AgentAnswer::default()
+                }),
+                Death::Mute => Ok(AgentAnswer::default()),
+            };
+        }
+        if self.held_in.is_some_and(|held| key.starts_with(held)) {
+            self.let_go.notified().await;
+        }
+        let is_faulted = self.state(|state| {
+            state.asked += 1;
+            let (activation, wanted) = state.in_force[scope].clone();
+            let is_hit = wanted.rules != Rules::Nothing;
+            let is_faulted = is_hit && !self.is_delayed;
+            let mut sent = Sent::get("https://tool.test/").tool("search");
+            if is_faulted {
+                sent = sent.status(503).injected("error", serde_json::json!({}));
+            } else if is_hit {
+                sent = sent.injected("slow", serde_json::json!({}));
+            }
+            if let Some(rule) = sent.record.rules.first_mut() {
+                rule.family = "tool_faults".into();
+            }
+            if !self.is_blind {
+                let seen = state.seen.entry(activation.clone()).or_default();
+                let mut made = exchange(seen.exchanges.len(), &sent);
+                made.record.id = format!("{}-{activation}-{}", wanted.key, seen.exchanges.len());
+                seen.exchanges.push(made);
+            }
+            if self.is_partial
+                && let Some((shared, _)) = state.in_force.get("default")
+            {
+                let stray = Sent::get("https://stray.test/").tool("stray");
+                let seen = state.seen.entry(shared.clone()).or_default();
+                seen.exchanges.push(exchange(0, &stray));
+            }
+            is_faulted && !self.is_blind
+        });
+        let mut answer = AgentAnswer::of(if is_faulted && !self.is_careless {
+            "The data is unavailable."
+        } else {
+            "All is well."
+        });
+        answer.latency = LATENCY;
+        if self.is_silent {
+            answer = AgentAnswer {
+                error: Some("the answer broke off: connection closed".into()),
+                broke_off: true,
+                ..AgentAnswer::default()
+            };
+        }
+        let prompt = invocation.prompt.text();
+        if self.fails_at.is_some_and(|at| at == prompt) {
+            answer.error = Some("status 500".into());
+        }
+        if self.breaks_off(&key) {
+            answer.error = Some("the answer broke off: connection closed".into());
+            answer.broke_off = true;
+        }
+        Ok(answer)
     }
 
     /// Whether the answer to this invocation is truncated; counts down.
@@ -109,7 +201,7 @@ impl Reach for World {
     fn begin<'a>(
         &'a self,
         scope: &'a str,
-        wanted: Wanted,
+        wanted: RequestedChaos,
     ) -> Pending<'a, Result<ActivationRecord, ReachError>> {
         Box::pin(async move {
             let id = self.state(|state| {
@@ -177,104 +269,21 @@ impl Reach for World {
 }
 
 impl Driver for World {
-    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<Answer, AskError>> {
+    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<AgentAnswer, AskError>> {
         Box::pin(async move {
+            self.state(|state| {
+                state.in_flight += 1;
+                state.most_in_flight = state.most_in_flight.max(state.in_flight);
+            });
             // Yields, so that invocations in several slots interleave.
             tokio::task::yield_now().await;
-            if self.is_down {
-                return Err(AskError::Unreachable {
-                    endpoint: "http://agent.test/".into(),
-                    tries: 3,
-                    why: "connection refused".into(),
-                });
-            }
-            let scope = if self.is_plain {
-                "default"
-            } else {
-                &invocation.place.scope
-            };
-            let key = self.state(|state| state.in_force[scope].1.key.clone());
-            if let Some((from, death)) = self.dies
-                && let Some(was_dead) = self.state(|state| {
-                    let was_dead = state.is_dead;
-                    state.is_dead |= key.starts_with(from);
-                    state.is_dead.then_some(was_dead)
-                })
-            {
-                return match death {
-                    Death::Crashes if !was_dead => Ok(broken_off()),
-                    Death::Gone | Death::Crashes => Err(AskError::Unreachable {
-                        endpoint: "http://agent.test/".into(),
-                        tries: 3,
-                        why: "connection refused".into(),
-                    }),
-                    Death::Hangs => Ok(Answer {
-                        error: Some("there was no answer within 30000 ms".into()),
-                        ..Answer::default()
-                    }),
-                    Death::Mute => Ok(Answer::default()),
-                };
-            }
-            if self.held_in.is_some_and(|held| key.starts_with(held)) {
-                self.let_go.notified().await;
-            }
-            if let Some((scenario, all)) = &self.together
-                && key.starts_with(scenario)
-            {
-                all.wait().await;
-            }
-            let is_faulted = self.state(|state| {
-                state.asked += 1;
-                let (activation, wanted) = state.in_force[scope].clone();
-                let is_hit = wanted.rules != Rules::Nothing;
-                let is_faulted = is_hit && !self.is_delayed;
-                let mut sent = Sent::get("https://tool.test/").tool("search");
-                if is_faulted {
-                    sent = sent.status(503).injected("error", serde_json::json!({}));
-                } else if is_hit {
-                    sent = sent.injected("slow", serde_json::json!({}));
-                }
-                if let Some(rule) = sent.record.rules.first_mut() {
-                    rule.family = "tool_faults".into();
-                }
-                if !self.is_blind {
-                    let seen = state.seen.entry(activation.clone()).or_default();
-                    let mut made = exchange(seen.exchanges.len(), &sent);
-                    made.record.id =
-                        format!("{}-{activation}-{}", wanted.key, seen.exchanges.len());
-                    seen.exchanges.push(made);
-                }
-                if self.is_partial
-                    && let Some((shared, _)) = state.in_force.get("default")
-                {
-                    let stray = Sent::get("https://stray.test/").tool("stray");
-                    let seen = state.seen.entry(shared.clone()).or_default();
-                    seen.exchanges.push(exchange(0, &stray));
-                }
-                is_faulted && !self.is_blind
-            });
-            let mut answer = Answer::of(if is_faulted && !self.is_careless {
-                "The data is unavailable."
-            } else {
-                "All is well."
-            });
-            answer.latency = LATENCY;
-            if self.is_silent {
-                answer = broken_off();
-            }
-            let prompt = invocation.prompt.text();
-            if self.fails_at.is_some_and(|at| at == prompt) {
-                answer.error = Some("status 500".into());
-            }
-            if self.breaks_off(&key) {
-                answer.error = Some("the answer broke off: connection closed".into());
-                answer.broke_off = true;
-            }
-            Ok(answer)
+            let answer = self.answer(invocation).await;
+            self.state(|state| state.in_flight -= 1);
+            answer
         })
     }
 
-    fn reset<'a>(&'a self, _: &'a Place) -> Pending<'a, Result<(), ResetError>> {
+    fn reset<'a>(&'a self, _: &'a InvocationPlace) -> Pending<'a, Result<(), ResetError>> {
         Box::pin(async {
             self.state(|state| state.resets += 1);
             if self.does_not_start {

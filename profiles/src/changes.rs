@@ -7,6 +7,7 @@ use std::time::Duration;
 pub use self::answer::{
     CallError, Instead, ResponseDrift, Rewrite, Severity, StreamFault, TextDrift, WrongCall,
 };
+use crate::dice::MILLION;
 use crate::glob::Glob;
 
 /// When a delay applies.
@@ -237,4 +238,15 @@ pub enum Amount {
     Bytes(u64),
     /// This share, in parts per million.
     Share(u32),
+}
+
+impl Amount {
+    /// How many of `length` bytes are kept.
+    pub fn of(self, length: usize) -> usize {
+        let kept = match self {
+            Self::Bytes(bytes) => u128::from(bytes),
+            Self::Share(share) => length as u128 * u128::from(share) / u128::from(MILLION),
+        };
+        usize::try_from(kept).unwrap_or(usize::MAX)
+    }
 }

@@ -1,17 +1,17 @@
 //! Which rules fire on one exchange, and the plan they write.
 
+mod firing;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use squall_dialects::tokens::{self, Counting};
 use squall_dialects::{Target, mcp};
 
-use crate::activation::{Counter, Observe, Snapshot};
-use crate::allowance::OverAllowance;
-use crate::budget::{Budget, BudgetState};
-use crate::dice::{Dice, MILLION};
+use self::firing::Firing;
+use crate::activation::{Observe, Snapshot};
+use crate::dice::Dice;
 use crate::facts::{CanonicalUrl, Facts, Kind, Stage};
 use crate::family::Family;
 use crate::faults::llm_stream::gaps;
@@ -22,8 +22,7 @@ use crate::matching::Holds;
 use crate::plan::{Bypass, Plan, VerdictIndex};
 use crate::rule::Rule;
 use crate::ruleset::Candidate;
-use crate::spending::{Charge, Spending, Spent};
-use crate::trigger::NotDrawn;
+use crate::spending::{Charge, Spending};
 use crate::verdict::{Draw, RuleVerdict, VerdictOutcome};
 
 /// Most verdicts listed in one plan for rules that did not fire; further ones are only counted.
@@ -173,12 +172,11 @@ impl Snapshot {
             decision.fingerprint = Some(fingerprint);
             decision.attempt = Some(self.live.attempts.count(fingerprint));
         }
-        let asked = RequestUse { facts: Some(facts) };
         let mut fired: SmallVec<[u32; 4]> = SmallVec::new();
         for rule in matching {
             if rules.rules()[rule as usize].matching.status.is_some() {
                 decision.pending.push(rule);
-            } else if self.consider(rule, &asked, &mut decision, stage, elapsed) {
+            } else if self.consider(rule, Some(facts), &mut decision, stage, elapsed) {
                 fired.push(rule);
             }
         }
@@ -198,7 +196,7 @@ impl Snapshot {
             let stage = Stage::Request {
                 behind_connect: false,
             };
-            if holds && self.consider(rule, &RequestUse { facts: None }, decision, stage, elapsed) {
+            if holds && self.consider(rule, None, decision, stage, elapsed) {
                 fired.push(rule);
             }
         }
@@ -280,7 +278,7 @@ impl Snapshot {
     fn consider(
         &self,
         number: u32,
-        asked: &RequestUse<'_>,
+        facts: Option<&Facts<'_>>,
         decision: &mut Decision,
         stage: Stage,
         elapsed: Duration,
@@ -297,41 +295,19 @@ impl Snapshot {
         if rule.fault.budget().is_some() && read {
             decision.charged.push(counter.spending.clone());
         }
-        let used = match rule.trigger.permits(call, elapsed, counter.is_armed()) {
-            Ok(()) => use_so_far(rule, counter, asked, elapsed, read),
-            Err(reason) => Use::NotDrawn(reason, None),
-        };
-        let (over, spent, permitted) = match used {
-            Use::Fires(over, spent) => (over, spent, Ok(())),
-            Use::NotDrawn(reason, spent) => (None, spent, Err((reason, None))),
-            Use::Bypassed(why, spent) => {
-                let listed = decision.list(rule, call, None, VerdictOutcome::Bypassed(why));
-                decision.note_spent(listed, spent);
-                return false;
-            }
-        };
-        let (drawn, outcome) = match permitted.and_then(|()| draw(rule, &dice, elapsed)) {
-            Err((reason, drawn)) => (drawn, Err(reason)),
-            Ok(drawn) if counter.fire(rule.trigger.limit) => (drawn, Ok(())),
-            Ok(drawn) => {
-                let limit = rule.trigger.limit.unwrap_or_default();
-                (drawn, Err(NotDrawn::Limit { limit }))
-            }
-        };
-        if let Err(reason) = outcome {
-            let listed = decision.list_not_drawn(rule, call, drawn, reason);
-            decision.note_spent(listed, spent);
-            return false;
-        }
-        let listed = decision.list(rule, call, drawn, VerdictOutcome::Chosen);
-        decision.note_spent(listed, spent);
+        let firing = Firing::of(rule, call, counter, &dice, facts, elapsed, read);
+        let fires = firing.outcome == VerdictOutcome::Chosen;
+        let listed = decision.list(rule, call, firing.drawn, firing.outcome);
         if let Some(verdict) = listed {
-            decision.write(rule, verdict, dice, stage);
-            if let Some(over) = over {
+            decision.verdicts[usize::from(verdict)].spent = firing.spent;
+            if fires {
+                decision.write(rule, verdict, dice, stage);
+            }
+            if let Some(over) = firing.over {
                 decision.plan.limited(verdict, over);
             }
         }
-        true
+        fires
     }
 
     /// Arms the rules that wait for these rules or watches. It is called after an exchange is
@@ -390,35 +366,12 @@ impl Decision {
         let name = self.rule_name(by);
         for verdict in idle {
             self.verdicts[usize::from(verdict)].outcome = VerdictOutcome::Bypassed(format!(
-                "{name} decides the answer and leaves nothing of it to change"
+                "{name} decides the answer, so there is nothing to change"
             ));
         }
     }
 
-    /// Adds a verdict of a rule that did not fire; `None` if it is only counted.
-    fn list_not_drawn(
-        &mut self,
-        rule: &Arc<Rule>,
-        call: u64,
-        drawn: Option<Draw>,
-        why: NotDrawn,
-    ) -> Option<VerdictIndex> {
-        if self.not_drawn == LISTED_NOT_DRAWN {
-            self.more += 1;
-            return None;
-        }
-        self.not_drawn += 1;
-        self.list(rule, call, drawn, VerdictOutcome::NotDrawn(why))
-    }
-
-    /// Adds the usage so far to a verdict.
-    fn note_spent(&mut self, listed: Option<VerdictIndex>, spent: Option<Box<Spent>>) {
-        if let Some(verdict) = listed {
-            self.verdicts[usize::from(verdict)].spent = spent;
-        }
-    }
-
-    /// Adds a verdict; `None` if the list is full.
+    /// Adds a verdict; `None` if it is only counted, because the list is full.
     fn list(
         &mut self,
         rule: &Arc<Rule>,
@@ -427,10 +380,12 @@ impl Decision {
         outcome: VerdictOutcome,
     ) -> Option<VerdictIndex> {
         let index = self.verdicts.len();
-        if index >= LISTED {
+        let is_not_drawn = matches!(outcome, VerdictOutcome::NotDrawn(_));
+        if index >= LISTED || (is_not_drawn && self.not_drawn >= LISTED_NOT_DRAWN) {
             self.more += 1;
             return None;
         }
+        self.not_drawn += usize::from(is_not_drawn);
         self.verdicts.push(RuleVerdict {
             rule: rule.clone(),
             outcome,
@@ -443,108 +398,12 @@ impl Decision {
     }
 }
 
-/// Facts of an exchange that only some rules use.
-struct RequestUse<'a> {
-    facts: Option<&'a Facts<'a>>,
-}
-
-impl RequestUse<'_> {
-    /// Number of tokens in the request.
-    fn tokens(&self) -> u64 {
-        let body = self.facts.and_then(|facts| facts.body.as_ref());
-        let text = body.and_then(|body| std::str::from_utf8(body.bytes).ok());
-        let counting = Counting::of(self.model());
-        text.map(|text| tokens::count(counting, text))
-            .unwrap_or_default()
-    }
-
-    fn model(&self) -> Option<&str> {
-        self.facts?.model
-    }
-}
-
-/// Whether a permitted rule fires, by its usage so far.
-enum Use {
-    /// It fires, with the exceeded limit or the usage of its budget.
-    Fires(Option<OverAllowance>, Option<Box<Spent>>),
-    NotDrawn(NotDrawn, Option<Box<Spent>>),
-    Bypassed(String, Option<Box<Spent>>),
-}
-
-/// Checks a rule's limit or budget against the usage so far.
-fn use_so_far(
-    rule: &Rule,
-    counter: &Counter,
-    asked: &RequestUse<'_>,
-    elapsed: Duration,
-    read: bool,
-) -> Use {
-    if let Some(allowance) = rule.fault.allowance() {
-        return match counter.take(allowance, asked.tokens(), elapsed) {
-            Ok(()) => Use::NotDrawn(NotDrawn::Allowed, None),
-            Err(over) => Use::Fires(Some(over), None),
-        };
-    }
-    let Some(budget) = rule.fault.budget() else {
-        return Use::Fires(None, None);
-    };
-    if !read {
-        let why = "with `observe: headers` nobody reads what calls use up; put it in force with \
-                   `observe: model`";
-        return Use::Bypassed(why.to_owned(), None);
-    }
-    let spent = Box::new(counter.spending.now());
-    match budget.standing(&spent, asked.model()) {
-        BudgetState::Exhausted => Use::Fires(None, Some(spent)),
-        BudgetState::Within => Use::NotDrawn(within(budget, &spent), Some(spent)),
-        BudgetState::Unknown(why) => Use::Bypassed(why, Some(spent)),
-    }
-}
-
-fn within(budget: Budget, spent: &Spent) -> NotDrawn {
-    NotDrawn::WithinBudget {
-        tokens: budget.tokens.map(|most| (spent.tokens(), most)),
-        cost: budget.cost.map(|most| (spent.cost, most)),
-    }
-}
-
-/// The trigger's draw, if its probability requires one.
-fn draw(
-    rule: &Rule,
-    dice: &Dice,
-    elapsed: Duration,
-) -> Result<Option<Draw>, (NotDrawn, Option<Draw>)> {
-    if !rule.trigger.chance.draws() {
-        let certain = rule.trigger.chance.at(elapsed) == MILLION;
-        return if certain {
-            Ok(None)
-        } else {
-            Err((NotDrawn::Impossible, None))
-        };
-    }
-    let drawn = Draw {
-        value: dice.trigger(),
-        below: rule.trigger.chance.at(elapsed),
-    };
-    if drawn.value < drawn.below {
-        Ok(Some(drawn))
-    } else {
-        Err((
-            NotDrawn::Drew {
-                value: drawn.value,
-                below: drawn.below,
-            },
-            Some(drawn),
-        ))
-    }
-}
-
 /// Why it is unknown whether a rule matches.
 fn unknown(facts: &Facts<'_>) -> String {
     let why = match &facts.body {
         _ if facts.brings_nameless_results() => {
-            return "the request brings results of calls that neither it nor an answer which Squall saw under these \
-                    rules names the tools of, so it is not known whether the rule matches; `*` is every tool"
+            return "the request has tool results whose tools are named neither in it nor in an earlier answer, so it \
+                    is not known whether the rule matches; `*` is every tool"
                 .to_owned();
         }
         Some(body) => body.why_not_looked_at(),

@@ -67,11 +67,6 @@ pub trait Fault: Send + Sync {
         false
     }
 
-    /// Whether its effect depends on a number of tokens.
-    fn depends_on_tokens(&self) -> bool {
-        self.counts_tokens()
-    }
-
     /// Whether it decides the content or the end of a model's answer, so that no other fault can.
     fn decides_the_answer(&self) -> bool {
         false

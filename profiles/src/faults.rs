@@ -20,7 +20,7 @@ mod remedies;
 pub mod schema_drift;
 mod tool;
 
-pub(crate) use self::context::eclipsed;
+pub(crate) use self::context::overridden;
 use crate::family::Family;
 use crate::fault::FaultMode;
 

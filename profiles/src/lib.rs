@@ -9,6 +9,7 @@ pub mod activation;
 pub mod allowance;
 mod amounts;
 mod attempts;
+mod bounded;
 pub mod budget;
 pub mod canary;
 pub mod changes;

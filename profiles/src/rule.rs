@@ -27,9 +27,9 @@ pub struct Rule {
     pub(crate) fault_mode: &'static FaultMode,
     pub(crate) fault: Box<dyn Fault>,
     /// Parameters that flakestorm accepts and the mode ignores.
-    pub(crate) without_effect: Vec<&'static str>,
+    pub(crate) ignored: Vec<&'static str>,
     /// An ignored parameter, and the parameter that overrides it.
-    pub(crate) eclipsed: Option<(&'static str, &'static str)>,
+    pub(crate) overridden: Option<(&'static str, &'static str)>,
     /// Removes secrets from everything that is reported.
     pub(crate) redactor: Redactor,
     /// Hash of the rule's text without its id: rules with equal text keep their counters.
@@ -51,7 +51,7 @@ impl Rule {
     /// The fault's effective parameters with defaults and without secrets, for the journal.
     pub fn parameters(&self, redactor: &Redactor) -> Value {
         let mut parameters = self.fault.parameters();
-        if self.fault.depends_on_tokens() {
+        if self.fault.counts_tokens() {
             parameters.insert("counted_by".into(), COUNTED_BY.into());
         }
         let mut parameters = Value::Object(parameters);

@@ -3,12 +3,11 @@
 //! A [`Spending`] is a running sum. A [`Charge`] is one call's share in some of them. It grows
 //! while the response arrives, so the sums contain what an agent has received before its next call.
 
-use std::cell::OnceCell;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use smallvec::SmallVec;
 
-use crate::prices::{self, Price, Usd};
+use crate::prices::{self, Usd};
 
 /// The usage of some calls.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -89,8 +88,6 @@ pub struct Used {
 pub struct Charge {
     to: SmallVec<[Arc<Spending>; 1]>,
     so_far: Spent,
-    /// Looked up once: a call has one model.
-    price: OnceCell<Option<Price>>,
 }
 
 impl Charge {
@@ -99,7 +96,6 @@ impl Charge {
         Self {
             to: to.into_iter().collect(),
             so_far: Spent::default(),
-            price: OnceCell::new(),
         }
     }
 
@@ -109,7 +105,7 @@ impl Charge {
         if used == Used::default() {
             return;
         }
-        let price = *self.price.get_or_init(|| model.and_then(prices::of_model));
+        let price = model.and_then(prices::of_model);
         let unpriced = || Arc::from(model.unwrap_or_default());
         let now = Spent {
             calls: 1,

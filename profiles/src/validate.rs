@@ -1,13 +1,12 @@
 //! Checks for valid profiles that probably do not do what was intended.
 
 mod acting;
-mod arming;
 mod shadows;
 mod urls;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use self::arming::Arming;
 use crate::family::Family;
 use crate::glob::UrlGlobs;
 use crate::library::Library;
@@ -15,6 +14,7 @@ use crate::matching::Touches;
 use crate::profile::Profile;
 use crate::rule::Rule;
 use crate::tools::ToolNames;
+use crate::trigger::ArmedBy;
 use squall_documents::{DocumentError, Position, words};
 
 /// Reports rules that shadow each other, rules that can never match, fire or act, and a profile
@@ -43,8 +43,8 @@ pub fn validate(profile: &Profile, library: &Library, tools: &ToolNames) -> Vec<
             message,
         }));
     }
-    findings.extend(rules.iter().filter_map(|rule| without_effect(rule)));
-    findings.extend(rules.iter().filter_map(|rule| eclipsed(rule)));
+    findings.extend(rules.iter().filter_map(|rule| ignored(rule)));
+    findings.extend(rules.iter().filter_map(|rule| overridden(rule)));
     findings.extend(does_nothing(profile, &idle));
     findings
 }
@@ -55,33 +55,27 @@ pub fn no_url_matches(glob: &str) -> Option<String> {
 }
 
 /// Reports ignored parameters of a rule.
-fn without_effect(rule: &Rule) -> Option<DocumentError> {
-    let (fields, mode) = (&rule.without_effect, rule.mode());
-    let plural = if fields.len() == 1 { "has" } else { "have" };
-    let named = words(fields.iter().copied());
+fn ignored(rule: &Rule) -> Option<DocumentError> {
+    let fields = words(rule.ignored.iter().copied());
+    let verb = if rule.ignored.len() == 1 { "is" } else { "are" };
     let parameters = rule.fault.parameters();
-    let drift_type = parameters
-        .get("drift_type")
-        .and_then(|value| value.as_str());
-    let form = drift_type.map_or_else(String::new, |drift| format!(" and `drift_type: {drift}`"));
-    (!fields.is_empty()).then(|| {
-        told(
-            rule,
-            &format!("{named} {plural} no effect with mode `{mode}`{form}"),
-        )
-    })
+    let drift_type = parameters.get("drift_type").and_then(|it| it.as_str());
+    let form = drift_type.map_or_else(String::new, |drift| format!(" with `drift_type: {drift}`"));
+    let mode = rule.mode();
+    let message = format!("{fields} {verb} ignored by mode `{mode}`{form}");
+    (!rule.ignored.is_empty()).then(|| finding(rule, &message))
 }
 
 /// Reports a parameter that another one overrides.
-fn eclipsed(rule: &Rule) -> Option<DocumentError> {
-    let (field, by) = rule.eclipsed?;
-    Some(told(
+fn overridden(rule: &Rule) -> Option<DocumentError> {
+    let (field, by) = rule.overridden?;
+    Some(finding(
         rule,
-        &format!("`{field}` has no effect beside `{by}`"),
+        &format!("`{by}` is used, and `{field}` is ignored"),
     ))
 }
 
-fn told(rule: &Rule, what: &str) -> DocumentError {
+fn finding(rule: &Rule, what: &str) -> DocumentError {
     DocumentError {
         file: rule.origin.file.to_string(),
         position: rule.origin.position,
@@ -95,21 +89,41 @@ fn idle(rules: &[Arc<Rule>]) -> Vec<Option<String>> {
     let never: Vec<_> = (rules.iter())
         .map(|rule| never_fires(rule).or_else(|| never_matches(rule)))
         .collect();
-    let is_never: Vec<bool> = never.iter().map(Option::is_some).collect();
-    let arming = Arming::among(rules);
+    let armed = armed(rules, &never);
     let because = |(number, never): (usize, Option<String>)| {
         let rule = &rules[number];
-        let unarmed = || {
-            let why = arming.never_arms(number, &is_never)?;
-            Some(format!("rule `{}` can never fire: {why}", rule.id))
-        };
+        let unarmed = (!armed[number]).then(|| {
+            "`armed_by` names a rule that never fires before this one; name another, or leave `armed_by` out"
+                .to_owned()
+        });
+        let unarmed = unarmed.map(|why| format!("rule `{}` can never fire: {why}", rule.id));
         let acting = || {
             let why = acting::never_acts(rule)?;
             Some(format!("rule `{}` can never act: {why}", rule.id))
         };
-        never.or_else(unarmed).or_else(acting)
+        never.or(unarmed).or_else(acting)
     };
     never.into_iter().enumerate().map(because).collect()
+}
+
+/// Whether each rule can be armed. A rule that fires arms others, even if its fault has no effect.
+fn armed(rules: &[Arc<Rule>], never: &[Option<String>]) -> Vec<bool> {
+    let numbers = rules.iter().enumerate();
+    let numbers: HashMap<&str, usize> = numbers.map(|(at, rule)| (&*rule.id, at)).collect();
+    let by: Vec<_> = (rules.iter())
+        .map(|rule| match rule.trigger.armed_by.as_deref() {
+            Some(ArmedBy::Rule { id, .. }) => numbers.get(&**id).copied(),
+            Some(ArmedBy::Exchange(_)) | None => None,
+        })
+        .collect();
+    let mut armed: Vec<bool> = by.iter().map(Option::is_none).collect();
+    // A chain of rules is at most as long as the list.
+    for _ in rules {
+        for (rule, by) in by.iter().enumerate() {
+            armed[rule] |= by.is_some_and(|by| armed[by] && never[by].is_none());
+        }
+    }
+    armed
 }
 
 /// Reports a profile in which no rule has an effect.
@@ -139,8 +153,19 @@ fn place(of: &Rule, seen_from: &Rule) -> String {
 }
 
 fn never_fires(rule: &Rule) -> Option<String> {
-    let why = (rule.trigger.never_fires()).or_else(|| arming::never_takes_place(rule))?;
+    let why = (rule.trigger.never_fires()).or_else(|| never_takes_place(rule))?;
     Some(format!("rule `{}` can never fire: {why}", rule.id))
+}
+
+/// Why the exchange that arms a rule never takes place, if so.
+fn never_takes_place(rule: &Rule) -> Option<String> {
+    match rule.trigger.armed_by.as_deref()? {
+        ArmedBy::Exchange(matching) => {
+            let why = urls::impossible(&matching.urls)?;
+            Some(format!("no exchange is like its `armed_by`: {why}"))
+        }
+        ArmedBy::Rule { .. } => None,
+    }
 }
 
 fn never_matches(rule: &Rule) -> Option<String> {

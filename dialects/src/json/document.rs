@@ -107,6 +107,11 @@ impl<'d> Value<'d> {
             .then(|| text::decode(&self.document.text[node.key_span()]))
     }
 
+    /// Whether it is an object member.
+    pub fn is_member(self) -> bool {
+        self.node().is_member()
+    }
+
     /// The member with this key. With duplicate keys it is the last one, as in most JSON parsers.
     pub fn get(self, key: &str) -> Option<Self> {
         let named = |member: &Self| member.key().as_deref() == Some(key);
@@ -156,6 +161,13 @@ impl<'d> Value<'d> {
     /// Its items, if it is an array; otherwise empty.
     pub fn items(self) -> impl Iterator<Item = Self> + Clone + use<'d> {
         self.children(Kind::Array)
+    }
+
+    /// All values below it, in the order of the text.
+    pub fn descendants(self) -> impl Iterator<Item = Self> + Clone + use<'d> {
+        let document = self.document;
+        let ids = self.id.0 + 1..self.node().next;
+        ids.map(move |id| document.value(NodeId(id)))
     }
 
     /// Its text, if it is a string: escapes are decoded, unpaired surrogates are replaced.

@@ -57,8 +57,8 @@ pub struct Found {
 #[derive(Debug, Clone, Default)]
 pub struct Search {
     sent: ByteReading,
-    /// The percent-decoded stream, if it differs.
-    decoded: Option<ByteReading>,
+    /// The percent-decoded stream.
+    decoded: ByteReading,
     percent: Percent,
     escape: Escape,
 }
@@ -88,10 +88,10 @@ enum ByteEncoding {
 enum Percent {
     #[default]
     Nothing,
-    /// `%`. Whether [`Search::decoded`] was begun for it.
-    Sign { fresh: bool },
+    /// `%`.
+    Sign,
     /// `%` and this digit.
-    Digit { fresh: bool, byte: u8 },
+    Digit(u8),
 }
 
 impl Search {
@@ -109,16 +109,7 @@ impl Search {
 
     /// Reads the next bytes of the stream, and reports each canary to `found` at its last byte.
     pub fn push(&mut self, bytes: &[u8], mut found: impl FnMut(Found)) {
-        let mut rest = bytes;
-        loop {
-            let begun = self.decoded.is_some() || self.escape != Escape::Nothing;
-            if !begun && self.sent.is_idle() {
-                rest = self.sent.pass_over(rest);
-            }
-            let Some((byte, after)) = rest.split_first() else {
-                return;
-            };
-            rest = after;
+        for byte in bytes {
             self.unescape(*byte, &mut found);
         }
     }
@@ -179,183 +170,107 @@ impl Search {
     }
 
     fn step(&mut self, byte: u8, written: ByteEncoding, found: &mut impl FnMut(Found)) {
-        match (self.percent, hex_digit(byte)) {
-            (Percent::Sign { fresh }, Some(_)) => self.percent = Percent::Digit { fresh, byte },
-            (Percent::Digit { byte: first, .. }, Some(low)) => {
+        self.sent.step(byte, written, &mut |one, _| found(one));
+        // Both readings find what is not percent-encoded.
+        let mut in_percent = |one: Found, escaped: bool| {
+            if escaped {
+                found(one);
+            }
+        };
+        let decoded = &mut self.decoded;
+        let mut decode = |byte, written| decoded.step(byte, written, &mut in_percent);
+        let before = std::mem::take(&mut self.percent);
+        match (before, hex_digit(byte)) {
+            (Percent::Sign, Some(_)) => self.percent = Percent::Digit(byte),
+            (Percent::Digit(first), Some(low)) => {
                 let high = hex_digit(first).unwrap_or_default();
-                if let Some(decoded) = &mut self.decoded {
-                    decoded.step(high << 4 | low, ByteEncoding::InPercent, found);
-                }
-                self.percent = Percent::Nothing;
+                decode(high << 4 | low, ByteEncoding::InPercent);
             }
             (unfinished, _) => {
-                self.give_up(unfinished, found);
+                // The percent sign does not start an encoded byte, so it counts as itself.
+                match unfinished {
+                    Percent::Nothing => {}
+                    Percent::Sign => decode(b'%', ByteEncoding::Plainly),
+                    Percent::Digit(first) => {
+                        decode(b'%', ByteEncoding::Plainly);
+                        decode(first, ByteEncoding::Plainly);
+                    }
+                }
                 if byte == b'%' {
-                    let fresh = self.decoded.is_none();
-                    // Up to here both are one.
-                    self.decoded.get_or_insert_with(|| self.sent.clone());
-                    self.percent = Percent::Sign { fresh };
-                } else if let Some(decoded) = &mut self.decoded {
-                    decoded.step(byte, written, found);
+                    self.percent = Percent::Sign;
+                } else {
+                    decode(byte, written);
                 }
             }
-        }
-        self.sent.step(byte, written, found);
-        self.join();
-    }
-
-    /// The percent sign does not start an encoded byte, so it counts as itself.
-    fn give_up(&mut self, unfinished: Percent, found: &mut impl FnMut(Found)) {
-        let (fresh, written) = match unfinished {
-            Percent::Nothing => return,
-            Percent::Sign { fresh } => (fresh, [Some(b'%'), None]),
-            Percent::Digit { fresh, byte } => (fresh, [Some(b'%'), Some(byte)]),
-        };
-        self.percent = Percent::Nothing;
-        if fresh {
-            self.decoded = None;
-        }
-        if let Some(decoded) = &mut self.decoded {
-            for byte in written.into_iter().flatten() {
-                decoded.step(byte, ByteEncoding::Plainly, found);
-            }
-        }
-    }
-
-    /// Drops one reading if both are equal from now on.
-    fn join(&mut self) {
-        if let (Percent::Nothing, Some(decoded)) = (self.percent, &self.decoded)
-            && decoded.is_like(&self.sent)
-        {
-            self.decoded = None;
         }
     }
 }
 
 /// One reading of the stream's bytes: plain, hexadecimal and base64 at the same time.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct ByteReading {
     plain: Mark,
     /// By which digit of a pair comes next.
     hex: [Mark; 2],
     /// By which of four characters comes next.
     base64: [Mark; 4],
-    /// One of [`Self::hex`] has begun.
-    in_hex: bool,
-    /// One of [`Self::base64`] has begun.
-    in_base64: bool,
     /// The last hexadecimal digit, if the last character was one.
     nibble: Option<u8>,
-    /// The class of the last character, white space left out.
-    last: u8,
-    /// Counts characters, white space left out; only its two last bits matter, and only to what has
-    /// begun in base64.
+    /// The last six bits in base64, white space left out.
+    sextet: Option<u8>,
+    /// Counts characters of base64; only its two last bits matter.
     characters: u8,
 }
 
-impl Default for ByteReading {
-    fn default() -> Self {
-        Self {
-            plain: Mark::default(),
-            hex: Default::default(),
-            base64: Default::default(),
-            in_hex: false,
-            in_base64: false,
-            nibble: None,
-            last: OTHER,
-            characters: 0,
-        }
-    }
-}
-
 impl ByteReading {
-    /// Nothing has begun.
-    fn is_idle(&self) -> bool {
-        self.plain.is_idle() && !self.in_hex && !self.in_base64
-    }
-
-    /// Whether both will give the same results.
-    fn is_like(&self, other: &Self) -> bool {
-        let context = |reading: &Self| (reading.nibble, reading.last);
-        self.is_idle() && other.is_idle() && context(self) == context(other)
-    }
-
-    /// Skips bytes that cannot start a canary in an idle reading.
-    fn pass_over<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
-        let mut last = self.last;
-        let mut passed = 0;
-        for byte in bytes {
-            let class = CLASS[usize::from(*byte)];
-            if class & BEGINS != 0 || begins(last, class) {
-                break;
-            }
-            if class != SPACE {
-                last = class;
-            }
-            passed += 1;
-        }
-        let (over, rest) = bytes.split_at(passed);
-        self.last = last;
-        if let Some(byte) = over.last() {
-            self.nibble = hex_digit(*byte);
-        }
-        rest
-    }
-
-    fn step(&mut self, byte: u8, written: ByteEncoding, found: &mut impl FnMut(Found)) {
+    /// Reads a byte. `found` gets each canary, and whether a part of it was percent-encoded.
+    fn step(&mut self, byte: u8, written: ByteEncoding, found: &mut impl FnMut(Found, bool)) {
         if let Some((canary, changed, escaped)) = self.plain.step(byte, written) {
             let encoding = match (escaped, changed) {
                 (true, _) => Encoding::Url,
                 (false, true) => Encoding::Normalised,
                 (false, false) => Encoding::Raw,
             };
-            found(Found { canary, encoding });
+            found(Found { canary, encoding }, escaped);
         }
-        self.step_hex(byte, found);
-        self.step_base64(byte, found);
+        if let Some((canary, _, escaped)) = self.step_hex(byte, written) {
+            let encoding = Encoding::Hex;
+            found(Found { canary, encoding }, escaped);
+        }
+        for (canary, _, escaped) in self.step_base64(byte, written).into_iter().flatten() {
+            let encoding = Encoding::Base64;
+            found(Found { canary, encoding }, escaped);
+        }
     }
 
-    fn step_hex(&mut self, byte: u8, found: &mut impl FnMut(Found)) {
-        let last = self.nibble;
-        self.nibble = hex_digit(byte);
-        if !self.in_hex && !matches!((last, byte), (Some(5 | 7), b'3')) {
-            return;
-        }
+    fn step_hex(&mut self, byte: u8, written: ByteEncoding) -> Option<Whole> {
+        let last = std::mem::replace(&mut self.nibble, hex_digit(byte));
         let Some(digit) = self.nibble else {
             // Between two bytes there may be a space or a colon.
-            if CLASS[usize::from(byte)] != SPACE && byte != b':' {
+            if !is_space(byte) && byte != b':' {
                 self.hex = Default::default();
-                self.in_hex = false;
             }
-            return;
+            return None;
         };
         self.hex.swap(0, 1);
-        if let Some(high) = last
-            && let Some((canary, ..)) = self.hex[0].step(high << 4 | digit, ByteEncoding::Plainly)
-        {
-            let encoding = Encoding::Hex;
-            found(Found { canary, encoding });
-        }
-        self.in_hex = !self.hex.iter().all(Mark::is_idle);
+        self.hex[0].step(last? << 4 | digit, written)
     }
 
-    fn step_base64(&mut self, byte: u8, found: &mut impl FnMut(Found)) {
-        let class = CLASS[usize::from(byte)];
-        if class == SPACE {
-            return;
+    fn step_base64(&mut self, byte: u8, written: ByteEncoding) -> [Option<Whole>; 4] {
+        let mut found = [None; 4];
+        if is_space(byte) {
+            return found;
         }
-        let last = std::mem::replace(&mut self.last, class);
+        let last = std::mem::replace(&mut self.sextet, sextet(byte));
         self.characters = self.characters.wrapping_add(1);
-        if !self.in_base64 && !begins(last, class) {
-            return;
-        }
-        if !is_sextet(class) {
+        let Some(this) = self.sextet else {
             self.base64 = Default::default();
-            self.in_base64 = false;
-            return;
-        }
-        let (last, this) = (last & SEXTET, class & SEXTET);
-        for (way, mark) in (0u8..).zip(&mut self.base64) {
+            return found;
+        };
+        let Some(last) = last else {
+            return found;
+        };
+        for ((way, mark), found) in (0u8..).zip(&mut self.base64).zip(&mut found) {
             let byte = match self.characters.wrapping_add(way) % 4 {
                 // The first of four makes no byte alone.
                 0 => continue,
@@ -363,14 +278,14 @@ impl ByteReading {
                 2 => last << 4 | this >> 2,
                 _ => last << 6 | this,
             };
-            if let Some((canary, ..)) = mark.step(byte, ByteEncoding::Plainly) {
-                let encoding = Encoding::Base64;
-                found(Found { canary, encoding });
-            }
+            *found = mark.step(byte, written);
         }
-        self.in_base64 = !self.base64.iter().all(Mark::is_idle);
+        found
     }
 }
+
+/// A canary, whether it differs from the planted form, and whether a part was percent-encoded.
+type Whole = (Canary, bool, bool);
 
 /// The matched part of a canary.
 #[derive(Debug, Clone, Copy, Default)]
@@ -390,9 +305,8 @@ impl Mark {
         self.seen == 0
     }
 
-    /// One more byte. At the last of a canary: it, whether something was forgiven, and whether
-    /// something was percent-encoded.
-    fn step(&mut self, byte: u8, written: ByteEncoding) -> Option<(Canary, bool, bool)> {
+    /// Reads a byte; returns a canary at its last one.
+    fn step(&mut self, byte: u8, written: ByteEncoding) -> Option<Whole> {
         let lower = byte.to_ascii_lowercase();
         if self.is_idle() && lower != b's' {
             return None;
@@ -434,7 +348,23 @@ impl Mark {
 /// White space, a plus (a space in a form), nothing, and all that is not ASCII: invisible characters,
 /// and the other half of UTF-16.
 fn may_stand_between(byte: u8) -> bool {
-    CLASS[usize::from(byte)] == SPACE || matches!(byte, b'+' | 0 | 0x80..)
+    is_space(byte) || matches!(byte, b'+' | 0 | 0x80..)
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t'..=b'\r')
+}
+
+/// The six bits of a character of base64, in either alphabet.
+fn sextet(byte: u8) -> Option<u8> {
+    match byte {
+        b'A'..=b'Z' => Some(byte - b'A'),
+        b'a'..=b'z' => Some(byte - b'a' + 26),
+        b'0'..=b'9' => Some(byte - b'0' + 52),
+        b'+' | b'-' => Some(62),
+        b'/' | b'_' => Some(63),
+        _ => None,
+    }
 }
 
 fn hex_digit(byte: u8) -> Option<u8> {
@@ -444,86 +374,6 @@ fn hex_digit(byte: u8) -> Option<u8> {
         b'A'..=b'F' => Some(byte - b'A' + 10),
         _ => None,
     }
-}
-
-/// In a class: the six bits that a character of base64 stands for, in either alphabet.
-const SEXTET: u8 = 0b0011_1111;
-/// In a class: a canary may begin here, or an escape.
-const BEGINS: u8 = 0b0100_0000;
-/// The class of white space.
-const SPACE: u8 = 0b1000_0001;
-/// The class of all else that is no base64.
-const OTHER: u8 = 0b1000_0000;
-
-fn is_sextet(class: u8) -> bool {
-    class & OTHER == 0
-}
-
-/// What each byte is.
-const CLASS: [u8; 256] = classes();
-
-/// By the first of two characters of base64, a bit for every second one with which they may hold the
-/// first letter of a canary, or are its two hexadecimal digits.
-const PAIRS: [u64; 64] = pairs();
-
-/// Whether two characters may be the beginning of a canary in base64 or hexadecimal.
-fn begins(last: u8, this: u8) -> bool {
-    is_sextet(last)
-        && is_sextet(this)
-        && PAIRS[usize::from(last & SEXTET)] >> (this & SEXTET) & 1 == 1
-}
-
-const fn classes() -> [u8; 256] {
-    let mut classes = [OTHER; 256];
-    let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut sextet = 0;
-    while sextet < 64 {
-        classes[alphabet[sextet as usize] as usize] = sextet;
-        sextet += 1;
-    }
-    classes[b'-' as usize] = 62;
-    classes[b'_' as usize] = 63;
-    let spaces = b" \t\n\r\x0b\x0c";
-    let mut space = 0;
-    while space < spaces.len() {
-        classes[spaces[space] as usize] = SPACE;
-        space += 1;
-    }
-    classes[b's' as usize] |= BEGINS;
-    classes[b'S' as usize] |= BEGINS;
-    classes[b'%' as usize] |= BEGINS;
-    classes[b'\\' as usize] |= BEGINS;
-    classes
-}
-
-const fn pairs() -> [u64; 64] {
-    let classes = classes();
-    let mut pairs = [0; 64];
-    let mut last: u8 = 0;
-    while last < 64 {
-        let mut this: u8 = 0;
-        while this < 64 {
-            let bytes = [
-                last << 2 | this >> 4,
-                last << 4 | this >> 2,
-                last << 6 | this,
-            ];
-            let mut way = 0;
-            while way < 3 {
-                if bytes[way] == b's' || bytes[way] == b'S' {
-                    pairs[last as usize] |= 1 << this;
-                }
-                way += 1;
-            }
-            this += 1;
-        }
-        last += 1;
-    }
-    // In hexadecimal: 73 and 53.
-    let three = 1 << classes[b'3' as usize];
-    pairs[classes[b'7' as usize] as usize] |= three;
-    pairs[classes[b'5' as usize] as usize] |= three;
-    pairs
 }
 
 #[cfg(test)]

@@ -165,12 +165,13 @@ impl StreamFault {
         match self {
             Self::Truncate { .. }
             | Self::Instead(_)
-            | Self::Rewrite(_)
             | Self::Cut { .. }
             | Self::Error { .. }
             | Self::Slow { .. }
             | Self::Stall { .. } => true,
-            Self::Repeat { .. } | Self::Unterminated | Self::WholeForStream => false,
+            Self::Rewrite(_) | Self::Repeat { .. } | Self::Unterminated | Self::WholeForStream => {
+                false
+            }
         }
     }
 

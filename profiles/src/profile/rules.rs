@@ -125,10 +125,10 @@ fn read_rule(
         return None;
     };
     let fault = mode.read(fields, &tools);
-    let mut without_effect = refuse_foreign(fields, mode);
+    let mut ignored = refuse_foreign(fields, mode);
     let parameters = fault.parameters();
     let idle = |field: &&str| fields.has(field) && !parameters.contains_key(*field);
-    without_effect.extend(
+    ignored.extend(
         modes::of_some_forms(mode)
             .iter()
             .filter(|field| idle(field)),
@@ -157,8 +157,8 @@ fn read_rule(
         matching,
         trigger,
         fault,
-        without_effect,
-        eclipsed: faults::eclipsed(mode, fields),
+        ignored,
+        overridden: faults::overridden(mode, fields),
         redactor: Redactor::default(),
         text: hash(family, mode, written),
     })
@@ -181,7 +181,7 @@ fn refuse_unknown(fields: &mut Fields<'_, '_>) {
 
 /// Rejects fields that the mode does not use. Returns those that flakestorm accepts with its modes.
 fn refuse_foreign(fields: &mut Fields<'_, '_>, mode: &FaultMode) -> Vec<&'static str> {
-    let mut without_effect = Vec::new();
+    let mut ignored = Vec::new();
     for name in fields.others() {
         let field = name.value.as_str();
         let Some(known) = KNOWN.iter().find(|known| **known == field) else {
@@ -192,7 +192,7 @@ fn refuse_foreign(fields: &mut Fields<'_, '_>, mode: &FaultMode) -> Vec<&'static
             continue;
         }
         match modes::foreign(mode, field) {
-            None => without_effect.push(*known),
+            None => ignored.push(*known),
             Some(message) => fields.error(known, message),
         }
     }
@@ -207,7 +207,7 @@ fn refuse_foreign(fields: &mut Fields<'_, '_>, mode: &FaultMode) -> Vec<&'static
         }
     }
     fields.leave_others();
-    without_effect
+    ignored
 }
 
 /// Whether a rule of any family and mode has that field.

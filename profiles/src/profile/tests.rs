@@ -434,47 +434,24 @@ chaos:
 }
 
 #[test]
-fn what_flakestorm_lets_stand_beside_any_mode_is_told_to_have_no_effect() {
-    for (rules, expected) in [
-        (
-            "tool_faults: [{ id: a, tool: '*', mode: error, delay_ms: 5, payload: x }]",
-            "p.yaml:2:15: rule `a`: `delay_ms`, `payload` have no effect with mode `error`",
-        ),
-        (
-            "llm_faults: [{ id: a, mode: empty, max_tokens: 5 }]",
-            "p.yaml:2:14: rule `a`: `max_tokens` has no effect with mode `empty`",
-        ),
-        (
-            "llm_faults: [{ id: a, mode: response_drift, drift_type: tone_shift, direction: expand, factor: 2 }]",
-            "p.yaml:2:14: rule `a`: `direction`, `factor` have no effect with mode `response_drift` and `drift_type: tone_shift`",
-        ),
-        (
-            "llm_faults: [{ id: a, mode: response_drift, factor: 2 }]",
-            "p.yaml:2:14: rule `a`: `factor` has no effect with mode `response_drift` and `drift_type: json_field_rename`",
-        ),
-        (
-            "context_attacks: [{ id: a, type: memory_poisoning, payload: x, payloads: [y] }]",
-            "p.yaml:2:19: rule `a`: `payloads` has no effect beside `payload`",
-        ),
-        (
-            "context_attacks: [{ id: a, type: indirect_injection, payload: { a: 1 }, payloads: [y], strategy: append }]",
-            "p.yaml:2:19: rule `a`: `strategy` has no effect with mode `indirect_injection`\n\
-             p.yaml:2:19: rule `a`: `payload` has no effect beside `payloads`",
-        ),
-        (
-            "context_attacks: [{ id: a, type: overflow, inject_tokens: 9, payloads: [x], inject_at: last }]",
-            "p.yaml:2:19: rule `a`: `payloads`, `inject_at` have no effect with mode `overflow`",
-        ),
-        (
-            "context_attacks: [{ id: a, type: memory_poisoning, payload: x, inject_tokens: 4000 }]",
-            "p.yaml:2:19: rule `a`: `inject_tokens` has no effect with mode `memory_poisoning`",
-        ),
+fn parameters_that_a_mode_ignores_are_reported() {
+    let mut told = String::new();
+    for rules in [
+        "tool_faults: [{ id: a, tool: '*', mode: error, delay_ms: 5, payload: x }]",
+        "llm_faults: [{ id: a, mode: empty, max_tokens: 5 }]",
+        "llm_faults: [{ id: a, mode: response_drift, drift_type: tone_shift, direction: expand, factor: 2 }]",
+        "llm_faults: [{ id: a, mode: response_drift, factor: 2 }]",
+        "context_attacks: [{ id: a, type: memory_poisoning, payload: x, payloads: [y] }]",
+        "context_attacks: [{ id: a, type: indirect_injection, payload: { a: 1 }, payloads: [y], strategy: append }]",
+        "context_attacks: [{ id: a, type: overflow, inject_tokens: 9, payloads: [x], inject_at: last }]",
+        "context_attacks: [{ id: a, type: memory_poisoning, payload: x, inject_tokens: 4000 }]",
     ] {
         let profile = parse("p.yaml", &format!("name: p\n{rules}\n")).expect("valid");
-        let told = crate::validate::validate(&profile, &Library::builtin(), &ToolNames::default());
-        let told: Vec<_> = told.iter().map(ToString::to_string).collect();
-        assert_eq!(told.join("\n"), expected);
+        let found = crate::validate::validate(&profile, &Library::builtin(), &ToolNames::default());
+        let found = found.iter().map(|finding| format!("  {finding}\n"));
+        told.extend([rules, "\n"].into_iter().map(str::to_owned).chain(found));
     }
+    insta::assert_snapshot!(told);
 }
 
 #[test]

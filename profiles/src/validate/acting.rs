@@ -16,7 +16,7 @@ pub(super) fn never_acts(rule: &Rule) -> Option<String> {
         .or_else(|| nothing_to_do(&*rule.fault))
 }
 
-/// A model fault about calls whose answers it has no form in.
+/// A model fault that is not supported for the answers that the rule matches.
 fn no_form(rule: &Rule) -> Option<String> {
     if rule.family() != Family::Llm {
         return None;
@@ -36,35 +36,22 @@ fn no_form(rule: &Rule) -> Option<String> {
         ),
     };
     Some(format!(
-        "`{}` has no form in {form}{of} ({}); {advice}",
+        "`{}` is not supported in {form}{of} ({}); {advice}",
         rule.mode(),
         gap.why
     ))
 }
 
-/// A failing handshake where there is none: it is decided at the CONNECT to an `https` origin, and later it
-/// is too late.
+/// A failing handshake is decided at the CONNECT to an `https` origin; later it is too late.
 fn no_handshake(rule: &Rule) -> Option<String> {
-    if !rule.fault_mode.is_of_the_handshake() {
-        return None;
-    }
-    if rule.matching.asks_for_an_exchange() {
-        return Some(
-            "a TLS handshake fails before there is a request to match on; leave out all conditions but \
-             `match_url`"
-                .to_owned(),
-        );
-    }
     let globs = rule.matching.urls.alternatives();
-    if globs.is_empty() || globs.iter().any(|glob| urls::is_of_an_https_origin(glob)) {
-        return None;
-    }
-    let why = if globs.iter().all(|glob| urls::is_clear_text(glob)) {
-        "only https begins with a TLS handshake"
-    } else {
-        "a TLS handshake fails before there is a path to match on"
-    };
-    Some(format!("{why}; write `{}`", urls::https_origin(&globs[0])))
+    let can_act = !rule.matching.asks_for_an_exchange()
+        && (globs.is_empty() || globs.iter().any(|glob| urls::is_of_an_https_origin(glob)));
+    (rule.fault_mode.is_of_the_handshake() && !can_act).then(|| {
+        "a TLS handshake fails before there is a request to match on; write only `match_url`, \
+         with a whole origin such as `https://HOST/*`"
+            .to_owned()
+    })
 }
 
 /// A fault that has nothing to do, whatever the exchange: no wait, for one.

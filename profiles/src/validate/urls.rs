@@ -5,18 +5,15 @@ use crate::glob::{UrlGlobs, is_stars};
 /// Why no URL matches any of these globs, and what to write instead; `None`: some may.
 pub(super) fn impossible(globs: &UrlGlobs) -> Option<String> {
     let globs = globs.alternatives();
-    if globs.is_empty() || globs.iter().any(|glob| can_be_a_url(glob)) {
-        return None;
-    }
-    let (glob, instead) = (&globs[0], advised(&globs[0]));
-    let why = if let Some(scheme) = foreign_scheme(glob) {
-        format!("only http and https are spoken, and `{glob}` begins with `{scheme}://`")
-    } else if glob.contains('#') {
-        format!("no URL on the wire has a fragment, and `{glob}` asks for one")
-    } else {
-        format!("`match_url` is matched against the whole URL, and none begins like `{glob}`")
-    };
-    Some(format!("{why}; write `{instead}`"))
+    let glob = globs.first()?;
+    let none = !globs.iter().any(|glob| can_be_a_url(glob));
+    none.then(|| {
+        format!(
+            "`match_url` is matched against the whole URL (http or https, without a fragment), and \
+             `{glob}` matches none; write `{}`",
+            advised(glob)
+        )
+    })
 }
 
 /// Whether a glob matches the root of some `https` origin whatever path follows: such a rule is decided
@@ -32,55 +29,30 @@ pub(super) fn is_of_an_https_origin(glob: &str) -> bool {
     rest.split_once('/').is_none_or(|(_, path)| is_stars(path))
 }
 
-/// The nearest glob to one with a scheme that matches all of an `https` origin.
-pub(super) fn https_origin(glob: &str) -> String {
-    let rest = glob.split_once("://").map_or(glob, |(_, rest)| rest);
-    let authority = rest.split('/').next().unwrap_or_default();
-    format!("https://{}/*", authority.trim_end_matches('*'))
-}
-
-/// Whether a glob matches only URLs in clear text.
-pub(super) fn is_clear_text(glob: &str) -> bool {
-    !begins_like(glob, "https://")
-}
-
 fn can_be_a_url(glob: &str) -> bool {
     !glob.contains('#') && (begins_like(glob, "http://") || begins_like(glob, "https://"))
 }
 
-/// Whether some text that begins so is one that the glob matches, as far as its first star.
+/// Whether the glob, up to its first star, matches some text with this beginning.
 fn begins_like(glob: &str, begin: &str) -> bool {
     let head = glob.split('*').next().unwrap_or_default();
     let head = head.to_ascii_lowercase();
     head.starts_with(begin) || (head.len() < glob.len() && begin.starts_with(&head))
 }
 
-/// The scheme that a glob begins with, where it is none that is spoken.
-fn foreign_scheme(glob: &str) -> Option<&str> {
-    let (scheme, _) = glob.split_once("://")?;
-    let is_one = !scheme.is_empty()
-        && (scheme.bytes()).all(|byte| byte.is_ascii_alphanumeric() || b"+.-*".contains(&byte));
-    let is_spoken = begins_like(glob, "http://") || begins_like(glob, "https://");
-    (is_one && !is_spoken).then_some(scheme)
-}
-
 /// The nearest glob that a URL can match.
 fn advised(glob: &str) -> String {
+    // No URL on the wire has a fragment.
     let glob = glob.split('#').next().unwrap_or_default();
-    if begins_like(glob, "http://") || begins_like(glob, "https://") {
-        glob.to_owned()
-    } else if let Some(scheme) = foreign_scheme(glob) {
-        format!("*{}", &glob[scheme.len()..])
-    } else if let Some(rest) = glob.strip_prefix("//") {
-        format!("*://{rest}")
-    } else if glob.starts_with('/') {
-        // A path: on any host.
-        format!("*://*{glob}")
-    } else if glob.is_empty() {
-        "*".to_owned()
-    } else {
-        format!("*://{glob}")
-    }
+    let is_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+.-*".contains(&byte);
+    let rest = match glob.split_once("://") {
+        _ if glob.is_empty() => return "*".to_owned(),
+        _ if can_be_a_url(glob) => return glob.to_owned(),
+        Some((scheme, rest)) if scheme.bytes().all(is_scheme) => rest,
+        Some(_) | None => glob.trim_start_matches("//"),
+    };
+    let any_host = if rest.starts_with('/') { "*" } else { "" };
+    format!("*://{any_host}{rest}")
 }
 
 #[cfg(test)]

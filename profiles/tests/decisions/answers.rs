@@ -630,8 +630,8 @@ fn g11_the_first_rule_that_decides_the_answer_wins() {
             "tool_faults: [{ id: a, mode: truncated }, { id: b, mode: slow, at: response }, { id: c, mode: slow }, { id: d, mode: error }]",
             get("http://x/"),
             vec![
-                "a: bypassed, rule `d` decides the answer and leaves nothing of it to change",
-                "b: bypassed, rule `d` decides the answer and leaves nothing of it to change",
+                "a: bypassed, rule `d` decides the answer, so there is nothing to change",
+                "b: bypassed, rule `d` decides the answer, so there is nothing to change",
                 "c: chosen",
                 "d: chosen",
             ],
@@ -646,7 +646,7 @@ fn g11_the_first_rule_that_decides_the_answer_wins() {
             "network_faults: [{ id: a, mode: limit_data, bytes: 5 }]\ntool_faults: [{ id: b, mode: timeout }]",
             get("http://x/"),
             vec![
-                "a: bypassed, rule `b` decides the answer and leaves nothing of it to change",
+                "a: bypassed, rule `b` decides the answer, so there is nothing to change",
                 "b: chosen",
             ],
         ),
@@ -664,7 +664,7 @@ fn g11_the_first_rule_that_decides_the_answer_wins() {
             model_call("{}").kind(Kind::Llm),
             vec![
                 "a: chosen",
-                "b: bypassed, rule `a` decides the answer and leaves nothing of it to change",
+                "b: bypassed, rule `a` decides the answer, so there is nothing to change",
             ],
         ),
     ] {

@@ -94,9 +94,8 @@ context_attacks:
             other => panic!("{other:?}"),
         })
         .collect();
-    let why = "the request brings results of calls that neither it nor an answer which Squall saw under \
-               these rules names the tools of, so it is not known whether the rule matches; `*` is every \
-               tool";
+    let why = "the request has tool results whose tools are named neither in it nor in an earlier answer, so \
+               it is not known whether the rule matches; `*` is every tool";
     assert_eq!(reasons, [why; 2]);
     assert_eq!(
         told(&model_call("{}")),

@@ -53,7 +53,7 @@ fn a_later_decision_gives_way_to_the_earlier_one() {
     assert_eq!(
         outcomes(&decision),
         [
-            "cut: bypassed, rule `stale` decides the answer and leaves nothing of it to change",
+            "cut: bypassed, rule `stale` decides the answer, so there is nothing to change",
             "stale: chosen",
             "fail: bypassed, rule `stale` already decides the answer",
         ]

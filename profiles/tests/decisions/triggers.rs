@@ -166,7 +166,7 @@ fn a_budget_that_cannot_be_counted_is_bypassed_with_the_reason() {
         (
             Observe::Headers,
             model_call("{}"),
-            "with `observe: headers` nobody reads what calls use up",
+            "usage is not read with `observe: headers`",
         ),
     ] {
         let spec = ActivationSpec {

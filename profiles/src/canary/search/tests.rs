@@ -221,17 +221,6 @@ proptest! {
         prop_assert_eq!(single, whole);
     }
 
-    /// The quick way over bytes that begin nothing says what the slow way would.
-    #[test]
-    fn passing_over_changes_nothing(text in any_bytes()) {
-        let mut slow = Search::new();
-        let mut stepped = Vec::new();
-        for byte in &text {
-            slow.unescape(*byte, &mut |found| stepped.push(found));
-        }
-        prop_assert_eq!(Search::all(&text), stepped);
-    }
-
     #[test]
     fn what_is_not_there_is_not_found(text in any_bytes()) {
         // Of 2^48 canaries none of these few bytes spells this one.

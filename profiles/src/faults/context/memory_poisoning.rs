@@ -1,26 +1,14 @@
 //! `memory_poisoning`: a false fact among what the user said.
 
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use squall_documents::Fields;
 
-use super::{plant, read_payload};
+use super::planted::planted;
+use super::read_payload;
 use crate::changes::{Poisoning, Strategy, Tools, Turn};
-use crate::dice::Dice;
-use crate::facts::Kind;
 use crate::fault::Fault;
-use crate::faults::fixed::word;
-use crate::payloads::Payloads;
-use crate::plan::{Bypass, Plan, RequestEdit, VerdictIndex};
-
-/// What is said where.
-struct MemoryPoisoning {
-    /// The facts.
-    payloads: Payloads,
-    /// How the fact meets what the user said; default appended.
-    strategy: Strategy,
-    /// Where; default the user's first message.
-    at: Turn,
-}
+use crate::faults::fixed::{map, word};
+use crate::plan::RequestEdit;
 
 const STRATEGY: &str = "How the payload meets what is there; default `append`.";
 
@@ -31,47 +19,19 @@ const STRATEGIES: [(&str, Strategy); 3] = [
 ];
 
 pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
-    Box::new(MemoryPoisoning {
-        payloads: read_payload(fields),
-        strategy: fields
-            .word("strategy", STRATEGY, "strategy", &STRATEGIES)
-            .unwrap_or_default(),
-        at: read_turn(fields),
+    let payloads = read_payload(fields);
+    let strategy = fields.word("strategy", STRATEGY, "strategy", &STRATEGIES);
+    let strategy = strategy.unwrap_or_default();
+    let at = read_turn(fields);
+    let named = match at {
+        Turn::First => json!("first"),
+        Turn::Last => json!("last"),
+        Turn::Number(number) => json!(number),
+    };
+    let more = map(json!({ "strategy": word(&STRATEGIES, &strategy), "inject_at": named }));
+    planted(payloads, more, move |text| {
+        RequestEdit::Poison(Poisoning { text, strategy, at })
     })
-}
-
-impl Fault for MemoryPoisoning {
-    fn apply(
-        &self,
-        plan: &mut Plan,
-        verdict: VerdictIndex,
-        _: Kind,
-        dice: &mut Dice,
-    ) -> Result<(), Bypass> {
-        let poisoning = Poisoning {
-            text: plant(&self.payloads, plan, verdict, dice),
-            strategy: self.strategy,
-            at: self.at,
-        };
-        plan.edit_request(verdict, RequestEdit::Poison(poisoning));
-        Ok(())
-    }
-
-    fn parameters(&self) -> Map<String, Value> {
-        let mut parameters = self.payloads.parameters();
-        parameters.insert("strategy".into(), json!(word(&STRATEGIES, &self.strategy)));
-        let at = match self.at {
-            Turn::First => json!("first"),
-            Turn::Last => json!("last"),
-            Turn::Number(number) => json!(number),
-        };
-        parameters.insert("inject_at".into(), at);
-        parameters
-    }
-
-    fn is_random(&self) -> bool {
-        true
-    }
 }
 
 /// `first`, `last`, or a number from 1; flakestorm's `step_2` counts from 1 as well.

@@ -44,7 +44,7 @@ pub(super) fn truncate(
         let read = |text: &Text| document.value(text.place).as_str().unwrap_or_default();
         let length: usize = texts.iter().map(|text| read(text).len()).sum();
         longest = longest.max(length);
-        let mut left = kept(amount, length);
+        let mut left = amount.of(length);
         for text in &texts {
             let said = read(text);
             if said.len() > left {
@@ -60,17 +60,6 @@ pub(super) fn truncate(
         ));
     }
     Ok(())
-}
-
-/// How many of `length` bytes are kept.
-fn kept(amount: Amount, length: usize) -> usize {
-    match amount {
-        Amount::Bytes(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX),
-        Amount::Share(millionths) => {
-            let kept = length as u128 * u128::from(millionths) / 1_000_000;
-            usize::try_from(kept).unwrap_or(usize::MAX)
-        }
-    }
 }
 
 /// Lets a field drift in what the tool said: in what it says to programs, and in the JSON that it

@@ -5,9 +5,7 @@ use squall_dialects::json::{Document, Edits, Kind, quote};
 use squall_dialects::model::{Conversation, ResultSaying, ToolResult};
 
 use super::unseen;
-use crate::changes::Amount;
-use crate::changes::{Injection, ResultChange, SchemaDrift, Tools};
-use crate::dice::MILLION;
+use crate::changes::{Amount, Injection, ResultChange, SchemaDrift, Tools};
 use crate::faults::injection::{has_canary, inject_below, inject_into};
 use crate::faults::schema_drift;
 
@@ -175,13 +173,7 @@ const TOO_SHORT: &str = "the tool's result is no longer than that";
 
 /// The beginning of a text, ending between two characters; `None` if that is all of it.
 fn beginning(text: &str, amount: Amount) -> Option<&str> {
-    let length = match amount {
-        Amount::Bytes(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX),
-        Amount::Share(share) => {
-            let kept = text.len() as u128 * u128::from(share) / u128::from(MILLION);
-            usize::try_from(kept).unwrap_or(usize::MAX)
-        }
-    };
+    let length = amount.of(text.len());
     (length < text.len()).then(|| &text[..text.floor_char_boundary(length)])
 }
 

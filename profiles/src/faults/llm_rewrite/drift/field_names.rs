@@ -64,16 +64,6 @@ fn known_or_any<'d>(members: &[Value<'d>], choice: u64) -> Option<Value<'d>> {
 
 /// Every member of a value at any depth, in the order of the text.
 fn members(value: Value<'_>) -> Vec<Value<'_>> {
-    let mut found = Vec::new();
-    let mut open = vec![value];
-    while let Some(value) = open.pop() {
-        if value.key().is_some() {
-            found.push(value);
-        }
-        let first = open.len();
-        open.extend(value.members());
-        open.extend(value.items());
-        open[first..].reverse();
-    }
-    found
+    let all = value.descendants();
+    all.filter(|value| value.is_member()).collect()
 }

@@ -21,6 +21,11 @@ fn rule(family: &str, rule: &str) -> String {
     format!("name: test\nchaos:\n  {family}:\n    - {rule}\n")
 }
 
+/// The lines of a table: a family and a rule.
+fn lines(table: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    table.lines().filter_map(|line| line.split_once(' '))
+}
+
 #[test]
 fn the_shape_of_a_file_is_told_in_its_own_words() {
     let cases = [
@@ -53,198 +58,108 @@ fn the_shape_of_a_file_is_told_in_its_own_words() {
 }
 
 /// Rules by family, each wrong in its own way.
-const SENSELESS: &[(&str, &str)] = &[
-    ("llm_faults", "{ mode: rate_limt }"),
-    ("tool_faults", "{ mode: rate_limit }"),
-    ("tool_faults", "{ mode: explode }"),
-    ("tool_faults", "{ tool: '*' }"),
-    ("tool_faults", "{ mode: slow, retry_after: 3 }"),
-    ("network_faults", "{ mode: refuse, payload: x }"),
-    ("tool_faults", "{ mode: slow, delay_ms: -5 }"),
-    ("tool_faults", "{ mode: slow, delay_ms: 90000000 }"),
-    (
-        "tool_faults",
-        "{ mode: slow, jitter_ms: 5, distribution: nromal }",
-    ),
-    ("tool_faults", "{ mode: slow, distribution: normal }"),
-    ("tool_faults", "{ mode: slow, at: responce }"),
-    ("tool_faults", "{ mode: slow, at: model_input }"),
-    ("tool_faults", "{ mode: error, error_code: 99999 }"),
-    ("tool_faults", "{ mode: error, error_code: 503.5 }"),
-    ("tool_faults", "{ mode: error, error_code: 503.0 }"),
-    ("tool_faults", "{ mode: truncated, bytes: 1e2 }"),
-    ("tool_faults", "{ mode: stale, status: 503.0 }"),
-    ("tool_faults", "{ mode: error, message: a, body: b }"),
-    (
-        "tool_faults",
-        "{ mode: error, response_headers: { content-length: 5, 'a b': c } }",
-    ),
-    ("tool_faults", "{ mode: truncated, bytes: 1, ratio: 0.5 }"),
-    ("tool_faults", "{ mode: truncated, ratio: 50 }"),
-    ("tool_faults", "{ mode: schema_drift, drift: renam }"),
-    (
-        "tool_faults",
-        "{ mode: commit_then_fail, error_code: 500, reset: true }",
-    ),
-    ("tool_faults", "{ mode: error, error_code: -5 }"),
-    (
-        "tool_faults",
-        "{ mode: error, error_code: -32603, body: x, retry_after: 1 }",
-    ),
-    (
-        "tool_faults",
-        "{ mode: commit_then_fail, error_code: -32603 }",
-    ),
-    ("tool_faults", "{ mode: list_drift, drift: rename }"),
-    ("tool_faults", "{ mode: wrong_id, delay_ms: 5 }"),
-    ("tool_faults", "{ mode: error, probability: 25 }"),
-    (
-        "tool_faults",
-        "{ mode: error, after_calls: -3, every: 0, limit: 1.5, calls: [0, 2] }",
-    ),
-    ("tool_faults", "{ mode: error, match_url: 'https://{a' }"),
-    (
-        "tool_faults",
-        "{ mode: error, match_url: ['https://a/*', ''] }",
-    ),
-    ("tool_faults", "{ mode: error, match_url: [] }"),
-    ("tool_faults", "{ mode: error, methods: ['GE T'] }"),
-    ("tool_faults", "{ mode: error, headers: { 'x y': '*' } }"),
-    ("tool_faults", "{ mode: error, match_body: '(' }"),
-    ("tool_faults", "{ mode: slow, body: 5 }"),
-    ("tool_faults", "{ mode: error, json: { model: 1 } }"),
-    ("tool_faults", "{ mode: stale, status: [200, 7xx, abc] }"),
-    ("tool_faults", "{ mode: error, status: 200 }"),
-    ("tool_faults", "{ mode: slow, status: 200 }"),
-    ("llm_faults", "{ mode: rate_limit, rpm: 0, tpm: 1.5 }"),
-    (
-        "llm_faults",
-        "{ mode: rate_limit, rpm: 60, retry_after: 1 }",
-    ),
-    ("llm_faults", "{ mode: rate_limit, retry_after: -1 }"),
-    ("llm_faults", "{ mode: server_error, error_code: 404 }"),
-    (
-        "llm_faults",
-        "{ mode: quota_exhausted, after_tokens: 0, after_usd: -1 }",
-    ),
-    ("llm_faults", "{ mode: overloaded, after_usd: 1 }"),
-    (
-        "llm_faults",
-        "{ mode: response_drift, drift_type: tone, severity: high }",
-    ),
-    (
-        "llm_faults",
-        "{ mode: response_drift, drift_type: verbosity_shift, factor: 0.5 }",
-    ),
-    ("llm_faults", "{ mode: truncated_response, max_tokens: -1 }"),
-    ("llm_faults", "{ mode: slow_stream, tokens_per_second: 0 }"),
-    (
-        "llm_faults",
-        "{ mode: timeout, window: { after: 30, for: 5 minutes } }",
-    ),
-    ("llm_faults", "{ mode: timeout, ramp: { from: 2 } }"),
-    (
-        "llm_faults",
-        "{ mode: timeout, ramp: { over: 5m }, probability: 0.5 }",
-    ),
-    (
-        "llm_faults",
-        "{ mode: timeout, armed_by: { rule: nobody } }",
-    ),
-    (
-        "llm_faults",
-        "{ mode: timeout, armed_by: { rule: a, tool: b } }",
-    ),
-    ("llm_faults", "{ mode: timeout, armed_by: {} }"),
-    ("llm_faults", "{ mode: timeout, id: Not An Id }"),
-    ("network_faults", "{ mode: latency }"),
-    ("network_faults", "{ mode: bandwidth, rate_kbps: 0 }"),
-    ("network_faults", "{ mode: bandwidth }"),
-    (
-        "network_faults",
-        "{ mode: bandwidth, rate_kbps: 8, direction: sideways }",
-    ),
-    (
-        "network_faults",
-        "{ mode: bandwidth, rate_kbps: 8, direction: up, status: 200 }",
-    ),
-    (
-        "network_faults",
-        "{ mode: slicer, average_size: 10, size_variation: 10 }",
-    ),
-    ("network_faults", "{ mode: limit_data }"),
-    ("network_faults", "{ mode: tls_failure, kind: expird }"),
-    (
-        "tool_faults",
-        "{ mode: error, at: model_input, retry_after: 1 }",
-    ),
-    ("tool_faults", "{ mode: error, at: model_imput }"),
-    ("tool_faults", "{ mode: error, at: response }"),
-    ("llm_faults", "{ mode: timeout, at: model_input }"),
-    (
-        "tool_faults",
-        "{ mode: empty, at: model_input, status: 200 }",
-    ),
-    ("tool_faults", "{ type: error }"),
-    ("tool_faults", "{ mode: error, trigger_probability: 0.5 }"),
-    ("context_attacks", "{ type: indirect_injecton }"),
-    ("context_attacks", "{ payload: x }"),
-    ("context_attacks", "{ mode: overflow }"),
-    ("context_attacks", "{ type: overflow, inject_token: 5 }"),
-    ("context_attacks", "{ type: overflow, inject_tokens: 0 }"),
-    (
-        "context_attacks",
-        "{ type: overflow, inject_tokens: 9000000 }",
-    ),
-    ("context_attacks", "{ type: overflow, placement: field }"),
-    ("context_attacks", "{ type: overflow, position: top }"),
-    ("context_attacks", "{ type: overflow, status: 200 }"),
-    (
-        "context_attacks",
-        "{ type: overflow, probability: 1, trigger_probability: 1 }",
-    ),
-    (
-        "context_attacks",
-        "{ type: overflow, trigger_probability: 30 }",
-    ),
-    (
-        "context_attacks",
-        "{ type: memory_poisoning, inject_at: 0 }",
-    ),
-    (
-        "context_attacks",
-        "{ type: memory_poisoning, strategy: apend }",
-    ),
-    (
-        "context_attacks",
-        "{ type: memory_poisoning, payload: { a: 1 } }",
-    ),
-    (
-        "context_attacks",
-        "{ type: injection_via_context, payloads: [], categories: [] }",
-    ),
-    (
-        "context_attacks",
-        "{ type: indirect_injection, payloads: [x, 3, yes] }",
-    ),
-    ("tool_faults", "{ mode: list_drift, drift: dupes }"),
-    ("tool_faults", "{ mode: truncated, at: model_inpt }"),
-    (
-        "context_attacks",
-        "{ type: indirect_injection, payloads: x }",
-    ),
-    (
-        "context_attacks",
-        "{ type: indirect_injection, placement: footer }",
-    ),
-];
+const SENSELESS: &str = "
+llm_faults { mode: rate_limt }
+tool_faults { mode: rate_limit }
+tool_faults { mode: explode }
+tool_faults { tool: '*' }
+tool_faults { mode: slow, retry_after: 3 }
+network_faults { mode: refuse, payload: x }
+tool_faults { mode: slow, delay_ms: -5 }
+tool_faults { mode: slow, delay_ms: 90000000 }
+tool_faults { mode: slow, jitter_ms: 5, distribution: nromal }
+tool_faults { mode: slow, distribution: normal }
+tool_faults { mode: slow, at: responce }
+tool_faults { mode: slow, at: model_input }
+tool_faults { mode: error, error_code: 99999 }
+tool_faults { mode: error, error_code: 503.5 }
+tool_faults { mode: error, error_code: 503.0 }
+tool_faults { mode: truncated, bytes: 1e2 }
+tool_faults { mode: stale, status: 503.0 }
+tool_faults { mode: error, message: a, body: b }
+tool_faults { mode: error, response_headers: { content-length: 5, 'a b': c } }
+tool_faults { mode: truncated, bytes: 1, ratio: 0.5 }
+tool_faults { mode: truncated, ratio: 50 }
+tool_faults { mode: schema_drift, drift: renam }
+tool_faults { mode: commit_then_fail, error_code: 500, reset: true }
+tool_faults { mode: error, error_code: -5 }
+tool_faults { mode: error, error_code: -32603, body: x, retry_after: 1 }
+tool_faults { mode: commit_then_fail, error_code: -32603 }
+tool_faults { mode: list_drift, drift: rename }
+tool_faults { mode: wrong_id, delay_ms: 5 }
+tool_faults { mode: error, probability: 25 }
+tool_faults { mode: error, after_calls: -3, every: 0, limit: 1.5, calls: [0, 2] }
+tool_faults { mode: error, match_url: 'https://{a' }
+tool_faults { mode: error, match_url: ['https://a/*', ''] }
+tool_faults { mode: error, match_url: [] }
+tool_faults { mode: error, methods: ['GE T'] }
+tool_faults { mode: error, headers: { 'x y': '*' } }
+tool_faults { mode: error, match_body: '(' }
+tool_faults { mode: slow, body: 5 }
+tool_faults { mode: error, json: { model: 1 } }
+tool_faults { mode: stale, status: [200, 7xx, abc] }
+tool_faults { mode: error, status: 200 }
+tool_faults { mode: slow, status: 200 }
+llm_faults { mode: rate_limit, rpm: 0, tpm: 1.5 }
+llm_faults { mode: rate_limit, rpm: 60, retry_after: 1 }
+llm_faults { mode: rate_limit, retry_after: -1 }
+llm_faults { mode: server_error, error_code: 404 }
+llm_faults { mode: quota_exhausted, after_tokens: 0, after_usd: -1 }
+llm_faults { mode: overloaded, after_usd: 1 }
+llm_faults { mode: response_drift, drift_type: tone, severity: high }
+llm_faults { mode: response_drift, drift_type: verbosity_shift, factor: 0.5 }
+llm_faults { mode: truncated_response, max_tokens: -1 }
+llm_faults { mode: slow_stream, tokens_per_second: 0 }
+llm_faults { mode: timeout, window: { after: 30, for: 5 minutes } }
+llm_faults { mode: timeout, ramp: { from: 2 } }
+llm_faults { mode: timeout, ramp: { over: 5m }, probability: 0.5 }
+llm_faults { mode: timeout, armed_by: { rule: nobody } }
+llm_faults { mode: timeout, armed_by: { rule: a, tool: b } }
+llm_faults { mode: timeout, armed_by: {} }
+llm_faults { mode: timeout, id: Not An Id }
+network_faults { mode: latency }
+network_faults { mode: bandwidth, rate_kbps: 0 }
+network_faults { mode: bandwidth }
+network_faults { mode: bandwidth, rate_kbps: 8, direction: sideways }
+network_faults { mode: bandwidth, rate_kbps: 8, direction: up, status: 200 }
+network_faults { mode: slicer, average_size: 10, size_variation: 10 }
+network_faults { mode: limit_data }
+network_faults { mode: tls_failure, kind: expird }
+tool_faults { mode: error, at: model_input, retry_after: 1 }
+tool_faults { mode: error, at: model_imput }
+tool_faults { mode: error, at: response }
+llm_faults { mode: timeout, at: model_input }
+tool_faults { mode: empty, at: model_input, status: 200 }
+tool_faults { type: error }
+tool_faults { mode: error, trigger_probability: 0.5 }
+context_attacks { type: indirect_injecton }
+context_attacks { payload: x }
+context_attacks { mode: overflow }
+context_attacks { type: overflow, inject_token: 5 }
+context_attacks { type: overflow, inject_tokens: 0 }
+context_attacks { type: overflow, inject_tokens: 9000000 }
+context_attacks { type: overflow, placement: field }
+context_attacks { type: overflow, position: top }
+context_attacks { type: overflow, status: 200 }
+context_attacks { type: overflow, probability: 1, trigger_probability: 1 }
+context_attacks { type: overflow, trigger_probability: 30 }
+context_attacks { type: memory_poisoning, inject_at: 0 }
+context_attacks { type: memory_poisoning, strategy: apend }
+context_attacks { type: memory_poisoning, payload: { a: 1 } }
+context_attacks { type: injection_via_context, payloads: [], categories: [] }
+context_attacks { type: indirect_injection, payloads: [x, 3, yes] }
+tool_faults { mode: list_drift, drift: dupes }
+tool_faults { mode: truncated, at: model_inpt }
+context_attacks { type: indirect_injection, payloads: x }
+context_attacks { type: indirect_injection, placement: footer }
+";
 
 #[test]
 fn what_makes_no_sense_is_told_where_it_stands() {
-    let told: Vec<_> = SENSELESS
-        .iter()
-        .map(|(family, text)| format!("{family} {text}\n{}", errors(&rule(family, text))))
-        .collect();
+    let told = lines(SENSELESS);
+    let told =
+        told.map(|(family, text)| format!("{family} {text}\n{}", errors(&rule(family, text))));
+    let told: Vec<_> = told.collect();
     insta::assert_snapshot!(told.join("\n\n"));
 }
 
@@ -293,48 +208,6 @@ fn a_rule_may_name_every_dialect_that_is_spoken_and_no_other() {
         let place = "chaos.yaml:4:33: unknown dialect ";
         assert!(found.starts_with(&format!("{place}{told}")), "{found}");
     }
-}
-
-#[test]
-fn an_error_points_into_the_document() {
-    for (text, pointer) in [
-        (
-            "chaos: { tool_faults: [{ mode: slow, delay_ms: -1 }] }",
-            "/chaos/tool_faults/0/delay_ms",
-        ),
-        ("tool_faults: [{ mode: slow, x: 1 }]", "/tool_faults/0/x"),
-        (
-            "tool_faults: [{ mode: slow, delay_ms: a }]",
-            "/tool_faults/0/delay_ms",
-        ),
-        (
-            "llm_faults: [{ mode: timeout, window: { after: x } }]",
-            "/llm_faults/0/window/after",
-        ),
-        (
-            "tool_faults: [{ mode: slow, json: { a/b: 1 } }]",
-            "/tool_faults/0/json/a~1b",
-        ),
-        (
-            "tool_faults: [{ mode: slow, headers: { a/b: {} } }]",
-            "/tool_faults/0/headers/a~1b",
-        ),
-        ("tool_faults: [", ""),
-    ] {
-        let errors = parse("f", text).unwrap_err();
-        assert_eq!(errors[0].pointer, pointer, "{text}");
-    }
-}
-
-#[test]
-fn all_errors_of_a_file_come_at_once_in_order() {
-    let text = "tool_faults:\n  - { mode: slow, delay_ms: -1 }\n  - { mode: explode }\n  - { mode: error, probability: 2 }\n";
-    let lines: Vec<_> = parse("f", text)
-        .unwrap_err()
-        .iter()
-        .map(|e| e.position.line)
-        .collect();
-    assert_eq!(lines, [2, 3, 4]);
 }
 
 #[test]
@@ -646,126 +519,87 @@ fn every_built_in_profile_compiles_and_would_do_something() {
 }
 
 /// A rule of every mode, and more where parameters have different forms.
-const SOUND: &[(&str, &str)] = &[
-    (
-        "network_faults",
-        "{ mode: latency, delay_ms: 200, jitter_ms: 50.5, at: response }",
-    ),
-    (
-        "network_faults",
-        "{ mode: bandwidth, rate_kbps: 64, direction: both }",
-    ),
-    (
-        "network_faults",
-        "{ mode: slicer, average_size: 10, size_variation: 3, delay_us: 5 }",
-    ),
-    ("network_faults", "{ mode: slow_close }"),
-    ("network_faults", "{ mode: timeout }"),
-    ("network_faults", "{ mode: reset_peer }"),
-    ("network_faults", "{ mode: reset_peer, after_bytes: 0 }"),
-    ("network_faults", "{ mode: limit_data, bytes: 10 }"),
-    ("network_faults", "{ mode: refuse }"),
-    ("network_faults", "{ mode: dns_failure }"),
-    ("network_faults", "{ mode: tls_failure }"),
-    ("network_faults", "{ mode: tls_failure, kind: expired }"),
-    ("tool_faults", "{ mode: timeout }"),
-    ("tool_faults", "{ mode: error }"),
-    (
-        "tool_faults",
-        "{ mode: error, error_code: 429, message: slow down, retry_after: 0.5 }",
-    ),
-    (
-        "tool_faults",
-        "{ mode: error, body: { a: 1 }, response_headers: { x-a: b } }",
-    ),
-    ("tool_faults", "{ mode: malformed }"),
-    ("tool_faults", "{ mode: slow }"),
-    ("tool_faults", "{ mode: malicious_response }"),
-    ("tool_faults", "{ mode: empty }"),
-    ("tool_faults", "{ mode: truncated }"),
-    ("tool_faults", "{ mode: truncated, bytes: 7 }"),
-    ("tool_faults", "{ mode: html_error }"),
-    ("tool_faults", "{ mode: schema_drift }"),
-    (
-        "tool_faults",
-        "{ mode: schema_drift, drift: null, field: price }",
-    ),
-    ("tool_faults", "{ mode: stale }"),
-    ("tool_faults", "{ mode: swapped }"),
-    ("tool_faults", "{ mode: redirect_loop }"),
-    ("tool_faults", "{ mode: commit_then_fail }"),
-    ("tool_faults", "{ mode: commit_then_fail, reset: true }"),
-    ("tool_faults", "{ mode: silent_noop }"),
-    (
-        "tool_faults",
-        "{ mode: error, at: model_input, message: gone }",
-    ),
-    (
-        "tool_faults",
-        "{ mode: timeout, at: model_input, delay_ms: 100 }",
-    ),
-    ("context_attacks", "{ type: indirect_injection }"),
-    (
-        "context_attacks",
-        "{ type: indirect_injection, payloads: [a, b], placement: zero_width }",
-    ),
-    (
-        "context_attacks",
-        "{ type: memory_poisoning, payload: x, strategy: prepend, inject_at: last }",
-    ),
-    ("context_attacks", "{ type: overflow, inject_tokens: 500 }"),
-    ("context_attacks", "{ type: conflicting_context }"),
-    (
-        "context_attacks",
-        "{ type: injection_via_context, categories: [role_play] }",
-    ),
-    ("llm_faults", "{ mode: timeout }"),
-    ("llm_faults", "{ mode: truncated_response }"),
-    ("llm_faults", "{ mode: rate_limit }"),
-    ("llm_faults", "{ mode: rate_limit, rpm: 60, tpm: 1000 }"),
-    ("llm_faults", "{ mode: server_error }"),
-    ("llm_faults", "{ mode: overloaded }"),
-    ("llm_faults", "{ mode: slow_stream }"),
-    ("llm_faults", "{ mode: slow_stream, ttft_ms: 100 }"),
-    ("llm_faults", "{ mode: stream_stall }"),
-    ("llm_faults", "{ mode: stream_error }"),
-    ("llm_faults", "{ mode: duplicate_chunk }"),
-    ("llm_faults", "{ mode: missing_terminator }"),
-    ("llm_faults", "{ mode: json_for_stream }"),
-    ("llm_faults", "{ mode: empty }"),
-    ("llm_faults", "{ mode: garbage }"),
-    ("llm_faults", "{ mode: refusal }"),
-    ("llm_faults", "{ mode: content_filter }"),
-    ("llm_faults", "{ mode: unknown_tool_call }"),
-    ("llm_faults", "{ mode: malformed_tool_call }"),
-    ("llm_faults", "{ mode: wrong_tool_arguments }"),
-    ("llm_faults", "{ mode: response_drift }"),
-    (
-        "llm_faults",
-        "{ mode: response_drift, drift_type: verbosity_shift, factor: 3 }",
-    ),
-    ("llm_faults", "{ mode: quota_exhausted }"),
-    (
-        "llm_faults",
-        "{ mode: quota_exhausted, after_tokens: 500, after_usd: 0.25 }",
-    ),
-    ("llm_faults", "{ mode: context_length_exceeded }"),
-    ("llm_faults", "{ mode: auth_error }"),
-    ("llm_faults", "{ mode: model_not_found }"),
-    ("llm_faults", "{ mode: stream_cut }"),
-];
+const SOUND: &str = "
+network_faults { mode: latency, delay_ms: 200, jitter_ms: 50.5, at: response }
+network_faults { mode: bandwidth, rate_kbps: 64, direction: both }
+network_faults { mode: slicer, average_size: 10, size_variation: 3, delay_us: 5 }
+network_faults { mode: slow_close }
+network_faults { mode: timeout }
+network_faults { mode: reset_peer }
+network_faults { mode: reset_peer, after_bytes: 0 }
+network_faults { mode: limit_data, bytes: 10 }
+network_faults { mode: refuse }
+network_faults { mode: dns_failure }
+network_faults { mode: tls_failure }
+network_faults { mode: tls_failure, kind: expired }
+tool_faults { mode: timeout }
+tool_faults { mode: error }
+tool_faults { mode: error, error_code: 429, message: slow down, retry_after: 0.5 }
+tool_faults { mode: error, body: { a: 1 }, response_headers: { x-a: b } }
+tool_faults { mode: malformed }
+tool_faults { mode: slow }
+tool_faults { mode: malicious_response }
+tool_faults { mode: empty }
+tool_faults { mode: truncated }
+tool_faults { mode: truncated, bytes: 7 }
+tool_faults { mode: html_error }
+tool_faults { mode: schema_drift }
+tool_faults { mode: schema_drift, drift: null, field: price }
+tool_faults { mode: stale }
+tool_faults { mode: swapped }
+tool_faults { mode: redirect_loop }
+tool_faults { mode: commit_then_fail }
+tool_faults { mode: commit_then_fail, reset: true }
+tool_faults { mode: silent_noop }
+tool_faults { mode: error, at: model_input, message: gone }
+tool_faults { mode: timeout, at: model_input, delay_ms: 100 }
+context_attacks { type: indirect_injection }
+context_attacks { type: indirect_injection, payloads: [a, b], placement: zero_width }
+context_attacks { type: memory_poisoning, payload: x, strategy: prepend, inject_at: last }
+context_attacks { type: overflow, inject_tokens: 500 }
+context_attacks { type: conflicting_context }
+context_attacks { type: injection_via_context, categories: [role_play] }
+llm_faults { mode: timeout }
+llm_faults { mode: truncated_response }
+llm_faults { mode: rate_limit }
+llm_faults { mode: rate_limit, rpm: 60, tpm: 1000 }
+llm_faults { mode: server_error }
+llm_faults { mode: overloaded }
+llm_faults { mode: slow_stream }
+llm_faults { mode: slow_stream, ttft_ms: 100 }
+llm_faults { mode: stream_stall }
+llm_faults { mode: stream_error }
+llm_faults { mode: duplicate_chunk }
+llm_faults { mode: missing_terminator }
+llm_faults { mode: json_for_stream }
+llm_faults { mode: empty }
+llm_faults { mode: garbage }
+llm_faults { mode: refusal }
+llm_faults { mode: content_filter }
+llm_faults { mode: unknown_tool_call }
+llm_faults { mode: malformed_tool_call }
+llm_faults { mode: wrong_tool_arguments }
+llm_faults { mode: response_drift }
+llm_faults { mode: response_drift, drift_type: verbosity_shift, factor: 3 }
+llm_faults { mode: quota_exhausted }
+llm_faults { mode: quota_exhausted, after_tokens: 500, after_usd: 0.25 }
+llm_faults { mode: context_length_exceeded }
+llm_faults { mode: auth_error }
+llm_faults { mode: model_not_found }
+llm_faults { mode: stream_cut }
+";
 
 #[test]
 fn every_parameter_is_kept_for_the_journal() {
-    let mut lines = Vec::new();
-    for (family, text) in SOUND {
+    let mut told = Vec::new();
+    for (family, text) in lines(SOUND) {
         let profile = parse("f", &rule(family, text)).unwrap();
-        lines.push(format!(
+        told.push(format!(
             "{text}\n  {}",
             profile.rules[0].parameters(&Redactor::default())
         ));
     }
-    insta::assert_snapshot!(lines.join("\n"));
+    insta::assert_snapshot!(told.join("\n"));
 }
 
 #[test]

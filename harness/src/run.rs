@@ -83,6 +83,9 @@ pub struct RunRecord {
     /// none.
     #[serde(default)]
     pub pass_threshold: Option<f64>,
+    /// The certificate format, `html` or `pdf`, from the suite; `null` if the suite sets none.
+    #[serde(default)]
+    pub certificate_format: Option<String>,
     /// The invariants of the run's parts, in the suite's order.
     #[serde(default)]
     pub demands: Vec<DemandRecord>,

@@ -150,7 +150,8 @@ pub(crate) struct CertificateArgs {
     /// Id of the run, from `squall runs list`
     #[arg(required = true)]
     pub(crate) run: Option<String>,
-    /// Output file, an HTML page [default: certificate-RUN.html]
+    /// Output file: FILE.html is a page, FILE.pdf a PDF; without an extension, the suite's
+    /// `certificate.output_format` decides [default: certificate-RUN in that format]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Name of the tester [default: the suite's `certificate.tester_name`, else your user name]

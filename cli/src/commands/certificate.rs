@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::json;
-use squall_harness::report::certificate::{self, Genuine, SigningKey};
+use squall_harness::report::certificate::{self, CertificateFormat, Genuine, SigningKey};
 use squall_harness::report::{Report, ReportFormat};
 use squall_proxy::user_file;
 
@@ -30,7 +30,7 @@ async fn issue(wanted: &CertificateArgs) -> Result<(), Failure> {
         return Err(Failure::Usage("pass the id of a run".to_owned()));
     };
     if let Some(file) = &wanted.output {
-        check_name(file)?;
+        form_of(file, None)?;
         output_file::check(file)?;
     }
     let key =
@@ -41,10 +41,12 @@ async fn issue(wanted: &CertificateArgs) -> Result<(), Failure> {
     host.close().await;
     let report =
         Report::read(&drawn?).map_err(|error| Failure::could_not("the daemon's report", error))?;
-    let named = || format!("certificate-{run}.html").into();
+    let form = report.run.certificate_format.as_deref();
+    let named = || format!("certificate-{run}.{}", form.unwrap_or("html")).into();
     let file = wanted.output.clone().unwrap_or_else(named);
+    let form = form_of(&file, form)?;
     let tester = tester(wanted.tester.as_deref(), report.run.tester.as_deref(), user);
-    let signed = certificate::issue(&report, &tester, &report.made_at, &key)
+    let signed = certificate::issue(&report, &tester, &report.made_at, &key, form)
         .map_err(|error| Failure::Usage(error.to_string()))?;
     output_file::write(&file, signed)?;
     output::line(&format!(
@@ -55,16 +57,19 @@ async fn issue(wanted: &CertificateArgs) -> Result<(), Failure> {
     ))
 }
 
-/// Fails if the file's name says that it is no HTML page.
-fn check_name(file: &Path) -> Result<(), Failure> {
-    match file.extension().and_then(|ending| ending.to_str()) {
-        None => Ok(()),
-        Some(ending) if ["html", "htm"].contains(&&*ending.to_ascii_lowercase()) => Ok(()),
-        Some(_) => Err(Failure::Usage(format!(
-            "{}: a certificate is an HTML page, which a browser prints as PDF; end the file's name in `.html`",
-            file.display()
-        ))),
-    }
+/// The format by the file's extension; without one, by the suite of the run.
+fn form_of(file: &Path, of_suite: Option<&str>) -> Result<CertificateFormat, Failure> {
+    let named = CertificateFormat::of_file(&file.to_string_lossy());
+    let named = named.or_else(|| match file.extension() {
+        None => CertificateFormat::of_file(&format!(".{}", of_suite.unwrap_or("html"))),
+        Some(_) => None,
+    });
+    named.ok_or_else(|| {
+        let file = file.display();
+        Failure::Usage(format!(
+            "{file}: a certificate is an HTML page or a PDF; end the file's name in `.html` or `.pdf`"
+        ))
+    })
 }
 
 /// The tester: of the command, else of the run's suite, else the user.

@@ -43,6 +43,7 @@ pub(crate) fn run(id: &str, daemon: &str) -> RunRecord {
         tester: None,
         min_score: None,
         pass_threshold: None,
+        certificate_format: None,
         demands: Vec::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! Certificates: signed statements about runs, as an HTML page.
+//! Certificates: signed statements about runs, as an HTML page or a PDF.
 //!
 //! ```text
 //! page ── before │ seal │ after      seal = base64 of {"signature": …, "statement": …}
@@ -11,6 +11,7 @@
 //! reader must compare the key's fingerprint to know the signer.
 
 mod key;
+mod pdf;
 mod sheet;
 
 use base64::Engine as _;
@@ -22,6 +23,7 @@ use serde_json::{Map, Value, json};
 pub use self::key::{KeyError, SigningKey};
 use super::Report;
 use crate::digest::{hex, sha256};
+use crate::named::named;
 use crate::run::{
     CellState, CoverageRecord, DemandRecord, DocumentVersion, RunKind, RunRecord, RunState,
     ScenarioRecord, ScoresRecord,
@@ -106,6 +108,26 @@ pub struct CellCounts {
     pub error: u64,
 }
 
+named! {
+    /// The format of a certificate.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum CertificateFormat {
+        /// An HTML page.
+        Html = "html",
+        /// A PDF.
+        Pdf = "pdf",
+    }
+}
+
+impl CertificateFormat {
+    /// The format for a file name's extension.
+    pub fn of_file(name: &str) -> Option<Self> {
+        let (_, ending) = name.rsplit_once('.')?;
+        let ending = ending.to_ascii_lowercase();
+        Self::parse(if ending == "htm" { "html" } else { &ending })
+    }
+}
+
 /// Why no certificate can be issued for a run.
 #[derive(Debug, thiserror::Error)]
 pub enum NotIssued {
@@ -159,6 +181,7 @@ pub fn issue(
     tester: &str,
     issued_at: &str,
     key: &SigningKey,
+    form: CertificateFormat,
 ) -> Result<Vec<u8>, NotIssued> {
     let run = &report.run;
     if !run.state.is_over() {
@@ -168,8 +191,12 @@ pub fn issue(
     let mut statement = statement(run, tester, issued_at, key);
     // Digest and signature have the same length as their placeholders, so the page can be rendered first.
     let placeholder = sealed(&statement, &"0".repeat(128));
+    let sheet = sheet::of(&statement, &key.fingerprint());
     let seal = format!("{BEGIN}{placeholder}{END}");
-    let mut file = sheet::page(&statement, &key.fingerprint(), &seal).into_bytes();
+    let mut file = match form {
+        CertificateFormat::Html => sheet::page(&sheet, &seal).into_bytes(),
+        CertificateFormat::Pdf => pdf::document(&sheet, &seal),
+    };
     let (before, after) = around(&file, placeholder.as_bytes());
     statement.page_sha256 = digest_of(before, after);
     let signature = key.sign(&signed(&statement));

@@ -78,6 +78,8 @@ impl RunSpec {
             tester: self.suite.certificate.tester.clone(),
             min_score: self.criteria.min_score,
             pass_threshold: self.suite.certificate.pass_threshold,
+            certificate_format: (self.suite.certificate.format)
+                .map(|format| format.as_str().to_owned()),
             ..RunRecord::queued(id, self.kind, &self.name, self.seed)
         }
     }

@@ -1,11 +1,13 @@
 //! The small blocks of a suite: scoring, output, advanced, tools, prices.
 
+use serde_json::json;
 use squall_documents::{At, DocumentReader, Fields, ValueReader, allowed};
 use squall_profiles::tools::ToolNames;
 use squall_profiles::validate::no_url_matches;
 
 use crate::named::named;
 use crate::report::ReportFormat;
+use crate::report::certificate::CertificateFormat;
 use crate::scores::{Scoring, least_of};
 
 /// Allowed deviation of the sum of the weights from 1.
@@ -104,6 +106,8 @@ pub struct CertificateSettings {
     pub tester: Option<String>,
     /// The score from which the agent passes, 0 to 100; `None`: the run decides.
     pub pass_threshold: Option<f64>,
+    /// The format; `None`: the file's extension decides.
+    pub format: Option<CertificateFormat>,
 }
 
 pub(super) fn certificate(fields: &mut Fields<'_, '_>) -> CertificateSettings {
@@ -111,14 +115,21 @@ pub(super) fn certificate(fields: &mut Fields<'_, '_>) -> CertificateSettings {
     let about =
         "Score from which on a certificate says that the agent passed; up to 1 it is a share.";
     let threshold = fields.real("pass_threshold", about, 0.0..=100.0, "");
-    let format = fields.text("output_format", "Ignored unless it is `html`.");
-    if format.is_some_and(|format| !format.value.eq_ignore_ascii_case("html")) {
-        let why = "certificates are HTML pages, which a browser prints as PDF";
-        without_effect(fields, "output_format", why);
+    let about = "Form of a certificate whose file's name says none; default `html`.";
+    let format = fields.field("output_format", about, |value| {
+        let schema = || json!({ "enum": ["html", "pdf"] });
+        value.with_schema(schema, |value| {
+            let named = value.text()?.value.to_ascii_lowercase();
+            Some(CertificateFormat::parse(&named))
+        })
+    });
+    if format == Some(None) {
+        without_effect(fields, "output_format", "certificates are `html` or `pdf`");
     }
     CertificateSettings {
         tester,
         pass_threshold: threshold.map(least_of),
+        format: format.flatten(),
     }
 }
 

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use squall_documents::Variables;
 
 use super::*;
+use crate::report::certificate::CertificateFormat;
 
 /// A valid suite, except for the part that a test case replaces.
 const AGENT: &str = "agent: {endpoint: 'http://a.test/'}\n";
@@ -548,27 +549,31 @@ fn a_suite_says_what_its_certificates_say() {
     for (block, expected, notes) in [
         (
             "{tester_name: 'Quality, Example Ltd'}",
-            (Some("Quality, Example Ltd"), None),
+            (Some("Quality, Example Ltd"), None, None),
             vec![],
         ),
-        ("{pass_threshold: 80}", (None, Some(80.0)), vec![]),
-        ("{pass_threshold: 0.8}", (None, Some(80.0)), vec![]),
+        ("{pass_threshold: 80}", (None, Some(80.0), None), vec![]),
+        ("{pass_threshold: 0.8}", (None, Some(80.0), None), vec![]),
         (
-            "{output_format: HTML, tester_name: Ada}",
-            (Some("Ada"), None),
+            "{output_format: PDF, tester_name: Ada}",
+            (Some("Ada"), None, Some(CertificateFormat::Pdf)),
             vec![],
         ),
         (
-            "{output_format: pdf}",
-            (None, None),
-            vec!["`output_format` changes nothing here: certificates are HTML pages"],
+            "{output_format: docx}",
+            (None, None, None),
+            vec!["`output_format` changes nothing here: certificates are `html` or `pdf`"],
         ),
-        ("{tester_name: 'Ada ${TOKEN}'}", (None, None), vec![kept]),
+        (
+            "{tester_name: 'Ada ${TOKEN}'}",
+            (None, None, None),
+            vec![kept],
+        ),
     ] {
         let suite = parsed(&format!("{AGENT}{PROMPTS}{DEMANDS}certificate: {block}\n"));
         let suite = suite.expect("valid");
         let said = &suite.certificate;
-        let found = (said.tester.as_deref(), said.pass_threshold);
+        let found = (said.tester.as_deref(), said.pass_threshold, said.format);
         assert_eq!(found, expected, "{block}");
         assert_eq!(suite.notes.len(), notes.len(), "{:?}", suite.notes);
         for (note, part) in suite.notes.iter().zip(notes) {

@@ -13,7 +13,7 @@ fn certified(desk: &Desk, comment: &str) -> Value {
     let mut agent = desk.agent("/json", &["--api-key", "quiet-harbour"]);
     agent["command"][1] = json!("agent.py");
     let mut suite = suite_of(&agent, "unavailable");
-    suite["certificate"] = json!({ "pass_threshold": 99 });
+    suite["certificate"] = json!({ "pass_threshold": 99, "output_format": "pdf" });
     let loud = json!({ "id": "loud", "type": "contains", "value": "LOUD", "severity": "low" });
     suite["contract"]["invariants"]
         .as_array_mut()
@@ -25,7 +25,7 @@ fn certified(desk: &Desk, comment: &str) -> Value {
     let mut sign = desk.squall(&["certificate", id]);
     let signed = Told::from(sign.output().unwrap());
     assert_eq!(signed.code, Some(0), "{signed:#?}");
-    let name = format!("certificate-{id}.html");
+    let name = format!("certificate-{id}.pdf");
     let mut verify = desk.squall(&["certificate", "verify", &name, "--json"]);
     let verified = Told::from(verify.output().unwrap());
     assert_eq!(verified.code, Some(0), "{verified:#?}");

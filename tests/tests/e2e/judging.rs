@@ -157,7 +157,7 @@ fn what_a_run_came_to_is_signed_and_a_change_is_found() {
     assert_eq!(certificate(&["verify", name]).code, Some(1));
     assert_eq!(certificate(&["verify", "suite.yaml"]).code, Some(1));
     assert_eq!(certificate(&["verify", "nowhere.html"]).code, Some(2));
-    assert_eq!(certificate(&[id, "--output", "page.pdf"]).code, Some(2));
+    assert_eq!(certificate(&[id, "--output", "page.txt"]).code, Some(2));
 }
 
 #[test]

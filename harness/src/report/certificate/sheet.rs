@@ -1,9 +1,65 @@
-//! The HTML page of a certificate.
+//! The visible content of a certificate, and its HTML page.
 
 use super::{BEGIN, Statement};
 use crate::report::{html, shown, words};
 
 const STYLE: &str = include_str!("sheet.css");
+
+/// The visible content, independent of the format.
+pub(super) struct Sheet {
+    /// The name of the suite.
+    pub(super) title: String,
+    /// The verdict in a word.
+    pub(super) verdict: String,
+    /// Score and coverage, in a sentence.
+    pub(super) lead: String,
+    /// Groups of lines, each with a name and a value.
+    pub(super) groups: Vec<(&'static str, Vec<(String, String)>)>,
+    /// A statement of what the certificate proves.
+    pub(super) foot: &'static str,
+    /// Whether the agent passed.
+    pub(super) passed: Option<bool>,
+}
+
+pub(super) fn of(statement: &Statement, fingerprint: &str) -> Sheet {
+    let coverage = &statement.coverage;
+    let score = match statement.score {
+        Some(score) => format!("Score {} of 100", words::score(score)),
+        None => "No score".to_owned(),
+    };
+    let lead = format!(
+        "{score}, with {} of {} exercised and {} applied.",
+        coverage.exercised,
+        words::counted(
+            coverage.chaos_cells,
+            "cell under chaos",
+            "cells under chaos"
+        ),
+        words::counted(coverage.rules_applied, "fault", "faults")
+    );
+    let mut sheet = Sheet {
+        title: statement.suite.clone(),
+        verdict: statement.state.as_str().to_owned(),
+        lead,
+        groups: vec![
+            ("Agent and suite", tested(statement)),
+            ("Invariants and scenarios", demanded(statement)),
+            ("Result", came_to(statement)),
+            ("Sources", made_of(statement)),
+            ("Who says so", signed_by(statement, fingerprint)),
+        ],
+        foot: "The file carries this statement signed with Ed25519. “squall certificate verify FILE” finds any change to \
+               it; compare the key's fingerprint with the one that the tester names.",
+        passed: statement.passed,
+    };
+    // All texts are made visible, and none may contain the mark of the seal.
+    let rows = sheet.groups.iter_mut().flat_map(|(_, rows)| rows);
+    let texts = rows.flat_map(|(name, value)| [name, value]);
+    for text in texts.chain([&mut sheet.title]) {
+        *text = shown(text).replace(BEGIN, "SQUALL-CERTIFICATE-1 :");
+    }
+    sheet
+}
 
 fn row(name: &str, value: impl Into<String>) -> (String, String) {
     (name.to_owned(), value.into())
@@ -113,54 +169,30 @@ fn signed_by(statement: &Statement, fingerprint: &str) -> Vec<(String, String)> 
     ]
 }
 
-/// The page of a certificate, which carries its seal.
-pub(super) fn page(statement: &Statement, fingerprint: &str, seal: &str) -> String {
-    // All texts are made visible, and none may contain the mark of the seal.
-    let safe = |text: &str| shown(text).replace(BEGIN, "SQUALL-CERTIFICATE-1 :");
-    let (name, verdict) = (safe(&statement.suite), statement.state.as_str());
-    let coverage = &statement.coverage;
-    let score = match statement.score {
-        Some(score) => format!("Score {} of 100", words::score(score)),
-        None => "No score".to_owned(),
-    };
-    let cells = words::counted(
-        coverage.chaos_cells,
-        "cell under chaos",
-        "cells under chaos",
-    );
-    let faults = words::counted(coverage.rules_applied, "fault", "faults");
-    let exercised = coverage.exercised;
-    let class = match statement.passed {
+/// The sheet as a page that carries its seal.
+pub(super) fn page(sheet: &Sheet, seal: &str) -> String {
+    let class = match sheet.passed {
         Some(true) => "verdict passed",
         Some(false) => "verdict failed",
         None => "verdict",
     };
-    let groups = [
-        ("Agent and suite", tested(statement)),
-        ("Invariants and scenarios", demanded(statement)),
-        ("Result", came_to(statement)),
-        ("Sources", made_of(statement)),
-        ("Who says so", signed_by(statement, fingerprint)),
-    ];
     let body = maud::html! {
         main {
             p class="eyebrow" { "Squall certificate" }
-            h1 { (name) }
-            p class=(class) { (verdict) }
-            p class="lead" { (score) ", with " (exercised) " of " (cells) " exercised and " (faults) " applied." }
-            @for (heading, rows) in &groups {
+            h1 { (sheet.title) }
+            p class=(class) { (sheet.verdict) }
+            p class="lead" { (sheet.lead) }
+            @for (heading, rows) in &sheet.groups {
                 h2 { (heading) }
-                dl { @for (name, value) in rows { dt { (safe(name)) } dd { (safe(value)) } } }
+                dl { @for (name, value) in rows { dt { (name) } dd { (value) } } }
             }
-            p class="foot" {
-                "The file carries this statement signed with Ed25519. “squall certificate verify FILE” finds any \
-                 change to it; compare the key's fingerprint with the one that the tester names."
-            }
+            p class="foot" { (sheet.foot) }
             details {
                 summary { "The signed statement, base64" }
                 pre tabindex="0" role="region" aria-label="Signed statement" { (seal) }
             }
         }
     };
-    html::page(&format!("Certificate: {name} {verdict}"), STYLE, &body)
+    let title = format!("Certificate: {} {}", sheet.title, sheet.verdict);
+    html::page(&title, STYLE, &body)
 }

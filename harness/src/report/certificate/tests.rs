@@ -11,17 +11,18 @@ fn key() -> SigningKey {
     SigningKey::of_home(home.path()).expect("a key")
 }
 
-fn signed_fixture() -> (Vec<u8>, SigningKey) {
-    let key = key();
-    let file = issue(&fixture(), "QA, Ada", WHEN, &key).expect("it is over");
-    (file, key)
+fn both() -> [(CertificateFormat, Vec<u8>, SigningKey); 2] {
+    [CertificateFormat::Html, CertificateFormat::Pdf].map(|form| {
+        let key = key();
+        let file = issue(&fixture(), "QA, Ada", WHEN, &key, form).expect("it is over");
+        (form, file, key)
+    })
 }
 
 #[test]
 fn what_was_signed_verifies_and_says_what_the_run_said() {
-    let (file, key) = signed_fixture();
-    {
-        let genuine = verify(&file).unwrap_or_else(|error| panic!("{error}"));
+    for (form, file, key) in both() {
+        let genuine = verify(&file).unwrap_or_else(|error| panic!("{form:?}: {error}"));
         assert_eq!(genuine.fingerprint, key.fingerprint());
         let said = genuine.statement;
         let run = fixture().run;
@@ -55,15 +56,15 @@ fn a_certificate_says_what_was_demanded_and_holds_the_score_to_the_pass_threshol
         report.run.passed = Some(true);
         report.run.score = Some(score);
         report.run.pass_threshold = threshold;
-        {
-            let file = issue(&report, "QA", WHEN, &key()).expect("it is over");
+        for form in [CertificateFormat::Html, CertificateFormat::Pdf] {
+            let file = issue(&report, "QA", WHEN, &key(), form).expect("it is over");
             let said = verify(&file).expect("genuine").statement;
             assert_eq!((said.min_score, said.state), (least, state));
             assert_eq!(said.passed, Some(passed));
             assert_eq!(said.demands, report.run.demands);
             assert_eq!(said.scenarios, report.run.scenarios);
         }
-        let page = issue(&report, "QA", WHEN, &key()).expect("it is over");
+        let page = issue(&report, "QA", WHEN, &key(), CertificateFormat::Html).expect("it is over");
         let page = String::from_utf8(page).expect("text");
         for part in [
             "Invariant completes",
@@ -78,8 +79,7 @@ fn a_certificate_says_what_was_demanded_and_holds_the_score_to_the_pass_threshol
 /// Flips one bit in each byte: every change must be detected.
 #[test]
 fn no_byte_of_a_certificate_can_be_changed() {
-    let (file, _) = signed_fixture();
-    {
+    for (form, file, _) in both() {
         // Every byte outside of the signed parts, and a sample of the long seal and page.
         for at in (0..file.len())
             .step_by(7)
@@ -88,22 +88,25 @@ fn no_byte_of_a_certificate_can_be_changed() {
         {
             let mut changed = file.clone();
             changed[at] ^= 0x01;
-            assert!(verify(&changed).is_err(), "byte {at} of {}", file.len());
+            assert!(
+                verify(&changed).is_err(),
+                "{form:?}: byte {at} of {}",
+                file.len()
+            );
         }
         for changed in [
             &file[1..],
             &file[..file.len() - 1],
             &[&file[..], b"\n"].concat(),
         ] {
-            assert!(verify(changed).is_err());
+            assert!(verify(changed).is_err(), "{form:?}");
         }
     }
 }
 
 #[test]
 fn what_was_changed_is_told() {
-    let (file, _) = signed_fixture();
-    {
+    for (form, file, _) in both() {
         let begin = find(&file, BEGIN.as_bytes()).expect("a seal") + BEGIN.len();
         let end = begin + find(&file[begin..], END.as_bytes()).expect("its end");
         let seal = STANDARD.decode(&file[begin..end]).expect("base64");
@@ -119,7 +122,11 @@ fn what_was_changed_is_told() {
         assert!(verify(&with(&seal)).is_ok());
         let better = seal.replace("\"score\":41.666666", "\"score\":91.666666");
         assert_ne!(better, seal);
-        assert_eq!(verify(&with(&better)), Err(NotGenuine::Signature));
+        assert_eq!(
+            verify(&with(&better)),
+            Err(NotGenuine::Signature),
+            "{form:?}"
+        );
         let spaced = seal.replacen(':', ": ", 1);
         assert!(matches!(
             verify(&with(&spaced)),
@@ -127,7 +134,10 @@ fn what_was_changed_is_told() {
         ));
         let beside = format!("{},\"x\":1}}", &seal[..seal.len() - 1]);
         let beside = verify(&with(&beside)).expect_err("more than was signed");
-        assert!(matches!(beside, NotGenuine::Unreadable(_)), "{beside}");
+        assert!(
+            matches!(beside, NotGenuine::Unreadable(_)),
+            "{form:?}: {beside}"
+        );
         let later = seal.replace("\"certificate_version\":1", "\"certificate_version\":2");
         assert_eq!(verify(&with(&later)), Err(NotGenuine::Version(2)));
         assert!(matches!(
@@ -148,7 +158,14 @@ fn what_was_changed_is_told() {
 #[test]
 fn a_key_of_somebody_else_has_another_fingerprint() {
     let (ours, theirs) = (key(), key());
-    let forged = issue(&fixture(), "QA, Ada", WHEN, &theirs).expect("it is over");
+    let forged = issue(
+        &fixture(),
+        "QA, Ada",
+        WHEN,
+        &theirs,
+        CertificateFormat::Html,
+    )
+    .expect("it is over");
     assert_ne!(
         verify(&forged).expect("genuine, of theirs").fingerprint,
         ours.fingerprint()
@@ -166,11 +183,11 @@ fn names_that_mean_harm_make_a_certificate_like_any_other() {
     ] {
         report.run.name.clone_from(&name);
         report.run.agent = Some(name.clone());
-        {
-            let file = issue(&report, &name, WHEN, &key()).expect("it is over");
-            let said = verify(&file).unwrap_or_else(|error| panic!("{name}: {error}"));
+        for form in [CertificateFormat::Html, CertificateFormat::Pdf] {
+            let file = issue(&report, &name, WHEN, &key(), form).expect("it is over");
+            let said = verify(&file).unwrap_or_else(|error| panic!("{form:?} {name}: {error}"));
             assert_eq!(said.statement.suite, name);
-            {
+            if form == CertificateFormat::Html {
                 let text = closed(&String::from_utf8(file).expect("text"));
                 let options = roxmltree::ParsingOptions {
                     allow_dtd: true,
@@ -183,14 +200,65 @@ fn names_that_mean_harm_make_a_certificate_like_any_other() {
 }
 
 #[test]
+fn the_objects_of_a_pdf_are_where_its_table_says() {
+    let mut report = fixture();
+    let document = report.run.documents[0].clone();
+    report.run.documents = vec![document; 60];
+    let file = issue(&report, "Ada", WHEN, &key(), CertificateFormat::Pdf).expect("it is over");
+    let text: String = file.iter().map(|byte| char::from(*byte)).collect();
+    let (_, rest) = text.rsplit_once("startxref\n").expect("a table");
+    let table: usize = rest
+        .lines()
+        .next()
+        .expect("a line")
+        .parse()
+        .expect("a number");
+    assert!(text[..].len() >= file.len());
+    let table = String::from_utf8(file[table..].to_vec()).expect("text");
+    let mut lines = table.lines().skip(1);
+    let count: usize = lines
+        .next()
+        .and_then(|line| line.strip_prefix("0 "))
+        .expect("a count")
+        .parse()
+        .expect("a number");
+    for number in 1..count {
+        let line = table.lines().nth(2 + number).expect("a line");
+        let place: usize = line[..10].parse().expect("a place");
+        assert!(
+            file[place..].starts_with(format!("{number} 0 obj\n").as_bytes()),
+            "{number}"
+        );
+    }
+    assert!(table.contains(&format!("/Size {count} ")));
+    let pages = places(&file, b"/Type /Page ").count();
+    assert!(pages > 1, "60 documents need more than {pages} page");
+}
+
+#[test]
+fn letters_that_a_pdf_has_no_font_for_are_printed_as_numbers() {
+    let text = |tester: &str| -> String {
+        let file =
+            issue(&fixture(), tester, WHEN, &key(), CertificateFormat::Pdf).expect("it is over");
+        file.iter().map(|byte| char::from(*byte)).collect()
+    };
+    let (plain, other) = (text("Zoë €"), text("Łukasz (東京)"));
+    assert!(plain.contains("(Zo\\353 \\200) Tj"), "{plain}");
+    let printed = "([U+0141]ukasz \\([U+6771][U+4EAC]\\)) Tj";
+    assert!(other.contains(printed), "{other}");
+    let note = "Letters that the fonts of this file lack";
+    assert_eq!((plain.contains(note), other.contains(note)), (false, true));
+}
+
+#[test]
 fn a_certificate_is_written_for_people_and_not_in_markdown() {
     let mut report = fixture();
     report.run.agent = None;
-    {
-        let file = issue(&report, "Ada", WHEN, &key()).expect("it is over");
+    for form in [CertificateFormat::Html, CertificateFormat::Pdf] {
+        let file = issue(&report, "Ada", WHEN, &key(), form).expect("it is over");
         let text: String = file.iter().map(|byte| char::from(*byte)).collect();
-        assert!(text.contains("certificate verify FILE"));
-        assert!(!text.contains('`'));
+        assert!(text.contains("certificate verify FILE"), "{form:?}");
+        assert!(!text.contains('`'), "{form:?}");
     }
 }
 
@@ -198,12 +266,25 @@ fn a_certificate_is_written_for_people_and_not_in_markdown() {
 fn a_run_that_is_not_over_has_no_certificate() {
     let mut report = fixture();
     report.run.state = RunState::Running;
-    let refused = issue(&report, "Ada", WHEN, &key()).expect_err("it runs");
+    let refused =
+        issue(&report, "Ada", WHEN, &key(), CertificateFormat::Html).expect_err("it runs");
     assert!(
         refused
             .to_string()
             .ends_with("is running; a certificate is of a run that is over")
     );
+}
+
+#[test]
+fn a_file_s_ending_says_its_form() {
+    for (name, form) in [
+        ("a.html", Some(CertificateFormat::Html)),
+        ("A.PDF", Some(CertificateFormat::Pdf)),
+        ("a.txt", None),
+        ("pdf", None),
+    ] {
+        assert_eq!(CertificateFormat::of_file(name), form, "{name}");
+    }
 }
 
 #[test]

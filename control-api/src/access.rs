@@ -9,33 +9,30 @@
 //! come from the configuration, and from the store through [`StoredTokens`](crate::StoredTokens).
 
 mod caller;
-mod doors;
-mod failures;
 mod guard;
 mod origin;
-mod pace;
+mod rate;
 mod token;
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method, Uri};
 use squall_journal::scopes::Workspaces;
 use squall_proxy::chaos::Chaos;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::caller::Caller;
-use self::doors::{Doors, taken_over};
-pub use self::failures::FAILURES_AT_ONCE;
-use self::failures::Failures;
 pub(crate) use self::guard::{Guard, guard};
 use self::origin::{host, refuse_foreign_host, refuse_foreign_origin, refuse_proxied};
-pub use self::pace::{AT_ONCE, PER_SECOND};
+use self::rate::RateLimiter;
+pub use self::rate::{AT_ONCE, FAILURES_AT_ONCE, PER_SECOND};
 pub use self::token::{TOKEN_NAMES, Token, is_token_name};
-pub use crate::credential::{Digest, NoRandomness, Role};
+pub use crate::credential::{Digest, NoRandomness, TokenRole};
+use crate::lock;
 use crate::problem::Problem;
 use crate::store::{DEFAULT_WORKSPACE, StoredToken};
 
@@ -45,73 +42,140 @@ pub(crate) enum Needs {
     /// Nothing: it reveals no secret and changes nothing.
     Nothing,
     /// This role, or one above it.
-    Role(Role),
+    Role(TokenRole),
     /// An operator, without a rate limit: requests that end chaos are never rejected as too many.
     Brake,
 }
 
 impl Needs {
     /// The role that it requires.
-    pub(crate) fn role(self) -> Option<Role> {
+    pub(crate) fn role(self) -> Option<TokenRole> {
         match self {
             Self::Nothing => None,
             Self::Role(role) => Some(role),
-            Self::Brake => Some(Role::Operator),
+            Self::Brake => Some(TokenRole::Operator),
         }
     }
 }
 
 /// A route, as the guard sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rule {
+pub(crate) struct AccessRule {
     pub(crate) method: &'static Method,
     pub(crate) path: &'static str,
     pub(crate) needs: Needs,
 }
 
 /// Access control. Changes take effect with the next request.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Access {
-    doors: ArcSwap<Doors>,
+    tokens: ArcSwap<TokenSet>,
     /// Serializes changes.
     turn: Mutex<()>,
     /// Is informed of the present workspaces.
     chaos: OnceLock<Arc<Chaos>>,
-    failures: Failures,
+    /// Limits requests without a valid token, from all addresses. Valid tokens are admitted before this check, so
+    /// that other clients cannot block them.
+    failures: RateLimiter,
     /// The workspaces of all tokens, without the default one.
     workspaces: Arc<Workspaces>,
+}
+
+/// The valid tokens at one moment, and whether a token is required.
+#[derive(Debug, Clone, Default)]
+struct TokenSet {
+    /// Whether other machines reach the API: then a token is required, even when none exists.
+    exposed: bool,
+    configured: Vec<Arc<Token>>,
+    stored: Vec<Arc<Token>>,
+    /// Cancelled when clients that were admitted without a token need one.
+    closed: CancellationToken,
+}
+
+impl TokenSet {
+    fn is_open(&self) -> bool {
+        !self.exposed && self.all().next().is_none()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Arc<Token>> {
+        self.configured.iter().chain(&self.stored)
+    }
+
+    fn bearer(&self, headers: &HeaderMap) -> Result<Arc<Token>, Problem> {
+        let Some(given) = headers.get(AUTHORIZATION) else {
+            return Err(Problem::unauthenticated(
+                "send a token: `Authorization: Bearer …`; an admin creates one with `squall token create`, \
+                 and the config may have some under `api.tokens`",
+            ));
+        };
+        let secret = given.to_str().ok().and_then(|value| value.split_once(' '));
+        let Some((_, secret)) = secret.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+        else {
+            return Err(Problem::unauthenticated("write `Authorization: Bearer …`"));
+        };
+        let given = Digest::of(secret.trim());
+        // Compares every token, so that the time does not depend on which one matches.
+        let mut found = None;
+        for token in self.all() {
+            if token.digest == given {
+                found = Some(Arc::clone(token));
+            }
+        }
+        found.ok_or_else(|| Problem::unauthenticated("this token is unknown, or was revoked"))
+    }
+}
+
+/// The new tokens. One that existed before keeps its state; the open streams of one that is missing end.
+fn replaced(former: &[Arc<Token>], new: impl IntoIterator<Item = Token>) -> Vec<Arc<Token>> {
+    let new = new.into_iter().map(|token| {
+        let same = former.iter().find(|former| former.is(&token));
+        same.cloned().unwrap_or_else(|| Arc::new(token))
+    });
+    let tokens: Vec<Arc<Token>> = new.collect();
+    for gone in former {
+        if !tokens.iter().any(|token| Arc::ptr_eq(token, gone)) {
+            gone.ended.cancel();
+        }
+    }
+    tokens
 }
 
 impl Access {
     /// With the configuration's tokens; without any, every client has access.
     pub fn new(configured: Vec<Token>) -> Self {
-        let access = Self::default();
+        let access = Self {
+            tokens: ArcSwap::default(),
+            turn: Mutex::default(),
+            chaos: OnceLock::new(),
+            failures: RateLimiter::of_failures(),
+            workspaces: Arc::default(),
+        };
         access.configure(configured);
         access
     }
 
     /// Replaces the configuration's tokens after a reload.
     pub fn configure(&self, configured: Vec<Token>) {
-        self.change(|doors| doors.configured = taken_over(&doors.configured, configured));
+        self.change(|tokens| tokens.configured = replaced(&tokens.configured, configured));
     }
 
     /// Replaces the store's tokens.
     pub(crate) fn store(&self, stored: Vec<StoredToken>) {
-        let stored = stored.into_iter().map(Token::from).collect();
-        self.change(|doors| doors.stored = taken_over(&doors.stored, stored));
+        let stored = stored.into_iter().map(Token::from);
+        self.change(|tokens| tokens.stored = replaced(&tokens.stored, stored));
     }
 
     /// Requires a token from now on, even if none exists: other machines reach the API.
     pub(crate) fn expose(&self) {
-        self.change(|doors| doors.exposed = true);
+        self.change(|tokens| tokens.exposed = true);
     }
 
-    fn change(&self, change: impl FnOnce(&mut Doors)) {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut doors = Doors::clone(&self.doors.load());
-        let were_open = doors.are_open();
-        change(&mut doors);
-        let workspaces = doors.tokens().map(|token| token.workspace());
+    fn change(&self, change: impl FnOnce(&mut TokenSet)) {
+        let _turn = lock(&self.turn);
+        let mut tokens = TokenSet::clone(&self.tokens.load());
+        let was_open = tokens.is_open();
+        change(&mut tokens);
+        let workspaces = tokens.all().map(|token| token.workspace());
         let workspaces = workspaces.filter(|name| *name != DEFAULT_WORKSPACE);
         let workspaces: BTreeSet<String> = workspaces.map(str::to_owned).collect();
         if *self.workspaces.names() != workspaces {
@@ -120,20 +184,16 @@ impl Access {
                 chaos.set_workspaces(self.workspaces.names());
             }
         }
-        let closing = were_open && !doors.are_open();
-        let closed = doors.closed.clone();
-        if closing {
-            doors.closed = CancellationToken::new();
-        }
-        self.doors.store(Arc::new(doors));
-        if closing {
+        let closed = (was_open && !tokens.is_open()).then(|| std::mem::take(&mut tokens.closed));
+        self.tokens.store(Arc::new(tokens));
+        if let Some(closed) = closed {
             closed.cancel();
         }
     }
 
     /// Informs `chaos` of the present workspaces from now on; only the first call counts.
-    pub(crate) fn tell(&self, chaos: &Arc<Chaos>) {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn connect(&self, chaos: &Arc<Chaos>) {
+        let _turn = lock(&self.turn);
         if self.chaos.set(Arc::clone(chaos)).is_ok() {
             chaos.set_workspaces(self.workspaces.names());
         }
@@ -141,56 +201,54 @@ impl Access {
 
     /// Whether every client that reaches the API may do everything.
     pub fn is_open(&self) -> bool {
-        self.doors.load().are_open()
+        self.tokens.load().is_open()
     }
 
     /// Whether any token is the store's.
     pub fn has_stored(&self) -> bool {
-        !self.doors.load().stored.is_empty()
+        !self.tokens.load().stored.is_empty()
     }
 
     /// Whether other machines reach the API.
     pub(crate) fn is_exposed(&self) -> bool {
-        self.doors.load().exposed
+        self.tokens.load().exposed
     }
 
     /// The configuration's tokens, then the store's.
     pub(crate) fn tokens(&self) -> Vec<Arc<Token>> {
-        self.doors.load().tokens().cloned().collect()
+        self.tokens.load().all().cloned().collect()
     }
 
     /// Admits a request, or returns why not. `needs` is what its route requires; `None` when no route matches.
-    /// `source` is the client's address, if known.
     fn check(
         &self,
         needs: Option<Needs>,
-        source: Option<IpAddr>,
         uri: &Uri,
         headers: &HeaderMap,
         now: Instant,
     ) -> Result<Caller, Problem> {
         let host = host(uri, headers)?;
         refuse_foreign_origin(host, headers)?;
-        let doors = self.doors.load();
-        if doors.are_open() {
+        let tokens = self.tokens.load();
+        if tokens.is_open() {
             refuse_foreign_host(host)?;
             refuse_proxied(headers)?;
         }
-        if doors.are_open() || needs == Some(Needs::Nothing) {
-            let ended = doors.closed.clone();
-            return Ok(Caller {
-                token: None,
-                workspaces: Arc::clone(&self.workspaces),
-                ended,
-                call: None,
-            });
+        let caller = |token: Option<Arc<Token>>, ended: &CancellationToken| Caller {
+            token,
+            workspaces: Arc::clone(&self.workspaces),
+            ended: ended.clone(),
+            call: None,
+        };
+        if tokens.is_open() || needs == Some(Needs::Nothing) {
+            return Ok(caller(None, &tokens.closed));
         }
-        let token = doors.bearer(headers).map_err(|problem| {
-            let failed = source.map_or(Ok(()), |source| self.failures.step(source, now));
-            failed.map_or_else(too_often, |()| problem)
+        let token = tokens.bearer(headers).map_err(|problem| {
+            let admitted = self.failures.admit(now);
+            admitted.map_or_else(too_often, |()| problem)
         })?;
         if needs != Some(Needs::Brake)
-            && let Err(wait) = token.pace.step(now)
+            && let Err(wait) = token.rate.admit(now)
         {
             return Err(too_fast(wait));
         }
@@ -204,19 +262,14 @@ impl Access {
                 needed.as_str()
             )));
         }
-        Ok(Caller {
-            ended: token.ended.clone(),
-            workspaces: Arc::clone(&self.workspaces),
-            token: Some(token),
-            call: None,
-        })
+        let ended = token.ended.clone();
+        Ok(caller(Some(token), &ended))
     }
 }
 
 fn too_often(wait: Duration) -> Problem {
     Problem::too_many(
-        "too many requests from this address came without a good token; wait as long as Retry-After says, and \
-         send one that is good",
+        "too many requests came without a valid token; wait as long as Retry-After says, and send a valid one",
         wait,
     )
 }
@@ -224,8 +277,8 @@ fn too_often(wait: Duration) -> Problem {
 fn too_fast(wait: Duration) -> Problem {
     Problem::too_many(
         format!(
-            "a token is good for {PER_SECOND} requests a second, after a rest for {AT_ONCE} at once; wait \
-             as long as Retry-After says"
+            "a token allows {PER_SECOND} requests a second, and {AT_ONCE} at once after a pause; wait as long as \
+             Retry-After says"
         ),
         wait,
     )
@@ -237,8 +290,8 @@ mod tests {
 
     use super::*;
 
-    const READ: Option<Needs> = Some(Needs::Role(Role::Viewer));
-    const WRITE: Option<Needs> = Some(Needs::Role(Role::Operator));
+    const READ: Option<Needs> = Some(Needs::Role(TokenRole::Viewer));
+    const WRITE: Option<Needs> = Some(Needs::Role(TokenRole::Operator));
 
     fn status(access: &Access, needs: Option<Needs>, path: &str, headers: &[(&str, &str)]) -> u16 {
         use axum::response::IntoResponse;
@@ -248,7 +301,7 @@ mod tests {
             map.insert(name, HeaderValue::from_str(value).expect("a value"));
         }
         let uri: Uri = path.parse().expect("a path");
-        match access.check(needs, None, &uri, &map, Instant::now()) {
+        match access.check(needs, &uri, &map, Instant::now()) {
             Ok(_) => StatusCode::OK.as_u16(),
             Err(problem) => problem.into_response().status().as_u16(),
         }
@@ -256,7 +309,7 @@ mod tests {
 
     #[test]
     fn without_tokens_only_this_machine_is_served() {
-        let open = Access::default();
+        let open = Access::new(Vec::new());
         for (host, expected) in [
             ("127.0.0.1:7071", 200),
             ("127.9.9.9", 200),
@@ -290,8 +343,8 @@ mod tests {
 
     #[test]
     fn without_tokens_no_proxy_is_served() {
-        let tokens = Access::new(vec![Token::new("t", Role::Admin, "secret")]);
-        for (access, expected) in [(Access::default(), 403), (tokens, 200)] {
+        let tokens = Access::new(vec![Token::new("t", TokenRole::Admin, "secret")]);
+        for (access, expected) in [(Access::new(Vec::new()), 403), (tokens, 200)] {
             for added in ["via", "forwarded", "x-forwarded-for", "proxy-connection"] {
                 let headers = [
                     ("host", "127.0.0.1:7071"),
@@ -306,8 +359,8 @@ mod tests {
 
     #[test]
     fn no_foreign_page_is_served_with_or_without_a_token() {
-        let tokens = Access::new(vec![Token::new("t", Role::Admin, "secret")]);
-        for access in [Access::default(), tokens] {
+        let tokens = Access::new(vec![Token::new("t", TokenRole::Admin, "secret")]);
+        for access in [Access::new(Vec::new()), tokens] {
             for (origin, expected) in [
                 ("http://127.0.0.1:7071", 200),
                 ("https://127.0.0.1:7071", 200),
@@ -330,8 +383,8 @@ mod tests {
     #[test]
     fn a_token_allows_what_its_role_does() {
         let access = Access::new(vec![
-            Token::new("v", Role::Viewer, "see"),
-            Token::new("o", Role::Operator, "do"),
+            Token::new("v", TokenRole::Viewer, "see"),
+            Token::new("o", TokenRole::Operator, "do"),
         ]);
         for (needs, authorization, expected) in [
             (READ, Some("Bearer see"), 200),
@@ -340,7 +393,7 @@ mod tests {
             (WRITE, Some("Bearer see"), 403),
             (Some(Needs::Brake), Some("Bearer see"), 403),
             (Some(Needs::Brake), Some("Bearer do"), 200),
-            (Some(Needs::Role(Role::Admin)), Some("Bearer do"), 403),
+            (Some(Needs::Role(TokenRole::Admin)), Some("Bearer do"), 403),
             (READ, Some("Bearer no"), 401),
             (READ, Some("Basic see"), 401),
             (READ, Some("Bearer"), 401),
@@ -358,7 +411,7 @@ mod tests {
 
     #[test]
     fn an_exposed_api_without_tokens_lets_nobody_in() {
-        let access = Access::default();
+        let access = Access::new(Vec::new());
         let here = [("host", "127.0.0.1:7071")];
         assert_eq!(status(&access, READ, "/", &here), 200);
         access.expose();
@@ -368,7 +421,7 @@ mod tests {
 
     #[test]
     fn a_token_that_stays_keeps_its_pace_and_one_that_goes_ends() {
-        let token = |name: &str| Token::new(name, Role::Viewer, name);
+        let token = |name: &str| Token::new(name, TokenRole::Viewer, name);
         let access = Access::new(vec![token("a"), token("b")]);
         let before = access.tokens();
         access.configure(vec![token("b"), token("c")]);
@@ -381,7 +434,7 @@ mod tests {
 
     #[test]
     fn haste_is_refused_but_never_the_brake() {
-        let access = Access::new(vec![Token::new("o", Role::Operator, "do")]);
+        let access = Access::new(vec![Token::new("o", TokenRole::Operator, "do")]);
         let bearer = [("host", "h"), ("authorization", "Bearer do")];
         let mut tried = 0;
         while status(&access, WRITE, "/", &bearer) == 200 {

@@ -14,9 +14,17 @@ mod call;
 mod denied;
 mod log;
 
+use serde::Serialize;
+use squall_harness::digest::sha256;
+
 /// Actor names that no token can have: Squall itself, and a client without a token.
 pub const RESERVED: [&str; 2] = ["squall", "-"];
 
-pub(crate) use self::call::{Call, Repeated};
-pub use self::log::{AuditLog, Digests};
-pub use crate::ledger::{Draft, Entry, Outcome, chain};
+pub(crate) use self::call::{AuditedCall, Repeated};
+pub use self::log::AuditLog;
+pub use crate::ledger::{AuditEntry, AuditOutcome, chain};
+
+/// SHA-256 of a document as JSON, for [`AuditEntry::before`] and [`AuditEntry::after`].
+pub(crate) fn digest_of<T: Serialize>(document: &T) -> Option<String> {
+    Some(sha256(serde_json::to_vec(document).ok()?))
+}

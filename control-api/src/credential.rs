@@ -13,8 +13,8 @@ const PREFIX: &str = "squall_";
 
 /// The role of a token; each role includes the previous ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
-#[schemars(rename_all = "snake_case")]
-pub enum Role {
+#[schemars(rename = "Role", rename_all = "snake_case")]
+pub enum TokenRole {
     /// May read.
     Viewer,
     /// May also activate chaos and edit profiles.
@@ -23,7 +23,7 @@ pub enum Role {
     Admin,
 }
 
-impl Role {
+impl TokenRole {
     /// All of them, the least powerful first.
     pub const ALL: [Self; 3] = [Self::Viewer, Self::Operator, Self::Admin];
 

@@ -1,7 +1,8 @@
 //! Decides which thread answers a request.
 //!
 //! The thread that accepts connections also handles times to live and signals, so it must not block. It answers
-//! `/healthz` and requests that end chaos, and passes all others to the worker runtime.
+//! `/healthz` and requests that end chaos, and passes all others to the worker runtime. Either way the work continues
+//! to its end, even if the client disconnects.
 
 use std::sync::Arc;
 
@@ -10,62 +11,67 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::StreamExt as _;
+use http::Method;
 use squall_proxy::descriptors;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tracing::Instrument as _;
 
-use crate::access::{Needs, Rule};
+use crate::access::{AccessRule, Needs};
 use crate::problem::Problem;
 
 /// The runtimes and limits for requests.
 #[derive(Debug, Clone)]
 pub(crate) struct Dispatch {
     work: Handle,
-    rules: Arc<[Rule]>,
+    rules: Arc<[AccessRule]>,
     /// Permits for requests that are not urgent.
     free: Arc<Semaphore>,
 }
 
 impl Dispatch {
     /// Permits that leave a quarter of the API's connections to urgent requests.
-    pub(crate) fn new(work: Handle, rules: Arc<[Rule]>) -> Self {
+    pub(crate) fn new(work: Handle, rules: Arc<[AccessRule]>) -> Self {
         let most = descriptors::of_api(descriptors::limit());
         let free = Arc::new(Semaphore::new(most - most / 4));
         Self { work, rules, free }
     }
 
-    /// Whether the thread that accepted the request answers it.
-    fn is_urgent(&self, request: &Request) -> bool {
-        let Some(path) = request.extensions().get::<MatchedPath>() else {
-            return false;
+    /// The rule of a request's route. HEAD uses the route of GET.
+    fn rule(&self, request: &Request) -> Option<AccessRule> {
+        let path = request.extensions().get::<MatchedPath>()?.as_str();
+        let method = match *request.method() {
+            Method::HEAD => &Method::GET,
+            ref method => method,
         };
-        let is_it = |rule: &&Rule| rule.path == path.as_str() && rule.method == request.method();
-        let rule = self.rules.iter().find(is_it);
-        path.as_str() == "/healthz" || rule.is_some_and(|rule| rule.needs == Needs::Brake)
+        let mut rules = self.rules.iter();
+        let rule = rules.find(|rule| rule.path == path && rule.method == method);
+        rule.copied()
     }
 }
 
 /// The middleware in front of the guard and the routes.
 pub(crate) async fn dispatch(
     State(dispatch): State<Dispatch>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    if dispatch.is_urgent(&request) {
-        let (response, ()) = answered(&Handle::current(), request, next, ()).await?;
-        return Ok(response);
+    if let Some(rule) = dispatch.rule(&request) {
+        request.extensions_mut().insert(rule.needs);
+        if rule.needs == Needs::Brake || rule.path == "/healthz" {
+            let (response, ()) = answered(&Handle::current(), request, next, ()).await?;
+            return Ok(response);
+        }
     }
     let Ok(permit) = Arc::clone(&dispatch.free).try_acquire_owned() else {
-        let detail = "as many requests are in progress as the API takes at once; ask again later";
+        let detail = "too many requests are in progress; try again later";
         return Err(Problem::not_ready(detail));
     };
     let (response, permit) = answered(&dispatch.work, request, next, permit).await?;
     Ok(response.map(|body| streamed(body, permit, &dispatch.work)))
 }
 
-/// The response from `runtime`. The work continues to its end even if the client disconnects, and keeps `held`
-/// until then.
+/// The response from `runtime`; the work keeps `held` until its end.
 async fn answered<T: Send + 'static>(
     runtime: &Handle,
     request: Request,

@@ -14,8 +14,8 @@ use serde::de::IgnoredAny;
 use squall_documents::{DocumentLimits, Limited, Variables, over_budget};
 use squall_profiles::profile::{self, Profile};
 
-use crate::problem::{Detail, Problem};
-use crate::trust::Sent;
+use crate::problem::{Problem, ProblemDetail};
+use crate::trust::SentVariables;
 use crate::trust::Trust;
 
 /// Longest document, bytes; for a run, the longest order.
@@ -26,14 +26,14 @@ const SLOWEST: Duration = Duration::from_mins(1);
 
 /// A document as it was sent.
 #[derive(Debug)]
-pub(crate) struct Document {
+pub(crate) struct RequestDocument {
     pub(crate) text: String,
-    form: Form,
+    form: BodyFormat,
 }
 
 /// The format of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum BodyFormat {
     Json,
     Yaml,
     /// A profile or a suite with values for its variables.
@@ -60,7 +60,7 @@ struct WithVariables {
     variables: BTreeMap<String, String>,
 }
 
-impl Form {
+impl BodyFormat {
     fn of(content_type: &str) -> Option<Self> {
         let media_type = content_type.split(';').next().unwrap_or_default().trim();
         match media_type.to_ascii_lowercase().as_str() {
@@ -80,7 +80,7 @@ impl Form {
 /// Longest document that holds recorded traffic, bytes.
 pub(crate) const LONG: usize = 16 << 20;
 
-impl<S: Send + Sync> FromRequest<S> for Document {
+impl<S: Send + Sync> FromRequest<S> for RequestDocument {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
@@ -88,7 +88,7 @@ impl<S: Send + Sync> FromRequest<S> for Document {
             Some(value) => value.to_str().unwrap_or("\u{fffd}").to_owned(),
             None => String::new(),
         };
-        let form = Form::of(&content_type).ok_or_else(|| {
+        let form = BodyFormat::of(&content_type).ok_or_else(|| {
             Problem::unsupported_type(format!(
                 "`{content_type}` is not read here; send application/json or application/yaml"
             ))
@@ -118,19 +118,19 @@ pub(crate) async fn body(request: Request) -> Result<Bytes, Problem> {
     })
 }
 
-impl Document {
+impl RequestDocument {
     /// The document as a profile; errors call it `name`. Without values for its variables it may use those that
     /// `trust` lists. A document sent as JSON must be JSON, although the YAML parser accepts more.
     pub(crate) fn profile(&self, name: &str, trust: &Trust) -> Result<Profile, Problem> {
         let sent = || trust.variables(|variables| profile::parse_file(name, &self.text, variables));
         self.check_bounds()?;
         let profile = match self.form {
-            Form::Unstated | Form::Yaml | Form::Enclosed => sent(),
-            Form::Json => {
+            BodyFormat::Unstated | BodyFormat::Yaml | BodyFormat::Enclosed => sent(),
+            BodyFormat::Json => {
                 serde_json::from_str::<IgnoredAny>(&self.text).map_err(|error| not_json(&error))?;
                 sent()
             }
-            Form::WithVariables => {
+            BodyFormat::WithVariables => {
                 let sent: WithVariables =
                     serde_json::from_str(&self.text).map_err(|error| not_json(&error))?;
                 let lookup = |name: &str| {
@@ -139,7 +139,7 @@ impl Document {
                 };
                 let enclosed = Self {
                     text: sent.document,
-                    form: Form::Enclosed,
+                    form: BodyFormat::Enclosed,
                 };
                 enclosed.check_bounds()?;
                 profile::parse_file(name, &enclosed.text, Variables::From(&lookup))
@@ -149,36 +149,36 @@ impl Document {
     }
 
     /// The inner document, and the values sent with it.
-    pub(crate) fn opened(self) -> Result<(Self, Sent), Problem> {
-        if self.form != Form::WithVariables {
-            return Ok((self, Sent::default()));
+    pub(crate) fn opened(self) -> Result<(Self, SentVariables), Problem> {
+        if self.form != BodyFormat::WithVariables {
+            return Ok((self, SentVariables::default()));
         }
         let sent: WithVariables =
             serde_json::from_str(&self.text).map_err(|error| not_json(&error))?;
         let document = Self {
             text: sent.document,
-            form: Form::Enclosed,
+            form: BodyFormat::Enclosed,
         };
-        Ok((document, Sent::new(sent.variables)))
+        Ok((document, SentVariables::new(sent.variables)))
     }
 
     /// Whether values for variables were sent with it.
     pub(crate) fn has_variables(&self) -> bool {
-        self.form == Form::WithVariables
+        self.form == BodyFormat::WithVariables
     }
 
     /// The document as a value, by its format; without one it is JSON.
     pub(crate) fn value(&self) -> Result<serde_json::Value, Problem> {
         let value = match self.form {
-            Form::Json | Form::Unstated => {
+            BodyFormat::Json | BodyFormat::Unstated => {
                 serde_json::from_str(&self.text).map_err(|error| not_json(&error))?
             }
-            Form::WithVariables => {
+            BodyFormat::WithVariables => {
                 return Err(Problem::unsupported_type(
                     "variables are sent with profiles and suites only; send application/json or application/yaml",
                 ));
             }
-            Form::Yaml | Form::Enclosed => tree(&self.text)
+            BodyFormat::Yaml | BodyFormat::Enclosed => tree(&self.text)
                 .map_err(|error| self.not_yaml("the document is not YAML", &error))?,
         };
         self.bounded(value)
@@ -192,13 +192,13 @@ const DEPTH: usize = 64;
 const ALIASES: usize = 1_000;
 const PARTS: usize = 100_000;
 
-impl Document {
+impl RequestDocument {
     /// The document as a value; without a format it is YAML, of which JSON is a subset. Depth and alias expansion
     /// are bounded.
     pub(crate) fn tree(&self) -> Result<serde_json::Value, Problem> {
         match self.form {
-            Form::Json | Form::WithVariables => self.value(),
-            Form::Unstated | Form::Yaml | Form::Enclosed => {
+            BodyFormat::Json | BodyFormat::WithVariables => self.value(),
+            BodyFormat::Unstated | BodyFormat::Yaml | BodyFormat::Enclosed => {
                 let tree = tree(&self.text)
                     .map_err(|error| self.not_yaml("the document cannot be read", &error))?;
                 self.bounded(tree)
@@ -236,10 +236,10 @@ impl Document {
 
     /// 400 for an unreadable document; 422 if it is within a document that was read.
     fn unreadable(&self, detail: String) -> Problem {
-        if self.form == Form::Enclosed {
-            return Problem::invalid(vec![Detail::at("/document", detail)]);
+        if self.form == BodyFormat::Enclosed {
+            return Problem::invalid(vec![ProblemDetail::at("/document", detail)]);
         }
-        Problem::malformed(detail.clone()).with_errors(vec![Detail::at("", detail)])
+        Problem::malformed(detail.clone()).with_errors(vec![ProblemDetail::at("", detail)])
     }
 }
 
@@ -253,7 +253,7 @@ fn check_rules(profile: &serde_json::Value) -> Result<(), Problem> {
     let rules = families(profile) + profile.get("chaos").map_or(0, families);
     DocumentLimits::default()
         .take(Limited::Rules, rules)
-        .map_err(|over| Problem::invalid(vec![Detail::at("", over.to_string())]))
+        .map_err(|over| Problem::invalid(vec![ProblemDetail::at("", over.to_string())]))
 }
 
 fn too_deep() -> String {
@@ -309,13 +309,13 @@ fn depth(value: &serde_json::Value) -> usize {
 fn not_json(error: &serde_json::Error) -> Problem {
     if error.is_data() {
         let detail = format!("the document says something else than it may: {error}");
-        return Problem::invalid(vec![Detail::at("", detail)]);
+        return Problem::invalid(vec![ProblemDetail::at("", detail)]);
     }
     let detail = match error.to_string() {
         deep if deep.starts_with(RECURSION) => too_deep(),
         other => format!("the document is not JSON: {other}"),
     };
-    Problem::malformed(detail.clone()).with_errors(vec![Detail::at("", detail)])
+    Problem::malformed(detail.clone()).with_errors(vec![ProblemDetail::at("", detail)])
 }
 
 #[cfg(test)]

@@ -3,26 +3,26 @@
 use serde_json::{Map, Value};
 
 use crate::nearest::nearest;
-use crate::problem::Detail;
+use crate::problem::ProblemDetail;
 
 /// The fields of a document, or of a map in one, and the errors so far.
-pub(crate) struct Fields<'d> {
+pub(crate) struct BodyFields<'d> {
     /// Pointer to the map; empty for the whole document.
     at: &'static str,
     members: Option<&'d Map<String, Value>>,
-    errors: Vec<Detail>,
+    errors: Vec<ProblemDetail>,
 }
 
-impl<'d> Fields<'d> {
+impl<'d> BodyFields<'d> {
     /// The fields of a document, which may have these; `example` is a valid one.
     pub(crate) fn of(
         document: &'d Value,
         known: &[&str],
         example: &str,
-    ) -> Result<Self, Vec<Detail>> {
+    ) -> Result<Self, Vec<ProblemDetail>> {
         let members = document.as_object().ok_or_else(|| {
             let detail = format!("the document must be an object, like {example}");
-            vec![Detail::at("", detail)]
+            vec![ProblemDetail::at("", detail)]
         })?;
         Ok(Self::at("", Some(members), known))
     }
@@ -47,7 +47,7 @@ impl<'d> Fields<'d> {
                 None => format!("unknown field `{shown}`; there are {}", known.join(", ")),
             };
             let escaped = name.replace('~', "~0").replace('/', "~1");
-            Detail::at(format!("{at}/{escaped}"), detail)
+            ProblemDetail::at(format!("{at}/{escaped}"), detail)
         });
         Self {
             at,
@@ -95,21 +95,21 @@ impl<'d> Fields<'d> {
     pub(crate) fn wrong(&mut self, name: &str, detail: impl Into<String>) {
         let slash = if name.is_empty() { "" } else { "/" };
         let pointer = format!("{}{slash}{name}", self.at);
-        self.errors.push(Detail::at(pointer, detail));
+        self.errors.push(ProblemDetail::at(pointer, detail));
     }
 
     /// Adds errors.
-    pub(crate) fn add(&mut self, errors: impl IntoIterator<Item = Detail>) {
+    pub(crate) fn add(&mut self, errors: impl IntoIterator<Item = ProblemDetail>) {
         self.errors.extend(errors);
     }
 
     /// All errors.
-    pub(crate) fn into_errors(self) -> Vec<Detail> {
+    pub(crate) fn into_errors(self) -> Vec<ProblemDetail> {
         self.errors
     }
 
     /// The value, unless there are errors.
-    pub(crate) fn finish<T>(self, read: Option<T>) -> Result<T, Vec<Detail>> {
+    pub(crate) fn finish<T>(self, read: Option<T>) -> Result<T, Vec<ProblemDetail>> {
         match read {
             Some(read) if self.errors.is_empty() => Ok(read),
             _ => Err(self.errors),

@@ -1,51 +1,46 @@
 //! `Idempotency-Key`: a repeated request gets the first response, and its effect happens once.
 //!
 //! One layer for every POST. The first request writes the key to the store and acts. Concurrent requests with the
-//! same key, on any daemon, wait and get its response. The work continues to its end even if the client
-//! disconnects. A failure of Squall (5xx) frees the key. If a daemon dies before it responds, the outcome is
-//! unknown: a request with that key is then rejected.
+//! same key, on any daemon, wait and get its response. A failure of Squall (5xx) frees the key. If a daemon dies
+//! before it responds, the outcome is unknown: a request with that key is then rejected.
 //!
 //! ```text
 //! POST ─▶ key taken? ─┬─ no ─▶ route ─▶ response ─▶ stored ─▶ sent
-//!                     ├─ in progress ─▶ wait ─▶ check again
-//!                     ├─ abandoned by its daemon ─▶ 409
+//!                     ├─ yes, no response yet ─▶ wait and check again; 409 after a while
 //!                     └─ response stored ─▶ sent again
 //! ```
 
-mod answer;
 mod key;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _, to_bytes};
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
-use http::Method;
-use tokio::sync::watch;
-use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
+use axum::response::Response;
+use http::header::{CACHE_CONTROL, HeaderName, HeaderValue};
+use http::{HeaderMap, Method, StatusCode};
+use tokio::time::{Instant, sleep};
 
 pub(crate) use self::key::KEY;
 use crate::audit::Repeated;
-use crate::document;
-use crate::problem::{Detail, Problem};
-use crate::store::{Begun, IdempotencyKey, KeptAnswer, Store, StoreError};
-use crate::tasks;
+use crate::problem::{Problem, ProblemDetail};
+use crate::store::{IdempotencyKey, KeyState, Store, StoreError, StoredResponse};
+use crate::{document, lock};
 
-/// How long a response is repeated.
-const KEPT: Duration = Duration::from_hours(24);
-/// How long an attempt may be silent before it counts as abandoned.
-const LEASE: Duration = Duration::from_secs(10);
-/// How long a request waits for another one with its key.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Interval between checks for another daemon's response.
-const LOOKS: Duration = Duration::from_millis(100);
+/// How long a key is taken, and its response repeated.
+const LIFETIME: Duration = Duration::from_hours(24);
+/// How long a request waits for another one with its key, by default.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// Interval between checks for the response.
+const INTERVAL: Duration = Duration::from_millis(100);
 /// Most responses in a store; the oldest are deleted.
 const MOST: i64 = 10_000;
+/// Longest body that is stored, bytes.
+const LONGEST: u64 = 64 << 10;
 /// Interval between deletions of expired keys.
 const PRUNES: Duration = Duration::from_mins(1);
 
@@ -58,41 +53,10 @@ pub(crate) struct Keys {
     /// Paths of all POST routes.
     paths: Vec<&'static str>,
     clock: Clock,
-    /// This daemon's attempts, by the key's id.
-    running: Mutex<HashMap<String, Running>>,
+    /// How long a request waits for another one with its key.
+    patience: Duration,
     /// Time of the last pruning, by the clock.
     pruned_at: Mutex<u64>,
-}
-
-/// An attempt of this daemon.
-#[derive(Debug, Clone)]
-struct Running {
-    /// Digest of the request.
-    request: String,
-    /// Closed when it is over.
-    over: watch::Receiver<()>,
-}
-
-/// What to do with a request that has a key.
-enum Claim {
-    /// Carry it out.
-    Act(Attempt),
-    /// Repeat this response.
-    Repeat(KeptAnswer),
-}
-
-/// Dropped when this daemon stops the attempt for any reason.
-struct Attempt {
-    keys: Arc<Keys>,
-    id: String,
-    /// Closed for waiting requests, after the key is removed from `running`.
-    _over: watch::Sender<()>,
-}
-
-impl Drop for Attempt {
-    fn drop(&mut self) {
-        self.keys.running().remove(&self.id);
-    }
 }
 
 /// The layer.
@@ -109,121 +73,75 @@ pub(crate) async fn once(
     let (head, body) = request.into_parts();
     let body = document::body(Request::from_parts(head.clone(), body)).await?;
     let key = key::of(&head, &body)?;
-    let attempt = match keys.claim(&key).await? {
-        Claim::Repeat(kept) => {
-            let mut again = answer::given_again(kept)?;
-            again.extensions_mut().insert(Repeated);
-            return Ok(again);
-        }
-        Claim::Act(attempt) => attempt,
-    };
+    if let Some(stored) = keys.take(&key).await? {
+        let mut again = repeated(stored)?;
+        again.extensions_mut().insert(Repeated);
+        return Ok(again);
+    }
     let request = Request::from_parts(head, Body::from(body));
-    tasks::spawned(async move {
-        let answer = attempt.keys.act(&key, next.run(request)).await;
-        drop(attempt);
-        Ok(answer)
-    })
-    .await
+    keys.answer(&key, next.run(request).await).await
 }
 
 impl Keys {
-    pub(crate) fn new(store: Store, paths: Vec<&'static str>, clock: Clock) -> Arc<Self> {
+    pub(crate) fn new(
+        store: Store,
+        paths: Vec<&'static str>,
+        clock: Clock,
+        patience: Duration,
+    ) -> Arc<Self> {
         Arc::new(Self {
             store,
             paths,
             clock,
-            running: Mutex::default(),
+            patience,
             pruned_at: Mutex::default(),
         })
     }
 
-    /// Takes the key, or waits for the response of the attempt that holds it.
-    async fn claim(self: &Arc<Self>, key: &IdempotencyKey) -> Result<Claim, Problem> {
-        let claiming = async {
-            loop {
-                if let Some(claim) = self.try_claim(key).await? {
-                    return Ok(claim);
+    /// Takes the key (`None`), or waits for the response of the request that holds it.
+    async fn take(&self, key: &IdempotencyKey) -> Result<Option<StoredResponse>, Problem> {
+        let deadline = Instant::now() + self.patience;
+        loop {
+            let now = (self.clock)();
+            match self
+                .store
+                .take_key(key, now + millis(LIFETIME), now)
+                .await?
+            {
+                KeyState::Taken => return Ok(None),
+                KeyState::Held(request, _) if request != key.request => {
+                    let detail = "this Idempotency-Key was used for another request; use a new key";
+                    let detail = ProblemDetail::header(&KEY, detail);
+                    return Err(Problem::invalid(vec![detail]));
                 }
-                let here = self.running().get(&key.id).map(|here| here.over.clone());
-                match here {
-                    // An error means that it is over.
-                    Some(mut over) => drop(timeout(LOOKS * 10, over.changed()).await),
-                    None => sleep(LOOKS).await,
+                KeyState::Held(_, Some(response)) => return Ok(Some(response)),
+                KeyState::Held(_, None) if Instant::now() >= deadline => {
+                    return Err(Problem::conflict(
+                        "the first request with this Idempotency-Key has no response: it is still in progress, or its \
+                         daemon ended and it may have been carried out. Check what exists; a new request needs a new \
+                         key",
+                    ));
                 }
-            }
-        };
-        match timeout(PATIENCE, claiming).await {
-            Ok(claim) => claim,
-            Err(_) => Err(Problem::conflict(
-                "the first request with this Idempotency-Key is still being carried out; ask again later",
-            )),
-        }
-    }
-
-    /// `None` while another attempt holds the key.
-    async fn try_claim(self: &Arc<Self>, key: &IdempotencyKey) -> Result<Option<Claim>, Problem> {
-        let here = self.running().get(&key.id).cloned();
-        if let Some(here) = here {
-            return same(key, &here.request).map(|()| None);
-        }
-        let now = (self.clock)();
-        let begun = self.store.begin_key(key, now + millis(LEASE), now).await;
-        match begun? {
-            Begun::Yours => {
-                let (sender, over) = watch::channel(());
-                let attempt = Attempt {
-                    keys: Arc::clone(self),
-                    id: key.id.clone(),
-                    _over: sender,
-                };
-                let request = key.request.clone();
-                self.running()
-                    .insert(key.id.clone(), Running { request, over });
-                Ok(Some(Claim::Act(attempt)))
-            }
-            Begun::Running { request } => same(key, &request).map(|()| None),
-            Begun::Abandoned { request } => same(key, &request).and(Err(abandoned())),
-            Begun::Answered { request, answer } => {
-                same(key, &request).map(|()| Some(Claim::Repeat(answer)))
+                KeyState::Held(_, None) => sleep(INTERVAL).await,
             }
         }
     }
 
-    /// Waits for the response and stores it.
-    async fn act(&self, key: &IdempotencyKey, work: impl Future<Output = Response>) -> Response {
-        let mut work = std::pin::pin!(work);
-        let mut prolong = interval_at(Instant::now() + LEASE / 3, LEASE / 3);
-        prolong.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let response = loop {
-            tokio::select! {
-                response = &mut work => break response,
-                _ = prolong.tick() => {
-                    let until = (self.clock)() + millis(LEASE);
-                    complain(self.store.prolong_key(key, until).await);
-                }
-            }
-        };
+    /// Stores the response, or frees the key.
+    async fn answer(&self, key: &IdempotencyKey, response: Response) -> Result<Response, Problem> {
         if response.status().is_server_error() {
-            complain(self.store.free_key(key).await);
-            return response;
+            warn(self.store.free_key(key).await);
+            return Ok(response);
         }
-        let (kept, response) = match answer::kept(response).await {
-            Ok(both) => both,
-            Err(problem) => return problem.into_response(),
-        };
+        let (stored, response) = stored(response).await?;
         let now = (self.clock)();
-        complain(self.store.answer_key(key, &kept, now + millis(KEPT)).await);
-        self.prune(now).await;
-        response
-    }
-
-    /// Deletes expired keys, at most once per interval.
-    async fn prune(&self, now: u64) {
+        warn(
+            self.store
+                .answer_key(key, stored, now + millis(LIFETIME))
+                .await,
+        );
         let is_due = {
-            let mut at = self
-                .pruned_at
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut at = lock(&self.pruned_at);
             let is_due = now >= at.saturating_add(millis(PRUNES));
             if is_due {
                 *at = now;
@@ -231,38 +149,62 @@ impl Keys {
             is_due
         };
         if is_due {
-            complain(self.store.prune_keys(now, MOST).await);
+            warn(self.store.prune_keys(now, MOST).await);
         }
-    }
-
-    fn running(&self) -> MutexGuard<'_, HashMap<String, Running>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(response)
     }
 }
 
-/// Rejects a key that was used for another request.
-fn same(key: &IdempotencyKey, request: &str) -> Result<(), Problem> {
-    if key.request == request {
-        return Ok(());
+/// The stored part of a response, and the response. Only the status is stored if it has `no-store` (it holds a
+/// secret), is too long or has no length.
+async fn stored(response: Response) -> Result<(StoredResponse, Response), Problem> {
+    let status = response.status().as_u16();
+    let mut directives = response.headers().get_all(CACHE_CONTROL).iter();
+    let is_secret = directives.any(|value| value == "no-store");
+    let length = response.body().size_hint().exact();
+    if is_secret || length.is_none_or(|length| length > LONGEST) {
+        let content = None;
+        return Ok((StoredResponse { status, content }, response));
     }
-    let detail =
-        "this Idempotency-Key came with another request before; a new request needs a new key";
-    Err(Problem::invalid(vec![Detail::header(&KEY, detail)]))
+    let (head, body) = response.into_parts();
+    let body = to_bytes(body, usize::MAX)
+        .await
+        .map_err(|error| Problem::internal(format!("the response cannot be read: {error}")))?;
+    let headers = head.headers.iter();
+    // No route sends a header that is not text.
+    let headers: Vec<_> = headers
+        .filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
+        .collect();
+    let content = Some((serde_json::json!(headers).to_string(), body.to_vec()));
+    let response = Response::from_parts(head, Body::from(body));
+    Ok((StoredResponse { status, content }, response))
 }
 
-/// A retry could repeat the effect.
-fn abandoned() -> Problem {
-    Problem::conflict(
-        "the daemon that was asked with this Idempotency-Key ended before it answered, or lost its store: what \
-         was asked may have been done or not, and is not done again. Look at what there is now; a new \
-         request needs a new key",
-    )
+/// Rebuilds a stored response.
+fn repeated(stored: StoredResponse) -> Result<Response, Problem> {
+    let Some((headers, body)) = stored.content else {
+        return Err(Problem::conflict(format!(
+            "the request with this Idempotency-Key was carried out with status {}. Its response is not stored: it \
+             is long, or holds a secret that is shown once. Check what exists; a new request needs a new key",
+            stored.status
+        )));
+    };
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = StatusCode::from_u16(stored.status).unwrap_or(StatusCode::OK);
+    // Only `stored` writes the column.
+    let headers: Vec<(String, String)> = serde_json::from_str(&headers).unwrap_or_default();
+    let headers = headers.into_iter().filter_map(|(name, value)| {
+        let name = HeaderName::try_from(name).ok()?;
+        Some((name, HeaderValue::try_from(value).ok()?))
+    });
+    *response.headers_mut() = headers.collect::<HeaderMap>();
+    Ok(response)
 }
 
 /// The effect has happened: a later failure of the store is only logged.
-fn complain(result: Result<(), StoreError>) {
+fn warn(result: Result<(), StoreError>) {
     if let Err(error) = result {
-        tracing::warn!("an Idempotency-Key cannot be kept: {error}");
+        tracing::warn!("an Idempotency-Key cannot be stored: {error}");
     }
 }
 

@@ -4,4 +4,4 @@
 pub mod chain;
 mod entry;
 
-pub use self::entry::{Draft, Entry, Outcome};
+pub use self::entry::{AuditEntry, AuditOutcome};

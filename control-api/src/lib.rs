@@ -39,15 +39,22 @@ mod trust;
 mod workspace;
 
 pub use self::document::{MOST as LONGEST_DOCUMENT, WITH_VARIABLES};
-pub use self::readiness::{Broken, Listening, Readiness};
-pub use self::recordings::{NewRecording, NotBegun, NotStopped, RecordingBounds, Recordings};
+pub use self::readiness::{BrokenFile, ListenerAddress, Readiness};
+pub use self::recordings::{NewRecording, RecordingBounds, Recordings};
 pub use self::routes::router;
 pub use self::runs::{DaemonId, Runs, RunsParts};
 pub use self::serve::{ServeError, serve};
 pub use self::state::ApiState;
-pub use self::stored_documents::StoredDocuments;
-pub use self::stored_journal::{JournalOptions, Kept, Retain, StoredJournal, prune};
+pub use self::store::Retain;
+pub use self::stored_journal::{ExchangeChoice, JournalOptions, StoredJournal, prune};
 pub use self::stored_profiles::StoredProfiles;
 pub use self::stored_tokens::StoredTokens;
-pub use self::trust::{Terms, Trust};
+pub use self::trust::{Trust, TrustConfig};
 pub use self::workspace::is_workspace_name;
+
+/// A poisoned lock is usable: the value is consistent between any two statements.
+fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}

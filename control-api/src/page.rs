@@ -15,7 +15,7 @@ const MOST: usize = 1000;
 /// One page of a list.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "{T}Page")]
-pub(crate) struct Page<T> {
+pub(crate) struct ListPage<T> {
     /// Its entries.
     pub(crate) items: Vec<T>,
     /// `cursor` of the next page; `null` on the last one.
@@ -46,11 +46,11 @@ pub(crate) fn newest<T>(
     mut found: Vec<T>,
     limit: usize,
     id: impl Fn(&T) -> String,
-) -> Json<Page<T>> {
+) -> Json<ListPage<T>> {
     let more = found.len() > limit;
     found.truncate(limit);
     let next_cursor = found.last().filter(|_| more).map(id);
-    Json(Page {
+    Json(ListPage {
         items: found,
         next_cursor,
     })
@@ -80,7 +80,7 @@ pub(crate) fn by_name<T>(
     name: impl Fn(&T) -> &str,
     after: Option<&str>,
     limit: usize,
-) -> Json<Page<T>> {
+) -> Json<ListPage<T>> {
     let mut rest = sorted
         .into_iter()
         .skip_while(|item| after.is_some_and(|after| name(item) <= after));
@@ -90,5 +90,5 @@ pub(crate) fn by_name<T>(
         .last()
         .filter(|_| more)
         .map(|last| format!("{AFTER}{}", name(last)));
-    Json(Page { items, next_cursor })
+    Json(ListPage { items, next_cursor })
 }

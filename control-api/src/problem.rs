@@ -12,17 +12,18 @@ use squall_documents::DocumentError;
 use squall_proxy::problem;
 
 use crate::credential::random_hex;
-use crate::store::StoreError;
+use crate::store::{StoreError, StoreFailure};
 
 /// An error of the API, as `application/problem+json`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{detail}")]
 pub struct Problem {
     status: StatusCode,
     /// Last part of its `type`.
     slug: &'static str,
     title: &'static str,
     detail: String,
-    errors: Vec<Detail>,
+    errors: Vec<ProblemDetail>,
     /// Further members.
     more: Option<Box<Value>>,
     /// Seconds until a retry makes sense.
@@ -32,7 +33,7 @@ pub struct Problem {
 /// One error in a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "ProblemDetail")]
-pub struct Detail {
+pub struct ProblemDetail {
     /// The error, and how to fix it.
     pub detail: String,
     /// JSON pointer (RFC 6901) into the document that was sent.
@@ -46,7 +47,7 @@ pub struct Detail {
     pub header: Option<String>,
 }
 
-impl Detail {
+impl ProblemDetail {
     /// An error in a document that was sent, with its place.
     pub(crate) fn located(error: &DocumentError) -> Self {
         let place = error.position;
@@ -112,7 +113,7 @@ impl Problem {
     }
 
     /// 422: it can be parsed but is invalid; `errors` has the places.
-    pub(crate) fn invalid(errors: Vec<Detail>) -> Self {
+    pub(crate) fn invalid(errors: Vec<ProblemDetail>) -> Self {
         let detail = match errors.as_slice() {
             [only] => only.detail.clone(),
             several => format!("{} things are wrong with the document", several.len()),
@@ -123,7 +124,7 @@ impl Problem {
 
     /// 422: an invalid profile. Errors without a pointer mean that the text could not be parsed.
     pub(crate) fn profile(errors: &[DocumentError]) -> Self {
-        Self::invalid(errors.iter().map(Detail::located).collect())
+        Self::invalid(errors.iter().map(ProblemDetail::located).collect())
     }
 
     /// 429: too many requests; `wait` is the time until a retry.
@@ -143,7 +144,7 @@ impl Problem {
 
     /// The problem with these `errors`.
     #[must_use]
-    pub(crate) fn with_errors(self, errors: Vec<Detail>) -> Self {
+    pub(crate) fn with_errors(self, errors: Vec<ProblemDetail>) -> Self {
         Self { errors, ..self }
     }
 
@@ -211,12 +212,12 @@ problems! {
 /// cannot use them and need not know where the store is.
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
-        if let StoreError::Refused { .. } = error {
+        if error.kind == StoreFailure::Rejected {
             // Id that links the response to the log line; empty without a source of random bits.
             let id = random_hex::<8>().unwrap_or_default();
             tracing::error!(id, "{error}");
             return Self::internal(format!(
-                "the store refused what Squall asked of it; the daemon's log says why, with the id {id}"
+                "the store rejected a query of Squall; the daemon's log has the reason, with the id {id}"
             ));
         }
         let status = StatusCode::SERVICE_UNAVAILABLE;

@@ -3,14 +3,14 @@
 use axum::extract::{FromRequestParts, Query};
 use http::request::Parts;
 
-use crate::problem::{Detail, Problem};
+use crate::problem::{Problem, ProblemDetail};
 
 /// The query of a request. Routes take its parameters; [`Params::finish`] rejects the rest.
 #[derive(Debug)]
 pub(crate) struct Params {
     given: Vec<(String, String)>,
     known: Vec<&'static str>,
-    errors: Vec<Detail>,
+    errors: Vec<ProblemDetail>,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Params {
@@ -34,7 +34,7 @@ impl Params {
         let mut values = self.given.extract_if(.., |(given, _)| given == name);
         let first = values.next().map(|(_, value)| value);
         if values.next().is_some() {
-            self.errors.push(Detail::parameter(
+            self.errors.push(ProblemDetail::parameter(
                 name,
                 format!("`{name}` is given more than once"),
             ));
@@ -62,7 +62,7 @@ impl Params {
         if value.is_none() {
             let text: String = text.chars().take(40).collect();
             let detail = format!("`{name}` is `{text}`; it must be {expected}");
-            self.errors.push(Detail::parameter(name, detail));
+            self.errors.push(ProblemDetail::parameter(name, detail));
         }
         value
     }
@@ -87,7 +87,7 @@ impl Params {
             } else {
                 format!("there is no parameter `{name}` here; there are {known}")
             };
-            self.errors.push(Detail::parameter(name, detail));
+            self.errors.push(ProblemDetail::parameter(name, detail));
         }
         match self.errors.first() {
             None => Ok(()),

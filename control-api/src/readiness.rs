@@ -12,14 +12,15 @@ pub struct Readiness {
     #[serde(skip)]
     pub ready: bool,
     /// The listeners and their addresses.
-    pub listeners: Vec<Listening>,
+    pub listeners: Vec<ListenerAddress>,
     /// Files that cannot be read; the last good version of each is in force. They do not affect readiness.
-    pub broken: Vec<Broken>,
+    pub broken: Vec<BrokenFile>,
 }
 
 /// A listener.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Listening {
+#[schemars(rename = "Listening")]
+pub struct ListenerAddress {
     /// `proxy`, `api`, or a route's name.
     pub name: String,
     /// Its address with the actual port.
@@ -29,7 +30,8 @@ pub struct Listening {
 
 /// A file that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Broken {
+#[schemars(rename = "Broken")]
+pub struct BrokenFile {
     /// The file.
     pub file: String,
     /// The error, with line and column.

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use squall_journal::quota::{OverQuota, Quota};
+use squall_journal::quota::Quota;
 use squall_journal::scopes::Scopes;
 use squall_journal::tape::{Recorded, Session};
 use squall_proxy::chaos::Chaos;
@@ -24,9 +24,13 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 pub use self::running::RecordingBounds;
-use self::running::{Held, Keeper, Running, lock};
-use crate::readiness::Broken;
-use crate::store::{RecordedRow, RecordingState, Store, StoreError, StoredRecording, Tally};
+use self::running::{QueueFiller, RecordingQueue, RunningRecording};
+use crate::lock;
+use crate::problem::Problem;
+use crate::readiness::BrokenFile;
+use crate::store::{
+    RecordedRow, RecordingSize, RecordingState, Store, StoreError, StoredRecording,
+};
 use crate::tasks;
 
 /// Recordings that may run at once in one daemon. While the store is away each takes up to 32 MiB of memory.
@@ -57,7 +61,7 @@ pub struct Recordings {
     chaos: Arc<Chaos>,
     bounds: RecordingBounds,
     daemon: String,
-    running: Mutex<BTreeMap<String, Arc<Running>>>,
+    running: Mutex<BTreeMap<String, Arc<RunningRecording>>>,
     /// Serializes starts, so that two recordings cannot both take the last free place.
     beginning: tokio::sync::Mutex<()>,
     /// Serializes batches.
@@ -78,31 +82,6 @@ pub struct NewRecording {
     pub scope: Option<String>,
     /// The scopes that the caller may see.
     pub scopes: Scopes,
-}
-
-/// Why a recording did not begin.
-#[derive(Debug, thiserror::Error)]
-pub enum NotBegun {
-    /// Too many recordings are running.
-    #[error(transparent)]
-    TooMany(#[from] OverQuota),
-    /// It could not be written.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// Why a recording was not stopped.
-#[derive(Debug, thiserror::Error)]
-pub enum NotStopped {
-    /// No such recording.
-    #[error("there is no recording `{0}`")]
-    Unknown(String),
-    /// Another daemon runs it.
-    #[error("recording `{0}` is made by another daemon, `{1}`; stop it there")]
-    Elsewhere(String, String),
-    /// Its exchanges could not be written. It accepts no more, and is written when the store is back.
-    #[error(transparent)]
-    Store(#[from] StoreError),
 }
 
 impl Recordings {
@@ -144,35 +123,37 @@ impl Recordings {
     }
 
     /// Begins a recording.
-    pub async fn begin(self: &Arc<Self>, asked: NewRecording) -> Result<StoredRecording, NotBegun> {
+    pub async fn begin(self: &Arc<Self>, new: NewRecording) -> Result<StoredRecording, Problem> {
         let _turn = self.beginning.lock().await;
-        RUNNING.check(&asked.workspace, self.holders())?;
+        RUNNING
+            .check(&new.workspace, self.holders())
+            .map_err(|over| Problem::conflict(over.to_string()))?;
         let now = self.now();
         let recording = StoredRecording {
             id: self.recorder.begin(Instant::now()).to_string(),
-            workspace: asked.workspace,
-            name: asked.name,
-            scope: asked.scope.clone(),
+            workspace: new.workspace,
+            name: new.name,
+            scope: new.scope.clone(),
             state: RecordingState::Recording,
             daemon: self.daemon.clone(),
             started_at: now,
             seen_at: now,
             ended_at: None,
-            tally: Tally::default(),
+            size: RecordingSize::default(),
         };
         self.store.add_recording(&recording, KEPT).await?;
-        let running = Arc::new(Running {
+        let running = Arc::new(RunningRecording {
             bounds: self.bounds,
             wake: Arc::clone(&self.wake),
-            held: Mutex::new(Held {
+            held: Mutex::new(RecordingQueue {
                 recording: recording.clone(),
                 waiting: Vec::new(),
             }),
         });
-        let of = asked
+        let of = new
             .scope
-            .map_or(RecordedScopes::Seen(asked.scopes), RecordedScopes::Scope);
-        let keeper = Box::new(Keeper(Arc::clone(&running)));
+            .map_or(RecordedScopes::Seen(new.scopes), RecordedScopes::Scope);
+        let keeper = Box::new(QueueFiller(Arc::clone(&running)));
         self.running().insert(recording.id.clone(), running);
         self.chaos
             .start_recording(Recording::new(recording.id.clone(), of, keeper));
@@ -181,17 +162,17 @@ impl Recordings {
     }
 
     /// Ends a recording. It holds all exchanges that have ended by now. A finished one does not change.
-    pub async fn stop(&self, workspace: &str, id: &str) -> Result<StoredRecording, NotStopped> {
-        let running = self.of(workspace, id);
-        let Some(running) = running else {
+    pub async fn stop(&self, workspace: &str, id: &str) -> Result<StoredRecording, Problem> {
+        let Some(running) = self.of(workspace, id) else {
             let stored = self.find(workspace, id).await?;
-            let stored = stored.ok_or_else(|| NotStopped::Unknown(id.to_owned()))?;
-            return match stored.state {
-                RecordingState::Recording => {
-                    Err(NotStopped::Elsewhere(id.to_owned(), stored.daemon))
-                }
-                _ => Ok(stored),
-            };
+            let stored = stored.ok_or_else(|| unknown(id))?;
+            if stored.state == RecordingState::Recording {
+                let daemon = stored.daemon;
+                return Err(Problem::conflict(format!(
+                    "recording `{id}` is made by another daemon, `{daemon}`; stop it there"
+                )));
+            }
+            return Ok(stored);
         };
         tasks::flushed(&self.recorder).await;
         self.chaos.stop_recording(id);
@@ -243,9 +224,9 @@ impl Recordings {
     }
 
     /// Why recordings cannot be written at the moment.
-    pub fn broken(&self) -> Option<Broken> {
+    pub fn broken(&self) -> Option<BrokenFile> {
         let error = lock(&self.away).clone()?;
-        Some(Broken {
+        Some(BrokenFile {
             file: "store".to_owned(),
             error: format!("recordings are not written: {error}"),
         })
@@ -313,7 +294,7 @@ impl Recordings {
     }
 
     /// Writes the queue of a recording; a finished and written one is removed.
-    async fn write(&self, running: &Running) -> Result<(), StoreError> {
+    async fn write(&self, running: &RunningRecording) -> Result<(), StoreError> {
         let _turn = self.turn.lock().await;
         loop {
             let (recording, batch) = {
@@ -352,7 +333,7 @@ impl Recordings {
         }
     }
 
-    fn of(&self, workspace: &str, id: &str) -> Option<Arc<Running>> {
+    fn of(&self, workspace: &str, id: &str) -> Option<Arc<RunningRecording>> {
         let found = self.running().get(id).cloned()?;
         let is_theirs = found.held().recording.workspace == workspace;
         is_theirs.then_some(found)
@@ -362,7 +343,7 @@ impl Recordings {
     fn holders(&self) -> Vec<String> {
         // The writer takes the locks in the other order.
         let running: Vec<_> = self.running().values().cloned().collect();
-        let of = |running: &Arc<Running>| running.held().recording.workspace.clone();
+        let of = |running: &Arc<RunningRecording>| running.held().recording.workspace.clone();
         running.iter().map(of).collect()
     }
 
@@ -370,9 +351,15 @@ impl Recordings {
         self.recorder.unix_ms(Instant::now())
     }
 
-    fn running(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Running>>> {
+    fn running(&self) -> MutexGuard<'_, BTreeMap<String, Arc<RunningRecording>>> {
         lock(&self.running)
     }
+}
+
+/// The error for a recording that does not exist.
+pub(crate) fn unknown(id: &str) -> Problem {
+    let id: String = id.chars().take(64).collect();
+    Problem::not_found(format!("there is no recording `{id}`"))
 }
 
 #[cfg(test)]
@@ -431,7 +418,7 @@ mod tests {
         for (exchanges, bytes) in [(3, u64::MAX), (u64::MAX, 3 * 530)] {
             let (recordings, _) = recordings(RecordingBounds { exchanges, bytes });
             let begun = recordings.begin(asked()).await.expect("it begins");
-            let keeper = Keeper(recordings.of("default", &begun.id).expect("it runs"));
+            let keeper = QueueFiller(recordings.of("default", &begun.id).expect("it runs"));
             for id in 0..5 {
                 keeper.keep(&exchange(id));
             }
@@ -444,7 +431,7 @@ mod tests {
                 .expect("a store");
             let found = found.expect("a recording");
             assert_eq!(found.state, RecordingState::Full);
-            assert_eq!((found.tally.exchanges, found.ended_at), (3, Some(8)));
+            assert_eq!((found.size.exchanges, found.ended_at), (3, Some(8)));
             let stopped = recordings
                 .stop("default", &begun.id)
                 .await
@@ -457,7 +444,7 @@ mod tests {
     async fn what_is_recorded_is_written_without_anybody_asking() {
         let (recordings, _) = recordings(RecordingBounds::default());
         let begun = recordings.begin(asked()).await.expect("it begins");
-        let keeper = Keeper(recordings.of("default", &begun.id).expect("it runs"));
+        let keeper = QueueFiller(recordings.of("default", &begun.id).expect("it runs"));
         keeper.keep(&exchange(1));
         while recordings
             .store
@@ -470,7 +457,7 @@ mod tests {
         }
         let stored = recordings.store.recording("default", &begun.id).await;
         let stored = stored.expect("a store").expect("a recording");
-        assert_eq!(stored.tally.exchanges, 1);
+        assert_eq!(stored.size.exchanges, 1);
         recordings.stop_all().await;
         let stored = recordings.find("default", &begun.id).await;
         let stored = stored.expect("a store").expect("a recording");
@@ -501,7 +488,7 @@ mod tests {
                 started_at: 1,
                 seen_at,
                 ended_at: None,
-                tally: Tally::default(),
+                size: RecordingSize::default(),
             };
             recordings
                 .store

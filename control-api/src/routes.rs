@@ -11,10 +11,8 @@ mod exchanges;
 mod incidents;
 mod openapi;
 mod path;
-mod profiles;
 mod recordings;
 mod reports;
-mod run_events;
 mod runs;
 mod tapes;
 mod tokens;
@@ -37,19 +35,17 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::trace::TraceLayer;
 use tracing::Span;
 
-use crate::access::{Guard, Needs, Role, Rule};
+use crate::access::{AccessRule, Guard, Needs, TokenRole};
 use crate::dispatch::{self, Dispatch};
 use crate::idempotency::Keys;
 use crate::problem::Problem;
 use crate::state::ApiState;
 use crate::{access, document, idempotency};
 
-/// A method of a path: the role that it requires, its handler, and its description.
+/// A method of a path: the role that it requires, and its handler.
 struct Route {
-    rule: Rule,
+    rule: AccessRule,
     answers: MethodRouter<ApiState>,
-    /// Its id in `routes/openapi.yaml`.
-    operation: &'static str,
 }
 
 impl Route {
@@ -66,64 +62,64 @@ impl Route {
 #[rustfmt::skip]
 fn table() -> Vec<Route> {
     let nothing = Needs::Nothing;
-    let viewer = Needs::Role(Role::Viewer);
-    let operator = Needs::Role(Role::Operator);
-    let admin = Needs::Role(Role::Admin);
+    let viewer = Needs::Role(TokenRole::Viewer);
+    let operator = Needs::Role(TokenRole::Operator);
+    let admin = Needs::Role(TokenRole::Admin);
     let brake = Needs::Brake;
     vec![
-        get("/healthz", nothing, daemon::healthz, "healthz"),
-        get("/readyz", nothing, daemon::readyz, "readyz"),
-        get("/metrics", nothing, daemon::metrics, "metrics"),
-        get("/ca.pem", nothing, daemon::ca_pem, "ca_pem"),
-        get("/openapi.json", nothing, openapi::show, "openapi"),
-        get("/docs", nothing, docs::show, "docs"),
-        get("/proxy.pac", nothing, daemon::proxy_pac, "proxy_pac"),
-        get("/v1/profiles", viewer, profiles::list, "list_profiles"),
-        get("/v1/profiles/{name}", viewer, profiles::show, "show_profile"),
-        put("/v1/profiles/{name}", operator, profiles::put, "put_profile"),
-        delete("/v1/profiles/{name}", operator, profiles::delete, "delete_profile"),
-        get("/v1/chaos", viewer, chaos::show, "show_chaos"),
-        put("/v1/chaos", operator, chaos::put, "put_chaos"),
-        delete("/v1/chaos", brake, chaos::end_default, "end_chaos"),
-        get("/v1/scopes", viewer, chaos::list, "list_scopes"),
-        get("/v1/scopes/{scope}/chaos", viewer, chaos::show, "show_scope_chaos"),
-        put("/v1/scopes/{scope}/chaos", operator, chaos::put, "put_scope_chaos"),
-        delete("/v1/scopes/{scope}/chaos", brake, chaos::end, "end_scope_chaos"),
-        get("/v1/scopes/{scope}/tape", viewer, tapes::show, "show_tape"),
-        put("/v1/scopes/{scope}/tape", operator, tapes::put, "put_tape").long(),
-        delete("/v1/scopes/{scope}/tape", brake, tapes::delete, "delete_tape"),
-        get("/v1/exchanges", viewer, exchanges::list, "list_exchanges"),
-        get("/v1/exchanges/{id}", viewer, exchanges::show, "show_exchange"),
-        get("/v1/events", viewer, events::stream, "stream_events"),
-        get("/v1/suites", viewer, documents::list, "list_suites"),
-        get("/v1/suites/{name}", viewer, documents::show, "show_suite"),
-        put("/v1/suites/{name}", operator, documents::put, "put_suite"),
-        delete("/v1/suites/{name}", operator, documents::delete, "delete_suite"),
-        get("/v1/contracts", viewer, documents::list, "list_contracts"),
-        get("/v1/contracts/{name}", viewer, documents::show, "show_contract"),
-        put("/v1/contracts/{name}", operator, documents::put, "put_contract"),
-        delete("/v1/contracts/{name}", operator, documents::delete, "delete_contract"),
-        get("/v1/runs", viewer, runs::list, "list_runs"),
-        post("/v1/runs", operator, runs::create, "create_run"),
-        get("/v1/runs/{id}", viewer, runs::show, "show_run"),
-        post("/v1/runs/{id}/approve", operator, runs::approve, "approve_run"),
-        post("/v1/runs/{id}/cancel", brake, runs::cancel, "cancel_run"),
-        get("/v1/runs/{id}/events", viewer, runs::events, "stream_run_events"),
-        get("/v1/runs/{id}/report", viewer, reports::show, "show_run_report"),
-        get("/v1/runs/{id}/incidents", viewer, incidents::list, "list_run_incidents"),
-        get("/v1/replays", viewer, documents::list, "list_replays"),
-        get("/v1/replays/{id}", viewer, documents::show, "show_replay"),
-        put("/v1/replays/{id}", operator, documents::put, "put_replay").long(),
-        delete("/v1/replays/{id}", operator, documents::delete, "delete_replay"),
-        get("/v1/recordings", viewer, recordings::list, "list_recordings"),
-        post("/v1/recordings", operator, recordings::begin, "begin_recording"),
-        get("/v1/recordings/{id}", viewer, recordings::show, "show_recording"),
-        post("/v1/recordings/{id}/stop", operator, recordings::stop, "stop_recording"),
-        get("/v1/tokens", admin, tokens::list, "list_tokens"),
-        post("/v1/tokens", admin, tokens::create, "create_token"),
-        delete("/v1/tokens/{name}", admin, tokens::revoke, "revoke_token"),
-        get("/v1/audit", admin, audit::list, "list_audit"),
-        get("/v1/audit/verify", admin, audit::verify, "verify_audit"),
+        get("/healthz", nothing, daemon::healthz),
+        get("/readyz", nothing, daemon::readyz),
+        get("/metrics", nothing, daemon::metrics),
+        get("/ca.pem", nothing, daemon::ca_pem),
+        get("/openapi.json", nothing, openapi::show),
+        get("/docs", nothing, docs::show),
+        get("/proxy.pac", nothing, daemon::proxy_pac),
+        get("/v1/profiles", viewer, documents::list_profiles),
+        get("/v1/profiles/{name}", viewer, documents::show),
+        put("/v1/profiles/{name}", operator, documents::put),
+        delete("/v1/profiles/{name}", operator, documents::delete),
+        get("/v1/chaos", viewer, chaos::show),
+        put("/v1/chaos", operator, chaos::put),
+        delete("/v1/chaos", brake, chaos::end_default),
+        get("/v1/scopes", viewer, chaos::list),
+        get("/v1/scopes/{scope}/chaos", viewer, chaos::show),
+        put("/v1/scopes/{scope}/chaos", operator, chaos::put),
+        delete("/v1/scopes/{scope}/chaos", brake, chaos::end),
+        get("/v1/scopes/{scope}/tape", viewer, tapes::show),
+        put("/v1/scopes/{scope}/tape", operator, tapes::put).long(),
+        delete("/v1/scopes/{scope}/tape", brake, tapes::delete),
+        get("/v1/exchanges", viewer, exchanges::list),
+        get("/v1/exchanges/{id}", viewer, exchanges::show),
+        get("/v1/events", viewer, events::stream),
+        get("/v1/suites", viewer, documents::list),
+        get("/v1/suites/{name}", viewer, documents::show),
+        put("/v1/suites/{name}", operator, documents::put),
+        delete("/v1/suites/{name}", operator, documents::delete),
+        get("/v1/contracts", viewer, documents::list),
+        get("/v1/contracts/{name}", viewer, documents::show),
+        put("/v1/contracts/{name}", operator, documents::put),
+        delete("/v1/contracts/{name}", operator, documents::delete),
+        get("/v1/runs", viewer, runs::list),
+        post("/v1/runs", operator, runs::create),
+        get("/v1/runs/{id}", viewer, runs::show),
+        post("/v1/runs/{id}/approve", operator, runs::approve),
+        post("/v1/runs/{id}/cancel", brake, runs::cancel),
+        get("/v1/runs/{id}/events", viewer, events::stream_run),
+        get("/v1/runs/{id}/report", viewer, reports::show),
+        get("/v1/runs/{id}/incidents", viewer, incidents::list),
+        get("/v1/replays", viewer, documents::list),
+        get("/v1/replays/{id}", viewer, documents::show),
+        put("/v1/replays/{id}", operator, documents::put).long(),
+        delete("/v1/replays/{id}", operator, documents::delete),
+        get("/v1/recordings", viewer, recordings::list),
+        post("/v1/recordings", operator, recordings::begin),
+        get("/v1/recordings/{id}", viewer, recordings::show),
+        post("/v1/recordings/{id}/stop", operator, recordings::stop),
+        get("/v1/tokens", admin, tokens::list),
+        post("/v1/tokens", admin, tokens::create),
+        delete("/v1/tokens/{name}", admin, tokens::revoke),
+        get("/v1/audit", admin, audit::list),
+        get("/v1/audit/verify", admin, audit::verify),
     ]
 }
 
@@ -134,16 +130,14 @@ macro_rules! methods {
             path: &'static str,
             needs: Needs,
             handler: H,
-            operation: &'static str,
         ) -> Route {
             Route {
-                rule: Rule {
+                rule: AccessRule {
                     method: &Method::$method,
                     path,
                     needs,
                 },
                 answers: on(MethodFilter::$method, handler),
-                operation,
             }
         }
     )* };
@@ -159,23 +153,23 @@ methods! {
 /// The whole API, with access control.
 pub fn router(state: ApiState) -> Router {
     let table = table();
-    state.access.tell(&state.chaos);
-    let rules: Arc<[Rule]> = table.iter().map(|route| route.rule).collect();
-    let dispatch = Dispatch::new(state.work.clone(), Arc::clone(&rules));
+    state.access.connect(&state.chaos);
+    let rules: Arc<[AccessRule]> = table.iter().map(|route| route.rule).collect();
+    let dispatch = Dispatch::new(state.work.clone(), rules);
     let guard = Guard {
         access: state.access.clone(),
         audit: state.audit.clone(),
         redactor: state.recorder.redactor().clone(),
-        rules,
     };
     let paths = table.iter().map(|route| route.rule);
     let paths = paths
         .filter(|rule| rule.method == Method::POST)
         .map(|rule| rule.path);
     let keys = Keys::new(
-        state.profiles.store().clone(),
+        state.store.clone(),
         paths.collect(),
         clock(&state),
+        idempotency::PATIENCE,
     );
     let mut router = Router::new();
     for route in table {
@@ -246,7 +240,7 @@ async fn not_this_method(method: Method, uri: Uri) -> Problem {
         return nothing_here(uri).await;
     }
     let path: String = uri.path().chars().take(100).collect();
-    Problem::method_not_allowed(format!("`{path}` cannot be asked with {method}"))
+    Problem::method_not_allowed(format!("`{path}` does not support {method}"))
 }
 
 #[cfg(test)]
@@ -254,7 +248,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::table;
-    use crate::access::Role;
+    use crate::access::TokenRole;
 
     #[test]
     fn the_docs_say_who_may_call_what() {
@@ -270,7 +264,7 @@ mod tests {
         let routes = table().into_iter().map(|route| route.rule);
         let written: Vec<_> = routes
             .map(|rule| {
-                let role = rule.needs.role().map_or("none", Role::as_str);
+                let role = rule.needs.role().map_or("none", TokenRole::as_str);
                 (format!("{} {}", rule.method, rule.path), role)
             })
             .collect();
@@ -296,7 +290,7 @@ mod tests {
         let routes = table().into_iter().map(|route| route.rule);
         let there: BTreeSet<_> = routes
             .map(|rule| {
-                let role = rule.needs.role().map_or("none", Role::as_str);
+                let role = rule.needs.role().map_or("none", TokenRole::as_str);
                 format!("{} {} {role}", rule.method, rule.path)
             })
             .collect();

@@ -22,8 +22,8 @@ mod stop;
 pub(crate) mod validation;
 
 pub use self::daemon_id::DaemonId;
-pub(crate) use self::registry::{NotAdded, NotChanged};
 pub use self::registry::{Runs, RunsParts};
+use crate::problem::Problem;
 use crate::store::DEFAULT_WORKSPACE;
 
 /// The scope of a run in a workspace.
@@ -33,4 +33,10 @@ pub(crate) fn scope_of(workspace: &str, run: &str) -> String {
     } else {
         format!("{workspace}.run-{run}")
     }
+}
+
+/// The error for a run that does not exist.
+pub(crate) fn unknown(id: &str) -> Problem {
+    let shown: String = id.chars().take(40).collect();
+    Problem::not_found(format!("there is no run `{shown}`"))
 }

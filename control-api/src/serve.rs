@@ -55,7 +55,7 @@ pub async fn serve(
         stopping: shutdown.clone(),
         ..state
     };
-    state.access.tell(&state.chaos);
+    state.access.connect(&state.chaos);
     let most = descriptors::of_api(descriptors::limit());
     let mut connections = Connections::new(most, shutdown.clone());
     let mut spare = Vec::new();

@@ -17,10 +17,9 @@ use crate::audit::AuditLog;
 use crate::readiness::Readiness;
 use crate::recordings::Recordings;
 use crate::runs::Runs;
-use crate::store::DEFAULT_WORKSPACE;
-use crate::stored_documents::StoredDocuments;
+use crate::store::Store;
 use crate::stored_journal::StoredJournal;
-use crate::stored_profiles::StoredProfiles;
+use crate::stored_profiles::{StoredProfiles, view};
 use crate::stored_tokens::StoredTokens;
 use crate::tasks;
 use crate::trust::Trust;
@@ -30,10 +29,10 @@ use crate::trust::Trust;
 pub struct ApiState {
     /// Chaos in force.
     pub chaos: Arc<Chaos>,
-    /// Profiles that were put by API, in the store.
+    /// The store.
+    pub store: Store,
+    /// Profiles that were put by API.
     pub profiles: Arc<StoredProfiles>,
-    /// Suites and contracts that were put by API, in the store.
-    pub documents: Arc<StoredDocuments>,
     /// Runs of agents.
     pub runs: Arc<Runs>,
     /// Recordings, running and stored.
@@ -75,11 +74,7 @@ impl fmt::Debug for ApiState {
 impl ApiState {
     /// The profiles that a workspace sees.
     pub(crate) fn library(&self, workspace: &str) -> Library {
-        let library = self.chaos.library();
-        match workspace {
-            DEFAULT_WORKSPACE => library,
-            workspace => library.of_workspace(workspace),
-        }
+        view(&self.chaos.library(), workspace)
     }
 
     /// Waits until the journal holds all earlier exchanges, so that a client can read what it has just done.

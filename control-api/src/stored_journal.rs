@@ -11,7 +11,8 @@
 //!                └ more than a second's share: sampled out
 //! ```
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use squall_journal::id::ExchangeId;
@@ -23,8 +24,9 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::readiness::Broken;
-use crate::store::{ExchangeRow, Keeping, Store, StoreError};
+use crate::lock;
+use crate::readiness::BrokenFile;
+use crate::store::{ExchangeRow, Retain, Store, StoreError, StoreFailure};
 
 /// Most exchanges in one transaction.
 const BATCH: usize = 1_024;
@@ -32,7 +34,7 @@ const BATCH: usize = 1_024;
 /// How long the first exchange of a batch waits for others, unless a reader waits.
 const GATHER: Duration = Duration::from_secs(1);
 
-/// Exchanges without a fault that are kept per second, with [`Kept::Faulted`].
+/// Exchanges without a fault that are kept per second, with [`ExchangeChoice::Faulted`].
 const SHARE: u32 = 1_000;
 
 /// Pause before the writer retries a batch.
@@ -49,7 +51,7 @@ const FAREWELL: Duration = Duration::from_secs(3);
 
 /// Which exchanges are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
+pub enum ExchangeChoice {
     /// All.
     All,
     /// Those of runs, those with an applied rule, and those with a canary; of the others at most 1,000 a second.
@@ -58,32 +60,11 @@ pub enum Kept {
     None,
 }
 
-/// Limits of the stored journal and of stored runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retain {
-    /// Greatest number of exchanges. Default 100,000.
-    pub exchanges: u64,
-    /// Greatest age, by their start. Default seven days.
-    pub age: Duration,
-    /// Greatest number of finished runs of each workspace, at least 1. Default 1,000.
-    pub runs: u64,
-}
-
-impl Default for Retain {
-    fn default() -> Self {
-        Self {
-            exchanges: 100_000,
-            age: Duration::from_hours(7 * 24),
-            runs: 1_000,
-        }
-    }
-}
-
 /// Options of the stored journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JournalOptions {
-    /// Which exchanges. Default [`Kept::Faulted`].
-    pub kept: Kept,
+    /// Which exchanges. Default [`ExchangeChoice::Faulted`].
+    pub kept: ExchangeChoice,
     /// The limits.
     pub retain: Retain,
     /// Size of the queue to the store, at least 1; further exchanges are dropped and counted. Default 8,192.
@@ -93,7 +74,7 @@ pub struct JournalOptions {
 impl Default for JournalOptions {
     fn default() -> Self {
         Self {
-            kept: Kept::Faulted,
+            kept: ExchangeChoice::Faulted,
             retain: Retain::default(),
             queue: 8_192,
         }
@@ -105,14 +86,14 @@ impl Default for JournalOptions {
 pub struct StoredJournal {
     store: Store,
     recorder: Recorder,
-    queue: mpsc::Sender<Message>,
+    queue: mpsc::Sender<QueueMessage>,
     due: Arc<Notify>,
     away: Arc<Mutex<Option<StoreError>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug)]
-enum Message {
+enum QueueMessage {
     Keep(Arc<ExchangeNote>),
     /// Is answered once everything before it is written.
     Settle(oneshot::Sender<()>),
@@ -121,7 +102,7 @@ enum Message {
 }
 
 impl StoredJournal {
-    /// Stores exchanges that end from now on; needs the runtime that will write. `None` with [`Kept::None`].
+    /// Stores exchanges that end from now on; needs the runtime that will write. `None` with [`ExchangeChoice::None`].
     pub fn start(
         store: &Store,
         options: JournalOptions,
@@ -129,13 +110,13 @@ impl StoredJournal {
         metrics: &Arc<Metrics>,
     ) -> Option<Arc<Self>> {
         let share = match options.kept {
-            Kept::All => None,
-            Kept::Faulted => Some(Mutex::new(Share::new(SHARE))),
-            Kept::None => return None,
+            ExchangeChoice::All => None,
+            ExchangeChoice::Faulted => Some(Mutex::new(SampleLimit::new(SHARE))),
+            ExchangeChoice::None => return None,
         };
         let (queue, messages) = mpsc::channel(options.queue.max(1));
         let (away, due) = (Arc::new(Mutex::new(None)), Arc::new(Notify::new()));
-        recorder.observe(Box::new(Keeper {
+        recorder.observe(Box::new(QueueFiller {
             queue: queue.clone(),
             due: Arc::clone(&due),
             share,
@@ -158,8 +139,8 @@ impl StoredJournal {
         }))
     }
 
-    /// A page of exchanges, newest first, from memory and the store. While the store is away, the page has those
-    /// in memory and a cursor; only a page beyond them is an error.
+    /// A page of exchanges, newest first, from memory and the store, and where the next one begins. While the store is
+    /// away, the page has those in memory and a cursor; only a page beyond them is an error.
     pub(crate) async fn page(
         &self,
         filter: &Filter,
@@ -167,48 +148,25 @@ impl StoredJournal {
         limit: usize,
     ) -> Result<Page<ExchangeRecord>, StoreError> {
         // Before memory is read: exchanges that leave memory meanwhile are in the store.
-        let stored = self.stored(filter, after, limit).await;
+        self.settled().await;
+        let stored = self.store.exchanges(filter, after, limit + 1).await;
         let held = self.recorder.exchanges(filter, after, limit + 1).items;
         let (stored, is_whole) = match stored {
             Ok(stored) => (stored, true),
             Err(_) if !held.is_empty() => (Vec::new(), false),
             Err(error) => return Err(error),
         };
-        // Both are sorted; memory's copy of an exchange wins.
-        let mut held = held.into_iter().peekable();
-        let mut stored = stored.into_iter().peekable();
-        let mut items: Vec<(ExchangeId, ExchangeRecord)> = Vec::new();
-        while items.len() <= limit {
-            let from_memory = match (held.peek(), stored.peek()) {
-                (Some(note), Some(stored)) => note.id() >= stored.id,
-                (Some(_), None) => true,
-                (None, Some(_)) => false,
-                (None, None) => break,
-            };
-            if from_memory {
-                items.extend(held.next().map(|note| (note.id(), note.to_record())));
-                stored.next_if(|stored| items.last().is_some_and(|(id, _)| *id == stored.id));
-            } else {
-                items.extend(stored.next().map(|stored| (stored.id, stored.record)));
-            }
-        }
-        let more = items.len() > limit || !is_whole;
-        items.truncate(limit);
-        let next = items.last().filter(|_| more).map(|(id, _)| *id);
+        // Memory's copy of an exchange wins.
+        let held = held.iter().map(|note| note.to_record());
+        let records = stored.into_iter().chain(held);
+        let keyed = records.filter_map(|record| Some((record.id.parse().ok()?, record)));
+        let all: BTreeMap<ExchangeId, ExchangeRecord> = keyed.collect();
+        let more = all.len() > limit || !is_whole;
+        let items: Vec<_> = all.into_iter().rev().take(limit).collect();
         Ok(Page {
+            next: items.last().filter(|_| more).map(|(id, _)| *id),
             items: items.into_iter().map(|(_, record)| record).collect(),
-            next,
         })
-    }
-
-    async fn stored(
-        &self,
-        filter: &Filter,
-        after: Option<ExchangeId>,
-        limit: usize,
-    ) -> Result<Vec<crate::store::StoredExchange>, StoreError> {
-        self.settled().await;
-        self.store.exchanges(filter, after, limit + 1).await
     }
 
     /// One exchange that is no longer in memory.
@@ -217,20 +175,7 @@ impl StoredJournal {
         id: ExchangeId,
     ) -> Result<Option<ExchangeRecord>, StoreError> {
         self.settled().await;
-        Ok(self.store.exchange(id).await?.map(|found| found.record))
-    }
-
-    /// Those of these exchanges that the store has, in this order.
-    pub(crate) async fn exchanges(
-        &self,
-        ids: &[ExchangeId],
-    ) -> Result<Vec<ExchangeRecord>, StoreError> {
-        self.settled().await;
-        let mut found = Vec::new();
-        for id in ids {
-            found.extend(self.store.exchange(*id).await?.map(|one| one.record));
-        }
-        Ok(found)
+        self.store.exchange(id).await
     }
 
     /// Waits until queued exchanges are written; at most [`SETTLE`], and not while the store is away.
@@ -240,7 +185,7 @@ impl StoredJournal {
         }
         let (done, settled) = oneshot::channel();
         let asked = async {
-            if self.queue.send(Message::Settle(done)).await.is_ok() {
+            if self.queue.send(QueueMessage::Settle(done)).await.is_ok() {
                 self.due.notify_one();
                 // No reply after the writer has ended.
                 let _ = settled.await;
@@ -255,9 +200,9 @@ impl StoredJournal {
     }
 
     /// Why exchanges cannot be stored at the moment.
-    pub fn broken(&self) -> Option<Broken> {
+    pub fn broken(&self) -> Option<BrokenFile> {
         let error = self.away()?;
-        Some(Broken {
+        Some(BrokenFile {
             file: "store".to_owned(),
             error: format!("exchanges are not written: {error}"),
         })
@@ -269,7 +214,7 @@ impl StoredJournal {
             return;
         };
         let ended = async {
-            let _ = self.queue.send(Message::Stop).await;
+            let _ = self.queue.send(QueueMessage::Stop).await;
             self.due.notify_one();
             let _ = (&mut writer).await;
         };
@@ -282,15 +227,10 @@ impl StoredJournal {
 
 /// Deletes exchanges and runs beyond the limits, now and every ten seconds, until `stopping`.
 pub async fn prune(store: Store, retain: Retain, recorder: Recorder, stopping: CancellationToken) {
-    let age = u64::try_from(retain.age.as_millis()).unwrap_or(u64::MAX);
     let pruning = async {
         loop {
-            let keeping = Keeping {
-                exchanges: retain.exchanges,
-                since_ms: recorder.unix_ms(Instant::now()).saturating_sub(age),
-                runs: retain.runs,
-            };
-            match store.prune(keeping).await {
+            let now = recorder.unix_ms(Instant::now());
+            match store.prune(retain, now).await {
                 // One transaction at a time, so that writers do not wait long.
                 Ok(true) => {
                     tokio::task::yield_now().await;
@@ -306,15 +246,15 @@ pub async fn prune(store: Store, retain: Retain, recorder: Recorder, stopping: C
 }
 
 /// Selects exchanges, on the collector's thread.
-struct Keeper {
-    queue: mpsc::Sender<Message>,
+struct QueueFiller {
+    queue: mpsc::Sender<QueueMessage>,
     due: Arc<Notify>,
     /// Limits exchanges without a fault; `None` when all are stored. Only the collector takes the lock.
-    share: Option<Mutex<Share>>,
+    share: Option<Mutex<SampleLimit>>,
     metrics: Arc<Metrics>,
 }
 
-impl ExchangeObserver for Keeper {
+impl ExchangeObserver for QueueFiller {
     fn ended(&self, note: &Arc<ExchangeNote>) {
         let matters = || note.run.is_some() || note.had_fault("*") || !note.canaries.is_empty();
         if let Some(share) = &self.share
@@ -324,7 +264,7 @@ impl ExchangeObserver for Keeper {
             self.metrics.sampled_out();
         } else if self
             .queue
-            .try_send(Message::Keep(Arc::clone(note)))
+            .try_send(QueueMessage::Keep(Arc::clone(note)))
             .is_err()
         {
             self.metrics.dropped(Sink::Store, 1);
@@ -341,13 +281,13 @@ impl ExchangeObserver for Keeper {
 
 /// Admits at most `most` in each second.
 #[derive(Debug)]
-struct Share {
+struct SampleLimit {
     most: u32,
     second: Option<Instant>,
     taken: u32,
 }
 
-impl Share {
+impl SampleLimit {
     fn new(most: u32) -> Self {
         Self {
             most,
@@ -375,7 +315,7 @@ struct Writer {
     away: Arc<Mutex<Option<StoreError>>>,
     /// Ends the wait for a batch: it is full, or a reader waits.
     due: Arc<Notify>,
-    messages: mpsc::Receiver<Message>,
+    messages: mpsc::Receiver<QueueMessage>,
 }
 
 /// A batch from the queue.
@@ -403,7 +343,7 @@ impl Writer {
 
     /// Collects messages for a second; ends at once when a batch is full or a reader waits. Single exchanges do
     /// not wake it.
-    async fn gather(&mut self, first: Message) -> Gathered {
+    async fn gather(&mut self, first: QueueMessage) -> Gathered {
         let mut gathered = Gathered::default();
         gathered.add(first);
         self.drain(&mut gathered);
@@ -448,7 +388,7 @@ impl Writer {
                     self.metrics.stored(count);
                     return;
                 }
-                Err(error @ StoreError::Refused { .. }) => {
+                Err(error) if error.kind == StoreFailure::Rejected => {
                     // A retry would fail again and block all later batches.
                     tracing::error!(count, "exchanges are lost: {error}");
                     self.metrics.dropped(Sink::Store, count);
@@ -469,11 +409,11 @@ impl Writer {
 }
 
 impl Gathered {
-    fn add(&mut self, message: Message) {
+    fn add(&mut self, message: QueueMessage) {
         match message {
-            Message::Keep(note) => self.notes.push(note),
-            Message::Settle(waiting) => self.waiting.push(waiting),
-            Message::Stop => self.last = true,
+            QueueMessage::Keep(note) => self.notes.push(note),
+            QueueMessage::Settle(waiting) => self.waiting.push(waiting),
+            QueueMessage::Stop => self.last = true,
         }
     }
 
@@ -486,18 +426,13 @@ impl Gathered {
     }
 }
 
-/// A poisoned lock is usable: the value is consistent between any two statements.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_second_takes_its_share_and_the_next_one_its_own() {
-        let mut share = Share::new(2);
+        let mut share = SampleLimit::new(2);
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let taken = [0, 10, 20, 999, 1_000, 1_001, 1_999, 5_000].map(|ms| share.takes(at(ms)));

@@ -2,38 +2,38 @@
 //!
 //! A change is first validated ([`Chaos::would_edit`]), then written, then applied. So the store holds no
 //! rejected change, and a change that was not stored takes no effect. Other daemons may write to the same store:
-//! a change names the version that it replaces. If that is stale, the daemon reads the new versions and retries.
 //! [`StoredProfiles::follow`] applies their changes at once.
 //!
 //! ```text
 //! PUT ─▶ validate ─▶ write after version n ─▶ edit the library ─▶ update activations
 //!            ▲                    │ another daemon has written n + 1
-//!            └───── refresh ◀─────┘
+//!            └────────────────────┘
 //! ```
-
-mod key;
-mod reading;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::env::VarError;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use squall_documents::DocumentError;
-use squall_journal::quota::{OverQuota, Quota};
+use squall_documents::{DocumentError, Variables};
+use squall_harness::digest::sha256;
+use squall_journal::quota::Quota;
 use squall_profiles::library::{Library, RemoveError, Source};
-use squall_profiles::profile::Profile;
+use squall_profiles::profile::{self, Profile};
 use squall_proxy::chaos::{Chaos, EditError};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::key::ProfileKey;
-use self::reading::{Held, documents, lay};
-use crate::audit::{Call, Draft};
-use crate::readiness::Broken;
-use crate::store::{Change, DEFAULT_WORKSPACE, Document, Store, StoreError, WriteError};
-use crate::stored_documents::Edited;
+use crate::access::Caller;
+use crate::lock;
+use crate::nearest::no_profile;
+use crate::problem::Problem;
+use crate::readiness::BrokenFile;
+use crate::store::{
+    DEFAULT_WORKSPACE, DocumentKey, DocumentKind, DocumentText, Store, StoreError, StoredDocument,
+};
+use crate::stored_documents::{self, Written};
 use crate::stored_tokens::StoredTokens;
-use crate::tasks;
 use crate::trust::Trust;
 
 /// Limit of stored profiles. All are in memory, and read when the daemon starts.
@@ -55,390 +55,322 @@ const STORED_BYTES: Quota = Quota {
 /// Pause before it listens again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Attempts at a change that others overtake.
-const TRIES: usize = 5;
-
 /// Profiles that were put by API, of one daemon.
 #[derive(Debug)]
 pub struct StoredProfiles {
     store: Store,
+    chaos: Arc<Chaos>,
     /// Serializes changes.
     turn: tokio::sync::Mutex<()>,
-    held: Mutex<BTreeMap<ProfileKey, Held>>,
+    /// Versions that cannot be used here, with the reason; the library keeps the last valid version of each.
+    broken: Mutex<BTreeMap<DocumentKey, (i64, String)>>,
     /// Why changes of other daemons are not received.
-    deaf: Mutex<Option<StoreError>>,
+    disconnected: Mutex<Option<StoreError>>,
     /// Variables that documents without values of their own may use.
     trust: Arc<Trust>,
 }
 
-/// A change of a profile.
-#[derive(Debug, Clone)]
-pub(crate) enum Edit {
-    /// Puts it; `variables` are the names that it has values for, `None` when it uses none.
-    Put {
-        profile: Profile,
-        variables: Option<Vec<String>>,
-    },
-    /// Deletes it.
-    Delete,
-}
-
-/// Why a profile was not changed.
-#[derive(Debug)]
-pub(crate) enum NotEdited<E> {
-    /// The caller's guard rejected it, or the change itself.
-    Refused(E),
-    /// The new profile is invalid among the others.
-    Profile(DocumentError),
-    /// No such profile can be deleted.
-    Remove(RemoveError),
-    /// It is in force and would become invalid.
-    InForce {
-        profile: String,
-        source: DocumentError,
-    },
-    /// Too many profiles.
-    Quota(OverQuota),
-    /// It could not be written.
-    Write(WriteError),
-}
-
 impl StoredProfiles {
-    /// Reads the stored profiles into a library. It leaves out unreadable ones; [`Self::broken`] reports them.
-    pub async fn load(
-        store: Store,
-        library: Library,
-        trust: Arc<Trust>,
-    ) -> Result<(Arc<Self>, Library), StoreError> {
-        let documents = documents(&store).await?;
-        let mut library = library;
-        let mut held = BTreeMap::new();
-        let (deleted, live): (Vec<_>, Vec<_>) = documents
-            .into_iter()
-            .partition(|(_, document)| document.deleted);
-        for (key, document) in deleted {
-            held.insert(key, Held::of(&document, None));
-        }
-        let laid = lay(&live, &Library::default(), &trust, |key, profile| {
-            library = key
-                .put(&library, profile.clone())
-                .map_err(|error| error.to_string())?;
-            Ok(())
-        });
-        held.extend(laid);
-        let stored = Self {
-            store,
-            turn: tokio::sync::Mutex::default(),
-            held: Mutex::new(held),
-            deaf: Mutex::default(),
-            trust,
-        };
-        Ok((Arc::new(stored), library))
-    }
-
-    /// Without profiles, over an empty store.
-    pub fn empty(store: Store, trust: Arc<Trust>) -> Arc<Self> {
+    /// Over a store; [`Self::refresh`] reads its profiles.
+    pub fn over(store: Store, chaos: Arc<Chaos>, trust: Arc<Trust>) -> Arc<Self> {
         Arc::new(Self {
             store,
+            chaos,
             turn: tokio::sync::Mutex::default(),
-            held: Mutex::default(),
-            deaf: Mutex::default(),
+            broken: Mutex::default(),
+            disconnected: Mutex::default(),
             trust,
         })
     }
 
-    /// What documents that arrive by API may do.
-    pub fn trust(&self) -> &Arc<Trust> {
-        &self.trust
-    }
-
-    /// Their store.
-    pub fn store(&self) -> &Store {
-        &self.store
-    }
-
     /// Stored profiles that are not in the library, with the reason; also a lost connection to other daemons.
-    pub fn broken(&self) -> Vec<Broken> {
-        let deaf = lock(&self.deaf).as_ref().map(|error| Broken {
+    pub fn broken(&self) -> Vec<BrokenFile> {
+        let in_store = |error| BrokenFile {
             file: "store".to_owned(),
-            error: format!("changes of other daemons are not heard: {error}"),
-        });
-        let held = self.held();
-        let broken = held.iter().filter_map(|(key, held)| {
-            let (version, why) = (held.version, held.broken.as_ref()?);
-            // This list is public, so it hides names of other workspaces.
-            let error = match key.workspace.as_str() {
-                DEFAULT_WORKSPACE => format!("{key}, version {version}: {why}"),
-                _ => "a profile of another workspace cannot be used; the log says which, and why"
-                    .to_owned(),
-            };
-            Some(Broken {
-                file: "store".to_owned(),
-                error,
+            error,
+        };
+        let broken = lock(&self.broken);
+        let mut found: Vec<_> = broken
+            .iter()
+            .map(|(key, (version, why))| {
+                // This list is public, so it hides names of other workspaces.
+                in_store(match key.workspace.as_str() {
+                    DEFAULT_WORKSPACE => format!("{}, version {version}: {why}", shown(key)),
+                    _ => "a profile of another workspace cannot be used; the log names it and the reason"
+                        .to_owned(),
+                })
             })
-        });
-        broken.chain(deaf).collect()
+            .collect();
+        if let Some(error) = &*lock(&self.disconnected) {
+            found.push(in_store(format!(
+                "changes of other daemons are not received: {error}"
+            )));
+        }
+        found
     }
 
-    /// The stored version of a profile that was put by API; `None` when there is none.
-    pub(crate) fn version(&self, workspace: &str, name: &str) -> Option<i64> {
-        let held = self.held();
-        let held = held.get(&ProfileKey::of(workspace, name))?;
-        (!held.deleted).then_some(held.version)
-    }
-
-    /// A version of a profile that was put by API, even if a later one replaced or deleted it.
-    pub(crate) async fn at_version(
-        &self,
-        workspace: &str,
-        name: &str,
-        version: i64,
-    ) -> Result<Option<Document>, StoreError> {
-        let key = ProfileKey::of(workspace, name);
-        let found = self.store.document(key.in_store(), version).await?;
-        Ok(found.filter(|found| !found.deleted))
-    }
-
-    /// Reads and applies what other daemons have written. For a version that is invalid here [`Self::broken`] has
-    /// the error; the last valid version stays.
-    pub async fn refresh(&self, chaos: &Chaos) -> Result<(), StoreError> {
+    /// Reads and applies what the store has and the library has not. For a version that is invalid here
+    /// [`Self::broken`] has the error; the last valid version stays.
+    pub async fn refresh(&self) -> Result<(), StoreError> {
         let _turn = self.turn.lock().await;
-        self.read_news(chaos).await
+        self.read_stored().await
+    }
+
+    async fn read_stored(&self) -> Result<(), StoreError> {
+        let mut broken = BTreeMap::new();
+        let mut waiting = Vec::new();
+        for document in self.store.documents(DocumentKind::Profile).await? {
+            let key = profile_key(&document.workspace, &document.name);
+            let library = view(&self.chaos.library(), &key.workspace);
+            let held = match library.get(&key.name) {
+                Some((Source::Api, profile)) => Some(profile),
+                _ => None,
+            };
+            match &document.text {
+                None if held.is_none() => {}
+                None => {
+                    let edited = self.chaos.edit(|library| changed(library, &key, None));
+                    if let Err(error) = edited {
+                        broken.insert(key, (document.version, error.to_string()));
+                    }
+                }
+                Some(text) if held.is_some_and(|held| *held.text == text.body) => {}
+                Some(text) => match parse(&key.name, text, held, &self.trust) {
+                    Ok(profile) => waiting.push((key, document.version, profile, String::new())),
+                    Err(why) => drop(broken.insert(key, (document.version, why))),
+                },
+            }
+        }
+        // Until no more is accepted: a profile may extend a later one.
+        loop {
+            let before = waiting.len();
+            waiting.retain_mut(|(key, _, profile, why)| {
+                let edited = self
+                    .chaos
+                    .edit(|library| changed(library, key, Some(profile)));
+                edited.map_err(|error| *why = error.to_string()).is_err()
+            });
+            if waiting.len() == before {
+                break;
+            }
+        }
+        broken.extend((waiting.into_iter()).map(|(key, version, _, why)| (key, (version, why))));
+        let mut former = lock(&self.broken);
+        for (key, found) in &broken {
+            if former.get(key) != Some(found) {
+                let why = &found.1;
+                tracing::error!(
+                    "store: {}: {why}; the previous version stays in force",
+                    shown(key)
+                );
+            }
+        }
+        *former = broken;
+        Ok(())
     }
 
     /// Applies changes of other daemons, tokens included, as soon as they are written, until `stopping`.
-    pub async fn follow(
-        self: Arc<Self>,
-        chaos: Arc<Chaos>,
-        tokens: Arc<StoredTokens>,
-        stopping: CancellationToken,
-    ) {
-        if self.store.is_shared() {
-            let hearing = Box::pin(self.hear(&chaos, &tokens));
-            stopping.run_until_cancelled(hearing).await;
-        }
-    }
-
-    async fn hear(&self, chaos: &Chaos, tokens: &StoredTokens) {
-        loop {
-            let Err(error) = self.hear_until_lost(chaos, tokens).await;
-            if lock(&self.deaf).replace(error.clone()).is_none() {
-                tracing::warn!("changes of other daemons are not heard: {error}");
+    pub async fn follow(self: Arc<Self>, tokens: Arc<StoredTokens>, stopping: CancellationToken) {
+        let following = async {
+            loop {
+                let Err(error) = self.follow_until_lost(&tokens).await;
+                if lock(&self.disconnected).replace(error.clone()).is_none() {
+                    tracing::warn!("changes of other daemons are not received: {error}");
+                }
+                tokio::time::sleep(AGAIN).await;
             }
-            tokio::time::sleep(AGAIN).await;
+        };
+        if self.store.is_shared() {
+            stopping.run_until_cancelled(Box::pin(following)).await;
         }
     }
 
-    async fn hear_until_lost(
-        &self,
-        chaos: &Chaos,
-        tokens: &StoredTokens,
-    ) -> Result<Infallible, StoreError> {
+    async fn follow_until_lost(&self, tokens: &StoredTokens) -> Result<Infallible, StoreError> {
         let Some(mut listener) = self.store.listen().await? else {
             return std::future::pending().await;
         };
         loop {
             // Reads before the first notice too: earlier notices may be lost.
             tokens.refresh().await?;
-            self.refresh(chaos).await?;
-            if lock(&self.deaf).take().is_some() {
-                tracing::info!("changes of other daemons are heard again");
+            self.refresh().await?;
+            if lock(&self.disconnected).take().is_some() {
+                tracing::info!("changes of other daemons are received again");
             }
             listener.changed().await?;
         }
     }
 
-    async fn read_news(&self, chaos: &Chaos) -> Result<(), StoreError> {
-        let mut news = documents(&self.store).await?;
-        {
-            let held = self.held();
-            news.retain(|(key, document)| {
-                held.get(key)
-                    .is_none_or(|held| held.version != document.version || held.broken.is_some())
-            });
-        }
-        let (deleted, live): (Vec<_>, Vec<_>) =
-            news.into_iter().partition(|(_, document)| document.deleted);
-        let mut taken: Vec<(ProfileKey, Held)> = Vec::new();
-        for (key, document) in deleted {
-            let edited = chaos.edit(|library| {
-                // A profile that never was in this library need not be deleted.
-                let without = key.delete(library);
-                Ok::<_, Infallible>(without.unwrap_or_else(|_| library.clone()))
-            });
-            let broken = edited.err().map(|error| error.to_string());
-            let held = Held::of(&document, broken);
-            taken.push((key, held));
-        }
-        let laid = lay(&live, &chaos.library(), &self.trust, |key, profile| {
-            chaos
-                .edit(|library| key.put(library, profile.clone()))
-                .map_err(|error| match error {
-                    EditError::Change(error) => error.to_string(),
-                    other @ EditError::InForce { .. } => other.to_string(),
-                })
-        });
-        taken.extend(laid);
-        let mut all = self.held();
-        for (key, held) in taken {
-            let former = all.insert(key.clone(), held.clone());
-            let known = former.is_some_and(|former| former.broken == held.broken);
-            if let Some(why) = held.broken.filter(|_| !known) {
-                tracing::error!("store: {key}: {why}; what held before still holds");
-            }
-        }
-        Ok(())
-    }
-
-    /// Changes a profile and writes `call`'s audit entry, if `guard` accepts the library before the change. It
-    /// continues to its end even if the client disconnects.
-    pub(crate) async fn edit<E: Send + 'static>(
-        self: Arc<Self>,
-        chaos: Arc<Chaos>,
-        key: ProfileKey,
-        edit: Edit,
-        at: u64,
-        call: Option<Arc<Call>>,
-        guard: impl Fn(&Library) -> Result<(), E> + Send + Sync + 'static,
-    ) -> Result<Edited, NotEdited<E>> {
-        tasks::spawned(async move {
-            let _turn = self.turn.lock().await;
-            let entry = call.as_ref().map(|call| call.done(at));
-            let edited = self.carry_out(&chaos, &key, &edit, at, entry.as_ref(), guard);
-            let edited = edited.await;
-            if let (Ok(_), Some(call)) = (&edited, call) {
-                call.set_written();
-            }
-            edited
-        })
-        .await
-    }
-
-    async fn carry_out<E>(
+    /// Puts a profile, or deletes it, with the caller's audit entry. `check` must accept the digest of the text that it
+    /// replaces; `None`: there is no such profile. `at` is milliseconds since 1970.
+    pub(crate) async fn edit(
         &self,
-        chaos: &Chaos,
-        key: &ProfileKey,
-        edit: &Edit,
+        key: &DocumentKey,
+        new: Option<(Profile, DocumentText)>,
         at: u64,
-        entry: Option<&Draft>,
-        guard: impl Fn(&Library) -> Result<(), E>,
-    ) -> Result<Edited, NotEdited<E>> {
+        caller: &Caller,
+        check: impl Fn(Option<&str>) -> Result<(), Problem>,
+    ) -> Result<Written, Problem> {
+        let _turn = self.turn.lock().await;
         if self.store.is_shared() {
-            self.read_news(chaos).await.map_err(WriteError::from)?;
+            self.read_stored().await?;
         }
-        for _ in 0..TRIES {
-            let held = self.held().get(key).cloned();
-            let over = held.as_ref().map_or(0, |held| held.version);
-            if let Edit::Put { profile, .. } = edit {
-                let all = self.held();
-                let others = all
-                    .iter()
-                    .filter(|(other, held)| !held.deleted && *other != key)
-                    .map(|(other, held)| (&other.workspace, held.bytes));
-                STORED
-                    .check(
-                        &key.workspace,
-                        others.clone().map(|(workspace, _)| workspace),
-                    )
-                    .and_then(|()| {
-                        STORED_BYTES.check_sizes(&key.workspace, profile.text.len(), others)
-                    })
-                    .map_err(NotEdited::Quota)?;
-            }
-            let in_library = matches!(
-                key.view(&chaos.library()).get(&key.name),
-                Some((Source::Api, _))
-            );
+        let (profile, text) = new.unzip();
+        if let Some(text) = &text {
+            self.check_quota(key, text.body.len()).await?;
+        }
+        let is_in_library = || {
+            let library = view(&self.chaos.library(), &key.workspace);
+            matches!(library.get(&key.name), Some((Source::Api, _)))
+        };
+        let created = !is_in_library();
+        let change = |library: &Library| changed(library, key, profile.as_ref());
+        let rejected = |error| self.problem(key, error);
+        let check = |held: Option<&StoredDocument>| {
+            let library = view(&self.chaos.library(), &key.workspace);
+            let current = library.get(&key.name);
+            let digest = held.map(|held| held.digest.clone());
+            check(
+                digest
+                    .or_else(|| Some(sha256(&*current?.1.text)))
+                    .as_deref(),
+            )?;
             // A stored profile that is not in the library can still be deleted.
-            let only_stored = matches!(edit, Edit::Delete)
-                && !in_library
-                && held.is_some_and(|held| !held.deleted);
-            if !only_stored {
-                chaos.would_edit(|library| {
-                    guard(&key.view(library)).map_err(NotEdited::Refused)?;
-                    changed(library, key, edit)
-                })?;
+            if profile.is_none() && held.is_some() && !is_in_library() {
+                return Ok(());
             }
-            let version = match self
-                .store
-                .write_with(key.in_store(), edit.change(), over, at, entry)
-                .await
-            {
-                Ok(version) => version,
-                Err(WriteError::Stale) => {
-                    self.read_news(chaos).await.map_err(WriteError::from)?;
-                    continue;
-                }
-                Err(error) => return Err(error.into()),
-            };
-            let made = if only_stored {
-                Ok(())
-            } else {
-                chaos.edit(|library| changed(library, key, edit))
-            };
-            let broken = match &made {
-                Err(EditError::InForce { source, .. }) => Some(source.to_string()),
-                Err(EditError::Change(NotEdited::Profile(error))) => Some(error.to_string()),
-                Ok(()) | Err(EditError::Change(_)) => None,
-            };
-            let held = Held {
-                version,
-                deleted: matches!(edit, Edit::Delete),
-                bytes: edit.change().body().len(),
-                broken,
-            };
-            self.held().insert(key.clone(), held);
-            made?;
-            return Ok(Edited {
-                created: !in_library,
-                version,
-            });
-        }
-        Err(WriteError::Stale.into())
-    }
-
-    fn held(&self) -> MutexGuard<'_, BTreeMap<ProfileKey, Held>> {
-        lock(&self.held)
-    }
-}
-
-impl Edit {
-    fn change(&self) -> Change<'_> {
-        match self {
-            Self::Put { profile, variables } => Change::Put {
-                body: &profile.text,
-                variables: variables.as_deref(),
-            },
-            Self::Delete => Change::Delete,
+            self.chaos.would_edit(change).map_err(rejected)
+        };
+        let written =
+            stored_documents::write(&self.store, key, text.as_ref(), at, caller, check).await?;
+        lock(&self.broken).remove(key);
+        let edited = self.chaos.edit(change);
+        match edited {
+            Err(EditError::Change(NotChanged::Remove(_))) | Ok(()) => {
+                Ok(Written { created, ..written })
+            }
+            Err(error) => {
+                let why = (written.version, error.to_string());
+                lock(&self.broken).insert(key.clone(), why);
+                Err(rejected(error))
+            }
         }
     }
-}
 
-impl<E> From<WriteError> for NotEdited<E> {
-    fn from(error: WriteError) -> Self {
-        Self::Write(error)
+    async fn check_quota(&self, key: &DocumentKey, bytes: usize) -> Result<(), Problem> {
+        let held = self.store.document_sizes(key.kind).await?;
+        let others = held
+            .iter()
+            .filter(|(workspace, name, _)| (workspace, name) != (&key.workspace, &key.name));
+        let count = others.clone().map(|(workspace, ..)| workspace);
+        let sizes = others.map(|(workspace, _, bytes)| (workspace, *bytes));
+        STORED
+            .check(&key.workspace, count)
+            .and_then(|()| STORED_BYTES.check_sizes(&key.workspace, bytes, sizes))
+            .map_err(|over| Problem::conflict(over.to_string()))
     }
-}
 
-impl<E> From<EditError<Self>> for NotEdited<E> {
-    fn from(error: EditError<Self>) -> Self {
+    fn problem(&self, key: &DocumentKey, error: EditError<NotChanged>) -> Problem {
         match error {
-            EditError::Change(error) => error,
-            EditError::InForce { profile, source } => Self::InForce { profile, source },
+            EditError::Change(NotChanged::Profile(error)) => Problem::profile(&[error]),
+            EditError::Change(NotChanged::Remove(RemoveError::Unknown(name))) => {
+                let library = view(&self.chaos.library(), &key.workspace);
+                Problem::not_found(no_profile(&library, &name))
+            }
+            EditError::Change(NotChanged::Remove(error @ RemoveError::NotFromApi { .. })) => {
+                Problem::conflict(error.to_string())
+            }
+            error @ EditError::InForce { .. } => Problem::conflict(error.to_string()),
         }
     }
 }
 
-/// A poisoned lock is usable: the value is consistent between any two statements.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// Why a library rejects a change.
+#[derive(Debug, thiserror::Error)]
+enum NotChanged {
+    #[error(transparent)]
+    Profile(DocumentError),
+    #[error(transparent)]
+    Remove(RemoveError),
 }
 
-fn changed<E>(library: &Library, key: &ProfileKey, edit: &Edit) -> Result<Library, NotEdited<E>> {
-    match edit {
-        Edit::Put { profile, .. } => key
-            .put(library, profile.clone())
-            .map_err(NotEdited::Profile),
-        Edit::Delete => key.delete(library).map_err(NotEdited::Remove),
+/// The key of a stored profile.
+pub(crate) fn profile_key(workspace: &str, name: &str) -> DocumentKey {
+    DocumentKey {
+        workspace: workspace.to_owned(),
+        kind: DocumentKind::Profile,
+        name: name.to_owned(),
     }
+}
+
+/// The part of a library that a workspace sees.
+pub(crate) fn view(library: &Library, workspace: &str) -> Library {
+    match workspace {
+        DEFAULT_WORKSPACE => library.clone(),
+        workspace => library.of_workspace(workspace),
+    }
+}
+
+/// A library with the profile put under this key, or without it.
+fn changed(
+    library: &Library,
+    key: &DocumentKey,
+    profile: Option<&Profile>,
+) -> Result<Library, NotChanged> {
+    let (workspace, name) = (key.workspace.as_str(), key.name.as_str());
+    match (workspace, profile.cloned()) {
+        (DEFAULT_WORKSPACE, Some(profile)) => {
+            library.with_api(name, profile).map_err(NotChanged::Profile)
+        }
+        (_, Some(profile)) => library
+            .with_api_of(workspace, name, profile)
+            .map_err(NotChanged::Profile),
+        (DEFAULT_WORKSPACE, None) => library.without_api(name).map_err(NotChanged::Remove),
+        (_, None) => library
+            .without_api_of(workspace, name)
+            .map_err(NotChanged::Remove),
+    }
+}
+
+fn shown(key: &DocumentKey) -> String {
+    match key.workspace.as_str() {
+        DEFAULT_WORKSPACE => format!("profile `{}`", key.name),
+        workspace => format!("profile `{}` of workspace `{workspace}`", key.name),
+    }
+}
+
+/// Parses a stored profile. Values of variables are never stored. They come from this daemon's `former` profile of that
+/// name or, for a document sent without values, from the config's list.
+fn parse(
+    name: &str,
+    text: &DocumentText,
+    former: Option<&Arc<Profile>>,
+    trust: &Trust,
+) -> Result<Profile, String> {
+    let parsed = if let Some(needed) = &text.variables {
+        let known: BTreeMap<&str, &str> = former
+            .map(|former| former.version().1.iter().collect())
+            .unwrap_or_default();
+        let missing = needed
+            .iter()
+            .filter(|name| !known.contains_key(name.as_str()));
+        let missing: Vec<&str> = missing.map(String::as_str).collect();
+        if !missing.is_empty() {
+            return Err(format!(
+                "values of variables are never stored, and this daemon does not have those of {}; put the profile \
+                 again with `squall profile put`",
+                missing.join(", ")
+            ));
+        }
+        let lookup = |name: &str| {
+            let value = known.get(name).map(|value| (*value).to_owned());
+            value.ok_or(VarError::NotPresent)
+        };
+        profile::parse_file(name, &text.body, Variables::From(&lookup))
+    } else {
+        trust.variables(|variables| profile::parse_file(name, &text.body, variables))
+    };
+    parsed.map_err(|errors| match errors.as_slice() {
+        [first, _, ..] => format!("{first} (and {} more)", errors.len() - 1),
+        errors => errors.iter().map(ToString::to_string).collect(),
+    })
 }

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use crate::access::{Access, Caller, Token};
-use crate::credential::{Digest, NoRandomness, Role, new_secret};
+use crate::credential::{Digest, TokenRole, new_secret};
+use crate::problem::{Problem, ProblemDetail};
 use crate::store::{DEFAULT_WORKSPACE, Store, StoreError, StoredToken};
-use crate::tasks;
 
 /// Most tokens in a store: each request is compared with all of them.
 const MOST: usize = 1000;
@@ -24,56 +24,10 @@ pub struct StoredTokens {
 
 /// A token to create.
 #[derive(Debug)]
-pub(crate) struct Wish {
+pub(crate) struct NewToken {
     pub(crate) workspace: String,
     pub(crate) name: String,
-    pub(crate) role: Role,
-}
-
-/// A token that was created.
-#[derive(Debug)]
-pub(crate) struct Made {
-    pub(crate) token: StoredToken,
-    /// Shown only this once.
-    pub(crate) secret: String,
-}
-
-/// Why a token was not created.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum NotMade {
-    #[error("a token is asked for since, or yours is revoked; ask again with one that is good")]
-    NotAllowedAnyMore,
-    #[error("there is a token `{0}`; revoke it first, or take another name")]
-    NameTaken(String),
-    #[error(
-        "the first token must have the role admin and no workspace: from then on only an admin makes and \
-         revokes tokens"
-    )]
-    FirstMustBeAdmin,
-    #[error("there are {MOST} tokens; revoke some first")]
-    TooMany,
-    #[error(transparent)]
-    NoRandomness(#[from] NoRandomness),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// Why a token was not revoked.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum NotRevoked {
-    #[error("a token is asked for since, or yours is revoked; ask again with one that is good")]
-    NotAllowedAnyMore,
-    #[error("there is no token `{0}`")]
-    Unknown(String),
-    #[error("the token `{0}` is in the configuration; take it out of `api.tokens` there")]
-    Configured(String),
-    #[error(
-        "`{0}` is the last token with the role admin in the default workspace, and nobody could make \
-         another; make one first"
-    )]
-    LastAdmin(String),
-    #[error(transparent)]
-    Store(#[from] StoreError),
+    pub(crate) role: TokenRole,
 }
 
 impl StoredTokens {
@@ -96,130 +50,111 @@ impl StoredTokens {
     /// Reads what other daemons have written.
     pub async fn refresh(&self) -> Result<(), StoreError> {
         let _turn = self.turn.lock().await;
-        self.read_news().await.map(drop)
+        self.read_stored().await.map(drop)
     }
 
-    async fn read_news(&self) -> Result<Vec<StoredToken>, StoreError> {
+    async fn read_stored(&self) -> Result<Vec<StoredToken>, StoreError> {
         let stored = self.store.tokens().await?;
         self.access.store(stored.clone());
         Ok(stored)
     }
 
-    /// Creates a token, at `at` (milliseconds since 1970). It continues to its end even if the client
-    /// disconnects.
-    pub(crate) async fn make(
-        self: Arc<Self>,
-        wish: Wish,
+    /// Creates a token, at `at` (milliseconds since 1970). Returns it with its secret, which is shown only this once.
+    pub(crate) async fn create(
+        &self,
+        new: NewToken,
         at: u64,
-        caller: Caller,
-    ) -> Result<Made, NotMade> {
-        tasks::spawned(async move {
-            let _turn = self.turn.lock().await;
-            self.carry_out_make(wish, at, &caller).await
-        })
-        .await
-    }
-
-    async fn carry_out_make(&self, wish: Wish, at: u64, caller: &Caller) -> Result<Made, NotMade> {
-        let mut stored = self.read_news().await?;
+        caller: &Caller,
+    ) -> Result<(StoredToken, String), Problem> {
+        let _turn = self.turn.lock().await;
+        let mut stored = self.read_stored().await?;
         // Of clients admitted without a token, only one may create the first token.
-        if caller.has_ended() {
-            return Err(NotMade::NotAllowedAnyMore);
-        }
+        check_caller(caller)?;
+        let taken = |name: &str| {
+            Problem::conflict(format!(
+                "there is a token `{name}`; revoke it first, or use another name"
+            ))
+        };
         let all = self.access.tokens();
-        let Wish {
-            workspace,
-            name,
-            role,
-        } = wish;
-        if all.iter().any(|token| token.is_named(&workspace, &name)) {
-            return Err(NotMade::NameTaken(name));
+        if all
+            .iter()
+            .any(|token| token.is_named(&new.workspace, &new.name))
+        {
+            return Err(taken(&new.name));
         }
-        if all.is_empty() && (role != Role::Admin || workspace != DEFAULT_WORKSPACE) {
-            return Err(NotMade::FirstMustBeAdmin);
+        if all.is_empty() && (new.role != TokenRole::Admin || new.workspace != DEFAULT_WORKSPACE) {
+            let detail = "the first token must have the role admin and no workspace: from then on only an admin \
+                          creates and revokes tokens";
+            return Err(Problem::invalid(vec![ProblemDetail::at("/role", detail)]));
         }
         if stored.len() >= MOST {
-            return Err(NotMade::TooMany);
+            return Err(Problem::conflict(format!(
+                "there are {MOST} tokens; revoke some first"
+            )));
         }
-        let secret = new_secret()?;
-        let token = StoredToken {
-            workspace,
-            name,
-            role,
+        let secret = new_secret().map_err(|error| Problem::not_ready(error.to_string()))?;
+        let created = StoredToken {
+            workspace: new.workspace,
+            name: new.name,
+            role: new.role,
             digest: Digest::of(&secret),
             created_at: at,
         };
-        caller.changed(None, Some(&told(&token)), told(&token));
-        let entry = caller.call().map(|call| call.done(at));
-        if !self.store.add_token_with(&token, entry.as_ref()).await? {
-            return Err(NotMade::NameTaken(token.name));
+        caller.changed(None, Some(&describe(&created)), describe(&created));
+        let entry = caller.entry(at);
+        if !self.store.add_token(&created, entry.as_ref()).await? {
+            return Err(taken(&created.name));
         }
-        if let Some(call) = caller.call() {
-            call.set_written();
-        }
-        stored.push(token.clone());
+        caller.set_written();
+        stored.push(created.clone());
         self.access.store(stored);
-        Ok(Made { token, secret })
+        Ok((created, secret))
     }
 
-    /// Revokes a token, at `at` (milliseconds since 1970); its open streams end. It continues to its end even if
-    /// the client disconnects.
+    /// Revokes a token, at `at` (milliseconds since 1970); its open streams end.
     pub(crate) async fn revoke(
-        self: Arc<Self>,
-        workspace: String,
-        name: String,
-        at: u64,
-        caller: Caller,
-    ) -> Result<(), NotRevoked> {
-        tasks::spawned(async move {
-            let _turn = self.turn.lock().await;
-            self.carry_out_revoke(&workspace, name, at, &caller).await
-        })
-        .await
-    }
-
-    async fn carry_out_revoke(
         &self,
         workspace: &str,
-        name: String,
+        name: &str,
         at: u64,
         caller: &Caller,
-    ) -> Result<(), NotRevoked> {
-        let mut stored = self.read_news().await?;
+    ) -> Result<(), Problem> {
+        let _turn = self.turn.lock().await;
+        let mut stored = self.read_stored().await?;
         // If two admins revoke each other at once, one stays.
-        if caller.has_ended() {
-            return Err(NotRevoked::NotAllowedAnyMore);
-        }
+        check_caller(caller)?;
+        let unknown = || Problem::not_found(format!("there is no token `{name}`"));
         let is_it = |token: &StoredToken| token.workspace == workspace && token.name == name;
         let Some(token) = stored.iter().find(|token| is_it(token)) else {
             let configured = self.access.tokens();
-            let is_configured = |token: &Arc<Token>| token.is_named(workspace, &name);
-            return Err(if configured.iter().any(is_configured) {
-                NotRevoked::Configured(name)
-            } else {
-                NotRevoked::Unknown(name)
-            });
+            if configured
+                .iter()
+                .any(|token| token.is_named(workspace, name))
+            {
+                return Err(Problem::conflict(format!(
+                    "the token `{name}` is in the configuration; remove it from `api.tokens` there"
+                )));
+            }
+            return Err(unknown());
         };
-        let makes_tokens = token.role == Role::Admin && workspace == DEFAULT_WORKSPACE;
-        if makes_tokens && self.locks_out(&token.digest) {
-            return Err(NotRevoked::LastAdmin(name));
+        let creates_tokens = token.role == TokenRole::Admin && workspace == DEFAULT_WORKSPACE;
+        if creates_tokens && self.locks_out(&token.digest) {
+            return Err(Problem::conflict(format!(
+                "`{name}` is the last token with the role admin in the default workspace, and no other could create \
+                 one; create another first"
+            )));
         }
-        caller.changed(Some(&told(token)), None, told(token));
-        let entry = caller.call().map(|call| call.done(at));
-        let revoking = self
-            .store
-            .revoke_token_with(workspace, &name, at, entry.as_ref());
-        let revoked = revoking.await?;
-        if let Some(call) = caller.call().filter(|_| revoked) {
-            call.set_written();
-        }
+        caller.changed(Some(&describe(token)), None, describe(token));
+        let entry = caller.entry(at);
+        let revoked = self.store.revoke_token(workspace, name, at, entry.as_ref());
+        let revoked = revoked.await?;
         stored.retain(|token| !is_it(token));
         self.access.store(stored);
-        if revoked {
-            Ok(())
-        } else {
-            Err(NotRevoked::Unknown(name))
+        if !revoked {
+            return Err(unknown());
         }
+        caller.set_written();
+        Ok(())
     }
 
     /// Whether no client could create tokens without this one. Without any token every local client can, unless
@@ -228,16 +163,25 @@ impl StoredTokens {
         let all = self.access.tokens();
         let mut others = all.iter().filter(|token| !token.has(digest)).peekable();
         let is_only = others.peek().is_none();
-        let makes_tokens = |token: &Arc<Token>| {
-            token.role() == Role::Admin && token.workspace() == DEFAULT_WORKSPACE
+        let creates_tokens = |token: &Arc<Token>| {
+            token.role() == TokenRole::Admin && token.workspace() == DEFAULT_WORKSPACE
         };
-        let is_last_admin = !others.any(makes_tokens);
+        let is_last_admin = !others.any(creates_tokens);
         is_last_admin && (!is_only || self.access.is_exposed())
     }
 }
 
+fn check_caller(caller: &Caller) -> Result<(), Problem> {
+    if caller.has_ended() {
+        return Err(Problem::unauthenticated(
+            "a token is now required, or yours was revoked; send the request again with a valid one",
+        ));
+    }
+    Ok(())
+}
+
 /// A token's entry in the audit log, without the secret.
-fn told(token: &StoredToken) -> String {
+fn describe(token: &StoredToken) -> String {
     let StoredToken {
         workspace,
         name,

@@ -17,11 +17,11 @@ use squall_documents::variables::{Variables, is_variable_name};
 /// `agent.start` or any other program. `false` means 422 with the line and a hint at `safety.commands`.
 /// [`Self::variables`] expands `${NAME}`.
 #[derive(Debug, Default)]
-pub struct Trust(ArcSwap<Terms>);
+pub struct Trust(ArcSwap<TrustConfig>);
 
 /// The config's settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Terms {
+pub struct TrustConfig {
     /// `safety.commands`: documents may start programs. Default false.
     pub commands: bool,
     /// `api.env`: names of variables that documents may use.
@@ -30,12 +30,12 @@ pub struct Terms {
 
 impl Trust {
     /// With the settings of a config.
-    pub fn new(terms: Terms) -> Self {
+    pub fn new(terms: TrustConfig) -> Self {
         Self(ArcSwap::from_pointee(terms))
     }
 
     /// Replaces the settings after a reload.
-    pub fn configure(&self, terms: Terms) {
+    pub fn configure(&self, terms: TrustConfig) {
         self.0.store(terms.into());
     }
 
@@ -47,11 +47,15 @@ impl Trust {
     /// Passes to `read` the variables that a document that arrived by API may use. Their values are secret: never
     /// stored, logged or returned.
     pub fn variables<T>(&self, read: impl FnOnce(Variables<'_>) -> T) -> T {
-        self.variables_and(&Sent::default(), read)
+        self.variables_and(&SentVariables::default(), read)
     }
 
     /// The same, and the variables that were sent with the document.
-    pub(crate) fn variables_and<T>(&self, sent: &Sent, read: impl FnOnce(Variables<'_>) -> T) -> T {
+    pub(crate) fn variables_and<T>(
+        &self,
+        sent: &SentVariables,
+        read: impl FnOnce(Variables<'_>) -> T,
+    ) -> T {
         let terms = self.0.load();
         read(Variables::Listed(&|name| match sent.0.get(name) {
             Some(value) => Some(Ok(value.clone())),
@@ -63,9 +67,9 @@ impl Trust {
 /// Variables and their values that were sent with the document that uses them. Its `Debug` output shows the names
 /// only.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(crate) struct Sent(BTreeMap<String, String>);
+pub(crate) struct SentVariables(BTreeMap<String, String>);
 
-impl Sent {
+impl SentVariables {
     /// Greatest number of variables.
     pub(crate) const MOST: usize = 256;
 
@@ -97,13 +101,13 @@ impl Sent {
     }
 }
 
-impl fmt::Debug for Sent {
+impl fmt::Debug for SentVariables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
     }
 }
 
-impl Terms {
+impl TrustConfig {
     fn look_up(&self, name: &str) -> Option<Result<String, VarError>> {
         self.variables.contains(name).then(|| std::env::var(name))
     }
@@ -120,7 +124,7 @@ mod tests {
         let trust = Trust::default();
         let told = |text: &str| trust.variables(|variables| expand(text, variables));
         assert!(told("${PATH}").unwrap_err().contains("`api.env`"));
-        trust.configure(Terms {
+        trust.configure(TrustConfig {
             commands: true,
             variables: BTreeSet::from(["PATH".to_owned()]),
         });

@@ -43,7 +43,7 @@ pub(super) async fn run(action: RecordingsCommand) -> Result<(), Failure> {
             remote,
         } => {
             let form = format.unwrap_or_else(|| RecordingFormat::of(output.as_deref()));
-            export_as(&Client::new(&remote)?, &id, output.as_deref(), form).await
+            export(&Client::new(&remote)?, &id, output.as_deref(), form).await
         }
     }
 }
@@ -79,7 +79,8 @@ async fn start(
     remote: &RemoteArgs,
 ) -> Result<(), Failure> {
     let client = Client::new(remote)?;
-    let begun = begin(&client, scope, name).await?;
+    let body = json!({ "scope": scope, "name": name });
+    let begun: Value = client.post(RECORDINGS, &body).await?;
     if remote.json {
         return output::json(&begun);
     }
@@ -92,14 +93,20 @@ async fn start(
     Ok(())
 }
 
-/// Starts a recording.
-pub(super) async fn begin(
-    client: &Client,
-    scope: Option<&str>,
-    name: Option<&str>,
-) -> Result<Value, Failure> {
-    let body = json!({ "scope": scope, "name": name });
-    client.post(RECORDINGS, &body).await
+/// Starts a recording; returns its id.
+pub(super) async fn begin(client: &Client, scope: Option<&str>) -> Result<String, Failure> {
+    let begun: Value = client.post(RECORDINGS, &json!({ "scope": scope })).await?;
+    Ok(begun["id"].as_str().unwrap_or_default().to_owned())
+}
+
+/// Stops a recording and writes it to a file in the format of its extension.
+pub(super) async fn finish(client: &Client, id: &str, file: &Path) -> Result<(), Failure> {
+    let ended = end(client, id).await?;
+    export(client, id, Some(file), RecordingFormat::of(Some(file))).await?;
+    let number = |name: &str| ended[name].as_u64().unwrap_or_default();
+    let holds = holds(number("exchanges"), number("left_out"));
+    output::tell_line(&format!("{}: {holds}", file.display()));
+    Ok(())
 }
 
 async fn stop(id: &str, remote: &RemoteArgs) -> Result<(), Failure> {
@@ -119,14 +126,13 @@ async fn stop(id: &str, remote: &RemoteArgs) -> Result<(), Failure> {
     ))
 }
 
-/// Stops a recording.
-pub(super) async fn end(client: &Client, id: &str) -> Result<Value, Failure> {
+async fn end(client: &Client, id: &str) -> Result<Value, Failure> {
     let path = format!("{RECORDINGS}/{}/stop", segment(id));
     client.post(&path, &json!({})).await
 }
 
 /// The size of a recording.
-pub(super) fn holds(exchanges: u64, left_out: u64) -> String {
+fn holds(exchanges: u64, left_out: u64) -> String {
     let exchanges = plural(exchanges, "exchange");
     if left_out == 0 {
         exchanges
@@ -135,12 +141,7 @@ pub(super) fn holds(exchanges: u64, left_out: u64) -> String {
     }
 }
 
-/// Writes a recording to a file in the format of its extension, or its session to stdout.
-pub(super) async fn export(client: &Client, id: &str, file: Option<&Path>) -> Result<(), Failure> {
-    export_as(client, id, file, RecordingFormat::of(file)).await
-}
-
-async fn export_as(
+async fn export(
     client: &Client,
     id: &str,
     file: Option<&Path>,

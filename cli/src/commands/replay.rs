@@ -53,19 +53,13 @@ async fn program(record: RecordArgs) -> Result<(), Failure> {
 async fn here(record: &RecordArgs) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     let client = Client::new(&record.remote)?;
-    let begun = recordings::begin(&client, record.scope.as_deref(), None).await?;
-    let id = begun["id"].as_str().unwrap_or_default().to_owned();
+    let id = recordings::begin(&client, record.scope.as_deref()).await?;
     output::tell_line(&format!(
         "recording {id}; Ctrl-C stops it and writes {}",
         record.output.display()
     ));
     while signals.next().await == Interruption::Reload {}
-    let ended = recordings::end(&client, &id).await?;
-    recordings::export(&client, &id, Some(&record.output)).await?;
-    let number = |name: &str| ended[name].as_u64().unwrap_or_default();
-    let holds = recordings::holds(number("exchanges"), number("left_out"));
-    output::tell_line(&format!("{}: {holds}", record.output.display()));
-    Ok(())
+    recordings::finish(&client, &id, &record.output).await
 }
 
 /// An invocation that failed, as the API lists it.

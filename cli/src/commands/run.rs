@@ -3,11 +3,12 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use serde_json::json;
-use squall_control_api::store::StoredRecording;
+use serde_json::Value;
+use squall_proxy::chaos::DEFAULT_SCOPE;
 
-use crate::args::{LogFormat, RecordingFormat, RunArgs};
+use crate::args::{LogFormat, RunArgs};
 use crate::base_urls;
+use crate::client::Client;
 use crate::commands::recordings;
 use crate::commands::tape;
 use crate::daemon::setup::Setup;
@@ -32,7 +33,7 @@ pub(super) async fn run_in(run: RunArgs, scope: Option<&str>) -> Result<(), Fail
     // The terminal is the program's, so the log has warnings only.
     log::start("warn", LogFormat::Text)?;
     let mut config = Setup::private(run.daemon)?.read()?;
-    config.require_token()?;
+    let token = config.require_token()?;
     let bases = if run.base_urls {
         let set = |name: &str| std::env::var(name).ok();
         base_urls::add_routes(&mut config.proxy.routes, &set)?
@@ -50,11 +51,15 @@ pub(super) async fn run_in(run: RunArgs, scope: Option<&str>) -> Result<(), Fail
     }
     let chaos = daemon.in_force();
     let rules = daemon.rules_in_force();
+    let client = Client::to(&daemon.api_address().to_string(), Some(token))?;
     let recording = match &run.record {
-        Some(_) => Some(daemon.record().await?),
+        Some(_) => Some(recordings::begin(&client, None).await?),
         None => None,
     };
-    let tape = session.map(|session| daemon.play(&session)).transpose()?;
+    let tape = match session {
+        Some(session) => Some(tape::play_session(&client, &session).await?),
+        None => None,
+    };
     let ended = child::run(&run.command, &variables).await;
     daemon.settle().await;
     if let (false, Ok(code)) = (run.quiet, &ended) {
@@ -62,13 +67,14 @@ pub(super) async fn run_in(run: RunArgs, scope: Option<&str>) -> Result<(), Fail
         daemon.exchanges(|exchange| summary.add(exchange));
         let text = summary.render(&chaos, &unseen(&run.command[0], *code), Paint::stderr());
         output::tell(text.trim_end());
-        if let Some(tape) = tape {
-            let counts = tape::counts(&json!(tape.counts()));
-            output::tell_line(&format!("  {}: {counts}", tape.source()));
+        if tape.is_some() {
+            let tape: Value = client.get(&tape::path(DEFAULT_SCOPE)).await?;
+            let source = tape["source"].as_str().unwrap_or_default();
+            output::tell_line(&format!("  {source}: {}", tape::counts(&tape)));
         }
     }
     let written = match (&run.record, &recording) {
-        (Some(file), Some(recording)) => keep(&daemon, recording, file).await,
+        (Some(file), Some(id)) => recordings::finish(&client, id, file).await,
         _ => Ok(()),
     };
     daemon.stop(std::time::Duration::ZERO).await;
@@ -102,15 +108,4 @@ fn unseen(program: &OsStr, code: u8) -> String {
     format!(
         "{reason} For programs that ignore proxies, try `--base-urls`, or set the base URL to a route of the proxy."
     )
-}
-
-/// Writes the recording.
-async fn keep(daemon: &Daemon, recording: &StoredRecording, file: &Path) -> Result<(), Failure> {
-    let (text, ended) = daemon
-        .recorded(recording, RecordingFormat::of(Some(file)))
-        .await?;
-    output_file::write_private(file, &text)?;
-    let holds = recordings::holds(ended.tally.exchanges, ended.tally.left_out);
-    output::tell_line(&format!("{}: {holds}", file.display()));
-    Ok(())
 }

@@ -46,8 +46,14 @@ async fn play(tape: &PlayArgs) -> Result<(), Failure> {
     ))
 }
 
-fn path(scope: &str) -> String {
+pub(super) fn path(scope: &str) -> String {
     format!("/v1/scopes/{}/tape", segment(scope))
+}
+
+/// Plays a session in the default scope.
+pub(super) async fn play_session(client: &Client, session: &Session) -> Result<Value, Failure> {
+    let body = json!({ "session": session.to_value() });
+    client.put(&path(DEFAULT_SCOPE), &body).await
 }
 
 /// Reads a replay session.

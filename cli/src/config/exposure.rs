@@ -2,7 +2,7 @@
 
 use squall_control_api::access::Access;
 
-use super::{Config, ConfigErrors, Token};
+use super::{Config, ConfigErrors, ConfiguredToken};
 
 /// Fewest characters of a configured token when other machines can reach the control API.
 const SHORTEST_TOKEN: usize = 16;
@@ -59,7 +59,7 @@ impl Config {
         )))
     }
 
-    fn shortest_token(&self) -> Option<&Token> {
+    fn shortest_token(&self) -> Option<&ConfiguredToken> {
         self.api
             .tokens
             .iter()
@@ -67,7 +67,7 @@ impl Config {
     }
 }
 
-fn is_short(token: &Token) -> bool {
+fn is_short(token: &ConfiguredToken) -> bool {
     token.secret.len() < SHORTEST_TOKEN
 }
 

@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 
 use std::time::Duration;
 
-use squall_control_api::access::Role;
-use squall_control_api::store::Place as StorePlace;
-use squall_control_api::{JournalOptions, Kept, Terms};
+use squall_control_api::access::TokenRole;
+use squall_control_api::store::StorePlace;
+use squall_control_api::{ExchangeChoice, JournalOptions, TrustConfig};
 use squall_documents::Variables;
 use squall_proxy::chaos::Halt;
 use squall_proxy::config::ProxyConfig;
@@ -58,7 +58,7 @@ pub(crate) struct Config {
     /// Limits that end chaos.
     pub(crate) safety: Safety,
     /// What documents that arrive by API may do.
-    pub(crate) trust: Terms,
+    pub(crate) trust: TrustConfig,
     /// The store.
     pub(crate) store: StoreConfig,
     /// Regular expressions whose whole match is a secret.
@@ -84,7 +84,7 @@ impl StoreConfig {
         Self {
             place: StorePlace::Memory,
             journal: JournalOptions {
-                kept: Kept::None,
+                kept: ExchangeChoice::None,
                 ..JournalOptions::default()
             },
         }
@@ -106,25 +106,25 @@ pub(crate) struct ApiConfig {
     /// Its address. Default `127.0.0.1:7071`.
     pub(crate) listen: SocketAddr,
     /// Its tokens; without any, all local clients have access, and only loopback is allowed.
-    pub(crate) tokens: Vec<Token>,
+    pub(crate) tokens: Vec<ConfiguredToken>,
 }
 
 /// A bearer token.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Token {
+pub(crate) struct ConfiguredToken {
     /// Its name.
     pub(crate) name: String,
     /// Its role.
-    pub(crate) role: Role,
+    pub(crate) role: TokenRole,
     /// Its workspace.
     pub(crate) workspace: String,
     /// The secret.
     pub(crate) secret: String,
 }
 
-impl std::fmt::Debug for Token {
+impl std::fmt::Debug for ConfiguredToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Token")
+        f.debug_struct("ConfiguredToken")
             .field("name", &self.name)
             .field("role", &self.role)
             .field("workspace", &self.workspace)
@@ -163,7 +163,7 @@ impl Config {
             profile_file: None,
             places: Places::default(),
             safety: Safety::default(),
-            trust: Terms::default(),
+            trust: TrustConfig::default(),
             redact: Vec::new(),
             passing: false,
             modules: PathBuf::from("."),

@@ -1,9 +1,9 @@
 //! The token of a private daemon.
 
-use squall_control_api::access::Role;
+use squall_control_api::access::TokenRole;
 use squall_control_api::store::DEFAULT_WORKSPACE;
 
-use super::{Config, Token};
+use super::{Config, ConfiguredToken};
 use crate::failure::Failure;
 
 impl Config {
@@ -13,9 +13,9 @@ impl Config {
         let given = std::env::var("SQUALL_TOKEN").ok();
         let secret = given.filter(|token| !token.is_empty());
         let secret = secret.map_or_else(random, Ok)?;
-        self.api.tokens.push(Token {
+        self.api.tokens.push(ConfiguredToken {
             name: "command".to_owned(),
-            role: Role::Admin,
+            role: TokenRole::Admin,
             workspace: DEFAULT_WORKSPACE.to_owned(),
             secret: secret.clone(),
         });

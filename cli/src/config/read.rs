@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
-use squall_control_api::Kept;
-use squall_control_api::access::{Role, TOKEN_NAMES, is_token_name};
-use squall_control_api::store::{DEFAULT_WORKSPACE, Place as StorePlace};
+use squall_control_api::ExchangeChoice;
+use squall_control_api::access::{TOKEN_NAMES, TokenRole, is_token_name};
+use squall_control_api::store::{DEFAULT_WORKSPACE, StorePlace};
 use squall_documents::variables::is_one_variable;
 use squall_documents::{
     DocumentError, DocumentReader, Fields, Position, SourceText, ValueReader, Variables, describe,
@@ -15,7 +15,7 @@ use squall_proxy::config::{
     CaSource, Credentials, LlmEndpoint, Observe, ProxyConfig, ProxyRoute, RouteEntry,
 };
 
-use super::{Config, ConfigErrors, Halt, Token, quantity, words};
+use super::{Config, ConfigErrors, ConfiguredToken, Halt, quantity, words};
 use crate::text;
 
 /// Fewest characters of a configured token. Guessing is rate-limited, but possible.
@@ -33,16 +33,16 @@ const OBSERVE: [(&str, Observe); 3] = [
     ("bodies", Observe::Bodies),
 ];
 
-const KEPT: [(&str, Kept); 3] = [
-    ("all", Kept::All),
-    ("faulted", Kept::Faulted),
-    ("none", Kept::None),
+const KEPT: [(&str, ExchangeChoice); 3] = [
+    ("all", ExchangeChoice::All),
+    ("faulted", ExchangeChoice::Faulted),
+    ("none", ExchangeChoice::None),
 ];
 
-const ROLES: [(&str, Role); 3] = [
-    ("viewer", Role::Viewer),
-    ("operator", Role::Operator),
-    ("admin", Role::Admin),
+const ROLES: [(&str, TokenRole); 3] = [
+    ("viewer", TokenRole::Viewer),
+    ("operator", TokenRole::Operator),
+    ("admin", TokenRole::Admin),
 ];
 
 /// Reads a file's fields over `config`.
@@ -344,7 +344,7 @@ impl Overlay<'_> {
         {
             fields.error("name", format!("two tokens are named `{name}`"));
         }
-        tokens.push(Token {
+        tokens.push(ConfiguredToken {
             name,
             role,
             workspace,

@@ -9,7 +9,7 @@ use squall_proxy::config::{CaSource, Credentials, Observe, RouteEntry};
 
 use squall_documents::Variables;
 
-use super::{Config, ConfigErrors, Role};
+use super::{Config, ConfigErrors, TokenRole};
 
 fn variables(name: &str) -> Result<String, VarError> {
     match name {
@@ -80,7 +80,7 @@ fn every_field_arrives() {
     assert_eq!(proxy.routes[1].scope.as_deref(), Some("search"));
     assert_eq!(config.api.listen.to_string(), "[::1]:7171");
     assert_eq!(config.api.tokens[0].name, "ci");
-    assert_eq!(config.api.tokens[0].role, Role::Operator);
+    assert_eq!(config.api.tokens[0].role, TokenRole::Operator);
     assert_eq!(config.api.tokens[0].workspace, "payments");
     assert_eq!(config.api.tokens[0].secret, "s3cret");
     assert_eq!(proxy.tools[0].0, "web_search");
@@ -195,7 +195,7 @@ fn nothing_is_exposed_by_accident() {
         let config = read(text).unwrap();
         let checked = config
             .check_exposure()
-            .and_then(|()| config.check_api(&Access::default()));
+            .and_then(|()| config.check_api(&Access::new(Vec::new())));
         match (checked, complaint) {
             (Ok(()), None) => {}
             (Err(found), Some(expected)) => {

@@ -24,10 +24,10 @@ impl Daemon {
     /// bounded, because programs may leave others running.
     pub(crate) async fn settle(&self) {
         let began = Instant::now();
-        while self.metrics.connections(Side::Agent).get() > 0 && began.elapsed() < SETTLING {
+        while self.state.metrics.connections(Side::Agent).get() > 0 && began.elapsed() < SETTLING {
             tokio::time::sleep(LOOK).await;
         }
-        self.recorder.flush();
+        self.state.recorder.flush();
     }
 
     /// Passes every exchange in the journal to `each`, newest first.
@@ -35,7 +35,7 @@ impl Daemon {
         let filter = Filter::default();
         let mut after = None;
         loop {
-            let page = self.recorder.exchanges(&filter, after, PAGE);
+            let page = self.state.recorder.exchanges(&filter, after, PAGE);
             page.items.iter().for_each(|note| each(&note.to_record()));
             after = page.next;
             if after.is_none() {
@@ -46,7 +46,7 @@ impl Daemon {
 
     /// The profile in force for the default scope, for display.
     pub(crate) fn in_force(&self) -> String {
-        let record = self.chaos.look(DEFAULT_SCOPE);
+        let record = self.state.chaos.look(DEFAULT_SCOPE);
         match record.profile.as_str() {
             "none" => "no chaos".to_owned(),
             profile => format!("profile {profile}, seed {}", record.seed),
@@ -55,7 +55,7 @@ impl Daemon {
 
     /// The rules in force for the default scope.
     pub(crate) fn rules_in_force(&self) -> Vec<RuleName> {
-        let rules = self.chaos.scope(None).activation().rules();
+        let rules = self.state.chaos.scope(None).activation().rules();
         let name = |rule: &std::sync::Arc<squall_profiles::rule::Rule>| RuleName {
             rule: rule.id.clone(),
             profile: rule.profile.clone(),

@@ -12,7 +12,6 @@ mod journal;
 pub(crate) mod log;
 mod parts;
 pub(crate) mod profiles;
-mod recording;
 mod reload;
 pub(crate) mod setup;
 pub(crate) mod signals;
@@ -23,17 +22,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use squall_control_api::access::Access;
-use squall_control_api::audit::{AuditLog, Digests, Outcome};
+use squall_control_api::audit::{AuditEntry, AuditLog};
 use squall_control_api::{
-    ApiState, DaemonId, RecordingBounds, Recordings, Runs, RunsParts, StoredDocuments,
-    StoredJournal, StoredProfiles, StoredTokens, Terms, Trust,
+    ApiState, DaemonId, RecordingBounds, Recordings, Runs, RunsParts, StoredJournal,
+    StoredProfiles, StoredTokens, Trust, TrustConfig,
 };
 use squall_profiles::library::Library;
 use squall_proxy::chaos::Chaos;
 use squall_proxy::metrics::Metrics;
-use squall_proxy::recorder::Recorder;
 use squall_proxy::tls::CertificateAuthority;
 use squall_proxy::{Proxy, ProxyParts};
 use tokio::net::TcpListener;
@@ -41,7 +40,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use self::health::Health;
+use self::health::Listening;
 use self::profiles::{ProfileFiles, Sources};
 use crate::config::Config;
 use crate::failure::Failure;
@@ -72,30 +71,19 @@ pub(crate) struct Daemon {
     id: DaemonId,
     config: Config,
     profiles: ProfileFiles,
-    stored: Arc<StoredProfiles>,
-    journal: Option<Arc<StoredJournal>>,
-    runs: Arc<Runs>,
     proxy: Proxy,
-    chaos: Arc<Chaos>,
-    recorder: Recorder,
-    metrics: Arc<Metrics>,
     ca: Arc<CertificateAuthority>,
     api_address: SocketAddr,
     api: Option<JoinHandle<()>>,
-    access: Arc<Access>,
-    trust: Arc<Trust>,
-    audit: Arc<AuditLog>,
-    tokens: Arc<StoredTokens>,
-    recordings: Arc<Recordings>,
-    health: Health,
-    ending: CancellationToken,
+    listening: Listening,
+    state: ApiState,
 }
 
 impl Daemon {
     /// Binds every listener and starts everything. Requires the runtime that will accept the API's connections.
     pub(crate) async fn start(config: Config) -> Result<Self, Failure> {
         let work = work()?;
-        let begun = work.spawn(Self::begin(config));
+        let begun = work.spawn(Self::begin(config, work));
         let (daemon, listener) = begun
             .await
             .map_err(|error| Failure::could_not("the daemon", error))??;
@@ -104,40 +92,34 @@ impl Daemon {
         Ok(daemon.serve_api(listener, work))
     }
 
-    async fn begin(config: Config) -> Result<(Self, std::net::TcpListener), Failure> {
+    async fn begin(
+        config: Config,
+        work: &'static Handle,
+    ) -> Result<(Self, std::net::TcpListener), Failure> {
         let mut profiles = ProfileFiles::default();
-        let reading = profiles.read(&Sources::of(&config), &Library::builtin());
-        if !reading.problems.is_empty() {
+        let files = profiles.read(&Sources::of(&config), &Library::builtin());
+        if !files.problems.is_empty() {
             // Nothing valid was read before.
-            let problems: Vec<_> = reading.problems.iter().map(health::sentence).collect();
+            let problems: Vec<_> = files.problems.iter().map(health::sentence).collect();
             return Err(Failure::Usage(problems.join("\n")));
         }
-        // A first start creates keys and tables. Both are slow and independent.
-        let authority = {
-            let config = config.clone();
-            tokio::task::spawn_blocking(move || config.authority())
-        };
-        let store = parts::store(&config).await;
-        let authority = authority
-            .await
-            .map_err(|error| Failure::could_not("the CA", error))?;
-        let (store, ca) = (store?, Arc::new(authority?));
+        let (store, ca) = parts::store_and_ca(&config).await?;
         let access = Arc::new(Access::new(parts::tokens(&config)));
         let tokens = StoredTokens::load(store.clone(), Arc::clone(&access)).await?;
         config.check_api(&access)?;
         let trust = Arc::new(Trust::new(config.trust.clone()));
-        let loading = StoredProfiles::load(store, reading.library, Arc::clone(&trust));
-        let (stored, library) = loading.await?;
         let metrics = Arc::new(Metrics::new(env!("CARGO_PKG_VERSION")));
         let recorder = parts::recorder(&config, &metrics)?;
         let chaos = Chaos::new(
-            library,
+            files.library,
             parts::tool_names(&config)?,
             parts::defaults(&config),
             recorder.clone(),
             Arc::clone(&metrics),
         );
-        let audit = AuditLog::new(stored.store().clone(), recorder.clone());
+        let stored = StoredProfiles::over(store.clone(), Arc::clone(&chaos), Arc::clone(&trust));
+        stored.refresh().await?;
+        let audit = AuditLog::new(store.clone(), recorder.clone());
         audit.witness(&chaos);
         parts::put_in_force(&chaos, &config)?;
         let (listener, api_address) = parts::listen(config.api.listen).await?;
@@ -152,10 +134,9 @@ impl Daemon {
         )?;
         proxy.refuse_loops([api_address]);
         let id = parts::daemon_id(&config, api_address)?;
-        let options = config.store.journal;
-        let journal = StoredJournal::start(stored.store(), options, &recorder, &metrics);
+        let journal = StoredJournal::start(&store, config.store.journal, &recorder, &metrics);
         let runs = Runs::new(RunsParts {
-            store: stored.store().clone(),
+            store: store.clone(),
             chaos: Arc::clone(&chaos),
             recorder: recorder.clone(),
             journal: journal.clone(),
@@ -164,11 +145,11 @@ impl Daemon {
             daemon: id.as_str().to_owned(),
             executor: Arc::new(parts::executor(&ca, &config, &proxy)),
             modules: config.modules.clone(),
-            approval: parts::approval(&config)?,
+            approval: ArcSwap::from_pointee(parts::approval(&config)?),
         });
         runs.recover().await?;
         let recordings = Recordings::over(
-            stored.store().clone(),
+            store.clone(),
             recorder.clone(),
             Arc::clone(&chaos),
             RecordingBounds::default(),
@@ -178,84 +159,65 @@ impl Daemon {
             // Recordings of the store's own daemon continue.
             recordings.look_back().await?;
         }
-        let daemon = Self {
-            id,
+        let listening = Listening::new(&proxy, api_address);
+        let ca_pem = Bytes::copy_from_slice(ca.pem().as_bytes());
+        let state = ApiState {
+            readiness: listening.readiness(&stored, journal.as_ref(), &recordings),
+            chaos,
+            profiles: stored,
             runs,
             recordings,
-            health: Health::new(&proxy, api_address),
+            recorder,
+            journal,
+            metrics,
             access,
+            tokens,
             trust,
             audit,
-            tokens,
-            ending: CancellationToken::new(),
+            ca_pem: Arc::new(move || ca_pem.clone()),
+            proxy: proxy.address(),
+            work: work.clone(),
+            stopping: CancellationToken::new(),
+            store,
+        };
+        let daemon = Self {
+            id,
+            listening,
             api: None,
             api_address,
             config,
             profiles,
-            stored,
-            journal,
             proxy,
-            chaos,
-            recorder,
-            metrics,
             ca,
+            state,
         };
         Ok((daemon, listener))
     }
 
     /// Accepts the API's connections on this runtime and answers on the other, until the daemon stops.
     fn serve_api(mut self, listener: TcpListener, work: &Handle) -> Self {
-        let ca_pem = Bytes::copy_from_slice(self.ca.pem().as_bytes());
-        let (health, stored) = (self.health.clone(), Arc::clone(&self.stored));
-        let journal = self.journal.clone();
-        let recordings = Arc::clone(&self.recordings);
-        let readiness = move || {
-            let mut broken = stored.broken();
-            broken.extend(journal.as_ref().and_then(|journal| journal.broken()));
-            broken.extend(recordings.broken());
-            health.readiness(&broken)
-        };
-        let state = ApiState {
-            chaos: Arc::clone(&self.chaos),
-            profiles: Arc::clone(&self.stored),
-            runs: Arc::clone(&self.runs),
-            recordings: Arc::clone(&self.recordings),
-            documents: StoredDocuments::over(self.stored.store().clone()),
-            recorder: self.recorder.clone(),
-            journal: self.journal.clone(),
-            metrics: Arc::clone(&self.metrics),
-            access: Arc::clone(&self.access),
-            tokens: Arc::clone(&self.tokens),
-            trust: Arc::clone(&self.trust),
-            audit: Arc::clone(&self.audit),
-            ca_pem: Arc::new(move || ca_pem.clone()),
-            readiness: Arc::new(readiness),
-            proxy: self.proxy.address(),
-            work: work.clone(),
-            stopping: self.ending.clone(),
-        };
+        let state = self.state.clone();
+        let stopping = || state.stopping.clone();
         // Times to live must end without any API call.
-        tokio::spawn(Arc::clone(&self.chaos).keep_time(self.ending.clone()));
-        work.spawn(Arc::clone(&self.audit).keep_writing(self.ending.clone()));
-        let in_force = format!("squall {}, {}", env!("CARGO_PKG_VERSION"), self.in_force());
-        let api = self.api_address.to_string();
-        let digests = Digests {
-            before: None,
+        tokio::spawn(Arc::clone(&state.chaos).keep_time(stopping()));
+        work.spawn(Arc::clone(&state.audit).keep_writing(stopping()));
+        state.audit.record(AuditEntry {
+            action: "start".to_owned(),
+            target: self.api_address.to_string(),
+            detail: format!("squall {}, {}", env!("CARGO_PKG_VERSION"), self.in_force()),
             after: self.config.digest.clone(),
-        };
-        self.audit
-            .changed("start", &api, Outcome::Done, &in_force, digests);
-        let (stored, chaos) = (Arc::clone(&self.stored), Arc::clone(&self.chaos));
-        let tokens = Arc::clone(&self.tokens);
-        work.spawn(stored.follow(chaos, tokens, self.ending.clone()));
-        work.spawn(Arc::clone(&self.runs).keep_leases(self.ending.clone()));
+            ..AuditEntry::default()
+        });
+        let tokens = Arc::clone(&state.tokens);
+        work.spawn(Arc::clone(&state.profiles).follow(tokens, stopping()));
+        work.spawn(Arc::clone(&state.runs).keep_leases(stopping()));
         work.spawn(squall_control_api::prune(
-            self.stored.store().clone(),
+            state.store.clone(),
             self.config.store.journal.retain,
-            self.recorder.clone(),
-            self.ending.clone(),
+            state.recorder.clone(),
+            stopping(),
         ));
-        let serving = squall_control_api::serve(listener, state, self.ending.clone());
+        let serving = squall_control_api::serve(listener, state.clone(), stopping());
         self.api = Some(tokio::spawn(async move {
             if let Err(error) = serving.await {
                 tracing::error!(%error, "the control API has ended");
@@ -291,7 +253,7 @@ impl Daemon {
 
     /// Overrides the configuration: whether documents that arrive by API may start programs.
     pub(crate) fn let_documents_start_programs(&self, may: bool) {
-        self.trust.configure(Terms {
+        self.state.trust.configure(TrustConfig {
             commands: may,
             ..self.config.trust.clone()
         });
@@ -324,9 +286,6 @@ impl Daemon {
                 "the open-files limit (ulimit -n) allows fewer connections than proxy.limits.connections"
             );
         }
-        for broken in self.stored.broken() {
-            tracing::error!("{}", health::sentence(&broken));
-        }
         for (route, address) in self.proxy.routes() {
             tracing::info!(route, %address, "route listens");
         }
@@ -334,8 +293,9 @@ impl Daemon {
 
     /// Ends chaos, stops accepting, gives open exchanges `grace` to finish, then closes the rest.
     pub(crate) async fn stop(self, grace: Duration) {
-        self.chaos.end_all(Some("the daemon is stopping"));
-        self.runs.stop_all().await;
+        let state = self.state;
+        state.chaos.end_all(Some("the daemon is stopping"));
+        state.runs.stop_all().await;
         let proxy = self.proxy;
         // Draining blocks its thread and must not delay the exit after a second signal. So it has a thread that
         // is not joined, while the API still answers.
@@ -348,19 +308,22 @@ impl Daemon {
         if drained.await.is_err() {
             tracing::error!("the proxy did not end in good order");
         }
-        self.ending.cancel();
+        state.stopping.cancel();
         if let Some(api) = self.api {
             // A client that does not read its response must not delay the exit.
             let _ = tokio::time::timeout(API_GRACE, api).await;
         }
-        self.recordings.stop_all().await;
-        self.recorder.stop();
-        if let Some(journal) = &self.journal {
+        state.recordings.stop_all().await;
+        state.recorder.stop();
+        if let Some(journal) = &state.journal {
             journal.stop().await;
         }
-        let api = self.api_address.to_string();
-        self.audit.happened("stop", &api, Outcome::Done, "");
-        self.audit.stop().await;
-        self.stored.store().close().await;
+        state.audit.record(AuditEntry {
+            action: "stop".to_owned(),
+            target: self.api_address.to_string(),
+            ..AuditEntry::default()
+        });
+        state.audit.stop().await;
+        state.store.close().await;
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use squall_control_api::DaemonId;
 use squall_control_api::access::Token;
-use squall_control_api::store::{Place, Store};
+use squall_control_api::store::{Store, StorePlace};
 use squall_harness::agents::pointing::ProxyVariables;
 use squall_harness::dial::{Destinations, Dialler};
 use squall_harness::reach::Pending;
@@ -120,10 +120,10 @@ pub(super) fn tokens(config: &Config) -> Vec<Token> {
 pub(super) fn daemon_id(config: &Config, api: SocketAddr) -> Result<DaemonId, Failure> {
     let home = match config.store.place {
         // Its data end with it, so it needs no lasting id.
-        Place::Memory => None,
+        StorePlace::Memory => None,
         // With the id of the home, the home's daemon would take these runs for its own.
         _ if config.passing => None,
-        Place::Sqlite(_) | Place::Postgres { .. } => Some(config.home.as_path()),
+        StorePlace::Sqlite(_) | StorePlace::Postgres { .. } => Some(config.home.as_path()),
     };
     let written = DaemonId::of(home).and_then(|mut id| {
         id.write_address(reachable(api))?;
@@ -132,8 +132,23 @@ pub(super) fn daemon_id(config: &Config, api: SocketAddr) -> Result<DaemonId, Fa
     written.map_err(|error| Failure::could_not("the daemon's id", error))
 }
 
+/// The store and the CA. A first start creates tables and keys, which is slow and independent.
+pub(super) async fn store_and_ca(
+    config: &Config,
+) -> Result<(Store, Arc<CertificateAuthority>), Failure> {
+    let authority = {
+        let config = config.clone();
+        tokio::task::spawn_blocking(move || config.authority())
+    };
+    let store = store(config).await;
+    let authority = authority
+        .await
+        .map_err(|error| Failure::could_not("the CA", error))?;
+    Ok((store?, Arc::new(authority?)))
+}
+
 /// The store, as its owner; a daemon for one command opens it beside the owner.
-pub(super) async fn store(config: &Config) -> Result<Store, Failure> {
+async fn store(config: &Config) -> Result<Store, Failure> {
     let place = config.store.place.clone();
     let opened = if config.passing {
         Store::open(place).await

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use squall_control_api::Broken;
+use squall_control_api::BrokenFile;
 use squall_profiles::library::Library;
 
 use crate::config::Config;
@@ -31,15 +31,15 @@ impl Sources {
     }
 
     /// An error of the directory, at the value that names it.
-    pub(super) fn broken(&self, error: &str) -> Broken {
+    pub(super) fn broken(&self, error: &str) -> BrokenFile {
         let path = self.directory.as_deref().unwrap_or(Path::new(""));
         let path = path.display().to_string();
         match &self.place {
-            Some((place, file)) => Broken {
+            Some((place, file)) => BrokenFile {
                 file: file.clone(),
                 error: format!("{place}: `profiles`: {path}: {error}"),
             },
-            None => Broken {
+            None => BrokenFile {
                 file: path,
                 error: error.to_owned(),
             },
@@ -62,18 +62,18 @@ pub(crate) struct ProfileFiles {
 
 /// The result of reading the files.
 #[derive(Debug)]
-pub(crate) struct Reading {
+pub(crate) struct FileProfiles {
     /// The library with the newest valid version of each file.
     pub(crate) library: Library,
     /// The errors of the other files.
-    pub(crate) problems: Vec<Broken>,
+    pub(crate) problems: Vec<BrokenFile>,
 }
 
 impl ProfileFiles {
     /// Reads `sources` into `library`, and replaces the files read before. A broken file keeps its last good
     /// version.
-    pub(crate) fn read(&mut self, sources: &Sources, library: &Library) -> Reading {
-        let mut reading = Reading {
+    pub(crate) fn read(&mut self, sources: &Sources, library: &Library) -> FileProfiles {
+        let mut reading = FileProfiles {
             library: library.without_files(),
             problems: Vec::new(),
         };
@@ -102,7 +102,7 @@ impl ProfileFiles {
 
     fn add(
         &mut self,
-        reading: &mut Reading,
+        reading: &mut FileProfiles,
         file: &Path,
         text: Result<String, Unreadable>,
         former: Option<&String>,
@@ -112,15 +112,17 @@ impl ProfileFiles {
             Ok(text) => match reading.library.with_file(&name, &text, environment()) {
                 Ok(library) => Some((library, text)),
                 Err(errors) => {
-                    reading.problems.extend(errors.iter().map(|error| Broken {
-                        file: name.clone(),
-                        error: error.to_string(),
-                    }));
+                    reading
+                        .problems
+                        .extend(errors.iter().map(|error| BrokenFile {
+                            file: name.clone(),
+                            error: error.to_string(),
+                        }));
                     None
                 }
             },
             Err(error) => {
-                reading.problems.push(Broken {
+                reading.problems.push(BrokenFile {
                     error: error.in_file(file),
                     file: name.clone(),
                 });

@@ -5,8 +5,8 @@
 
 use std::path::Path;
 
-use squall_control_api::Broken;
-use squall_control_api::audit::{Digests, Outcome};
+use squall_control_api::BrokenFile;
+use squall_control_api::audit::{AuditEntry, AuditOutcome};
 use squall_proxy::chaos::DEFAULT_SCOPE;
 
 use super::profiles::Sources;
@@ -21,49 +21,60 @@ impl Daemon {
         let sources = Sources::of(read.as_ref().unwrap_or(&self.config));
         let mut broken = self.reload_profiles(&sources);
         let before = self.config.digest.clone();
-        let mut digests = Digests::default();
-        let taken = match read {
-            Ok(config) => self.take(config).map(|()| {
-                let after = self.config.digest.clone();
-                digests = Digests { before, after };
-            }),
+        let applied = match read {
+            Ok(config) => self.apply(config),
             Err(errors) => Err(errors.into()),
         };
-        if let Err(failure) = taken {
+        let after = self.config.digest.clone();
+        let (before, after) = match applied {
+            Ok(()) => (before, after),
+            Err(_) => (None, None),
+        };
+        if let Err(failure) = applied {
             let file = file.map_or_else(String::new, |file| file.display().to_string());
             let errors = failure.to_string();
-            broken.extend(errors.lines().map(|error| Broken {
+            broken.extend(errors.lines().map(|error| BrokenFile {
                 file: file.clone(),
                 error: error.to_owned(),
             }));
         }
-        self.health.set_broken(broken.clone());
+        self.listening.set_broken(broken.clone());
         for one in &broken {
-            tracing::error!("{}; what held before still holds", health::sentence(one));
+            tracing::error!(
+                "{}; the previous version stays in force",
+                health::sentence(one)
+            );
         }
         let file = file.map_or_else(|| "-".to_owned(), |file| file.display().to_string());
         let (outcome, detail) = match broken.as_slice() {
-            [] => (Outcome::Done, "taken over".to_owned()),
+            [] => (AuditOutcome::Done, "applied".to_owned()),
             broken => (
-                Outcome::Refused,
+                AuditOutcome::Refused,
                 format!(
-                    "{} broken: what held before still holds there",
+                    "{} broken: the previous version of each stays in force",
                     broken.len()
                 ),
             ),
         };
-        self.audit
-            .changed("reload", &file, outcome, &detail, digests);
+        self.state.audit.record(AuditEntry {
+            action: "reload".to_owned(),
+            target: file,
+            outcome: outcome.as_str().to_owned(),
+            detail,
+            before,
+            after,
+            ..AuditEntry::default()
+        });
     }
 
     /// Applies a configuration, or rejects all of it.
-    fn take(&mut self, mut config: Config) -> Result<(), Failure> {
-        config.check_api(&self.access)?;
+    fn apply(&mut self, mut config: Config) -> Result<(), Failure> {
+        config.check_api(&self.state.access)?;
         let usage = |error: &dyn std::error::Error| Failure::Usage(error.to_string());
         // A profile that was activated since the start stays, unless the file's `chaos` has changed.
         let switch = config.chaos != self.config.chaos;
         if switch {
-            parts::check_profile(&self.chaos, &config)?;
+            parts::check_profile(&self.state.chaos, &config)?;
         }
         let tools = parts::tool_names(&config)?;
         let approval = parts::approval(&config)?;
@@ -71,16 +82,17 @@ impl Daemon {
             .proxy
             .reload(config.proxy.clone())
             .map_err(|error| usage(&error))?;
-        self.chaos
+        self.state
+            .chaos
             .reconfigure(tools, parts::defaults(&config))
             .map_err(|error| usage(&error))?;
         if switch {
-            self.chaos.end(DEFAULT_SCOPE);
-            parts::put_in_force(&self.chaos, &config)?;
+            self.state.chaos.end(DEFAULT_SCOPE);
+            parts::put_in_force(&self.state.chaos, &config)?;
         }
-        self.access.configure(parts::tokens(&config));
-        self.trust.configure(config.trust.clone());
-        self.runs.configure(approval);
+        self.state.access.configure(parts::tokens(&config));
+        self.state.trust.configure(config.trust.clone());
+        self.state.runs.configure(approval);
         restart.extend(self.config.needs_restart(&config));
         if restart.is_empty() {
             tracing::info!("configuration reloaded");
@@ -99,10 +111,10 @@ impl Daemon {
         Ok(())
     }
 
-    fn reload_profiles(&mut self, sources: &Sources) -> Vec<Broken> {
+    fn reload_profiles(&mut self, sources: &Sources) -> Vec<BrokenFile> {
         let mut files = self.profiles.clone();
         let mut broken = Vec::new();
-        let edited = self.chaos.edit(|library| {
+        let edited = self.state.chaos.edit(|library| {
             let reading = files.read(sources, library);
             broken = reading.problems;
             Ok::<_, std::convert::Infallible>(reading.library)

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use squall_control_api::store::Place;
+use squall_control_api::store::StorePlace;
 use squall_proxy::config::RouteEntry;
 
 use crate::args::DaemonArgs;
@@ -18,7 +18,7 @@ pub(crate) struct Setup {
     file: Option<PathBuf>,
     flags: DaemonArgs,
     /// Place of the store; overrides the file.
-    store: Option<Place>,
+    store: Option<StorePlace>,
     lives: Lives,
 }
 
@@ -63,7 +63,7 @@ impl Setup {
         };
         let here = std::env::current_dir()
             .map_err(|error| Failure::could_not("the working directory", error))?;
-        let place = Place::parse(url, &self.home, &here)
+        let place = StorePlace::parse(url, &self.home, &here)
             .map_err(|error| Failure::Usage(format!("--store: {error}")))?;
         Ok(Self {
             store: Some(place),
@@ -203,7 +203,7 @@ mod tests {
             assert_eq!(config.proxy.listen.port(), port);
             assert_eq!(
                 config.store.place,
-                Place::in_home(Path::new("/home/squall"))
+                StorePlace::in_home(Path::new("/home/squall"))
             );
             assert_eq!(config.chaos.profile, None);
             assert!(config.trust.commands && config.passing);

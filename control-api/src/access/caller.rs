@@ -10,7 +10,7 @@ use squall_proxy::chaos::DEFAULT_SCOPE;
 use tokio_util::sync::CancellationToken;
 
 use super::Token;
-use crate::audit::Call;
+use crate::audit::{AuditEntry, AuditedCall};
 use crate::problem::Problem;
 use crate::store::DEFAULT_WORKSPACE;
 
@@ -24,7 +24,7 @@ pub(crate) struct Caller {
     /// Cancelled when the caller's open streams must end.
     pub(super) ended: CancellationToken,
     /// The change that it is about to make; `None` for a request that changes nothing.
-    pub(super) call: Option<Arc<Call>>,
+    pub(super) call: Option<Arc<AuditedCall>>,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Caller {
@@ -32,14 +32,22 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let caller = parts.extensions.get::<Self>().cloned();
-        caller.ok_or_else(|| Problem::internal("nobody has checked who calls"))
+        caller.ok_or_else(|| Problem::internal("the caller was not checked"))
     }
 }
 
 impl Caller {
-    /// Its change, for the audit log; `None` for a request that changes nothing.
-    pub(crate) fn call(&self) -> Option<&Arc<Call>> {
-        self.call.as_ref()
+    /// The audit entry of its change, for the change's transaction; `None` for a request that changes nothing. `at` is
+    /// milliseconds since 1970.
+    pub(crate) fn entry(&self, at: u64) -> Option<AuditEntry> {
+        self.call.as_ref().map(|call| call.done(at))
+    }
+
+    /// The entry of its change is in the store.
+    pub(crate) fn set_written(&self) {
+        if let Some(call) = &self.call {
+            call.set_written();
+        }
     }
 
     /// Records the state before and after its change; only digests are stored.

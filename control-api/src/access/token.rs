@@ -2,14 +2,14 @@
 
 use tokio_util::sync::CancellationToken;
 
-use super::pace::Pace;
-use super::{Digest, Role};
+use super::rate::RateLimiter;
+use super::{Digest, TokenRole};
 use crate::audit::RESERVED;
 use crate::store::{DEFAULT_WORKSPACE, StoredToken};
 
 /// The format of a token's name, in words.
 pub const TOKEN_NAMES: &str = "1 to 64 characters of a-z, A-Z, 0-9, `.`, `_` and `-`, the first of them a letter or a \
-                               digit, and not `squall`, which stands for another in the audit log";
+                               digit, and not `squall`, which is reserved for the audit log";
 
 /// Whether this is a valid token name.
 pub fn is_token_name(name: &str) -> bool {
@@ -25,25 +25,25 @@ pub fn is_token_name(name: &str) -> bool {
 pub struct Token {
     pub(super) workspace: String,
     pub(super) name: String,
-    pub(super) role: Role,
+    pub(super) role: TokenRole,
     pub(super) digest: Digest,
     /// Milliseconds since 1970; `None` for a token of the configuration.
     pub(super) created_at: Option<u64>,
-    pub(super) pace: Pace,
+    pub(super) rate: RateLimiter,
     /// Cancelled when it is revoked.
     pub(super) ended: CancellationToken,
 }
 
 impl Token {
     /// A token that grants `role` to clients that present `secret`.
-    pub fn new(name: impl Into<String>, role: Role, secret: &str) -> Self {
+    pub fn new(name: impl Into<String>, role: TokenRole, secret: &str) -> Self {
         Self {
             workspace: DEFAULT_WORKSPACE.to_owned(),
             name: name.into(),
             role,
             digest: Digest::of(secret),
             created_at: None,
-            pace: Pace::default(),
+            rate: RateLimiter::of_token(),
             ended: CancellationToken::new(),
         }
     }
@@ -64,7 +64,7 @@ impl Token {
     }
 
     /// Its role.
-    pub fn role(&self) -> Role {
+    pub fn role(&self) -> TokenRole {
         self.role
     }
 
@@ -104,7 +104,7 @@ impl From<StoredToken> for Token {
             role: stored.role,
             digest: stored.digest,
             created_at: Some(stored.created_at),
-            pace: Pace::default(),
+            rate: RateLimiter::of_token(),
             ended: CancellationToken::new(),
         }
     }
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn what_is_logged_of_a_token_tells_nothing() {
-        let token = Token::new("ci", Role::Admin, "s3cret");
+        let token = Token::new("ci", TokenRole::Admin, "s3cret");
         let shown = format!("{token:?}");
         assert!(!shown.contains("s3cret") && !shown.contains(&token.digest.to_hex()[..8]));
     }

@@ -1,13 +1,13 @@
 //! A call that may change something, and its audit entry.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use http::StatusCode;
 use serde::Serialize;
-use squall_harness::digest::sha256;
 
-use super::{Draft, Outcome};
+use super::{AuditEntry, AuditOutcome, digest_of};
+use crate::lock;
 
 /// Marks a response that was repeated for an `Idempotency-Key`: nothing was changed.
 #[derive(Debug, Clone, Copy)]
@@ -15,42 +15,18 @@ pub(crate) struct Repeated;
 
 /// A call that may change something.
 #[derive(Debug)]
-pub(crate) struct Call {
-    pub(crate) workspace: String,
-    pub(crate) actor: String,
-    pub(crate) source: String,
-    /// Method and route.
-    pub(crate) action: String,
-    /// The path.
-    pub(crate) target: String,
-    /// The state before and after, and a detail.
-    changed: Mutex<Changed>,
+pub(crate) struct AuditedCall {
+    /// Its entry, if it succeeds; without a time.
+    entry: Mutex<AuditEntry>,
     /// Its entry is in the store, in the change's transaction.
     written: AtomicBool,
 }
 
-#[derive(Debug, Clone, Default)]
-struct Changed {
-    before: Option<String>,
-    after: Option<String>,
-    detail: String,
-}
-
-impl Call {
-    pub(crate) fn new(
-        workspace: &str,
-        actor: &str,
-        source: String,
-        action: String,
-        target: String,
-    ) -> Self {
+impl AuditedCall {
+    /// `entry` has workspace, actor, source, action and target.
+    pub(crate) fn new(entry: AuditEntry) -> Self {
         Self {
-            workspace: workspace.to_owned(),
-            actor: actor.to_owned(),
-            source,
-            action,
-            target,
-            changed: Mutex::default(),
+            entry: Mutex::new(entry),
             written: AtomicBool::new(false),
         }
     }
@@ -62,46 +38,32 @@ impl Call {
         after: Option<&T>,
         detail: String,
     ) {
-        *self.changed.lock().unwrap_or_else(PoisonError::into_inner) = Changed {
-            before: before.and_then(digest_of),
-            after: after.and_then(digest_of),
-            detail,
-        };
+        let mut entry = lock(&self.entry);
+        entry.before = before.and_then(digest_of);
+        entry.after = after.and_then(digest_of);
+        entry.detail = detail;
     }
 
-    /// Its entry, if it succeeds.
-    pub(crate) fn done(&self, at: u64) -> Draft {
-        let changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
-        let Changed {
-            before,
-            after,
-            detail,
-        } = changed.clone();
-        Draft {
-            at,
-            workspace: self.workspace.clone(),
-            actor: self.actor.clone(),
-            source: self.source.clone(),
-            action: self.action.clone(),
-            target: self.target.clone(),
-            before,
-            after,
-            outcome: Outcome::Done,
-            detail,
+    /// Its entry, if it succeeds. `at` is milliseconds since 1970.
+    pub(crate) fn done(&self, at: u64) -> AuditEntry {
+        AuditEntry {
+            at: i64::try_from(at).unwrap_or(i64::MAX),
+            outcome: AuditOutcome::Done.as_str().to_owned(),
+            ..lock(&self.entry).clone()
         }
     }
 
     /// Its entry, for this status.
-    pub(crate) fn answered(&self, status: StatusCode, at: u64) -> Draft {
-        if !status.is_client_error() && !status.is_server_error() {
+    pub(super) fn answered(&self, status: StatusCode, at: u64) -> AuditEntry {
+        let outcome = if status.is_client_error() {
+            AuditOutcome::Refused
+        } else if status.is_server_error() {
+            AuditOutcome::Failed
+        } else {
             return self.done(at);
-        }
-        Draft {
-            outcome: if status.is_client_error() {
-                Outcome::Refused
-            } else {
-                Outcome::Failed
-            },
+        };
+        AuditEntry {
+            outcome: outcome.as_str().to_owned(),
             detail: status.to_string(),
             before: None,
             after: None,
@@ -110,17 +72,11 @@ impl Call {
     }
 
     /// Whether its entry is in the store.
-    pub(crate) fn is_written(&self) -> bool {
+    pub(super) fn is_written(&self) -> bool {
         self.written.load(Ordering::Acquire)
     }
 
     pub(crate) fn set_written(&self) {
         self.written.store(true, Ordering::Release);
     }
-}
-
-/// SHA-256 of a document as JSON.
-pub(super) fn digest_of<T: Serialize>(document: &T) -> Option<String> {
-    let text = serde_json::to_vec(document).ok()?;
-    Some(sha256(text))
 }

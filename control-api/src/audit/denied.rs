@@ -14,7 +14,7 @@ pub(super) struct Denied {
     forbidden: u64,
     hasty: u64,
     /// When the last entry was written.
-    told: Option<Instant>,
+    written_at: Option<Instant>,
 }
 
 impl Denied {
@@ -35,8 +35,8 @@ impl Denied {
     /// (`last`).
     pub(super) fn take(&mut self, now: Instant, last: bool) -> Option<String> {
         let is_early = self
-            .told
-            .is_some_and(|told| now.duration_since(told) < EVERY);
+            .written_at
+            .is_some_and(|written| now.duration_since(written) < EVERY);
         if self.is_empty() || (is_early && !last) {
             return None;
         }
@@ -47,7 +47,7 @@ impl Denied {
             ..
         } = *self;
         *self = Self {
-            told: Some(now),
+            written_at: Some(now),
             ..Self::default()
         };
         Some(format!(
@@ -70,8 +70,8 @@ mod tests {
             denied.count(StatusCode::UNAUTHORIZED);
         }
         assert_eq!(denied.take(start + EVERY / 2, false), None);
-        let told = denied.take(start + EVERY, false).expect("after a minute");
-        assert!(told.starts_with("1000 without a good token"), "{told}");
+        let text = denied.take(start + EVERY, false).expect("after a minute");
+        assert!(text.starts_with("1000 without a good token"), "{text}");
         denied.count(StatusCode::TOO_MANY_REQUESTS);
         assert!(denied.take(start + EVERY, true).is_some(), "before the end");
     }

@@ -9,7 +9,7 @@ use squall_harness::digest::hex;
 
 use crate::access::Caller;
 use crate::credential::random_hex;
-use crate::problem::{Detail, Problem};
+use crate::problem::{Problem, ProblemDetail};
 use crate::store::{DEFAULT_WORKSPACE, IdempotencyKey};
 
 /// The header.
@@ -28,7 +28,9 @@ pub(super) fn of(head: &Parts, body: &Bytes) -> Result<IdempotencyKey, Problem> 
     let Some(key) = key.filter(fits).filter(|_| given.next().is_none()) else {
         let detail =
             "Idempotency-Key must be one text of 1 to 255 ASCII characters, such as a UUID";
-        return Err(Problem::malformed(detail).with_errors(vec![Detail::header(&KEY, detail)]));
+        return Err(
+            Problem::malformed(detail).with_errors(vec![ProblemDetail::header(&KEY, detail)])
+        );
     };
     let caller = head.extensions.get::<Caller>();
     let workspace = caller.map_or(DEFAULT_WORKSPACE, Caller::workspace);

@@ -4,21 +4,26 @@
 //! previous hash. The head protects the newest entry: it holds the number of entries and the last hash. A writer
 //! of the store can rewrite all of it, head included; only a hash kept elsewhere detects that.
 
-use super::Entry;
+use std::cmp::Ordering;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::AuditEntry;
 
 /// The previous hash of the first entry.
 pub const BEGINNING: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// The head of the chain.
+/// The head of the chain: the number of entries, and the hash of the newest one ([`BEGINNING`] without entries).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Head {
+pub struct ChainHead {
     /// Number of entries.
     pub number: i64,
-    /// Hash of the newest entry; [`BEGINNING`] when there is none.
+    /// Hash of the newest entry.
     pub hash: String,
 }
 
-impl Default for Head {
+impl Default for ChainHead {
     fn default() -> Self {
         Self {
             number: 0,
@@ -27,73 +32,59 @@ impl Default for Head {
     }
 }
 
-/// A defect of a chain.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("entry {entry}: {what}")]
-pub struct Broken {
-    /// The first entry that is wrong or missing.
+/// A defect of a chain: the first entry that is wrong or missing, and the reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "AuditProblem")]
+pub struct ChainError {
+    /// Number of the first entry that is wrong or missing.
     pub entry: i64,
     /// The reason.
     pub what: &'static str,
 }
 
-/// Verifies a chain from its beginning, entry by entry.
-#[derive(Debug, Clone, Default)]
-pub struct Follower {
-    came_to: Head,
-}
-
-impl Follower {
-    /// The last entry that it verified.
-    pub fn came_to(&self) -> &Head {
-        &self.came_to
-    }
-
-    /// Verifies the next entry.
-    pub fn take(&mut self, entry: &Entry) -> Result<(), Broken> {
-        let expected = self.came_to.number + 1;
-        let broken = |what| {
-            let entry = expected;
-            Err(Broken { entry, what })
+impl ChainHead {
+    /// Verifies the entry after this head, and moves to it.
+    pub fn follow(&mut self, entry: &AuditEntry) -> Result<(), ChainError> {
+        let expected = self.number + 1;
+        let wrong = if entry.number != expected {
+            Some("it is missing, or not in its place")
+        } else if entry.previous != self.hash {
+            Some(
+                "it does not follow the entry before: one of the two was edited, or one was removed or added",
+            )
+        } else if entry.hash != entry.hashed() {
+            Some("it was edited: its contents have another hash than the entry states")
+        } else {
+            None
         };
-        if entry.number != expected {
-            return broken("it is missing, or not in its place");
+        if let Some(what) = wrong {
+            return Err(ChainError {
+                entry: expected,
+                what,
+            });
         }
-        if entry.previous != self.came_to.hash {
-            return broken(
-                "it does not follow the one before: one of the two was edited, or one was taken out or put in",
-            );
-        }
-        if entry.hash != entry.hashed() {
-            return broken("it was edited: it has another hash than is written in it");
-        }
-        self.came_to = Head {
-            number: entry.number,
-            hash: entry.hash.clone(),
-        };
+        self.number = entry.number;
+        self.hash.clone_from(&entry.hash);
         Ok(())
     }
 
-    /// Compares the last entry with the separately stored head.
-    pub fn finish(&self, head: &Head) -> Result<(), Broken> {
-        let came_to = &self.came_to;
-        let broken = |entry, what| Err(Broken { entry, what });
-        if came_to.number < head.number {
-            return broken(
-                came_to.number + 1,
-                "it is missing: the head knows more entries than there are",
-            );
-        }
-        if came_to.number > head.number {
-            return broken(
-                head.number + 1,
-                "the head does not know it: it was put in, or the head was edited",
-            );
-        }
-        if came_to.hash != head.hash {
-            return broken(head.number, "it is not the one that the head knows");
-        }
-        Ok(())
+    /// Compares the head of the verified entries with the separately stored one.
+    pub fn check(&self, stored: &Self) -> Result<(), ChainError> {
+        let (entry, what) = match self.number.cmp(&stored.number) {
+            Ordering::Less => (
+                self.number + 1,
+                "it is missing: the head counts more entries than there are",
+            ),
+            Ordering::Greater => (
+                stored.number + 1,
+                "the head does not count it: it was added, or the head was edited",
+            ),
+            Ordering::Equal if self.hash != stored.hash => {
+                (stored.number, "its hash is not the one in the head")
+            }
+            Ordering::Equal => return Ok(()),
+        };
+        Err(ChainError { entry, what })
     }
 }
 
@@ -101,26 +92,24 @@ impl Follower {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::{Draft, Outcome};
     use super::*;
 
-    fn chain(targets: &[String]) -> (Vec<Entry>, Head) {
-        let (mut entries, mut head) = (Vec::new(), Head::default());
-        for (at, target) in (1_u64..).zip(targets) {
-            let draft = Draft {
+    fn chain(targets: &[String]) -> (Vec<AuditEntry>, ChainHead) {
+        let (mut entries, mut head) = (Vec::new(), ChainHead::default());
+        for (at, target) in (1_i64..).zip(targets) {
+            let entry = AuditEntry {
                 at,
                 workspace: "default".to_owned(),
                 actor: "ops".to_owned(),
                 source: "127.0.0.1".to_owned(),
                 action: "PUT /v1/chaos".to_owned(),
                 target: target.clone(),
-                before: None,
                 after: (at % 2 == 0).then(|| target.clone()),
-                outcome: Outcome::Done,
-                detail: String::new(),
+                outcome: "done".to_owned(),
+                ..AuditEntry::default()
             };
-            let entry = Entry::after(&draft, head.number, &head.hash);
-            head = Head {
+            let entry = entry.after(head.number, &head.hash);
+            head = ChainHead {
                 number: entry.number,
                 hash: entry.hash.clone(),
             };
@@ -129,16 +118,16 @@ mod tests {
         (entries, head)
     }
 
-    fn verify(entries: &[Entry], head: &Head) -> Result<(), Broken> {
-        let mut follower = Follower::default();
+    fn verify(entries: &[AuditEntry], stored: &ChainHead) -> Result<(), ChainError> {
+        let mut head = ChainHead::default();
         for entry in entries {
-            follower.take(entry)?;
+            head.follow(entry)?;
         }
-        follower.finish(head)
+        head.check(stored)
     }
 
     /// Changes one field of an entry.
-    fn edit(entry: &mut Entry, field: usize) {
+    fn edit(entry: &mut AuditEntry, field: usize) {
         match field {
             0 => entry.number += 1,
             1 => entry.at += 1,
@@ -174,7 +163,7 @@ mod tests {
 
     #[test]
     fn an_empty_chain_is_whole_and_one_that_lost_everything_is_not() {
-        assert_eq!(verify(&[], &Head::default()), Ok(()));
+        assert_eq!(verify(&[], &ChainHead::default()), Ok(()));
         let (_, head) = chain(&["a".to_owned()]);
         assert_eq!(verify(&[], &head).map_err(|broken| broken.entry), Err(1));
     }
@@ -200,7 +189,7 @@ mod tests {
             }
             let found = verify(&edited, &head).expect_err("an edit");
             let number = i64::try_from(at).unwrap() + 1;
-            prop_assert!(found.entry == number || found.entry == number + 1, "{}", found);
+            prop_assert!(found.entry == number || found.entry == number + 1, "{found:?}");
 
             let mut shorter = entries.clone();
             shorter.remove(at);

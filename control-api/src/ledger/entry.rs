@@ -12,8 +12,7 @@ const LONGEST: usize = 512;
 /// The outcome of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[schemars(rename = "AuditOutcome")]
-pub enum Outcome {
+pub enum AuditOutcome {
     /// The change was made.
     Done,
     /// The call was rejected; nothing was changed.
@@ -22,7 +21,7 @@ pub enum Outcome {
     Failed,
 }
 
-impl Outcome {
+impl AuditOutcome {
     /// `done`, `refused` or `failed`.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -40,35 +39,9 @@ impl Outcome {
     }
 }
 
-/// An entry before it is appended to the chain. It contains no secrets.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Draft {
-    /// Time, milliseconds since 1970.
-    pub at: u64,
-    /// Workspace of what was changed.
-    pub workspace: String,
-    /// Name of the token; `-` without one, `squall` for changes without a call.
-    pub actor: String,
-    /// Address of the client; `-` for none.
-    pub source: String,
-    /// Method and route, or a word for a change without a call.
-    pub action: String,
-    /// The path, or the changed object.
-    pub target: String,
-    /// SHA-256 of the state before, 64 hex digits; `None`: it did not exist.
-    pub before: Option<String>,
-    /// SHA-256 of the state after; `None`: it no longer exists.
-    pub after: Option<String>,
-    /// The outcome.
-    pub outcome: Outcome,
-    /// A detail for people.
-    pub detail: String,
-}
-
-/// An entry of the audit log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "AuditEntry")]
-pub struct Entry {
+/// An entry of the audit log. It contains no secrets. [`Self::after`] appends it to the chain.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct AuditEntry {
     /// Its number, from 1 without gaps.
     pub number: i64,
     /// Time, RFC 3339.
@@ -104,26 +77,27 @@ fn as_date<S: Serializer>(at: &i64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&timestamp::rfc3339(at.unsigned_abs()))
 }
 
-impl Entry {
-    /// The entry of a draft after the entry with `number` and `hash`.
-    pub fn after(draft: &Draft, number: i64, hash: &str) -> Self {
-        let mut entry = Self {
-            number: number + 1,
-            at: i64::try_from(draft.at).unwrap_or(i64::MAX),
-            workspace: told(&draft.workspace),
-            actor: told(&draft.actor),
-            source: told(&draft.source),
-            action: told(&draft.action),
-            target: told(&draft.target),
-            before: draft.before.clone(),
-            after: draft.after.clone(),
-            outcome: draft.outcome.as_str().to_owned(),
-            detail: told(&draft.detail),
-            previous: hash.to_owned(),
-            hash: String::new(),
-        };
-        entry.hash = entry.hashed();
-        entry
+impl AuditEntry {
+    /// This entry after the entry with `number` and `hash`. Its texts are bounded and without NUL, which PostgreSQL
+    /// does not support.
+    #[must_use]
+    pub fn after(mut self, number: i64, hash: &str) -> Self {
+        let texts = [
+            &mut self.workspace,
+            &mut self.actor,
+            &mut self.source,
+            &mut self.action,
+            &mut self.target,
+            &mut self.detail,
+        ];
+        for text in texts {
+            text.truncate(text.floor_char_boundary(LONGEST));
+            *text = text.replace('\0', "\u{fffd}");
+        }
+        self.number = number + 1;
+        hash.clone_into(&mut self.previous);
+        self.hash = self.hashed();
+        self
     }
 
     /// The hashed text: the previous hash, a line feed, and all other fields as a JSON list without spaces, in
@@ -149,10 +123,4 @@ impl Entry {
     pub fn hashed(&self) -> String {
         sha256(self.canonical())
     }
-}
-
-/// A text as it is stored: bounded, without NUL, which PostgreSQL does not support.
-fn told(text: &str) -> String {
-    let end = text.floor_char_boundary(LONGEST);
-    text[..end].replace('\0', "\u{fffd}")
 }

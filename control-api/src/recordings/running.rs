@@ -1,11 +1,12 @@
 //! A running recording: which exchanges it accepts, and when it is full.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use squall_journal::tape::Recorded;
 use squall_proxy::tape::RecordingSink;
 use tokio::sync::Notify;
 
+use crate::lock;
 use crate::store::{RecordingState, StoredRecording};
 
 /// Limits of one recording.
@@ -28,20 +29,20 @@ impl Default for RecordingBounds {
 
 /// A recording that runs, or has ended but is not fully written.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(super) struct RunningRecording {
     pub(super) bounds: RecordingBounds,
     pub(super) wake: Arc<Notify>,
-    pub(super) held: Mutex<Held>,
+    pub(super) held: Mutex<RecordingQueue>,
 }
 
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct RecordingQueue {
     pub(super) recording: StoredRecording,
     pub(super) waiting: Vec<Arc<Recorded>>,
 }
 
-impl Running {
-    pub(super) fn held(&self) -> MutexGuard<'_, Held> {
+impl RunningRecording {
+    pub(super) fn held(&self) -> MutexGuard<'_, RecordingQueue> {
         lock(&self.held)
     }
 
@@ -55,38 +56,33 @@ impl Running {
 }
 
 /// Receives exchanges from the proxy.
-pub(super) struct Keeper(pub(super) Arc<Running>);
+pub(super) struct QueueFiller(pub(super) Arc<RunningRecording>);
 
-impl RecordingSink for Keeper {
+impl RecordingSink for QueueFiller {
     fn keep(&self, recorded: &Arc<Recorded>) {
         let mut held = self.0.held();
-        let Held { recording, waiting } = &mut *held;
-        let tally = &mut recording.tally;
+        let RecordingQueue { recording, waiting } = &mut *held;
+        let size = &mut recording.size;
         match recording.state {
             RecordingState::Recording => {}
             RecordingState::Full => {
-                tally.left_out += 1;
+                size.left_out += 1;
                 return;
             }
             // It ended before the exchange did.
             RecordingState::Stopped | RecordingState::Cut => return,
         }
-        let bytes = tally.bytes + recorded.weight() as u64;
-        if tally.exchanges >= self.0.bounds.exchanges || bytes > self.0.bounds.bytes {
+        let bytes = size.bytes + recorded.weight() as u64;
+        if size.exchanges >= self.0.bounds.exchanges || bytes > self.0.bounds.bytes {
             recording.state = RecordingState::Full;
             recording.ended_at = Some(recorded.started_ms + recorded.duration_ms);
-            tally.left_out += 1;
+            size.left_out += 1;
         } else {
-            tally.exchanges += 1;
-            tally.bytes = bytes;
+            size.exchanges += 1;
+            size.bytes = bytes;
             waiting.push(Arc::clone(recorded));
         }
         drop(held);
         self.0.wake.notify_one();
     }
-}
-
-/// A poisoned lock is usable: the value is consistent between any two statements.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

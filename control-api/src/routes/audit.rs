@@ -7,9 +7,9 @@ use serde::Serialize;
 use squall_journal::timestamp;
 
 use crate::access::Caller;
-use crate::audit::chain::{Broken, Follower, Head};
-use crate::audit::{Entry, Outcome};
-use crate::page::{self, Page};
+use crate::audit::chain::{ChainError, ChainHead};
+use crate::audit::{AuditEntry, AuditOutcome};
+use crate::page::{self, ListPage};
 use crate::problem::Problem;
 use crate::query::Params;
 use crate::state::ApiState;
@@ -20,8 +20,7 @@ const AT_ONCE: usize = 500;
 
 /// The result of a verification of the audit log.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "AuditVerdict")]
-pub(super) struct Verdict {
+pub(super) struct AuditVerdict {
     /// Whether no entry was edited, deleted, inserted or moved.
     valid: bool,
     /// Number of valid entries, from the first.
@@ -30,17 +29,7 @@ pub(super) struct Verdict {
     /// entries up to it.
     head: String,
     /// The first defect; `null` if there is none.
-    problem: Option<Wrong>,
-}
-
-/// A defect of the audit log.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "AuditProblem")]
-pub(super) struct Wrong {
-    /// Number of the first entry that is wrong or missing.
-    entry: i64,
-    /// The reason.
-    what: String,
+    problem: Option<ChainError>,
 }
 
 /// Entries, newest first: those of the caller's workspace; the default workspace gets all.
@@ -48,18 +37,18 @@ pub(super) async fn list(
     State(state): State<ApiState>,
     caller: Caller,
     mut params: Params,
-) -> Result<Json<Page<Entry>>, Problem> {
-    let asked = params.take("workspace");
+) -> Result<Json<ListPage<AuditEntry>>, Problem> {
+    let requested = params.take("workspace");
     let filter = AuditFilter {
         workspace: match caller.workspace() {
-            DEFAULT_WORKSPACE => asked.clone(),
+            DEFAULT_WORKSPACE => requested.clone(),
             own => Some(own.to_owned()),
         },
         actor: params.take("actor"),
         action: params.take("action"),
         target: params.take("target"),
         outcome: params.read("outcome", "done, refused or failed", |text| {
-            Outcome::parse(text).map(|outcome| outcome.as_str().to_owned())
+            AuditOutcome::parse(text).map(|outcome| outcome.as_str().to_owned())
         }),
         since_ms: params.read("since", "a time like 2026-11-21T23:01:40Z", |text| {
             timestamp::parse(text).ok()
@@ -70,11 +59,11 @@ pub(super) async fn list(
         text.parse().ok().filter(|number| *number > 0)
     });
     params.finish()?;
-    let is_foreign = asked.is_some() && asked != filter.workspace;
+    let is_foreign = requested.is_some() && requested != filter.workspace;
     let entries = if is_foreign {
         Vec::new()
     } else {
-        (state.audit.store().audit_page(&filter, before, limit + 1)).await?
+        (state.store.audit_page(&filter, before, limit + 1)).await?
     };
     Ok(page::newest(entries, limit, |last| last.number.to_string()))
 }
@@ -84,7 +73,7 @@ pub(super) async fn verify(
     State(state): State<ApiState>,
     caller: Caller,
     mut params: Params,
-) -> Result<Json<Verdict>, Problem> {
+) -> Result<Json<AuditVerdict>, Problem> {
     let known = params.read("head", "a hash of 64 hex digits", |text| {
         let is_hash = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         is_hash.then(|| text.to_ascii_lowercase())
@@ -95,64 +84,58 @@ pub(super) async fn verify(
             "the chain has the entries of every workspace; an admin of the default one verifies it",
         ));
     }
-    let (follower, verdict) = follow(state.audit.store(), known.as_deref()).await?;
-    let Head { number, hash } = follower.came_to().clone();
-    Ok(Json(Verdict {
+    let (head, verdict) = verify_chain(&state.store, known.as_deref()).await?;
+    Ok(Json(AuditVerdict {
         valid: verdict.is_ok(),
-        entries: number,
-        head: hash,
-        problem: verdict.err().map(|broken| Wrong {
-            entry: broken.entry,
-            what: broken.what.to_owned(),
-        }),
+        entries: head.number,
+        head: head.hash,
+        problem: verdict.err(),
     }))
 }
 
-/// Verifies the chain up to its end or its first defect. `known` must be one of its hashes.
-async fn follow(
+/// Verifies the chain up to its end or its first defect; returns the head of the valid part. `known` must be one of its
+/// hashes.
+async fn verify_chain(
     store: &Store,
     known: Option<&str>,
-) -> Result<(Follower, Result<(), Broken>), StoreError> {
-    let mut follower = Follower::default();
-    let mut is_known = known.is_none_or(|known| known == follower.came_to().hash);
-    let mut seen_head = None;
+) -> Result<(ChainHead, Result<(), ChainError>), StoreError> {
+    let mut head = ChainHead::default();
+    let mut is_known = known.is_none_or(|known| known == head.hash);
+    let mut before = None;
     loop {
-        let came_to = follower.came_to().number;
-        let entries = store.audit_after(came_to, AT_ONCE).await?;
+        let entries = store.audit_after(head.number, AT_ONCE).await?;
         if entries.is_empty() {
             // Entries and head are written together. If the head was the same before this read and counts more
             // entries, some were lost.
-            let head = store.audit_head().await?;
-            let is_ahead = head.as_ref().is_some_and(|head| head.number > came_to);
-            if !is_ahead || seen_head == head {
-                let ended = finish(&follower, head).and_then(|()| judged(&follower, is_known));
-                return Ok((follower, ended));
+            let stored = store.audit_head().await?;
+            let is_ahead = stored
+                .as_ref()
+                .is_some_and(|stored| stored.number > head.number);
+            if !is_ahead || before == stored {
+                let verdict = finish(&head, stored.as_ref(), is_known);
+                return Ok((head, verdict));
             }
-            seen_head = head;
+            before = stored;
         }
         for entry in entries {
-            if let Err(broken) = follower.take(&entry) {
-                return Ok((follower, Err(broken)));
+            if let Err(error) = head.follow(&entry) {
+                return Ok((head, Err(error)));
             }
             is_known |= known == Some(&entry.hash);
         }
     }
 }
 
-fn finish(follower: &Follower, head: Option<Head>) -> Result<(), Broken> {
-    let head = head.ok_or(Broken {
-        entry: follower.came_to().number,
-        what: "the head is missing: nobody can tell whether newer entries are",
-    })?;
-    follower.finish(&head)
-}
-
-fn judged(follower: &Follower, is_known: bool) -> Result<(), Broken> {
-    if is_known {
-        return Ok(());
-    }
-    Err(Broken {
-        entry: follower.came_to().number,
-        what: "the hash that was given is in no entry: what it stood for was written anew, or is lost",
-    })
+fn finish(head: &ChainHead, stored: Option<&ChainHead>, is_known: bool) -> Result<(), ChainError> {
+    let error = |what| ChainError {
+        entry: head.number,
+        what,
+    };
+    let stored = stored.ok_or(error(
+        "the head is missing, so lost newer entries cannot be detected",
+    ))?;
+    head.check(stored)?;
+    is_known.then_some(()).ok_or(error(
+        "no entry has the hash that was given: the entries up to it were rewritten or lost",
+    ))
 }

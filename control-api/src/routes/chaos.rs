@@ -12,10 +12,10 @@ use squall_proxy::chaos::{PutError, RuleSource};
 use super::path::Scope;
 use super::{chaos_request, versions};
 use crate::access::Caller;
-use crate::document::Document;
+use crate::document::RequestDocument;
 use crate::nearest::no_profile;
-use crate::page::{self, Page};
-use crate::problem::{Detail, Problem};
+use crate::page::{self, ListPage};
+use crate::problem::{Problem, ProblemDetail};
 use crate::query::Params;
 use crate::state::ApiState;
 use crate::store::DEFAULT_WORKSPACE;
@@ -86,7 +86,7 @@ pub(super) async fn list(
     State(state): State<ApiState>,
     caller: Caller,
     mut params: Params,
-) -> Result<Json<Page<InForce>>, Problem> {
+) -> Result<Json<ListPage<InForce>>, Problem> {
     let limit = page::limit(&mut params);
     let after = page::after_name(&mut params);
     params.finish()?;
@@ -124,7 +124,7 @@ pub(super) async fn put(
     Scope(scope): Scope,
     params: Params,
     headers: HeaderMap,
-    document: Document,
+    document: RequestDocument,
 ) -> Result<Json<InForce>, Problem> {
     params.finish()?;
     versions::check_unversioned(&headers, "what is in force")?;
@@ -142,12 +142,14 @@ pub(super) async fn put(
         }
         Err(PutError::UnknownProfile(name)) => {
             let detail = no_profile(&state.library(caller.workspace()), &name);
-            Err(Problem::invalid(vec![Detail::at("/profile", detail)]))
+            Err(Problem::invalid(vec![ProblemDetail::at(
+                "/profile", detail,
+            )]))
         }
         Err(PutError::Profile(error)) => {
             let is_chaos = sent["profile"].is_null();
             let pointer = if is_chaos { "/chaos" } else { "/profile" };
-            Err(Problem::invalid(vec![Detail::at(
+            Err(Problem::invalid(vec![ProblemDetail::at(
                 pointer,
                 error.to_string(),
             )]))
@@ -186,7 +188,7 @@ fn check_extends(caller: &Caller, rules: &RuleSource) -> Result<(), Problem> {
     }
     let detail =
         "in a workspace a profile that is not stored extends none; put it, and name it here";
-    Err(Problem::invalid(vec![Detail::at(
+    Err(Problem::invalid(vec![ProblemDetail::at(
         "/profile/extends",
         detail,
     )]))

@@ -10,9 +10,9 @@ use squall_profiles::profile;
 use squall_profiles::tools::ToolNames;
 use squall_proxy::chaos::{ChaosRequest, INLINE, RuleSource};
 
-use crate::fields::Fields;
-use crate::problem::Detail;
-use crate::trust::{Sent, Trust};
+use crate::fields::BodyFields;
+use crate::problem::ProblemDetail;
+use crate::trust::{SentVariables, Trust};
 
 const MEMBERS: [&str; 7] = [
     "profile", "chaos", "secrets", "seed", "ttl", "key", "observe",
@@ -22,11 +22,11 @@ const MEMBERS: [&str; 7] = [
 const KEY: usize = 256;
 
 /// Reads the document. Inline chaos may use the variables that `trust` lists, and those sent with it.
-pub(super) fn read(document: &Value, trust: &Trust) -> Result<ChaosRequest, Vec<Detail>> {
-    let mut fields = Fields::of(document, &MEMBERS, "{\"profile\": \"api_outage\"}")?;
-    let secrets = Sent::read(fields.given("secrets")).unwrap_or_else(|error| {
+pub(super) fn read(document: &Value, trust: &Trust) -> Result<ChaosRequest, Vec<ProblemDetail>> {
+    let mut fields = BodyFields::of(document, &MEMBERS, "{\"profile\": \"api_outage\"}")?;
+    let secrets = SentVariables::read(fields.given("secrets")).unwrap_or_else(|error| {
         fields.wrong("secrets", error);
-        Sent::default()
+        SentVariables::default()
     });
     let is_inline = fields.given("chaos").or(fields.given("profile"));
     let is_inline = is_inline.is_some_and(Value::is_object);
@@ -61,7 +61,7 @@ pub(super) fn read(document: &Value, trust: &Trust) -> Result<ChaosRequest, Vec<
     }))
 }
 
-fn rules(fields: &mut Fields<'_>, variables: Variables<'_>) -> Option<RuleSource> {
+fn rules(fields: &mut BodyFields<'_>, variables: Variables<'_>) -> Option<RuleSource> {
     let read = match (fields.given("profile"), fields.given("chaos")) {
         (Some(profile @ Value::Object(_)), None) => {
             let read = profile::parse_file(INLINE, &profile.to_string(), variables);
@@ -88,7 +88,9 @@ fn rules(fields: &mut Fields<'_>, variables: Variables<'_>) -> Option<RuleSource
     };
     let read = read.map_err(|(at, wrong)| {
         let wrong = wrong.into_iter();
-        fields.add(wrong.map(|error| Detail::at(format!("{at}{}", error.pointer), error.message)));
+        fields.add(
+            wrong.map(|error| ProblemDetail::at(format!("{at}{}", error.pointer), error.message)),
+        );
     });
     Some(RuleSource::Inline(Arc::new(read.ok()?)))
 }
@@ -109,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    fn read_sent(document: &Value) -> Result<ChaosRequest, Vec<Detail>> {
+    fn read_sent(document: &Value) -> Result<ChaosRequest, Vec<ProblemDetail>> {
         read(document, &Trust::default())
     }
 

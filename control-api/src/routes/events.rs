@@ -1,42 +1,43 @@
-//! `GET /v1/events`: server-sent events that resume.
+//! `GET /v1/events` and `GET /v1/runs/{id}/events`: server-sent events that resume.
 //!
-//! A stream stores only the id of its last event, and reads later events from the recorder's log. Each second it
-//! counts events that were dropped while its client did not read.
+//! A stream stores only the id of its last event and one batch of later ones. It reads no further batch before the
+//! client has read this one. The recorder counts the events of `/v1/events` that are dropped meanwhile.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::response::sse::{self, Sse};
-use futures_util::Stream;
+use axum::response::IntoResponse;
+use axum::response::sse::{self, KeepAlive, Sse};
 use http::HeaderMap;
-use serde::Serialize;
 use serde_json::json;
-use squall_journal::events::{EventGap, EventId};
-use squall_journal::ring::Entry;
+use squall_journal::events::EventId;
+use squall_journal::ring::Entry as _;
 use squall_journal::scopes::Scopes;
 use squall_proxy::recorder::{Event, Recorder};
 use tokio::sync::watch;
-use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
+use super::path::Name;
+use super::runs::find;
 use crate::access::Caller;
 use crate::problem::Problem;
 use crate::query::Params;
+use crate::runs::Runs;
 use crate::state::ApiState;
 
-/// Interval of heartbeats while a stream is silent.
+/// Interval of comments while a stream is silent.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// Pause that clients should make before they reconnect.
-pub(super) const RETRY: Duration = Duration::from_secs(1);
+const RETRY: Duration = Duration::from_secs(1);
 
-/// Interval at which missed events of slow clients are counted.
-const COUNTING: Duration = Duration::from_secs(1);
+/// Interval at which a shared store is read for events of other daemons.
+const POLL: Duration = Duration::from_millis(500);
 
-/// Events taken from the log at a time.
+/// Events read at a time.
 const AT_ONCE: usize = 64;
 
 /// Streams events from now on, or after `Last-Event-ID`.
@@ -45,8 +46,8 @@ pub(super) async fn stream(
     caller: Caller,
     mut params: Params,
     headers: HeaderMap,
-) -> Result<Sse<impl Stream<Item = Result<sse::Event, Infallible>>>, Problem> {
-    let wanted = Wanted {
+) -> Result<impl IntoResponse, Problem> {
+    let filter = EventFilter {
         scopes: caller.scopes(),
         scope: params.scope(),
         faults: params.switch("faults"),
@@ -54,129 +55,100 @@ pub(super) async fn stream(
     params.finish()?;
     let resumed = headers.get("last-event-id").map(|id| {
         // An unknown id counts as a previous daemon's: all stored events, after a gap.
-        id.to_str()
-            .ok()
-            .and_then(|id| id.parse().ok())
-            .unwrap_or(EventId::ELSEWHERE)
+        let id = id.to_str().ok().and_then(|id| id.parse().ok());
+        id.unwrap_or(EventId::ELSEWHERE)
     });
-    let reader = Reader::new(&state, &caller, wanted, resumed);
-    let events = futures_util::stream::unfold(reader, |mut reader| async {
-        let event = reader.next().await?;
-        Some((Ok(event), reader))
-    });
-    Ok(Sse::new(events))
+    // Subscribed before the newest id is read, so that no event is missed in between.
+    let changes = state.recorder.changes();
+    let newest = state.recorder.newest_event();
+    let source = DaemonEvents {
+        recorder: state.recorder.clone(),
+        filter,
+        last: resumed.unwrap_or(newest),
+    };
+    let mut opening = opening();
+    if resumed.is_none() {
+        // A client that disconnects before the first event resumes from here.
+        opening = opening.id(newest.to_string());
+    }
+    Ok(EventStream::new(&state, &caller, opening, changes, source).into_sse())
 }
 
-/// Ticks while a stream is silent; the first tick is one heartbeat from now.
-pub(super) fn heartbeat() -> Interval {
-    let mut heartbeat = tokio::time::interval(HEARTBEAT);
-    heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    heartbeat.reset();
-    heartbeat
+/// Streams the events of a run from its beginning, or after `Last-Event-ID`.
+pub(super) async fn stream_run(
+    State(state): State<ApiState>,
+    caller: Caller,
+    Name(id): Name,
+    params: Params,
+    headers: HeaderMap,
+) -> Result<impl IntoResponse, Problem> {
+    params.finish()?;
+    let run = find(&state, &caller, &id).await?;
+    let resumed = headers.get("last-event-id");
+    let last: Option<i64> = resumed.and_then(|id| id.to_str().ok()?.trim().parse().ok());
+    let changes = state.runs.changes();
+    let source = RunEvents {
+        runs: Arc::clone(&state.runs),
+        was_over: run.state.is_over(),
+        run: run.id,
+        last: last.unwrap_or(0).max(0),
+        is_over: false,
+    };
+    Ok(EventStream::new(&state, &caller, opening(), changes, source).into_sse())
 }
 
-/// The filter of a stream.
-#[derive(Debug)]
-struct Wanted {
-    /// The scopes that the caller may see.
-    scopes: Scopes,
-    /// Only this scope.
-    scope: Option<String>,
-    /// Only exchanges with an applied rule; other events are not affected.
-    faults: bool,
+fn opening() -> sse::Event {
+    sse::Event::default().retry(RETRY).comment("squall events")
 }
 
-impl Wanted {
-    fn holds(&self, event: &Event) -> bool {
-        let scope = match event {
-            Event::Exchange(note) => &note.scope,
-            Event::Chaos(event) => event.now.scope.as_str(),
-            Event::Run { scope, .. } => scope,
-        };
-        let is_other = self.scope.as_ref().is_some_and(|wanted| wanted != scope);
-        if is_other || !self.scopes.hold(scope) {
-            return false;
-        }
-        match event {
-            Event::Exchange(note) => !self.faults || note.had_fault("*"),
-            Event::Chaos(_) | Event::Run { .. } => true,
-        }
+/// Where a stream reads its events.
+trait EventSource: Send + 'static {
+    /// The next events; `None` at the end of the stream. `Some` of an empty list: none yet.
+    fn read(&mut self) -> impl Future<Output = Option<Vec<sse::Event>>> + Send;
+
+    /// Interval at which it is read without a notice.
+    fn poll(&self) -> Option<Duration> {
+        None
     }
 }
 
-/// The position of a stream.
-struct Position {
-    recorder: Recorder,
-    last: EventId,
-    /// Dropped events that were not reported to the client yet.
-    gap: Option<EventGap>,
-}
-
-impl Position {
-    /// The next events; the recorder counts those that were dropped.
-    fn read(&mut self, limit: usize) -> Vec<(EventId, Event)> {
-        let batch = self.recorder.events_after(self.last, limit);
-        self.last = batch.last;
-        self.gap = match (self.gap, batch.gap) {
-            (Some(one), Some(other)) => Some(EventGap {
-                missed: one.missed.zip(other.missed).map(|(one, other)| one + other),
-            }),
-            (one, other) => one.or(other),
-        };
-        batch.events
-    }
-}
-
-/// A stream.
-struct Reader {
+/// A stream of events.
+struct EventStream<S> {
+    source: S,
     changes: watch::Receiver<()>,
-    wanted: Wanted,
-    position: Arc<Mutex<Position>>,
     ready: VecDeque<sse::Event>,
-    heartbeat: Interval,
     stopping: CancellationToken,
     /// Cancelled when the client loses access.
     revoked: CancellationToken,
 }
 
-impl Reader {
-    fn new(state: &ApiState, caller: &Caller, wanted: Wanted, resumed: Option<EventId>) -> Self {
-        let heartbeat = heartbeat();
-        // Subscribed before the newest id is read, so that no event is missed in between.
-        let changes = state.recorder.changes();
-        let newest = state.recorder.newest_event();
-        let mut opening = sse::Event::default().retry(RETRY).comment("squall events");
-        if resumed.is_none() {
-            // A client that disconnects before the first event resumes from here.
-            opening = opening.id(newest.to_string());
-        }
-        let position = Arc::new(Mutex::new(Position {
-            recorder: state.recorder.clone(),
-            last: resumed.unwrap_or(newest),
-            gap: None,
-        }));
-        let weak = Arc::downgrade(&position);
-        tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(COUNTING).await;
-                let Some(position) = weak.upgrade() else {
-                    return;
-                };
-                lock(&position).read(0);
-            }
-        });
+impl<S: EventSource> EventStream<S> {
+    fn new(
+        state: &ApiState,
+        caller: &Caller,
+        opening: sse::Event,
+        changes: watch::Receiver<()>,
+        source: S,
+    ) -> Self {
         Self {
+            source,
             changes,
-            wanted,
-            position,
             ready: VecDeque::from([opening]),
-            heartbeat,
             stopping: state.stopping.clone(),
             revoked: caller.ended(),
         }
     }
 
-    /// The next event to send; `None` when the daemon stops, or the reader's token is revoked.
+    fn into_sse(self) -> impl IntoResponse {
+        let events = futures_util::stream::unfold(self, |mut stream| async {
+            let event = stream.next().await?;
+            Some((Ok::<_, Infallible>(event), stream))
+        });
+        let heartbeat = KeepAlive::new().interval(HEARTBEAT).text("alive");
+        Sse::new(events).keep_alive(heartbeat)
+    }
+
+    /// The next event to send; `None` at its end, when the daemon stops, or when the client loses access.
     async fn next(&mut self) -> Option<sse::Event> {
         loop {
             if self.revoked.is_cancelled() {
@@ -186,59 +158,82 @@ impl Reader {
                 return Some(event);
             }
             self.changes.mark_unchanged();
-            if self.read() {
+            self.ready.extend(self.source.read().await?);
+            if !self.ready.is_empty() {
                 continue;
             }
+            let poll = self.source.poll();
             tokio::select! {
                 changed = self.changes.changed() => changed.ok()?,
-                _ = self.heartbeat.tick() => {
-                    // With the id of the last event read, so that a client with a strict filter does not resume
-                    // from an old event.
-                    let last = lock(&self.position).last.to_string();
-                    let alive = sse::Event::default().id(last).comment("alive");
-                    self.ready.push_back(alive);
-                }
+                () = tokio::time::sleep(poll.unwrap_or_default()), if poll.is_some() => {}
                 () = self.stopping.cancelled() => return None,
                 () = self.revoked.cancelled() => return None,
             }
         }
     }
+}
 
-    /// Reads new events from the log; returns whether there were any.
-    fn read(&mut self) -> bool {
-        let (events, gap) = {
-            let mut position = lock(&self.position);
-            (position.read(AT_ONCE), position.gap.take())
+/// The filter of a stream.
+#[derive(Debug)]
+struct EventFilter {
+    /// The scopes that the caller may see.
+    scopes: Scopes,
+    /// Only this scope.
+    scope: Option<String>,
+    /// Only exchanges with an applied rule; other events are not affected.
+    faults: bool,
+}
+
+impl EventFilter {
+    fn holds(&self, event: &Event) -> bool {
+        let (scope, is_selected) = match event {
+            Event::Exchange(note) => (&*note.scope, !self.faults || note.had_fault("*")),
+            Event::Chaos(event) => (event.now.scope.as_str(), true),
+            Event::Run { scope, .. } => (&**scope, true),
         };
-        if let Some(gap) = gap {
-            let missed = json!({ "missed": gap.missed });
-            self.ready
-                .push_back(sse::Event::default().event("gap").data(missed.to_string()));
-        }
-        for (id, event) in &events {
-            if self.wanted.holds(event) {
-                self.ready.push_back(written(*id, event));
+        let is_in_scope = self.scope.as_ref().is_none_or(|only| only == scope);
+        is_selected && is_in_scope && self.scopes.hold(scope)
+    }
+}
+
+/// The events of the daemon.
+struct DaemonEvents {
+    recorder: Recorder,
+    filter: EventFilter,
+    last: EventId,
+}
+
+impl EventSource for DaemonEvents {
+    async fn read(&mut self) -> Option<Vec<sse::Event>> {
+        loop {
+            let batch = self.recorder.events_after(self.last, AT_ONCE);
+            self.last = batch.last;
+            let is_end = batch.events.is_empty() && batch.gap.is_none();
+            let gap = batch.gap.map(|gap| {
+                let missed = json!({ "missed": gap.missed });
+                sse::Event::default().event("gap").data(missed.to_string())
+            });
+            let events = batch.events.iter();
+            let events = events.filter(|(_, event)| self.filter.holds(event));
+            let events: Vec<_> = gap.into_iter().chain(events.map(written)).collect();
+            if is_end || !events.is_empty() {
+                return Some(events);
             }
         }
-        !events.is_empty() || gap.is_some()
     }
 }
 
-impl Drop for Reader {
-    /// Counts the events that the client missed since the last count.
+impl Drop for DaemonEvents {
+    /// The recorder counts the events that the client missed since the last read.
     fn drop(&mut self) {
-        lock(&self.position).read(0);
+        self.recorder.events_after(self.last, 0);
     }
 }
 
-fn lock(position: &Mutex<Position>) -> MutexGuard<'_, Position> {
-    position.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn written(id: EventId, event: &Event) -> sse::Event {
+fn written((id, event): &(EventId, Event)) -> sse::Event {
     let (name, data) = match event {
-        Event::Exchange(note) => ("exchange", text(&note.to_record())),
-        Event::Chaos(event) => ("chaos", text(&**event)),
+        Event::Exchange(note) => ("exchange", json!(note.to_record()).to_string()),
+        Event::Chaos(event) => ("chaos", json!(**event).to_string()),
         Event::Run { document, .. } => ("run", document.to_string()),
     };
     sse::Event::default()
@@ -247,6 +242,43 @@ fn written(id: EventId, event: &Event) -> sse::Event {
         .data(data)
 }
 
-fn text(document: &impl Serialize) -> String {
-    json!(document).to_string()
+/// The events of one run.
+struct RunEvents {
+    runs: Arc<Runs>,
+    run: String,
+    /// Number of the last event read.
+    last: i64,
+    is_over: bool,
+    /// All events of the run were stored by then.
+    was_over: bool,
+}
+
+impl EventSource for RunEvents {
+    /// While the store is away the stream waits.
+    async fn read(&mut self) -> Option<Vec<sse::Event>> {
+        if self.is_over {
+            return None;
+        }
+        let Ok(events) = self.runs.events(&self.run, self.last, AT_ONCE).await else {
+            // Unread events may follow.
+            self.was_over = false;
+            return Some(Vec::new());
+        };
+        if events.is_empty() && self.was_over {
+            return None;
+        }
+        let written = events.into_iter().map(|event| {
+            self.last = event.ordinal;
+            self.is_over = event.name == "done";
+            sse::Event::default()
+                .id(event.ordinal.to_string())
+                .event(event.name)
+                .data(event.data)
+        });
+        Some(written.collect())
+    }
+
+    fn poll(&self) -> Option<Duration> {
+        self.runs.is_shared().then_some(POLL)
+    }
 }

@@ -9,7 +9,7 @@ use squall_journal::timestamp;
 
 use super::path::Name;
 use crate::access::Caller;
-use crate::page::{self, Page};
+use crate::page::{self, ListPage};
 use crate::problem::Problem;
 use crate::query::Params;
 use crate::state::ApiState;
@@ -19,7 +19,7 @@ pub(super) async fn list(
     State(state): State<ApiState>,
     caller: Caller,
     mut params: Params,
-) -> Result<Json<Page<ExchangeRecord>>, Problem> {
+) -> Result<Json<ListPage<ExchangeRecord>>, Problem> {
     let filter = Filter {
         scopes: caller.scopes(),
         scope: params.scope(),
@@ -43,13 +43,13 @@ pub(super) async fn list(
     if let Some(journal) = &state.journal {
         let page = journal.page(&filter, after, limit).await;
         let page = page?;
-        return Ok(Json(Page {
+        return Ok(Json(ListPage {
             items: page.items,
             next_cursor: page.next.map(|id| id.to_string()),
         }));
     }
     let page = state.recorder.exchanges(&filter, after, limit);
-    Ok(Json(Page {
+    Ok(Json(ListPage {
         items: page.items.iter().map(|note| note.to_record()).collect(),
         next_cursor: page.next.map(|id| id.to_string()),
     }))

@@ -6,7 +6,7 @@ use axum::extract::State;
 use super::path::Name;
 use super::runs::find;
 use crate::access::Caller;
-use crate::page::{self, Page};
+use crate::page::{self, ListPage};
 use crate::problem::Problem;
 use crate::query::Params;
 use crate::runs::incidents::{self, Incident};
@@ -22,7 +22,7 @@ pub(super) async fn list(
     caller: Caller,
     Name(id): Name,
     mut params: Params,
-) -> Result<Json<Page<Incident>>, Problem> {
+) -> Result<Json<ListPage<Incident>>, Problem> {
     let limit = page::limit(&mut params);
     // Incidents are only ever appended, so a cursor can be the number of previous ones.
     let before = page::cursor(&mut params, |cursor| {
@@ -30,11 +30,11 @@ pub(super) async fn list(
     });
     params.finish()?;
     let run = find(&state, &caller, &id).await?;
-    let recorded = state.profiles.store().run_exchanges(&run.id).await?;
+    let recorded = state.store.run_exchanges(&run.id).await?;
     let mut items = tasks::blocking(move || incidents::of(&run, &recorded)).await;
     let before = before.unwrap_or(0).min(items.len());
     items.drain(..before);
     let next_cursor = (items.len() > limit).then(|| (before + limit).to_string());
     items.truncate(limit);
-    Ok(Json(Page { items, next_cursor }))
+    Ok(Json(ListPage { items, next_cursor }))
 }

@@ -4,7 +4,7 @@ use axum::extract::{FromRequestParts, MatchedPath, Path};
 use http::request::Parts;
 
 use crate::access::Caller;
-use crate::problem::{Detail, Problem};
+use crate::problem::{Problem, ProblemDetail};
 use crate::state::ApiState;
 use crate::store::DocumentKind;
 
@@ -76,7 +76,7 @@ pub(super) fn check_name(what: &str, name: &str) -> Result<(), Problem> {
     let detail = format!(
         "a {what}'s name is 1 to 64 characters of a-z, A-Z, 0-9, `.`, `_` and `-`, the first no `.` and no `-`"
     );
-    Err(Problem::invalid(vec![Detail::at("/name", detail)]))
+    Err(Problem::invalid(vec![ProblemDetail::at("/name", detail)]))
 }
 
 /// A profile's `name` and a replay session's `id` must match the path, if the document has one. The `name` of a
@@ -99,7 +99,7 @@ pub(super) fn check_called(
     let detail = format!(
         "the document calls the {what} `{called}`, the path `{name}`; write one of them in both"
     );
-    Err(Problem::invalid(vec![Detail::at(
+    Err(Problem::invalid(vec![ProblemDetail::at(
         format!("/{member}"),
         detail,
     )]))

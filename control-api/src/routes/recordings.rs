@@ -10,12 +10,12 @@ use squall_journal::tape::har;
 
 use super::path::{Name, check_seen};
 use crate::access::Caller;
-use crate::document::Document;
-use crate::fields::Fields;
-use crate::page::{self, Page};
-use crate::problem::{Detail, Problem};
+use crate::document::RequestDocument;
+use crate::fields::BodyFields;
+use crate::page::{self, ListPage};
+use crate::problem::{Problem, ProblemDetail};
 use crate::query::Params;
-use crate::recordings::{NewRecording, NotBegun, NotStopped, Recordings};
+use crate::recordings::{NewRecording, Recordings, unknown};
 use crate::state::ApiState;
 use crate::store::{RecordingState, StoredRecording};
 use crate::tasks;
@@ -24,9 +24,9 @@ use crate::tasks;
 const STATE: HeaderName = HeaderName::from_static("squall-recording-state");
 
 /// A recording, for the audit log.
-fn noted(recording: &StoredRecording) -> String {
+fn describe(recording: &StoredRecording) -> String {
     let scope = recording.scope.as_deref().unwrap_or("every scope");
-    let (id, exchanges) = (&recording.id, recording.tally.exchanges);
+    let (id, exchanges) = (&recording.id, recording.size.exchanges);
     format!("recording {id} of {scope}, {exchanges} exchanges")
 }
 
@@ -35,7 +35,7 @@ pub(super) async fn begin(
     State(state): State<ApiState>,
     caller: Caller,
     params: Params,
-    document: Document,
+    document: RequestDocument,
 ) -> Result<Response, Problem> {
     params.finish()?;
     let sent = if document.text.trim().is_empty() {
@@ -43,23 +43,19 @@ pub(super) async fn begin(
     } else {
         document.value()?
     };
-    let asked = read(&sent).map_err(Problem::invalid)?;
-    if let Some(scope) = &asked.scope {
+    let new = read(&sent).map_err(Problem::invalid)?;
+    if let Some(scope) = &new.scope {
         check_seen(&caller, scope)?;
     }
-    let asked = NewRecording {
+    let new = NewRecording {
         workspace: caller.workspace().to_owned(),
         scopes: caller.scopes(),
-        ..asked
+        ..new
     };
-    let begun = state.recordings.begin(asked).await;
-    let recording = begun.map_err(|error| match error {
-        NotBegun::TooMany(over) => Problem::conflict(over.to_string()),
-        NotBegun::Store(error) => error.into(),
-    })?;
+    let recording = state.recordings.begin(new).await?;
     let place = format!("/v1/recordings/{}", recording.id);
     let place = HeaderValue::from_str(&place).expect("ids are hex digits");
-    caller.changed(None, Some(&recording), noted(&recording));
+    caller.changed(None, Some(&recording), describe(&recording));
     Ok((StatusCode::CREATED, [(LOCATION, place)], Json(recording)).into_response())
 }
 
@@ -73,13 +69,8 @@ pub(super) async fn stop(
     params.finish()?;
     let before = state.recordings.find(caller.workspace(), &id).await;
     let before = before.ok().flatten();
-    let stopped = state.recordings.stop(caller.workspace(), &id).await;
-    let recording = stopped.map_err(|error| match error {
-        NotStopped::Unknown(_) => unknown(&id),
-        NotStopped::Elsewhere(..) => Problem::conflict(error.to_string()),
-        NotStopped::Store(error) => error.into(),
-    })?;
-    caller.changed(before.as_ref(), Some(&recording), noted(&recording));
+    let recording = state.recordings.stop(caller.workspace(), &id).await?;
+    caller.changed(before.as_ref(), Some(&recording), describe(&recording));
     Ok(Json(recording))
 }
 
@@ -88,7 +79,7 @@ pub(super) async fn list(
     State(state): State<ApiState>,
     caller: Caller,
     mut params: Params,
-) -> Result<Json<Page<StoredRecording>>, Problem> {
+) -> Result<Json<ListPage<StoredRecording>>, Problem> {
     let limit = page::limit(&mut params);
     let before = page::before_id(&mut params);
     params.finish()?;
@@ -114,7 +105,7 @@ pub(super) async fn show(
     let found = state.recordings.find(caller.workspace(), &id).await?;
     let recording = found.ok_or_else(|| unknown(&id))?;
     let recorded = state.recordings.recorded(&recording).await?;
-    let stand = HeaderValue::from_static(recording.state.as_str());
+    let recording_state = HeaderValue::from_static(recording.state.as_str());
     let (media_type, body) = tasks::blocking(move || {
         if is_har.unwrap_or(false) {
             let version = env!("CARGO_PKG_VERSION");
@@ -127,7 +118,7 @@ pub(super) async fn show(
     })
     .await;
     let media_type = HeaderValue::from_static(media_type);
-    Ok(([(CONTENT_TYPE, media_type), (STATE, stand)], body).into_response())
+    Ok(([(CONTENT_TYPE, media_type), (STATE, recording_state)], body).into_response())
 }
 
 /// A remark about an incomplete recording.
@@ -143,14 +134,9 @@ fn remark(recording: &StoredRecording) -> Option<String> {
     Some(format!("recording {}: {what}", recording.id))
 }
 
-fn unknown(id: &str) -> Problem {
-    let id: String = id.chars().take(64).collect();
-    Problem::not_found(format!("there is no recording `{id}`"))
-}
-
 /// Reads `{scope, name}`.
-fn read(document: &Value) -> Result<NewRecording, Vec<Detail>> {
-    let mut fields = Fields::of(document, &["scope", "name"], "{\"scope\": \"job-7\"}")?;
+fn read(document: &Value) -> Result<NewRecording, Vec<ProblemDetail>> {
+    let mut fields = BodyFields::of(document, &["scope", "name"], "{\"scope\": \"job-7\"}")?;
     let scopes =
         "1 to 128 characters of a-z, A-Z, 0-9, `.`, `_` and `-`, the first no `.`, and no key";
     let scope = fields.read("scope", scopes, |value| {

@@ -36,7 +36,7 @@ pub(super) async fn show(
     let run = find(&state, &caller, &id).await?;
     if !run.state.is_over() {
         return Err(Problem::conflict(format!(
-            "the run is {}; its report is there when it is over, which /v1/runs/{{id}}/events tells",
+            "the run is {}; its report exists once it is over; /v1/runs/{{id}}/events reports the end",
             run.state.as_str()
         )));
     }
@@ -54,15 +54,13 @@ pub(super) async fn show(
 /// Exchanges in the run's evidence, from memory or the store.
 async fn exchanges(state: &ApiState, run: &RunRecord) -> Result<Vec<ExchangeRecord>, Problem> {
     state.settled().await;
-    let (mut found, mut elsewhere) = (Vec::new(), Vec::new());
+    let mut found = Vec::new();
     for id in wanted(run).iter().filter_map(|id| id.parse().ok()) {
-        match state.recorder.exchange(id) {
-            Some(note) => found.push(note.to_record()),
-            None => elsewhere.push(id),
+        match (state.recorder.exchange(id), &state.journal) {
+            (Some(note), _) => found.push(note.to_record()),
+            (None, Some(journal)) => found.extend(journal.exchange(id).await?),
+            (None, None) => {}
         }
-    }
-    if let Some(journal) = state.journal.as_ref().filter(|_| !elsewhere.is_empty()) {
-        found.extend(journal.exchanges(&elsewhere).await?);
     }
     // A report shows the run's own exchanges only, even if its evidence lists others.
     found.retain(|exchange| exchange.run.as_ref() == Some(&run.id));

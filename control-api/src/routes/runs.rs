@@ -2,28 +2,22 @@
 
 mod order;
 
-use std::time::Duration;
-
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::LOCATION;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode};
 use squall_harness::run::{DocumentVersion, RunKind, RunRecord, RunState};
 
 use super::path::Name;
-use super::run_events;
 use crate::access::Caller;
-use crate::document::Document;
-use crate::page::{self, Page};
+use crate::document::RequestDocument;
+use crate::page::{self, ListPage};
 use crate::problem::Problem;
 use crate::query::Params;
-use crate::runs::{NotAdded, NotChanged};
+use crate::runs;
 use crate::state::ApiState;
 use crate::store::RunFilter;
-
-/// `Retry-After` while too many runs are unfinished.
-const FULL: Duration = Duration::from_secs(5);
 
 /// States for the filter.
 const STATES: &str =
@@ -35,7 +29,7 @@ pub(super) async fn list(
     State(state): State<ApiState>,
     caller: Caller,
     mut params: Params,
-) -> Result<Json<Page<RunRecord>>, Problem> {
+) -> Result<Json<ListPage<RunRecord>>, Problem> {
     let limit = page::limit(&mut params);
     let filter = RunFilter {
         state: params.read("state", STATES, RunState::parse),
@@ -45,7 +39,7 @@ pub(super) async fn list(
     params.finish()?;
     let found = (state.runs.list(caller.workspace(), &filter, limit + 1)).await?;
     let Json(page) = page::newest(found, limit, |last| last.id.clone());
-    Ok(Json(Page {
+    Ok(Json(ListPage {
         items: page.items.into_iter().map(without_cells).collect(),
         next_cursor: page.next_cursor,
     }))
@@ -62,18 +56,13 @@ pub(super) async fn create(
     State(state): State<ApiState>,
     caller: Caller,
     params: Params,
-    document: Document,
+    document: RequestDocument,
 ) -> Result<Response, Problem> {
     params.finish()?;
     let posted = document.tree()?;
     let spec = order::read(&state, &caller, &posted).await?;
-    let added = state.runs.add(caller.workspace(), spec).await;
-    let run = added.map_err(|error| match error {
-        NotAdded::Wrong(wrong) => Problem::invalid(wrong),
-        NotAdded::Full(over) => Problem::too_many(over.to_string(), FULL),
-        NotAdded::Store(error) => error.into(),
-    })?;
-    caller.changed(None, Some(&run), told(&run));
+    let run = state.runs.add(caller.workspace(), spec).await?;
+    caller.changed(None, Some(&run), describe(&run));
     let location = format!("/v1/runs/{}", run.id);
     let location = HeaderValue::from_str(&location).expect("hex digits are a header value");
     Ok((StatusCode::CREATED, [(LOCATION, location)], Json(run)).into_response())
@@ -100,12 +89,9 @@ pub(super) async fn approve(
     params.finish()?;
     // A run that cannot be read can be approved all the same.
     let before = find(&state, &caller, &id).await.ok();
-    let approved = state
-        .runs
-        .approve(caller.workspace(), &id, caller.token_name())
-        .await;
-    let run = approved.map_err(|error| not_changed(error, &id))?;
-    caller.changed(before.as_ref(), Some(&run), told(&run));
+    let by = caller.token_name();
+    let run = state.runs.approve(caller.workspace(), &id, by).await?;
+    caller.changed(before.as_ref(), Some(&run), describe(&run));
     Ok(Json(run))
 }
 
@@ -117,28 +103,14 @@ pub(super) async fn cancel(
     params: Params,
 ) -> Result<Json<RunRecord>, Problem> {
     params.finish()?;
-    let cancelled = state.runs.cancel(caller.workspace(), &id).await;
-    let (before, run) = cancelled.map_err(|error| not_changed(error, &id))?;
-    caller.changed(Some(&before), Some(&run), told(&run));
+    let (before, run) = state.runs.cancel(caller.workspace(), &id).await?;
+    caller.changed(Some(&before), Some(&run), describe(&run));
     Ok(Json(run))
 }
 
-/// The events of a run, from its beginning.
-pub(super) async fn events(
-    state: State<ApiState>,
-    caller: Caller,
-    Name(id): Name,
-    params: Params,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    params.finish()?;
-    let run = find(&state, &caller, &id).await?;
-    Ok(run_events::stream(&state, &caller, run, &headers).into_response())
-}
-
 /// A run, for the audit log.
-fn told(run: &RunRecord) -> String {
-    let told = |one: &DocumentVersion| {
+fn describe(run: &RunRecord) -> String {
+    let version = |one: &DocumentVersion| {
         let version = one.told_version().map(|version| format!(" v{version}"));
         format!(
             ", {} `{}`{}",
@@ -147,7 +119,7 @@ fn told(run: &RunRecord) -> String {
             version.unwrap_or_default()
         )
     };
-    let documents: String = run.documents.iter().map(told).collect();
+    let documents: String = run.documents.iter().map(version).collect();
     let (kind, state) = (run.kind.as_str(), run.state.as_str());
     format!("run {}, {kind} `{}`, {state}{documents}", run.id, run.name)
 }
@@ -159,18 +131,5 @@ pub(super) async fn find(
     id: &str,
 ) -> Result<RunRecord, Problem> {
     let found = state.runs.find(caller.workspace(), id).await?;
-    found.ok_or_else(|| unknown(id))
-}
-
-fn unknown(id: &str) -> Problem {
-    let shown: String = id.chars().take(40).collect();
-    Problem::not_found(format!("there is no run `{shown}`"))
-}
-
-fn not_changed(error: NotChanged, id: &str) -> Problem {
-    match error {
-        NotChanged::Unknown => unknown(id),
-        NotChanged::Conflict(why) => Problem::conflict(why),
-        NotChanged::Store(error) => error.into(),
-    }
+    found.ok_or_else(|| runs::unknown(id))
 }

@@ -12,14 +12,14 @@ use squall_proxy::tape::{Playing, PlayingOptions};
 
 use super::path::Scope;
 use crate::access::Caller;
-use crate::document::Document;
-use crate::fields::Fields;
-use crate::problem::{Detail, Problem};
+use crate::document::RequestDocument;
+use crate::fields::BodyFields;
+use crate::problem::{Problem, ProblemDetail};
 use crate::query::Params;
 use crate::recordings::Recordings;
 use crate::state::ApiState;
-use crate::store::DocumentKind;
-use crate::stored_documents::Collection;
+use crate::store::{DocumentKey, DocumentKind};
+use crate::stored_documents::newest;
 use crate::tasks;
 
 const MEMBERS: [&str; 6] = [
@@ -37,7 +37,7 @@ const SPEEDS: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
 /// A tape that a scope plays.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Tape")]
-pub(super) struct Line {
+pub(super) struct TapeLine {
     /// The scope whose exchanges it answers.
     scope: String,
     /// Its source: `recording ID`, `replay ID` or `session ID`.
@@ -62,7 +62,7 @@ pub(super) struct Line {
     left: u64,
 }
 
-impl Line {
+impl TapeLine {
     fn of(scope: &str, playing: &Playing) -> Self {
         let (options, counts) = (playing.options(), playing.counts());
         Self {
@@ -87,7 +87,7 @@ impl Line {
     }
 }
 
-impl Line {
+impl TapeLine {
     /// A tape, for the audit log.
     fn told(&self) -> String {
         format!(
@@ -102,9 +102,9 @@ pub(super) async fn show(
     State(state): State<ApiState>,
     Scope(scope): Scope,
     params: Params,
-) -> Result<Json<Line>, Problem> {
+) -> Result<Json<TapeLine>, Problem> {
     params.finish()?;
-    let line = Line::playing(&state, &scope).map(Json);
+    let line = TapeLine::playing(&state, &scope).map(Json);
     line.ok_or_else(|| Problem::not_found(format!("scope `{scope}` plays no tape")))
 }
 
@@ -114,8 +114,8 @@ pub(super) async fn put(
     caller: Caller,
     Scope(scope): Scope,
     params: Params,
-    document: Document,
-) -> Result<Json<Line>, Problem> {
+    document: RequestDocument,
+) -> Result<Json<TapeLine>, Problem> {
     params.finish()?;
     let wanted = read(&document.value()?).map_err(Problem::invalid)?;
     let (source, session) = find(&state, &caller, wanted.source).await?;
@@ -128,8 +128,8 @@ pub(super) async fn put(
         speed: wanted.speed,
     };
     let playing = tasks::blocking(move || Playing::new(source, &session, options)).await;
-    let line = Line::of(&scope, &playing);
-    let before = Line::playing(&state, &scope);
+    let line = TapeLine::of(&scope, &playing);
+    let before = TapeLine::playing(&state, &scope);
     let played = state.chaos.play(&scope, playing);
     played.map_err(|over| Problem::conflict(over.to_string()))?;
     caller.changed(before.as_ref(), Some(&line), line.told());
@@ -144,22 +144,22 @@ pub(super) async fn delete(
     params: Params,
 ) -> Result<StatusCode, Problem> {
     params.finish()?;
-    let before = Line::playing(&state, &scope);
+    let before = TapeLine::playing(&state, &scope);
     state.chaos.take_out_tape(&scope);
-    let detail = before.as_ref().map(Line::told).unwrap_or_default();
+    let detail = before.as_ref().map(TapeLine::told).unwrap_or_default();
     caller.changed(before.as_ref(), None, detail);
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// A request to play a tape.
-struct Wanted {
-    source: Source,
+struct TapeRequest {
+    source: TapeSource,
     on_miss: Option<Otherwise>,
     on_exhausted: Option<Otherwise>,
     speed: f64,
 }
 
-enum Source {
+enum TapeSource {
     Recording(String),
     Replay(String),
     Session(Box<Session>),
@@ -169,11 +169,11 @@ enum Source {
 async fn find(
     state: &ApiState,
     caller: &Caller,
-    source: Source,
+    source: TapeSource,
 ) -> Result<(String, Session), Problem> {
     match source {
-        Source::Session(session) => Ok((format!("session {}", session.id), *session)),
-        Source::Recording(id) => {
+        TapeSource::Session(session) => Ok((format!("session {}", session.id), *session)),
+        TapeSource::Recording(id) => {
             let recordings = &state.recordings;
             let found = recordings.find(caller.workspace(), &id).await?;
             let recording = found.ok_or_else(|| nothing("recording", &id))?;
@@ -181,14 +181,15 @@ async fn find(
             let session = Recordings::session(&recording, &recorded);
             Ok((format!("recording {id}"), session))
         }
-        Source::Replay(id) => {
-            let replays = Collection {
+        TapeSource::Replay(id) => {
+            let key = DocumentKey {
                 workspace: caller.workspace().to_owned(),
                 kind: DocumentKind::Replay,
+                name: id.clone(),
             };
-            let found = state.documents.newest(&replays, &id).await?;
-            let replay = found.ok_or_else(|| nothing("replay", &id))?;
-            let session = session::parse(&id, &replay.body).map_err(|errors| {
+            let found = newest(&state.store, &key).await?;
+            let (_, text) = found.ok_or_else(|| nothing("replay", &id))?;
+            let session = session::parse(&id, &text.body).map_err(|errors| {
                 let first = errors.first().map(ToString::to_string);
                 let first = first.unwrap_or_default();
                 Problem::internal(format!("the stored replay cannot be read: {first}"))
@@ -201,12 +202,12 @@ async fn find(
 fn nothing(what: &str, id: &str) -> Problem {
     let id: String = id.chars().take(64).collect();
     let detail = format!("there is no {what} `{id}`");
-    Problem::invalid(vec![Detail::at(format!("/{what}"), detail)])
+    Problem::invalid(vec![ProblemDetail::at(format!("/{what}"), detail)])
 }
 
 /// Parses the request.
-fn read(document: &Value) -> Result<Wanted, Vec<Detail>> {
-    let mut fields = Fields::of(document, &MEMBERS, "{\"recording\": \"ID\"}")?;
+fn read(document: &Value) -> Result<TapeRequest, Vec<ProblemDetail>> {
+    let mut fields = BodyFields::of(document, &MEMBERS, "{\"recording\": \"ID\"}")?;
     let source = source(&mut fields);
     let otherwise = |value: &Value| value.as_str().and_then(Otherwise::parse);
     let on_miss = fields.read("on_miss", "error or passthrough", otherwise);
@@ -216,7 +217,7 @@ fn read(document: &Value) -> Result<Wanted, Vec<Detail>> {
         let speed = value.as_f64();
         speed.filter(|speed| *speed == 0.0 || SPEEDS.contains(speed))
     });
-    fields.finish(source.map(|source| Wanted {
+    fields.finish(source.map(|source| TapeRequest {
         source,
         on_miss,
         on_exhausted,
@@ -224,7 +225,7 @@ fn read(document: &Value) -> Result<Wanted, Vec<Detail>> {
     }))
 }
 
-fn source(fields: &mut Fields<'_>) -> Option<Source> {
+fn source(fields: &mut BodyFields<'_>) -> Option<TapeSource> {
     let given = MEMBERS[..3].iter();
     let given: Vec<_> = given
         .filter_map(|name| Some((*name, fields.given(name)?)))
@@ -237,21 +238,19 @@ fn source(fields: &mut Fields<'_>) -> Option<Source> {
     };
     if only == "session" {
         return match session::parse("session", &value.to_string()) {
-            Ok(session) => Some(Source::Session(Box::new(session))),
+            Ok(session) => Some(TapeSource::Session(Box::new(session))),
             Err(wrong) => {
                 let wrong = wrong.into_iter();
-                fields.add(
-                    wrong.map(|error| {
-                        Detail::at(format!("/session{}", error.pointer), error.message)
-                    }),
-                );
+                fields.add(wrong.map(|error| {
+                    ProblemDetail::at(format!("/session{}", error.pointer), error.message)
+                }));
                 None
             }
         };
     }
     let id = fields.read(only, "an id", Value::as_str)?.to_owned();
     Some(match only {
-        "recording" => Source::Recording(id),
-        _ => Source::Replay(id),
+        "recording" => TapeSource::Recording(id),
+        _ => TapeSource::Replay(id),
     })
 }

@@ -1,6 +1,5 @@
 //! Tokens: create, list and revoke.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Json;
@@ -14,25 +13,24 @@ use serde_json::Value;
 use squall_journal::timestamp;
 
 use super::path::Name;
-use crate::access::{Caller, Role, TOKEN_NAMES, Token, is_token_name};
-use crate::document::Document;
-use crate::fields::Fields;
-use crate::page::{self, Page};
-use crate::problem::{Detail, Problem};
+use crate::access::{Caller, TOKEN_NAMES, Token, TokenRole, is_token_name};
+use crate::document::RequestDocument;
+use crate::fields::BodyFields;
+use crate::page::{self, ListPage};
+use crate::problem::{Problem, ProblemDetail};
 use crate::query::Params;
 use crate::state::ApiState;
 use crate::store::DEFAULT_WORKSPACE;
-use crate::stored_tokens::{NotMade, NotRevoked, Wish};
+use crate::stored_tokens::NewToken;
 use crate::workspace::is_workspace_name;
 
 /// A token without its secret.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "TokenLine")]
-pub(super) struct Listed {
+pub(super) struct TokenLine {
     /// Its name.
     name: String,
     /// Its role.
-    #[schemars(with = "Role")]
+    #[schemars(with = "TokenRole")]
     role: &'static str,
     /// Its workspace.
     workspace: String,
@@ -45,14 +43,14 @@ pub(super) struct Listed {
 /// A token that was created, with its secret.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "MadeToken")]
-pub(super) struct MadeAnswer {
+pub(super) struct CreatedToken {
     #[serde(flatten)]
-    line: Listed,
+    line: TokenLine,
     /// The secret, which is shown only this once.
     token: String,
 }
 
-impl Listed {
+impl TokenLine {
     fn of(token: &Token) -> Self {
         let created_at = token.created_at();
         Self {
@@ -74,7 +72,7 @@ pub(super) async fn list(
     State(state): State<ApiState>,
     caller: Caller,
     mut params: Params,
-) -> Result<Json<Page<Listed>>, Problem> {
+) -> Result<Json<ListPage<TokenLine>>, Problem> {
     let limit = page::limit(&mut params);
     let after = page::after_name(&mut params);
     params.finish()?;
@@ -82,10 +80,12 @@ pub(super) async fn list(
     let seen = tokens.iter().filter(|token| {
         caller.is_of_default_workspace() || token.workspace() == caller.workspace()
     });
-    let mut listed: Vec<_> = seen.map(|token| (key(token), Listed::of(token))).collect();
+    let mut listed: Vec<_> = seen
+        .map(|token| (key(token), TokenLine::of(token)))
+        .collect();
     listed.sort_by(|(a, _), (b, _)| a.cmp(b));
     let Json(page) = page::by_name(listed, |(key, _)| key, after.as_deref(), limit);
-    Ok(Json(Page {
+    Ok(Json(ListPage {
         items: page.items.into_iter().map(|(_, token)| token).collect(),
         next_cursor: page.next_cursor,
     }))
@@ -104,44 +104,34 @@ pub(super) async fn create(
     State(state): State<ApiState>,
     caller: Caller,
     params: Params,
-    document: Document,
+    document: RequestDocument,
 ) -> Result<Response, Problem> {
     params.finish()?;
-    let wish = read(&document.value()?, caller.workspace()).map_err(Problem::invalid)?;
-    if wish.workspace != caller.workspace() && !caller.is_of_default_workspace() {
+    let new = read(&document.value()?, caller.workspace()).map_err(Problem::invalid)?;
+    if new.workspace != caller.workspace() && !caller.is_of_default_workspace() {
         return Err(Problem::forbidden(format!(
-            "only an admin of the default workspace makes tokens for others; this token is of `{}`",
+            "only an admin of the default workspace creates tokens for others; this token is of `{}`",
             caller.workspace()
         )));
     }
     let at = state.recorder.unix_ms(Instant::now());
-    let made = Arc::clone(&state.tokens)
-        .make(wish, at, caller.clone())
-        .await;
-    let made = made.map_err(|error| match error {
-        NotMade::NotAllowedAnyMore => Problem::unauthenticated(error.to_string()),
-        NotMade::NameTaken(_) | NotMade::TooMany => Problem::conflict(error.to_string()),
-        NotMade::FirstMustBeAdmin => Problem::invalid(vec![Detail::at("/role", error.to_string())]),
-        NotMade::NoRandomness(_) => Problem::not_ready(error.to_string()),
-        NotMade::Store(error) => error.into(),
-    })?;
-    let token = made.token;
+    let (token, secret) = state.tokens.create(new, at, &caller).await?;
     tracing::info!(
         token = token.name,
         role = token.role.as_str(),
         workspace = token.workspace,
         by = caller.name(),
-        "token made"
+        "token created"
     );
-    let body = Json(MadeAnswer {
-        line: Listed {
+    let body = Json(CreatedToken {
+        line: TokenLine {
             name: token.name,
             role: token.role.as_str(),
             workspace: token.workspace,
             source: "api",
             created_at: Some(timestamp::rfc3339(token.created_at)),
         },
-        token: made.secret,
+        token: secret,
     });
     let unkept = [(CACHE_CONTROL, HeaderValue::from_static("no-store"))];
     Ok((StatusCode::CREATED, unkept, body).into_response())
@@ -161,38 +151,28 @@ pub(super) async fn revoke(
         return Err(Problem::not_found(format!("there is no token `{name}`")));
     }
     let at = state.recorder.unix_ms(Instant::now());
-    let revoked = Arc::clone(&state.tokens)
-        .revoke(workspace.clone(), name.clone(), at, caller.clone())
-        .await;
-    revoked.map_err(|error| match error {
-        NotRevoked::NotAllowedAnyMore => Problem::unauthenticated(error.to_string()),
-        NotRevoked::Unknown(_) => Problem::not_found(error.to_string()),
-        NotRevoked::Configured(_) | NotRevoked::LastAdmin(_) => {
-            Problem::conflict(error.to_string())
-        }
-        NotRevoked::Store(error) => error.into(),
-    })?;
+    state.tokens.revoke(&workspace, &name, at, &caller).await?;
     tracing::info!(token = name, workspace, by = caller.name(), "token revoked");
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Reads `{name, role, workspace}`; `own` is the caller's workspace.
-fn read(document: &Value, own: &str) -> Result<Wish, Vec<Detail>> {
+fn read(document: &Value, own: &str) -> Result<NewToken, Vec<ProblemDetail>> {
     let example = "{\"name\": \"ci\", \"role\": \"operator\"}";
-    let mut fields = Fields::of(document, &["name", "role", "workspace"], example)?;
+    let mut fields = BodyFields::of(document, &["name", "role", "workspace"], example)?;
     let text = |value: &Value, fits: fn(&str) -> bool| {
         let text = value.as_str().filter(|text| fits(text));
         text.map(str::to_owned)
     };
     let name = fields.required("name", TOKEN_NAMES, |value| text(value, is_token_name));
     let role = fields.required("role", "viewer, operator or admin", |value| {
-        Role::parse(value.as_str()?)
+        TokenRole::parse(value.as_str()?)
     });
     let workspaces = "1 to 64 characters of a-z, A-Z, 0-9, `_` and `-`";
     let workspace = fields.read("workspace", workspaces, |value| {
         text(value, is_workspace_name)
     });
-    fields.finish(name.zip(role).map(|(name, role)| Wish {
+    fields.finish(name.zip(role).map(|(name, role)| NewToken {
         workspace: workspace.unwrap_or_else(|| own.to_owned()),
         name,
         role,

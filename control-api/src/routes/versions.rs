@@ -2,14 +2,14 @@
 
 use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::problem::{Detail, Problem};
+use crate::problem::Problem;
 use crate::query::Params;
-use crate::store::{DocumentKind, WriteError};
+use crate::store::DocumentKey;
 
 /// The parameter `version`.
-pub(super) fn asked_for(params: &mut Params) -> Option<i64> {
+pub(super) fn requested(params: &mut Params) -> Option<i64> {
     params.read("version", "a whole number from 1", |text| {
         text.parse().ok().filter(|version| *version > 0)
     })
@@ -32,32 +32,13 @@ pub(super) fn tag(digest: &str) -> HeaderValue {
         .expect("hex digits in quotes are a header value")
 }
 
-/// The status of a PUT.
-pub(super) fn status(created: bool) -> StatusCode {
-    if created {
-        StatusCode::CREATED
-    } else {
-        StatusCode::OK
-    }
-}
-
 /// The error for an unknown version.
-pub(super) fn missing(kind: DocumentKind, name: &str, version: i64) -> Problem {
-    let (kind, name) = (kind.as_str(), name.chars().take(64).collect::<String>());
+pub(super) fn missing(key: &DocumentKey, version: i64) -> Problem {
+    let name: String = key.name.chars().take(64).collect();
     Problem::not_found(format!(
-        "{kind} `{name}` has no version {version}, or none that is still kept"
+        "{} `{name}` has no version {version}, or it is no longer stored",
+        key.kind.as_str()
     ))
-}
-
-/// The error for a document that was not written; `what` names it.
-pub(super) fn not_written(error: WriteError, what: &str) -> Problem {
-    match error {
-        WriteError::Stale => Problem::conflict(format!(
-            "{what} is being changed by others all the time; try again"
-        )),
-        WriteError::Nul => Problem::invalid(vec![Detail::at("", error.to_string())]),
-        WriteError::Store(error) => error.into(),
-    }
 }
 
 /// Whether the client of a GET already has the document with this tag.

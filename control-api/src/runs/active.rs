@@ -1,6 +1,6 @@
 //! A run that is not over.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::evidence::EvidenceBudget;
 use super::scope_of;
 use super::stop::{OVER, StopReason};
+use crate::lock;
 use crate::store::{RecordedRow, RunEventRow, RunStep, Store, StoreError};
 use crate::tasks;
 
@@ -206,7 +207,7 @@ impl ActiveRun {
         let events = event_rows(written.last, &[(name, data)]);
         let daemon = lock(&self.record).daemon.clone();
         let store = &self.log.store;
-        let write = || store.tell_of_run(&self.id, &daemon, &events, exchanges);
+        let write = || store.add_run_events(&self.id, &daemon, &events, exchanges);
         if self.write(write).await {
             written.last += 1;
         }
@@ -319,11 +320,6 @@ impl Tell for RunReporter {
     fn tried(&self, invocations: u64, rules_applied: u64) {
         lock(&self.0.coverage).and_tried(invocations, rules_applied);
     }
-}
-
-/// A poisoned lock is usable: the value is consistent between any two statements.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The rows of events, numbered after `last`.

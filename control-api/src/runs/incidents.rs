@@ -27,7 +27,7 @@ pub(crate) struct Incident {
 }
 
 /// One invocation, in every cell that judged it.
-struct Invocation<'r> {
+struct FailedInvocation<'r> {
     scenario: &'r str,
     evidence: &'r EvidenceRecord,
     failed: Vec<(&'r CellRecord, &'r EvidenceRecord)>,
@@ -37,7 +37,7 @@ struct Invocation<'r> {
 pub(crate) fn of(run: &RunRecord, recorded: &[Recorded]) -> Vec<Incident> {
     let recorded: BTreeMap<&str, &Recorded> = recorded.iter().map(|one| (&*one.id, one)).collect();
     let invocations = invocations(run).into_iter().zip(1..);
-    let incident = |(invocation, number): (Invocation<'_>, usize)| {
+    let incident = |(invocation, number): (FailedInvocation<'_>, usize)| {
         let session = session(run, &invocation, number, &recorded);
         let exchanges = invocation.evidence.exchanges.len();
         Incident {
@@ -54,8 +54,8 @@ pub(crate) fn of(run: &RunRecord, recorded: &[Recorded]) -> Vec<Incident> {
 }
 
 /// Every failed invocation, once.
-fn invocations(run: &RunRecord) -> Vec<Invocation<'_>> {
-    let mut invocations: Vec<Invocation<'_>> = Vec::new();
+fn invocations(run: &RunRecord) -> Vec<FailedInvocation<'_>> {
+    let mut invocations: Vec<FailedInvocation<'_>> = Vec::new();
     let mut places = BTreeMap::new();
     for cell in &run.cells {
         let failed = cell.evidence.iter();
@@ -68,7 +68,7 @@ fn invocations(run: &RunRecord) -> Vec<Invocation<'_>> {
                 evidence.latency_ms.to_bits(),
             );
             let place = *places.entry(same).or_insert_with(|| {
-                invocations.push(Invocation {
+                invocations.push(FailedInvocation {
                     scenario: &cell.scenario,
                     evidence,
                     failed: Vec::new(),
@@ -83,7 +83,7 @@ fn invocations(run: &RunRecord) -> Vec<Invocation<'_>> {
 
 fn session(
     run: &RunRecord,
-    invocation: &Invocation<'_>,
+    invocation: &FailedInvocation<'_>,
     number: usize,
     recorded: &BTreeMap<&str, &Recorded>,
 ) -> Session {
@@ -111,7 +111,7 @@ fn session(
     }
 }
 
-impl Invocation<'_> {
+impl FailedInvocation<'_> {
     /// The violated invariants, with reasons.
     fn why(&self) -> String {
         let said = self.failed.iter().map(|(cell, evidence)| {

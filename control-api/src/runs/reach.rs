@@ -1,7 +1,7 @@
 //! Gives runs access to the proxy of this process.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use squall_documents::Variables;
@@ -22,6 +22,7 @@ use squall_proxy::chaos::{
 use squall_proxy::recorder::{ExchangeNote, Recorder};
 
 use super::stop::OVER;
+use crate::lock;
 use crate::store::DEFAULT_WORKSPACE;
 use crate::tasks;
 
@@ -35,11 +36,11 @@ const AT_ONCE: usize = 500;
 pub(super) struct OwnProxy {
     chaos: Arc<Chaos>,
     recorder: Recorder,
-    runs: Mutex<HashMap<String, Open>>,
+    runs: Mutex<HashMap<String, OpenRun>>,
 }
 
 /// A run in progress.
-struct Open {
+struct OpenRun {
     /// The workspace whose profiles it uses.
     workspace: String,
     mark: Arc<RunMark>,
@@ -66,7 +67,7 @@ struct Closed {
     rest: Option<Under>,
 }
 
-impl Open {
+impl OpenRun {
     fn find(&self, activation: &str) -> Option<&Under> {
         let closed = self.closed.iter().map(|closed| &closed.was);
         let mut all = self.begun.iter().chain(closed);
@@ -106,7 +107,7 @@ impl OwnProxy {
     /// Allows a run to put chaos in force from now on.
     pub(super) fn open(&self, run: &str, workspace: &str) -> Arc<RunMark> {
         let mark = RunMark::new(run);
-        let open = Open {
+        let open = OpenRun {
             workspace: workspace.to_owned(),
             mark: Arc::clone(&mark),
             begun: Vec::new(),
@@ -334,9 +335,8 @@ impl OwnProxy {
         }
     }
 
-    fn runs(&self) -> MutexGuard<'_, HashMap<String, Open>> {
-        // A poisoned lock is usable: the value is consistent between any two statements.
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    fn runs(&self) -> MutexGuard<'_, HashMap<String, OpenRun>> {
+        lock(&self.runs)
     }
 }
 

@@ -8,7 +8,7 @@ mod requests;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -20,12 +20,11 @@ use squall_proxy::recorder::Recorder;
 use squall_proxy::upstream::HostPatterns;
 use tokio::sync::{Semaphore, watch};
 
-pub(crate) use self::add::NotAdded;
-pub(crate) use self::requests::NotChanged;
 use super::active::{ActiveRun, RunLog};
 use super::reach::OwnProxy;
 use super::stop::StopReason;
-use crate::audit::{self, AuditLog, Digests};
+use crate::audit::{AuditEntry, AuditLog, digest_of};
+use crate::lock;
 use crate::store::{RunEventRow, RunFilter, Store, StoreError};
 use crate::stored_journal::StoredJournal;
 
@@ -61,21 +60,14 @@ pub struct RunsParts {
     pub executor: Arc<dyn Execute>,
     /// Where Python modules of agents are searched.
     pub modules: PathBuf,
-    /// Suites and hosts that need approval.
-    pub approval: HostPatterns,
+    /// Suites and hosts that need approval; a reload replaces it, for later runs.
+    pub approval: ArcSwap<HostPatterns>,
 }
 
 /// The runs of one daemon.
 pub struct Runs {
+    parts: RunsParts,
     log: RunLog,
-    chaos: Arc<Chaos>,
-    journal: Option<Arc<StoredJournal>>,
-    metrics: Arc<Metrics>,
-    audit: Arc<AuditLog>,
-    daemon: String,
-    executor: Arc<dyn Execute>,
-    modules: PathBuf,
-    approval: ArcSwap<HostPatterns>,
     reach: Arc<OwnProxy>,
     lanes: Mutex<BTreeMap<String, Lane>>,
     turns: Semaphore,
@@ -105,28 +97,21 @@ impl Runs {
         let reach = OwnProxy::new(Arc::clone(&parts.chaos), parts.recorder.clone());
         Arc::new(Self {
             log: RunLog {
-                store: parts.store,
-                recorder: parts.recorder,
+                store: parts.store.clone(),
+                recorder: parts.recorder.clone(),
                 changed: watch::Sender::new(()),
             },
-            chaos: parts.chaos,
-            journal: parts.journal,
-            metrics: parts.metrics,
-            audit: parts.audit,
-            daemon: parts.daemon,
-            executor: parts.executor,
-            modules: parts.modules,
-            approval: ArcSwap::from_pointee(parts.approval),
             reach,
             lanes: Mutex::default(),
             turns: Semaphore::new(ALL_AT_ONCE),
             active: Mutex::default(),
+            parts,
         })
     }
 
     /// Replaces the list of what needs approval after a reload, for later runs.
     pub fn configure(&self, approval: HostPatterns) {
-        self.approval.store(Arc::new(approval));
+        self.parts.approval.store(Arc::new(approval));
     }
 
     /// Writes an audit entry for a run that changed without a call: its state before and after.
@@ -137,22 +122,21 @@ impl Runs {
         (before, after): (&RunRecord, &RunRecord),
         why: &str,
     ) {
-        let target = format!("/v1/runs/{}", after.id);
-        let digests = Digests::of(before, after);
-        self.audit.changed_in(
-            workspace,
-            action,
-            &target,
-            audit::Outcome::Done,
-            why,
-            digests,
-        );
+        self.parts.audit.record(AuditEntry {
+            workspace: workspace.to_owned(),
+            action: action.to_owned(),
+            target: format!("/v1/runs/{}", after.id),
+            detail: why.to_owned(),
+            before: digest_of(before),
+            after: digest_of(after),
+            ..AuditEntry::default()
+        });
     }
 
     /// Stops a run early: its chaos first.
     fn stop(&self, run: &ActiveRun, why: StopReason) {
         run.stop(why);
-        self.chaos.end_for_run(None, &run.mark);
+        self.parts.chaos.end_for_run(None, &run.mark);
     }
 
     /// At most `limit` runs of a workspace, newest first, without their cells.
@@ -202,7 +186,7 @@ impl Runs {
 
     /// Id of the daemon, the same after a restart.
     pub(crate) fn daemon(&self) -> &str {
-        &self.daemon
+        &self.parts.daemon
     }
 
     /// Whether the store holds runs of other daemons.
@@ -234,7 +218,7 @@ impl Runs {
 
     /// The state that the runs of a workspace share.
     fn lane(&self, workspace: &str) -> Lane {
-        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lanes = lock(&self.lanes);
         lanes.entry(workspace.to_owned()).or_default().clone()
     }
 
@@ -245,15 +229,14 @@ impl Runs {
     }
 
     fn active(&self) -> MutexGuard<'_, BTreeMap<String, Arc<ActiveRun>>> {
-        // A poisoned lock is usable: the value is consistent between any two statements.
-        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.active)
     }
 }
 
 impl std::fmt::Debug for Runs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Runs")
-            .field("daemon", &self.daemon)
+            .field("daemon", &self.parts.daemon)
             .finish_non_exhaustive()
     }
 }

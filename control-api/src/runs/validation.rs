@@ -7,9 +7,9 @@ use serde_json::Value;
 use squall_harness::session;
 use squall_harness::suite::{self, Suite, SuiteError, Touched};
 
-use crate::problem::Detail;
+use crate::problem::ProblemDetail;
 use crate::store::DocumentKind;
-use crate::trust::Sent;
+use crate::trust::SentVariables;
 use crate::trust::Trust;
 
 /// Warnings about a document that is put: settings without effect and likely mistakes; or all of its errors.
@@ -18,21 +18,21 @@ pub(crate) fn check(
     kind: DocumentKind,
     name: &str,
     text: &str,
-    sent: &Sent,
+    sent: &SentVariables,
     trust: &Trust,
-) -> Result<Vec<Detail>, Vec<Detail>> {
+) -> Result<Vec<ProblemDetail>, Vec<ProblemDetail>> {
     match kind {
         DocumentKind::Suite => {
-            let suite = suite_of(name, text, sent, trust, Detail::located)?;
-            Ok(suite.notes.iter().map(Detail::located).collect())
+            let suite = suite_of(name, text, sent, trust, ProblemDetail::located)?;
+            Ok(suite.notes.iter().map(ProblemDetail::located).collect())
         }
         DocumentKind::Contract => contract_of(name, text, trust),
         DocumentKind::Replay => match session::parse_noting(name, text) {
-            Ok((_, notes)) => Ok(notes.iter().map(Detail::located).collect()),
+            Ok((_, notes)) => Ok(notes.iter().map(ProblemDetail::located).collect()),
             Err(errors) => {
                 let errors = errors.into_iter();
                 Err(errors
-                    .map(|error| Detail::at(error.pointer, error.message))
+                    .map(|error| ProblemDetail::at(error.pointer, error.message))
                     .collect())
             }
         },
@@ -45,14 +45,15 @@ pub(crate) fn check(
 pub(crate) fn suite(
     name: &str,
     document: &Value,
-    sent: &Sent,
+    sent: &SentVariables,
     trust: &Trust,
-) -> Result<Suite, Vec<Detail>> {
+) -> Result<Suite, Vec<ProblemDetail>> {
     let text = document.to_string();
-    let pointed = |error: &SuiteError| Detail::at(error.pointer.clone(), error.message.clone());
+    let pointed =
+        |error: &SuiteError| ProblemDetail::at(error.pointer.clone(), error.message.clone());
     let read = suite_of(name, &text, sent, trust, pointed);
     read.map_err(|wrong| {
-        let below = |detail: Detail| Detail {
+        let below = |detail: ProblemDetail| ProblemDetail {
             pointer: detail.pointer.map(|at| format!("/suite{at}")),
             ..detail
         };
@@ -63,35 +64,39 @@ pub(crate) fn suite(
 fn suite_of(
     name: &str,
     text: &str,
-    sent: &Sent,
+    sent: &SentVariables,
     trust: &Trust,
-    told: impl Fn(&SuiteError) -> Detail,
-) -> Result<Suite, Vec<Detail>> {
+    told: impl Fn(&SuiteError) -> ProblemDetail,
+) -> Result<Suite, Vec<ProblemDetail>> {
     let read = trust.variables_and(sent, |variables| suite::parse(name, text, variables));
     let suite = read.map_err(|errors| errors.iter().map(told).collect::<Vec<_>>())?;
     allowed(suite.touches(), trust)?;
     Ok(suite)
 }
 
-fn contract_of(name: &str, text: &str, trust: &Trust) -> Result<Vec<Detail>, Vec<Detail>> {
-    let located = |told: &[SuiteError]| told.iter().map(Detail::located).collect::<Vec<_>>();
+fn contract_of(
+    name: &str,
+    text: &str,
+    trust: &Trust,
+) -> Result<Vec<ProblemDetail>, Vec<ProblemDetail>> {
+    let located = |told: &[SuiteError]| told.iter().map(ProblemDetail::located).collect::<Vec<_>>();
     let read = trust.variables(|variables| suite::parse_contract(name, text, variables));
     let (contract, notes) = read.map_err(|errors| located(&errors))?;
     allowed(suite::touched_by_contract(&contract), trust)?;
     Ok(located(&notes))
 }
 
-fn allowed(touched: Vec<Touched>, trust: &Trust) -> Result<(), Vec<Detail>> {
+fn allowed(touched: Vec<Touched>, trust: &Trust) -> Result<(), Vec<ProblemDetail>> {
     let wrong: Vec<_> = touched
         .into_iter()
         .filter_map(|one| match one {
             Touched::Program { .. } if trust.may_start_programs() => None,
-            Touched::Program { pointer } => Some(Detail::at(
+            Touched::Program { pointer } => Some(ProblemDetail::at(
                 pointer,
                 "this would start a program on the daemon's machine; a document that arrives by API may do \
                  that only with `safety.commands: true` in squall.yaml",
             )),
-            Touched::File { pointer } => Some(Detail::at(
+            Touched::File { pointer } => Some(ProblemDetail::at(
                 pointer,
                 "this names a file, and the daemon reads none for a document that arrives by API; write \
                  what is in it here",

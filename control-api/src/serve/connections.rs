@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
@@ -28,6 +28,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
+use crate::lock;
+
 /// How long a connection may be open without a request in progress: while its head arrives, between requests, and
 /// while the client reads the buffered rest of a response.
 const IDLE: Duration = Duration::from_secs(30);
@@ -35,20 +37,20 @@ const IDLE: Duration = Duration::from_secs(30);
 /// All open connections.
 pub(super) struct Connections {
     most: usize,
-    open: Arc<Mutex<BTreeMap<u64, Open>>>,
+    open: Arc<Mutex<BTreeMap<u64, OpenConnection>>>,
     accepted: u64,
     tasks: TaskTracker,
     shutdown: CancellationToken,
 }
 
 /// A connection, for the others.
-struct Open {
+struct OpenConnection {
     in_progress: watch::Receiver<usize>,
     close: CancellationToken,
 }
 
 /// Counts the requests in progress on one connection.
-type Progress = Arc<watch::Sender<usize>>;
+type RequestCount = Arc<watch::Sender<usize>>;
 
 impl Connections {
     /// At most `most` connections. At `shutdown` each finishes its requests.
@@ -76,7 +78,7 @@ impl Connections {
         let number = self.accepted;
         let (progress, in_progress) = watch::channel(0);
         let close = CancellationToken::new();
-        let listed = Open {
+        let listed = OpenConnection {
             in_progress: in_progress.clone(),
             close: close.clone(),
         };
@@ -166,10 +168,10 @@ async fn idle(mut in_progress: watch::Receiver<usize>) {
 }
 
 /// A request in progress, until dropped.
-struct InProgress(Progress);
+struct InProgress(RequestCount);
 
 impl InProgress {
-    fn new(progress: &Progress) -> Self {
+    fn new(progress: &RequestCount) -> Self {
         progress.send_modify(|count| *count += 1);
         Self(Arc::clone(progress))
     }
@@ -179,10 +181,6 @@ impl Drop for InProgress {
     fn drop(&mut self) {
         self.0.send_modify(|count| *count -= 1);
     }
-}
-
-fn lock(open: &Mutex<BTreeMap<u64, Open>>) -> MutexGuard<'_, BTreeMap<u64, Open>> {
-    open.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

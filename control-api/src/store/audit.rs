@@ -6,8 +6,8 @@ use sqlx::{AnyConnection, FromRow, Row as _};
 use super::error::Cause;
 use super::statement::{signed, sql};
 use super::{Store, StoreError, at_most};
-use crate::ledger::chain::Head;
-use crate::ledger::{Draft, Entry};
+use crate::ledger::AuditEntry;
+use crate::ledger::chain::ChainHead;
 
 /// A filter of entries; every part that is set must match.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,11 +26,11 @@ pub struct AuditFilter {
     pub since_ms: Option<u64>,
 }
 
-/// The columns of an [`Entry`].
+/// The columns of an [`AuditEntry`].
 const COLUMNS: &str = "number, at, workspace, actor, source, action, target, before, after, outcome, \
                        detail, previous, hash";
 
-impl FromRow<'_, AnyRow> for Entry {
+impl FromRow<'_, AnyRow> for AuditEntry {
     fn from_row(row: &AnyRow) -> Result<Self, sqlx::Error> {
         Ok(Self {
             number: row.try_get(0)?,
@@ -52,10 +52,10 @@ impl FromRow<'_, AnyRow> for Entry {
 
 impl Store {
     /// Appends entries to the audit log, in order and all or none.
-    pub async fn append_audit(&self, drafts: &[Draft]) -> Result<(), StoreError> {
+    pub async fn append_audit(&self, entries: &[AuditEntry]) -> Result<(), StoreError> {
         self.bounded(async {
             let mut transaction = self.begin().await?;
-            append(&mut transaction, drafts).await?;
+            append(&mut transaction, entries).await?;
             transaction.commit().await?;
             Ok(())
         })
@@ -68,7 +68,7 @@ impl Store {
         filter: &AuditFilter,
         before: Option<i64>,
         limit: usize,
-    ) -> Result<Vec<Entry>, StoreError> {
+    ) -> Result<Vec<AuditEntry>, StoreError> {
         let mut page = sql(format!("SELECT {COLUMNS} FROM audit WHERE TRUE"));
         if let Some(before) = before {
             page.push(" AND number < ").push_bind(before);
@@ -94,7 +94,11 @@ impl Store {
     }
 
     /// At most `limit` entries of the audit log with a number greater than `number`, oldest first.
-    pub async fn audit_after(&self, number: i64, limit: usize) -> Result<Vec<Entry>, StoreError> {
+    pub async fn audit_after(
+        &self,
+        number: i64,
+        limit: usize,
+    ) -> Result<Vec<AuditEntry>, StoreError> {
         let following = sql(format!(
             "SELECT {COLUMNS} FROM audit WHERE number > $1 ORDER BY number LIMIT $2"
         ));
@@ -102,19 +106,22 @@ impl Store {
     }
 
     /// The head of the chain, from its own row; `None` if that was deleted.
-    pub async fn audit_head(&self) -> Result<Option<Head>, StoreError> {
+    pub async fn audit_head(&self) -> Result<Option<ChainHead>, StoreError> {
         let head = sql("SELECT number, hash FROM audit_head WHERE one = 1");
         // An unused in-memory store has a head, too.
         let rows = self.bounded(head.rows(&self.reader)).await?.into_iter();
-        let mut heads = rows.map(|(number, hash)| Head { number, hash });
+        let mut heads = rows.map(|(number, hash)| ChainHead { number, hash });
         Ok(heads.next())
     }
 }
 
 /// Appends entries to the audit log. It writes the head's row first, which locks it until the transaction ends,
 /// so that entries of several daemons are ordered.
-pub(super) async fn append(connection: &mut AnyConnection, drafts: &[Draft]) -> Result<(), Cause> {
-    if drafts.is_empty() {
+pub(super) async fn append(
+    connection: &mut AnyConnection,
+    entries: &[AuditEntry],
+) -> Result<(), Cause> {
+    if entries.is_empty() {
         return Ok(());
     }
     let head = sql("UPDATE audit_head SET number = number WHERE one = 1 RETURNING number, hash");
@@ -123,8 +130,8 @@ pub(super) async fn append(connection: &mut AnyConnection, drafts: &[Draft]) -> 
     let insert = format!(
         "INSERT INTO audit ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
     );
-    for draft in drafts {
-        let entry = Entry::after(draft, number, &hash);
+    for entry in entries {
+        let entry = entry.clone().after(number, &hash);
         (number, hash) = (entry.number, entry.hash.clone());
         sql(&insert)
             .bind(entry.number)

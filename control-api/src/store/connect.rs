@@ -11,8 +11,7 @@ use sqlx::{AnyConnection, AnyPool, ConnectOptions as _, Connection as _};
 
 use super::error::Cause;
 use super::migrations::migrate;
-use super::statement::sql;
-use super::{Place, Store, StoreError, Tenure, bounded, idempotency};
+use super::{Store, StoreError, StoreFailure, StorePlace, Tenure, bounded};
 use crate::claim::{Claim, check_regular};
 
 /// How long to wait for a connection when all are in use, or none can be made.
@@ -37,29 +36,29 @@ impl Store {
     pub fn in_memory() -> Self {
         let pool = memory();
         Self {
-            place: Place::Memory,
+            place: StorePlace::Memory,
             writer: pool.clone(),
             reader: pool,
             _claim: None,
         }
     }
 
-    pub(super) async fn open_as(tenure: Tenure, place: Place) -> Result<Self, StoreError> {
-        if place == Place::Memory {
+    pub(super) async fn open_as(tenure: Tenure, place: StorePlace) -> Result<Self, StoreError> {
+        if place == StorePlace::Memory {
             return Ok(Self::in_memory());
         }
         bounded(&place.clone(), Self::connect(tenure, place)).await
     }
 
-    async fn connect(tenure: Tenure, place: Place) -> Result<Self, Cause> {
+    async fn connect(tenure: Tenure, place: StorePlace) -> Result<Self, Cause> {
         let claim = match &place {
-            Place::Sqlite(path) => {
+            StorePlace::Sqlite(path) => {
                 make_file(path)?;
                 (tenure == Tenure::Resident)
                     .then(|| claim(path))
                     .transpose()?
             }
-            Place::Memory | Place::Postgres { .. } => None,
+            StorePlace::Memory | StorePlace::Postgres { .. } => None,
         };
         let options = place.options("")?;
         // A pool retries until its timeout and then loses the cause; this connection reports it.
@@ -68,10 +67,6 @@ impl Store {
             prepare(&mut first).await?;
         }
         migrate(&mut first, place.is_postgres()).await?;
-        if claim.is_some() {
-            // All attempts from before this start have ended.
-            sql(idempotency::ABANDON).execute(&mut first).await?;
-        }
         first.close().await?;
         let (writer, reader) = if place.is_postgres() {
             let pool = AnyPoolOptions::new()
@@ -93,7 +88,7 @@ impl Store {
     }
 }
 
-impl Place {
+impl StorePlace {
     /// Options of a connection to it.
     fn options(&self, parameters: &str) -> Result<AnyConnectOptions, sqlx::Error> {
         sqlx::any::install_default_drivers();
@@ -113,7 +108,7 @@ impl Place {
 
 /// One connection, which is the whole in-memory database.
 fn memory() -> AnyPool {
-    let options = Place::Memory.options("").expect("its URL is constant");
+    let options = StorePlace::Memory.options("").expect("its URL is constant");
     sqlite(1)
         .after_connect(|connection, _| {
             Box::pin(async move {
@@ -121,7 +116,7 @@ fn memory() -> AnyPool {
                     .await
                     .map_err(|cause| match cause {
                         Cause::Sql(error) => error,
-                        other => sqlx::Error::Protocol(format!("{other:?}")),
+                        Cause::Other(_, cause) => sqlx::Error::Protocol(cause),
                     })
             })
         })
@@ -182,53 +177,57 @@ fn make_file(path: &Path) -> io::Result<()> {
 fn claim(path: &Path) -> Result<Claim, Cause> {
     let mut beside = path.as_os_str().to_owned();
     beside.push("-lock");
-    Claim::on(Path::new(&beside))?.ok_or(Cause::Occupied)
+    Claim::on(Path::new(&beside))?.ok_or_else(|| {
+        let remedy = "stop that one, give this one another SQUALL_HOME or `store.url`, or let both share PostgreSQL";
+        let why = "another daemon uses it, and a SQLite file can have only one daemon";
+        Cause::Other(StoreFailure::Unusable(remedy), why.to_owned())
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Change, DEFAULT_WORKSPACE, DocumentKind, Key, WriteError};
+    use crate::store::statement::sql;
+    use crate::store::{DEFAULT_WORKSPACE, DocumentKey, DocumentKind, DocumentText, WriteError};
 
     #[tokio::test]
     async fn a_full_disk_leaves_what_was_there_and_nothing_half_written() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("squall.db");
-        let store = Store::open(Place::Sqlite(path)).await.expect("it opens");
-        let key = |name| Key {
-            workspace: DEFAULT_WORKSPACE,
-            kind: DocumentKind::Profile,
-            name,
-        };
-        let put = |body| Change::Put {
-            body,
-            variables: None,
-        };
-        store
-            .write(key("small"), put("x"), 0, 1)
+        let store = Store::open(StorePlace::Sqlite(path))
             .await
-            .expect("room");
+            .expect("it opens");
+        let put = async |name: &str, body: &str| {
+            let key = DocumentKey {
+                workspace: DEFAULT_WORKSPACE.to_owned(),
+                kind: DocumentKind::Profile,
+                name: name.to_owned(),
+            };
+            let text = DocumentText {
+                body: body.to_owned(),
+                variables: None,
+            };
+            store.write(&key, Some(&text), 0, 1, None).await
+        };
+        put("small", "x").await.expect("room");
         // A limit of the file's size has the same effect as a full disk.
         let limit = sql("PRAGMA max_page_count = 1");
         store.execute(limit).await.expect("a limit");
         let long = "x".repeat(100_000);
-        let error = store
-            .write(key("big"), put(&long), 0, 1)
-            .await
-            .expect_err("full");
-        let is_full = matches!(error, WriteError::Store(StoreError::Full { .. }));
-        assert!(is_full, "{error:?}");
+        let error = put("big", &long).await.expect_err("full");
+        let WriteError::Store(full) = &error else {
+            panic!("{error:?}");
+        };
+        assert_eq!(full.kind, StoreFailure::Full);
         assert!(error.to_string().contains("make room"), "{error}");
-        let held = store
-            .documents(DEFAULT_WORKSPACE, DocumentKind::Profile)
-            .await;
+        let held = store.documents(DocumentKind::Profile).await;
         let names: Vec<_> = held
             .expect("an answer")
             .into_iter()
             .map(|one| one.name)
             .collect();
         assert_eq!(names, ["small"]);
-        let written = store.write(key("big"), put(&long), 0, 1).await;
+        let written = put("big", &long).await;
         assert_eq!(written.expect("room again"), 1);
     }
 
@@ -242,7 +241,7 @@ mod tests {
                 .arg(home.join(pipe))
                 .status();
             assert!(made.expect("mkfifo").success());
-            let place = Place::Sqlite(home.join("squall.db"));
+            let place = StorePlace::Sqlite(home.join("squall.db"));
             let error = Store::move_in(place).await.expect_err(pipe);
             assert!(error.to_string().contains("not a regular file"), "{error}");
         }
@@ -252,7 +251,7 @@ mod tests {
     async fn a_file_may_have_any_name() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("a b%20c?mode=ro#d/../über.db");
-        let place = Place::Sqlite(path.clone());
+        let place = StorePlace::Sqlite(path.clone());
         let store = Store::open(place).await.expect("it opens");
         store.prune_keys(0, 0).await.expect("it can be written");
         let tokens = store.tokens().await.expect("it can be read");

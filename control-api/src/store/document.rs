@@ -4,9 +4,9 @@ use sqlx::any::AnyRow;
 use sqlx::{FromRow, Row as _};
 use squall_harness::digest::sha256;
 
-use super::statement::{Statement, signed, sql};
+use super::statement::{SqlStatement, signed, sql};
 use super::{Store, StoreError, at_most, audit, can_be_there};
-use crate::ledger::Draft;
+use crate::ledger::AuditEntry;
 
 /// Name of the default workspace.
 pub const DEFAULT_WORKSPACE: &str = "default";
@@ -15,7 +15,7 @@ pub const DEFAULT_WORKSPACE: &str = "default";
 const VERSIONS: i64 = 100;
 
 /// The kind of a document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DocumentKind {
     /// A profile.
     Profile,
@@ -40,166 +40,107 @@ impl DocumentKind {
 }
 
 /// The key of a document.
-#[derive(Debug, Clone, Copy)]
-pub struct Key<'a> {
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DocumentKey {
     /// Its workspace.
-    pub workspace: &'a str,
+    pub workspace: String,
     /// Its kind.
     pub kind: DocumentKind,
     /// Its name.
-    pub name: &'a str,
+    pub name: String,
 }
 
-/// A change of a document.
-#[derive(Debug, Clone, Copy)]
-pub enum Change<'a> {
-    /// Puts it.
-    Put {
-        /// Its text.
-        body: &'a str,
-        /// Names of the variables that it needs values for; `None` when it uses none. The values are never
-        /// stored.
-        variables: Option<&'a [String]>,
-    },
-    /// Deletes it.
-    Delete,
+/// A new version of a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocumentText {
+    /// Its text.
+    pub body: String,
+    /// Names of the variables that it needs values for; `None` when it uses none. The values are never stored.
+    pub variables: Option<Vec<String>>,
 }
 
-impl<'a> Change<'a> {
-    pub(crate) fn body(self) -> &'a str {
-        match self {
-            Self::Put { body, .. } => body,
-            Self::Delete => "",
-        }
-    }
-
-    fn deletes(self) -> bool {
-        matches!(self, Self::Delete)
-    }
-
-    /// The audit entry of this change, with the digests before and after.
-    fn entry(self, entry: Option<&Draft>, newest: Option<&Document>) -> Option<Draft> {
-        let held = newest.filter(|newest| !newest.deleted);
-        Some(Draft {
-            before: held.map(|held| held.digest.clone()),
-            after: (!self.deletes()).then(|| self.digest()),
-            ..entry?.clone()
-        })
-    }
-
+impl DocumentText {
     /// The names as a JSON list.
-    fn variables(self) -> Option<String> {
-        match self {
-            Self::Put { variables, .. } => {
-                variables.map(|names| serde_json::json!(names).to_string())
-            }
-            Self::Delete => None,
-        }
-    }
-
-    /// SHA-256 of the text, 64 hex digits.
-    fn digest(self) -> String {
-        sha256(self.body())
+    fn variables(&self) -> Option<String> {
+        let names = self.variables.as_ref()?;
+        Some(serde_json::json!(names).to_string())
     }
 }
 
 /// One version of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Document {
+pub struct StoredDocument {
+    /// Its workspace.
+    pub workspace: String,
     /// Its name.
     pub name: String,
     /// Its number, from 1.
     pub version: i64,
-    /// Its text; empty when this version is a deletion.
-    pub body: String,
-    /// Names of the variables that it needs values for; `None` when it uses none.
-    pub variables: Option<Vec<String>>,
+    /// Its text; `None` when this version is a deletion.
+    pub text: Option<DocumentText>,
     /// SHA-256 of the text, 64 hex digits.
     pub digest: String,
-    /// When it was written, milliseconds since 1970.
-    pub created_at: u64,
-    /// Whether this version is a deletion.
-    pub deleted: bool,
 }
 
-/// The columns of a [`Document`].
-const COLUMNS: &str =
-    "name, version, body, variables, digest, created_at, CAST(deleted AS INTEGER)";
+/// The columns of a [`StoredDocument`].
+const COLUMNS: &str = "workspace, name, version, body, variables, digest, CAST(deleted AS INTEGER)";
 
-impl FromRow<'_, AnyRow> for Document {
+impl FromRow<'_, AnyRow> for StoredDocument {
     fn from_row(row: &AnyRow) -> Result<Self, sqlx::Error> {
-        let variables: Option<String> = row.try_get(3)?;
-        Ok(Self {
-            name: row.try_get(0)?,
-            version: row.try_get(1)?,
-            body: row.try_get(2)?,
+        let variables: Option<String> = row.try_get(4)?;
+        let text = DocumentText {
+            body: row.try_get(3)?,
             // Only this module writes the column.
             variables: variables.map(|names| serde_json::from_str(&names).unwrap_or_default()),
-            digest: row.try_get(4)?,
-            created_at: u64::try_from(row.try_get::<i64, _>(5)?).unwrap_or_default(),
-            deleted: row.try_get::<i64, _>(6)? != 0,
-        })
-    }
-}
-
-/// The newest version of a document, without its text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListedDocument {
-    /// Its name.
-    pub name: String,
-    /// Its number, from 1.
-    pub version: i64,
-    /// When it was written, milliseconds since 1970.
-    pub created_at: u64,
-}
-
-impl FromRow<'_, AnyRow> for ListedDocument {
-    fn from_row(row: &AnyRow) -> Result<Self, sqlx::Error> {
-        Ok(Self {
-            name: row.try_get(0)?,
-            version: row.try_get(1)?,
-            created_at: u64::try_from(row.try_get::<i64, _>(2)?).unwrap_or_default(),
-        })
-    }
-}
-
-impl Document {
-    /// Whether `change` would change nothing.
-    fn is(&self, change: Change<'_>) -> bool {
-        let names = |list: &Option<Vec<String>>| {
-            list.as_ref()
-                .map(|names| serde_json::json!(names).to_string())
         };
-        self.deleted == change.deletes()
-            && self.body == change.body()
-            && names(&self.variables) == change.variables()
+        Ok(Self {
+            workspace: row.try_get(0)?,
+            name: row.try_get(1)?,
+            version: row.try_get(2)?,
+            text: (row.try_get::<i64, _>(6)? == 0).then_some(text),
+            digest: row.try_get(5)?,
+        })
     }
 }
 
 impl Store {
-    /// The newest version of every document of a kind in a workspace, deleted ones included, by name.
-    pub async fn documents(
-        &self,
-        workspace: &str,
-        kind: DocumentKind,
-    ) -> Result<Vec<Document>, StoreError> {
+    /// The newest version of every document of a kind, deleted ones included, by workspace and name.
+    pub async fn documents(&self, kind: DocumentKind) -> Result<Vec<StoredDocument>, StoreError> {
         let newest = sql(format!(
-            "SELECT {COLUMNS} FROM documents AS newest WHERE workspace = $1 AND kind = $2 AND version = \
-             (SELECT MAX(version) FROM documents WHERE workspace = $1 AND kind = $2 AND name = newest.name) \
-             ORDER BY name"
+            "SELECT {COLUMNS} FROM documents AS newest WHERE kind = $1 AND version = (SELECT MAX(version) \
+             FROM documents WHERE kind = $1 AND workspace = newest.workspace AND name = newest.name) \
+             ORDER BY workspace, name"
         ));
-        (self.read(newest.bind(workspace).bind(kind.as_str()))).await
+        self.read(newest.bind(kind.as_str())).await
     }
 
-    /// At most `limit` documents of a kind in a workspace that are not deleted, by name, those whose name
-    /// comes after `after` (empty: from the first).
+    /// Workspace, name and bytes of the newest version of every document of a kind that is not deleted.
+    pub async fn document_sizes(
+        &self,
+        kind: DocumentKind,
+    ) -> Result<Vec<(String, String, usize)>, StoreError> {
+        let sizes = sql(
+            "SELECT workspace, name, CAST(OCTET_LENGTH(body) AS BIGINT) FROM documents AS newest \
+             WHERE kind = $1 AND NOT deleted AND version = (SELECT MAX(version) FROM documents \
+             WHERE kind = $1 AND workspace = newest.workspace AND name = newest.name)",
+        );
+        let rows: Vec<(String, String, i64)> = self.read(sizes.bind(kind.as_str())).await?;
+        let rows = rows.into_iter();
+        let size = |bytes: i64| usize::try_from(bytes).unwrap_or_default();
+        Ok(rows
+            .map(|(workspace, name, bytes)| (workspace, name, size(bytes)))
+            .collect())
+    }
+
+    /// Name, newest version and its time (milliseconds since 1970) of at most `limit` documents of a kind in a
+    /// workspace that are not deleted, by name, those whose name comes after `after` (empty: from the first).
     pub async fn listed(
         &self,
         workspace: &str,
         kind: DocumentKind,
         after: &str,
         limit: usize,
-    ) -> Result<Vec<ListedDocument>, StoreError> {
+    ) -> Result<Vec<(String, i64, i64)>, StoreError> {
         let listed = sql(
             "SELECT name, version, created_at FROM documents AS newest \
              WHERE workspace = $1 AND kind = $2 AND name > $3 AND NOT deleted AND version = \
@@ -214,71 +155,56 @@ impl Store {
     }
 
     /// The newest version of a document, which may be a deletion; `None` when it was never put.
-    pub async fn newest(&self, key: Key<'_>) -> Result<Option<Document>, StoreError> {
-        if !can_be_there(key.name) {
-            return Ok(None);
-        }
-        Ok(self.read(newest(key)).await?.into_iter().next())
-    }
-
-    /// The workspaces that have, or once had, a document of this kind, by name.
-    pub async fn workspaces(&self, kind: DocumentKind) -> Result<Vec<String>, StoreError> {
-        let names =
-            sql("SELECT DISTINCT workspace FROM documents WHERE kind = $1 ORDER BY workspace");
-        let rows: Vec<(String,)> = self.read(names.bind(kind.as_str())).await?;
-        Ok(rows.into_iter().map(|(name,)| name).collect())
+    pub async fn newest(&self, key: &DocumentKey) -> Result<Option<StoredDocument>, StoreError> {
+        self.one(key, newest(key)).await
     }
 
     /// One version of a document, which may be a deletion; `None` when it does not exist.
     pub async fn document(
         &self,
-        key: Key<'_>,
+        key: &DocumentKey,
         version: i64,
-    ) -> Result<Option<Document>, StoreError> {
-        if !can_be_there(key.name) {
+    ) -> Result<Option<StoredDocument>, StoreError> {
+        let select = format!("SELECT {COLUMNS} FROM documents");
+        let one = key.select(select, " AND version = $4").bind(version);
+        self.one(key, one).await
+    }
+
+    async fn one(
+        &self,
+        key: &DocumentKey,
+        statement: SqlStatement,
+    ) -> Result<Option<StoredDocument>, StoreError> {
+        if !can_be_there(&key.name) {
             return Ok(None);
         }
-        let one = key.select(
-            format!("SELECT {COLUMNS} FROM documents"),
-            " AND version = $4",
-        );
-        Ok(self.read(one.bind(version)).await?.into_iter().next())
+        Ok(self.read(statement).await?.into_iter().next())
     }
 
-    /// Writes a new version of a document after version `over` (0: there is none), and returns its number. The
-    /// newest 100 versions are kept. An identical document is not written again: the number is then `over`. `at`
-    /// is milliseconds since 1970.
+    /// Writes a new version of a document after version `over` (0: there is none), or its deletion without a `text`,
+    /// and returns its number. The newest 100 versions are kept. An identical document is not written again: the
+    /// number is then `over`. `at` is milliseconds since 1970. The audit `entry` is written in the same transaction,
+    /// with the digests before and after.
     pub async fn write(
         &self,
-        key: Key<'_>,
-        change: Change<'_>,
+        key: &DocumentKey,
+        text: Option<&DocumentText>,
         over: i64,
         at: u64,
+        entry: Option<AuditEntry>,
     ) -> Result<i64, WriteError> {
-        self.write_with(key, change, over, at, None).await
-    }
-
-    /// [`Self::write`], with an audit entry in the same transaction, to which it adds the digests.
-    pub async fn write_with(
-        &self,
-        key: Key<'_>,
-        change: Change<'_>,
-        over: i64,
-        at: u64,
-        entry: Option<&Draft>,
-    ) -> Result<i64, WriteError> {
-        if change.body().contains('\0') {
+        let body = text.map_or("", |text| text.body.as_str());
+        if body.contains('\0') {
             return Err(WriteError::Nul);
         }
         let written = self.bounded(async {
             let mut transaction = self.begin().await?;
-            let newest: Vec<Document> = newest(key).rows(&mut *transaction).await?;
+            let newest: Vec<StoredDocument> = newest(key).rows(&mut *transaction).await?;
             let newest = newest.into_iter().next();
             if newest.as_ref().map_or(0, |newest| newest.version) != over {
                 return Ok(None);
             }
-            let entry = change.entry(entry, newest.as_ref());
-            let is_new = !newest.is_some_and(|newest| newest.is(change));
+            let is_new = newest.as_ref().is_none_or(|newest| newest.text.as_ref() != text);
             if is_new {
                 // If two daemons write the same version at once, one of the inserts fails.
                 let insert = sql(
@@ -286,15 +212,15 @@ impl Store {
                      (workspace, kind, name, version, body, variables, digest, created_at, deleted) \
                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING",
                 )
-                .bind(key.workspace)
+                .bind(&key.workspace)
                 .bind(key.kind.as_str())
-                .bind(key.name)
+                .bind(&key.name)
                 .bind(over + 1)
-                .bind(change.body())
-                .bind(change.variables())
-                .bind(change.digest())
+                .bind(body)
+                .bind(text.and_then(DocumentText::variables))
+                .bind(sha256(body))
                 .bind(signed(at))
-                .bind(change.deletes());
+                .bind(text.is_none());
                 if insert.execute(&mut *transaction).await? == 0 {
                     return Ok(None);
                 }
@@ -303,6 +229,11 @@ impl Store {
                 forget.execute(&mut *transaction).await?;
                 self.notify(&mut transaction, key.kind.as_str()).await?;
             }
+            let entry = entry.map(|entry| AuditEntry {
+                before: newest.and_then(|newest| newest.text.map(|_| newest.digest)),
+                after: text.map(|text| sha256(&text.body)),
+                ..entry
+            });
             audit::append(&mut transaction, entry.as_slice()).await?;
             transaction.commit().await?;
             Ok(Some(over + i64::from(is_new)))
@@ -311,19 +242,19 @@ impl Store {
     }
 }
 
-impl Key<'_> {
+impl DocumentKey {
     /// A statement about versions of this document; the next parameter is `$4`.
-    fn select(self, what: impl std::fmt::Display, which: &str) -> Statement {
+    fn select(&self, what: impl std::fmt::Display, which: &str) -> SqlStatement {
         sql(format!(
             "{what} WHERE workspace = $1 AND kind = $2 AND name = $3{which}"
         ))
-        .bind(self.workspace)
+        .bind(&self.workspace)
         .bind(self.kind.as_str())
-        .bind(self.name)
+        .bind(&self.name)
     }
 }
 
-fn newest(key: Key<'_>) -> Statement {
+fn newest(key: &DocumentKey) -> SqlStatement {
     key.select(
         format!("SELECT {COLUMNS} FROM documents"),
         " ORDER BY version DESC LIMIT 1",
@@ -337,7 +268,7 @@ pub enum WriteError {
     #[error("there is a newer version; read it again and edit that")]
     Stale,
     /// The text contains NUL, which databases do not support.
-    #[error("the document holds a NUL character, which cannot be stored; take it out")]
+    #[error("the document holds a NUL character, which cannot be stored; remove it")]
     Nul,
     /// The store failed.
     #[error(transparent)]

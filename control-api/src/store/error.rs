@@ -1,137 +1,55 @@
 //! Errors of the store, with a remedy.
 
-use std::time::Duration;
+use std::fmt;
 
-use super::Place;
+use super::StorePlace;
 
-/// Errors of the store. Every message has the cause and a remedy.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum StoreError {
-    /// The store cannot be reached.
-    #[error(
-        "the store ({place}) does not answer: {cause}; start it, or set another one as `store.url`"
-    )]
-    Unreachable {
-        /// Its place.
-        place: Place,
-        /// The error of the attempt.
-        cause: String,
-    },
-    /// The disk is full.
-    #[error("the store ({place}) is full: {cause}; make room, or store less with `store.retain`")]
-    Full {
-        /// Its place.
-        place: Place,
-        /// The database's message.
-        cause: String,
-    },
-    /// The store is overloaded.
-    #[error("the store ({place}) is busy: {cause}; try again")]
-    Busy {
-        /// Its place.
-        place: Place,
-        /// The database's message.
-        cause: String,
-    },
-    /// The store denies access, or writing.
-    #[error("the store ({place}) cannot be used: {cause}; {instead}")]
-    Unusable {
-        /// Its place.
-        place: Place,
-        /// The database's message.
-        cause: String,
-        /// The remedy.
-        instead: &'static str,
-    },
-    /// A newer Squall wrote it.
-    #[error(
-        "the store ({place}) has tables of version {found}, and this Squall supports up to {known}; \
-         use the newer Squall, or another `store.url`"
-    )]
-    Newer {
-        /// Its place.
-        place: Place,
-        /// The version of its tables.
-        found: i64,
-        /// The newest version this program knows.
-        known: i64,
-    },
-    /// The database rejected a query: a bug in Squall, or its tables were changed.
-    #[error(
-        "the store ({place}) refused: {cause}; if its tables were changed by hand, restore them"
-    )]
-    Refused {
-        /// Its place.
-        place: Place,
-        /// The database's message.
-        cause: String,
-    },
+/// An error of the store. Its message has the cause and a remedy.
+#[derive(Debug, Clone)]
+pub struct StoreError {
+    /// The kind of failure, which decides the remedy.
+    pub kind: StoreFailure,
+    place: StorePlace,
+    cause: String,
 }
 
-impl StoreError {
-    pub(super) fn new(place: &Place, cause: Cause) -> Self {
-        let place = place.clone();
-        match cause {
-            Cause::Newer { found, known } => Self::Newer {
-                place,
-                found,
-                known,
-            },
-            Cause::Silent(patience) => Self::Unreachable {
-                place,
-                cause: format!("nothing came within {patience:?}"),
-            },
-            Cause::File(cause) => Self::Unusable {
-                place,
-                cause: cause.to_string(),
-                instead: "give it a directory that can be written, or another `store.url`",
-            },
-            Cause::Occupied => Self::Unusable {
-                place,
-                cause: "another daemon uses it, and a SQLite file can have only one daemon"
-                    .to_owned(),
-                instead: "stop that one, give this one another SQUALL_HOME or `store.url`, or let both share \
-                          PostgreSQL",
-            },
-            Cause::Sql(error) => Self::sql(place, &error),
-        }
-    }
+/// The kind of a failure of the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreFailure {
+    /// The store cannot be reached.
+    Unreachable,
+    /// The disk is full.
+    Full,
+    /// The store is overloaded.
+    Busy,
+    /// The store denies access or writing, or a newer Squall wrote it; with the remedy.
+    Unusable(&'static str),
+    /// The database rejected a query: a bug in Squall, or its tables were changed.
+    Rejected,
+}
 
-    fn sql(place: Place, error: &sqlx::Error) -> Self {
-        let sqlx::Error::Database(said) = error else {
-            let cause = match error {
-                sqlx::Error::PoolTimedOut => "no connection could be had in time".to_owned(),
-                other => other.to_string(),
-            };
-            return match error {
-                sqlx::Error::Io(_)
-                | sqlx::Error::Tls(_)
-                | sqlx::Error::PoolTimedOut
-                | sqlx::Error::PoolClosed
-                | sqlx::Error::WorkerCrashed
-                | sqlx::Error::BeginFailed
-                | sqlx::Error::Protocol(_) => Self::Unreachable { place, cause },
-                _ => Self::Refused { place, cause },
-            };
+impl std::error::Error for StoreError {}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, remedy) = match self.kind {
+            StoreFailure::Unreachable => (
+                "does not answer",
+                "start it, or set another one as `store.url`",
+            ),
+            StoreFailure::Full => ("is full", "make room, or store less with `store.retain`"),
+            StoreFailure::Busy => ("is busy", "try again"),
+            StoreFailure::Unusable(remedy) => ("cannot be used", remedy),
+            StoreFailure::Rejected => (
+                "rejected a query",
+                "if its tables were changed by hand, restore them",
+            ),
         };
-        let cause = said.message().to_owned();
-        let code = said.code().unwrap_or_default();
-        let sort = if place.is_postgres() {
-            of_postgres(&code)
-        } else {
-            of_sqlite(&code)
-        };
-        match sort {
-            Sort::Unreachable => Self::Unreachable { place, cause },
-            Sort::Full => Self::Full { place, cause },
-            Sort::Busy => Self::Busy { place, cause },
-            Sort::Unusable(instead) => Self::Unusable {
-                place,
-                cause,
-                instead,
-            },
-            Sort::Refused => Self::Refused { place, cause },
-        }
+        write!(
+            f,
+            "the store ({}) {what}: {}; {remedy}",
+            self.place, self.cause
+        )
     }
 }
 
@@ -139,20 +57,7 @@ impl StoreError {
 #[derive(Debug)]
 pub(super) enum Cause {
     Sql(sqlx::Error),
-    File(std::io::Error),
-    Newer {
-        found: i64,
-        known: i64,
-    },
-    Silent(Duration),
-    /// Another daemon owns the file.
-    Occupied,
-}
-
-impl Cause {
-    pub(super) fn silent(patience: Duration) -> Self {
-        Self::Silent(patience)
-    }
+    Other(StoreFailure, String),
 }
 
 impl From<sqlx::Error> for Cause {
@@ -163,52 +68,81 @@ impl From<sqlx::Error> for Cause {
 
 impl From<std::io::Error> for Cause {
     fn from(error: std::io::Error) -> Self {
-        Self::File(error)
+        let remedy = "give it a directory that can be written, or another `store.url`";
+        Self::Other(StoreFailure::Unusable(remedy), error.to_string())
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sort {
-    Unreachable,
-    Full,
-    Busy,
-    Unusable(&'static str),
-    Refused,
+impl StoreError {
+    pub(super) fn new(place: &StorePlace, cause: Cause) -> Self {
+        let (kind, cause) = match cause {
+            Cause::Other(kind, cause) => (kind, cause),
+            Cause::Sql(sqlx::Error::Database(error)) => {
+                let code = error.code().unwrap_or_default();
+                let kind = if place.is_postgres() {
+                    of_postgres(&code)
+                } else {
+                    of_sqlite(&code)
+                };
+                (kind, error.message().to_owned())
+            }
+            Cause::Sql(sqlx::Error::PoolTimedOut) => (
+                StoreFailure::Unreachable,
+                "no connection could be had in time".to_owned(),
+            ),
+            Cause::Sql(error) => {
+                let kind = match error {
+                    sqlx::Error::Io(_)
+                    | sqlx::Error::Tls(_)
+                    | sqlx::Error::PoolClosed
+                    | sqlx::Error::WorkerCrashed
+                    | sqlx::Error::BeginFailed
+                    | sqlx::Error::Protocol(_) => StoreFailure::Unreachable,
+                    _ => StoreFailure::Rejected,
+                };
+                (kind, error.to_string())
+            }
+        };
+        let place = place.clone();
+        Self { kind, place, cause }
+    }
 }
 
 /// By SQLite's result codes; the low byte is the primary one.
-fn of_sqlite(code: &str) -> Sort {
+fn of_sqlite(code: &str) -> StoreFailure {
     match code.parse::<i32>().map(|code| code & 0xff) {
-        Ok(5 | 6) => Sort::Busy,
-        Ok(13) => Sort::Full,
-        Ok(3 | 8 | 23) => Sort::Unusable(
+        Ok(5 | 6) => StoreFailure::Busy,
+        Ok(13) => StoreFailure::Full,
+        Ok(3 | 8 | 23) => StoreFailure::Unusable(
             "make the file and its directory writable, or name another with `store.url`",
         ),
-        Ok(14) => Sort::Unusable("make its directory, or name another file with `store.url`"),
-        Ok(11 | 26) => Sort::Unusable(
+        Ok(14) => {
+            StoreFailure::Unusable("make its directory, or name another file with `store.url`")
+        }
+        Ok(11 | 26) => StoreFailure::Unusable(
             "it is no SQLite database, or a damaged one: restore it, or name another file with `store.url`",
         ),
-        Ok(10) => Sort::Unreachable,
-        _ => Sort::Refused,
+        Ok(10) => StoreFailure::Unreachable,
+        _ => StoreFailure::Rejected,
     }
 }
 
 /// By SQLSTATE, PostgreSQL's appendix A.
-fn of_postgres(code: &str) -> Sort {
+fn of_postgres(code: &str) -> StoreFailure {
     match code {
-        "53100" => Sort::Full,
-        "53300" | "40001" | "40P01" | "55P03" => Sort::Busy,
-        "57P01" | "57P02" | "57P03" => Sort::Unreachable,
+        "53100" => StoreFailure::Full,
+        "53300" | "40001" | "40P01" | "55P03" => StoreFailure::Busy,
+        "57P01" | "57P02" | "57P03" => StoreFailure::Unreachable,
         "28P01" | "28000" => {
-            Sort::Unusable("give `store.url` a user and password that the server takes")
+            StoreFailure::Unusable("give `store.url` a user and password that the server takes")
         }
-        "3D000" => Sort::Unusable("create the database, or name another in `store.url`"),
-        "42501" | "25006" => Sort::Unusable(
+        "3D000" => StoreFailure::Unusable("create the database, or name another in `store.url`"),
+        "42501" | "25006" => StoreFailure::Unusable(
             "let the user of `store.url` create and write tables there, on the primary server",
         ),
-        code if code.starts_with("08") => Sort::Unreachable,
-        code if code.starts_with("53") => Sort::Full,
-        _ => Sort::Refused,
+        code if code.starts_with("08") => StoreFailure::Unreachable,
+        code if code.starts_with("53") => StoreFailure::Full,
+        _ => StoreFailure::Rejected,
     }
 }
 
@@ -217,29 +151,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_database_s_code_says_what_to_do() {
-        for (code, sort) in [
-            ("5", Sort::Busy),
-            ("517", Sort::Busy), // SQLITE_BUSY_SNAPSHOT
-            ("13", Sort::Full),
-            ("1", Sort::Refused),
-            ("", Sort::Refused),
+    fn the_code_of_a_database_gives_the_kind_of_failure() {
+        use StoreFailure::{Busy, Full, Rejected, Unreachable, Unusable};
+        for (code, kind) in [
+            ("5", Busy),
+            ("517", Busy), // SQLITE_BUSY_SNAPSHOT
+            ("13", Full),
+            ("1", Rejected),
+            ("", Rejected),
         ] {
-            assert_eq!(of_sqlite(code), sort, "{code}");
+            assert_eq!(of_sqlite(code), kind, "{code}");
         }
-        assert!(matches!(of_sqlite("1032"), Sort::Unusable(_)), "read-only");
-        for (code, sort) in [
-            ("53100", Sort::Full),
-            ("53300", Sort::Busy),
-            ("57P01", Sort::Unreachable),
-            ("08006", Sort::Unreachable),
-            ("42P01", Sort::Refused),
+        assert!(matches!(of_sqlite("1032"), Unusable(_)), "read-only");
+        for (code, kind) in [
+            ("53100", Full),
+            ("53300", Busy),
+            ("57P01", Unreachable),
+            ("08006", Unreachable),
+            ("42P01", Rejected),
         ] {
-            assert_eq!(of_postgres(code), sort, "{code}");
+            assert_eq!(of_postgres(code), kind, "{code}");
         }
-        assert!(
-            matches!(of_postgres("28P01"), Sort::Unusable(_)),
-            "password"
-        );
+        assert!(matches!(of_postgres("28P01"), Unusable(_)), "password");
     }
 }

@@ -1,14 +1,14 @@
 //! Exchanges as rows: the JSON entry, and the columns that filters use.
 
-use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 use squall_journal::id::ExchangeId;
-use squall_journal::record::{ExchangeRecord, RuleOutcome, RuleRecord};
-use squall_journal::ring::{Entry, Filter, StatusFilter, Traits, host_and_port};
+use squall_journal::record::{ExchangeRecord, RuleOutcome};
+use squall_journal::ring::{Filter, StatusFilter, host_and_port};
 use squall_journal::scopes::Scopes;
 
-use super::statement::{Statement, signed, sql};
+use super::statement::{SqlStatement, signed, sql};
 use super::{Store, StoreError, at_most};
 
 /// Rows per statement: enough to make the round trip negligible.
@@ -36,11 +36,11 @@ impl ExchangeRow {
             id: record.id.clone(),
             scope: storable(&record.scope),
             kind: record.kind.as_str(),
-            tools: storable(&tools(record)),
+            tools: storable(&between('\n', tools(record))),
             host: storable(&host),
             authority: storable(&authority),
             status: record.status.map(i32::from),
-            faults: storable(&faults(record)),
+            faults: storable(&between(' ', faults(record))),
             entry: json!(record).to_string(),
         }
     }
@@ -57,120 +57,56 @@ fn at(url: &str) -> (String, String) {
     (host, authority)
 }
 
-fn tools(record: &ExchangeRecord) -> String {
-    let mut tools = String::new();
+fn tools(record: &ExchangeRecord) -> impl Iterator<Item = &String> {
     let called = record.llm.iter().flat_map(|llm| &llm.tool_calls);
-    let told_of = record.rules.iter().flat_map(|rule| &rule.told_of);
+    let changed = record.rules.iter().flat_map(|rule| &rule.told_of);
     let named = record.tool.iter().chain(&record.more_tools);
-    for tool in named.chain(called).chain(told_of) {
-        tools.push_str(if tools.is_empty() { "\n" } else { "" });
-        tools.push_str(tool);
-        tools.push('\n');
-    }
-    tools
+    named.chain(called).chain(changed)
 }
 
-fn faults(record: &ExchangeRecord) -> String {
-    let mut faults = String::new();
-    for rule in applied(record) {
-        for name in [&rule.rule, &rule.mode] {
-            if !faults.contains(&format!(" {name} ")) {
-                faults.push_str(if faults.is_empty() { " " } else { "" });
-                faults.push_str(name);
-                faults.push(' ');
-            }
+/// Ids and modes of the applied rules.
+fn faults(record: &ExchangeRecord) -> impl Iterator<Item = &String> {
+    let rules = record.rules.iter();
+    let applied = rules.filter(|rule| rule.outcome == RuleOutcome::Applied);
+    applied.flat_map(|rule| [&rule.rule, &rule.mode])
+}
+
+/// Distinct names, each between two separators; empty for none.
+fn between<'a>(separator: char, names: impl Iterator<Item = &'a String>) -> String {
+    let mut text = String::new();
+    for name in names {
+        if !text.contains(&format!("{separator}{name}{separator}")) {
+            text.extend(text.is_empty().then_some(separator));
+            text.push_str(name);
+            text.push(separator);
         }
     }
-    faults
+    text
 }
 
-fn applied(record: &ExchangeRecord) -> impl Iterator<Item = &RuleRecord> {
-    let rules = record.rules.iter();
-    rules.filter(|rule| rule.outcome == RuleOutcome::Applied)
-}
-
-/// PostgreSQL supports no NUL in a text. The JSON entry escapes it, and filters also check the entry.
+/// PostgreSQL supports no NUL in a text. The JSON entry escapes it.
 fn storable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-/// A stored exchange.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StoredExchange {
-    /// Its id.
-    pub id: ExchangeId,
-    /// The exchange, as the API shows it.
-    pub record: ExchangeRecord,
-    more_tools: Box<[Arc<str>]>,
-}
-
-impl StoredExchange {
-    /// An exchange; `None` if it has no id.
-    pub fn new(record: ExchangeRecord) -> Option<Self> {
-        let more_tools = record.more_tools.iter().map(|tool| tool.as_str().into());
-        Some(Self {
-            id: record.id.parse().ok()?,
-            more_tools: more_tools.collect(),
-            record,
-        })
-    }
-
-    /// Reads an entry; `None` for one that this version cannot read.
-    fn read(entry: &str) -> Option<Self> {
-        let record: ExchangeRecord = serde_json::from_str(entry)
-            .inspect_err(|error| tracing::warn!(%error, "an exchange in the store cannot be read"))
-            .ok()?;
-        Self::new(record)
-    }
-}
-
-impl Entry for StoredExchange {
-    fn id(&self) -> ExchangeId {
-        self.id
-    }
-
-    fn size(&self) -> usize {
-        size_of::<Self>()
-    }
-
-    fn traits(&self) -> Traits<'_> {
-        Traits {
-            scope: &self.record.scope,
-            kind: self.record.kind,
-            tool: self.record.tool.as_deref(),
-            more_tools: &self.more_tools,
-            tool_calls: self.record.llm.as_ref().map_or(&[], |llm| &llm.tool_calls),
-            url: &self.record.url,
-            status: self.record.status,
-            outcome: self.record.outcome,
-        }
-    }
-
-    fn had_fault(&self, name: &str) -> bool {
-        applied(&self.record).any(|rule| name == "*" || name == rule.mode || name == rule.rule)
-    }
-
-    fn told_of(&self, tool: &str) -> bool {
-        let mut told_of = self.record.rules.iter().flat_map(|rule| &rule.told_of);
-        told_of.any(|told| told == tool)
-    }
-}
-
 /// Limits of stored exchanges and runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Keeping {
-    /// Greatest number of exchanges.
+pub struct Retain {
+    /// Greatest number of exchanges. Default 100,000.
     pub exchanges: u64,
-    /// Exchanges that began before this are deleted, milliseconds since 1970.
-    pub since_ms: u64,
-    /// Greatest number of finished runs of each workspace.
+    /// Greatest age, by their start. Default seven days.
+    pub age: Duration,
+    /// Greatest number of finished runs of each workspace, at least 1. Default 1,000.
     pub runs: u64,
 }
 
-impl Keeping {
-    /// The lowest possible id of an exchange that began at [`Self::since_ms`].
-    fn oldest(self) -> String {
-        ExchangeId::new(self.since_ms, 0, 0).to_string()
+impl Default for Retain {
+    fn default() -> Self {
+        Self {
+            exchanges: 100_000,
+            age: Duration::from_hours(7 * 24),
+            runs: 1_000,
+        }
     }
 }
 
@@ -202,62 +138,60 @@ impl Store {
         filter: &Filter,
         mut before: Option<ExchangeId>,
         limit: usize,
-    ) -> Result<Vec<StoredExchange>, StoreError> {
-        if self.is_blank() {
-            return Ok(Vec::new());
-        }
-        self.bounded(async {
-            let mut found = Vec::new();
-            loop {
-                let page = page(filter, before, limit);
-                let rows: Vec<(String, String)> = page.rows(&self.reader).await?;
-                let was_last = rows.len() < limit;
-                before = rows.last().and_then(|(id, _)| id.parse().ok());
-                let read = rows
-                    .iter()
-                    .filter_map(|(_, entry)| StoredExchange::read(entry));
-                found.extend(read.filter(|one| filter.holds(one)));
-                if was_last || found.len() >= limit || before.is_none() {
-                    found.truncate(limit);
-                    return Ok(found);
-                }
+    ) -> Result<Vec<ExchangeRecord>, StoreError> {
+        let mut found = Vec::new();
+        loop {
+            let rows: Vec<(String, String)> = self.read(page(filter, before, limit)).await?;
+            before = rows.last().and_then(|(id, _)| id.parse().ok());
+            let read = rows.iter().filter_map(|(_, entry)| read(entry));
+            // The statement names a limited number of workspaces.
+            found.extend(read.filter(|record| filter.scopes.hold(&record.scope)));
+            if rows.len() < limit || found.len() >= limit || before.is_none() {
+                found.truncate(limit);
+                return Ok(found);
             }
-        })
-        .await
+        }
     }
 
     /// One exchange; `None` when it is not stored.
-    pub async fn exchange(&self, id: ExchangeId) -> Result<Option<StoredExchange>, StoreError> {
+    pub async fn exchange(&self, id: ExchangeId) -> Result<Option<ExchangeRecord>, StoreError> {
         let one = sql("SELECT entry FROM exchanges WHERE id = $1").bind(id.to_string());
         let rows: Vec<(String,)> = self.read(one).await?;
-        Ok(rows
-            .first()
-            .and_then(|(entry,)| StoredExchange::read(entry)))
+        Ok(rows.first().and_then(|(entry,)| read(entry)))
     }
 
     /// Deletes the oldest exchanges beyond the limits, at most a thousand, and finished runs with their data.
-    /// Returns whether there are more.
-    pub async fn prune(&self, keeping: Keeping) -> Result<bool, StoreError> {
+    /// Returns whether there are more. `now` is milliseconds since 1970.
+    pub async fn prune(&self, retain: Retain, now: u64) -> Result<bool, StoreError> {
         if self.is_blank() {
             return Ok(false);
         }
+        let age = u64::try_from(retain.age.as_millis()).unwrap_or(u64::MAX);
+        let oldest = ExchangeId::new(now.saturating_sub(age), 0, 0);
         let old = sql(
             "DELETE FROM exchanges WHERE id IN (SELECT id FROM exchanges WHERE id <= \
              (SELECT MAX(id) FROM (SELECT $1 AS id UNION ALL SELECT * FROM \
              (SELECT id FROM exchanges ORDER BY id DESC LIMIT 1 OFFSET $2) AS beyond) AS ends) \
              ORDER BY id LIMIT $3)",
         )
-        .bind(keeping.oldest())
-        .bind(signed(keeping.exchanges))
+        .bind(oldest.to_string())
+        .bind(signed(retain.exchanges))
         .bind(PRUNED_AT_ONCE);
         let pruned = self.execute(old).await?;
         let more = pruned >= PRUNED_AT_ONCE.unsigned_abs();
-        Ok(self.prune_runs(keeping.runs).await? || more)
+        Ok(self.prune_runs(retain.runs).await? || more)
     }
 }
 
+/// Reads an entry; `None` for one that this version cannot read.
+fn read(entry: &str) -> Option<ExchangeRecord> {
+    serde_json::from_str(entry)
+        .inspect_err(|error| tracing::warn!(%error, "an exchange in the store cannot be read"))
+        .ok()
+}
+
 /// Writes rows; those already stored stay unchanged.
-fn insert(rows: &[ExchangeRow]) -> Statement {
+fn insert(rows: &[ExchangeRow]) -> SqlStatement {
     let mut query = sql("INSERT INTO exchanges \
          (id, scope, kind, tools, host, authority, status, faults, entry) VALUES ");
     for (at, row) in rows.iter().enumerate() {
@@ -276,8 +210,8 @@ fn insert(rows: &[ExchangeRow]) -> Statement {
     query
 }
 
-/// Reads entries, newest first: all that match `filter`, and possibly a few more.
-fn page(filter: &Filter, before: Option<ExchangeId>, limit: usize) -> Statement {
+/// Reads entries, newest first, that match `filter`; of more than [`MOST_NAMED`] workspaces, possibly a few more.
+fn page(filter: &Filter, before: Option<ExchangeId>, limit: usize) -> SqlStatement {
     let mut query = sql("SELECT id, entry FROM exchanges WHERE TRUE");
     if let Some(before) = before {
         query.push(" AND id < ").push_bind(before.to_string());
@@ -345,7 +279,7 @@ fn page(filter: &Filter, before: Option<ExchangeId>, limit: usize) -> Statement 
 }
 
 /// Scopes of a workspace: its name, alone or followed by a dot.
-fn of_workspace(query: &mut Statement, workspace: &str) {
+fn of_workspace(query: &mut SqlStatement, workspace: &str) {
     query.push("(scope = ").push_bind(workspace);
     query.push(" OR (scope >= ");
     query.push_bind(format!("{workspace}."));
@@ -355,7 +289,7 @@ fn of_workspace(query: &mut Statement, workspace: &str) {
 }
 
 /// The databases differ in their search functions, but both have `REPLACE`.
-fn contains(query: &mut Statement, column: &str, text: &str) {
+fn contains(query: &mut SqlStatement, column: &str, text: &str) {
     query.push("REPLACE(").push(column).push(", ");
     query
         .push_bind(storable(text))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use sqlx::postgres::PgListener;
 
 use super::error::Cause;
-use super::{Place, Store, StoreError, bounded};
+use super::{Store, StoreError, StorePlace, bounded};
 
 /// The channel for notices of changes.
 pub(super) const CHANNEL: &str = "squall";
@@ -16,14 +16,14 @@ const QUIET: Duration = Duration::from_secs(30);
 
 /// Receives a notice when another daemon changes a document or a token.
 pub struct Listener {
-    place: Place,
+    place: StorePlace,
     notices: PgListener,
 }
 
 impl Store {
     /// Listens from now on; `None` for a store with a single daemon.
     pub async fn listen(&self) -> Result<Option<Listener>, StoreError> {
-        let Place::Postgres { url, .. } = &self.place else {
+        let StorePlace::Postgres { url, .. } = &self.place else {
             return Ok(None);
         };
         let listening = async {

@@ -2,6 +2,7 @@
 
 use sqlx::{AnyConnection, Connection as _};
 
+use super::StoreFailure;
 use super::error::Cause;
 use super::statement::sql;
 
@@ -76,8 +77,11 @@ fn newest(found: &[(Option<i64>,)]) -> i64 {
 /// The scripts that a store of version `found` lacks. Fails for an unknown version.
 fn missing(found: i64) -> Result<&'static [&'static str], Cause> {
     let done = usize::try_from(found).unwrap_or_default();
-    ALL.get(done..).ok_or(Cause::Newer {
-        found,
-        known: i64::try_from(ALL.len()).unwrap_or(i64::MAX),
+    ALL.get(done..).ok_or_else(|| {
+        let remedy = "use the newer Squall, or another `store.url`";
+        let known = ALL.len();
+        let why =
+            format!("its tables have version {found}, and this Squall supports up to {known}");
+        Cause::Other(StoreFailure::Unusable(remedy), why)
     })
 }

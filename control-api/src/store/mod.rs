@@ -4,7 +4,7 @@
 //! fail, and takes [`PATIENCE`] at most; no exchange waits for one. Every write is one transaction.
 //!
 //! ```text
-//! routes ─▶ StoredProfiles ─▶ Store ─▶ Statement ─┬─▶ SQLite: one writer, readers apart, WAL
+//! routes ─▶ StoredProfiles ─▶ Store ─▶ SqlStatement ─┬─▶ SQLite: one writer, readers apart, WAL
 //!                                                 └─▶ PostgreSQL: one pool
 //! ```
 
@@ -31,17 +31,17 @@ use sqlx::{Any, AnyConnection, AnyPool, FromRow, Transaction};
 
 pub use self::audit::AuditFilter;
 pub use self::document::{
-    Change, DEFAULT_WORKSPACE, Document, DocumentKind, Key, ListedDocument, WriteError,
+    DEFAULT_WORKSPACE, DocumentKey, DocumentKind, DocumentText, StoredDocument, WriteError,
 };
 use self::error::Cause;
-pub use self::error::StoreError;
-pub use self::exchange::{ExchangeRow, Keeping, StoredExchange};
-pub use self::idempotency::{Begun, IdempotencyKey, KeptAnswer};
+pub use self::error::{StoreError, StoreFailure};
+pub use self::exchange::{ExchangeRow, Retain};
+pub use self::idempotency::{IdempotencyKey, KeyState, StoredResponse};
 pub use self::listener::Listener;
-pub use self::place::{BadStoreUrl, Place};
-pub use self::recording::{RecordedRow, RecordingState, StoredRecording, Tally};
+pub use self::place::{BadStoreUrl, StorePlace};
+pub use self::recording::{RecordedRow, RecordingSize, RecordingState, StoredRecording};
 pub use self::run::{Abandoned, GivenUp, NewRun, RunEventRow, RunFilter, RunStep};
-use self::statement::{Statement, sql};
+use self::statement::{SqlStatement, sql};
 pub use self::token::StoredToken;
 use crate::claim::Claim;
 
@@ -51,7 +51,7 @@ pub const PATIENCE: Duration = Duration::from_secs(5);
 /// The store of everything that must outlive the daemon; clones are the same store.
 #[derive(Debug, Clone)]
 pub struct Store {
-    place: Place,
+    place: StorePlace,
     /// A single connection in SQLite, so that writers do not collide.
     writer: AnyPool,
     /// In WAL mode, readers and the writer do not block each other.
@@ -72,18 +72,18 @@ enum Tenure {
 impl Store {
     /// Opens the store and migrates its tables. Fails when it cannot be reached or written, or when a newer
     /// Squall wrote it. A daemon may own the file at the same time.
-    pub async fn open(place: Place) -> Result<Self, StoreError> {
+    pub async fn open(place: StorePlace) -> Result<Self, StoreError> {
         Self::open_as(Tenure::Guest, place).await
     }
 
     /// [`Self::open`], for a daemon that owns the store. Fails while another daemon owns the file; any
     /// number of daemons share a PostgreSQL.
-    pub async fn move_in(place: Place) -> Result<Self, StoreError> {
+    pub async fn move_in(place: StorePlace) -> Result<Self, StoreError> {
         Self::open_as(Tenure::Resident, place).await
     }
 
     /// Its place. Printing it shows no password.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &StorePlace {
         &self.place
     }
 
@@ -94,7 +94,7 @@ impl Store {
 
     /// Whether it is an in-memory store that was not used yet.
     pub(crate) fn is_blank(&self) -> bool {
-        self.place == Place::Memory && self.writer.size() == 0
+        self.place == StorePlace::Memory && self.writer.size() == 0
     }
 
     /// Closes every connection, once those in use are returned.
@@ -109,8 +109,14 @@ impl Store {
         }
     }
 
+    /// Executes a statement of a test.
+    #[cfg(test)]
+    pub(crate) async fn execute_for_test(&self, text: &str) {
+        self.execute(sql(text)).await.expect("it is valid");
+    }
+
     /// The rows that a statement returns.
-    async fn read<R>(&self, statement: Statement) -> Result<Vec<R>, StoreError>
+    async fn read<R>(&self, statement: SqlStatement) -> Result<Vec<R>, StoreError>
     where
         R: for<'r> FromRow<'r, AnyRow> + Send + Unpin,
     {
@@ -121,7 +127,7 @@ impl Store {
     }
 
     /// Executes a statement as its own transaction; returns the number of rows that it wrote.
-    async fn execute(&self, statement: Statement) -> Result<u64, StoreError> {
+    async fn execute(&self, statement: SqlStatement) -> Result<u64, StoreError> {
         self.bounded(statement.execute(&self.writer)).await
     }
 
@@ -159,13 +165,15 @@ impl Store {
 
 /// Limits the time of a query, and adds the store's place to its error.
 async fn bounded<T>(
-    place: &Place,
+    place: &StorePlace,
     question: impl Future<Output = Result<T, Cause>>,
 ) -> Result<T, StoreError> {
-    match tokio::time::timeout(PATIENCE, question).await {
-        Ok(answer) => answer.map_err(|cause| StoreError::new(place, cause)),
-        Err(_) => Err(StoreError::new(place, Cause::silent(PATIENCE))),
-    }
+    let answer = tokio::time::timeout(PATIENCE, question).await;
+    let answer = answer.unwrap_or_else(|_| {
+        let why = format!("nothing came within {PATIENCE:?}");
+        Err(Cause::Other(StoreFailure::Unreachable, why))
+    });
+    answer.map_err(|cause| StoreError::new(place, cause))
 }
 
 /// In SQLite, a deferred transaction that turns out to write fails at once while another process writes.

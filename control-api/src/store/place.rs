@@ -13,7 +13,7 @@ const FILE: &str = "squall.db";
 
 /// The place of a store. Printing it shows no password.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum StorePlace {
     /// In this process; it ends with the process.
     Memory,
     /// A SQLite file.
@@ -34,7 +34,7 @@ pub enum Place {
 )]
 pub struct BadStoreUrl(String);
 
-impl Place {
+impl StorePlace {
     /// Reads `sqlite` (a file in `home`), `sqlite:PATH` (relative to `base`), `sqlite::memory:` or
     /// `postgres://…`.
     pub fn parse(text: &str, home: &Path, base: &Path) -> Result<Self, BadStoreUrl> {
@@ -83,7 +83,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for StorePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Memory => f.write_str("in memory"),
@@ -93,9 +93,9 @@ impl fmt::Display for Place {
     }
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for StorePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Place({self})")
+        write!(f, "StorePlace({self})")
     }
 }
 
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn a_store_is_named_by_a_word_a_file_or_a_url() {
         let parse = |text: &str| {
-            Place::parse(text, Path::new("/home/squall"), Path::new("/etc/squall"))
+            StorePlace::parse(text, Path::new("/home/squall"), Path::new("/etc/squall"))
                 .map(|place| place.to_string())
                 .map_err(|error| error.to_string())
         };
@@ -143,7 +143,8 @@ mod tests {
 
     #[test]
     fn another_password_is_another_place_and_is_shown_nobody() {
-        let place = |url: &str| Place::parse(url, Path::new("/"), Path::new("/")).expect("a URL");
+        let place =
+            |url: &str| StorePlace::parse(url, Path::new("/"), Path::new("/")).expect("a URL");
         let (one, two) = (place("postgres://u:one@h/d"), place("postgres://u:two@h/d"));
         assert_ne!(one, two);
         assert!(!format!("{one:?} {one}").contains("one"), "{one:?}");

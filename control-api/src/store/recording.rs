@@ -7,7 +7,7 @@ use sqlx::{FromRow, Row as _};
 use squall_journal::tape::Recorded;
 use squall_journal::timestamp;
 
-use super::statement::{Statement, signed, sql};
+use super::statement::{SqlStatement, signed, sql};
 use super::{Store, StoreError, at_most, can_be_there};
 
 /// The state of a recording.
@@ -44,7 +44,7 @@ impl RecordingState {
 
 /// The size of a recording so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Tally {
+pub struct RecordingSize {
     /// Number of its exchanges.
     pub exchanges: u64,
     /// Their approximate size in bytes.
@@ -83,7 +83,7 @@ pub struct StoredRecording {
     pub ended_at: Option<u64>,
     /// Its size.
     #[serde(flatten)]
-    pub tally: Tally,
+    pub size: RecordingSize,
 }
 
 fn as_date<S: Serializer>(
@@ -227,14 +227,14 @@ impl Store {
 }
 
 /// Binds the columns that change while a recording runs.
-fn progress(statement: Statement, recording: &StoredRecording) -> Statement {
-    let tally = recording.tally;
+fn progress(statement: SqlStatement, recording: &StoredRecording) -> SqlStatement {
+    let size = recording.size;
     statement
         .bind(signed(recording.seen_at))
         .bind(recording.ended_at.map(signed))
-        .bind(signed(tally.exchanges))
-        .bind(signed(tally.bytes))
-        .bind(signed(tally.left_out))
+        .bind(signed(size.exchanges))
+        .bind(signed(size.bytes))
+        .bind(signed(size.left_out))
 }
 
 /// The columns of a [`StoredRecording`].
@@ -258,7 +258,7 @@ impl RecordedRow {
     }
 
     /// Inserts it into a table, with the id of its owner; nothing if it is already there.
-    pub(super) fn insert(&self, table: &str, of: &str) -> Statement {
+    pub(super) fn insert(&self, table: &str, of: &str) -> SqlStatement {
         let insert = format!("INSERT INTO {table} VALUES ($1, $2, $3) ON CONFLICT DO NOTHING");
         sql(insert).bind(of).bind(&self.exchange).bind(&self.entry)
     }
@@ -287,7 +287,7 @@ impl FromRow<'_, AnyRow> for StoredRecording {
             started_at: count(6)?,
             seen_at: count(7)?,
             ended_at: row.try_get::<Option<i64>, _>(8)?.map(number),
-            tally: Tally {
+            size: RecordingSize {
                 exchanges: count(9)?,
                 bytes: count(10)?,
                 left_out: count(11)?,

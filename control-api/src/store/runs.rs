@@ -7,7 +7,7 @@ use squall_journal::tape::Recorded;
 use super::error::Cause;
 use super::recording::RecordedRow;
 use super::run::{self, Abandoned, GivenUp, NewRun, RunEventRow, RunFilter, RunStep};
-use super::statement::{Statement, signed, sql};
+use super::statement::{SqlStatement, signed, sql};
 use super::{Store, StoreError, at_most, can_be_there};
 
 /// Newest runs of a workspace whose evidence exchanges are stored; those of older runs are deleted.
@@ -76,7 +76,7 @@ impl Store {
 
     /// Writes events of a run, with heads and bodies of the exchanges that are their evidence. `false`, and
     /// nothing is written, when the run is no longer its daemon's.
-    pub async fn tell_of_run(
+    pub async fn add_run_events(
         &self,
         run: &str,
         daemon: &str,
@@ -184,7 +184,7 @@ impl Store {
     /// Executes `update` and writes events; `false`, and nothing is written, when it finds no run.
     async fn move_run(
         &self,
-        update: Statement,
+        update: SqlStatement,
         run: &str,
         events: &[RunEventRow],
     ) -> Result<bool, StoreError> {

@@ -8,7 +8,7 @@ use sqlx::{Any, Arguments as _, AssertSqlSafe, Encode, Executor, FromRow, Type};
 use super::error::Cause;
 
 /// A statement and the values of its `$1`, `$2` and so on.
-pub(super) struct Statement {
+pub(super) struct SqlStatement {
     text: String,
     values: AnyArguments,
     /// Whether connections keep it prepared.
@@ -16,15 +16,15 @@ pub(super) struct Statement {
 }
 
 /// A statement with a constant text.
-pub(super) fn sql(text: impl Into<String>) -> Statement {
-    Statement {
+pub(super) fn sql(text: impl Into<String>) -> SqlStatement {
+    SqlStatement {
         text: text.into(),
         values: AnyArguments::default(),
         is_kept: true,
     }
 }
 
-impl Statement {
+impl SqlStatement {
     /// Binds the next value.
     pub(super) fn bind<'t>(mut self, value: impl Encode<'t, Any> + Type<Any>) -> Self {
         self.add(value);

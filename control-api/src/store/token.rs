@@ -1,9 +1,9 @@
 //! Tokens that were created by API: stored without the secret.
 
-use super::statement::{Statement, signed, sql};
+use super::statement::{SqlStatement, signed, sql};
 use super::{Store, StoreError, audit, can_be_there};
-use crate::credential::{Digest, Role};
-use crate::ledger::Draft;
+use crate::credential::{Digest, TokenRole};
+use crate::ledger::AuditEntry;
 
 /// A valid token.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct StoredToken {
     /// Its name, unique among the valid tokens of the workspace.
     pub name: String,
     /// Its role.
-    pub role: Role,
+    pub role: TokenRole,
     /// The digest of its secret.
     pub digest: Digest,
     /// When it was created, milliseconds since 1970.
@@ -35,7 +35,7 @@ impl StoredToken {
         Some(Self {
             workspace,
             name,
-            role: Role::parse(&role)?,
+            role: TokenRole::parse(&role)?,
             digest: Digest::from_hex(&digest)?,
             created_at: u64::try_from(created_at).unwrap_or_default(),
         })
@@ -52,16 +52,11 @@ impl Store {
         Ok(rows.filter_map(StoredToken::read).collect())
     }
 
-    /// Adds a token; `false` when its workspace has a valid one of this name.
-    pub async fn add_token(&self, token: &StoredToken) -> Result<bool, StoreError> {
-        self.add_token_with(token, None).await
-    }
-
-    /// [`Self::add_token`], with an audit entry in the same transaction.
-    pub async fn add_token_with(
+    /// Adds a token, with an audit entry; `false` when its workspace has a valid one of this name.
+    pub async fn add_token(
         &self,
         token: &StoredToken,
-        entry: Option<&Draft>,
+        entry: Option<&AuditEntry>,
     ) -> Result<bool, StoreError> {
         let insert = sql(format!(
             "INSERT INTO tokens ({COLUMNS}) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING"
@@ -74,24 +69,14 @@ impl Store {
         self.change_tokens(insert, entry).await
     }
 
-    /// Revokes a token permanently, at `at` (milliseconds since 1970); `false` when no valid one has this name.
-    /// Its row remains.
+    /// Revokes a token permanently, at `at` (milliseconds since 1970), with an audit entry; `false` when no valid one
+    /// has this name. Its row remains.
     pub async fn revoke_token(
         &self,
         workspace: &str,
         name: &str,
         at: u64,
-    ) -> Result<bool, StoreError> {
-        self.revoke_token_with(workspace, name, at, None).await
-    }
-
-    /// [`Self::revoke_token`], with an audit entry in the same transaction.
-    pub async fn revoke_token_with(
-        &self,
-        workspace: &str,
-        name: &str,
-        at: u64,
-        entry: Option<&Draft>,
+        entry: Option<&AuditEntry>,
     ) -> Result<bool, StoreError> {
         if !can_be_there(name) {
             return Ok(false);
@@ -106,8 +91,8 @@ impl Store {
 
     async fn change_tokens(
         &self,
-        statement: Statement,
-        entry: Option<&Draft>,
+        statement: SqlStatement,
+        entry: Option<&AuditEntry>,
     ) -> Result<bool, StoreError> {
         self.bounded(async {
             let mut transaction = self.begin().await?;

@@ -1,9 +1,6 @@
-use std::net::SocketAddr;
-
 use axum::body::Body;
-use axum::extract::ConnectInfo;
 use http::Request;
-use squall_control_api::access::{FAILURES_AT_ONCE, Role, Token};
+use squall_control_api::access::{FAILURES_AT_ONCE, Token, TokenRole};
 use squall_control_api::{ServeError, serve};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -51,8 +48,8 @@ async fn a_foreign_page_is_refused_and_a_page_of_our_own_is_not() {
 #[tokio::test]
 async fn tokens_are_asked_for_by_role() {
     let api = Api::with_tokens(vec![
-        Token::new("look", Role::Viewer, "v-secret"),
-        Token::new("ci", Role::Operator, "o-secret"),
+        Token::new("look", TokenRole::Viewer, "v-secret"),
+        Token::new("ci", TokenRole::Operator, "o-secret"),
     ]);
     let body = r#"{"profile":"none"}"#;
     for (method, token, status) in [
@@ -88,29 +85,18 @@ async fn without_tokens_nothing_but_loopback_is_listened_on() {
 }
 
 #[tokio::test]
-async fn who_fails_too_often_waits_and_keeps_nobody_out() {
-    let api = Api::with_tokens(vec![Token::new("ops", Role::Operator, "good")]);
-    let ask = async |from: [u8; 4], secret: &str| {
-        let request = Request::builder()
-            .uri("/v1/chaos")
-            .header("host", "localhost")
-            .header("authorization", format!("Bearer {secret}"))
-            .extension(ConnectInfo(SocketAddr::from((from, 1234))));
+async fn failed_authentication_is_limited_and_valid_tokens_are_admitted() {
+    let api = Api::with_tokens(vec![Token::new("ops", TokenRole::Operator, "good")]);
+    let ask = async |secret: &str| {
+        let bearer = format!("Bearer {secret}");
         let answer = api
-            .send(request.body(Body::empty()).expect("a request"))
+            .ask("GET", "/v1/chaos", &[("authorization", &bearer)], "")
             .await;
-        let wait = answer.headers().get("retry-after").cloned();
-        (answer.status().as_u16(), wait.is_some())
+        (answer.status, answer.headers.contains_key("retry-after"))
     };
-    let bad = [192, 0, 2, 1];
     for _ in 0..FAILURES_AT_ONCE {
-        assert_eq!(ask(bad, "guess").await, (401, false));
+        assert_eq!(ask("guess").await, (401, false));
     }
-    assert_eq!(ask(bad, "guess").await, (429, true));
-    assert_eq!(
-        ask(bad, "good").await,
-        (200, false),
-        "from the same address"
-    );
-    assert_eq!(ask([192, 0, 2, 2], "guess").await, (401, false));
+    assert_eq!(ask("guess").await, (429, true));
+    assert_eq!(ask("good").await, (200, false));
 }

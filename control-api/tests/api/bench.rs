@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
@@ -15,8 +16,8 @@ use squall_control_api::access::{Access, Token};
 use squall_control_api::audit::AuditLog;
 use squall_control_api::store::Store;
 use squall_control_api::{
-    ApiState, JournalOptions, Listening, Readiness, RecordingBounds, Recordings, Runs, RunsParts,
-    StoredDocuments, StoredJournal, StoredProfiles, StoredTokens, Terms, Trust, prune, router,
+    ApiState, JournalOptions, ListenerAddress, Readiness, RecordingBounds, Recordings, Runs,
+    RunsParts, StoredJournal, StoredProfiles, StoredTokens, Trust, TrustConfig, prune, router,
 };
 use squall_harness::dial::Dialler;
 use squall_harness::runner::{Execute, Executor};
@@ -109,26 +110,31 @@ impl Api {
 
     /// Over a store, as a daemon starts.
     pub(crate) async fn with_store(store: Store) -> Self {
-        Self::with_trust(store, Terms::default()).await
+        Self::with_trust(store, TrustConfig::default()).await
     }
 
     /// Over a store, as a daemon starts whose documents may do this.
-    pub(crate) async fn with_trust(store: Store, terms: Terms) -> Self {
-        let trust = Arc::new(Trust::new(terms));
-        let stored = StoredProfiles::load(store, Library::builtin(), trust).await;
+    pub(crate) async fn with_trust(store: Store, trust: TrustConfig) -> Self {
         let (options, defaults) = (RecorderOptions::default(), Defaults::default());
-        let api = Self::over(stored.expect("a store"), Vec::new(), options, defaults);
+        let api = Self::over(store, trust, Vec::new(), options, defaults);
+        api.state.profiles.refresh().await.expect("a store");
         api.state.tokens.refresh().await.expect("a store");
         api
     }
 
     /// Over a store that keeps the journal too; `ring` is how many exchanges are held in memory.
     pub(crate) async fn with_journal(store: Store, ring: usize, options: JournalOptions) -> Self {
-        let stored = StoredProfiles::load(store.clone(), Library::builtin(), Arc::default()).await;
         let mut recorder = RecorderOptions::default();
         recorder.ring.entries = ring;
-        let stored = stored.expect("a store");
-        let mut api = Self::over(stored, Vec::new(), recorder, Defaults::default());
+        let trust = TrustConfig::default();
+        let mut api = Self::over(
+            store.clone(),
+            trust,
+            Vec::new(),
+            recorder,
+            Defaults::default(),
+        );
+        api.state.profiles.refresh().await.expect("a store");
         let state = &mut api.state;
         state.journal = StoredJournal::start(&store, options, &state.recorder, &state.metrics);
         let (recorder, stopping) = (state.recorder.clone(), state.stopping.clone());
@@ -151,12 +157,13 @@ impl Api {
     }
 
     fn with(tokens: Vec<Token>, options: RecorderOptions, defaults: Defaults) -> Self {
-        let profiles = StoredProfiles::empty(Store::in_memory(), Arc::default());
-        Self::over((profiles, Library::builtin()), tokens, options, defaults)
+        let trust = TrustConfig::default();
+        Self::over(Store::in_memory(), trust, tokens, options, defaults)
     }
 
     fn over(
-        (profiles, library): (Arc<StoredProfiles>, Library),
+        store: Store,
+        trust: TrustConfig,
         tokens: Vec<Token>,
         options: RecorderOptions,
         defaults: Defaults,
@@ -164,23 +171,25 @@ impl Api {
         let metrics = Arc::new(Metrics::new("1.2.3"));
         let recorder = Recorder::start(options, metrics.clone()).expect("a thread");
         let tools = ToolNames::default();
+        let library = Library::builtin();
+        let trust = Arc::new(Trust::new(trust));
         let chaos = Chaos::new(library, tools, defaults, recorder.clone(), metrics.clone());
         let access = Arc::new(Access::new(tokens));
         let recordings = Recordings::over(
-            profiles.store().clone(),
+            store.clone(),
             recorder.clone(),
             chaos.clone(),
             RecordingBounds::default(),
             "bench".to_owned(),
         );
-        let audit = AuditLog::new(profiles.store().clone(), recorder.clone());
+        let audit = AuditLog::new(store.clone(), recorder.clone());
         let state = ApiState {
             chaos: chaos.clone(),
             recordings,
-            trust: profiles.trust().clone(),
+            trust: trust.clone(),
             audit: audit.clone(),
             runs: Runs::new(RunsParts {
-                store: profiles.store().clone(),
+                store: store.clone(),
                 chaos: chaos.clone(),
                 recorder: recorder.clone(),
                 journal: None,
@@ -189,11 +198,11 @@ impl Api {
                 daemon: "test".to_owned(),
                 executor: Arc::new(executor()),
                 modules: PathBuf::new(),
-                approval: HostPatterns::default(),
+                approval: ArcSwap::default(),
             }),
-            documents: StoredDocuments::over(profiles.store().clone()),
-            tokens: StoredTokens::over(profiles.store().clone(), access.clone()),
-            profiles,
+            tokens: StoredTokens::over(store.clone(), access.clone()),
+            profiles: StoredProfiles::over(store.clone(), chaos.clone(), trust),
+            store,
             recorder,
             journal: None,
             metrics,
@@ -201,7 +210,7 @@ impl Api {
             ca_pem: Arc::new(|| Bytes::from_static(b"-----BEGIN CERTIFICATE-----\n")),
             readiness: Arc::new(|| Readiness {
                 ready: true,
-                listeners: vec![Listening {
+                listeners: vec![ListenerAddress {
                     name: "proxy".to_owned(),
                     address: SocketAddr::from(([127, 0, 0, 1], 7070)),
                 }],
@@ -224,10 +233,9 @@ impl Api {
         executor: Arc<dyn Execute>,
         approval: HostPatterns,
     ) -> Self {
-        let stored = StoredProfiles::load(store.clone(), Library::builtin(), Arc::default()).await;
-        let (profiles, library) = stored.expect("a store");
-        let options = RecorderOptions::default();
-        let mut api = Self::over((profiles, library), Vec::new(), options, defaults);
+        let (trust, options) = (TrustConfig::default(), RecorderOptions::default());
+        let mut api = Self::over(store.clone(), trust, Vec::new(), options, defaults);
+        api.state.profiles.refresh().await.expect("a store");
         let state = &mut api.state;
         state.runs = Runs::new(RunsParts {
             store,
@@ -239,7 +247,7 @@ impl Api {
             daemon: "test".to_owned(),
             executor,
             modules: PathBuf::new(),
-            approval,
+            approval: ArcSwap::from_pointee(approval),
         });
         api.router = router(api.state.clone());
         api

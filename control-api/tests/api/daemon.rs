@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use squall_control_api::{Broken, Readiness, router};
+use squall_control_api::{BrokenFile, Readiness, router};
 use tower::ServiceExt;
 
 use crate::bench::Api;
@@ -31,7 +31,7 @@ async fn broken_files_are_named_whether_traffic_comes_in_or_not() {
         state.readiness = Arc::new(move || Readiness {
             ready,
             listeners: Vec::new(),
-            broken: vec![Broken {
+            broken: vec![BrokenFile {
                 file: "p.yaml".into(),
                 error: "p.yaml:3:1: what".into(),
             }],

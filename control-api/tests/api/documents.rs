@@ -1,5 +1,5 @@
 use serde_json::{Value, json};
-use squall_control_api::Terms;
+use squall_control_api::TrustConfig;
 use squall_control_api::store::Store;
 
 use crate::bench::Api;
@@ -269,9 +269,9 @@ async fn variables_of_a_suite_may_be_sent_with_it_and_are_not_kept() {
 #[tokio::test]
 async fn programs_may_be_started_where_the_config_says_so() {
     let api = Api::new();
-    api.state.trust.configure(Terms {
+    api.state.trust.configure(TrustConfig {
         commands: true,
-        ..Terms::default()
+        ..TrustConfig::default()
     });
     let start = json!({ "command": ["x"], "ready_url": "http://127.0.0.1:8000/" });
     let starts = with("/agent/start", start);
@@ -384,7 +384,7 @@ async fn what_a_document_says_that_it_is_called_is_what_it_is_put_as() {
 #[tokio::test]
 async fn suites_and_contracts_are_worlds_apart_and_outlive_the_daemon() {
     let dir = tempfile::TempDir::new().expect("a directory");
-    let place = squall_control_api::store::Place::in_home(dir.path());
+    let place = squall_control_api::store::StorePlace::in_home(dir.path());
     let store = Store::open(place).await.expect("a store");
     let api = Api::with_store(store.clone()).await;
     api.put("/v1/suites/one", suite()).await;

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use squall_control_api::access::{Role, Token};
+use squall_control_api::access::{Token, TokenRole};
 
 use crate::bench::{Answer, Api};
 use crate::store::Ground;
@@ -21,9 +21,9 @@ async fn make(api: &Api, bearer: &str, key: &str, body: &Value) -> Answer {
 
 fn admins() -> Api {
     Api::with_tokens(vec![
-        Token::new("one", Role::Admin, "s1"),
-        Token::new("two", Role::Admin, "s2"),
-        Token::new("eye", Role::Viewer, "s3"),
+        Token::new("one", TokenRole::Admin, "s1"),
+        Token::new("two", TokenRole::Admin, "s2"),
+        Token::new("eye", TokenRole::Viewer, "s3"),
     ])
 }
 

@@ -163,7 +163,7 @@ async fn why_the_store_refused_is_for_the_log() {
         let problem = api.get("/v1/suites/a").await.problem(500, "internal");
         let detail = problem["detail"].as_str().expect("why");
         assert!(detail.contains("with the id "), "{detail}");
-        let place = api.state.profiles.store().place().to_string();
+        let place = api.state.store.place().to_string();
         for secret in [place.as_str(), "documents", "127.0.0.1", "squall.db"] {
             assert!(!problem.to_string().contains(secret), "{secret}: {problem}");
         }

@@ -2,7 +2,7 @@
 
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
-use squall_control_api::access::{Role, Token};
+use squall_control_api::access::{Token, TokenRole};
 
 use crate::bench::{Answer, Api};
 
@@ -12,7 +12,7 @@ fn tokens() -> Vec<Token> {
         let workspace = workspace.to_owned();
         (0..4).map(move |n| {
             let secret = format!("{workspace}{n}");
-            Token::new(secret.clone(), Role::Admin, &secret).of_workspace(workspace.clone())
+            Token::new(secret.clone(), TokenRole::Admin, &secret).of_workspace(workspace.clone())
         })
     };
     ["default", "blue", "red"]

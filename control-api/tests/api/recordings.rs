@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use serde_json::{Value, json};
-use squall_control_api::access::{Role, Token};
+use squall_control_api::access::{Token, TokenRole};
 
 use crate::bench::Api;
 
@@ -204,8 +204,8 @@ async fn nothing_is_imported_yet() {
 #[tokio::test]
 async fn recordings_and_tapes_of_a_workspace_are_its_own() {
     let api = Api::with_tokens(vec![
-        Token::new("all", Role::Admin, "all-secret"),
-        Token::new("pay", Role::Operator, "pay-secret").of_workspace("pay"),
+        Token::new("all", TokenRole::Admin, "all-secret"),
+        Token::new("pay", TokenRole::Operator, "pay-secret").of_workspace("pay"),
     ]);
     let as_all = ("authorization", "Bearer all-secret");
     let as_pay = ("authorization", "Bearer pay-secret");

@@ -11,8 +11,8 @@ use axum::body::{Body, BodyDataStream};
 use futures_util::StreamExt;
 use http::Request;
 use serde_json::{Value, json};
-use squall_control_api::access::{Role, Token};
-use squall_control_api::store::{DEFAULT_WORKSPACE, Place, RunEventRow, Store};
+use squall_control_api::access::{Token, TokenRole};
+use squall_control_api::store::{DEFAULT_WORKSPACE, RunEventRow, Store, StorePlace};
 use squall_harness::reach::{Pending, RequestedChaos, Rules};
 use squall_harness::run::{CellRecord, CellState, CoverageRecord};
 use squall_harness::runner::{Execute, RunContext, RunError, RunResult, RunSpec, SpecError};
@@ -288,7 +288,7 @@ async fn who_hears_that_a_run_is_done_finds_it_over() {
         data: "{}".to_owned(),
     };
     let (run, daemon) = (text("id"), text("daemon"));
-    let told = store.tell_of_run(&run, &daemon, &[done], &[]).await;
+    let told = store.add_run_events(&run, &daemon, &[done], &[]).await;
     assert!(told.expect("written"));
     let hear = async {
         let mut events = bench.events(&path, None).await;

@@ -1,7 +1,7 @@
 //! What the store promises of recordings, on each database.
 
 use serde_json::json;
-use squall_control_api::store::{RecordedRow, RecordingState, StoredRecording, Tally};
+use squall_control_api::store::{RecordedRow, RecordingSize, RecordingState, StoredRecording};
 use squall_journal::tape::Recorded;
 
 use crate::store::Ground;
@@ -17,7 +17,7 @@ fn recording(id: &str, workspace: &str) -> StoredRecording {
         started_at: 1,
         seen_at: 2,
         ended_at: None,
-        tally: Tally::default(),
+        size: RecordingSize::default(),
     }
 }
 
@@ -39,7 +39,7 @@ pub(crate) async fn recordings_come_back_as_they_were(ground: &Ground<'_>) {
         store.add_recording(one, 10).await.expect("written");
     }
     let exchanges: Vec<_> = (0..130).map(|n| recorded(&format!("{n:03}"))).collect();
-    mine.tally.exchanges = 130;
+    mine.size.exchanges = 130;
     mine.ended_at = Some(9);
     mine.state = RecordingState::Full;
     let rows: Vec<_> = exchanges.iter().rev().map(RecordedRow::of).collect();

@@ -1,7 +1,7 @@
 //! What the store promises of runs, on each database; [`crate::store`] has the list.
 
 use squall_control_api::store::{
-    Abandoned, DEFAULT_WORKSPACE, Keeping, NewRun, RecordedRow, RunEventRow, RunFilter, RunStep,
+    Abandoned, DEFAULT_WORKSPACE, NewRun, RecordedRow, Retain, RunEventRow, RunFilter, RunStep,
     Store,
 };
 use squall_harness::run::{
@@ -124,7 +124,7 @@ pub(crate) async fn a_run_comes_back_as_it_was_with_all_that_happened(ground: &G
     let progress = [event(3, "progress"), event(4, "cell")];
     assert!(
         store
-            .tell_of_run("1", "d", &progress, &[])
+            .add_run_events("1", "d", &progress, &[])
             .await
             .expect("an answer")
     );
@@ -176,7 +176,7 @@ pub(crate) async fn a_run_moves_only_from_where_it_is_and_by_its_own_daemon(grou
     );
     assert!(
         !store
-            .tell_of_run("1", "e", &[event(2, "cell")], &[])
+            .add_run_events("1", "e", &[event(2, "cell")], &[])
             .await
             .expect("an answer")
     );
@@ -193,7 +193,7 @@ pub(crate) async fn a_run_moves_only_from_where_it_is_and_by_its_own_daemon(grou
     assert!(!advance(&store, failed, &at(running, "d"), &[event(4, "state")]).await);
     assert!(
         !store
-            .tell_of_run("1", "d", &[event(4, "cell")], &[])
+            .add_run_events("1", "d", &[event(4, "cell")], &[])
             .await
             .expect("an answer")
     );
@@ -201,7 +201,7 @@ pub(crate) async fn a_run_moves_only_from_where_it_is_and_by_its_own_daemon(grou
     // An event that is there already is nothing that happened: all or nothing.
     add(&store, DEFAULT_WORKSPACE, &run("2", "d"), 60_000).await;
     let twice = [event(2, "cell"), event(1, "cell")];
-    assert!(store.tell_of_run("2", "d", &twice, &[]).await.is_err());
+    assert!(store.add_run_events("2", "d", &twice, &[]).await.is_err());
     assert_eq!(told(&store, "2").await.len(), 1);
 }
 
@@ -212,11 +212,11 @@ pub(crate) async fn exchanges_of_the_newest_runs_are_kept(ground: &Ground<'_>) {
     for id in ["001", "002"] {
         add(&store, DEFAULT_WORKSPACE, &run(id, "d"), 60_000).await;
         let cell = [event(2, "cell")];
-        let told = store.tell_of_run(id, "d", &cell, &written).await;
+        let told = store.add_run_events(id, "d", &cell, &written).await;
         assert!(told.expect("an answer"));
         // The same again, in another cell.
         let cell = [event(3, "cell")];
-        let told = store.tell_of_run(id, "d", &cell, &written[..1]).await;
+        let told = store.add_run_events(id, "d", &cell, &written[..1]).await;
         assert!(told.expect("an answer"));
     }
     let kept = async |id: &str| store.run_exchanges(id).await.expect("an answer");
@@ -258,7 +258,7 @@ pub(crate) async fn the_newest_runs_that_are_over_are_kept_of_each_workspace(gro
         let mut record = run(&id, "d");
         add(&store, workspace, &record, 60_000).await;
         let cell = [event(2, "cell")];
-        let told = store.tell_of_run(&id, "d", &cell, &exchange);
+        let told = store.add_run_events(&id, "d", &cell, &exchange);
         assert!(told.await.expect("an answer"));
         if number > 2 {
             record.state = RunState::Failed;
@@ -276,13 +276,12 @@ pub(crate) async fn the_newest_runs_that_are_over_are_kept_of_each_workspace(gro
         ids.collect::<Vec<_>>()
     };
     let prune = async |runs| {
-        let keeping = Keeping {
-            exchanges: 0,
-            since_ms: 0,
+        let retain = Retain {
             runs,
+            ..Retain::default()
         };
         let mut slices = 1;
-        while store.prune(keeping).await.expect("pruned") {
+        while store.prune(retain, 0).await.expect("pruned") {
             slices += 1;
         }
         slices

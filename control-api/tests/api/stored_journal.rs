@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use squall_control_api::store::{DEFAULT_WORKSPACE, Place, RunStep, Store};
-use squall_control_api::{JournalOptions, Kept, Retain};
+use squall_control_api::store::{DEFAULT_WORKSPACE, RunStep, Store, StorePlace};
+use squall_control_api::{ExchangeChoice, JournalOptions, Retain};
 use squall_harness::run::RunState;
 use squall_profiles::verdict::{RuleVerdict, VerdictOutcome};
 use squall_proxy::recorder::ExchangeNote;
@@ -15,7 +15,7 @@ use crate::store::Ground;
 use crate::store_runs::{add, run};
 
 const ALL: JournalOptions = JournalOptions {
-    kept: Kept::All,
+    kept: ExchangeChoice::All,
     retain: Retain {
         exchanges: 100_000,
         age: Duration::from_hours(24),
@@ -165,7 +165,7 @@ async fn pages_stay_in_step_while_exchanges_leave_memory() {
 async fn what_had_a_fault_is_always_kept_and_the_rest_is_sampled() {
     let ground = Ground::sqlite();
     let options = JournalOptions {
-        kept: Kept::Faulted,
+        kept: ExchangeChoice::Faulted,
         ..ALL
     };
     let api = start(&ground, 100, options).await;
@@ -207,7 +207,7 @@ async fn what_had_a_fault_is_always_kept_and_the_rest_is_sampled() {
 #[tokio::test]
 async fn nothing_is_kept_where_nothing_is_to_be() {
     let options = JournalOptions {
-        kept: Kept::None,
+        kept: ExchangeChoice::None,
         ..ALL
     };
     let ground = Ground::sqlite();
@@ -249,7 +249,7 @@ async fn the_newest_stay_when_there_are_too_many() {
 async fn a_store_that_is_away_holds_nothing_up_and_gets_what_the_queue_kept() {
     let mut server = Postgres::start();
     let url = server.database("squall");
-    let place = Place::parse(&url, "/".as_ref(), "/".as_ref()).expect("a URL");
+    let place = StorePlace::parse(&url, "/".as_ref(), "/".as_ref()).expect("a URL");
     let store = Store::open(place).await.expect("it opens");
     let options = JournalOptions { queue: 4, ..ALL };
     let api = Api::with_journal(store, 5, options).await;
@@ -320,7 +320,7 @@ async fn old_runs_go_whatever_is_kept_of_exchanges() {
         assert!(store.advance_run(step).await.expect("an answer"));
     }
     let options = JournalOptions {
-        kept: Kept::None,
+        kept: ExchangeChoice::None,
         retain: Retain {
             runs: 1,
             ..ALL.retain

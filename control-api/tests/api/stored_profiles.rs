@@ -2,7 +2,9 @@
 
 use serde_json::json;
 use squall_control_api::WITH_VARIABLES;
-use squall_control_api::store::{Change, DEFAULT_WORKSPACE, DocumentKind, Key, Place, Store};
+use squall_control_api::store::{
+    DEFAULT_WORKSPACE, DocumentKey, DocumentKind, DocumentText, Store, StorePlace,
+};
 use squall_tests::postgres::Postgres;
 
 use crate::bench::{Api, eventually};
@@ -164,7 +166,7 @@ async fn what_variables_stand_for_is_not_stored_and_its_profile_waits_to_be_put_
     let told = broken.first().map_or("", |broken| broken.error.as_str());
     for word in [
         "profile `mine`, version 1",
-        "has not been told WORDS;",
+        "does not have those of WORDS;",
         "squall profile put",
     ] {
         assert!(told.contains(word), "{broken:?}");
@@ -186,7 +188,7 @@ async fn what_variables_stand_for_is_not_stored_and_its_profile_waits_to_be_put_
 async fn a_store_that_is_away_is_told_of_and_changes_nothing() {
     let mut server = Postgres::start();
     let url = server.database("squall");
-    let place = Place::parse(&url, "/".as_ref(), "/".as_ref()).expect("a URL");
+    let place = StorePlace::parse(&url, "/".as_ref(), "/".as_ref()).expect("a URL");
     let store = Store::open(place).await.expect("it opens");
     let api = Api::with_store(store).await;
     assert_eq!(api.put_yaml(MINE, SLOW).await.status, 201);
@@ -248,11 +250,7 @@ async fn daemons_that_share_a_store_do_not_overwrite_each_other() {
 async fn start_and_follow(ground: &Ground<'_>) -> Api {
     let api = start(ground).await;
     let (profiles, state) = (api.state.profiles.clone(), &api.state);
-    tokio::spawn(profiles.follow(
-        state.chaos.clone(),
-        state.tokens.clone(),
-        state.stopping.clone(),
-    ));
+    tokio::spawn(profiles.follow(state.tokens.clone(), state.stopping.clone()));
     api
 }
 
@@ -329,7 +327,7 @@ async fn what_does_not_hold_here_is_told_of_and_the_last_that_did_stays() {
     let broken = eventually("a complaint", async || other.state.profiles.broken().pop());
     let broken = broken.await;
     assert!(
-        broken.error.contains("has not been told WORDS"),
+        broken.error.contains("does not have those of WORDS"),
         "{broken:?}"
     );
     shows(&other, MINE, Some(DOWN)).await;
@@ -342,20 +340,16 @@ async fn what_does_not_hold_here_is_told_of_and_the_last_that_did_stays() {
 async fn what_was_written_while_nothing_was_heard_is_caught_up_with() {
     let mut server = Postgres::start();
     let url = server.database("squall");
-    let place = Place::parse(&url, "/".as_ref(), "/".as_ref()).expect("a URL");
+    let place = StorePlace::parse(&url, "/".as_ref(), "/".as_ref()).expect("a URL");
     let store = Store::open(place.clone()).await.expect("it opens");
     let api = Api::with_store(store).await;
     let (profiles, state) = (api.state.profiles.clone(), &api.state);
-    tokio::spawn(profiles.follow(
-        state.chaos.clone(),
-        state.tokens.clone(),
-        state.stopping.clone(),
-    ));
+    tokio::spawn(profiles.follow(state.tokens.clone(), state.stopping.clone()));
     api.put_yaml(MINE, SLOW).await;
     server.stop();
     let broken = eventually("deafness", async || api.state.profiles.broken().pop());
     let broken = broken.await;
-    assert!(broken.error.contains("are not heard"), "{broken:?}");
+    assert!(broken.error.contains("are not received"), "{broken:?}");
     server.start_again();
     let other = Api::with_store(Store::open(place).await.expect("it opens")).await;
     assert_eq!(other.put_yaml(MINE, DOWN).await.status, 200);
@@ -370,20 +364,18 @@ async fn what_was_written_while_nothing_was_heard_is_caught_up_with() {
 async fn what_is_stored_and_goes_over_a_limit_is_not_in_force_and_can_be_replaced() {
     let ground = Ground::sqlite();
     let store = ground.open().await;
-    let key = Key {
-        workspace: DEFAULT_WORKSPACE,
+    let key = DocumentKey {
+        workspace: DEFAULT_WORKSPACE.to_owned(),
         kind: DocumentKind::Profile,
-        name: "mine",
+        name: "mine".to_owned(),
     };
-    let body = format!(
-        "tool_faults: [{{ mode: empty, tool: '{}' }}]\n",
-        "{a,b}".repeat(40)
-    );
-    let change = Change::Put {
-        body: &body,
+    let globs = "{a,b}".repeat(40);
+    let text = DocumentText {
+        body: format!("tool_faults: [{{ mode: empty, tool: '{globs}' }}]\n"),
         variables: None,
     };
-    store.write(key, change, 0, 1).await.expect("written");
+    let written = store.write(&key, Some(&text), 0, 1, None).await;
+    written.expect("written");
     let api = start(&ground).await;
     let broken = api.state.profiles.broken();
     let told = broken.first().map_or("", |broken| broken.error.as_str());

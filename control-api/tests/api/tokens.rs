@@ -4,7 +4,7 @@ use axum::body::Body;
 use http::Request;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
-use squall_control_api::access::{AT_ONCE, Role, Token};
+use squall_control_api::access::{AT_ONCE, Token, TokenRole};
 use squall_tests::postgres::Postgres;
 
 use crate::bench::{Answer, Api, eventually};
@@ -152,7 +152,7 @@ async fn nobody_is_locked_out_by_a_slip() {
 
 #[tokio::test]
 async fn tokens_of_the_configuration_are_listed_and_stay() {
-    let api = Api::with_tokens(vec![Token::new("boss", Role::Admin, "secret")]);
+    let api = Api::with_tokens(vec![Token::new("boss", TokenRole::Admin, "secret")]);
     create(&api, "secret", "boss", "viewer")
         .await
         .problem(409, "conflict");
@@ -246,11 +246,12 @@ async fn what_one_daemon_makes_and_revokes_holds_at_the_others() {
     let ground = Ground::postgres(&server, "squall");
     let [one, other] = [start(&ground).await, start(&ground).await];
     let state = &other.state;
-    tokio::spawn(state.profiles.clone().follow(
-        state.chaos.clone(),
-        state.tokens.clone(),
-        state.stopping.clone(),
-    ));
+    tokio::spawn(
+        state
+            .profiles
+            .clone()
+            .follow(state.tokens.clone(), state.stopping.clone()),
+    );
     let admin = made(&one, "", "ops", "admin").await;
     let viewer = made(&one, &admin, "eye", "viewer").await;
     eventually("the other daemon's closed door", async || {
@@ -276,8 +277,8 @@ async fn what_one_daemon_makes_and_revokes_holds_at_the_others() {
 #[tokio::test]
 async fn a_token_in_haste_is_told_when_to_come_again_and_can_end_chaos() {
     let api = Api::with_tokens(vec![
-        Token::new("hasty", Role::Operator, "fast"),
-        Token::new("calm", Role::Operator, "slow"),
+        Token::new("hasty", TokenRole::Operator, "fast"),
+        Token::new("calm", TokenRole::Operator, "slow"),
     ]);
     let mut let_through = 0;
     let refused = loop {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
-use squall_control_api::Terms;
+use squall_control_api::TrustConfig;
 use squall_journal::redact::Redactor;
 
 use crate::bench::Api;
@@ -12,10 +12,10 @@ use crate::store::Ground;
 /// A variable that every process has here.
 const KNOWN: &str = "CARGO_MANIFEST_DIR";
 
-fn listed() -> Terms {
-    Terms {
+fn listed() -> TrustConfig {
+    TrustConfig {
         variables: BTreeSet::from([KNOWN.to_owned()]),
-        ..Terms::default()
+        ..TrustConfig::default()
     }
 }
 

@@ -4,7 +4,7 @@ use axum::body::Body;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use squall_control_api::JournalOptions;
-use squall_control_api::access::{Role, Token};
+use squall_control_api::access::{Token, TokenRole};
 use squall_tests::postgres::Postgres;
 
 use crate::bench::{Answer, Api, eventually};
@@ -14,7 +14,7 @@ use crate::store_runs;
 /// The admins of two workspaces and of the default one; each is its own secret.
 fn tokens() -> Vec<Token> {
     let admin =
-        |workspace: &str| Token::new("admin", Role::Admin, workspace).of_workspace(workspace);
+        |workspace: &str| Token::new("admin", TokenRole::Admin, workspace).of_workspace(workspace);
     ["default", "blue", "red"].map(admin).into()
 }
 
@@ -142,7 +142,7 @@ async fn a_foreign_token_finds_nothing_on_any_route() {
     .await;
     let recording = begun.json()["id"].as_str().expect("an id").to_owned();
     let theirs = store_runs::run("azure", "test");
-    store_runs::add(api.state.profiles.store(), "blue", &theirs, 60_000).await;
+    store_runs::add(&api.state.store, "blue", &theirs, 60_000).await;
     let docs = include_str!("../../../docs/api.md");
     let lines = docs
         .lines()
@@ -440,7 +440,7 @@ async fn a_stream_tells_of_its_workspace_only() {
 
 #[tokio::test]
 async fn an_open_stream_of_the_default_workspace_tells_nothing_of_one_made_later() {
-    let of = |workspace: &str| Token::new("t", Role::Admin, workspace).of_workspace(workspace);
+    let of = |workspace: &str| Token::new("t", TokenRole::Admin, workspace).of_workspace(workspace);
     let api = Api::with_tokens(vec![of("default")]);
     let request = http::Request::builder()
         .uri("/v1/events")

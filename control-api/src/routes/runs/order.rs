@@ -13,10 +13,10 @@ use squall_harness::scores::{PassCriteria, least_of};
 use squall_harness::suite::Suite;
 
 use crate::access::Caller;
-use crate::fields::{Fields, text};
-use crate::problem::{Detail, Problem};
+use crate::fields::{BodyFields, text};
+use crate::problem::{Problem, ProblemDetail};
 use crate::state::ApiState;
-use crate::trust::Sent;
+use crate::trust::SentVariables;
 
 const MEMBERS: [&str; 5] = ["kind", "suite", "suite_name", "secrets", "options"];
 
@@ -48,7 +48,7 @@ struct Options<'d> {
 }
 
 impl<'d> Options<'d> {
-    fn read(fields: &mut Fields<'d>) -> Self {
+    fn read(fields: &mut BodyFields<'d>) -> Self {
         let few = |value: &Value| value.as_u64().filter(|few| (1..=100).contains(few));
         let score = |value: &Value| {
             let score = value.as_f64()?;
@@ -97,7 +97,7 @@ pub(crate) async fn read(
     posted: &Value,
 ) -> Result<RunSpec, Problem> {
     let example = "{\"kind\": \"chaos\", \"suite_name\": \"checkout\"}";
-    let mut fields = Fields::of(posted, &MEMBERS, example).map_err(Problem::invalid)?;
+    let mut fields = BodyFields::of(posted, &MEMBERS, example).map_err(Problem::invalid)?;
     let kinds: Vec<_> = RunKind::NAMES.iter().map(|(name, _)| *name).collect();
     let kinds = kinds.join(", ");
     let kind = fields.required("kind", &format!("one of {kinds}"), |value| {
@@ -113,15 +113,15 @@ pub(crate) async fn read(
     let mut given = fields.within("/options", &OPTIONS);
     let options = Options::read(&mut given);
     fields.add(given.into_errors());
-    let sent = Sent::read(fields.given("secrets")).unwrap_or_else(|wrong| {
+    let sent = SentVariables::read(fields.given("secrets")).unwrap_or_else(|wrong| {
         fields.wrong("secrets", wrong);
-        Sent::default()
+        SentVariables::default()
     });
     let suite = reading.suite(&mut fields, &options, &sent).await?;
     let baseline = reading.baseline(options.baseline).await?;
     let chaos = match (&options.profile, &suite) {
-        (Some(Value::String(name)), _) => reading.profile(name),
-        (Some(profile), _) => reading.sent_profile(profile, &sent),
+        (Some(Value::String(name)), _) => reading.profile(name).await?,
+        (Some(profile), _) => reading.sent_profile(profile, &sent).await?,
         (None, Some((_, suite))) => match &suite.chaos {
             Some(chaos) => Some(Trial::of(CHAOS, chaos)),
             None if kind == Some(RunKind::Ci) && has_prompts_alone(suite) => {
@@ -129,14 +129,14 @@ pub(crate) async fn read(
                     "the suite has neither `chaos` nor `contract`: its prompts run under the profile `{INSTEAD}`; name \
                      another one as the run's `profile`, or write `chaos`"
                 ));
-                reading.profile(INSTEAD)
+                reading.profile(INSTEAD).await?
             }
             None => None,
         },
         (None, None) => None,
     };
     if let Some((_, suite)) = &suite {
-        reading.extended(suite, options.profile.is_some());
+        reading.extended(suite, options.profile.is_some()).await?;
     }
     let spec = kind.zip(suite).map(|(kind, (name, suite))| {
         let advanced = &suite.advanced;
@@ -174,13 +174,13 @@ fn has_prompts_alone(suite: &Suite) -> bool {
 struct Reading<'a> {
     state: &'a ApiState,
     workspace: &'a str,
-    wrong: Vec<Detail>,
+    wrong: Vec<ProblemDetail>,
     warnings: Vec<String>,
     documents: Vec<DocumentVersion>,
 }
 
 impl Reading<'_> {
     fn add(&mut self, pointer: impl Into<String>, detail: impl Into<String>) {
-        self.wrong.push(Detail::at(pointer, detail));
+        self.wrong.push(ProblemDetail::at(pointer, detail));
     }
 }

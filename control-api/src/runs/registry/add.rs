@@ -1,21 +1,20 @@
 //! Accepts a run: checks, writes and queues it.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use squall_harness::agents::agent_name;
 use squall_harness::run::{RunRecord, RunState};
 use squall_harness::runner::RunSpec;
-use squall_journal::quota::{OverQuota, Quota};
+use squall_journal::quota::Quota;
 
 use super::super::active::{ActiveRun, event_of, event_rows};
 use super::super::approval;
 use super::Runs;
 use super::lease::lease_ms;
-use crate::problem::Detail;
-use crate::store::{NewRun, StoreError};
-use crate::tasks;
+use crate::problem::{Problem, ProblemDetail};
+use crate::store::NewRun;
 
 /// Unfinished runs, the waiting ones included. Each holds its suite.
 const UNFINISHED: Quota = Quota {
@@ -25,43 +24,27 @@ const UNFINISHED: Quota = Quota {
     remedy: "wait until one of them is, or cancel one",
 };
 
-/// Why a run was not accepted.
-#[derive(Debug)]
-pub(crate) enum NotAdded {
-    /// It is invalid.
-    Wrong(Vec<Detail>),
-    /// Too many runs are unfinished.
-    Full(OverQuota),
-    /// It could not be written.
-    Store(StoreError),
-}
+/// `Retry-After` while too many runs are unfinished.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 impl Runs {
-    /// Accepts a run: writes and queues it, even if the client disconnects.
+    /// Accepts a run: checks, writes and queues it.
     pub(crate) async fn add(
         self: &Arc<Self>,
         workspace: &str,
         spec: RunSpec,
-    ) -> Result<RunRecord, NotAdded> {
-        let wrong = self.executor.check(&spec).into_iter();
-        let wrong: Vec<_> = wrong
-            .map(|error| Detail::at(error.pointer, error.message))
+    ) -> Result<RunRecord, Problem> {
+        let errors = self.parts.executor.check(&spec).into_iter();
+        let errors: Vec<_> = errors
+            .map(|error| ProblemDetail::at(error.pointer, error.message))
             .collect();
-        if !wrong.is_empty() {
-            return Err(NotAdded::Wrong(wrong));
+        if !errors.is_empty() {
+            return Err(Problem::invalid(errors));
         }
-        tasks::spawned(Arc::clone(self).write_and_queue(workspace.to_owned(), spec)).await
-    }
-
-    async fn write_and_queue(
-        self: Arc<Self>,
-        workspace: String,
-        spec: RunSpec,
-    ) -> Result<RunRecord, NotAdded> {
-        let approval = self.approval.load_full();
+        let approval = self.parts.approval.load_full();
         let waits = approval::is_wanted(&approval, &spec.name, &spec.suite).await;
         let mut record = self.new_record(&spec);
-        let mark = self.reach.open(&record.id, &workspace);
+        let mark = self.reach.open(&record.id, workspace);
         // One transaction, so that the store cannot fail between the two.
         let states = [RunState::Queued, RunState::AwaitingApproval];
         let mut events = Vec::new();
@@ -75,7 +58,7 @@ impl Runs {
             record.clone(),
             i64::try_from(rows.len()).unwrap_or(i64::MAX),
             spec,
-            workspace,
+            workspace.to_owned(),
             mark,
             self.log.clone(),
         );
@@ -84,7 +67,7 @@ impl Runs {
             let held = active.values().map(|run| &run.workspace);
             if let Err(over) = UNFINISHED.check(&run.workspace, held) {
                 self.reach.close(&run.id);
-                return Err(NotAdded::Full(over));
+                return Err(Problem::too_many(over.to_string(), RETRY_AFTER));
             }
             active.insert(run.id.clone(), Arc::clone(&run));
         }
@@ -96,7 +79,7 @@ impl Runs {
         };
         if let Err(error) = self.log.store.add_run(new).await {
             self.forget(&run);
-            return Err(NotAdded::Store(error));
+            return Err(error.into());
         }
         for event in &events {
             self.log.publish(&run.workspace, event);
@@ -104,7 +87,7 @@ impl Runs {
         if !waits {
             run.approved.cancel();
         }
-        tokio::spawn(self.live(run));
+        tokio::spawn(Arc::clone(self).live(run));
         Ok(record)
     }
 
@@ -116,7 +99,7 @@ impl Runs {
         let id = recorder.begin(Instant::now()).to_string();
         RunRecord {
             created_at: self.log.now(),
-            daemon: self.daemon.clone(),
+            daemon: self.parts.daemon.clone(),
             agent: Some(agent),
             ..spec.record(&id)
         }

@@ -23,7 +23,8 @@ impl Runs {
     /// on the same store.
     pub async fn recover(&self) -> Result<(), StoreError> {
         let why = "its daemon ended in the middle of it";
-        self.give_up(Abandoned::OfDaemon(&self.daemon), why).await?;
+        self.give_up(Abandoned::OfDaemon(&self.parts.daemon), why)
+            .await?;
         self.give_up(Abandoned::Expired, why).await
     }
 
@@ -45,7 +46,11 @@ impl Runs {
         // Before the renewal: runs added meanwhile are not checked.
         let before: Vec<_> = self.active().values().cloned().collect();
         if !before.is_empty() {
-            let held = self.log.store.renew_runs(&self.daemon, lease_ms()).await?;
+            let held = self
+                .log
+                .store
+                .renew_runs(&self.parts.daemon, lease_ms())
+                .await?;
             let lost = before
                 .iter()
                 .filter(|run| !held.iter().any(|id| id == &run.id));
@@ -78,7 +83,7 @@ impl Runs {
             self.note(&workspace, "run errored", (&before, &after), why);
             self.log.publish(&workspace, &event_of(&after, at.clone()));
             let (kind, state) = (after.kind.as_str(), after.state.as_str());
-            self.metrics.runs().ended(kind, state, None);
+            self.parts.metrics.runs().ended(kind, state, None);
         }
         Ok(())
     }

@@ -70,9 +70,9 @@ impl Runs {
             exclusive: &lane.exclusive,
             approved: run.mark.is_approved(),
         };
-        let working = AssertUnwindSafe(self.executor.run(&run.spec, context)).catch_unwind();
+        let working = AssertUnwindSafe(self.parts.executor.run(&run.spec, context)).catch_unwind();
         let in_time = async {
-            match self.chaos.longest() {
+            match self.parts.chaos.longest() {
                 Some(longest) => tokio::time::sleep(longest).await,
                 None => std::future::pending().await,
             }
@@ -89,7 +89,7 @@ impl Runs {
         };
         match done {
             Ok(Ok(mut result)) => {
-                let (agent, modules) = (run.spec.suite.agent.clone(), self.modules.clone());
+                let (agent, modules) = (run.spec.suite.agent.clone(), self.parts.modules.clone());
                 let files = tokio::task::spawn_blocking(move || agent_files(&agent, &modules));
                 result.documents = files.await.unwrap_or_default();
                 Some(Ok(result))
@@ -106,7 +106,7 @@ impl Runs {
     async fn conclude(&self, run: &ActiveRun, result: Option<Result<RunResult, String>>) {
         tasks::flushed(&self.log.recorder).await;
         // Exchanges that the store rejects count as lost, too.
-        if let Some(journal) = &self.journal {
+        if let Some(journal) = &self.parts.journal {
             journal.settled().await;
         }
         let stopped = run.stopped();
@@ -143,10 +143,10 @@ impl Runs {
         let kind = record.kind.as_str();
         if record.state.is_over() {
             let state = record.state.as_str();
-            self.metrics.runs().ended(kind, state, record.score);
+            self.parts.metrics.runs().ended(kind, state, record.score);
         }
         if let Some(stopped) = stopped {
-            self.metrics.runs().cut_short(kind, stopped.label());
+            self.parts.metrics.runs().cut_short(kind, stopped.label());
             tracing::info!(run = run.id, "the run was ended: {}", stopped.why());
             // A cancelling call has its own audit entry.
             if stopped != StopReason::Cancelled {

@@ -6,19 +6,9 @@ use squall_harness::run::{RunRecord, RunState};
 
 use super::super::active::ActiveRun;
 use super::super::stop::StopReason;
+use super::super::unknown;
 use super::{PATIENCE, Runs};
-use crate::store::StoreError;
-
-/// Why a run was not approved or cancelled.
-#[derive(Debug)]
-pub(crate) enum NotChanged {
-    /// No such run.
-    Unknown,
-    /// Its state does not allow it, or another daemon executes it.
-    Conflict(String),
-    /// The store does not answer.
-    Store(StoreError),
-}
+use crate::problem::Problem;
 
 impl Runs {
     /// Approves a run; it then starts as soon as fewer than the maximum are in progress.
@@ -27,15 +17,15 @@ impl Runs {
         workspace: &str,
         id: &str,
         by: Option<&str>,
-    ) -> Result<RunRecord, NotChanged> {
-        let run = self.executed_here(workspace, id, not_asked).await?;
+    ) -> Result<RunRecord, Problem> {
+        let run = self.executed_here(workspace, id, not_awaiting).await?;
         let record = run.record();
         if record.state != RunState::AwaitingApproval {
-            return Err(NotChanged::Conflict(not_asked(record.state)));
+            return Err(Problem::conflict(not_awaiting(record.state)));
         }
         if run.approved.is_cancelled() {
             let why = "the run is approved already; it starts when it is its turn";
-            return Err(NotChanged::Conflict(why.to_owned()));
+            return Err(Problem::conflict(why));
         }
         let turns = [&self.turns, &*self.lane(workspace).turns];
         let has_a_turn = turns.iter().all(|turns| turns.available_permits() > 0);
@@ -57,7 +47,7 @@ impl Runs {
         &self,
         workspace: &str,
         id: &str,
-    ) -> Result<(RunRecord, RunRecord), NotChanged> {
+    ) -> Result<(RunRecord, RunRecord), Problem> {
         let run = self.executed_here(workspace, id, is_over).await?;
         let before = run.shown();
         self.stop(&run, StopReason::Cancelled);
@@ -68,7 +58,7 @@ impl Runs {
         match record.state {
             // It ended at the same moment for another reason.
             over if over.is_over() && over != RunState::Cancelled => {
-                Err(NotChanged::Conflict(is_over(over)))
+                Err(Problem::conflict(is_over(over)))
             }
             _ => Ok((before, record)),
         }
@@ -80,24 +70,24 @@ impl Runs {
         workspace: &str,
         id: &str,
         why_not: fn(RunState) -> String,
-    ) -> Result<Arc<ActiveRun>, NotChanged> {
+    ) -> Result<Arc<ActiveRun>, Problem> {
         if let Some(run) = self.own(workspace, id) {
             return Ok(run);
         }
-        let found = self.find(workspace, id).await.map_err(NotChanged::Store)?;
-        let run = found.ok_or(NotChanged::Unknown)?;
-        Err(NotChanged::Conflict(if run.state.is_over() {
+        let found = self.find(workspace, id).await?;
+        let run = found.ok_or_else(|| unknown(id))?;
+        Err(Problem::conflict(if run.state.is_over() {
             why_not(run.state)
         } else {
             format!(
-                "the run is executed by the daemon {}; ask that one",
+                "the run is executed by the daemon {}; send the request to that one",
                 run.daemon
             )
         }))
     }
 }
 
-fn not_asked(state: RunState) -> String {
+fn not_awaiting(state: RunState) -> String {
     format!(
         "the run is {}; only one that is awaiting_approval can be approved",
         state.as_str()

@@ -184,7 +184,8 @@ async fn variables_that_are_sent_with_a_suite_are_used_and_never_told() {
 #[tokio::test]
 async fn runs_of_one_workspace_leave_room_and_turns_for_the_others() {
     let bench = Bench::new().await;
-    let of = |workspace: &str| Token::new("t", Role::Operator, workspace).of_workspace(workspace);
+    let of =
+        |workspace: &str| Token::new("t", TokenRole::Operator, workspace).of_workspace(workspace);
     bench
         .api
         .state

@@ -65,7 +65,7 @@ async fn cancelling_ends_chaos_first_and_illegal_moves_are_409() {
 async fn cancelling_is_answered_while_the_store_is_away_and_written_when_it_is_back() {
     let mut server = Postgres::start();
     let nowhere = std::path::Path::new("/nowhere");
-    let place = Place::parse(&server.database("squall"), nowhere, nowhere).expect("a place");
+    let place = StorePlace::parse(&server.database("squall"), nowhere, nowhere).expect("a place");
     let store = Store::open(place).await.expect("a store");
     let bench = Bench::with(store, Defaults::default(), &[]).await;
     let path = bench.ask().await;
@@ -173,7 +173,7 @@ async fn a_suite_that_names_a_listed_host_in_any_form_awaits_approval() {
 #[tokio::test]
 async fn a_run_that_is_approved_says_so_while_it_waits_for_its_turn_and_who_did() {
     let bench = Bench::with(Store::in_memory(), Defaults::default(), &["weather"]).await;
-    let boss = Token::new("boss", Role::Admin, "hunter2");
+    let boss = Token::new("boss", TokenRole::Admin, "hunter2");
     let mut paths = Vec::new();
     for _ in 0..5 {
         paths.push(bench.ask().await);
@@ -202,8 +202,8 @@ async fn a_run_that_is_approved_says_so_while_it_waits_for_its_turn_and_who_did(
 async fn the_log_of_a_workspace_tells_how_its_runs_were_ended() {
     let bench = Bench::new().await;
     let tokens = [("boss", "default"), ("blue", "blue")];
-    let tokens =
-        tokens.map(|(name, workspace)| Token::new(name, Role::Admin, name).of_workspace(workspace));
+    let tokens = tokens
+        .map(|(name, workspace)| Token::new(name, TokenRole::Admin, name).of_workspace(workspace));
     bench.api.state.access.configure(tokens.into());
     let ask = async |who: &str, method: &str, path: &str, body: &str| {
         let bearer = format!("Bearer {who}");

@@ -15,13 +15,14 @@ use squall_profiles::tools::ToolNames;
 
 use super::{Options, Reading};
 use crate::document;
-use crate::fields::Fields;
+use crate::fields::BodyFields;
 use crate::nearest::no_profile;
 use crate::problem::Problem;
 use crate::runs::validation;
-use crate::store::DocumentKind;
-use crate::stored_documents::Collection;
-use crate::trust::Sent;
+use crate::store::{DocumentKey, DocumentKind};
+use crate::stored_documents::newest;
+use crate::stored_profiles::profile_key;
+use crate::trust::SentVariables;
 
 /// Longest title of a run, characters.
 const MOST_NAME: usize = 64;
@@ -42,9 +43,9 @@ impl Reading<'_> {
     /// The suite with the contract that it or the run names, and its title.
     pub(super) async fn suite(
         &mut self,
-        fields: &mut Fields<'_>,
+        fields: &mut BodyFields<'_>,
         options: &Options<'_>,
-        sent: &Sent,
+        sent: &SentVariables,
     ) -> Result<Option<(String, Suite)>, Problem> {
         let Some((name, mut suite)) = self.suite_document(fields).await? else {
             return Ok(None);
@@ -79,7 +80,7 @@ impl Reading<'_> {
     /// The suite as a document, and its name.
     async fn suite_document(
         &mut self,
-        fields: &mut Fields<'_>,
+        fields: &mut BodyFields<'_>,
     ) -> Result<Option<(String, Value)>, Problem> {
         match (fields.given("suite"), fields.given("suite_name")) {
             (Some(suite), None) => {
@@ -160,7 +161,11 @@ impl Reading<'_> {
 
     /// Checks that all profiles exist that the suite's chaos extends. A requested profile replaces `chaos`, which
     /// is then not checked.
-    pub(super) fn extended(&mut self, suite: &Suite, names_profile: bool) {
+    pub(super) async fn extended(
+        &mut self,
+        suite: &Suite,
+        names_profile: bool,
+    ) -> Result<(), Problem> {
         let contract = match &suite.contract {
             Some(ContractPart::Written(contract)) => &contract.scenarios[..],
             Some(ContractPart::Named(_)) | None => &[],
@@ -182,29 +187,34 @@ impl Reading<'_> {
             if let Err(error) = library.rule_set_of(&nameless, &suite.tools.names) {
                 self.add(format!("{at}{}", error.pointer), error.message);
             }
-            self.note_extended(&library, &nameless);
+            self.note_extended(&library, &nameless).await?;
         }
+        Ok(())
     }
 
     /// The chaos of a profile; reports use the profile's name.
-    pub(super) fn profile(&mut self, name: &str) -> Option<Trial> {
+    pub(super) async fn profile(&mut self, name: &str) -> Result<Option<Trial>, Problem> {
         let library = self.state.library(self.workspace);
         let Some((source, profile)) = library.get(name) else {
             self.add("/options/profile", no_profile(&library, name));
-            return None;
+            return Ok(None);
         };
-        self.note_profile(name, source, profile);
-        self.note_extended(&library, profile);
-        Some(Trial {
+        self.note_profile(name, source, profile).await?;
+        self.note_extended(&library, profile).await?;
+        Ok(Some(Trial {
             name: name.to_owned(),
             rules: Rules::Profile(name.to_owned()),
             active: Active::of_extended(profile, &library, &ToolNames::default()),
             told: told_rules(profile, &library),
-        })
+        }))
     }
 
     /// The chaos of a profile that was posted with the order.
-    pub(super) fn sent_profile(&mut self, document: &Value, sent: &Sent) -> Option<Trial> {
+    pub(super) async fn sent_profile(
+        &mut self,
+        document: &Value,
+        sent: &SentVariables,
+    ) -> Result<Option<Trial>, Problem> {
         let text = document.to_string();
         let library = self.state.library(self.workspace);
         let read = self.state.trust.variables_and(sent, |variables| {
@@ -214,35 +224,38 @@ impl Reading<'_> {
                 Err(error) => Err(vec![error]),
             }
         });
-        let profile = read.map_err(|errors| {
-            for error in errors {
-                self.add(format!("/options/profile{}", error.pointer), error.message);
+        let profile = match read {
+            Ok(profile) => Arc::new(profile),
+            Err(errors) => {
+                for error in errors {
+                    self.add(format!("/options/profile{}", error.pointer), error.message);
+                }
+                return Ok(None);
             }
-        });
-        let profile = Arc::new(profile.ok()?);
+        };
         let name = profile.name.as_deref().unwrap_or("profile");
         self.note("profile", name, None, &profile.text);
-        self.note_extended(&library, &profile);
-        Some(Trial {
+        self.note_extended(&library, &profile).await?;
+        Ok(Some(Trial {
             active: Active::of_extended(&profile, &library, &ToolNames::default()),
             ..Trial::of(name, &profile)
-        })
+        }))
     }
 
     /// The newest version of a document; `None` when there is none.
     async fn stored(&mut self, kind: DocumentKind, name: &str) -> Result<Option<Value>, Problem> {
-        let collection = Collection {
+        let key = DocumentKey {
             workspace: self.workspace.to_owned(),
             kind,
+            name: name.to_owned(),
         };
-        let found = self.state.documents.newest(&collection, name).await;
-        let Some(found) = found? else {
+        let Some((version, text)) = newest(&self.state.store, &key).await? else {
             return Ok(None);
         };
-        let tree = document::tree(&found.body).map_err(|error| {
+        let tree = document::tree(&text.body).map_err(|error| {
             Problem::internal(format!("the stored document cannot be read: {error}"))
         })?;
-        self.note(kind.as_str(), name, Some(found.version), &found.body);
+        self.note(kind.as_str(), name, Some(version), &text.body);
         if kind == DocumentKind::Suite {
             self.note_own_version(&tree);
         }
@@ -250,7 +263,7 @@ impl Reading<'_> {
     }
 
     /// Notes the profiles that this profile extends, directly or indirectly, as documents of the run.
-    fn note_extended(&mut self, library: &Library, profile: &Profile) {
+    async fn note_extended(&mut self, library: &Library, profile: &Profile) -> Result<(), Problem> {
         let names = |profile: &Profile| {
             let names = profile.extends.iter().rev();
             names.map(|one| one.name.clone()).collect::<Vec<_>>()
@@ -262,18 +275,27 @@ impl Reading<'_> {
                 continue;
             }
             if let Some((source, extended)) = library.get(&name) {
-                self.note_profile(&name, source, extended);
+                self.note_profile(&name, source, extended).await?;
                 left.extend(names(extended));
             }
         }
+        Ok(())
     }
 
-    fn note_profile(&mut self, name: &str, source: Source, profile: &Profile) {
-        let version = match source {
-            Source::Api => self.state.profiles.version(self.workspace, name),
+    async fn note_profile(
+        &mut self,
+        name: &str,
+        source: Source,
+        profile: &Profile,
+    ) -> Result<(), Problem> {
+        let key = profile_key(self.workspace, name);
+        let stored = match source {
+            Source::Api => newest(&self.state.store, &key).await?,
             Source::Builtin | Source::File => None,
         };
+        let version = stored.map(|(version, _)| version);
         self.note("profile", name, version, &profile.text);
+        Ok(())
     }
 
     /// Notes this version as a document of the run.

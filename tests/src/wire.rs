@@ -1,10 +1,8 @@
 //! The raw client: sends exact bytes, tells exactly what came back and how the connection ended.
 
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path as FilePath;
-
-use socket2::{Domain, Socket, Type};
 
 use crate::PATIENCE;
 use crate::authority::client;
@@ -92,17 +90,6 @@ impl Wire {
     pub fn connect(address: SocketAddr) -> Self {
         let socket = TcpStream::connect(address).expect("somebody listens there");
         Self::over(socket, address)
-    }
-
-    /// Connects in clear from this address of the machine's own.
-    pub fn connect_from(source: IpAddr, address: SocketAddr) -> Self {
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None);
-        let socket = socket.expect("a socket");
-        let bound = socket.bind(&SocketAddr::new(source, 0).into());
-        bound.expect("an address of the machine's own");
-        let connected = socket.connect(&address.into());
-        connected.expect("somebody listens there");
-        Self::over(socket.into(), address)
     }
 
     fn over(socket: TcpStream, address: SocketAddr) -> Self {

@@ -48,7 +48,7 @@ impl Definitions<'_> {
 }
 
 pub(super) fn name_tools(
-    rules: &mut [(Rule, Position)],
+    rules: &mut [(Box<Rule>, Position)],
     definitions: &Definitions<'_>,
     fields: &mut Fields<'_, '_>,
 ) {

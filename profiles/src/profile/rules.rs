@@ -43,14 +43,14 @@ pub(super) fn read(
     if is_whole {
         definitions.ids.check_references(fields.reader);
     }
-    rules.into_iter().map(|(rule, _)| Arc::new(rule)).collect()
+    rules.into_iter().map(|(rule, _)| rule.into()).collect()
 }
 
 /// A list of attacks, each with its `type`, or a map from type to the other fields.
 fn attacks(
     value: &mut ValueReader<'_, '_>,
     definitions: &mut Definitions<'_>,
-) -> Option<Vec<(Rule, Position)>> {
+) -> Option<Vec<(Box<Rule>, Position)>> {
     let what = "a list of attacks, or a map from type to parameters";
     let types: Vec<_> = faults::modes(Family::Context)
         .iter()
@@ -77,7 +77,7 @@ fn rule(
     family: Family,
     key: Option<&'static FaultMode>,
     definitions: &mut Definitions<'_>,
-) -> Option<(Rule, Position)> {
+) -> Option<(Box<Rule>, Position)> {
     if definitions.is_over_limit || value.reader.is_full() {
         return None;
     }
@@ -92,7 +92,7 @@ fn rule(
             read_rule(fields, family, key, definitions)
         })
     });
-    Some((rule?, position))
+    Some((Box::new(rule?), position))
 }
 
 fn read_rule(

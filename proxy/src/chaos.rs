@@ -280,7 +280,7 @@ impl Chaos {
             former.ended().cancel();
         }
         self.deadlines.notify_one();
-        self.tell(Change::Started, None, None, record.clone());
+        self.publish(Change::Started, None, None, record.clone());
         (fresh, record)
     }
 
@@ -354,7 +354,7 @@ impl Chaos {
         let told: Vec<_> = told.collect();
         self.swap(after, &mut keeping);
         for (was, now) in told {
-            self.tell(Change::Ended, reason, Some(&was), now);
+            self.publish(Change::Ended, reason, Some(&was), now);
         }
         ended.len()
     }
@@ -416,7 +416,7 @@ impl Chaos {
         let was = self.record(found);
         let now = self.record(after.find(scope).unwrap_or(&after.default));
         self.swap(after, &mut keeping);
-        self.tell(Change::Ended, reason, Some(&was), now);
+        self.publish(Change::Ended, reason, Some(&was), now);
         true
     }
 
@@ -429,9 +429,7 @@ impl Chaos {
         }
         let fork = table.fork(scope);
         keeping.forks.push_back(fork.scope().clone());
-        if self.tapes.any() {
-            fork.mark(concerned(&self.tapes, &fork));
-        }
+        fork.mark(concerned(&self.tapes, &fork));
         let mut after = table.with(fork.clone());
         after.make_room(&mut keeping.forks);
         self.table.store(Arc::new(after));
@@ -441,9 +439,7 @@ impl Chaos {
     /// Replaces the table and updates the metrics.
     fn swap(&self, mut table: ScopeTable, keeping: &mut ScopeDefaults) {
         table.make_room(&mut keeping.forks);
-        if self.tapes.any() {
-            self.mark(&table);
-        }
+        self.mark(&table);
         let own = table.own();
         let profiles = own.map(|own| (&**own.scope(), own.activation().profile.as_str()));
         // A scope that is kept clean has an activation without chaos.
@@ -452,7 +448,7 @@ impl Chaos {
         self.table.store(Arc::new(table));
     }
 
-    fn tell(
+    fn publish(
         &self,
         change: Change,
         reason: Option<&str>,

@@ -10,7 +10,7 @@ use squall_profiles::facts::CanonicalUrl;
 use squall_profiles::ruleset::RuleSet;
 use squall_profiles::tools::ToolNames;
 
-use crate::config::{ProxyConfig, RouteEntry};
+use crate::config::{ConfigError, ProxyConfig, RouteEntry};
 use crate::upstream::{HostPatterns, UpstreamOrigin};
 
 /// The purpose of a listener.
@@ -20,43 +20,6 @@ pub(crate) enum ListenerRole {
     Main,
     /// One reverse route: its index in the configuration.
     Route(usize),
-}
-
-/// An invalid configuration.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// A route's upstream is not a valid URL.
-    #[error("routes: `{route}`: upstream `{given}` is not an http:// or https:// URL")]
-    Route {
-        /// The route's name.
-        route: String,
-        /// The value found.
-        given: String,
-    },
-    /// A pattern does not compile.
-    #[error("{place}: `{given}`: {why}")]
-    Pattern {
-        /// The list with the pattern.
-        place: &'static str,
-        /// The value found.
-        given: String,
-        /// The error.
-        why: String,
-    },
-    /// An `llm:` entry names a dialect that does not exist.
-    #[error("llm: unknown dialect `{given}`; there is: {known}")]
-    Dialect {
-        /// The value found.
-        given: String,
-        /// The valid names.
-        known: String,
-    },
-    /// The `tools:` map does not compile.
-    #[error("tools: {0}")]
-    Tools(String),
-    /// Invalid upstream settings.
-    #[error("{0}")]
-    Upstream(String),
 }
 
 /// A configuration in force.
@@ -119,13 +82,9 @@ impl CompiledConfig {
                 .iter()
                 .map(|(name, globs)| (name.as_str(), globs.as_slice())),
         )
-        .map_err(|error| ConfigError::Tools(error.to_string()))?;
+        .map_err(|error| ConfigError(format!("tools: {error}")))?;
         let patterns = |place, list: &[String]| {
-            HostPatterns::new(list).map_err(|error| ConfigError::Pattern {
-                place,
-                given: error.pattern.clone(),
-                why: error.to_string(),
-            })
+            HostPatterns::new(list).map_err(|error| ConfigError(format!("{place}: {error}")))
         };
         let intercepted = patterns("proxy.intercept.hosts", &config.intercept.hosts)?;
         let excluded = patterns("proxy.intercept.exclude", &config.intercept.exclude)?;
@@ -182,10 +141,11 @@ impl CompiledConfig {
 fn llm_endpoints(config: &ProxyConfig) -> Result<ToolNames, ConfigError> {
     for endpoint in &config.llm {
         if squall_dialects::of_endpoint(&endpoint.dialect).is_none() {
-            return Err(ConfigError::Dialect {
-                given: endpoint.dialect.clone(),
-                known: squall_dialects::endpoint_names().join(", "),
-            });
+            return Err(ConfigError(format!(
+                "llm: unknown dialect `{}`; there is: {}",
+                endpoint.dialect,
+                squall_dialects::endpoint_names().join(", ")
+            )));
         }
     }
     let globs: Vec<_> = config
@@ -198,14 +158,16 @@ fn llm_endpoints(config: &ProxyConfig) -> Result<ToolNames, ConfigError> {
             .iter()
             .map(|(dialect, globs)| (*dialect, globs.as_slice())),
     )
-    .map_err(|error| ConfigError::Tools(error.to_string()))
+    .map_err(|error| ConfigError(format!("tools: {error}")))
 }
 
 impl CompiledRoute {
     fn new(route: &crate::config::ProxyRoute) -> Result<Self, ConfigError> {
-        let bad = || ConfigError::Route {
-            route: route.name.clone(),
-            given: route.upstream.to_string(),
+        let bad = || {
+            ConfigError(format!(
+                "routes: `{}`: upstream `{}` is not an http:// or https:// URL",
+                route.name, route.upstream
+            ))
         };
         let origin = UpstreamOrigin::of_uri(&route.upstream).ok_or_else(bad)?;
         let authority = origin.authority();

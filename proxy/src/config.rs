@@ -6,6 +6,11 @@ use std::time::Duration;
 
 pub use squall_profiles::activation::Observe;
 
+/// An invalid configuration: a sentence that names the setting.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ConfigError(pub(crate) String);
+
 /// The configuration of the proxy.
 #[derive(Debug, Clone)]
 pub struct ProxyConfig {

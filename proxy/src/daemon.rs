@@ -11,8 +11,8 @@ use tokio::sync::Semaphore;
 
 use crate::body::buffer::Inspect;
 use crate::chaos::Chaos;
-use crate::compiled::{CompiledConfig, ConfigError, ListenerRole};
-use crate::config::{ProxyConfig, RouteEntry};
+use crate::compiled::{CompiledConfig, ListenerRole};
+use crate::config::{ConfigError, ProxyConfig, RouteEntry};
 use crate::descriptors;
 use crate::engine::ProxyEngine;
 use crate::faults::recall::Recall;
@@ -85,8 +85,7 @@ impl Proxy {
                 listeners.push(listener);
             }
         }
-        let upstream_shared = upstream::Shared::new(&config)
-            .map_err(|error| ConfigError::Upstream(error.to_string()))?;
+        let upstream_shared = upstream::Shared::new(&config)?;
         let (limits, workers) = (config.limits.clone(), config.workers.max(1));
         let most = descriptors::of_proxy(descriptors::limit());
         let connections = limits.connections.min(most);
@@ -164,10 +163,7 @@ impl Proxy {
         let needs_restart = needs_restart(&old.config, &config);
         config.listen = self.address;
         let compiled = CompiledConfig::new(config, old.listeners.clone())?;
-        self.engine
-            .upstream_shared
-            .reload(&compiled.config)
-            .map_err(|error| ConfigError::Upstream(error.to_string()))?;
+        self.engine.upstream_shared.reload(&compiled.config)?;
         self.engine.compiled.store(Arc::new(compiled));
         Ok(needs_restart)
     }

@@ -85,7 +85,7 @@ struct Exchange {
     /// Copied only if rules depend on the response or the synthetic response repeats header values.
     headers: HeaderMap,
     /// Identifies the request, if tool results in the model's input are changed.
-    tells: Option<u64>,
+    changed_request: Option<u64>,
     /// MCP calls that were not forwarded.
     taken_out: Option<TakenOut>,
     /// The tape that replaces the upstream.
@@ -154,7 +154,7 @@ impl Exchange {
             method,
             version: request.version(),
             headers: HeaderMap::new(),
-            tells: None,
+            changed_request: None,
             taken_out: None,
             tape: None,
         }))
@@ -224,7 +224,7 @@ impl Exchange {
         let answer = self.substitute(answer, &mut decision).await?;
         let answer = self.read_list(answer);
         let answer = self.edit(answer, &decision).await;
-        self.hear_out(&answer);
+        self.tap_answer(&answer);
         Ok(self.shape(answer, &decision.plan.shape))
     }
 
@@ -309,8 +309,9 @@ impl Exchange {
         mut request: Request<RequestBody>,
         decision: &Decision,
     ) -> Request<RequestBody> {
-        let tells_again = self.rules.rules().reads_results() && !self.log.chaos().told().is_empty();
-        if decision.plan.request_edits.is_empty() && !tells_again {
+        let repeats_changes =
+            self.rules.rules().reads_results() && !self.log.chaos().changed_results().is_empty();
+        if decision.plan.request_edits.is_empty() && !repeats_changes {
             return request;
         }
         let mut body = request.body().whole().cloned();
@@ -328,12 +329,15 @@ impl Exchange {
             full,
             model: self.classified.speaking(&self.target.url),
             limit: self.compiled.config.inspect_limit,
-            told: self.log.chaos().told(),
+            told_before: self.log.chaos().changed_results(),
             called: self.log.chaos().called(),
         };
-        let Rewritten { body, again, tells } =
-            rewrite::apply(decision, &mut rewritable, &*self.log);
-        self.tells = tells;
+        let Rewritten {
+            body,
+            again,
+            changed_request,
+        } = rewrite::apply(decision, &mut rewritable, &*self.log);
+        self.changed_request = changed_request;
         self.log.applied_again(again);
         if let Some(body) = body {
             request.body_mut().replace(lease.hold(body));
@@ -469,7 +473,7 @@ impl Exchange {
                     .append(FAULT, HeaderValue::from_static(mode));
             }
         }
-        self.connection.tell_last(&mut answer);
+        self.connection.announce_close(&mut answer);
         let (head, body) = answer.into_parts();
         let body = Observed::new(body, &self.connection, Some(Rc::clone(&self.log)));
         let body = body.announced_by(&head.headers);

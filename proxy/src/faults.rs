@@ -87,7 +87,7 @@ pub(crate) struct VerdictReport {
     ledger: Rc<dyn Ledger>,
     verdict: VerdictIndex,
     done: bool,
-    tells_bypass: bool,
+    reports_bypass: bool,
 }
 
 impl VerdictReport {
@@ -96,7 +96,7 @@ impl VerdictReport {
             ledger: Rc::clone(&context.ledger),
             verdict,
             done: false,
-            tells_bypass: true,
+            reports_bypass: true,
         }
     }
 
@@ -109,14 +109,14 @@ impl VerdictReport {
 
     /// Reports that the rule could not take effect; ignored once it has.
     pub(crate) fn bypassed(&mut self, why: impl Into<String>) {
-        if !std::mem::replace(&mut self.done, true) && self.tells_bypass {
+        if !std::mem::replace(&mut self.done, true) && self.reports_bypass {
             self.ledger.bypassed(self.verdict, why.into());
         }
     }
 
     /// Lets another part of the same rule report a bypass.
     pub(crate) fn without_bypass(mut self) -> Self {
-        self.tells_bypass = false;
+        self.reports_bypass = false;
         self
     }
 

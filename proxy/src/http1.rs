@@ -13,17 +13,17 @@
 
 pub mod answers;
 mod body;
+mod casing;
 mod error;
 pub mod framing;
 pub(crate) mod guard;
 mod head;
 mod rewind;
-mod shapes;
 pub mod sniff;
 mod socket;
 
+pub use self::casing::CasingCache;
 pub use self::error::FramingError;
 pub use self::framing::HeadLimits;
 pub(crate) use self::rewind::Rewind;
-pub use self::shapes::HeadShapes;
 pub(crate) use self::socket::{Control, Socket, Waits};

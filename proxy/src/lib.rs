@@ -36,6 +36,6 @@ pub mod upstream;
 pub mod user_file;
 mod vocabularies;
 
-pub use self::compiled::ConfigError;
+pub use self::config::ConfigError;
 pub use self::daemon::{Proxy, ProxyParts, StartError};
 pub use self::exchange::scope::is_scope_name;

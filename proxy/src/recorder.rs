@@ -96,7 +96,7 @@ impl Default for RecorderOptions {
 
 /// An event for event streams.
 #[derive(Debug, Clone)]
-pub enum Event {
+pub enum JournalEvent {
     /// An exchange ended.
     Exchange(Arc<ExchangeNote>),
     /// The activation of a scope changed.
@@ -176,7 +176,7 @@ impl std::fmt::Debug for Shared {
 #[derive(Debug)]
 struct Journal {
     ring: Ring<Arc<ExchangeNote>>,
-    events: EventLog<Event>,
+    events: EventLog<JournalEvent>,
 }
 
 impl Recorder {
@@ -259,14 +259,14 @@ impl Recorder {
         self.shared
             .journal()
             .events
-            .push(Event::Chaos(Arc::new(event)), size);
+            .push(JournalEvent::Chaos(Arc::new(event)), size);
         self.shared.changed.send_replace(());
     }
 
     /// Publishes a run's progress to event streams of its scope.
     pub fn publish_run(&self, scope: &str, document: &str) {
         let size = scope.len() + document.len() + 64;
-        let event = Event::Run {
+        let event = JournalEvent::Run {
             scope: scope.into(),
             document: document.into(),
         };
@@ -300,7 +300,7 @@ impl Recorder {
     }
 
     /// Events after `last`; see [`EventLog::after`]. A gap is counted as dropped events.
-    pub fn events_after(&self, last: EventId, limit: usize) -> Batch<Event> {
+    pub fn events_after(&self, last: EventId, limit: usize) -> Batch<JournalEvent> {
         let batch = self.shared.journal().events.after(last, limit);
         if let Some(missed) = batch.gap.and_then(|gap| gap.missed) {
             self.shared.metrics.dropped(Sink::Events, missed);

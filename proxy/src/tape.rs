@@ -17,7 +17,6 @@ mod playing;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use squall_journal::quota::{OverQuota, Quota};
@@ -108,7 +107,6 @@ impl fmt::Debug for Recording {
 /// All recordings and tapes.
 #[derive(Debug)]
 pub struct Tapes {
-    any: AtomicBool,
     table: Mutex<TapeTable>,
     in_flight: Inspect,
 }
@@ -116,7 +114,6 @@ pub struct Tapes {
 impl Default for Tapes {
     fn default() -> Self {
         Self {
-            any: AtomicBool::new(false),
             table: Mutex::default(),
             in_flight: Inspect::new(key::BODY as u64, IN_FLIGHT),
         }
@@ -130,11 +127,6 @@ struct TapeTable {
 }
 
 impl Tapes {
-    /// Whether there are any.
-    pub(crate) fn any(&self) -> bool {
-        self.any.load(Ordering::Relaxed)
-    }
-
     /// Whether exchanges of a scope must check recordings or tapes.
     pub(crate) fn concern(&self, scope: &str) -> bool {
         let table = self.table();
@@ -196,11 +188,7 @@ impl Tapes {
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut TapeTable) -> T) -> T {
-        let mut table = self.table();
-        let changed = change(&mut table);
-        let any = !table.recordings.is_empty() || !table.playing.is_empty();
-        self.any.store(any, Ordering::Relaxed);
-        changed
+        change(&mut self.table())
     }
 
     fn table(&self) -> MutexGuard<'_, TapeTable> {

@@ -45,10 +45,10 @@ use tokio::time::Instant;
 pub use self::destination::DestinationLists;
 pub(crate) use self::destination::OwnListeners;
 pub(crate) use self::error::ToAgent;
-pub use self::error::{FailureCause, REASONS, SettingsError, UpstreamError};
+pub use self::error::{FailureCause, REASONS, UpstreamError};
 pub(crate) use self::origin::flaw;
 pub use self::origin::{Scheme, UpstreamOrigin};
-pub use self::patterns::{HostPatternError, HostPatterns};
+pub use self::patterns::HostPatterns;
 pub(crate) use self::received::Received;
 pub(crate) use self::resolve::Resolver;
 pub(crate) use self::sent::{BodyError, Outgoing};
@@ -56,13 +56,13 @@ pub use self::tls::check_roots;
 pub use self::transport::ConnectionCounters;
 pub(crate) use self::transport::Dialled;
 
-use self::dial::{DialPurpose, addresses, dial, judge, judge_name};
+use self::dial::{addresses, dial, judge, judge_name};
 use self::open::{deadline, finish_http1, learn_alpn};
 use self::pool::{ConnectionPool, OriginPool};
 use self::send::Sending;
 use self::settings::Settings;
 use self::speaks::SpokenProtocols;
-use crate::config::ProxyConfig;
+use crate::config::{ConfigError, ProxyConfig};
 use crate::http1::framing::OriginalNames;
 use crate::tls::Alpn;
 
@@ -78,7 +78,7 @@ pub struct Shared {
 
 impl Shared {
     /// Compiles `config`; the system resolves names.
-    pub(crate) fn new(config: &ProxyConfig) -> Result<Arc<Self>, SettingsError> {
+    pub(crate) fn new(config: &ProxyConfig) -> Result<Arc<Self>, ConfigError> {
         Self::with_resolver(config, Resolver::default())
     }
 
@@ -86,7 +86,7 @@ impl Shared {
     pub(crate) fn with_resolver(
         config: &ProxyConfig,
         resolver: Resolver,
-    ) -> Result<Arc<Self>, SettingsError> {
+    ) -> Result<Arc<Self>, ConfigError> {
         Ok(Arc::new(Self {
             settings: ArcSwap::from_pointee(Settings::new(config)?),
             own: ArcSwap::from_pointee(OwnListeners::new(config.own_listeners.iter().copied())),
@@ -98,7 +98,7 @@ impl Shared {
 
     /// Applies another configuration. Exchanges in progress end under the old one, whose
     /// connections are not reused. On an error nothing changes.
-    pub(crate) fn reload(self: &Arc<Self>, config: &ProxyConfig) -> Result<(), SettingsError> {
+    pub(crate) fn reload(self: &Arc<Self>, config: &ProxyConfig) -> Result<(), ConfigError> {
         self.settings.store(Arc::new(Settings::new(config)?));
         Ok(())
     }
@@ -111,9 +111,9 @@ impl Shared {
 
     /// Checks a destination outside of an exchange, as far as possible without resolving the name.
     pub fn check(&self, origin: &UpstreamOrigin) -> Result<(), UpstreamError> {
-        let judged = judge_name(self, &self.settings.load(), origin);
-        let judged = judged.map(|_standing| ());
-        judged.map_err(|cause| UpstreamError::new(origin, cause))
+        judge_name(self, &self.settings.load(), origin)
+            .map(drop)
+            .map_err(|cause| UpstreamError::new(origin, cause))
     }
 
     /// The allowed addresses of a destination outside of an exchange.
@@ -190,7 +190,7 @@ impl Upstreams {
     /// own listeners if it is an IP literal.
     pub(crate) fn check(&self, origin: &UpstreamOrigin) -> Result<(), UpstreamError> {
         judge(&self.shared, &self.settings(), origin)
-            .map(|_standing| ())
+            .map(drop)
             .map_err(|cause| UpstreamError::new(origin, cause))
     }
 
@@ -226,15 +226,11 @@ impl Upstreams {
     ) -> Result<Dialled, UpstreamError> {
         let settings = self.settings();
         let deadline = Instant::now() + settings.connect_timeout;
-        dial(
-            &self.shared,
-            &settings,
-            origin,
-            DialPurpose::Bytes,
-            deadline,
-        )
-        .await
-        .map_err(|cause| UpstreamError::new(origin, cause))
+        // A tunnel, whatever its content: an upstream proxy gets a CONNECT.
+        let tunnel = origin.clone().with_scheme(Scheme::Https);
+        dial(&self.shared, &settings, &tunnel, deadline)
+            .await
+            .map_err(|cause| UpstreamError::new(origin, cause))
     }
 
     /// Whether a pooled connection to `origin` is open, so that a CONNECT need not dial.
@@ -266,13 +262,10 @@ impl Upstreams {
         dialled: Dialled,
     ) -> Result<(), UpstreamError> {
         let endpoint = self.endpoint(origin);
-        match finish_http1(&endpoint, dialled, deadline(&endpoint)).await {
-            Ok(connection) => {
-                endpoint.push(connection);
-                Ok(())
-            }
-            Err(cause) => Err(UpstreamError::new(origin, cause)),
-        }
+        let finished = finish_http1(&endpoint, dialled, deadline(&endpoint)).await;
+        finished
+            .map(|connection| endpoint.push(connection))
+            .map_err(|cause| UpstreamError::new(origin, cause))
     }
 
     fn endpoint(&self, origin: &UpstreamOrigin) -> Rc<OriginPool> {

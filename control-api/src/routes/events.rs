@@ -16,7 +16,7 @@ use serde_json::json;
 use squall_journal::events::EventId;
 use squall_journal::ring::Entry as _;
 use squall_journal::scopes::Scopes;
-use squall_proxy::recorder::{Event, Recorder};
+use squall_proxy::recorder::{JournalEvent, Recorder};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -187,9 +187,9 @@ struct EventFilter {
 impl EventFilter {
     fn holds(&self, event: &Event) -> bool {
         let (scope, is_selected) = match event {
-            Event::Exchange(note) => (&*note.scope, !self.faults || note.had_fault("*")),
-            Event::Chaos(event) => (event.now.scope.as_str(), true),
-            Event::Run { scope, .. } => (&**scope, true),
+            JournalEvent::Exchange(note) => (&*note.scope, !self.faults || note.had_fault("*")),
+            JournalEvent::Chaos(event) => (event.now.scope.as_str(), true),
+            JournalEvent::Run { scope, .. } => (&**scope, true),
         };
         let is_in_scope = self.scope.as_ref().is_none_or(|only| only == scope);
         is_selected && is_in_scope && self.scopes.hold(scope)
@@ -232,9 +232,9 @@ impl Drop for DaemonEvents {
 
 fn written((id, event): &(EventId, Event)) -> sse::Event {
     let (name, data) = match event {
-        Event::Exchange(note) => ("exchange", json!(note.to_record()).to_string()),
-        Event::Chaos(event) => ("chaos", json!(**event).to_string()),
-        Event::Run { document, .. } => ("run", document.to_string()),
+        JournalEvent::Exchange(note) => ("exchange", json!(note.to_record()).to_string()),
+        JournalEvent::Chaos(event) => ("chaos", json!(**event).to_string()),
+        JournalEvent::Run { document, .. } => ("run", document.to_string()),
     };
     sse::Event::default()
         .id(id.to_string())

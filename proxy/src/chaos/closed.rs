@@ -39,7 +39,7 @@ impl Chaos {
         let after = table.put(Arc::clone(&rest));
         let (was, now) = (self.record(own), self.record(&rest));
         self.swap(after, &mut keeping);
-        self.tell(Change::Ended, None, Some(&was), now);
+        self.publish(Change::Ended, None, Some(&was), now);
         Some(rest)
     }
 
@@ -76,7 +76,7 @@ impl Chaos {
         let again = Arc::new(ScopeChaos::resumed(suspended));
         self.swap(table.put(Arc::clone(&again)), &mut keeping);
         self.deadlines.notify_one();
-        self.tell(Change::Started, None, None, self.record(&again));
+        self.publish(Change::Started, None, None, self.record(&again));
         true
     }
 

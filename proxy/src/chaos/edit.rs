@@ -72,8 +72,8 @@ impl Chaos {
             library,
             tools: profiles.tools.clone(),
         };
-        let touched = |wanted: &RuleSource| {
-            versions(&profiles.library, wanted) != versions(&edited.library, wanted)
+        let touched = |source: &RuleSource| {
+            versions(&profiles.library, source) != versions(&edited.library, source)
         };
         let replacements = self.compile_again(&edited, touched)?;
         Ok((edited, replacements))
@@ -106,11 +106,11 @@ impl Chaos {
         let mut replacements = Vec::new();
         let suspended = table.all().filter_map(|own| own.suspended());
         for own in table.own().chain(suspended) {
-            let Some(wanted) = own.wanted().filter(|wanted| touched(wanted)) else {
+            let Some(source) = own.source().filter(|source| touched(source)) else {
                 continue;
             };
             let rules = own.activation().rules();
-            match profiles.compile(wanted, rules.own_tools()) {
+            match profiles.compile(source, rules.own_tools()) {
                 Ok(rules) => replacements.push((own.clone(), rules)),
                 Err(PutError::UnknownProfile(_) | PutError::Quota(_)) => {}
                 Err(PutError::Profile(source)) => {
@@ -133,7 +133,7 @@ impl Chaos {
             for fork in forks.filter(|fork| Arc::ptr_eq(&own, table.above(fork.scope()))) {
                 fork.activation().replace_rules(rules.clone());
             }
-            self.tell(Change::Edited, None, None, self.record(&own));
+            self.publish(Change::Edited, None, None, self.record(&own));
         }
     }
 }
@@ -144,17 +144,17 @@ fn names(profile: &Profile) -> impl DoubleEndedIterator<Item = String> {
 }
 
 /// Versions of the profile and of all profiles it extends, in order.
-fn versions(library: &Library, wanted: &RuleSource) -> Vec<(Arc<str>, Arc<Expanded>)> {
+fn versions(library: &Library, source: &RuleSource) -> Vec<(Arc<str>, Arc<Expanded>)> {
     let mut versions = Vec::new();
     let seen_by_workspace;
-    let library = match wanted {
+    let library = match source {
         RuleSource::OfWorkspace { workspace, .. } => {
             seen_by_workspace = library.of_workspace(workspace);
             &seen_by_workspace
         }
         RuleSource::Profile(_) | RuleSource::Inline(_) => library,
     };
-    let mut open: Vec<String> = match wanted {
+    let mut open: Vec<String> = match source {
         RuleSource::Profile(name) | RuleSource::OfWorkspace { profile: name, .. } => {
             vec![name.clone()]
         }

@@ -34,19 +34,19 @@ const NAMED: usize = 20;
 
 /// Checks the limits at the end of every exchange.
 pub(super) fn install(chaos: &Arc<Chaos>) {
-    let brake = Brake {
+    let observer = HaltObserver {
         chaos: Arc::downgrade(chaos),
         window: Mutex::default(),
     };
-    chaos.recorder.observe(Box::new(brake));
+    chaos.recorder.observe(Box::new(observer));
 }
 
-struct Brake {
+struct HaltObserver {
     chaos: Weak<Chaos>,
     window: Mutex<RecentCounts>,
 }
 
-impl ExchangeObserver for Brake {
+impl ExchangeObserver for HaltObserver {
     fn ended(&self, note: &Arc<ExchangeNote>) {
         let Some(chaos) = self.chaos.upgrade() else {
             return;

@@ -1,7 +1,7 @@
 //! The activation in force for one scope.
 
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -28,15 +28,15 @@ pub struct ScopeChaos {
     id: Option<Arc<str>>,
     activation: Arc<Activation>,
     /// Source of the rules, to compile them again after an edit; `None` in forks.
-    wanted: Option<RuleSource>,
+    source: Option<RuleSource>,
     since: Instant,
     ttl: Option<Ttl>,
     ended: CancellationToken,
     planted: Arc<Planted>,
-    told: Arc<Told>,
+    changed_results: Arc<Told>,
     called: Arc<Called>,
     /// What exchanges inspect, as a number of [`ReadDepth`].
-    reads: AtomicU8,
+    is_taped: AtomicBool,
     /// Whether it was looked up since the last check of forks.
     used: AtomicBool,
     /// The run's counters, if it belongs to a run.
@@ -69,14 +69,6 @@ impl ReadDepth {
             Observe::Bodies => Self::More,
         }
     }
-
-    fn number(self) -> u8 {
-        match self {
-            Self::Model => 0,
-            Self::Headers => 1,
-            Self::More => 2,
-        }
-    }
 }
 
 /// A time to live.
@@ -91,13 +83,13 @@ pub(super) struct Ttl {
 impl Ttl {
     /// The effective time to live from `now` on: the requested one, limited by the config.
     pub(super) fn of(
-        asked: Option<Duration>,
+        requested: Option<Duration>,
         allowed: Option<Duration>,
         now: Instant,
     ) -> Option<Self> {
-        let (time, from) = match (asked, allowed) {
-            (Some(asked), allowed) if allowed.is_none_or(|most| asked <= most) => {
-                (asked, TtlFrom::Request)
+        let (time, from) = match (requested, allowed) {
+            (Some(requested), allowed) if allowed.is_none_or(|most| requested <= most) => {
+                (requested, TtlFrom::Request)
             }
             (_, Some(most)) => (most, TtlFrom::Config),
             (_, None) => return None,
@@ -121,14 +113,14 @@ impl ScopeChaos {
         Self {
             scope,
             id,
-            wanted: None,
+            source: None,
             since,
             ttl: None,
             ended: CancellationToken::new(),
             planted: Arc::default(),
-            told: Arc::default(),
+            changed_results: Arc::default(),
             called: Arc::default(),
-            reads: AtomicU8::new(ReadDepth::of(activation.observe).number()),
+            is_taped: AtomicBool::new(false),
             used: AtomicBool::new(false),
             counted: None,
             is_rest: false,
@@ -160,13 +152,13 @@ impl ScopeChaos {
     pub(super) fn own(
         scope: &str,
         activation: Activation,
-        wanted: RuleSource,
+        source: RuleSource,
         since: Instant,
         ttl: Option<Ttl>,
     ) -> Self {
         let id = activation.id.as_str().into();
         Self {
-            wanted: Some(wanted),
+            source: Some(source),
             ttl,
             ..Self::of(scope.into(), Some(id), Arc::new(activation), since)
         }
@@ -177,10 +169,10 @@ impl ScopeChaos {
     pub(super) fn going_on(former: &Self, scope: &str, id: &str) -> Self {
         let activation = Arc::clone(&former.activation);
         Self {
-            wanted: former.wanted.clone(),
+            source: former.source.clone(),
             ttl: former.ttl,
             planted: Arc::clone(&former.planted),
-            told: Arc::clone(&former.told),
+            changed_results: Arc::clone(&former.changed_results),
             called: Arc::clone(&former.called),
             ..Self::of(scope.into(), Some(id.into()), activation, former.since)
         }
@@ -202,8 +194,8 @@ impl ScopeChaos {
         };
         let scope = &*former.scope;
         let activation = Activation::new(id.to_owned(), scope.to_owned(), spec, Arc::default());
-        let wanted = RuleSource::Profile(NO_CHAOS.to_owned());
-        let rest = Self::own(scope, activation, wanted, Instant::now(), None);
+        let source = RuleSource::Profile(NO_CHAOS.to_owned());
+        let rest = Self::own(scope, activation, source, Instant::now(), None);
         Self {
             counted: former.counted.as_ref().map(|it| Counted::new(&it.mark)),
             is_rest: true,
@@ -351,21 +343,16 @@ impl ScopeChaos {
 
     /// What the scope's exchanges inspect: one relaxed load per exchange.
     pub(crate) fn reads(&self) -> ReadDepth {
-        match self.reads.load(Ordering::Relaxed) {
-            0 => ReadDepth::Model,
-            1 => ReadDepth::Headers,
-            _ => ReadDepth::More,
+        if self.is_taped.load(Ordering::Relaxed) {
+            ReadDepth::More
+        } else {
+            ReadDepth::of(self.activation.observe)
         }
     }
 
     /// Sets whether exchanges check recordings and tapes.
     pub(super) fn mark(&self, concerned: bool) {
-        let reads = if concerned {
-            ReadDepth::More
-        } else {
-            ReadDepth::of(self.activation.observe)
-        };
-        self.reads.store(reads.number(), Ordering::Relaxed);
+        self.is_taped.store(concerned, Ordering::Relaxed);
     }
 
     /// The journal's capture level for the scope's exchanges.
@@ -420,8 +407,8 @@ impl ScopeChaos {
     }
 
     /// Changed tool results in models' input under it.
-    pub fn told(&self) -> &Told {
-        &self.told
+    pub fn changed_results(&self) -> &Told {
+        &self.changed_results
     }
 
     /// The tools that models called under it, if rules need them.
@@ -432,7 +419,7 @@ impl ScopeChaos {
     /// Whether the scope has its own activation. False for forks, for the default scope without
     /// one, and for a named scope whose activation was closed.
     pub(super) fn is_own(&self) -> bool {
-        self.wanted.is_some() && !self.is_named_rest()
+        self.source.is_some() && !self.is_named_rest()
     }
 
     /// Whether its activation was closed, so that it only receives late exchanges.
@@ -442,11 +429,11 @@ impl ScopeChaos {
 
     /// Whether it follows its parent's activation.
     pub(super) fn is_fork(&self) -> bool {
-        self.is_named() && self.wanted.is_none()
+        self.is_named() && self.source.is_none()
     }
 
-    pub(super) fn wanted(&self) -> Option<&RuleSource> {
-        self.wanted.as_ref()
+    pub(super) fn source(&self) -> Option<&RuleSource> {
+        self.source.as_ref()
     }
 
     pub(super) fn expires(&self) -> Option<Instant> {

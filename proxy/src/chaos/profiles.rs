@@ -20,7 +20,7 @@ impl Profiles {
     /// Compiles the requested rules, with additional tool names.
     pub(super) fn compile(
         &self,
-        wanted: &RuleSource,
+        source: &RuleSource,
         own: &ToolNames,
     ) -> Result<Arc<RuleSet>, PutError> {
         let tools = self.tools.and(own);
@@ -29,7 +29,7 @@ impl Profiles {
             name if library.get(name).is_none() => Err(PutError::UnknownProfile(name.to_owned())),
             name => Ok(library.rule_set(name, &tools)?),
         };
-        let rules = match wanted {
+        let rules = match source {
             RuleSource::Profile(name) => named(&self.library, name),
             RuleSource::OfWorkspace { workspace, profile } => {
                 named(&self.library.of_workspace(workspace), profile)

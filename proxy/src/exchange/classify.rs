@@ -27,7 +27,7 @@ pub(crate) struct Classification {
     /// What the head shows about MCP.
     mcp: Head,
     /// The MCP request, once the body is read.
-    asked: Option<Asked>,
+    mcp_request: Option<Asked>,
     /// The model request, once the body is read.
     call: Option<ModelRequest>,
     /// The tools whose results a model call contains, once they were read.
@@ -65,7 +65,7 @@ impl Classification {
             tools,
             named: named.filter(|_| dialect.is_some()),
             mcp,
-            asked: None,
+            mcp_request: None,
             call: None,
             results: None,
             body: None,
@@ -120,13 +120,13 @@ impl Classification {
         }
         self.tools
             .extend(asked.tools().into_iter().map(str::to_owned));
-        self.asked = Some(asked);
+        self.mcp_request = Some(asked);
     }
 
     /// The tool's name in the journal: the called tool, or else the name of the URL.
     pub(crate) fn tool(&self) -> Option<&str> {
         let called = self
-            .asked
+            .mcp_request
             .as_ref()
             .and_then(|asked| asked.tools().first().copied());
         let called = called.or_else(|| self.mcp.tool());
@@ -182,7 +182,11 @@ impl Classification {
 
     /// Adds the known output schemas of the called tools.
     pub(crate) fn promised(&mut self, output: impl Fn(&str) -> Output) {
-        for call in self.asked.iter_mut().flat_map(|asked| &mut asked.calls) {
+        for call in self
+            .mcp_request
+            .iter_mut()
+            .flat_map(|asked| &mut asked.calls)
+        {
             if let Some(tool) = call.tool.as_deref() {
                 call.output = output(tool);
             }
@@ -190,8 +194,8 @@ impl Classification {
     }
 
     /// The MCP request, once the body is read.
-    pub(crate) fn asked(&self) -> Option<&Asked> {
-        self.asked.as_ref()
+    pub(crate) fn mcp_request(&self) -> Option<&Asked> {
+        self.mcp_request.as_ref()
     }
 
     /// Whether a GET may open a stream of an MCP session: its `Accept` lists the type.
@@ -207,7 +211,7 @@ impl Classification {
     /// The MCP request, as `rule` sees it; `None` for any other exchange.
     pub(crate) fn mcp_call(&self, rule: Option<&Rule>) -> Option<McpCall<'_>> {
         (self.kind == Kind::Mcp).then(|| {
-            let asked = self.asked.as_ref();
+            let asked = self.mcp_request.as_ref();
             let meant = rule.zip(asked).map(|(rule, asked)| rule.calls_meant(asked));
             McpCall {
                 head: &self.mcp,
@@ -220,7 +224,7 @@ impl Classification {
     /// The id of the only call of an MCP request; `None` for a batch, for a notification, and for
     /// any other exchange.
     pub(crate) fn only_call(&self) -> Option<&Id> {
-        let asked = self.asked.as_ref().filter(|asked| !asked.batch)?;
+        let asked = self.mcp_request.as_ref().filter(|asked| !asked.batch)?;
         let mut ids = asked.requests().filter_map(|call| call.id.as_ref());
         ids.next()
     }
@@ -269,7 +273,7 @@ impl Classification {
 
     /// A property of the MCP request, by its body or else by its head.
     fn asks(&self, head: impl Fn(&Head) -> bool, asked: impl Fn(&Asked) -> bool) -> bool {
-        let by_body = self.asked.as_ref().map(asked);
+        let by_body = self.mcp_request.as_ref().map(asked);
         self.kind == Kind::Mcp && by_body.unwrap_or_else(|| head(&self.mcp))
     }
 }

@@ -176,7 +176,7 @@ impl Connection {
 
     /// Announces in a response that the connection closes after it, if so. Closing without this would look
     /// like a fault to an agent that reuses the connection. On HTTP/2 hyper sends a GOAWAY.
-    pub(crate) fn tell_last<B>(&self, answer: &mut Response<B>) {
+    pub(crate) fn announce_close<B>(&self, answer: &mut Response<B>) {
         if !self.is_h2()
             && self.carried.is_over()
             && answer.status() != StatusCode::SWITCHING_PROTOCOLS

@@ -25,7 +25,10 @@ impl Exchange {
 
     /// Reads a tool list while it passes, unless it is encoded.
     pub(super) fn read_list(&self, answer: Response<AgentBody>) -> Response<AgentBody> {
-        let lists = self.classified.asked().is_some_and(Asked::lists_tools);
+        let lists = self
+            .classified
+            .mcp_request()
+            .is_some_and(Asked::lists_tools);
         let is_plain = Coding::of(answer.headers()) == Ok(None);
         if !lists || !is_plain || answer.status() != StatusCode::OK {
             return answer;

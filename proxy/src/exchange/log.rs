@@ -218,7 +218,7 @@ impl ExchangeLog {
         self.sent_all();
         let answering = self.taps.borrow_mut().answering.take();
         if let Some(request) = answering.and_then(|answering| answering.end()) {
-            self.chaos.told().answered(request);
+            self.chaos.changed_results().answered(request);
         }
     }
 

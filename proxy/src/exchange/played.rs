@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Response, StatusCode};
 use squall_dialects::{Target, mcp};
 use squall_journal::record::Outcome;
@@ -30,9 +30,6 @@ use crate::problem::Problem;
 use crate::tape::key::{self, BODY};
 use crate::tape::{Played, Playing, TapeRefusal, played};
 use crate::timer;
-
-/// Longest body whose tape key is computed on the worker's thread, bytes.
-const SHORT: usize = 32 << 10;
 
 impl Exchange {
     /// Looks up the response on the scope's tape, if any. `None`: the request goes to its upstream.
@@ -65,7 +62,7 @@ impl Exchange {
         let here = Instant::now();
         let body = request.body().read_whole();
         if let Some(body) = &body
-            && self.classified.asked().is_none()
+            && self.classified.mcp_request().is_none()
             && self.classified.model().is_none()
         {
             self.learn(body.clone());
@@ -91,17 +88,13 @@ impl Exchange {
         }
     }
 
-    /// The request's key on the tape. A long computation runs on another thread.
+    /// The request's key on the tape, computed on another thread: a body may be long.
     async fn key(
         &self,
         request: &Request<RequestBody>,
         body: Option<Bytes>,
     ) -> Result<(String, u64), Abort> {
         let headers = request.headers().clone();
-        // A compressed body may be long once decoded.
-        let is_short = !headers.contains_key(CONTENT_ENCODING)
-            && (body.as_ref())
-                .is_none_or(|body| body.len() <= SHORT && !body.starts_with(b"\x1f\x8b"));
         let recorder = self.connection.worker.engine.recorder.clone();
         let rules = Arc::clone(self.rules.rules());
         let (method, url) = (self.method.clone(), self.target.url.as_str().to_owned());
@@ -109,9 +102,6 @@ impl Exchange {
             let redactor = recorder.redactor().and(rules.redactor());
             key::of(&redactor, &method, &url, &headers, body.as_ref())
         };
-        if is_short {
-            return Ok(key());
-        }
         let found = tokio::task::spawn_blocking(key).await;
         found.map_err(|error| Abort::close(format!("the request's key on the tape: {error}")))
     }
@@ -120,7 +110,7 @@ impl Exchange {
         // The tape has one response, so others of a batch would be lost.
         let several = self
             .classified
-            .asked()
+            .mcp_request()
             .is_some_and(|asked| asked.requests().count() > 1);
         playing.ask(&TapeQuestion {
             method: &self.method,
@@ -201,7 +191,7 @@ impl Exchange {
     /// The change that gives recorded MCP responses the ids of this request's calls; `None` if no
     /// change is needed.
     fn readdressing(&self, given: &Given) -> Option<McpChange> {
-        let now = self.classified.asked()?.requests();
+        let now = self.classified.mcp_request()?.requests();
         let now = now.filter_map(|call| call.id.clone());
         let pairs: Vec<_> = given.calls.iter().cloned().zip(now).collect();
         (!pairs.is_empty()).then_some(McpChange::AnswersTo(pairs))
@@ -271,7 +261,7 @@ impl Exchange {
         let reply = match self.classified.mcp_call(None) {
             None => plain,
             Some(mut call) => {
-                let asked = self.classified.asked();
+                let asked = self.classified.mcp_request();
                 call.meant =
                     asked.map_or_else(Vec::new, |asked| asked.requests().cloned().collect());
                 let says = if status.is_success() {

@@ -93,26 +93,26 @@ impl Exchange {
             .facts(&self.method, &self.target.url, request.headers());
         let shortlist = self.rules.shortlist(&facts, stage);
         let may_hit_a_tool = self.may_hit_a_tool(&facts, stage);
-        let tells_history = self.body_says_what_it_is() && self.log.looks_for_canaries();
-        if shortlist.is_empty() && !may_hit_a_tool && !tells_history {
+        let looks_for_canaries = self.body_says_what_it_is() && self.log.looks_for_canaries();
+        if shortlist.is_empty() && !may_hit_a_tool && !looks_for_canaries {
             return Ok((self.passing(request), Decision::default()));
         }
         // Some faults depend on the model call or the MCP request in the body.
         let in_kind = shortlist.depends_on_the_call || self.rules.rules().reads_results();
-        let wanted = shortlist.needs_body
+        let is_needed = shortlist.needs_body
             || may_hit_a_tool
-            || tells_history
+            || looks_for_canaries
             || self.classified.kind == Kind::Mcp
             || (self.classified.dialect.is_some() && in_kind);
         let limit = self.compiled.config.inspect_limit;
         let is_empty = request.body().is_end_stream();
-        let request = if wanted && (is_empty || may_read_ahead(request.headers(), limit)) {
+        let request = if is_needed && (is_empty || may_read_ahead(request.headers(), limit)) {
             self.read_ahead(request).await?
         } else {
             self.classified.stays_unread();
             self.passing(request)
         };
-        self.hear_calls();
+        self.tap_calls();
         self.get_ready_to_count().await;
         let elapsed = self.log.chaos().elapsed();
         let is_long = shortlist.needs_body && self.classified.body_length() > AT_ONCE;
@@ -156,7 +156,7 @@ impl Exchange {
 
     /// Reads the calls in the response, if a rule may later need their tools. The request with the
     /// results may not name them, because the provider stores them.
-    fn hear_calls(&self) {
+    fn tap_calls(&self) {
         let dialect = self.classified.dialect.filter(|dialect| {
             dialect
                 .provider()
@@ -169,8 +169,10 @@ impl Exchange {
     }
 
     /// Records whether the model answers a request whose tool results were changed.
-    pub(super) fn hear_out(&self, answer: &Response<AgentBody>) {
-        let request = self.tells.filter(|_| answer.status().is_success());
+    pub(super) fn tap_answer(&self, answer: &Response<AgentBody>) {
+        let request = self
+            .changed_request
+            .filter(|_| answer.status().is_success());
         if let (Some(request), Some(dialect)) = (request, self.classified.dialect) {
             let target = self.target.url.path_and_query();
             let answering = Answering::new(request, dialect, target, answer.headers());
@@ -231,10 +233,10 @@ impl Exchange {
             self.classified.dialect,
             self.classified.tool(),
         );
-        if let Some(asked) = self.classified.asked() {
+        if let Some(request) = self.classified.mcp_request() {
             // A rule may match only one of several calls.
-            if asked.tools().len() > 1 {
-                self.log.taps().calls = Some(Box::new(asked.clone()));
+            if request.tools().len() > 1 {
+                self.log.taps().calls = Some(Box::new(request.clone()));
             }
             let (tools, server) = self.mcp_tools();
             self.classified.promised(|tool| tools.output(&server, tool));

@@ -38,7 +38,7 @@ pub(crate) fn problem(
             .headers_mut()
             .insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    connection.tell_last(&mut answer);
+    connection.announce_close(&mut answer);
     log.answered(reply.status);
     log.captured_head(reply.status, answer.headers());
     answer.map(|body| Observed::new(body, connection, Some(Rc::clone(log))))

@@ -51,13 +51,13 @@ impl RequestTarget {
     }
 }
 
+fn bad_target(title: &'static str, detail: String) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "bad-target", title, detail)
+}
+
 fn unreachable(uri: &Uri, why: &str) -> Problem {
-    Problem::new(
-        StatusCode::BAD_REQUEST,
-        "bad-target",
-        "Bad request target",
-        format!("cannot forward to `{}`: {why}", without_userinfo(uri)),
-    )
+    let detail = format!("cannot forward to `{}`: {why}", without_userinfo(uri));
+    bad_target("Bad request target", detail)
 }
 
 /// Finds the destination of `request`.
@@ -322,15 +322,11 @@ pub(crate) fn connect_authority(uri: &Uri) -> Result<Authority, Problem> {
         .filter(|authority| authority.port_u16().is_some() && flaw(authority).is_none())
         .cloned()
         .ok_or_else(|| {
-            Problem::new(
-                StatusCode::BAD_REQUEST,
-                "bad-target",
-                "Bad CONNECT target",
-                format!(
-                    "CONNECT needs host:port, such as `api.openai.com:443`; got `{}`",
-                    without_userinfo(uri)
-                ),
-            )
+            let detail = format!(
+                "CONNECT needs host:port, such as `api.openai.com:443`; got `{}`",
+                without_userinfo(uri)
+            );
+            bad_target("Bad CONNECT target", detail)
         })
 }
 
@@ -357,12 +353,8 @@ fn no_route(uri: &Uri) -> Problem {
 }
 
 fn bad_path(uri: &Uri) -> Problem {
-    Problem::new(
-        StatusCode::BAD_REQUEST,
-        "bad-target",
-        "Bad request target",
-        format!("`{}` cannot be sent to an upstream", without_userinfo(uri)),
-    )
+    let detail = format!("`{}` cannot be sent to an upstream", without_userinfo(uri));
+    bad_target("Bad request target", detail)
 }
 
 /// The response to an invalid scope.

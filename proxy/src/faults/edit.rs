@@ -49,18 +49,6 @@ pub(crate) struct Speaking<'a> {
     pub credential: Option<Credential<'a>>,
 }
 
-impl From<&'static dyn Dialect> for Speaking<'_> {
-    fn from(dialect: &'static dyn Dialect) -> Self {
-        Self {
-            dialect,
-            target: Target::default(),
-            request: None,
-            body: None,
-            credential: None,
-        }
-    }
-}
-
 impl<'a> Speaking<'a> {
     /// Adds the credential in these headers.
     #[must_use]
@@ -104,13 +92,12 @@ impl<'a> Speaking<'a> {
 ///
 /// It waits for a whole body where an edit needs one; streaming edits do not wait. `model` is the
 /// model call, for kind `llm`.
-pub(crate) async fn apply<'a>(
+pub(crate) async fn apply(
     edits: &[(VerdictIndex, Edit)],
     mut response: Response<AgentBody>,
-    model: Option<impl Into<Speaking<'a>>>,
+    model: Option<Speaking<'_>>,
     context: &FaultContext,
 ) -> Response<AgentBody> {
-    let model = model.map(Into::into);
     for (verdict, edit) in edits {
         let mut report = VerdictReport::new(context, *verdict);
         if !has_body(&context.method, response.status()) {

@@ -43,7 +43,7 @@ pub(crate) struct Owner {
 /// is evicted first.
 #[derive(Debug, Clone)]
 pub(crate) struct Recall {
-    kept: Arc<Mutex<BoundedMap<Owner, OwnerAnswers>>>,
+    answers: Arc<Mutex<BoundedMap<Owner, OwnerAnswers>>>,
     /// Memory limit of copies in progress.
     copies: Inspect,
 }
@@ -63,7 +63,7 @@ impl Recall {
     pub(crate) fn new(largest: u64, memory: u64) -> Self {
         let bytes = usize::try_from(memory).unwrap_or(usize::MAX);
         Self {
-            kept: Arc::new(Mutex::new(BoundedMap::new(usize::MAX, bytes))),
+            answers: Arc::new(Mutex::new(BoundedMap::new(usize::MAX, bytes))),
             copies: Inspect::new(largest, memory),
         }
     }
@@ -148,7 +148,7 @@ impl Recall {
     }
 
     fn store(&self) -> MutexGuard<'_, BoundedMap<Owner, OwnerAnswers>> {
-        lock(&self.kept)
+        lock(&self.answers)
     }
 }
 

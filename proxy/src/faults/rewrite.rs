@@ -31,7 +31,7 @@ pub(crate) struct Rewritable<'a> {
     /// The largest body that is read ahead, bytes.
     pub(crate) limit: u64,
     /// The changed tool results of earlier requests in this scope.
-    pub(crate) told: &'a Told,
+    pub(crate) told_before: &'a Told,
     /// The tools that models called in this scope.
     pub(crate) called: &'a Called,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Rewritten {
     /// Rules whose changes in earlier requests were repeated.
     pub(crate) again: Vec<RuleVerdict>,
     /// Identifies the request, if tool results in it were changed.
-    pub(crate) tells: Option<u64>,
+    pub(crate) changed_request: Option<u64>,
 }
 
 /// Why a rule has no effect on results that it changed before.
@@ -72,11 +72,11 @@ pub(crate) fn apply(
     };
     let mut rewritten = Rewritten::default();
     let mut repeats = false;
-    if let Some(again) = request.told.again(terms, &sent) {
+    if let Some(again) = request.told_before.again(terms, &sent) {
         rewritten.body = Some(again.body.into());
         rewritten.again = again.by;
         repeats = again.repeats;
-        rewritten.tells = Some(model_input::request_key(&sent));
+        rewritten.changed_request = Some(model_input::request_key(&sent));
     }
     let mut here = Vec::new();
     for (verdict, edit) in &decision.plan.request_edits {
@@ -93,9 +93,9 @@ pub(crate) fn apply(
                 ledger.applied(*verdict);
                 if let (Some(failed), Some(by)) = (of_results, by) {
                     let bodies: [&[u8]; 3] = [&sent, before, &after];
-                    let tools = request.told.keep(terms, bodies, failed, by);
+                    let tools = request.told_before.keep(terms, bodies, failed, by);
                     ledger.changed_results(*verdict, tools);
-                    rewritten.tells = Some(model_input::request_key(&sent));
+                    rewritten.changed_request = Some(model_input::request_key(&sent));
                 }
                 here.extend(by.map(|by| (*verdict, by.rule.id.as_str())));
                 rewritten.body = Some(after.into());
@@ -177,7 +177,7 @@ mod tests {
     use squall_profiles::changes::{Padding, PaddingPlace};
 
     use super::*;
-    use crate::faults::testing::Remembered;
+    use crate::faults::testing::{Remembered, speaking};
 
     const BODY: &str = r#"{"model":"m","messages":[{"role":"user","content":"Hi"}]}"#;
 
@@ -208,11 +208,11 @@ mod tests {
             body: body.map(Bytes::from),
             model: Some(Speaking {
                 target: Target::new("/v1/chat/completions"),
-                ..dialect.into()
+                ..speaking(dialect)
             }),
             full: None,
             limit: 100,
-            told: &Told::default(),
+            told_before: &Told::default(),
             called: &Called::default(),
         };
         let made = apply(&decision, &mut request, &ledger);

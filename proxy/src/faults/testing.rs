@@ -15,6 +15,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use squall_dialects::{Dialect, Target};
 use squall_profiles::plan::VerdictIndex;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -22,6 +23,7 @@ use tokio::time::Instant;
 
 use super::FaultContext;
 use super::Ledger;
+use super::edit::Speaking;
 use crate::abort::Abort;
 use crate::body::agent::AgentSide;
 use crate::body::buffer::Inspect;
@@ -378,5 +380,16 @@ impl Body for Late {
             let _told = ready!(Pin::new(&mut self.told).poll(cx));
         }
         Poll::Ready(self.data.take().map(|data| Ok(Frame::data(data))))
+    }
+}
+
+/// A model call in this dialect, of which nothing else is known.
+pub(crate) fn speaking(dialect: &'static dyn Dialect) -> Speaking<'static> {
+    Speaking {
+        dialect,
+        target: Target::default(),
+        request: None,
+        body: None,
+        credential: None,
     }
 }

@@ -12,8 +12,8 @@ use http::{Method, Response, StatusCode, Version};
 use hyper::ext::ReasonPhrase;
 
 use super::body::{BodyFraming, BodyPart};
+use super::casing::CasingCache;
 use super::head::{FieldSpan, HeadScan, StatusLine};
-use super::shapes::{HeadShape, HeadShapes};
 use super::{FramingError, HeadLimits};
 use crate::headers::names;
 
@@ -23,9 +23,7 @@ pub struct Answers {
     limits: HeadLimits,
     place: AnswerPosition,
     scan: HeadScan<StatusLine>,
-    shapes: Rc<HeadShapes>,
-    /// Names of the latest head; the next one usually has the same.
-    latest: Option<Rc<HeadShape>>,
+    casings: Rc<CasingCache>,
     may_go_on: bool,
 }
 
@@ -64,13 +62,12 @@ pub enum AnswerPart {
 
 impl Answers {
     /// A connection without a request.
-    pub fn new(limits: HeadLimits, shapes: Rc<HeadShapes>) -> Self {
+    pub fn new(limits: HeadLimits, casings: Rc<CasingCache>) -> Self {
         Self {
             limits,
             place: AnswerPosition::Between,
             scan: HeadScan::new(),
-            shapes,
-            latest: None,
+            casings,
             may_go_on: true,
         }
     }
@@ -90,11 +87,11 @@ impl Answers {
         let Some((length, head)) = self.scan.advance(buffer, self.limits)? else {
             return Ok(None);
         };
-        let line = head.opening.ok_or(FramingError::StatusLine)?;
+        let line = head.opening.ok_or(FramingError::STATUS_LINE)?;
         let section = buffer.split_to(length).freeze();
-        let status = StatusCode::from_u16(line.status).map_err(|_| FramingError::StatusLine)?;
+        let status = StatusCode::from_u16(line.status).map_err(|_| FramingError::STATUS_LINE)?;
         if line.minor == 0 && head.chunked {
-            return Err(FramingError::TransferEncoding);
+            return Err(FramingError::TRANSFER_ENCODING);
         }
         if status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS {
             return Ok(Some(ParsedHead::Interim(status)));
@@ -131,7 +128,7 @@ impl Answers {
                 return Ok(Some(AnswerPart::Data(bytes)));
             }
             Some(BodyPart::Trailers(section, fields)) => {
-                AnswerPart::Trailers(trailers(&section, &fields)?)
+                AnswerPart::Trailers(header_map(&section, &fields)?)
             }
             Some(BodyPart::End) => AnswerPart::End,
         };
@@ -171,7 +168,7 @@ impl Answers {
 
     fn nothing(&self, buffer: &BytesMut) -> Result<Option<ParsedHead>, FramingError> {
         match self.place {
-            AnswerPosition::Between if !buffer.is_empty() => Err(FramingError::Unsolicited),
+            AnswerPosition::Between if !buffer.is_empty() => Err(FramingError::UNSOLICITED),
             _ => Ok(None),
         }
     }
@@ -190,24 +187,19 @@ impl Answers {
     ) -> Result<Response<()>, FramingError> {
         let fields = self.scan.fields();
         let reason = reason(section, fields);
-        let shape = match self.latest.take() {
-            Some(latest) if latest.fits(section, fields) => latest,
-            _ => self.shapes.shape_of(section, fields)?,
-        };
         let mut response = Response::new(());
         *response.status_mut() = status;
         *response.version_mut() = match line.minor {
             0 => Version::HTTP_10,
             _ => Version::HTTP_11,
         };
-        *response.headers_mut() = shape.filled(section, fields)?;
-        *response.extensions_mut() = shape.spelling().clone();
+        *response.headers_mut() = header_map(section, fields)?;
+        *response.extensions_mut() = self.casings.of(section, fields);
         if status.canonical_reason().map(str::as_bytes) != Some(&reason)
             && let Ok(reason) = ReasonPhrase::try_from(reason)
         {
             response.extensions_mut().insert(reason);
         }
-        self.latest = Some(shape);
         Ok(response)
     }
 }
@@ -232,21 +224,18 @@ fn keeps_alive(headers: &HeaderMap, version: Version) -> bool {
     }
 }
 
-fn trailers(section: &Bytes, fields: &[FieldSpan]) -> Result<HeaderMap, FramingError> {
-    let mut trailers = HeaderMap::with_capacity(fields.len());
+fn header_map(section: &Bytes, fields: &[FieldSpan]) -> Result<HeaderMap, FramingError> {
+    let mut map = HeaderMap::with_capacity(fields.len());
     for field in fields {
         let name = HeaderName::from_bytes(field.name(section));
         let value = HeaderValue::from_maybe_shared(section.slice(field.value(section)));
-        trailers
-            .try_append(
-                name.map_err(|_| FramingError::FieldName)?,
-                value.map_err(|_| FramingError::ControlCharacter)?,
-            )
-            .map_err(|_| FramingError::TooManyFields {
-                limit: trailers.len(),
-            })?;
+        let name = name.map_err(|_| FramingError::FIELD_NAME)?;
+        let value = value.map_err(|_| FramingError::CONTROL_CHARACTER)?;
+        let limit = map.len();
+        map.try_append(name, value)
+            .map_err(|_| FramingError::TooManyFields { limit })?;
     }
-    Ok(trailers)
+    Ok(map)
 }
 
 #[cfg(test)]

@@ -246,8 +246,8 @@ impl Chunks {
                 self.place = ChunkPosition::SizeLf { size };
                 Ok(1)
             }
-            b'\n' => Err(FramingError::BareLf),
-            _ => Err(FramingError::ChunkExtension),
+            b'\n' => Err(FramingError::BARE_LF),
+            _ => Err(FramingError::CHUNK_EXTENSION),
         }
     }
 }
@@ -257,14 +257,14 @@ fn next(place: ChunkPosition, byte: u8) -> Result<ChunkPosition, FramingError> {
     match (place, byte) {
         (ChunkPosition::Size { size, digits }, _) if byte.is_ascii_hexdigit() => {
             if digits == SIZE_DIGITS {
-                return Err(FramingError::ChunkSize);
+                return Err(FramingError::CHUNK_SIZE);
             }
             Ok(ChunkPosition::Size {
                 size: size << 4 | u64::from(hex(byte)),
                 digits: digits + 1,
             })
         }
-        (ChunkPosition::Size { digits: 0, .. }, _) => Err(FramingError::ChunkSize),
+        (ChunkPosition::Size { digits: 0, .. }, _) => Err(FramingError::CHUNK_SIZE),
         (ChunkPosition::Size { size, .. } | ChunkPosition::Pad { size }, b' ' | b'\t') => {
             Ok(ChunkPosition::Pad { size })
         }
@@ -275,15 +275,17 @@ fn next(place: ChunkPosition, byte: u8) -> Result<ChunkPosition, FramingError> {
             Ok(ChunkPosition::SizeLf { size })
         }
         (ChunkPosition::Size { .. } | ChunkPosition::Pad { .. }, b'\n') => {
-            Err(FramingError::BareLf)
+            Err(FramingError::BARE_LF)
         }
-        (ChunkPosition::Size { .. } | ChunkPosition::Pad { .. }, _) => Err(FramingError::ChunkSize),
+        (ChunkPosition::Size { .. } | ChunkPosition::Pad { .. }, _) => {
+            Err(FramingError::CHUNK_SIZE)
+        }
         (ChunkPosition::SizeLf { size: 0 }, b'\n') => Ok(ChunkPosition::Trailers),
         (ChunkPosition::SizeLf { size }, b'\n') => Ok(ChunkPosition::Data { left: size }),
-        (ChunkPosition::SizeLf { .. }, _) => Err(FramingError::BareCr),
+        (ChunkPosition::SizeLf { .. }, _) => Err(FramingError::BARE_CR),
         (ChunkPosition::DataCr, b'\r') => Ok(ChunkPosition::DataLf),
         (ChunkPosition::DataLf, b'\n') => Ok(ChunkPosition::Size { size: 0, digits: 0 }),
-        (ChunkPosition::DataCr | ChunkPosition::DataLf, _) => Err(FramingError::ChunkEnd),
+        (ChunkPosition::DataCr | ChunkPosition::DataLf, _) => Err(FramingError::CHUNK_END),
         (
             ChunkPosition::Data { .. } | ChunkPosition::Extension { .. } | ChunkPosition::Trailers,
             _,

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 use super::FramingError;
 use super::body::{BodyFraming, BodyProgress};
+use super::casing::names;
 use super::head::{HeadScan, RequestLine, SectionHead};
-use super::shapes::names;
 
 /// Limits of a head and of a trailer section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,14 +202,14 @@ fn accept(
         return Ok(None);
     };
     let Some(line) = head.opening else {
-        return Err(FramingError::RequestLine);
+        return Err(FramingError::REQUEST_LINE);
     };
     // Old clients send CONNECT without Host; its target has the same information.
     if line.minor == 1 && head.hosts == 0 && !line.connect {
-        return Err(FramingError::MissingHost);
+        return Err(FramingError::MISSING_HOST);
     }
     if line.minor == 0 && head.chunked {
-        return Err(FramingError::TransferEncoding);
+        return Err(FramingError::TRANSFER_ENCODING);
     }
     let upgrade = line.connect || (head.upgrade && line.minor == 1);
     let body = match head.content_length {

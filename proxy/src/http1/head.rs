@@ -41,12 +41,12 @@ impl Opening for RequestLine {
     fn parse(line: &[u8]) -> Result<Self, FramingError> {
         let method = line.iter().position(|b| !is_token(*b)).unwrap_or(0);
         let (Some(b' '), Some(rest)) = (line.get(method), line.get(method + 1..)) else {
-            return Err(FramingError::RequestLine);
+            return Err(FramingError::REQUEST_LINE);
         };
-        let target = memchr::memchr(b' ', rest).ok_or(FramingError::RequestLine)?;
-        let minor = minor_version(&rest[target + 1..]).ok_or(FramingError::RequestLine)?;
+        let target = memchr::memchr(b' ', rest).ok_or(FramingError::REQUEST_LINE)?;
+        let minor = minor_version(&rest[target + 1..]).ok_or(FramingError::REQUEST_LINE)?;
         if method == 0 || target == 0 {
-            return Err(FramingError::RequestLine);
+            return Err(FramingError::REQUEST_LINE);
         }
         if target > LONGEST_TARGET {
             return Err(FramingError::TargetTooLong {
@@ -55,7 +55,7 @@ impl Opening for RequestLine {
         }
         // Rejects here what hyper would reject, with our own error.
         if http::Uri::try_from(&rest[..target]).is_err() {
-            return Err(FramingError::RequestLine);
+            return Err(FramingError::REQUEST_LINE);
         }
         Ok(Self {
             minor,
@@ -71,7 +71,7 @@ impl Opening for StatusLine {
             [version @ .., b' ', a, b, c] if version.len() == 8 => status(version, [*a, *b, *c]),
             _ => match line.split_at_checked(13) {
                 Some(([version @ .., b' ', a, b, c, b' '], _)) => status(version, [*a, *b, *c]),
-                _ => Err(FramingError::StatusLine),
+                _ => Err(FramingError::STATUS_LINE),
             },
         }
     }
@@ -86,9 +86,9 @@ impl Opening for Trailers {
 }
 
 fn status(version: &[u8], digits: [u8; 3]) -> Result<StatusLine, FramingError> {
-    let minor = minor_version(version).ok_or(FramingError::StatusLine)?;
+    let minor = minor_version(version).ok_or(FramingError::STATUS_LINE)?;
     if !digits.iter().all(u8::is_ascii_digit) || digits[0] == b'0' {
-        return Err(FramingError::StatusLine);
+        return Err(FramingError::STATUS_LINE);
     }
     let status = digits
         .iter()
@@ -224,14 +224,14 @@ impl<S: Opening> HeadScan<S> {
         limits: HeadLimits,
     ) -> Result<bool, FramingError> {
         let Some((b'\r', line)) = line.split_last() else {
-            return Err(FramingError::BareLf);
+            return Err(FramingError::BARE_LF);
         };
         if has_control(line) {
             let bare_cr = memchr::memchr(b'\r', line).is_some();
             return Err(if bare_cr {
-                FramingError::BareCr
+                FramingError::BARE_CR
             } else {
-                FramingError::ControlCharacter
+                FramingError::CONTROL_CHARACTER
             });
         }
         if S::PRESENT && self.head.opening.is_none() {
@@ -260,9 +260,9 @@ impl<S: Opening> HeadScan<S> {
             .unwrap_or(line.len());
         let value = match &line[name..] {
             [b':', value @ ..] if name > 0 => value,
-            [b' ' | b'\t', ..] if name == 0 => return Err(FramingError::FoldedField),
-            [b' ' | b'\t', ..] => return Err(FramingError::SpaceBeforeColon),
-            _ => return Err(FramingError::FieldName),
+            [b' ' | b'\t', ..] if name == 0 => return Err(FramingError::FOLDED_FIELD),
+            [b' ' | b'\t', ..] => return Err(FramingError::SPACE_BEFORE_COLON),
+            _ => return Err(FramingError::FIELD_NAME),
         };
         self.fields.push(FieldSpan {
             start,
@@ -276,7 +276,7 @@ impl<S: Opening> HeadScan<S> {
             4 if name.eq_ignore_ascii_case(b"host") => {
                 self.head.hosts += 1;
                 if self.head.hosts > 1 {
-                    return Err(FramingError::RepeatedHost);
+                    return Err(FramingError::REPEATED_HOST);
                 }
             }
             7 if name.eq_ignore_ascii_case(b"upgrade") => self.head.upgrade = true,
@@ -285,7 +285,7 @@ impl<S: Opening> HeadScan<S> {
             _ => {}
         }
         if self.head.chunked && self.head.content_length.is_some() {
-            return Err(FramingError::LengthAndEncoding);
+            return Err(FramingError::LENGTH_AND_ENCODING);
         }
         Ok(())
     }
@@ -300,9 +300,9 @@ impl<S: Opening> HeadScan<S> {
         }
         let length = length
             .filter(|l| *l <= GREATEST_LENGTH)
-            .ok_or(FramingError::ContentLength)?;
+            .ok_or(FramingError::CONTENT_LENGTH)?;
         match self.head.content_length.replace(length) {
-            Some(before) if before != length => Err(FramingError::UnequalContentLengths),
+            Some(before) if before != length => Err(FramingError::UNEQUAL_CONTENT_LENGTHS),
             _ => Ok(()),
         }
     }
@@ -310,7 +310,7 @@ impl<S: Opening> HeadScan<S> {
     fn encoding(&mut self, value: &[u8]) -> Result<(), FramingError> {
         // Other codings could not be passed on, because the next hop has its own framing.
         if self.head.chunked || !trim(value).eq_ignore_ascii_case(b"chunked") {
-            return Err(FramingError::TransferEncoding);
+            return Err(FramingError::TRANSFER_ENCODING);
         }
         self.head.chunked = true;
         Ok(())

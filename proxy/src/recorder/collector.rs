@@ -10,7 +10,7 @@ use squall_journal::ring::Entry;
 use squall_profiles::facts::Kind;
 use squall_profiles::verdict::VerdictOutcome;
 
-use super::{BATCH, Event, ExchangeNote, Noted, PERIOD, Queued, Shared};
+use super::{BATCH, ExchangeNote, JournalEvent, Noted, PERIOD, Queued, Shared};
 use crate::lock::lock;
 use crate::metrics::TokenDirection;
 
@@ -91,7 +91,7 @@ impl Collector {
             if note.outcome != Outcome::Open {
                 journal
                     .events
-                    .push(Event::Exchange(note.clone()), note.size());
+                    .push(JournalEvent::Exchange(note.clone()), note.size());
             }
             journal.ring.put(note);
         }

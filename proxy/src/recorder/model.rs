@@ -29,7 +29,7 @@ pub(crate) struct ModelTraffic {
     /// The end of a response that is longer than its captured start.
     end: BodyEnd,
     /// The requested model, if more of the request was read than captured.
-    asked: Option<String>,
+    requested_model: Option<String>,
     form: Option<AnswerForm>,
     coding: Option<Coding>,
     /// The output tokens in the response are Squall's own count.
@@ -57,7 +57,7 @@ impl ModelTraffic {
             request: Buffer::new(most),
             answer: Buffer::new(most),
             end: BodyEnd::default(),
-            asked: None,
+            requested_model: None,
             form: None,
             coding: None,
             counted_anew: false,
@@ -92,7 +92,7 @@ impl ModelTraffic {
 
     /// Sets the requested model, according to the whole request.
     pub(crate) fn request_named(&mut self, model: &str) {
-        self.asked = Some(model.to_owned());
+        self.requested_model = Some(model.to_owned());
     }
 
     /// Adds bytes of the request's body.
@@ -148,7 +148,7 @@ impl ModelTraffic {
         let target = Target::new(&self.target);
         let mut reader = Reader::new(self.dialect, target, Some(&request));
         let decoding = Decoding::of(self.coding);
-        if let Some(model) = &self.asked {
+        if let Some(model) = &self.requested_model {
             reader.asked(model);
         }
         if self.counted_anew {

@@ -46,19 +46,6 @@ fn listed(recorder: &Recorder) -> Vec<Arc<ExchangeNote>> {
 }
 
 #[test]
-fn exchanges_are_listed_newest_first() {
-    let recorder = recorder(RecorderOptions::default());
-    for path in ["/a", "/b", "/c"] {
-        recorder.record(note(&recorder, &format!("http://h{path}"), Outcome::Ok));
-    }
-    let urls: Vec<_> = listed(&recorder)
-        .iter()
-        .map(|note| note.url.clone())
-        .collect();
-    assert_eq!(urls, ["http://h/c", "http://h/b", "http://h/a"]);
-}
-
-#[test]
 fn secrets_are_gone_before_anything_is_kept() {
     let recorder = recorder(RecorderOptions {
         redactor: Redactor::with_patterns(["acct_[0-9]+"]).expect("a pattern"),
@@ -300,22 +287,6 @@ fn nothing_is_lost_between_many_threads_and_a_collector_that_falls_asleep() {
     let text = recorder.shared.metrics.render().expect("renders");
     let counted = "squall_exchanges_total{dialect=\"none\",kind=\"tool\",outcome=\"ok\"} 8000";
     assert!(text.lines().any(|line| line == counted), "{text}");
-}
-
-#[tokio::test]
-async fn a_note_after_a_pause_wakes_the_collector_by_itself() {
-    let recorder = recorder(RecorderOptions::default());
-    let mut changes = recorder.changes();
-    for round in 1..=50 {
-        // The collector sleeps by now, or is about to.
-        recorder.record(note_of_nothing(&recorder));
-        changes.changed().await.expect("the recorder lives");
-        let held = recorder
-            .exchanges(&Filter::default(), None, usize::MAX)
-            .items
-            .len();
-        assert_eq!(held, round);
-    }
 }
 
 #[test]

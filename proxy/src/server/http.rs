@@ -299,7 +299,7 @@ fn rejected(
         return Some((problem, request.method().clone(), request.uri().clone()));
     };
     let rejection = guard.take_rejection(request.uri().path())?;
-    let (method, uri) = rejection.asked.unwrap_or_default();
+    let (method, uri) = rejection.request.unwrap_or_default();
     let (slug, title) = match rejection.status {
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => HEAD_TOO_LARGE,
         StatusCode::REQUEST_TIMEOUT => ("head-timeout", "Request head too slow"),

@@ -6,14 +6,13 @@
 use std::io;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
-use rustls::server::Accepted;
+use bytes::BytesMut;
 use rustls::{AlertDescription, ServerConfig};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_rustls::StartHandshake;
 use tokio_rustls::server::TlsStream;
 
-use super::client_hello::{ClientHello, HelloReader};
+use super::client_hello::{ClientHello, HelloReader, WholeHello};
 use crate::http1::Rewind;
 
 /// Bytes for the first read: most hellos fit.
@@ -27,14 +26,14 @@ const HANDSHAKE_FAILURE: [u8; 7] = [21, 3, 3, 0, 2, 2, 40];
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HandshakeError {
     /// The agent rejected our certificate; usually it does not trust the CA.
-    #[error("the client refused our certificate ({})", alert_name(*.alert))]
+    #[error("the client refused our certificate ({alert:?})")]
     CertificateRejected {
         /// The alert: `UnknownCA`, `BadCertificate`, `CertificateUnknown`, `CertificateExpired` and
         /// similar.
         alert: AlertDescription,
     },
     /// The agent ended the handshake for another reason.
-    #[error("the client ended the handshake ({})", alert_name(*.alert))]
+    #[error("the client ended the handshake ({alert:?})")]
     Alert {
         /// The alert.
         alert: AlertDescription,
@@ -76,27 +75,10 @@ impl HandshakeError {
     }
 }
 
-/// The alert's name in the standard: `unknown_ca`.
-fn alert_name(alert: AlertDescription) -> String {
-    let mut name = String::new();
-    let mut last = '_';
-    for c in format!("{alert:?}").chars() {
-        if c.is_ascii_uppercase() && !last.is_ascii_uppercase() && !name.is_empty() {
-            name.push('_');
-        }
-        name.push(c.to_ascii_lowercase());
-        last = c;
-    }
-    name
-}
-
 /// A connection whose `ClientHello` was read; nothing was sent yet.
 pub(crate) struct PendingHandshake<T> {
     stream: T,
-    hello: ClientHello,
-    accepted: Accepted,
-    seen: Bytes,
-    unread: usize,
+    read: WholeHello,
 }
 
 /// Reads the `ClientHello` on `stream`.
@@ -120,15 +102,7 @@ where
         }
         match reader.read(&bytes) {
             Ok(None) => {}
-            Ok(Some(read)) => {
-                return Ok(PendingHandshake {
-                    stream,
-                    hello: read.hello,
-                    accepted: read.accepted,
-                    seen: read.seen,
-                    unread: read.unread,
-                });
-            }
+            Ok(Some(read)) => return Ok(PendingHandshake { stream, read }),
             Err(refused) => {
                 // The handshake's own error is more useful than an error while closing.
                 let _ = send_and_close(&mut stream, &refused.alert).await;
@@ -141,12 +115,12 @@ where
 impl<T> PendingHandshake<T> {
     /// The agent's `ClientHello`.
     pub(crate) fn hello(&self) -> &ClientHello {
-        &self.hello
+        &self.read.hello
     }
 
     /// Returns the connection with all bytes put back, for hosts that are not intercepted.
     pub(crate) fn into_untouched(self) -> Rewind<T> {
-        Rewind::new(self.stream, self.seen)
+        Rewind::new(self.stream, self.read.seen)
     }
 }
 
@@ -156,9 +130,15 @@ impl<T: AsyncRead + AsyncWrite + Unpin> PendingHandshake<T> {
         self,
         config: Arc<ServerConfig>,
     ) -> Result<TlsStream<Rewind<T>>, HandshakeError> {
-        let unread = self.seen.slice(self.seen.len() - self.unread..);
+        let WholeHello {
+            accepted,
+            seen,
+            unread,
+            ..
+        } = self.read;
+        let unread = seen.slice(seen.len() - unread..);
         let stream = Rewind::new(self.stream, unread);
-        let handshake = StartHandshake::from_parts(self.accepted, stream).into_stream(config);
+        let handshake = StartHandshake::from_parts(accepted, stream).into_stream(config);
         handshake.await.map_err(HandshakeError::from_io)
     }
 

@@ -13,8 +13,9 @@ use percent_encoding::percent_decode_str;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::error::{FailureCause, SettingsError};
+use super::error::FailureCause;
 use super::origin::host_and_port;
+use crate::config::ConfigError;
 
 /// Longest response to a CONNECT, bytes.
 const LONGEST_ANSWER: usize = 16 << 10;
@@ -28,9 +29,13 @@ pub(super) struct UpstreamProxy {
 
 impl UpstreamProxy {
     /// Parses `http://[user:password@]host[:port]`; the port defaults to 80 as in any URL.
-    pub(super) fn parse(text: &str) -> Result<Self, SettingsError> {
-        let bad = |why: &str| SettingsError::UpstreamProxy {
-            why: why.to_owned(),
+    pub(super) fn parse(text: &str) -> Result<Self, ConfigError> {
+        // Without the value, which may contain a password.
+        let bad = |why: &str| {
+            ConfigError(format!(
+                "`proxy.upstream_proxy`: {why}; write `http://host:port` or \
+                 `http://user:password@host:port`"
+            ))
         };
         let uri: Uri = text.parse().map_err(|_| bad("not a URL"))?;
         if uri.scheme_str() != Some("http") {

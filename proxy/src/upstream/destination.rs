@@ -9,13 +9,12 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use ipnet::IpNet;
 
-use super::error::SettingsError;
 use super::origin::{UpstreamOrigin, host_and_port};
 use super::patterns::{
     HostPattern, HostPatterns, LOOPBACK, canonical_ip, is_all_numbers, is_localhost, literal,
     plain_name,
 };
-use crate::config::ProxyConfig;
+use crate::config::{ConfigError, ProxyConfig};
 
 /// Host names of cloud metadata services with instance credentials.
 const METADATA_NAMES: [&str; 4] = [
@@ -64,7 +63,7 @@ pub(super) fn not_covered(host: &str, port: u16) -> String {
 
 impl DestinationLists {
     /// Compiles `allow` and `deny`; upstreams of routes count as allowed.
-    pub(crate) fn new(config: &ProxyConfig) -> Result<Self, SettingsError> {
+    pub(crate) fn new(config: &ProxyConfig) -> Result<Self, ConfigError> {
         let mut allow = patterns("proxy.allow", &config.allow)?;
         allow.extend(config.routes.iter().filter_map(|route| {
             let host = route.upstream.host()?;
@@ -73,10 +72,8 @@ impl DestinationLists {
         Ok(Self {
             allow,
             deny: patterns("proxy.deny", &config.deny)?,
-            approval: HostPatterns::new(&config.approval).map_err(|error| {
-                let key = "approval";
-                SettingsError::HostPattern { key, error }
-            })?,
+            approval: HostPatterns::new(&config.approval)
+                .map_err(|error| ConfigError(format!("`approval`: {error}")))?,
             metadata: METADATA_NETS
                 .iter()
                 .filter_map(|net| net.parse().ok())
@@ -190,9 +187,9 @@ impl DestinationLists {
     }
 }
 
-fn patterns(key: &'static str, entries: &[String]) -> Result<Vec<HostPattern>, SettingsError> {
+fn patterns(key: &'static str, entries: &[String]) -> Result<Vec<HostPattern>, ConfigError> {
     let parse = |entry: &String| {
-        HostPattern::parse(entry).map_err(|error| SettingsError::HostPattern { key, error })
+        HostPattern::parse(entry).map_err(|error| ConfigError(format!("`{key}`: {error}")))
     };
     entries.iter().map(parse).collect()
 }

@@ -23,30 +23,11 @@ const HEAD_START: Duration = Duration::from_millis(250);
 /// Time to resolve a name before it is left to `upstream_proxy`.
 const LOOK_BEFORE_CHAIN: Duration = Duration::from_secs(1);
 
-/// The content of the connection; it decides how `upstream_proxy` is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum DialPurpose {
-    /// The upstream's own bytes: TLS or a tunnel.
-    Bytes,
-    /// Plain HTTP requests, which a proxy accepts in absolute form.
-    ClearHttp,
-}
-
-impl DialPurpose {
-    pub(super) fn for_origin(origin: &UpstreamOrigin) -> Self {
-        match origin.scheme() {
-            Scheme::Http => Self::ClearHttp,
-            Scheme::Https => Self::Bytes,
-        }
-    }
-}
-
 /// Dials `origin` under `settings`, until `deadline`.
 pub(super) async fn dial(
     shared: &Shared,
     settings: &Settings,
     origin: &UpstreamOrigin,
-    carries: DialPurpose,
     deadline: Instant,
 ) -> Result<Dialled, FailureCause> {
     let standing = judge(shared, settings, origin)?;
@@ -85,18 +66,19 @@ pub(super) async fn dial(
                  {port}; give the host an address in `proxy.connect_to`"
             )));
         }
-        return dial_through(proxy, shared, settings, (host, port), carries, deadline).await;
+        return dial_through(proxy, shared, settings, origin, (host, port), deadline).await;
     }
     connect(shared, settings, &addresses, deadline).await
 }
 
-/// Connects to `upstream_proxy` and, for bytes, from there to `target`.
+/// Connects to `upstream_proxy` and from there to `target`, except for plain HTTP, which a proxy
+/// accepts in absolute form.
 async fn dial_through(
     proxy: &UpstreamProxy,
     shared: &Shared,
     settings: &Settings,
+    origin: &UpstreamOrigin,
     target: (&str, u16),
-    carries: DialPurpose,
     deadline: Instant,
 ) -> Result<Dialled, FailureCause> {
     let connecting = async {
@@ -113,7 +95,7 @@ async fn dial_through(
         FailureCause::Refused(_) => proxy.failed("it refused the connection"),
         other => other,
     })?;
-    if carries == DialPurpose::Bytes {
+    if origin.scheme() == Scheme::Https {
         let target = host_and_port(target.0, target.1);
         let asked = proxy.ask(&mut dialled.socket, &target);
         in_time(settings, deadline, &[dialled.address], asked).await?;

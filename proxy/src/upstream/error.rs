@@ -7,14 +7,12 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use http::StatusCode;
 use squall_profiles::plan::Ending;
 
 use super::origin::UpstreamOrigin;
-use super::patterns::HostPatternError;
 use crate::abort::Abort;
 
 /// An upstream that was not reached, rejected the request, or broke off before its response's head.
@@ -398,43 +396,6 @@ pub(super) fn in_words(name: &str) -> String {
         words.push(c.to_ascii_lowercase());
     }
     words
-}
-
-/// An invalid configuration.
-#[derive(Debug, thiserror::Error)]
-pub enum SettingsError {
-    /// An entry of `allow` or `deny`.
-    #[error("`{key}`: {error}")]
-    HostPattern {
-        /// The list.
-        key: &'static str,
-        /// The entry and the error.
-        error: HostPatternError,
-    },
-    /// An entry of `connect_to`.
-    #[error(
-        "`proxy.connect_to`: `{entry}` is not `host:port`; write for example \"api.openai.com:443\": \"127.0.0.1:8443\""
-    )]
-    ConnectTo {
-        /// The invalid side as written.
-        entry: String,
-    },
-    /// `upstream_proxy`. The value is not repeated, because it may contain a password.
-    #[error(
-        "`proxy.upstream_proxy`: {why}; write `http://host:port` or `http://user:password@host:port`"
-    )]
-    UpstreamProxy {
-        /// The error.
-        why: String,
-    },
-    /// A file of `upstream_ca`.
-    #[error("`proxy.upstream_ca`: {}: {why}", path.display())]
-    UpstreamCa {
-        /// The file.
-        path: PathBuf,
-        /// The error.
-        why: String,
-    },
 }
 
 #[cfg(test)]

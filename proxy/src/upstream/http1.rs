@@ -24,7 +24,7 @@ use super::error::{Break, FailureCause};
 use super::settings::Settings;
 use super::transport::Transport;
 use crate::http1::Rewind;
-use crate::http1::{HeadLimits, HeadShapes};
+use crate::http1::{CasingCache, HeadLimits};
 
 pub(super) use self::upload::Upload;
 
@@ -53,12 +53,16 @@ pub(crate) type Switched = Rewind<Transport>;
 
 impl Http1 {
     /// Uses a transport on which nothing was sent yet.
-    pub(super) fn open(transport: Transport, settings: &Settings, shapes: &Rc<HeadShapes>) -> Self {
+    pub(super) fn open(
+        transport: Transport,
+        settings: &Settings,
+        casings: &Rc<CasingCache>,
+    ) -> Self {
         let limits = HeadLimits {
             header_bytes: usize::try_from(settings.header_bytes).unwrap_or(usize::MAX),
             header_count: settings.header_count,
         };
-        let link = Link::new(transport, limits, Rc::clone(shapes));
+        let link = Link::new(transport, limits, Rc::clone(casings));
         Self {
             link: Rc::new(RefCell::new(link)),
         }

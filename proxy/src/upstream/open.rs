@@ -2,16 +2,17 @@
 
 use std::rc::Rc;
 
+use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
 use super::Shared;
-use super::dial::{DialPurpose, dial, in_time, judge};
+use super::dial::{dial, in_time, judge};
 use super::error::FailureCause;
 use super::http1::Http1;
 use super::http2::Http2;
 use super::origin::Scheme;
 use super::pool::{OriginPool, SharedH2};
-use super::speaks::{FirstFrame, PROBE_PATIENCE};
+use super::speaks::{PROBE_PATIENCE, watch_first_frame};
 use super::transport::{Dialled, Transport};
 use crate::tls::Alpn;
 
@@ -19,10 +20,8 @@ use crate::tls::Alpn;
 pub(super) enum Opened {
     /// HTTP/2, already in the pool.
     H2(Rc<SharedH2>),
-    /// HTTP/1.1, for this exchange.
-    Http1(Http1),
-    /// The upstream only supports HTTP/1.1, and the connection that showed it cannot be used.
-    NotH2,
+    /// HTTP/1.1; `None` if the connection that showed it cannot be used.
+    Http1(Option<Http1>),
 }
 
 /// Dials for an HTTP/1.1 exchange.
@@ -31,7 +30,7 @@ pub(super) async fn open_http1(
     endpoint: &OriginPool,
 ) -> Result<Http1, FailureCause> {
     let deadline = deadline(endpoint);
-    let dialled = dial_for(shared, endpoint, deadline).await?;
+    let dialled = dial(shared, &endpoint.settings, &endpoint.origin, deadline).await?;
     finish_http1(endpoint, dialled, deadline).await
 }
 
@@ -45,7 +44,11 @@ pub(super) async fn finish_http1(
         Scheme::Http => Transport::clear(dialled),
         Scheme::Https => handshake(endpoint, Alpn::Http1, dialled, deadline).await?.0,
     };
-    Ok(Http1::open(transport, &endpoint.settings, &endpoint.shapes))
+    Ok(Http1::open(
+        transport,
+        &endpoint.settings,
+        &endpoint.casings,
+    ))
 }
 
 /// Dials for an HTTP/2 exchange, and learns the upstream's protocol.
@@ -57,9 +60,9 @@ pub(super) async fn open_any(
     // Another proxy accepts plain requests in absolute form, on HTTP/1.1.
     if endpoint.origin.scheme() == Scheme::Http && endpoint.settings.proxy.is_some() {
         shared.speaks.learn(&endpoint.origin, Alpn::Http1);
-        return Ok(Opened::NotH2);
+        return Ok(Opened::Http1(None));
     }
-    let dialled = dial_for(shared, endpoint, deadline).await?;
+    let dialled = dial(shared, &endpoint.settings, &endpoint.origin, deadline).await?;
     match endpoint.origin.scheme() {
         Scheme::Https => finish_tls(shared, endpoint, Alpn::H2, dialled, deadline).await,
         Scheme::Http => probe(shared, endpoint, dialled).await,
@@ -83,11 +86,10 @@ pub(super) async fn finish_tls(
             let connection = Http2::open(transport, &endpoint.settings).await?;
             Ok(Opened::H2(endpoint.keep_h2(connection)))
         }
-        Alpn::Http1 => Ok(Opened::Http1(Http1::open(
-            transport,
-            &endpoint.settings,
-            &endpoint.shapes,
-        ))),
+        Alpn::Http1 => {
+            let connection = Http1::open(transport, &endpoint.settings, &endpoint.casings);
+            Ok(Opened::Http1(Some(connection)))
+        }
     }
 }
 
@@ -121,15 +123,16 @@ pub(super) async fn learn_alpn(
             approved.map_err(FailureCause::Denied)?;
             dialled
         }
-        None => dial_for(shared, endpoint, deadline).await?,
+        None => dial(shared, &endpoint.settings, &endpoint.origin, deadline).await?,
     };
     match finish_tls(shared, endpoint, newest, dialled, deadline).await? {
+        Opened::H2(_) => Ok(Alpn::H2),
         Opened::Http1(connection) => {
-            endpoint.push(connection);
+            if let Some(connection) = connection {
+                endpoint.push(connection);
+            }
             Ok(Alpn::Http1)
         }
-        Opened::H2(_) => Ok(Alpn::H2),
-        Opened::NotH2 => Ok(Alpn::Http1),
     }
 }
 
@@ -144,7 +147,8 @@ async fn probe(
     endpoint: &OriginPool,
     dialled: Dialled,
 ) -> Result<Opened, FailureCause> {
-    let (io, verdict) = FirstFrame::watch(Transport::clear(dialled));
+    let (first_frame, verdict) = oneshot::channel();
+    let io = watch_first_frame(Transport::clear(dialled), first_frame);
     let connection = Http2::open(io, &endpoint.settings).await?;
     let alpn = match timeout(PROBE_PATIENCE, verdict).await {
         Ok(Ok(true)) => Alpn::H2,
@@ -155,7 +159,7 @@ async fn probe(
     Ok(match alpn {
         Alpn::H2 => Opened::H2(endpoint.keep_h2(connection)),
         // Dropping the connection closes it.
-        Alpn::Http1 => Opened::NotH2,
+        Alpn::Http1 => Opened::Http1(None),
     })
 }
 
@@ -175,20 +179,4 @@ async fn handshake(
     let handshake = settings.tls.handshake(name, newest, socket);
     let (stream, alpn) = in_time(settings, deadline, &[address], handshake).await?;
     Ok((Transport::tls(stream, open), alpn))
-}
-
-async fn dial_for(
-    shared: &Shared,
-    endpoint: &OriginPool,
-    deadline: Instant,
-) -> Result<Dialled, FailureCause> {
-    let origin = &endpoint.origin;
-    dial(
-        shared,
-        &endpoint.settings,
-        origin,
-        DialPurpose::for_origin(origin),
-        deadline,
-    )
-    .await
 }

@@ -7,6 +7,7 @@ use ipnet::IpNet;
 use squall_profiles::glob::{Glob, GlobError};
 
 use super::origin::split_host_and_port;
+use crate::config::ConfigError;
 
 /// The addresses of `localhost`.
 pub(super) const LOOPBACK: [IpAddr; 2] = [
@@ -14,25 +15,13 @@ pub(super) const LOOPBACK: [IpAddr; 2] = [
     IpAddr::V6(Ipv6Addr::LOCALHOST),
 ];
 
-/// An invalid host pattern.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{pattern}`: {why}; write a host (`*.example.com`), a `host:port`, an address (`10.1.2.3`, `[::1]`) or a network (`10.0.0.0/8`)"
-)]
-pub struct HostPatternError {
-    /// The pattern as written.
-    pub pattern: String,
-    /// The error.
-    pub why: String,
-}
-
 /// A list of host patterns.
 #[derive(Debug, Default)]
 pub struct HostPatterns(Vec<HostPattern>);
 
 impl HostPatterns {
     /// Parses each entry.
-    pub fn new(entries: &[String]) -> Result<Self, HostPatternError> {
+    pub fn new(entries: &[String]) -> Result<Self, ConfigError> {
         entries
             .iter()
             .map(|entry| HostPattern::parse(entry))
@@ -113,10 +102,12 @@ impl HostPattern {
         })
     }
 
-    pub(super) fn parse(entry: &str) -> Result<Self, HostPatternError> {
-        let bad = |why: String| HostPatternError {
-            pattern: entry.to_owned(),
-            why,
+    pub(super) fn parse(entry: &str) -> Result<Self, ConfigError> {
+        let bad = |why: String| {
+            ConfigError(format!(
+                "`{entry}`: {why}; write a host (`*.example.com`), a `host:port`, an address \
+                 (`10.1.2.3`, `[::1]`) or a network (`10.0.0.0/8`)"
+            ))
         };
         let text = entry.trim();
         if text.contains('/') {

@@ -20,7 +20,7 @@ use super::origin::UpstreamOrigin;
 use super::sent::SentBody;
 use super::settings::Settings;
 use super::transport::ConnectionCounters;
-use crate::http1::HeadShapes;
+use crate::http1::CasingCache;
 
 /// Most idle HTTP/1.1 connections per origin and worker; others are closed after their exchange.
 const IDLE_PER_ORIGIN: usize = 1024;
@@ -35,7 +35,7 @@ const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
 /// One worker's connections.
 pub(super) struct ConnectionPool {
     endpoints: RefCell<HashMap<UpstreamOrigin, Rc<OriginPool>>>,
-    shapes: Rc<HeadShapes>,
+    casings: Rc<CasingCache>,
     tick: Rc<Cell<u32>>,
     sweeping: Cell<bool>,
     period: Cell<Duration>,
@@ -45,7 +45,7 @@ impl ConnectionPool {
     pub(super) fn new() -> Rc<Self> {
         Rc::new(Self {
             endpoints: RefCell::default(),
-            shapes: Rc::default(),
+            casings: Rc::default(),
             tick: Rc::default(),
             sweeping: Cell::new(false),
             period: Cell::default(),
@@ -73,7 +73,7 @@ impl ConnectionPool {
         let endpoint = Rc::new(OriginPool {
             origin: origin.clone(),
             settings: settings.clone(),
-            shapes: self.shapes.clone(),
+            casings: self.casings.clone(),
             tick: self.tick.clone(),
             idle: RefCell::default(),
             h2: RefCell::default(),
@@ -143,8 +143,8 @@ impl ConnectionPool {
 pub(super) struct OriginPool {
     pub(super) origin: UpstreamOrigin,
     pub(super) settings: Arc<Settings>,
-    /// Shapes of response heads seen so far.
-    pub(super) shapes: Rc<HeadShapes>,
+    /// Casings of field names in responses.
+    pub(super) casings: Rc<CasingCache>,
     tick: Rc<Cell<u32>>,
     idle: RefCell<Vec<IdleConnection>>,
     h2: RefCell<Vec<Rc<SharedH2>>>,

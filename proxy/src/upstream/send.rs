@@ -14,7 +14,7 @@ use super::form;
 use super::http1::{Http1, NotSent, Upload};
 use super::open::{Opened, deadline, open_any, open_http1};
 use super::origin::Scheme;
-use super::pool::{OriginPool, SharedH2, Stream};
+use super::pool::{OriginPool, Stream};
 use super::received::Received;
 use super::sent::{Outgoing, SentBody};
 use crate::headers;
@@ -132,9 +132,8 @@ impl<'a> Sending<'a> {
     ) -> Result<Response<Received>, FailureCause> {
         loop {
             let (shared_connection, pooled) = match self.best().await? {
-                BestConnection::Pooled(connection) => (connection, true),
-                BestConnection::Opened(connection) => (connection, false),
-                BestConnection::Http1(opened) => {
+                (Opened::H2(connection), pooled) => (connection, pooled),
+                (Opened::Http1(opened), _) => {
                     let (exchange, upload) = self.for_http1(*request, &OriginalNames::default());
                     return exchange.on_http1(upload, opened).await;
                 }
@@ -189,16 +188,17 @@ impl<'a> Sending<'a> {
         Ok(response.map(|()| Received::http1(endpoint, connection)))
     }
 
-    async fn best(&self) -> Result<BestConnection, FailureCause> {
+    /// The connection for an HTTP/2 exchange, and whether it comes from the pool.
+    async fn best(&self) -> Result<(Opened, bool), FailureCause> {
         let endpoint = &self.endpoint;
         let deadline = deadline(endpoint);
         let mut waited = false;
         loop {
             if let Some(connection) = endpoint.h2_with_room() {
-                return Ok(BestConnection::Pooled(connection));
+                return Ok((Opened::H2(connection), true));
             }
             if self.shared.speaks.of(&endpoint.origin) == Some(Alpn::Http1) {
-                return Ok(BestConnection::Http1(None));
+                return Ok((Opened::Http1(None), false));
             }
             // The first of several concurrent exchanges checks the protocol; the others wait for
             // it, once.
@@ -209,11 +209,7 @@ impl<'a> Sending<'a> {
             }
             let opened = Box::pin(open_any(self.shared, endpoint, deadline)).await;
             drop(guard);
-            return Ok(match opened? {
-                Opened::H2(connection) => BestConnection::Opened(connection),
-                Opened::Http1(connection) => BestConnection::Http1(Some(connection)),
-                Opened::NotH2 => BestConnection::Http1(None),
-            });
+            return Ok((opened?, false));
         }
     }
 
@@ -257,13 +253,4 @@ impl Limit {
             .await
             .map_err(|_| FailureCause::ResponseTimeout(self.after))
     }
-}
-
-enum BestConnection {
-    /// From the pool.
-    Pooled(Rc<SharedH2>),
-    /// Opened for this exchange.
-    Opened(Rc<SharedH2>),
-    /// HTTP/1.1, with the connection if one was just opened.
-    Http1(Option<Http1>),
 }

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use super::chain::UpstreamProxy;
 use super::destination::DestinationLists;
-use super::error::SettingsError;
 use super::origin::split_host_and_port;
 use super::tls::TlsClients;
-use crate::config::ProxyConfig;
+use crate::config::{ConfigError, ProxyConfig};
 
 /// The upstream part of a configuration.
 #[derive(Debug)]
@@ -27,7 +26,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    pub(super) fn new(config: &ProxyConfig) -> Result<Self, SettingsError> {
+    pub(super) fn new(config: &ProxyConfig) -> Result<Self, ConfigError> {
         Ok(Self {
             destinations: DestinationLists::new(config)?,
             connect_to: ConnectTo::new(&config.connect_to)?,
@@ -51,12 +50,13 @@ impl Settings {
 pub(super) struct ConnectTo(HashMap<(String, u16), (String, u16)>);
 
 impl ConnectTo {
-    fn new(entries: &[(String, String)]) -> Result<Self, SettingsError> {
+    fn new(entries: &[(String, String)]) -> Result<Self, ConfigError> {
         let side = |text: &str| match split_host_and_port(text) {
             Some((host, Some(port))) if !host.is_empty() => Ok((host.to_ascii_lowercase(), port)),
-            _ => Err(SettingsError::ConnectTo {
-                entry: text.to_owned(),
-            }),
+            _ => Err(ConfigError(format!(
+                "`proxy.connect_to`: `{text}` is not `host:port`; write for example \
+                 \"api.openai.com:443\": \"127.0.0.1:8443\""
+            ))),
         };
         entries
             .iter()

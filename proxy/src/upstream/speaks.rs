@@ -4,15 +4,13 @@
 //! first uses HTTP/2 for it (RFC 9113 §3.3). If it responds with SETTINGS, it supports HTTP/2. Any
 //! other response, a close or a timeout means HTTP/1.1.
 
-use std::io::{self, IoSlice};
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use quick_cache::sync::Cache;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::AsyncRead;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
+use tokio_util::io::InspectReader;
 
 use super::origin::UpstreamOrigin;
 use crate::tls::Alpn;
@@ -54,46 +52,26 @@ impl SpokenProtocols {
     }
 }
 
-/// Checks whether the first frame of an upstream is SETTINGS.
+/// Checks whether the first frame that `io` reads is SETTINGS: `verdict` gets `true` for SETTINGS,
+/// `false` for other bytes; a close drops it.
 ///
 /// hyper uses the connection through it from the first byte, so that an HTTP/2 connection is usable
 /// immediately.
-#[derive(Debug)]
-pub(super) struct FirstFrame<T> {
+pub(super) fn watch_first_frame<T: AsyncRead>(
     io: T,
-    head: Vec<u8>,
-    told: Option<oneshot::Sender<bool>>,
-}
-
-impl<T> FirstFrame<T> {
-    /// The receiver gets `true` for SETTINGS, `false` for other bytes; a close drops it.
-    pub(super) fn watch(io: T) -> (Self, oneshot::Receiver<bool>) {
-        let (told, verdict) = oneshot::channel();
-        (
-            Self {
-                io,
-                head: Vec::with_capacity(FRAME_HEAD),
-                told: Some(told),
-            },
-            verdict,
-        )
-    }
-
-    fn see(&mut self, bytes: &[u8]) {
-        if self.told.is_none() || bytes.is_empty() {
-            return;
-        }
-        let missing = FRAME_HEAD - self.head.len();
-        self.head
-            .extend_from_slice(&bytes[..bytes.len().min(missing)]);
-        let Some(verdict) = is_settings(&self.head) else {
-            return;
-        };
-        if let Some(told) = self.told.take() {
+    verdict: oneshot::Sender<bool>,
+) -> InspectReader<T, impl FnMut(&[u8])> {
+    let (mut verdict, mut head) = (Some(verdict), Vec::with_capacity(FRAME_HEAD));
+    InspectReader::new(io, move |bytes: &[u8]| {
+        let missing = FRAME_HEAD - head.len();
+        head.extend_from_slice(&bytes[..bytes.len().min(missing)]);
+        if let Some(is_settings) = is_settings(&head)
+            && let Some(verdict) = verdict.take()
+        {
             // The receiver is gone if the exchange was abandoned.
-            let _: Result<(), bool> = told.send(verdict);
+            let _ = verdict.send(is_settings);
         }
-    }
+    })
 }
 
 /// Length of a frame's header, bytes (RFC 9113 §4.1).
@@ -109,50 +87,6 @@ pub(super) fn is_settings(head: &[u8]) -> Option<bool> {
         return None;
     };
     (stream.len() == 4).then(|| *kind == 4 && flags & 1 == 0 && stream.iter().all(|&b| b == 0))
-}
-
-impl<T: AsyncRead + Unpin> AsyncRead for FirstFrame<T> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        let before = buffer.filled().len();
-        ready!(Pin::new(&mut this.io).poll_read(cx, buffer))?;
-        this.see(&buffer.filled()[before..]);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl<T: AsyncWrite + Unpin> AsyncWrite for FirstFrame<T> {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().io).poll_write(cx, bytes)
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().io).poll_write_vectored(cx, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().io).poll_flush(cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().io).poll_shutdown(cx)
-    }
 }
 
 #[cfg(test)]

@@ -15,8 +15,9 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::error::{FailureCause, SettingsError, about_alert, in_words};
-use super::trust::{CertificateVerifier, TrustError};
+use super::error::{FailureCause, about_alert, in_words};
+use super::trust::{CertificateVerifier, SelfSigned};
+use crate::config::ConfigError;
 use crate::tls::Alpn;
 use crate::user_file;
 
@@ -27,7 +28,7 @@ const SESSIONS: usize = 1024;
 /// which would slow down the start.
 pub(super) struct TlsClients {
     extra: Vec<CertificateDer<'static>>,
-    made: OnceLock<ClientConfigs>,
+    configs: OnceLock<ClientConfigs>,
 }
 
 struct ClientConfigs {
@@ -38,14 +39,14 @@ struct ClientConfigs {
 
 impl TlsClients {
     /// Reads the `upstream_ca` files.
-    pub(super) fn new(files: &[PathBuf]) -> Result<Self, SettingsError> {
+    pub(super) fn new(files: &[PathBuf]) -> Result<Self, ConfigError> {
         let mut extra = Vec::new();
         for path in files {
             extra.extend(read_roots(path)?);
         }
         Ok(Self {
             extra,
-            made: OnceLock::new(),
+            configs: OnceLock::new(),
         })
     }
 
@@ -74,7 +75,7 @@ impl TlsClients {
     }
 
     fn configs(&self) -> &ClientConfigs {
-        self.made.get_or_init(|| ClientConfigs::new(&self.extra))
+        self.configs.get_or_init(|| ClientConfigs::new(&self.extra))
     }
 }
 
@@ -147,15 +148,12 @@ fn client_config(
 }
 
 /// Checks whether a file is valid for `upstream_ca`.
-pub fn check_roots(path: &Path) -> Result<(), SettingsError> {
+pub fn check_roots(path: &Path) -> Result<(), ConfigError> {
     read_roots(path).map(drop)
 }
 
-fn read_roots(path: &Path) -> Result<Vec<CertificateDer<'static>>, SettingsError> {
-    let bad = |why: String| SettingsError::UpstreamCa {
-        path: path.to_owned(),
-        why,
-    };
+fn read_roots(path: &Path) -> Result<Vec<CertificateDer<'static>>, ConfigError> {
+    let bad = |why| ConfigError(format!("`proxy.upstream_ca`: {}: {why}", path.display()));
     let text = user_file::read(path).map_err(|error| bad(error.to_string()))?;
     let certificates = CertificateDer::pem_slice_iter(&text)
         .collect::<Result<Vec<_>, _>>()
@@ -207,9 +205,7 @@ fn cause_of(error: &io::Error) -> FailureCause {
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             FailureCause::TlsUnknownIssuer(why)
         }
-        CertificateError::Other(other)
-            if other.0.downcast_ref::<TrustError>() == Some(&TrustError::SelfSigned) =>
-        {
+        CertificateError::Other(other) if other.0.is::<SelfSigned>() => {
             FailureCause::TlsUnknownIssuer(why)
         }
         _ => FailureCause::TlsHandshake(format!("of the upstream's certificate, {why}")),
@@ -219,43 +215,21 @@ fn cause_of(error: &io::Error) -> FailureCause {
 const SIGNATURE: &str =
     "it, or a CA of its chain, is signed with an algorithm that is not accepted, such as SHA-1";
 
-const EXTENSION: &str = "it, or a CA of its chain, has a critical extension that is not known";
-
-/// Descriptions of certificate errors, by the name of rustls' or webpki's error without `Context`.
-const FLAWS: [(&str, &str); 18] = [
-    ("BadEncoding", "it cannot be read"),
+/// Descriptions of the frequent certificate errors, by the name of rustls' or webpki's error without
+/// `Context`. Others are reported by their name.
+const FLAWS: [(&str, &str); 9] = [
     (
         "BadSignature",
-        "its issuer has the name of a trusted root, but another key",
+        "its issuer has the name of a trusted root, but another key, or an RSA key of fewer than 2048 bits",
     ),
     ("CaUsedAsEndEntity", "it is a CA's, and no server's"),
-    ("EndEntityUsedAsCa", "a certificate of its chain is no CA's"),
     ("Expired", "it has expired"),
     ("InvalidPurpose", "it is not for servers"),
-    (
-        "NameConstraintViolation",
-        "a CA of its chain may not sign for this name",
-    ),
     ("NotValidForName", "it names no host that matches"),
     ("NotValidYet", "it is not valid yet"),
-    (
-        "PathLenConstraintViolated",
-        "its chain is longer than a CA in it allows",
-    ),
-    ("Revoked", "it was revoked"),
-    ("UnhandledCriticalExtension", EXTENSION),
     ("UnknownIssuer", "its issuer is not known"),
-    (
-        "UnsupportedCertVersion",
-        "it is X.509 version 1 or 2, and only version 3 is accepted",
-    ),
-    ("UnsupportedCriticalExtension", EXTENSION),
     ("UnsupportedSignatureAlgorithm", SIGNATURE),
     ("UnsupportedSignatureAlgorithmForPublicKey", SIGNATURE),
-    (
-        "UnsupportedNameType",
-        "it is for names of a kind that is not known",
-    ),
 ];
 
 /// The error in a certificate, as a clause.
@@ -280,7 +254,7 @@ fn about_certificate(error: &CertificateError) -> String {
             let names: Vec<_> = presented.iter().map(|name| plain_name(name)).collect();
             return format!("it is for {}", names.join(", "));
         }
-        E::Other(other) if other.0.is::<TrustError>() => return other.0.to_string(),
+        E::Other(other) if other.0.is::<SelfSigned>() => return other.0.to_string(),
         // webpki's own errors.
         E::Other(other) => other.0.to_string(),
         error => format!("{error:?}"),
@@ -369,23 +343,14 @@ mod tests {
                 ),
                 "such as SHA-1",
             ),
-            (other(TrustError::SelfSigned), "it is self-signed"),
+            (other(SelfSigned), "it is self-signed"),
             (
-                other(TrustError::ShortKey),
+                of(CertificateError::BadSignature),
                 "an RSA key of fewer than 2048 bits",
             ),
             (
                 other(io::Error::other("UnsupportedCertVersion")),
-                "X.509 version 1",
-            ),
-            (
-                other(io::Error::other("UnsupportedCriticalExtension")),
-                "a critical extension that is not known",
-            ),
-            (of(CertificateError::Revoked), "it was revoked"),
-            (
-                of(CertificateError::UnknownRevocationStatus),
-                "unknown revocation status",
+                "unsupported cert version",
             ),
             (
                 rustls::Error::AlertReceived(AlertDescription::CertificateRequired),

@@ -15,7 +15,6 @@ use rustls::{
 };
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
-use x509_parser::public_key::PublicKey;
 
 /// webpki's verification, except for certificates in `upstream_ca`.
 #[derive(Debug)]
@@ -42,92 +41,29 @@ pub(super) fn is_ca_as_server(error: &CertificateError) -> bool {
     matches!(error, CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity"))
 }
 
-/// Bits of the shortest RSA key whose signatures are accepted.
-const SHORTEST_RSA: usize = 2048;
+/// A self-signed certificate without a matching root; webpki's reasons are misleading.
+#[derive(Debug, thiserror::Error)]
+#[error("it is self-signed")]
+pub(super) struct SelfSigned;
 
-/// Why a certificate is not trusted, if webpki's reason is misleading.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum TrustError {
-    /// It is self-signed, and no root matches.
-    #[error("it is self-signed")]
-    SelfSigned,
-    /// webpki reports an invalid signature instead.
-    #[error(
-        "it, or a CA of its chain, has an RSA key of fewer than {SHORTEST_RSA} bits, which is not accepted"
-    )]
-    ShortKey,
-}
-
-impl TrustError {
-    /// The replacement for `error`, if there is one and the certificate is valid by date and name.
-    fn instead_of(
-        error: CertificateError,
-        certificate: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        roots: &[CertificateDer<'static>],
-    ) -> CertificateError {
-        use CertificateError as E;
-        let is_plain = matches!(
-            error,
-            E::Expired
-                | E::ExpiredContext { .. }
-                | E::NotValidYet
-                | E::NotValidYetContext { .. }
-                | E::NotValidForName
-                | E::NotValidForNameContext { .. }
-        );
-        let Some(own) = parsed(certificate).filter(|_| !is_plain) else {
-            return error;
-        };
-        let chain: Vec<_> = intermediates.iter().filter_map(parsed).collect();
-        let issued = |root: &X509Certificate<'_>| {
-            let mut chain = chain.iter().chain([&own]);
-            chain.any(|one| one.issuer() == root.subject())
-        };
-        let flaw = if own.subject() == own.issuer() {
-            Self::SelfSigned
-        } else if error == E::BadSignature
-            && (chain.iter().any(has_short_key)
-                || roots
-                    .iter()
-                    .filter_map(parsed)
-                    .filter(issued)
-                    .any(|root| has_short_key(&root)))
-        {
-            Self::ShortKey
-        } else {
-            return error;
-        };
-        E::Other(OtherError(Arc::new(flaw)))
+/// The replacement for `error`, if the certificate is self-signed and valid by date and name.
+fn replaced(error: CertificateError, certificate: &CertificateDer<'_>) -> CertificateError {
+    use CertificateError as E;
+    let is_plain = matches!(
+        error,
+        E::Expired
+            | E::ExpiredContext { .. }
+            | E::NotValidYet
+            | E::NotValidYetContext { .. }
+            | E::NotValidForName
+            | E::NotValidForNameContext { .. }
+    );
+    let parsed = X509Certificate::from_der(certificate);
+    let is_self_signed = parsed.is_ok_and(|(_, own)| own.subject() == own.issuer());
+    if is_plain || !is_self_signed {
+        return error;
     }
-}
-
-fn parsed<'a>(certificate: &'a CertificateDer<'_>) -> Option<X509Certificate<'a>> {
-    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
-    Some(parsed)
-}
-
-fn has_short_key(certificate: &X509Certificate<'_>) -> bool {
-    let key = certificate.public_key().parsed();
-    matches!(key, Ok(PublicKey::RSA(key)) if key.key_size() < SHORTEST_RSA)
-}
-
-impl CertificateVerifier {
-    /// The result for a signature by the certificate's own key.
-    fn of_signature(
-        verdict: Result<HandshakeSignatureValid, Error>,
-        certificate: &CertificateDer<'_>,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        match verdict {
-            Err(Error::InvalidCertificate(CertificateError::BadSignature))
-                if parsed(certificate).is_some_and(|own| has_short_key(&own)) =>
-            {
-                let flaw = CertificateError::Other(OtherError(Arc::new(TrustError::ShortKey)));
-                Err(Error::InvalidCertificate(flaw))
-            }
-            verdict => verdict,
-        }
-    }
+    E::Other(OtherError(Arc::new(SelfSigned)))
 }
 
 impl ServerCertVerifier for CertificateVerifier {
@@ -154,8 +90,7 @@ impl ServerCertVerifier for CertificateVerifier {
                 Ok(ServerCertVerified::assertion())
             }
             Err(Error::InvalidCertificate(error)) => {
-                let error = TrustError::instead_of(error, end_entity, intermediates, &self.named);
-                Err(Error::InvalidCertificate(error))
+                Err(Error::InvalidCertificate(replaced(error, end_entity)))
             }
             verdict => verdict,
         }
@@ -167,9 +102,8 @@ impl ServerCertVerifier for CertificateVerifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let webpki = &self.webpki;
-        let verdict = webpki.verify_tls12_signature(message, certificate, signature);
-        Self::of_signature(verdict, certificate)
+        self.webpki
+            .verify_tls12_signature(message, certificate, signature)
     }
 
     fn verify_tls13_signature(
@@ -178,9 +112,8 @@ impl ServerCertVerifier for CertificateVerifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let webpki = &self.webpki;
-        let verdict = webpki.verify_tls13_signature(message, certificate, signature);
-        Self::of_signature(verdict, certificate)
+        self.webpki
+            .verify_tls13_signature(message, certificate, signature)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

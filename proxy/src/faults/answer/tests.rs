@@ -10,7 +10,9 @@ use squall_profiles::plan::{Answer, Ending, Reply};
 use tokio::io::AsyncWriteExt as _;
 
 use super::{RequestInfo, SyntheticAnswer, make, reset};
-use crate::faults::testing::{context, drain, http1, on_the_wire, paused, read_to_end, split};
+use crate::faults::testing::{
+    context, drain, http1, on_the_wire, paused, read_to_end, speaking, split,
+};
 
 fn asked() -> RequestInfo<'static> {
     RequestInfo {
@@ -105,7 +107,7 @@ fn a_models_error_is_in_the_words_of_its_dialect() {
         retry_after: Some(Duration::from_millis(1500)),
         figures: None,
     });
-    let model = squall_dialects::by_name("openai-chat").map(Into::into);
+    let model = squall_dialects::by_name("openai-chat").map(speaking);
     let (status, headers, body) = made(&answer, RequestInfo { model, ..asked() }, Method::POST);
     assert_eq!(status, StatusCode::TOO_MANY_REQUESTS);
     assert!(headers.contains_key(header::RETRY_AFTER));

@@ -9,15 +9,13 @@ use squall_dialects::codec::{Coding, Decoder, Encoder};
 use squall_profiles::changes::Amount;
 use squall_profiles::changes::{DriftKind, Injection, Placement, SchemaDrift, StreamFault};
 use squall_profiles::plan::Edit;
-use tokio::io::AsyncWriteExt as _;
 
 use super::{Speaking, apply};
 use crate::body::AgentBody;
 use crate::body::buffer::Inspect;
 use crate::faults::FaultContext;
 use crate::faults::testing::{
-    Drained, Remembered, Script, context, dechunk, drain, http1, on_the_wire, paused, pieces,
-    read_to_end, split,
+    Drained, Remembered, Script, context, drain, paused, pieces, speaking,
 };
 
 const CODINGS: [(&str, Coding); 4] = [
@@ -103,7 +101,9 @@ fn edited_in(
         change(&mut context);
         let model = squall_dialects::by_name("openai-chat");
         let edits = [(1, edit)];
-        let (head, body) = apply(&edits, response, model, &context).await.into_parts();
+        let (head, body) = apply(&edits, response, model.map(speaking), &context)
+            .await
+            .into_parts();
         Edited {
             head,
             body: drain(body).await,
@@ -439,16 +439,6 @@ fn whole_answer() -> String {
 }
 
 #[test]
-fn a_model_stream_is_cut_behind_its_tokens() {
-    let response = answer(pieces(stream()), &[STREAM]);
-    let edited = edited(Edit::Stream(StreamFault::Cut { after_tokens: 2 }), response);
-    let expected = [event(" one"), event(" two")].concat();
-    assert_eq!(String::from_utf8(edited.body.bytes).unwrap(), expected);
-    assert!(edited.body.error.is_some());
-    edited.ledger.only_applied(1);
-}
-
-#[test]
 fn a_compressed_model_stream_is_flushed_event_by_event() {
     for (name, coding) in CODINGS {
         let mut encoder = Encoder::new(coding).unwrap();
@@ -582,41 +572,6 @@ fn an_upstream_that_breaks_off_does_so_through_a_stream_edit() {
         assert_eq!(decode(coding, &edited.body.bytes), (event(" one"), false));
         assert_eq!(edited.body.error.unwrap().why(), "the upstream left");
     }
-}
-
-#[test]
-fn on_the_wire_a_cut_model_stream_arrives_to_its_last_token_and_lacks_its_end() {
-    on_the_wire(async {
-        let mut agent = http1(move |_, side| async move {
-            let (mut context, _) = context();
-            context.agent = side;
-            let mut events = vec![event(" one"), event(" two"), event(&"x".repeat(100_000))];
-            events.extend(stream());
-            let model = squall_dialects::by_name("openai-chat");
-            let fault = Edit::Stream(StreamFault::Cut { after_tokens: 2 });
-            Ok(apply(
-                &[(1, fault)],
-                answer(pieces(events), &[STREAM]),
-                model,
-                &context,
-            )
-            .await)
-        })
-        .await;
-        agent
-            .write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
-            .await
-            .unwrap();
-        let (bytes, end) = read_to_end(&mut agent).await;
-        let (_, body) = split(&bytes);
-        let (data, ended) = dechunk(&body);
-        assert_eq!(
-            String::from_utf8(data).unwrap(),
-            [event(" one"), event(" two")].concat()
-        );
-        assert!(!ended);
-        end.expect("a FIN");
-    });
 }
 
 proptest! {

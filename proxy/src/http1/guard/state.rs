@@ -19,7 +19,7 @@ pub(crate) struct Rejection {
     /// Why.
     pub(crate) reason: FramingError,
     /// Its method and target; `None` if its first line is invalid.
-    pub(crate) asked: Option<(Method, Uri)>,
+    pub(crate) request: Option<(Method, Uri)>,
 }
 
 /// State shared by a connection's guard and its service.
@@ -97,7 +97,7 @@ impl RequestState {
         *self.rejection.borrow_mut() = Some(Box::new(Rejection {
             status: reason.status(),
             reason,
-            asked: requested(head),
+            request: requested(head),
         }));
         format!(
             "GET {} HTTP/1.1\r\nhost: refused\r\nconnection: close\r\n\r\n",

@@ -184,7 +184,7 @@ async fn an_agent_that_was_not_given_the_ca_is_recognised() {
     let (cache, other) = (cache(), cache());
     let config = Arc::new(client(&other.authority, &[]));
     let (_, server) = handshake(&config, "h", |_| cache.config("h", Alpn::H2).unwrap()).await;
-    insta::assert_snapshot!(server.unwrap_err(), @"the client refused our certificate (unknown_ca)");
+    insta::assert_snapshot!(server.unwrap_err(), @"the client refused our certificate (UnknownCA)");
 }
 
 #[tokio::test]

@@ -128,13 +128,6 @@ fn what_cannot_be_a_host_is_refused() {
 }
 
 #[test]
-fn workers_can_share_a_cache() {
-    fn shared<T: Send + Sync>() {}
-    shared::<LeafCache>();
-    shared::<CertificateAuthority>();
-}
-
-#[test]
 fn those_that_ask_at_once_get_one_leaf() {
     let cache = cache();
     let configs: Vec<_> = std::thread::scope(|scope| {

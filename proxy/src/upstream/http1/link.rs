@@ -18,7 +18,7 @@ use super::upload::{Upload, WriteFailure};
 use super::{NotSent, Switched};
 use crate::http1::Rewind;
 use crate::http1::answers::{AnswerPart, Answers, ParsedHead};
-use crate::http1::{HeadLimits, HeadShapes};
+use crate::http1::{CasingCache, HeadLimits};
 
 /// Initial read size, bytes; doubled while the upstream fills it.
 const LEAST_READ: usize = 8 * 1024;
@@ -49,12 +49,12 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(transport: Transport, limits: HeadLimits, shapes: Rc<HeadShapes>) -> Self {
+    pub(super) fn new(transport: Transport, limits: HeadLimits, casings: Rc<CasingCache>) -> Self {
         Self {
             transport: Some(transport),
             buffer: BytesMut::new(),
             read_size: LEAST_READ,
-            answers: Answers::new(limits, shapes),
+            answers: Answers::new(limits, casings),
             interim: 0,
             upload: None,
             uploading: None,

@@ -77,22 +77,6 @@ fn a_request_is_written_as_the_agent_wrote_it() {
 }
 
 #[test]
-fn a_pooled_connection_that_was_closed_is_not_used() {
-    on_worker(async {
-        let (script, upstreams) = (Script::listen().await, upstreams());
-        let origin = script.origin();
-        for _ in 0..3 {
-            let sent = send(&upstreams, &origin, post(whole("body")));
-            script.accept().await.answer(OK).await;
-            assert_eq!(text(sent.await.unwrap().unwrap()).await, "ok");
-            while upstreams.has_live(&origin) {
-                tokio::task::yield_now().await;
-            }
-        }
-    });
-}
-
-#[test]
 fn a_pooled_connection_found_closed_before_the_first_byte_is_replaced() {
     on_worker(async {
         let (script, upstreams) = (Script::listen().await, upstreams());

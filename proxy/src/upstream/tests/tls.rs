@@ -8,7 +8,6 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
 };
 use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use tokio_rustls::TlsAcceptor;
@@ -204,34 +203,6 @@ fn a_bad_certificate_is_called_by_its_name() {
                 ToAgent::Problem(StatusCode::BAD_GATEWAY)
             ));
         }
-    });
-}
-
-#[test]
-fn a_chain_with_a_short_key_is_called_by_that() {
-    on_worker(async {
-        let mut config = config();
-        let folder = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/src/upstream/tests/certificates"
-        );
-        config.upstream_ca = vec![PathBuf::from(folder).join("short-root.pem")];
-        let upstreams = upstreams_where(&config, &[("up.example", &["127.0.0.1"])]);
-        let leaf = include_str!("certificates/short-leaf.pem");
-        let certificate = CertificateDer::from_pem_slice(leaf.as_bytes()).unwrap();
-        let server = serving(certificate, &KeyPair::from_pem(leaf).unwrap(), None);
-        let script = Script::listen().await;
-        let origin = UpstreamOrigin::new(Scheme::Https, "up.example", script.address().port());
-        let sent = send(&upstreams, &origin, get(Version::HTTP_11));
-        assert!(accept(&script, &server).await.is_err());
-        let error = sent.await.unwrap().unwrap_err();
-        assert_eq!(error.reason(), "tls_handshake", "{error}");
-        assert!(
-            error
-                .to_string()
-                .contains("an RSA key of fewer than 2048 bits"),
-            "{error}"
-        );
     });
 }
 

@@ -28,13 +28,6 @@ use crate::http1::Rewind;
 
 pub(crate) use self::state::RequestState;
 
-/// How long a connection is read after the response to a rejected request. Unread bytes would turn
-/// the close into an RST that may overtake the response (RFC 9112 §9.6).
-const LINGER: Duration = Duration::from_secs(1);
-
-/// Bytes read and discarded at a time while lingering.
-const DRAIN_BYTES: usize = 8 * 1024;
-
 /// The agent's side of the proxy: a stream whose incoming HTTP/1.1 requests are checked.
 #[derive(Debug)]
 pub(crate) struct RequestGuard<T> {
@@ -47,15 +40,6 @@ pub(crate) struct RequestGuard<T> {
     head_timeout: Duration,
     /// Runs while a head is incomplete.
     head_timer: Option<Pin<Box<Sleep>>>,
-    closing: Closing,
-}
-
-/// The progress of a shutdown.
-#[derive(Debug)]
-enum Closing {
-    Open,
-    Lingering(Pin<Box<Sleep>>),
-    Done,
 }
 
 impl<T> RequestGuard<T> {
@@ -72,7 +56,6 @@ impl<T> RequestGuard<T> {
             ready: 0,
             head_timeout,
             head_timer: None,
-            closing: Closing::Open,
         }
     }
 
@@ -81,8 +64,7 @@ impl<T> RequestGuard<T> {
         Rc::clone(&self.state)
     }
 
-    /// Ends the checks and returns the stream for the new protocol after an upgrade. It starts with
-    /// the bytes held here; the caller puts hyper's unused bytes in front.
+    /// Ends the checks and returns the stream, with the bytes held here in front.
     pub(crate) fn into_rewind(self) -> Rewind<T> {
         Rewind::new(self.inner, self.held.freeze())
     }
@@ -174,30 +156,6 @@ impl<T: AsyncRead + Unpin> RequestGuard<T> {
         }
         Poll::Ready(Ok(read))
     }
-
-    /// Reads and discards until the stream ends, fails, or [`LINGER`] is over.
-    fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        loop {
-            match &mut self.closing {
-                Closing::Open => self.closing = Closing::Lingering(Box::pin(sleep(LINGER))),
-                Closing::Done => return Poll::Ready(()),
-                Closing::Lingering(timer) => {
-                    let late = timer.as_mut().poll(context).is_ready();
-                    let mut scratch = [0; DRAIN_BYTES];
-                    let mut scratch = ReadBuf::new(&mut scratch);
-                    let read = Pin::new(&mut self.inner).poll_read(context, &mut scratch);
-                    let over = match read {
-                        Poll::Pending if !late => return Poll::Pending,
-                        Poll::Pending | Poll::Ready(Err(_)) => true,
-                        Poll::Ready(Ok(())) => late || scratch.filled().is_empty(),
-                    };
-                    if over {
-                        self.closing = Closing::Done;
-                    }
-                }
-            }
-        }
-    }
 }
 
 impl<T: AsyncRead + Unpin> AsyncRead for RequestGuard<T> {
@@ -247,7 +205,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for RequestGuard<T> {
     }
 }
 
-impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for RequestGuard<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for RequestGuard<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -272,15 +230,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for RequestGuard<T> {
         Pin::new(&mut self.inner).poll_flush(context)
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        if let Closing::Open = this.closing {
-            ready!(Pin::new(&mut this.inner).poll_shutdown(context))?;
-        }
-        if this.tracker.position() == RequestPosition::Refused {
-            ready!(this.poll_linger(context));
-        }
-        Poll::Ready(Ok(()))
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(context)
     }
 }
 

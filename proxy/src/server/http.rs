@@ -26,10 +26,9 @@ use crate::http1::sniff::{FirstBytes, Sniff, sniff};
 use crate::http1::{Control, FramingError, HeadLimits, Rewind, Socket};
 use crate::problem::Problem;
 
-/// Most bytes that a lingering close reads and discards, so that a reset does not drop the last
-/// response.
-const LINGER_BYTES: usize = 256 << 10;
-const LINGER_TIME: Duration = Duration::from_secs(2);
+/// How long a closing connection is read, so that a reset does not drop the last response (RFC 9112
+/// §9.6).
+const LINGER: Duration = Duration::from_secs(2);
 
 /// Serves an accepted connection.
 pub(super) async fn serve(worker: Rc<ExchangeWorker>, accepted: Accepted) {
@@ -124,10 +123,10 @@ async fn serve_h1(
     };
     let takeover = connection.takeover.borrow_mut().take();
     let parts = served.into_parts();
-    let io = parts.io.into_inner().into_inner();
+    let io = parts.io.into_inner().into_inner().into_rewind();
     match (result, takeover) {
         (Ok(()), Some(takeover)) => {
-            let io = Rewind::new(io.into_rewind(), parts.read_buf);
+            let io = Rewind::new(io, parts.read_buf);
             Some(takeover(Box::new(io)))
         }
         _ => Some(ConnectionStage::last(close(
@@ -195,21 +194,13 @@ where
     if io.shutdown().await.is_err() {
         return;
     }
-    let mut left = LINGER_BYTES;
     // On the heap: otherwise it would enlarge every connection's future.
     let mut scratch = vec![0; 4096];
-    let drain = async {
-        while left > 0 {
-            match io.read(&mut scratch).await {
-                Ok(0) | Err(_) => break,
-                Ok(read) => left = left.saturating_sub(read),
-            }
-        }
-    };
+    let drain = async { while io.read(&mut scratch).await.is_ok_and(|read| read > 0) {} };
     tokio::select! {
         () = drain => {}
         // After the limit the connection is dropped.
-        () = tokio::time::sleep(LINGER_TIME) => {}
+        () = tokio::time::sleep(LINGER) => {}
         () = draining.cancelled() => {}
     }
 }
@@ -348,5 +339,34 @@ where
         tokio::task::spawn_local(async move {
             task.await;
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_last_answer_survives_unread_bytes() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap())
+            .await
+            .unwrap();
+        let (server, _) = listener.accept().await.unwrap();
+        let mut socket = Socket::new(server).unwrap();
+        let serving = async {
+            socket.write_all(b"refused").await.unwrap();
+            let control = socket.control();
+            close(socket, control, CancellationToken::new()).await;
+        };
+        let asking = async move {
+            // More than the kernel's buffers take, so that it is still writing when it is refused.
+            client.write_all(&vec![b'x'; 32 << 20]).await.unwrap();
+            client.shutdown().await.unwrap();
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).await.unwrap();
+            assert_eq!(answer, "refused");
+        };
+        tokio::join!(serving, asking);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Idle HTTP/1.1 connections are a stack: the last used one is reused first, so that the others
 //! become idle long enough to close. HTTP/2 connections are shared. Another one is opened only at
-//! the upstream's stream limit. No request reads the clock; a periodic sweep counts ticks instead.
+//! the upstream's stream limit. A periodic sweep closes idle ones.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -13,6 +13,7 @@ use std::time::Duration;
 use hyper::client::conn::http2;
 use tokio::sync::Notify;
 use tokio::task::{spawn_local, yield_now};
+use tokio::time::Instant;
 
 use super::http1::Http1;
 use super::http2::Http2;
@@ -27,7 +28,11 @@ const IDLE_PER_ORIGIN: usize = 1024;
 
 /// Sweeps per `idle_timeout`. An idle connection is kept for at least three quarters of it, and at
 /// most for all of it.
-const TICKS: u32 = 4;
+const SWEEPS: u32 = 4;
+
+/// A connection that was idle for this long is checked after the reactor has run, so that an arrived
+/// FIN is seen.
+const IDLE: Duration = Duration::from_secs(1);
 
 /// Shortest interval between two sweeps, for any `idle_timeout`.
 const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
@@ -36,7 +41,6 @@ const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
 pub(super) struct ConnectionPool {
     endpoints: RefCell<HashMap<UpstreamOrigin, Rc<OriginPool>>>,
     casings: Rc<CasingCache>,
-    tick: Rc<Cell<u32>>,
     sweeping: Cell<bool>,
     period: Cell<Duration>,
 }
@@ -46,7 +50,6 @@ impl ConnectionPool {
         Rc::new(Self {
             endpoints: RefCell::default(),
             casings: Rc::default(),
-            tick: Rc::default(),
             sweeping: Cell::new(false),
             period: Cell::default(),
         })
@@ -74,7 +77,6 @@ impl ConnectionPool {
             origin: origin.clone(),
             settings: settings.clone(),
             casings: self.casings.clone(),
-            tick: self.tick.clone(),
             idle: RefCell::default(),
             h2: RefCell::default(),
             probing: Cell::new(false),
@@ -88,8 +90,7 @@ impl ConnectionPool {
         {
             old.retire();
         }
-        self.period
-            .set((settings.idle_timeout / TICKS).max(SHORTEST_PERIOD));
+        self.period.set(period(settings));
         self.sweep_from_now_on();
         endpoint
     }
@@ -128,15 +129,18 @@ impl ConnectionPool {
 
     /// Closes connections that were idle too long; true if none is left.
     fn sweep(&self) -> bool {
-        let tick = self.tick.get().wrapping_add(1);
-        self.tick.set(tick);
         let mut endpoints = self.endpoints.borrow_mut();
         endpoints.retain(|_, endpoint| {
-            endpoint.sweep(tick);
+            endpoint.sweep();
             !endpoint.is_empty() || Rc::strong_count(endpoint) > 1
         });
         endpoints.is_empty()
     }
+}
+
+/// Time between two sweeps.
+fn period(settings: &Settings) -> Duration {
+    (settings.idle_timeout / SWEEPS).max(SHORTEST_PERIOD)
 }
 
 /// One worker's connections to one origin.
@@ -145,7 +149,6 @@ pub(super) struct OriginPool {
     pub(super) settings: Arc<Settings>,
     /// Casings of field names in responses.
     pub(super) casings: Rc<CasingCache>,
-    tick: Rc<Cell<u32>>,
     idle: RefCell<Vec<IdleConnection>>,
     h2: RefCell<Vec<Rc<SharedH2>>>,
     probing: Cell<bool>,
@@ -156,7 +159,7 @@ pub(super) struct OriginPool {
 
 struct IdleConnection {
     connection: Http1,
-    since: u32,
+    since: Instant,
 }
 
 /// An HTTP/2 connection and its open streams.
@@ -164,21 +167,20 @@ pub(super) struct SharedH2 {
     sender: http2::SendRequest<SentBody>,
     streams: Cell<usize>,
     limit: Rc<Cell<usize>>,
-    used: Cell<u32>,
+    used: Cell<Instant>,
 }
 
 impl OriginPool {
     /// An idle connection that is ready for a request.
     ///
-    /// Idle connections are only checked here, and once per tick. One that was idle for a while is
-    /// checked after the reactor has run, so that an arrived FIN is seen.
+    /// Idle connections are only checked here, and by each sweep.
     pub(super) async fn take_idle(&self, counters: &ConnectionCounters) -> Option<Http1> {
         loop {
             let IdleConnection {
                 mut connection,
                 since,
             } = self.idle.borrow_mut().pop()?;
-            if since != self.tick.get() {
+            if since.elapsed() > IDLE {
                 yield_now().await;
             }
             connection.look();
@@ -223,7 +225,7 @@ impl OriginPool {
         if kept && idle.len() < IDLE_PER_ORIGIN {
             idle.push(IdleConnection {
                 connection,
-                since: self.tick.get(),
+                since: Instant::now(),
             });
         }
     }
@@ -244,7 +246,7 @@ impl OriginPool {
             sender: connection.sender,
             streams: Cell::new(0),
             limit: connection.limit,
-            used: Cell::new(self.tick.get()),
+            used: Cell::new(Instant::now()),
         });
         if !self.retired.get() {
             self.h2.borrow_mut().push(shared.clone());
@@ -266,8 +268,9 @@ impl OriginPool {
         self.idle.borrow().is_empty() && self.h2.borrow().is_empty()
     }
 
-    fn sweep(&self, tick: u32) {
-        let fresh = |since: u32| tick.wrapping_sub(since) < TICKS;
+    fn sweep(&self) {
+        let (limit, period) = (self.settings.idle_timeout, period(&self.settings));
+        let fresh = |since: Instant| since.elapsed() + period < limit;
         self.idle.borrow_mut().retain_mut(|idle| {
             idle.connection.look();
             fresh(idle.since) && !idle.connection.is_closed()
@@ -307,27 +310,19 @@ impl SharedH2 {
 }
 
 /// A stream that counts as open until dropped.
-pub(super) struct Stream {
-    connection: Rc<SharedH2>,
-    tick: Rc<Cell<u32>>,
-}
+pub(super) struct Stream(Rc<SharedH2>);
 
 impl Stream {
-    pub(super) fn open(connection: Rc<SharedH2>, endpoint: &OriginPool) -> Self {
+    pub(super) fn open(connection: Rc<SharedH2>) -> Self {
         connection.streams.set(connection.streams.get() + 1);
-        Self {
-            connection,
-            tick: endpoint.tick.clone(),
-        }
+        Self(connection)
     }
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.connection
-            .streams
-            .set(self.connection.streams.get().saturating_sub(1));
-        self.connection.used.set(self.tick.get());
+        self.0.streams.set(self.0.streams.get().saturating_sub(1));
+        self.0.used.set(Instant::now());
     }
 }
 

@@ -139,7 +139,7 @@ impl<'a> Sending<'a> {
                 }
             };
             form::for_http2(&mut request, &self.endpoint.origin);
-            let stream = Stream::open(shared_connection.clone(), &self.endpoint);
+            let stream = Stream::open(shared_connection.clone());
             let mut sender = shared_connection.sender();
             let sent = {
                 let sending = pin!(sender.try_send_request(*request));

@@ -18,15 +18,15 @@ use super::speaks::{FRAME_HEAD, is_settings};
 #[derive(Debug, Default)]
 pub struct ConnectionCounters {
     opened: AtomicU64,
-    closed: AtomicU64,
     replaced: AtomicU64,
+    /// One reference for each open connection.
+    open: Arc<()>,
 }
 
 impl ConnectionCounters {
     /// TCP connections open now.
     pub fn open(&self) -> u64 {
-        self.opened()
-            .saturating_sub(self.closed.load(Ordering::Relaxed))
+        Arc::strong_count(&self.open) as u64 - 1
     }
 
     /// TCP connections made since the start.
@@ -46,18 +46,12 @@ impl ConnectionCounters {
 
 /// Counts a connection as open until dropped.
 #[derive(Debug)]
-pub(super) struct OpenConnection(Arc<ConnectionCounters>);
+pub(super) struct OpenConnection(#[expect(dead_code, reason = "held for its drop")] Arc<()>);
 
 impl OpenConnection {
-    pub(super) fn count(counters: &Arc<ConnectionCounters>) -> Self {
+    pub(super) fn count(counters: &ConnectionCounters) -> Self {
         counters.opened.fetch_add(1, Ordering::Relaxed);
-        Self(counters.clone())
-    }
-}
-
-impl Drop for OpenConnection {
-    fn drop(&mut self) {
-        self.0.closed.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(&counters.open))
     }
 }
 

@@ -67,7 +67,6 @@ use crate::http1::framing::OriginalNames;
 use crate::tls::Alpn;
 
 /// State that all workers share: settings, own listeners, upstream protocols, counters.
-#[derive(Debug)]
 pub struct Shared {
     settings: ArcSwap<Settings>,
     own: ArcSwap<OwnListeners>,

@@ -185,7 +185,7 @@ struct EventFilter {
 }
 
 impl EventFilter {
-    fn holds(&self, event: &Event) -> bool {
+    fn holds(&self, event: &JournalEvent) -> bool {
         let (scope, is_selected) = match event {
             JournalEvent::Exchange(note) => (&*note.scope, !self.faults || note.had_fault("*")),
             JournalEvent::Chaos(event) => (event.now.scope.as_str(), true),
@@ -230,7 +230,7 @@ impl Drop for DaemonEvents {
     }
 }
 
-fn written((id, event): &(EventId, Event)) -> sse::Event {
+fn written((id, event): &(EventId, JournalEvent)) -> sse::Event {
     let (name, data) = match event {
         JournalEvent::Exchange(note) => ("exchange", json!(note.to_record()).to_string()),
         JournalEvent::Chaos(event) => ("chaos", json!(**event).to_string()),

@@ -51,8 +51,7 @@ pub(crate) enum SyntheticAnswer {
 ///
 /// - A reply gets its `content-length`; to HEAD it gets no body. Any `transfer-encoding` and
 ///   `connection` it brings is left out: framing is the connection's.
-/// - A provider's error is put into the words of the exchange's dialect; for an exchange in none,
-///   it is the JSON that most of them would understand.
+/// - A provider's error is put into the words of the exchange's dialect.
 /// - A tool's answer is put into MCP's form for an MCP call.
 /// - A failure to resolve is a 502 whose problem body says so.
 /// - A hold is closed without an answer (CANCEL on HTTP/2), a refusal is reset at once
@@ -67,7 +66,10 @@ pub(crate) async fn make(
     let mut report = VerdictReport::new(context, verdict);
     let reply = match answer {
         Answer::Reply(reply) => reply.clone(),
-        Answer::ModelError(error) => model_error(error, asked, context),
+        Answer::ModelError(error) => match asked.model {
+            Some(model) => model_error(error, model, context),
+            None => return bypassed(report, "the exchange is in no dialect that can be answered"),
+        },
         Answer::Tool(answer) => match asked.mcp.map(|call| call.answer(answer)) {
             Some(Ok(reply)) => reply,
             None if !matches!(answer.says, ToolSays::ProtocolError { .. }) => answer.plain.clone(),
@@ -92,8 +94,10 @@ pub(crate) async fn make(
         }
         Answer::RedirectToSelf(status) => {
             let Ok(location) = HeaderValue::from_str(asked.url) else {
-                report.bypassed("the request's URL cannot stand in a Location header");
-                return SyntheticAnswer::Bypassed;
+                return bypassed(
+                    report,
+                    "the request's URL cannot stand in a Location header",
+                );
             };
             redirect(*status, location)
         }
@@ -112,10 +116,7 @@ pub(crate) async fn make(
                 context,
             );
         }
-        Answer::Tls(_) => {
-            report.bypassed("there is no TLS handshake to fail");
-            return SyntheticAnswer::Bypassed;
-        }
+        Answer::Tls(_) => return bypassed(report, "there is no TLS handshake to fail"),
     };
     report.applied();
     SyntheticAnswer::Response(respond(reply, context))
@@ -217,10 +218,7 @@ fn dns_failure(host: &str) -> Reply {
     .to_reply()
 }
 
-fn model_error(error: &ModelError, asked: RequestInfo<'_>, context: &FaultContext) -> Reply {
-    let Some(model) = asked.model else {
-        return undialected(error);
-    };
+fn model_error(error: &ModelError, model: Speaking<'_>, context: &FaultContext) -> Reply {
     let wire = model
         .dialect
         .error(error, &model.error_context(Some(error), context));
@@ -229,76 +227,6 @@ fn model_error(error: &ModelError, asked: RequestInfo<'_>, context: &FaultContex
         headers: wire.headers,
         body: wire.body,
     }
-}
-
-/// A provider's error if no dialect was recognised.
-fn undialected(error: &ModelError) -> Reply {
-    let (status, kind, message) = match error {
-        ModelError::RateLimit { .. } => (
-            StatusCode::TOO_MANY_REQUESTS,
-            "rate_limit_error",
-            "Rate limit reached",
-        ),
-        ModelError::QuotaExhausted => (
-            StatusCode::TOO_MANY_REQUESTS,
-            "insufficient_quota",
-            "The quota is exceeded",
-        ),
-        ModelError::ContextLength => (
-            StatusCode::BAD_REQUEST,
-            "context_length_exceeded",
-            "The request exceeds the model's context length",
-        ),
-        ModelError::ContentFilter => (
-            StatusCode::BAD_REQUEST,
-            "content_filter",
-            "The prompt was stopped by the content filter",
-        ),
-        ModelError::Auth => (
-            StatusCode::UNAUTHORIZED,
-            "authentication_error",
-            "Invalid API key",
-        ),
-        ModelError::ModelNotFound => (
-            StatusCode::NOT_FOUND,
-            "not_found_error",
-            "The model does not exist",
-        ),
-        ModelError::Timeout => (
-            StatusCode::GATEWAY_TIMEOUT,
-            "timeout_error",
-            "The request timed out",
-        ),
-        ModelError::ServerError { status } => {
-            let status = StatusCode::from_u16(*status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            (status, "server_error", "The server had an error")
-        }
-        ModelError::Overloaded => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "overloaded_error",
-            "Overloaded",
-        ),
-    };
-    let retry_after = match error {
-        ModelError::RateLimit { retry_after, .. } => *retry_after,
-        _ => None,
-    };
-    let json = HeaderValue::from_static("application/json");
-    let mut headers = HeaderMap::from_iter([(header::CONTENT_TYPE, json)]);
-    if let Some(wait) = retry_after {
-        headers.insert(header::RETRY_AFTER, HeaderValue::from(whole_seconds(wait)));
-    }
-    let body = serde_json::json!({ "error": { "message": message, "type": kind } });
-    Reply {
-        status,
-        headers,
-        body: Bytes::from(body.to_string()),
-    }
-}
-
-/// Rounded up, so that an agent that waits this long is never too early.
-fn whole_seconds(wait: Duration) -> u64 {
-    wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
 }
 
 #[cfg(test)]

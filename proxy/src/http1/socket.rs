@@ -4,7 +4,6 @@
 //! Through it, faults can reset the connection (a plain RST), and idle connections can be ended.
 
 use std::cell::{Cell, RefCell};
-use std::fmt;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -22,7 +21,6 @@ const SILENT_FOR: Duration = Duration::from_mins(2);
 /// A TCP connection with counters and control.
 ///
 /// Bytes go directly to and from the socket, without buffering.
-#[derive(Debug)]
 pub(crate) struct Socket {
     stream: TcpStream,
     control: Rc<Control>,
@@ -151,21 +149,7 @@ impl Control {
     }
 }
 
-impl fmt::Debug for Control {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Control")
-            .field("peer", &self.peer)
-            .field("local", &self.local)
-            .field("received", &self.received.get())
-            .field("sent", &self.sent.get())
-            .field("resetting", &self.resetting.get())
-            .field("aborted", &self.aborted.get())
-            .finish_non_exhaustive()
-    }
-}
-
 /// The party that an exchange waits for; initially not the agent.
-#[derive(Debug)]
 pub(crate) struct Waits {
     control: Rc<Control>,
     for_agent: Cell<bool>,

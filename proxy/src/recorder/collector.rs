@@ -12,7 +12,6 @@ use squall_profiles::verdict::VerdictOutcome;
 
 use super::{BATCH, ExchangeNote, JournalEvent, Noted, PERIOD, Queued, Shared};
 use crate::lock::lock;
-use crate::metrics::TokenDirection;
 
 /// Longest stored URL and error, bytes.
 const TEXT: usize = 4096;
@@ -150,10 +149,8 @@ impl Collector {
         }
         if let (Some(llm), Some(dialect)) = (&note.llm, note.dialect) {
             let model = llm.model.as_deref().unwrap_or("unknown");
-            for (direction, tokens) in [
-                (TokenDirection::Input, llm.input_tokens),
-                (TokenDirection::Output, llm.output_tokens),
-            ] {
+            for (direction, tokens) in [("input", llm.input_tokens), ("output", llm.output_tokens)]
+            {
                 if let Some(tokens) = tokens {
                     metrics.tokens(dialect, model, direction, tokens);
                 }

@@ -259,16 +259,6 @@ impl LeafCache {
     }
 }
 
-impl std::fmt::Debug for LeafCache {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LeafCache")
-            .field("authority", &self.authority.subject())
-            .field("hosts", &self.leaves.len())
-            .field("minted", &self.minted())
-            .finish_non_exhaustive()
-    }
-}
-
 fn serving(base: &ServerConfig, resolver: Arc<SingleCertAndKey>, alpn: Alpn) -> ServerConfig {
     let mut config = base.clone();
     config.cert_resolver = resolver;

@@ -279,54 +279,46 @@ pub(super) fn cause_of(error: &hyper::Error) -> FailureCause {
     if error.is_parse() {
         return FailureCause::Framing(innermost(error));
     }
-    break_of(error).into()
+    break_of(error)
 }
 
-/// How an upstream broke off.
-#[derive(Debug)]
-pub(super) enum Break {
-    /// The HTTP/2 code it gave.
-    H2(h2::Reason),
-    /// RST.
-    Reset,
-    /// FIN.
-    Closed,
-    /// Bytes that are not HTTP.
-    Framing(String),
-    /// A TLS alert, as text.
-    Tls(String),
-}
-
-impl From<Break> for FailureCause {
-    fn from(seen: Break) -> Self {
-        match seen {
-            Break::H2(reason) => Self::H2(reason),
-            Break::Reset => Self::Reset,
-            Break::Closed => Self::Closed,
-            Break::Framing(why) => Self::Framing(why),
-            Break::Tls(why) => Self::TlsHandshake(why),
-        }
-    }
-}
-
-impl From<Break> for Abort {
-    /// The same abort, for a response's body.
-    fn from(seen: Break) -> Self {
-        match seen {
-            Break::H2(reason) => {
+impl FailureCause {
+    /// The abort for an upstream that broke off in its response's body.
+    pub(super) fn in_answer(self) -> Abort {
+        match self {
+            Self::H2(reason) => {
                 let why = format!("the upstream ended the stream: {reason}");
-                Self::new(Ending::Close, reason, why)
+                Abort::new(Ending::Close, reason, why)
             }
-            Break::Reset => Self::reset("the upstream reset the connection in its answer"),
-            Break::Closed => Self::close("the upstream closed the connection in its answer"),
-            Break::Framing(why) => Self::close(format!("the upstream's answer is not HTTP: {why}")),
-            Break::Tls(why) => Self::close(format!("TLS ended in the upstream's answer: {why}")),
+            Self::Reset => Abort::reset("the upstream reset the connection in its answer"),
+            Self::Framing(why) => {
+                Abort::close(format!("the upstream's answer is not HTTP: {why}"))
+            }
+            Self::TlsHandshake(why) => {
+                Abort::close(format!("TLS ended in the upstream's answer: {why}"))
+            }
+            Self::Closed
+            // The other causes occur before a response.
+            | Self::Dns(_)
+            | Self::Refused(_)
+            | Self::ConnectTimeout(..)
+            | Self::Unreachable(_)
+            | Self::TlsExpired(_)
+            | Self::TlsWrongHost(_)
+            | Self::TlsUnknownIssuer(_)
+            | Self::ProxyRefused(_)
+            | Self::ResponseTimeout(_)
+            | Self::Denied(_)
+            | Self::Loop(_)
+            | Self::RequestBody(_) => {
+                Abort::close("the upstream closed the connection in its answer")
+            }
         }
     }
 }
 
 /// How an upstream broke off, according to hyper's error.
-pub(super) fn break_of(error: &hyper::Error) -> Break {
+pub(super) fn break_of(error: &hyper::Error) -> FailureCause {
     let mut link: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = link {
         if let Some(h2) = error.downcast_ref::<h2::Error>()
@@ -335,7 +327,7 @@ pub(super) fn break_of(error: &hyper::Error) -> Break {
             // After a graceful GOAWAY without this stream, the upstream did not process it (RFC
             // 9113 §8.7).
             let left_out = h2.is_go_away() && reason == h2::Reason::NO_ERROR;
-            return Break::H2(if left_out {
+            return FailureCause::H2(if left_out {
                 h2::Reason::REFUSED_STREAM
             } else {
                 reason
@@ -343,21 +335,21 @@ pub(super) fn break_of(error: &hyper::Error) -> Break {
         }
         if let Some(io) = error.downcast_ref::<io::Error>() {
             if let Some(why) = alert_of(io) {
-                return Break::Tls(why);
+                return FailureCause::TlsHandshake(why);
             }
             return match io.kind() {
                 // Without an OS error code, it is how h2 reports a FIN without GOAWAY.
-                io::ErrorKind::BrokenPipe if io.raw_os_error().is_none() => Break::Closed,
+                io::ErrorKind::BrokenPipe if io.raw_os_error().is_none() => FailureCause::Closed,
                 io::ErrorKind::ConnectionReset
                 | io::ErrorKind::BrokenPipe
-                | io::ErrorKind::ConnectionAborted => Break::Reset,
-                io::ErrorKind::InvalidData => Break::Framing(io.to_string()),
-                _ => Break::Closed,
+                | io::ErrorKind::ConnectionAborted => FailureCause::Reset,
+                io::ErrorKind::InvalidData => FailureCause::Framing(io.to_string()),
+                _ => FailureCause::Closed,
             };
         }
         link = error.source();
     }
-    Break::Closed
+    FailureCause::Closed
 }
 
 /// The innermost source of `error`, as text.

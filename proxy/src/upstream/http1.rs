@@ -20,7 +20,7 @@ use tokio::task::spawn_local;
 
 use self::link::Link;
 
-use super::error::{Break, FailureCause};
+use super::error::FailureCause;
 use super::settings::Settings;
 use super::transport::Transport;
 use crate::http1::Rewind;
@@ -78,7 +78,7 @@ impl Http1 {
     pub(super) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Break>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, FailureCause>>> {
         self.link.borrow_mut().poll_frame(cx)
     }
 

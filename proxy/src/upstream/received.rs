@@ -109,7 +109,7 @@ impl Body for Received {
             Some(Err(seen)) => {
                 // Not released: a broken connection cannot be reused.
                 this.0 = ReceivedFrom::Over;
-                Poll::Ready(Some(Err(seen.into())))
+                Poll::Ready(Some(Err(seen.in_answer())))
             }
             None => {
                 this.release();

@@ -10,7 +10,6 @@ use super::tls::TlsClients;
 use crate::config::{ConfigError, ProxyConfig};
 
 /// The upstream part of a configuration.
-#[derive(Debug)]
 pub(crate) struct Settings {
     pub(super) destinations: DestinationLists,
     pub(super) connect_to: ConnectTo,

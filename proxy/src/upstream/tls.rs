@@ -79,14 +79,6 @@ impl TlsClients {
     }
 }
 
-impl fmt::Debug for TlsClients {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TlsClients")
-            .field("extra", &self.extra.len())
-            .finish_non_exhaustive()
-    }
-}
-
 impl ClientConfigs {
     fn new(extra: &[CertificateDer<'static>]) -> Self {
         let mut roots = RootCertStore::empty();

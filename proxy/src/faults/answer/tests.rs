@@ -117,29 +117,6 @@ fn a_models_error_is_in_the_words_of_its_dialect() {
 }
 
 #[test]
-fn a_models_error_outside_any_dialect_is_plain_json() {
-    let wait = Some(Duration::from_millis(1500));
-    let limit = |retry_after| ModelError::RateLimit {
-        scope: LimitScope::Requests,
-        retry_after,
-        figures: None,
-    };
-    for (error, status, retry_after) in [
-        (limit(wait), 429, Some("2")),
-        (limit(None), 429, None),
-        (ModelError::ServerError { status: 502 }, 502, None),
-        (ModelError::Overloaded, 503, None),
-    ] {
-        let (got, headers, body) = made(&Answer::ModelError(error), asked(), Method::POST);
-        assert_eq!(got.as_u16(), status);
-        let announced = headers.get(header::RETRY_AFTER);
-        assert_eq!(announced.map(|value| value.to_str().unwrap()), retry_after);
-        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
-        assert!(body["error"]["message"].is_string());
-    }
-}
-
-#[test]
 fn a_hold_lasts_and_then_closes_without_an_answer() {
     paused(async {
         let (context, ledger) = context();

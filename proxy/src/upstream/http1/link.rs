@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::task::JoinHandle;
 use tokio_util::io::poll_read_buf;
 
-use super::super::error::{Break, FailureCause, alert_of};
+use super::super::error::{FailureCause, alert_of};
 use super::super::transport::Transport;
 use super::upload::{Upload, WriteFailure};
 use super::{NotSent, Switched};
@@ -45,7 +45,7 @@ pub(super) struct Link {
     /// Woken when that task ends or the response's body can be read.
     reader: Option<Waker>,
     /// Why writing is no longer possible.
-    unwritable: Option<Break>,
+    unwritable: Option<FailureCause>,
 }
 
 impl Link {
@@ -116,8 +116,10 @@ impl Link {
             if let Err(seen) = ready!(self.poll_fill(cx)) {
                 self.close();
                 let unsent = self.upload.take().filter(|upload| !upload.has_begun());
-                let cause = seen.into();
-                return Poll::Ready(Err(NotSent { cause, unsent }));
+                return Poll::Ready(Err(NotSent {
+                    cause: seen,
+                    unsent,
+                }));
             }
         }
     }
@@ -126,7 +128,7 @@ impl Link {
     pub(super) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Break>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, FailureCause>>> {
         loop {
             match self.answers.body(&mut self.buffer) {
                 Ok(Some(AnswerPart::Data(bytes))) => {
@@ -137,13 +139,13 @@ impl Link {
                 }
                 Ok(Some(AnswerPart::End)) => return Poll::Ready(None),
                 Ok(None) => {}
-                Err(error) => return self.broke(Break::Framing(error.to_string())),
+                Err(error) => return self.broke(FailureCause::Framing(error.to_string())),
             }
             if self.uploading.is_some() {
                 self.reader = Some(cx.waker().clone());
             }
             if let Err(seen) = ready!(self.poll_fill(cx)) {
-                if matches!(seen, Break::Closed) && self.answers.close() {
+                if matches!(seen, FailureCause::Closed) && self.answers.close() {
                     self.close();
                     return Poll::Ready(None);
                 }
@@ -264,16 +266,16 @@ impl Link {
         Some(Rewind::new(transport, held))
     }
 
-    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Break>> {
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), FailureCause>> {
         let Some(transport) = &mut self.transport else {
-            return Poll::Ready(Err(Break::Closed));
+            return Poll::Ready(Err(FailureCause::Closed));
         };
         if self.buffer.capacity() - self.buffer.len() < self.read_size / 2 {
             self.buffer.reserve(self.read_size);
         }
         let room = self.buffer.capacity() - self.buffer.len();
         match ready!(poll_read_buf(Pin::new(transport), cx, &mut self.buffer)) {
-            Ok(0) => Poll::Ready(Err(self.unwritable.take().unwrap_or(Break::Closed))),
+            Ok(0) => Poll::Ready(Err(self.unwritable.take().unwrap_or(FailureCause::Closed))),
             Ok(read) => {
                 if read == room {
                     self.read_size = (2 * self.read_size).min(GREATEST_READ);
@@ -284,7 +286,7 @@ impl Link {
         }
     }
 
-    fn broke(&mut self, seen: Break) -> Poll<Option<Result<Frame<Bytes>, Break>>> {
+    fn broke(&mut self, seen: FailureCause) -> Poll<Option<Result<Frame<Bytes>, FailureCause>>> {
         self.close();
         Poll::Ready(Some(Err(seen)))
     }
@@ -316,12 +318,12 @@ impl Drop for Link {
 }
 
 /// How an upstream broke off, according to a socket error. A broken pipe is an RST after a FIN.
-fn break_of(error: &io::Error) -> Break {
+fn break_of(error: &io::Error) -> FailureCause {
     if let Some(why) = alert_of(error) {
-        return Break::Tls(why);
+        return FailureCause::TlsHandshake(why);
     }
     match error.kind() {
-        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted => Break::Reset,
-        _ => Break::Closed,
+        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted => FailureCause::Reset,
+        _ => FailureCause::Closed,
     }
 }

@@ -275,7 +275,7 @@ impl Chaos {
         if fresh.is_named() {
             keeping.forks.retain(|fork| **fork != **scope);
         }
-        self.swap(table.put(Arc::clone(&fresh)), keeping);
+        self.swap(table.with(Arc::clone(&fresh)), keeping);
         if let Some(former) = former.filter(|former| former.is_named()) {
             former.ended().cancel();
         }
@@ -334,26 +334,37 @@ impl Chaos {
     fn end_those(&self, ends: impl Fn(&str) -> bool, reason: Option<&str>) -> usize {
         let mut keeping = lock(&self.keeping);
         let table = self.table.load();
-        let mut after = table.without_own(&ends);
-        if ends(DEFAULT_SCOPE) {
-            let nothing = ScopeChaos::nothing(&keeping.defaults).after(&table.default);
-            after = after.with_default(Arc::new(nothing));
-        }
-        let ended: Vec<_> = table.own().filter(|own| ends(own.scope())).collect();
         // A run between two invocations is in progress without an activation.
         let all = table.all().filter(|scope| ends(scope.scope()));
         for run in all.filter_map(|scope| scope.run()) {
             run.cut_short(reason.unwrap_or("all chaos was ended"));
         }
+        self.end_in(&table, ends, reason, &mut keeping)
+    }
+
+    /// Ends the own activations in `table` that `ends` selects. Returns their number.
+    fn end_in(
+        &self,
+        table: &ScopeTable,
+        ends: impl Fn(&str) -> bool,
+        reason: Option<&str>,
+        keeping: &mut ScopeDefaults,
+    ) -> usize {
+        let mut after = table.without_own(&ends);
+        if ends(DEFAULT_SCOPE) {
+            let nothing = ScopeChaos::nothing(&keeping.defaults).after(&table.default);
+            after = after.with(Arc::new(nothing));
+        }
+        let ended: Vec<_> = table.own().filter(|own| ends(own.scope())).collect();
         let named = ended.iter().filter(|own| own.is_named());
         keeping.forks.extend(named.map(|own| own.scope().clone()));
-        let told = ended.iter().map(|own| {
+        let changes = ended.iter().map(|own| {
             let now = after.find(own.scope()).unwrap_or(&after.default);
             (self.record(own), self.record(now))
         });
-        let told: Vec<_> = told.collect();
-        self.swap(after, &mut keeping);
-        for (was, now) in told {
+        let changes: Vec<_> = changes.collect();
+        self.swap(after, keeping);
+        for (was, now) in changes {
             self.publish(Change::Ended, reason, Some(&was), now);
         }
         ended.len()
@@ -402,22 +413,9 @@ impl Chaos {
     ) -> bool {
         let mut keeping = lock(&self.keeping);
         let table = self.table.load();
-        let found = match table.find(scope) {
-            Some(found) if found.is_own() && condition(found) => found,
-            _ => return false,
-        };
-        let after = if scope == DEFAULT_SCOPE {
-            let nothing = ScopeChaos::nothing(&keeping.defaults).after(found);
-            table.with_default(Arc::new(nothing))
-        } else {
-            keeping.forks.push_back(found.scope().clone());
-            table.without_own(|own| own == scope)
-        };
-        let was = self.record(found);
-        let now = self.record(after.find(scope).unwrap_or(&after.default));
-        self.swap(after, &mut keeping);
-        self.publish(Change::Ended, reason, Some(&was), now);
-        true
+        let found = table.find(scope).filter(|found| found.is_own());
+        let ends = found.is_some_and(|found| condition(found));
+        ends && self.end_in(&table, |own| own == scope, reason, &mut keeping) > 0
     }
 
     /// Creates the fork for the first exchange of a scope without its own activation.

@@ -36,7 +36,7 @@ impl Chaos {
         let found = table.find(own.scope());
         found.filter(|found| Arc::ptr_eq(found, own))?;
         let rest = Arc::new(ScopeChaos::rest(own, &self.next_id(Instant::now())));
-        let after = table.put(Arc::clone(&rest));
+        let after = table.with(Arc::clone(&rest));
         let (was, now) = (self.record(own), self.record(&rest));
         self.swap(after, &mut keeping);
         self.publish(Change::Ended, None, Some(&was), now);
@@ -74,7 +74,7 @@ impl Chaos {
             return false;
         }
         let again = Arc::new(ScopeChaos::resumed(suspended));
-        self.swap(table.put(Arc::clone(&again)), &mut keeping);
+        self.swap(table.with(Arc::clone(&again)), &mut keeping);
         self.deadlines.notify_one();
         self.publish(Change::Started, None, None, self.record(&again));
         true

@@ -96,29 +96,14 @@ impl ScopeTable {
     }
 
     /// This table with `scope` in place of the entry with its name, which may be the default one.
-    pub(super) fn put(&self, scope: Arc<ScopeChaos>) -> Self {
-        if scope.is_named() {
-            self.with(scope)
-        } else {
-            self.with_default(scope)
-        }
-    }
-
-    /// This table with `scope` in place of the entry with its name. Forks whose parent changes
-    /// restart.
+    /// Forks whose parent changes restart.
     pub(super) fn with(&self, scope: Arc<ScopeChaos>) -> Self {
         let mut after = self.clone();
-        after.named.insert(scope.scope().clone(), scope);
-        after.fork_again(self);
-        after
-    }
-
-    /// This table with another default activation; its forks restart.
-    pub(super) fn with_default(&self, default: Arc<ScopeChaos>) -> Self {
-        let mut after = Self {
-            default,
-            ..self.clone()
-        };
+        if scope.is_named() {
+            after.named.insert(scope.scope().clone(), scope);
+        } else {
+            after.default = scope;
+        }
         after.fork_again(self);
         after
     }

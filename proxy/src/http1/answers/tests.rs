@@ -2,6 +2,7 @@ use bytes::Buf as _;
 use proptest::prelude::*;
 
 use super::*;
+use crate::http1::FramingError as E;
 
 const LIMITS: HeadLimits = HeadLimits {
     header_bytes: 200,
@@ -15,7 +16,7 @@ struct Seen {
     body: Vec<u8>,
     trailers: Option<String>,
     over: bool,
-    refused: Option<FramingError>,
+    refused: Option<E>,
     left: usize,
 }
 
@@ -37,7 +38,7 @@ fn read(method: &Method, input: &[u8], cuts: &[usize]) -> Seen {
     seen
 }
 
-fn take(answers: &mut Answers, buffer: &mut BytesMut, seen: &mut Seen) -> Result<(), FramingError> {
+fn take(answers: &mut Answers, buffer: &mut BytesMut, seen: &mut Seen) -> Result<(), E> {
     while seen.head.is_none() {
         match answers.head(buffer)? {
             None => return Ok(()),
@@ -217,71 +218,44 @@ fn ambiguous_answers_are_refused() {
     for (input, error) in [
         (
             "HTTP/1.1 200 OK\nContent-Length: 0\r\n\r\n".to_owned(),
-            FramingError::BARE_LF,
+            E::BARE_LF,
         ),
-        (
-            "HTTP/1.1 2000 OK\r\n\r\n".to_owned(),
-            FramingError::STATUS_LINE,
-        ),
-        (
-            "HTTP/1.1 20 OK\r\n\r\n".to_owned(),
-            FramingError::STATUS_LINE,
-        ),
-        (
-            "HTTP/1.1 099 OK\r\n\r\n".to_owned(),
-            FramingError::STATUS_LINE,
-        ),
-        (
-            "HTTP/1.1  200 OK\r\n\r\n".to_owned(),
-            FramingError::STATUS_LINE,
-        ),
-        (
-            "HTTP/1.1\t200 OK\r\n\r\n".to_owned(),
-            FramingError::STATUS_LINE,
-        ),
-        ("ICY 200 OK\r\n\r\n".to_owned(), FramingError::STATUS_LINE),
+        ("HTTP/1.1 2000 OK\r\n\r\n".to_owned(), E::STATUS_LINE),
+        ("HTTP/1.1 20 OK\r\n\r\n".to_owned(), E::STATUS_LINE),
+        ("HTTP/1.1 099 OK\r\n\r\n".to_owned(), E::STATUS_LINE),
+        ("HTTP/1.1  200 OK\r\n\r\n".to_owned(), E::STATUS_LINE),
+        ("HTTP/1.1\t200 OK\r\n\r\n".to_owned(), E::STATUS_LINE),
+        ("ICY 200 OK\r\n\r\n".to_owned(), E::STATUS_LINE),
         (
             head("Content-Length: 2\r\nTransfer-Encoding: chunked"),
-            FramingError::LENGTH_AND_ENCODING,
+            E::LENGTH_AND_ENCODING,
         ),
         (
             head("Content-Length: 2\r\nContent-Length: 3"),
-            FramingError::UNEQUAL_CONTENT_LENGTHS,
+            E::UNEQUAL_CONTENT_LENGTHS,
         ),
-        (
-            head("Transfer-Encoding: gzip"),
-            FramingError::TRANSFER_ENCODING,
-        ),
+        (head("Transfer-Encoding: gzip"), E::TRANSFER_ENCODING),
         (
             "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned(),
-            FramingError::TRANSFER_ENCODING,
+            E::TRANSFER_ENCODING,
         ),
-        (
-            head("Transfer-Encoding: chunked") + "x",
-            FramingError::CHUNK_SIZE,
-        ),
-        (
-            head("Transfer-Encoding: chunked") + "1\r\nab",
-            FramingError::CHUNK_END,
-        ),
+        (head("Transfer-Encoding: chunked") + "x", E::CHUNK_SIZE),
+        (head("Transfer-Encoding: chunked") + "1\r\nab", E::CHUNK_END),
         (
             head("Transfer-Encoding: chunked") + "0\r\nX : y\r\n\r\n",
-            FramingError::SPACE_BEFORE_COLON,
+            E::SPACE_BEFORE_COLON,
         ),
-        (head("Content-Length: 2") + "ok!", FramingError::UNSOLICITED),
-        (head("X: a\0b"), FramingError::CONTROL_CHARACTER),
+        (head("Content-Length: 2") + "ok!", E::UNSOLICITED),
+        (head("X: a\0b"), E::CONTROL_CHARACTER),
         (
             head("A:\r\nB:\r\nC:\r\nD:\r\nE:\r\nF:"),
-            FramingError::TooManyFields { limit: 5 },
+            E::TooManyFields { limit: 5 },
         ),
         (
             head(&format!("A: {}", "a".repeat(200))),
-            FramingError::HeadTooLarge { limit: 200 },
+            E::HeadTooLarge { limit: 200 },
         ),
-        (
-            "HTTP/1.1 204 No\r\n\r\nHTTP/1.1".to_owned(),
-            FramingError::UNSOLICITED,
-        ),
+        ("HTTP/1.1 204 No\r\n\r\nHTTP/1.1".to_owned(), E::UNSOLICITED),
     ] {
         for cuts in [vec![], one_by_one(input.as_bytes())] {
             let seen = read(&Method::GET, input.as_bytes(), &cuts);
@@ -295,7 +269,7 @@ fn bytes_that_nobody_asked_for_are_refused() {
     let mut answers = Answers::new(LIMITS, Rc::default());
     let mut buffer = BytesMut::from("HTTP/1.1 408 Request Timeout\r\n\r\n");
     let refused = answers.head(&mut buffer).unwrap_err();
-    assert_eq!(refused, FramingError::UNSOLICITED);
+    assert_eq!(refused, E::UNSOLICITED);
 }
 
 #[test]

@@ -2,6 +2,7 @@ use http::Method;
 use proptest::prelude::*;
 
 use super::*;
+use crate::http1::FramingError as E;
 
 const LIMITS: HeadLimits = HeadLimits {
     header_bytes: 200,
@@ -70,73 +71,52 @@ fn ambiguous_fields_are_refused() {
     for (fields, error) in [
         (
             "Content-Length: 5\r\nTransfer-Encoding: chunked",
-            FramingError::LENGTH_AND_ENCODING,
+            E::LENGTH_AND_ENCODING,
         ),
         (
             "Transfer-Encoding: chunked\r\nContent-Length: 5",
-            FramingError::LENGTH_AND_ENCODING,
+            E::LENGTH_AND_ENCODING,
         ),
         (
             "Content-Length: 5\r\nContent-Length: 6",
-            FramingError::UNEQUAL_CONTENT_LENGTHS,
+            E::UNEQUAL_CONTENT_LENGTHS,
         ),
-        ("Content-Length: 5, 5", FramingError::CONTENT_LENGTH),
-        ("Content-Length: +5", FramingError::CONTENT_LENGTH),
-        ("Content-Length: -1", FramingError::CONTENT_LENGTH),
-        ("Content-Length: 0x5", FramingError::CONTENT_LENGTH),
-        ("Content-Length:", FramingError::CONTENT_LENGTH),
-        ("Content-Length: 5 5", FramingError::CONTENT_LENGTH),
-        (
-            "Content-Length: 18446744073709551616",
-            FramingError::CONTENT_LENGTH,
-        ),
-        (
-            "Content-Length: 18446744073709551615",
-            FramingError::CONTENT_LENGTH,
-        ),
-        ("Transfer-Encoding: gzip", FramingError::TRANSFER_ENCODING),
-        (
-            "Transfer-Encoding: chunked, gzip",
-            FramingError::TRANSFER_ENCODING,
-        ),
-        (
-            "Transfer-Encoding: gzip, chunked",
-            FramingError::TRANSFER_ENCODING,
-        ),
-        (
-            "Transfer-Encoding: xchunked",
-            FramingError::TRANSFER_ENCODING,
-        ),
-        (
-            "Transfer-Encoding: \"chunked\"",
-            FramingError::TRANSFER_ENCODING,
-        ),
-        ("Transfer-Encoding:", FramingError::TRANSFER_ENCODING),
+        ("Content-Length: 5, 5", E::CONTENT_LENGTH),
+        ("Content-Length: +5", E::CONTENT_LENGTH),
+        ("Content-Length: -1", E::CONTENT_LENGTH),
+        ("Content-Length: 0x5", E::CONTENT_LENGTH),
+        ("Content-Length:", E::CONTENT_LENGTH),
+        ("Content-Length: 5 5", E::CONTENT_LENGTH),
+        ("Content-Length: 18446744073709551616", E::CONTENT_LENGTH),
+        ("Content-Length: 18446744073709551615", E::CONTENT_LENGTH),
+        ("Transfer-Encoding: gzip", E::TRANSFER_ENCODING),
+        ("Transfer-Encoding: chunked, gzip", E::TRANSFER_ENCODING),
+        ("Transfer-Encoding: gzip, chunked", E::TRANSFER_ENCODING),
+        ("Transfer-Encoding: xchunked", E::TRANSFER_ENCODING),
+        ("Transfer-Encoding: \"chunked\"", E::TRANSFER_ENCODING),
+        ("Transfer-Encoding:", E::TRANSFER_ENCODING),
         (
             "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
-            FramingError::TRANSFER_ENCODING,
+            E::TRANSFER_ENCODING,
         ),
-        ("X: a\r\n b", FramingError::FOLDED_FIELD),
-        ("X: a\r\n\tb", FramingError::FOLDED_FIELD),
-        ("Content-Length : 5", FramingError::SPACE_BEFORE_COLON),
-        ("X\t: 5", FramingError::SPACE_BEFORE_COLON),
-        (": 5", FramingError::FIELD_NAME),
-        ("no colon", FramingError::SPACE_BEFORE_COLON),
-        ("nocolon", FramingError::FIELD_NAME),
-        ("X(y): 5", FramingError::FIELD_NAME),
-        ("X\u{e9}: 5", FramingError::FIELD_NAME),
-        ("X: a\0b", FramingError::CONTROL_CHARACTER),
-        ("X: a\x0bb", FramingError::CONTROL_CHARACTER),
-        ("X: a\x7fb", FramingError::CONTROL_CHARACTER),
-        ("X: a\rb", FramingError::BARE_CR),
-        ("X: a\r\r\nY: b", FramingError::BARE_CR),
-        ("X: a\nY: b", FramingError::BARE_LF),
-        ("X: a\r\n\nGET / HTTP/1.1", FramingError::BARE_LF),
-        ("Host: h", FramingError::REPEATED_HOST),
-        (
-            "A:\r\nB:\r\nC:\r\nD:\r\nE:",
-            FramingError::TooManyFields { limit: 5 },
-        ),
+        ("X: a\r\n b", E::FOLDED_FIELD),
+        ("X: a\r\n\tb", E::FOLDED_FIELD),
+        ("Content-Length : 5", E::SPACE_BEFORE_COLON),
+        ("X\t: 5", E::SPACE_BEFORE_COLON),
+        (": 5", E::FIELD_NAME),
+        ("no colon", E::SPACE_BEFORE_COLON),
+        ("nocolon", E::FIELD_NAME),
+        ("X(y): 5", E::FIELD_NAME),
+        ("X\u{e9}: 5", E::FIELD_NAME),
+        ("X: a\0b", E::CONTROL_CHARACTER),
+        ("X: a\x0bb", E::CONTROL_CHARACTER),
+        ("X: a\x7fb", E::CONTROL_CHARACTER),
+        ("X: a\rb", E::BARE_CR),
+        ("X: a\r\r\nY: b", E::BARE_CR),
+        ("X: a\nY: b", E::BARE_LF),
+        ("X: a\r\n\nGET / HTTP/1.1", E::BARE_LF),
+        ("Host: h", E::REPEATED_HOST),
+        ("A:\r\nB:\r\nC:\r\nD:\r\nE:", E::TooManyFields { limit: 5 }),
     ] {
         refused_behind_a_good_request(&head(fields), error);
     }
@@ -150,58 +130,31 @@ fn bad_lines_and_heads_out_of_bounds_are_refused() {
     );
     let target = format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", "x".repeat(70_000));
     for (input, error) in [
-        (long.as_str(), FramingError::HeadTooLarge { limit: 200 }),
-        (target.as_str(), FramingError::HeadTooLarge { limit: 200 }),
-        ("GET / HTTP/1.1\r\n\r\n", FramingError::MISSING_HOST),
-        (
-            "GET / HTTP/1.1\r\n Host: h\r\n\r\n",
-            FramingError::FOLDED_FIELD,
-        ),
-        ("\nGET / HTTP/1.1\r\nHost: h\r\n\r\n", FramingError::BARE_LF),
+        (long.as_str(), E::HeadTooLarge { limit: 200 }),
+        (target.as_str(), E::HeadTooLarge { limit: 200 }),
+        ("GET / HTTP/1.1\r\n\r\n", E::MISSING_HOST),
+        ("GET / HTTP/1.1\r\n Host: h\r\n\r\n", E::FOLDED_FIELD),
+        ("\nGET / HTTP/1.1\r\nHost: h\r\n\r\n", E::BARE_LF),
         (
             "GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n",
-            FramingError::TRANSFER_ENCODING,
+            E::TRANSFER_ENCODING,
         ),
-        ("GET /\r\n\r\n", FramingError::REQUEST_LINE),
-        (
-            "GET  / HTTP/1.1\r\nHost: h\r\n\r\n",
-            FramingError::REQUEST_LINE,
-        ),
-        (
-            "GET / x HTTP/1.1\r\nHost: h\r\n\r\n",
-            FramingError::REQUEST_LINE,
-        ),
-        (
-            "GET / HTTP/1.1 \r\nHost: h\r\n\r\n",
-            FramingError::REQUEST_LINE,
-        ),
-        (
-            " GET / HTTP/1.1\r\nHost: h\r\n\r\n",
-            FramingError::REQUEST_LINE,
-        ),
-        (
-            "GET / HTTP/2.0\r\nHost: h\r\n\r\n",
-            FramingError::REQUEST_LINE,
-        ),
-        (
-            "GET / http/1.1\r\nHost: h\r\n\r\n",
-            FramingError::REQUEST_LINE,
-        ),
-        (
-            "G(T / HTTP/1.1\r\nHost: h\r\n\r\n",
-            FramingError::REQUEST_LINE,
-        ),
-        (
-            "GET\t/ HTTP/1.1\r\nHost: h\r\n\r\n",
-            FramingError::REQUEST_LINE,
-        ),
+        ("GET /\r\n\r\n", E::REQUEST_LINE),
+        ("GET  / HTTP/1.1\r\nHost: h\r\n\r\n", E::REQUEST_LINE),
+        ("GET / x HTTP/1.1\r\nHost: h\r\n\r\n", E::REQUEST_LINE),
+        ("GET / HTTP/1.1 \r\nHost: h\r\n\r\n", E::REQUEST_LINE),
+        (" GET / HTTP/1.1\r\nHost: h\r\n\r\n", E::REQUEST_LINE),
+        ("GET / HTTP/2.0\r\nHost: h\r\n\r\n", E::REQUEST_LINE),
+        ("GET / http/1.1\r\nHost: h\r\n\r\n", E::REQUEST_LINE),
+        ("G(T / HTTP/1.1\r\nHost: h\r\n\r\n", E::REQUEST_LINE),
+        ("GET\t/ HTTP/1.1\r\nHost: h\r\n\r\n", E::REQUEST_LINE),
     ] {
         refused_behind_a_good_request(input, error);
     }
 }
 
 /// Asserts that `input` is refused whole, and a good request before it passes all the same.
-fn refused_behind_a_good_request(input: &str, error: FramingError) {
+fn refused_behind_a_good_request(input: &str, error: E) {
     let good = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
     let input = format!("{good}{input}{good}");
     for cuts in [vec![], one_by_one(input.as_bytes())] {
@@ -220,7 +173,7 @@ fn a_target_longer_than_any_parser_takes_is_refused() {
     let progress = Requests::new(limits).advance(input.as_bytes());
     assert_eq!(
         progress.next,
-        NextStep::Refused(FramingError::TargetTooLong { limit: 65_534 })
+        NextStep::Refused(E::TargetTooLong { limit: 65_534 })
     );
 }
 
@@ -228,29 +181,29 @@ fn a_target_longer_than_any_parser_takes_is_refused() {
 fn a_bad_chunk_is_refused_where_it_is() {
     let much = format!("5;{}\r\n", "x".repeat(20_000));
     for (body, good, error) in [
-        ("\r\n", 0, FramingError::CHUNK_SIZE),
-        ("x\r\n", 0, FramingError::CHUNK_SIZE),
-        (" 5\r\n", 0, FramingError::CHUNK_SIZE),
-        ("+5\r\n", 0, FramingError::CHUNK_SIZE),
-        ("0x5\r\n", 1, FramingError::CHUNK_SIZE),
-        ("5 5\r\n", 2, FramingError::CHUNK_SIZE),
-        ("5\nhello", 1, FramingError::BARE_LF),
-        ("5;x\nhello", 3, FramingError::BARE_LF),
-        ("5;\0\r\n", 2, FramingError::CHUNK_EXTENSION),
-        (much.as_str(), 2 + 16_384, FramingError::CHUNK_EXTENSION),
-        ("5\rhello", 2, FramingError::BARE_CR),
-        ("10000000000000000\r\n", 16, FramingError::CHUNK_SIZE),
-        ("5\r\nhello!\r\n", 8, FramingError::CHUNK_END),
-        ("5\r\nhello\n", 8, FramingError::CHUNK_END),
-        ("5\r\nhello\r5", 9, FramingError::CHUNK_END),
-        ("0\r\n\n", 3, FramingError::BARE_LF),
-        ("0\r\nX : y\r\n\r\n", 3, FramingError::SPACE_BEFORE_COLON),
-        ("0\r\nX: y\r\n z\r\n\r\n", 3, FramingError::FOLDED_FIELD),
-        ("0\r\nX: \0\r\n\r\n", 3, FramingError::CONTROL_CHARACTER),
+        ("\r\n", 0, E::CHUNK_SIZE),
+        ("x\r\n", 0, E::CHUNK_SIZE),
+        (" 5\r\n", 0, E::CHUNK_SIZE),
+        ("+5\r\n", 0, E::CHUNK_SIZE),
+        ("0x5\r\n", 1, E::CHUNK_SIZE),
+        ("5 5\r\n", 2, E::CHUNK_SIZE),
+        ("5\nhello", 1, E::BARE_LF),
+        ("5;x\nhello", 3, E::BARE_LF),
+        ("5;\0\r\n", 2, E::CHUNK_EXTENSION),
+        (much.as_str(), 2 + 16_384, E::CHUNK_EXTENSION),
+        ("5\rhello", 2, E::BARE_CR),
+        ("10000000000000000\r\n", 16, E::CHUNK_SIZE),
+        ("5\r\nhello!\r\n", 8, E::CHUNK_END),
+        ("5\r\nhello\n", 8, E::CHUNK_END),
+        ("5\r\nhello\r5", 9, E::CHUNK_END),
+        ("0\r\n\n", 3, E::BARE_LF),
+        ("0\r\nX : y\r\n\r\n", 3, E::SPACE_BEFORE_COLON),
+        ("0\r\nX: y\r\n z\r\n\r\n", 3, E::FOLDED_FIELD),
+        ("0\r\nX: \0\r\n\r\n", 3, E::CONTROL_CHARACTER),
         (
             "0\r\nA:\r\nB:\r\nC:\r\nD:\r\nE:\r\nF:\r\n\r\n",
             3,
-            FramingError::TooManyFields { limit: 5 },
+            E::TooManyFields { limit: 5 },
         ),
     ] {
         let head = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -295,7 +248,7 @@ fn behind_an_upgrade_the_answer_decides() {
         refused.not_upgraded();
         let none = FramingProgress {
             passed: 0,
-            next: NextStep::Refused(FramingError::BARE_LF),
+            next: NextStep::Refused(E::BARE_LF),
         };
         assert_eq!(
             refused.advance(&input.as_bytes()[head.len()..]),

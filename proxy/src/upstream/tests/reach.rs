@@ -9,19 +9,6 @@ use super::*;
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-#[test]
-fn every_address_is_tried() {
-    on_worker(async {
-        let script = Script::listen_on("127.0.0.2:0").await;
-        let names: [(&str, &[&str]); 1] = [("up.example", &["127.0.0.1", "::1", "127.0.0.2"])];
-        let upstreams = upstreams_where(&config(), &names);
-        let origin = UpstreamOrigin::new(Scheme::Http, "up.example", script.address().port());
-        let sent = send(&upstreams, &origin, get(Version::HTTP_11));
-        script.accept().await.answer(OK).await;
-        assert_eq!(text(sent.await.unwrap().unwrap()).await, "ok");
-    });
-}
-
 /// An address that takes connections into a full queue and never answers.
 fn hanging(address: &str) -> (socket2::Socket, Vec<socket2::Socket>, SocketAddr) {
     let new = || {

@@ -19,7 +19,7 @@ use std::time::Duration;
 use squall_documents::{DocumentError, Variables};
 use squall_harness::digest::sha256;
 use squall_journal::quota::Quota;
-use squall_profiles::library::{Library, RemoveError, Source};
+use squall_profiles::library::{Library, ProfileSource, RemoveError};
 use squall_profiles::profile::{self, Profile};
 use squall_proxy::chaos::{Chaos, EditError};
 use tokio_util::sync::CancellationToken;
@@ -123,7 +123,7 @@ impl StoredProfiles {
             let key = profile_key(&document.workspace, &document.name);
             let library = view(&self.chaos.library(), &key.workspace);
             let held = match library.get(&key.name) {
-                Some((Source::Api, profile)) => Some(profile),
+                Some((ProfileSource::Api, profile)) => Some(profile),
                 _ => None,
             };
             match &document.text {
@@ -220,7 +220,7 @@ impl StoredProfiles {
         }
         let is_in_library = || {
             let library = view(&self.chaos.library(), &key.workspace);
-            matches!(library.get(&key.name), Some((Source::Api, _)))
+            matches!(library.get(&key.name), Some((ProfileSource::Api, _)))
         };
         let created = !is_in_library();
         let change = |library: &Library| changed(library, key, profile.as_ref());

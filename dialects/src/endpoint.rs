@@ -6,7 +6,7 @@ use http::{HeaderMap, Method};
 
 use crate::answer::media_type;
 use crate::dialect::Dialect;
-use crate::json::{Document, Kind, Value};
+use crate::json::{Document, JsonKind, Value};
 use crate::registry::{confirm, recognise};
 use crate::target::Target;
 
@@ -157,7 +157,7 @@ pub fn confirm_at(
     let root = document.root();
     // The body may lack what distinguishes its dialect from others, because the user has configured the dialect.
     let says = |key, kind| root.get(key).is_some_and(|value| value.kind() == kind);
-    let talks = says("messages", Kind::Array) || says("prompt", Kind::String);
+    let talks = says("messages", JsonKind::Array) || says("prompt", JsonKind::String);
     (talks || named.confirms(root)).then_some(named)
 }
 
@@ -178,9 +178,12 @@ pub fn is_conversation(body: &[u8]) -> bool {
         return false;
     };
     let root = document.root();
-    let is_text = |key| root.get(key).is_some_and(|it| it.kind() == Kind::String);
+    let is_text = |key| {
+        root.get(key)
+            .is_some_and(|it| it.kind() == JsonKind::String)
+    };
     let spoken = |key| {
-        let list = root.get(key).filter(|it| it.kind() == Kind::Array);
+        let list = root.get(key).filter(|it| it.kind() == JsonKind::Array);
         let messages: Vec<_> = list.map(|list| list.items().collect()).unwrap_or_default();
         let known = |message: &Value<'_>| {
             let role = message.get("role").and_then(Value::as_str);

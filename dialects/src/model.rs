@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 pub use self::error::{LimitFigures, LimitScope, ModelError};
-use crate::json::{Edits, Kind, NodeId, Value};
+use crate::json::{Edits, JsonKind, NodeId, Value};
 use crate::tokens::{self, Counting};
 
 /// The content of a request to a model.
@@ -86,7 +86,7 @@ impl<'d> ToolResult<'d> {
     /// returned nothing.
     pub(crate) fn new(
         call: Option<Cow<'d, str>>,
-        tools: &ToolNames<'d>,
+        tools: &ToolsByCall<'d>,
         message: usize,
         place: Value<'d>,
         content: Option<Value<'d>>,
@@ -109,11 +109,11 @@ impl<'d> ToolResult<'d> {
 }
 
 /// Names of the called tools, by call id.
-pub(crate) type ToolNames<'d> = HashMap<Cow<'d, str>, Cow<'d, str>>;
+pub(crate) type ToolsByCall<'d> = HashMap<Cow<'d, str>, Cow<'d, str>>;
 
 /// Records the tool of a call id, if both are known.
 pub(crate) fn note_tool<'d>(
-    tools: &mut ToolNames<'d>,
+    tools: &mut ToolsByCall<'d>,
     id: Option<Cow<'d, str>>,
     tool: Option<Cow<'d, str>>,
 ) {
@@ -309,7 +309,7 @@ impl<'d> Reading<'d> {
         may_be_empty: bool,
     ) {
         let filled = |value: &Value<'_>| match value.kind() {
-            Kind::Array => value.items().next().is_some(),
+            JsonKind::Array => value.items().next().is_some(),
             _ => !value.is_null(),
         };
         self.sources
@@ -553,12 +553,12 @@ pub(crate) struct UsageKeys {
 impl Usage {
     /// Reads token counts; `None` if there are none.
     pub(crate) fn read(counts: Value<'_>, keys: &UsageKeys) -> Option<Self> {
-        if counts.kind() != Kind::Object {
+        if counts.kind() != JsonKind::Object {
             return None;
         }
         let place = |key| {
             let count = counts.get(key)?;
-            (count.kind() == Kind::Number).then(|| count.id())
+            (count.kind() == JsonKind::Number).then(|| count.id())
         };
         let (first, more) = keys.input.split_first()?;
         let more = more.iter().filter_map(|key| counts.number(key));

@@ -6,7 +6,7 @@ use crate::anthropic::Anthropic;
 use crate::bedrock::Bedrock;
 use crate::dialect::Dialect;
 use crate::gemini::Gemini;
-use crate::json::{Document, Kind};
+use crate::json::{Document, JsonKind};
 use crate::model::ModelRequest;
 use crate::ollama::Ollama;
 use crate::openai_chat;
@@ -49,7 +49,7 @@ pub fn read_request(
 ) -> Option<ModelRequest> {
     let document = Document::parse_prefix(body)?;
     let root = document.root();
-    (root.kind() == Kind::Object).then(|| dialect.request(target, root))
+    (root.kind() == JsonKind::Object).then(|| dialect.request(target, root))
 }
 
 /// The dialect with this name in profiles and the config (`openai-chat`).

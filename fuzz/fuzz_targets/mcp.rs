@@ -9,7 +9,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use libfuzzer_sys::fuzz_target;
 use squall_dialects::json::Document;
-use squall_dialects::mcp::{Asked, Call, Head, texts};
+use squall_dialects::mcp::{McpRequest, Call, Head, texts};
 use squall_dialects::stream::{Frame, Framing, Splitter};
 use squall_profiles::changes::Amount;
 use squall_profiles::changes::{DriftKind, McpEdit, SchemaDrift};
@@ -27,12 +27,12 @@ fuzz_target!(|input: &[u8]| {
         .unwrap_or(rest.len());
     let (request, answer) = rest.split_at(at);
     head(request);
-    let asked = Asked::read(request);
+    let asked = McpRequest::read(request);
     let mut calls = asked.map(|asked| asked.calls).unwrap_or_default();
     // Most answers are to another call than a random one.
     let of_corpus = br#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"a"}}"#;
     calls.extend(
-        Asked::read(of_corpus)
+        McpRequest::read(of_corpus)
             .into_iter()
             .flat_map(|asked| asked.calls),
     );

@@ -67,13 +67,25 @@ pub struct ExchangeRecord {
 
 /// A kind of exchanges.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// A model call in a recognised dialect.
     Llm,
     /// Any other HTTP exchange.
+    #[default]
     Tool,
     /// A JSON-RPC exchange with an MCP server.
     Mcp,

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::bounded::BoundedMap;
+use crate::fifo_map::FifoMap;
 use crate::fingerprint::Fingerprint;
 
 /// Most fingerprints that one scope remembers.
@@ -10,11 +10,11 @@ pub(crate) const REMEMBERED: usize = 65_536;
 
 /// Counts requests per fingerprint. The oldest fingerprint is dropped first, and restarts at 1.
 #[derive(Debug)]
-pub(crate) struct Attempts(Mutex<BoundedMap<u64, u64>>);
+pub(crate) struct Attempts(Mutex<FifoMap<u64, u64>>);
 
 impl Default for Attempts {
     fn default() -> Self {
-        Self(Mutex::new(BoundedMap::new(REMEMBERED)))
+        Self(Mutex::new(FifoMap::new(REMEMBERED)))
     }
 }
 
@@ -33,7 +33,7 @@ impl Attempts {
         self.with(|table| table.dropped)
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut BoundedMap<u64, u64>) -> T) -> T {
+    fn with<T>(&self, act: impl FnOnce(&mut FifoMap<u64, u64>) -> T) -> T {
         // The table is consistent after every step, so a panic elsewhere does not matter.
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -6,34 +6,9 @@
 use std::cell::{Cell, OnceCell};
 
 use http::{HeaderMap, Method};
+pub use squall_journal::record::Kind;
 
 use crate::json_tree::{self, JsonTree, NotRead};
-
-/// What an exchange is, as far as faults and metrics are concerned.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
-    /// A model call in a recognised dialect.
-    Llm,
-    /// Any other HTTP exchange.
-    #[default]
-    Tool,
-    /// A JSON-RPC exchange with an MCP server.
-    Mcp,
-    /// Tunnels, upgrades and connections that did not become an HTTP exchange.
-    Other,
-}
-
-impl Kind {
-    /// The name in files, API and metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Llm => "llm",
-            Self::Tool => "tool",
-            Self::Mcp => "mcp",
-            Self::Other => "other",
-        }
-    }
-}
 
 /// One exchange, as rules see it.
 #[derive(Debug, Clone)]

@@ -17,7 +17,7 @@ use squall_documents::{DocumentError, did_you_mean};
 #[derive(Debug, Clone, Default)]
 pub struct Library {
     /// Profiles that are built in, from files and from the API.
-    profiles: BTreeMap<String, Vec<(Source, Arc<Profile>)>>,
+    profiles: BTreeMap<String, Vec<(ProfileSource, Arc<Profile>)>>,
     /// Profiles that the API added for a workspace, by workspace and name; other workspaces do not
     /// see them.
     workspaces: BTreeMap<String, BTreeMap<String, Arc<Profile>>>,
@@ -25,7 +25,7 @@ pub struct Library {
 
 /// The source of a profile; later variants take precedence over earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Source {
+pub enum ProfileSource {
     /// Part of Squall.
     Builtin,
     /// A file of the `profiles:` directory.
@@ -34,7 +34,7 @@ pub enum Source {
     Api,
 }
 
-impl Source {
+impl ProfileSource {
     /// `builtin`, `file` or `api`.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ pub struct Listed {
     /// Name.
     pub name: String,
     /// The source of the profile in effect under this name.
-    pub source: Source,
+    pub source: ProfileSource,
     /// Its description, empty if it has none.
     pub description: String,
     /// Number of its rules, without those of profiles it extends.
@@ -66,12 +66,12 @@ pub enum RemoveError {
     Unknown(String),
     /// It was not added by the API.
     #[error("profile `{name}` comes from {}; only profiles put by the API can be deleted",
-        if *origin == Source::Builtin { "Squall itself" } else { "a file" })]
+        if *origin == ProfileSource::Builtin { "Squall itself" } else { "a file" })]
     NotFromApi {
         /// Its name.
         name: String,
         /// Its source.
-        origin: Source,
+        origin: ProfileSource,
     },
 }
 
@@ -81,7 +81,7 @@ impl Library {
         static BUILTIN: LazyLock<Library> = LazyLock::new(|| {
             let mut library = Library::default();
             for (name, profile) in builtin::all() {
-                library.put(name.to_owned(), Source::Builtin, Arc::new(profile));
+                library.put(name.to_owned(), ProfileSource::Builtin, Arc::new(profile));
             }
             library
         });
@@ -109,7 +109,7 @@ impl Library {
                 format!("{other} has a profile called `{name}` too; give one of them another name");
             return Err(vec![DocumentError::whole(file, message)]);
         }
-        Ok(self.with(name, Source::File, profile))
+        Ok(self.with(name, ProfileSource::File, profile))
     }
 
     /// The library of a workspace: built-in profiles, profiles from files, and its own API profiles
@@ -121,11 +121,11 @@ impl Library {
             workspaces: BTreeMap::new(),
         };
         view.profiles.retain(|_, held| {
-            held.retain(|(source, _)| *source != Source::Api);
+            held.retain(|(source, _)| *source != ProfileSource::Api);
             !held.is_empty()
         });
         for (name, profile) in self.workspaces.get(workspace).into_iter().flatten() {
-            view.put(name.clone(), Source::Api, profile.clone());
+            view.put(name.clone(), ProfileSource::Api, profile.clone());
         }
         view
     }
@@ -139,7 +139,7 @@ impl Library {
     ) -> Result<Self, DocumentError> {
         let view = self.of_workspace(workspace).with_api(name, profile)?;
         let mut library = self.clone();
-        if let Some((Source::Api, profile)) = view.get(name) {
+        if let Some((ProfileSource::Api, profile)) = view.get(name) {
             let own = library.workspaces.entry(workspace.to_owned()).or_default();
             own.insert(name.to_owned(), profile.clone());
         }
@@ -166,7 +166,7 @@ impl Library {
             let message = format!("it is put as `{name}` and names itself `{own}`; make them one");
             return Err(DocumentError::whole(&profile.file, message));
         }
-        let library = self.with(name.to_owned(), Source::Api, profile);
+        let library = self.with(name.to_owned(), ProfileSource::Api, profile);
         library.rules_of(name)?;
         Ok(library)
     }
@@ -176,9 +176,9 @@ impl Library {
     pub fn without_api(&self, name: &str) -> Result<Self, RemoveError> {
         match self.get(name) {
             None => Err(RemoveError::Unknown(name.to_owned())),
-            Some((Source::Api, _)) => {
+            Some((ProfileSource::Api, _)) => {
                 let mut library = self.clone();
-                library.remove(name, Source::Api);
+                library.remove(name, ProfileSource::Api);
                 Ok(library)
             }
             Some((origin, _)) => Err(RemoveError::NotFromApi {
@@ -193,7 +193,7 @@ impl Library {
     pub fn without_files(&self) -> Self {
         let mut library = self.clone();
         for name in self.profiles.keys() {
-            library.remove(name, Source::File);
+            library.remove(name, ProfileSource::File);
         }
         library
     }
@@ -209,12 +209,14 @@ impl Library {
     /// The file with a profile of that name, even if another one takes precedence.
     fn file_of(&self, name: &str) -> Option<&str> {
         let held = self.profiles.get(name)?;
-        let (_, profile) = held.iter().find(|(source, _)| *source == Source::File)?;
+        let (_, profile) = held
+            .iter()
+            .find(|(source, _)| *source == ProfileSource::File)?;
         Some(&profile.file)
     }
 
     /// The profile in effect under a name, and its source.
-    pub fn get(&self, name: &str) -> Option<(Source, &Arc<Profile>)> {
+    pub fn get(&self, name: &str) -> Option<(ProfileSource, &Arc<Profile>)> {
         let held = self.profiles.get(name)?.iter();
         let (source, profile) = held.max_by_key(|(source, _)| *source)?;
         Some((*source, profile))
@@ -292,19 +294,19 @@ impl Library {
     }
 
     #[must_use]
-    fn with(&self, name: String, source: Source, profile: Profile) -> Self {
+    fn with(&self, name: String, source: ProfileSource, profile: Profile) -> Self {
         let mut library = self.clone();
         library.put(name, source, Arc::new(profile));
         library
     }
 
-    fn put(&mut self, name: String, source: Source, profile: Arc<Profile>) {
+    fn put(&mut self, name: String, source: ProfileSource, profile: Arc<Profile>) {
         let held = self.profiles.entry(name).or_default();
         held.retain(|(other, _)| *other != source);
         held.push((source, profile));
     }
 
-    fn remove(&mut self, name: &str, source: Source) {
+    fn remove(&mut self, name: &str, source: ProfileSource) {
         if let Some(held) = self.profiles.get_mut(name) {
             held.retain(|(other, _)| *other != source);
             if held.is_empty() {

@@ -30,7 +30,7 @@ pub struct Plan {
     /// Delays between the arrival of the upstream's response head and its delivery.
     pub wait_after: Vec<(VerdictIndex, Duration)>,
     /// Synthetic response or failure; the request does not reach the upstream.
-    pub instead: Option<(VerdictIndex, Answer)>,
+    pub instead: Option<(VerdictIndex, PlannedAnswer)>,
     /// Replaces the upstream's response, which is discarded.
     pub afterwards: Option<(VerdictIndex, Substitute)>,
     /// Changes to the request, in order.
@@ -77,12 +77,12 @@ impl Plan {
     /// Whether the synthetic response repeats values from the request's headers.
     pub fn mentions_headers(&self) -> bool {
         let answer = self.instead.as_ref().map(|(_, answer)| answer);
-        matches!(answer, Some(Answer::ModelError(ModelError::Auth)))
+        matches!(answer, Some(PlannedAnswer::ModelError(ModelError::Auth)))
     }
 
     /// Sends a synthetic response instead of forwarding, unless an earlier rule decides the
     /// response.
-    pub fn answer(&mut self, verdict: VerdictIndex, answer: Answer) -> Result<(), Bypass> {
+    pub fn answer(&mut self, verdict: VerdictIndex, answer: PlannedAnswer) -> Result<(), Bypass> {
         self.answer_is_open()?;
         self.instead = Some((verdict, answer));
         Ok(())
@@ -91,7 +91,7 @@ impl Plan {
     /// Adds the limit and the wait to the rate limit error, if this rule decides the response with
     /// one.
     pub(crate) fn limited(&mut self, verdict: VerdictIndex, over: OverAllowance) {
-        if let Some((by, Answer::ModelError(error))) = &mut self.instead
+        if let Some((by, PlannedAnswer::ModelError(error))) = &mut self.instead
             && *by == verdict
             && let ModelError::RateLimit { .. } = error
         {
@@ -253,7 +253,7 @@ fn place_once<T>(
 
 /// A synthetic response, or the failure to give one.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
+pub enum PlannedAnswer {
     /// A complete HTTP response.
     Reply(Reply),
     /// A provider's error, in the format of the exchange's dialect.
@@ -276,7 +276,7 @@ pub enum Answer {
     Tls(TlsFailure),
 }
 
-impl Answer {
+impl PlannedAnswer {
     /// Whether the agent gets bytes of it that can be shaped.
     pub fn has_body(&self) -> bool {
         match self {
@@ -338,7 +338,7 @@ pub struct Reply {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Substitute {
     /// A synthetic response: the upstream executed the call, but the agent sees this instead.
-    Answer(Answer),
+    Answer(PlannedAnswer),
     /// Reset the connection (h2: `RST_STREAM` `INTERNAL_ERROR`).
     Reset,
     /// The previous response that this rule saw in this scope.

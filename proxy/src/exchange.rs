@@ -33,7 +33,7 @@ use squall_profiles::activation::Snapshot;
 use squall_profiles::decide::Decision;
 use squall_profiles::family::Family;
 use squall_profiles::faults::mcp_answer::McpChange;
-use squall_profiles::plan::{Answer, Shape, Substitute, VerdictIndex};
+use squall_profiles::plan::{PlannedAnswer, Shape, Substitute, VerdictIndex};
 use squall_profiles::rule::Rule;
 
 use self::calls::TakenOut;
@@ -259,7 +259,7 @@ impl Exchange {
     /// A synthetic response; `None` if it cannot be made here and the exchange continues.
     async fn make(
         &self,
-        answer: &Answer,
+        answer: &PlannedAnswer,
         verdict: VerdictIndex,
         decision: &Decision,
     ) -> Result<Option<Response<AgentBody>>, Abort> {
@@ -410,7 +410,7 @@ impl Exchange {
             Some((verdict, Substitute::Answer(made))) => {
                 // The upstream has executed the call; only its response is dropped.
                 if let Some(calls) = self.in_part(verdict, decision)
-                    && let Answer::Tool(made) = &made
+                    && let PlannedAnswer::Tool(made) = &made
                 {
                     let change = McpChange::Instead(made.says.clone());
                     return Ok(self.change(change, calls, answer, verdict).await);

@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use squall_harness::digest::sha256;
 use squall_journal::timestamp;
-use squall_profiles::library::Source;
+use squall_profiles::library::ProfileSource;
 use squall_profiles::profile::Profile;
 use squall_proxy::chaos::{INLINE, NO_CHAOS};
 
@@ -179,7 +179,7 @@ pub(super) async fn show(
     let version = versions::requested(&mut params);
     params.finish()?;
     let (key, store) = (documents.key(&name), &documents.state.store);
-    let mut source = (documents.kind == DocumentKind::Profile).then_some(Source::Api);
+    let mut source = (documents.kind == DocumentKind::Profile).then_some(ProfileSource::Api);
     let stored = match version {
         Some(version) => {
             let found = store.document(&key, version).await?;
@@ -205,7 +205,7 @@ pub(super) async fn show(
                 return Err(Problem::not_found(no_profile(&library, &name)));
             };
             source = Some(origin);
-            let stored = stored.filter(|_| origin == Source::Api);
+            let stored = stored.filter(|_| origin == ProfileSource::Api);
             (stored.map(|(version, _)| version), profile.text.to_string())
         }
     };
@@ -291,7 +291,7 @@ pub(super) async fn put(
         id: (kind == DocumentKind::Replay).then(|| name.clone()),
         name,
         version: rules.is_none().then_some(written.version),
-        source: rules.map(|_| Source::Api.as_str()),
+        source: rules.map(|_| ProfileSource::Api.as_str()),
         rules,
         warnings: (!warnings.is_empty()).then_some(warnings),
     });

@@ -2,7 +2,7 @@
 
 use crate::dialect::Provider;
 use crate::errors;
-use crate::json::{Kind, Value};
+use crate::json::{JsonKind, Value};
 use crate::model::{
     Delta, DeltaKind, Finish, FinishWords, Reading, Usage, UsageKeys, call_pieces, error_message,
 };
@@ -143,7 +143,7 @@ fn piece(delta: Value<'_>, part: u64) -> Option<Delta<'_>> {
 /// Reads the stop reason of a message, or of its delta.
 fn finish<'d>(said: Value<'d>, reading: &mut Reading<'d>) {
     if let Some(reason) = said.get("stop_reason")
-        && reason.kind() == Kind::String
+        && reason.kind() == JsonKind::String
     {
         let word = reason.as_str().unwrap_or_default();
         reading.finish(0, ANTHROPIC.finish_words.read(&word), reason);

@@ -10,7 +10,7 @@ mod synthetic;
 
 use crate::answer::{Event, Transcript};
 use crate::dialect::{Dialect, Provider};
-use crate::json::{Document, Edits, Kind, Value};
+use crate::json::{Document, Edits, JsonKind, Value};
 use crate::model::{
     Conversation, Finish, Finished, ModelRequest, Reading, ResultSaying, Saying, ToolResult,
 };
@@ -33,7 +33,7 @@ impl Dialect for Anthropic {
     fn confirms(&self, body: Value<'_>) -> bool {
         let is = |key, kind| body.get(key).is_some_and(|value| value.kind() == kind);
         // No other dialect requires `max_tokens`.
-        is("messages", Kind::Array) && is("max_tokens", Kind::Number)
+        is("messages", JsonKind::Array) && is("max_tokens", JsonKind::Number)
     }
 
     fn request(&self, _target: Target<'_>, body: Value<'_>) -> ModelRequest {

@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 use super::answer::{ANTHROPIC, thinks};
 use crate::answer::{Part, Transcript};
 use crate::dialect::put_word;
-use crate::json::{Edits, Kind, NodeId, Value};
+use crate::json::{Edits, JsonKind, NodeId, Value};
 use crate::model::{DeltaKind, Finish, Finished, ResultSaying, Saying};
 use crate::stream::Made;
 
@@ -71,7 +71,7 @@ pub(super) fn say(
     finish: &Finish,
 ) -> bool {
     let content = root.get("content");
-    let Some(content) = content.filter(|content| content.kind() == Kind::Array) else {
+    let Some(content) = content.filter(|content| content.kind() == JsonKind::Array) else {
         return false;
     };
     let thoughts = content.items().take_while(|block| thinks(*block));

@@ -25,7 +25,7 @@ use crate::answer::{AnswerForm, Event, Transcript};
 use crate::anthropic::Anthropic;
 use crate::dialect::{Dialect, Provider, put_word};
 use crate::errors::{ErrorContext, ErrorTerms};
-use crate::json::{Document, Edits, Kind, Value};
+use crate::json::{Document, Edits, JsonKind, Value};
 use crate::model::{
     Conversation, Finish, Finished, ModelRequest, Reading, ResultSaying, Saying, ToolResult,
 };
@@ -115,7 +115,7 @@ fn vendor(root: Value<'_>) -> Option<&'static dyn Dialect> {
     let mut contents = root.list("messages").filter_map(|it| it.get("content"));
     let is_openai = root.get("choices").is_some()
         || contents.any(|content| {
-            content.kind() == Kind::String || content.items().any(|it| it.get("type").is_some())
+            content.kind() == JsonKind::String || content.items().any(|it| it.get("type").is_some())
         });
     is_openai.then_some(&openai_chat::PLAIN)
 }
@@ -131,7 +131,7 @@ impl Dialect for Bedrock {
 
     // No other dialect has these paths, and each vendor defines its own body for `invoke`.
     fn confirms(&self, body: Value<'_>) -> bool {
-        body.kind() == Kind::Object
+        body.kind() == JsonKind::Object
     }
 
     fn request(&self, target: Target<'_>, body: Value<'_>) -> ModelRequest {

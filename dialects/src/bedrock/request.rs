@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::json::Value;
 use crate::model::{
-    Conversation, Message, ModelRequest, Role, Said, ToolNames, ToolResult, note_tool,
+    Conversation, Message, ModelRequest, Role, Said, ToolResult, ToolsByCall, note_tool,
 };
 
 /// Reads a request's outermost object. Model and stream are in the path.
@@ -25,7 +25,7 @@ pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
         system: Said::all(root.get("system")),
         ..Conversation::default()
     };
-    let mut tools = ToolNames::new();
+    let mut tools = ToolsByCall::new();
     for (index, message) in root.list("messages").enumerate() {
         for block in message.list("content") {
             if let Some(call) = block.get("toolUse") {

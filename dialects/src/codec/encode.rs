@@ -13,9 +13,9 @@ const BROTLI_WINDOW: u32 = 22;
 const BROTLI_BUFFER: usize = 4096;
 
 /// Encodes one body.
-pub struct Encoder(Kind);
+pub struct Encoder(EncoderKind);
 
-enum Kind {
+enum EncoderKind {
     Gzip(GzEncoder<Vec<u8>>),
     Zlib(ZlibEncoder<Vec<u8>>),
     RawDeflate(DeflateEncoder<Vec<u8>>),
@@ -29,15 +29,15 @@ impl Encoder {
         let out = Vec::new();
         let level = Compression::default();
         Ok(Self(match coding {
-            Coding::Gzip => Kind::Gzip(GzEncoder::new(out, level)),
-            Coding::Deflate => Kind::Zlib(ZlibEncoder::new(out, level)),
-            Coding::Brotli => Kind::Brotli(Box::new(brotli::CompressorWriter::new(
+            Coding::Gzip => EncoderKind::Gzip(GzEncoder::new(out, level)),
+            Coding::Deflate => EncoderKind::Zlib(ZlibEncoder::new(out, level)),
+            Coding::Brotli => EncoderKind::Brotli(Box::new(brotli::CompressorWriter::new(
                 out,
                 BROTLI_BUFFER,
                 BROTLI_QUALITY,
                 BROTLI_WINDOW,
             ))),
-            Coding::Zstd => Kind::Zstd(zstd::stream::write::Encoder::new(
+            Coding::Zstd => EncoderKind::Zstd(zstd::stream::write::Encoder::new(
                 out,
                 zstd::DEFAULT_COMPRESSION_LEVEL,
             )?),
@@ -46,7 +46,7 @@ impl Encoder {
 
     /// An encoder for deflate data without a wrapper.
     pub(super) fn raw_deflate() -> Self {
-        Self(Kind::RawDeflate(DeflateEncoder::new(
+        Self(EncoderKind::RawDeflate(DeflateEncoder::new(
             Vec::new(),
             Compression::default(),
         )))
@@ -63,11 +63,11 @@ impl Encoder {
     /// Ends the body.
     pub fn finish(self) -> io::Result<Vec<u8>> {
         match self.0 {
-            Kind::Gzip(encoder) => encoder.finish(),
-            Kind::Zlib(encoder) => encoder.finish(),
-            Kind::RawDeflate(encoder) => encoder.finish(),
-            Kind::Brotli(encoder) => Ok(encoder.into_inner()),
-            Kind::Zstd(encoder) => encoder.finish(),
+            EncoderKind::Gzip(encoder) => encoder.finish(),
+            EncoderKind::Zlib(encoder) => encoder.finish(),
+            EncoderKind::RawDeflate(encoder) => encoder.finish(),
+            EncoderKind::Brotli(encoder) => Ok(encoder.into_inner()),
+            EncoderKind::Zstd(encoder) => encoder.finish(),
         }
     }
 
@@ -79,21 +79,21 @@ impl Encoder {
 
     fn writer(&mut self) -> &mut dyn Write {
         match &mut self.0 {
-            Kind::Gzip(encoder) => encoder,
-            Kind::Zlib(encoder) => encoder,
-            Kind::RawDeflate(encoder) => encoder,
-            Kind::Brotli(encoder) => encoder,
-            Kind::Zstd(encoder) => encoder,
+            EncoderKind::Gzip(encoder) => encoder,
+            EncoderKind::Zlib(encoder) => encoder,
+            EncoderKind::RawDeflate(encoder) => encoder,
+            EncoderKind::Brotli(encoder) => encoder,
+            EncoderKind::Zstd(encoder) => encoder,
         }
     }
 
     fn out(&mut self) -> &mut Vec<u8> {
         match &mut self.0 {
-            Kind::Gzip(encoder) => encoder.get_mut(),
-            Kind::Zlib(encoder) => encoder.get_mut(),
-            Kind::RawDeflate(encoder) => encoder.get_mut(),
-            Kind::Brotli(encoder) => encoder.get_mut(),
-            Kind::Zstd(encoder) => encoder.get_mut(),
+            EncoderKind::Gzip(encoder) => encoder.get_mut(),
+            EncoderKind::Zlib(encoder) => encoder.get_mut(),
+            EncoderKind::RawDeflate(encoder) => encoder.get_mut(),
+            EncoderKind::Brotli(encoder) => encoder.get_mut(),
+            EncoderKind::Zstd(encoder) => encoder.get_mut(),
         }
     }
 }

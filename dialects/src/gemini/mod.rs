@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::answer::{AnswerForm, Event, Transcript};
 use crate::dialect::{Dialect, Provider};
 use crate::errors::{ErrorContext, ErrorTerms};
-use crate::json::{Document, Edits, Kind, Value};
+use crate::json::{Document, Edits, JsonKind, Value};
 use crate::model::{
     Conversation, Finish, Finished, ModelRequest, Reading, ResultSaying, Saying, ToolResult,
 };
@@ -38,7 +38,8 @@ impl Dialect for Gemini {
     fn confirms(&self, body: Value<'_>) -> bool {
         let contents = body.get("contents");
         // A list, or a single item without its list.
-        contents.is_some_and(|contents| matches!(contents.kind(), Kind::Array | Kind::Object))
+        contents
+            .is_some_and(|contents| matches!(contents.kind(), JsonKind::Array | JsonKind::Object))
     }
 
     fn request(&self, target: Target<'_>, body: Value<'_>) -> ModelRequest {

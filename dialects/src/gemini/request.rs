@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::json::{Kind, Value};
-use crate::model::{Conversation, Message, ModelRequest, Role, Said, ToolNames, ToolResult};
+use crate::json::{JsonKind, Value};
+use crate::model::{Conversation, Message, ModelRequest, Role, Said, ToolResult, ToolsByCall};
 use crate::target::Target;
 
 /// Model and method in a path: `…/models/MODEL:METHOD`.
@@ -37,7 +37,7 @@ fn either<'d>(object: Value<'d>, camel: &str, snake: &str) -> Option<Value<'d>> 
 
 /// The items of a request's list. Google's APIs also accept a single item without the list.
 fn each(list: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
-    let alone = list.filter(|list| list.kind() == Kind::Object);
+    let alone = list.filter(|list| list.kind() == JsonKind::Object);
     alone
         .into_iter()
         .chain(list.into_iter().flat_map(Value::items))
@@ -102,7 +102,7 @@ fn tool_result(response: Value<'_>, message: usize) -> Option<ToolResult<'_>> {
     Some(ToolResult {
         tool: response.text("name"),
         texts: strings(content),
-        ..ToolResult::new(call, &ToolNames::new(), message, response, Some(content))
+        ..ToolResult::new(call, &ToolsByCall::new(), message, response, Some(content))
     })
 }
 

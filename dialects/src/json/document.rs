@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use serde_json::Value as Json;
 
-use super::parse::{Kind, Node, Parser};
+use super::parse::{JsonKind, Node, Parser};
 use super::{MAX_VALUES, NotJson, text};
 
 /// The place of a value; valid only in its own document.
@@ -86,7 +86,7 @@ impl<'d> Value<'d> {
     }
 
     /// The kind of the value.
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> JsonKind {
         self.node().kind
     }
 
@@ -130,7 +130,8 @@ impl<'d> Value<'d> {
 
     /// The member with this key, if it is a string.
     pub fn string(self, key: &str) -> Option<Self> {
-        self.get(key).filter(|member| member.kind() == Kind::String)
+        self.get(key)
+            .filter(|member| member.kind() == JsonKind::String)
     }
 
     /// The text of the member with this key, if it is a string.
@@ -155,12 +156,12 @@ impl<'d> Value<'d> {
 
     /// Its members, if it is an object; otherwise empty. Each has a [`Value::key`].
     pub fn members(self) -> impl Iterator<Item = Self> + Clone + use<'d> {
-        self.children(Kind::Object)
+        self.children(JsonKind::Object)
     }
 
     /// Its items, if it is an array; otherwise empty.
     pub fn items(self) -> impl Iterator<Item = Self> + Clone + use<'d> {
-        self.children(Kind::Array)
+        self.children(JsonKind::Array)
     }
 
     /// All values below it, in the order of the text.
@@ -172,12 +173,12 @@ impl<'d> Value<'d> {
 
     /// Its text, if it is a string: escapes are decoded, unpaired surrogates are replaced.
     pub fn as_str(self) -> Option<Cow<'d, str>> {
-        (self.kind() == Kind::String).then(|| text::decode(self.raw()))
+        (self.kind() == JsonKind::String).then(|| text::decode(self.raw()))
     }
 
     /// Its value, if it is a non-negative integer that fits.
     pub fn as_u64(self) -> Option<u64> {
-        (self.kind() == Kind::Number)
+        (self.kind() == JsonKind::Number)
             .then(|| self.raw().parse().ok())
             .flatten()
     }
@@ -185,29 +186,29 @@ impl<'d> Value<'d> {
     /// Its value, if it is `true` or `false`.
     pub fn as_bool(self) -> Option<bool> {
         match self.kind() {
-            Kind::True => Some(true),
-            Kind::False => Some(false),
+            JsonKind::True => Some(true),
+            JsonKind::False => Some(false),
             _ => None,
         }
     }
 
     /// Whether it is `null`.
     pub fn is_null(self) -> bool {
-        self.kind() == Kind::Null
+        self.kind() == JsonKind::Null
     }
 
     /// A copy of it; the order of keys and the digits of numbers are kept.
     pub fn to_json(self) -> Json {
         match self.kind() {
-            Kind::Object => {
+            JsonKind::Object => {
                 let member = |it: Self| Some((it.key()?.into_owned(), it.to_json()));
                 Json::Object(self.members().filter_map(member).collect())
             }
-            Kind::Array => self.items().map(Self::to_json).collect(),
-            Kind::String => self.as_str().into(),
-            Kind::Number => serde_json::from_str(self.raw()).unwrap_or_default(),
-            Kind::True | Kind::False => self.as_bool().into(),
-            Kind::Null => Json::Null,
+            JsonKind::Array => self.items().map(Self::to_json).collect(),
+            JsonKind::String => self.as_str().into(),
+            JsonKind::Number => serde_json::from_str(self.raw()).unwrap_or_default(),
+            JsonKind::True | JsonKind::False => self.as_bool().into(),
+            JsonKind::Null => Json::Null,
         }
     }
 
@@ -216,7 +217,7 @@ impl<'d> Value<'d> {
     }
 
     /// The direct children of a container of this kind.
-    fn children(self, kind: Kind) -> impl Iterator<Item = Self> + Clone + use<'d> {
+    fn children(self, kind: JsonKind) -> impl Iterator<Item = Self> + Clone + use<'d> {
         let (node, document) = (self.node(), self.document);
         let first = NodeId(self.id.0 + 1);
         let end = if node.kind == kind { node.next } else { 0 };

@@ -15,7 +15,7 @@ mod text;
 
 pub use document::{Document, NodeId, Value};
 pub use edit::Edits;
-pub use parse::Kind;
+pub use parse::JsonKind;
 pub(crate) use text::close_string;
 pub use text::{quote, raw_length};
 

@@ -8,7 +8,7 @@ use super::{MAX_DEPTH, NotJson, TOO_LARGE};
 
 /// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum JsonKind {
     /// `{…}`
     Object,
     /// `[…]`
@@ -28,7 +28,7 @@ pub enum Kind {
 /// One value: its span, its key's span, and its position in the tree.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Node {
-    pub(super) kind: Kind,
+    pub(super) kind: JsonKind,
     /// Span of the key, quotes included; empty if the value is not an object member.
     pub(super) key_start: u32,
     pub(super) key_end: u32,
@@ -134,7 +134,7 @@ impl<'a> Parser<'a> {
         let Some(&container) = self.open.last() else {
             return self.wrong("more follows after the end");
         };
-        let object = self.nodes[container as usize].kind == Kind::Object;
+        let object = self.nodes[container as usize].kind == JsonKind::Object;
         match byte {
             b',' => {
                 self.at += 1;
@@ -177,28 +177,28 @@ impl<'a> Parser<'a> {
         let index = offset(self.nodes.len());
         let parent = self.open.last().copied().unwrap_or(index);
         let (kind, expect) = match byte {
-            b'{' => (Kind::Object, Expect::Key { or_end: true }),
-            b'[' => (Kind::Array, Expect::Value { or_end: true }),
-            b'"' => (Kind::String, Expect::Separator),
-            b't' => (Kind::True, Expect::Separator),
-            b'f' => (Kind::False, Expect::Separator),
-            b'n' => (Kind::Null, Expect::Separator),
-            b'-' | b'0'..=b'9' => (Kind::Number, Expect::Separator),
+            b'{' => (JsonKind::Object, Expect::Key { or_end: true }),
+            b'[' => (JsonKind::Array, Expect::Value { or_end: true }),
+            b'"' => (JsonKind::String, Expect::Separator),
+            b't' => (JsonKind::True, Expect::Separator),
+            b'f' => (JsonKind::False, Expect::Separator),
+            b'n' => (JsonKind::Null, Expect::Separator),
+            b'-' | b'0'..=b'9' => (JsonKind::Number, Expect::Separator),
             _ => return self.wrong("expected a value"),
         };
         match kind {
-            Kind::Object | Kind::Array => {
+            JsonKind::Object | JsonKind::Array => {
                 if self.open.len() == MAX_DEPTH {
                     return self.wrong("nested too deep");
                 }
                 self.at += 1;
                 self.open.push(index);
             }
-            Kind::String => self.string()?,
-            Kind::Number => self.number()?,
-            Kind::True => self.word(b"true")?,
-            Kind::False => self.word(b"false")?,
-            Kind::Null => self.word(b"null")?,
+            JsonKind::String => self.string()?,
+            JsonKind::Number => self.number()?,
+            JsonKind::True => self.word(b"true")?,
+            JsonKind::False => self.word(b"false")?,
+            JsonKind::Null => self.word(b"null")?,
         }
         let (key_start, key_end) = key.unwrap_or_default();
         self.nodes.push(Node {

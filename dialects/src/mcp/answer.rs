@@ -1,6 +1,6 @@
 //! Locates the parts of response messages.
 
-use crate::json::{Document, Kind, NodeId, Value};
+use crate::json::{Document, JsonKind, NodeId, Value};
 
 use super::request::Id;
 
@@ -12,9 +12,11 @@ pub struct Message<'d>(Value<'d>);
 pub fn messages<'d>(document: &'d Document<'d>) -> Vec<Message<'d>> {
     let root = document.root();
     match root.kind() {
-        Kind::Array => root.items().map(Message).collect(),
-        Kind::Object => vec![Message(root)],
-        Kind::String | Kind::Number | Kind::True | Kind::False | Kind::Null => Vec::new(),
+        JsonKind::Array => root.items().map(Message).collect(),
+        JsonKind::Object => vec![Message(root)],
+        JsonKind::String | JsonKind::Number | JsonKind::True | JsonKind::False | JsonKind::Null => {
+            Vec::new()
+        }
     }
 }
 
@@ -112,7 +114,7 @@ impl<'d> Message<'d> {
     /// The tools of a tool list; `None`: it is not one.
     pub fn tools(self) -> Option<(Value<'d>, Vec<Item<'d>>)> {
         let list = self.result()?.get("tools")?;
-        if list.kind() != Kind::Array {
+        if list.kind() != JsonKind::Array {
             return None;
         }
         let item = |tool: Value<'d>| {
@@ -124,7 +126,7 @@ impl<'d> Message<'d> {
 }
 
 fn text_at(value: Value<'_>, part: TextPart) -> Option<Text> {
-    (value.kind() == Kind::String).then(|| Text {
+    (value.kind() == JsonKind::String).then(|| Text {
         place: value.id(),
         part,
     })

@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 
 use super::structured::Output;
 use crate::answer::media_type;
-use crate::json::{Document, Edits, Kind, Value, quote};
+use crate::json::{Document, Edits, JsonKind, Value, quote};
 use crate::target::Target;
 
 const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
@@ -205,7 +205,7 @@ pub struct Id(String);
 impl Id {
     /// The id at `value`; `None` if it cannot be one.
     pub fn of(value: Value<'_>) -> Option<Self> {
-        matches!(value.kind(), Kind::String | Kind::Number).then(|| match value.as_str() {
+        matches!(value.kind(), JsonKind::String | JsonKind::Number).then(|| match value.as_str() {
             // Normalises escapes, so that equal ids are equal.
             Some(text) => Self(quote(&text)),
             None => Self(value.raw().to_owned()),
@@ -282,7 +282,7 @@ impl Call {
 
 /// The JSON-RPC messages in a request's body.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct McpRequest {
     /// Whether they were sent as a list, so that the responses are a list too (2024-11-05, 2025-03-26).
     pub batch: bool,
     /// The messages, in the order of the text.
@@ -291,14 +291,14 @@ pub struct Asked {
     certain: bool,
 }
 
-impl Asked {
+impl McpRequest {
     /// Reads a body, or the start of one. `None`: it is not JSON-RPC.
     pub fn read(body: &[u8]) -> Option<Self> {
         // A cheap check that avoids parsing most other bodies.
         memchr::memmem::find(body, b"\"jsonrpc\"")?;
         let document = Document::parse_prefix(body)?;
         let root = document.root();
-        let batch = root.kind() == Kind::Array;
+        let batch = root.kind() == JsonKind::Array;
         let messages: Vec<Value<'_>> = if batch {
             root.items().collect()
         } else {

@@ -193,7 +193,7 @@ fn a_body_is_mcp_s_if_no_other_protocol_says_that() {
         ("[]", false, false),
         ("", false, false),
     ] {
-        let asked = Asked::read(body.as_bytes());
+        let asked = McpRequest::read(body.as_bytes());
         assert_eq!(asked.is_some(), json_rpc, "{body}");
         assert_eq!(asked.is_some_and(|asked| asked.is_mcp()), mcp, "{body}");
     }
@@ -201,7 +201,7 @@ fn a_body_is_mcp_s_if_no_other_protocol_says_that() {
 
 #[test]
 fn a_call_is_read_with_its_id_tool_and_token() {
-    let asked = Asked::read(CALL.as_bytes()).expect("a sample");
+    let asked = McpRequest::read(CALL.as_bytes()).expect("a sample");
     let [call] = &asked.calls[..] else {
         panic!("{asked:?}");
     };
@@ -212,13 +212,13 @@ fn a_call_is_read_with_its_id_tool_and_token() {
     // The call of a long body is known once its name was read.
     let cut = &CALL[..CALL.find("},\"_meta").expect("a sample")];
     let with_version = cut.replace("{\"method\"", "{\"jsonrpc\":\"2.0\",\"method\"");
-    let asked = Asked::read(with_version.as_bytes()).expect("a sample");
+    let asked = McpRequest::read(with_version.as_bytes()).expect("a sample");
     assert_eq!(asked.tools(), ["get_weather"]);
 }
 
 #[test]
 fn a_batch_holds_calls_notifications_and_lists() {
-    let asked = Asked::read(BATCH.as_bytes()).expect("a sample");
+    let asked = McpRequest::read(BATCH.as_bytes()).expect("a sample");
     assert!(asked.batch && asked.calls_a_tool() && asked.lists_tools());
     assert_eq!(asked.tools(), ["get_weather", "book"]);
     let ids: Vec<_> = asked
@@ -230,14 +230,14 @@ fn a_batch_holds_calls_notifications_and_lists() {
 
 #[test]
 fn calls_are_taken_out_of_a_list_and_the_others_left_as_they_are() {
-    let asked = Asked::read(BATCH.as_bytes()).expect("a sample");
+    let asked = McpRequest::read(BATCH.as_bytes()).expect("a sample");
     let only = |tool: &str| -> Vec<Call> {
         let calls = asked.calls.iter().cloned();
         calls
             .filter(|call| call.tool.as_deref() == Some(tool))
             .collect()
     };
-    let left = Asked::without(BATCH.as_bytes(), &only("get_weather")).expect("the others");
+    let left = McpRequest::without(BATCH.as_bytes(), &only("get_weather")).expect("the others");
     let begin = BATCH
         .find("{\"jsonrpc\":\"2.0\",\"method\"")
         .expect("a notification");
@@ -245,15 +245,15 @@ fn calls_are_taken_out_of_a_list_and_the_others_left_as_they_are() {
         String::from_utf8_lossy(&left),
         format!("[{}", &BATCH[begin..])
     );
-    assert_eq!(Asked::without(CALL.as_bytes(), &asked.calls), None);
+    assert_eq!(McpRequest::without(CALL.as_bytes(), &asked.calls), None);
     let all = r#"[{"jsonrpc":"2.0","id":"a","method":"tools/call"}]"#;
-    assert_eq!(Asked::without(all.as_bytes(), &asked.calls), None);
+    assert_eq!(McpRequest::without(all.as_bytes(), &asked.calls), None);
 }
 
 #[test]
 fn an_answer_of_the_client_s_is_no_call() {
     let asked =
-        Asked::read(br#"{"jsonrpc":"2.0","id":7,"result":{"roots":[]}}"#).expect("a sample");
+        McpRequest::read(br#"{"jsonrpc":"2.0","id":7,"result":{"roots":[]}}"#).expect("a sample");
     assert_eq!(asked.requests().count(), 0);
 }
 
@@ -331,7 +331,7 @@ fn a_list_s_tools_are_found_by_name() {
 }
 
 fn made(body: &str, says: Says<'_>, accepts: Accepts) -> WireParts {
-    let asked = Asked::read(body.as_bytes()).expect("a sample");
+    let asked = McpRequest::read(body.as_bytes()).expect("a sample");
     let calls: Vec<_> = asked.calls.iter().map(|call| (call, says)).collect();
     let layout = Layout {
         accepts,
@@ -439,12 +439,12 @@ fn who_takes_nothing_but_a_stream_gets_one() {
 
 #[test]
 fn progress_is_told_under_the_token_it_was_asked_for_with() {
-    let asked = Asked::read(CALL.as_bytes()).expect("a sample");
+    let asked = McpRequest::read(CALL.as_bytes()).expect("a sample");
     let told: Value = serde_json::from_str(&progress(&asked.calls[0], 7)).expect("a sample");
     assert_eq!(told["method"], "notifications/progress");
     assert_eq!(told["params"]["progressToken"], 3);
     assert_eq!(told["params"]["progress"], 7);
-    let asked = Asked::read(BATCH.as_bytes()).expect("a sample");
+    let asked = McpRequest::read(BATCH.as_bytes()).expect("a sample");
     let told: Value = serde_json::from_str(&progress(&asked.calls[0], 7)).expect("a sample");
     assert_eq!(told["method"], "notifications/message");
     assert!(told.get("id").is_none());

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use crate::json::{Kind, Value};
+use crate::json::{JsonKind, Value};
 use crate::model::{
-    Conversation, Message, ModelRequest, Role, Said, ToolNames, ToolResult, note_tool,
+    Conversation, Message, ModelRequest, Role, Said, ToolResult, ToolsByCall, note_tool,
 };
 
 /// Whether a body is Ollama's, because other APIs also have a path `/api/chat`.
@@ -12,7 +12,7 @@ pub(super) fn is_of_ollama(root: Value<'_>) -> bool {
     let chats = root.get("messages").is_some_and(|messages| {
         // Messages with parts belong to back ends of web interfaces.
         let is_ours = |it: Value<'_>| it.get("role").is_some() && it.get("parts").is_none();
-        messages.kind() == Kind::Array && messages.items().all(is_ours)
+        messages.kind() == JsonKind::Array && messages.items().all(is_ours)
     });
     root.string("model").is_some() && (root.string("prompt").is_some() || chats)
 }
@@ -46,7 +46,7 @@ pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
         }));
         return conversation;
     };
-    let mut tools = ToolNames::new();
+    let mut tools = ToolsByCall::new();
     // The tool of the previous message's call, if there was exactly one.
     let mut just_called = None;
     for message in messages.items() {

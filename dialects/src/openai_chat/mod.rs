@@ -11,7 +11,7 @@ mod synthetic;
 use crate::answer::{Event, Transcript};
 use crate::dialect::{Dialect, Provider};
 use crate::errors::ErrorContext;
-use crate::json::{Document, Edits, Kind, Value};
+use crate::json::{Document, Edits, JsonKind, Value};
 use crate::model::{Conversation, Finish, ModelRequest, Reading, Saying};
 use crate::stream::Made;
 use crate::target::Target;
@@ -59,7 +59,7 @@ impl Dialect for OpenAiChat {
 
     fn confirms(&self, body: Value<'_>) -> bool {
         let messages = body.get("messages");
-        messages.is_some_and(|messages| messages.kind() == Kind::Array)
+        messages.is_some_and(|messages| messages.kind() == JsonKind::Array)
     }
 
     fn request(&self, _target: Target<'_>, body: Value<'_>) -> ModelRequest {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::json::Value;
 use crate::model::{
-    Conversation, Message, ModelRequest, Role, Said, ToolNames, ToolResult, note_tool,
+    Conversation, Message, ModelRequest, Role, Said, ToolResult, ToolsByCall, note_tool,
 };
 
 /// Reads a request's outermost object.
@@ -30,7 +30,7 @@ fn called(tool: Value<'_>) -> Option<Cow<'_, str>> {
 /// Reads the messages of a request's outermost object.
 pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
     let mut conversation = Conversation::default();
-    let mut tools = ToolNames::new();
+    let mut tools = ToolsByCall::new();
     for message in root.list("messages") {
         for call in message.list("tool_calls") {
             note_tool(&mut tools, call.text("id"), called(call));

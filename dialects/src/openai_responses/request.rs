@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::json::Value;
 use crate::model::{
-    Conversation, Message, ModelRequest, Role, Said, ToolNames, ToolResult, note_tool,
+    Conversation, Message, ModelRequest, Role, Said, ToolResult, ToolsByCall, note_tool,
 };
 
 /// Reads a request's outermost object.
@@ -31,7 +31,7 @@ pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
         place: prompt.id(),
         texts: Said::all(Some(prompt)),
     }));
-    let mut tools = ToolNames::new();
+    let mut tools = ToolsByCall::new();
     for item in root.list("input") {
         let call = item.text("call_id");
         let (mut role, mut texts) = (role(item), Vec::new());

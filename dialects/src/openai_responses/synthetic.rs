@@ -5,7 +5,7 @@ use std::slice;
 use serde_json::{Value as Json, json};
 
 use super::answer::{REASONS, RESPONSES, thinks};
-use crate::json::{Edits, Kind, Value};
+use crate::json::{Edits, JsonKind, Value};
 use crate::model::{Finish, Saying};
 use crate::stream::Made;
 
@@ -54,7 +54,7 @@ pub(super) fn say(
 ) -> bool {
     let response = response(root);
     let output = response.get("output");
-    let Some(output) = output.filter(|output| output.kind() == Kind::Array) else {
+    let Some(output) = output.filter(|output| output.kind() == JsonKind::Array) else {
         return false;
     };
     let thoughts = output.items().take_while(|item| thinks(*item));

@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 
-use super::{Cut, FrameKind, Framing, Scan};
+use super::{FrameCut, FrameKind, Framing, Scan};
 
 /// Objects and lists are items; other bytes are skipped.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ enum Text {
 }
 
 impl Scan for Scanner {
-    fn next(&mut self, pending: &[u8]) -> Option<Cut> {
+    fn next(&mut self, pending: &[u8]) -> Option<FrameCut> {
         while let Some(&byte) = pending.get(self.read) {
             self.read += 1;
             if self.ends_frame(byte) {
@@ -40,18 +40,18 @@ impl Scan for Scanner {
                 let item = self.item.take();
                 self.read = 0;
                 return Some(match item {
-                    Some(item) => Cut {
+                    Some(item) => FrameCut {
                         kind: FrameKind::Event,
                         length: end,
                         body: item..end,
                     },
-                    None => Cut::unread(FrameKind::Filler, end),
+                    None => FrameCut::unread(FrameKind::Filler, end),
                 });
             }
         }
         // Outside of all values, no byte needs to be held back.
         let nothing_open = self.depth == 0 && self.read > 0;
-        nothing_open.then(|| Cut::unread(FrameKind::Filler, std::mem::take(&mut self.read)))
+        nothing_open.then(|| FrameCut::unread(FrameKind::Filler, std::mem::take(&mut self.read)))
     }
 
     fn skip(&mut self, _length: usize) {

@@ -14,7 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::{Buf, BufMut};
 use serde_json::json;
 
-use super::{Cut, FrameKind, Scan};
+use super::{FrameCut, FrameKind, Scan};
 use crate::json::{Document, Edits};
 
 /// Lengths and their checksum.
@@ -44,17 +44,17 @@ pub(super) struct Scanner {
 }
 
 impl Scan for Scanner {
-    fn next(&mut self, pending: &[u8]) -> Option<Cut> {
+    fn next(&mut self, pending: &[u8]) -> Option<FrameCut> {
         if pending.is_empty() {
             return None;
         }
         if self.foreign {
-            return Some(Cut::unread(FrameKind::Oversize, pending.len()));
+            return Some(FrameCut::unread(FrameKind::Oversize, pending.len()));
         }
         if self.left > 0 {
             let length = pending.len().min(self.left);
             self.left -= length;
-            return Some(Cut::unread(FrameKind::Oversize, length));
+            return Some(FrameCut::unread(FrameKind::Oversize, length));
         }
         let mut prelude = pending.get(..PRELUDE)?;
         let checksum = crc32fast::hash(&prelude[..PRELUDE - 4]);
@@ -69,9 +69,9 @@ impl Scan for Scanner {
         let message = pending.get(..total)?;
         let (signed, mut trailer) = message.split_at(total - TRAILER);
         if crc32fast::hash(signed) != trailer.get_u32() {
-            return Some(Cut::unread(FrameKind::Oversize, total));
+            return Some(FrameCut::unread(FrameKind::Oversize, total));
         }
-        Some(Cut {
+        Some(FrameCut {
             kind: FrameKind::Event,
             length: total,
             body: PRELUDE + headers..signed.len(),

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use memchr::memchr;
 
-use super::{Cut, FrameKind, Scan};
+use super::{FrameCut, FrameKind, Scan};
 
 #[derive(Debug, Default)]
 pub(super) struct Scanner {
@@ -13,7 +13,7 @@ pub(super) struct Scanner {
 }
 
 impl Scan for Scanner {
-    fn next(&mut self, pending: &[u8]) -> Option<Cut> {
+    fn next(&mut self, pending: &[u8]) -> Option<FrameCut> {
         let Some(at) = memchr(b'\n', &pending[self.searched..]) else {
             self.searched = pending.len();
             return None;
@@ -21,9 +21,9 @@ impl Scan for Scanner {
         let length = std::mem::take(&mut self.searched) + at + 1;
         let body = document(&pending[..length]);
         if body.is_empty() {
-            return Some(Cut::unread(FrameKind::Filler, length));
+            return Some(FrameCut::unread(FrameKind::Filler, length));
         }
-        Some(Cut {
+        Some(FrameCut {
             kind: FrameKind::Event,
             length,
             body,

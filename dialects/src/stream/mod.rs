@@ -213,7 +213,7 @@ impl Frame {
 /// Finds the ends of frames in one framing.
 trait Scan: Debug + Send {
     /// The next frame in the pending bytes; `None`: it is incomplete.
-    fn next(&mut self, pending: &[u8]) -> Option<Cut>;
+    fn next(&mut self, pending: &[u8]) -> Option<FrameCut>;
 
     /// All pending bytes (`length`) were forwarded, although their frame is incomplete.
     fn skip(&mut self, length: usize);
@@ -226,13 +226,13 @@ trait Scan: Debug + Send {
 }
 
 /// A frame at the start of the pending bytes.
-struct Cut {
+struct FrameCut {
     kind: FrameKind,
     length: usize,
     body: Range<usize>,
 }
 
-impl Cut {
+impl FrameCut {
     /// A frame that is not read.
     fn unread(kind: FrameKind, length: usize) -> Self {
         Self {
@@ -280,7 +280,7 @@ impl Splitter {
         let mut frames = Vec::new();
         while let Some(mut cut) = self.scan.next(&self.pending) {
             if std::mem::take(&mut self.oversize) || cut.length > self.limit {
-                cut = Cut::unread(FrameKind::Oversize, cut.length);
+                cut = FrameCut::unread(FrameKind::Oversize, cut.length);
             }
             frames.push(self.take(cut));
         }
@@ -288,7 +288,7 @@ impl Splitter {
         if length > self.limit || (self.oversize && length > 0) {
             self.oversize = true;
             self.scan.skip(length);
-            frames.push(self.take(Cut::unread(FrameKind::Oversize, length)));
+            frames.push(self.take(FrameCut::unread(FrameKind::Oversize, length)));
         }
         frames
     }
@@ -297,9 +297,9 @@ impl Splitter {
     pub fn finish(&mut self) -> Vec<Frame> {
         let length = self.pending.len();
         let cut = if self.oversize {
-            Cut::unread(FrameKind::Oversize, length)
+            FrameCut::unread(FrameKind::Oversize, length)
         } else {
-            Cut {
+            FrameCut {
                 kind: FrameKind::Unfinished,
                 length,
                 body: self.scan.unfinished(&self.pending),
@@ -310,7 +310,7 @@ impl Splitter {
         Vec::from_iter(rest)
     }
 
-    fn take(&mut self, cut: Cut) -> Frame {
+    fn take(&mut self, cut: FrameCut) -> Frame {
         Frame {
             framing: self.framing,
             kind: cut.kind,

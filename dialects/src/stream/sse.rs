@@ -8,13 +8,13 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr2};
 
-use super::{Cut, FrameKind, Scan};
+use super::{FrameCut, FrameKind, Scan};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The position of the search in a line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum At {
+enum SsePlace {
     /// Before its first character.
     #[default]
     Start,
@@ -28,7 +28,7 @@ enum At {
 pub(super) struct Scanner {
     /// Number of pending bytes that were searched for line breaks.
     searched: usize,
-    at: At,
+    at: SsePlace,
     /// The previous line ended in CRLF.
     crlf: bool,
     /// The first frame is complete, so no byte order mark may follow.
@@ -38,13 +38,13 @@ pub(super) struct Scanner {
 }
 
 impl Scan for Scanner {
-    fn next(&mut self, pending: &[u8]) -> Option<Cut> {
-        if self.at == At::AfterReturn {
+    fn next(&mut self, pending: &[u8]) -> Option<FrameCut> {
+        if self.at == SsePlace::AfterReturn {
             self.crlf = *pending.get(self.searched)? == b'\n';
-            self.at = At::Start;
+            self.at = SsePlace::Start;
             if self.crlf && self.between_frames {
                 self.between_frames = false;
-                return Some(Cut::unread(FrameKind::Filler, 1));
+                return Some(FrameCut::unread(FrameKind::Filler, 1));
             }
             self.searched += usize::from(self.crlf);
         }
@@ -53,7 +53,7 @@ impl Scan for Scanner {
         let length = std::mem::take(&mut self.searched);
         let body = self.lines(&pending[..length]);
         (self.begun, self.between_frames) = (true, true);
-        Some(Cut {
+        Some(FrameCut {
             kind: FrameKind::Event,
             length,
             body,
@@ -76,19 +76,19 @@ impl Scanner {
         let rest = &pending[self.searched..];
         let Some(length) = memchr2(b'\r', b'\n', rest) else {
             if !rest.is_empty() {
-                self.at = At::Middle;
+                self.at = SsePlace::Middle;
             }
             self.searched = pending.len();
             return None;
         };
-        let is_empty = self.at != At::Middle && length == 0;
+        let is_empty = self.at != SsePlace::Middle && length == 0;
         let (line_break, at) = match &rest[length..] {
-            [b'\r', b'\n', ..] => (2, At::Start),
+            [b'\r', b'\n', ..] => (2, SsePlace::Start),
             // If lines end in CRLF, the LF follows. Otherwise the event must not wait for a byte that is never
             // sent.
             [b'\r'] if is_empty && self.crlf => return None,
-            [b'\r'] => (1, At::AfterReturn),
-            _ => (1, At::Start),
+            [b'\r'] => (1, SsePlace::AfterReturn),
+            _ => (1, SsePlace::Start),
         };
         self.crlf = line_break == 2;
         self.searched += length + line_break;

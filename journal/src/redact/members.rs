@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
-use squall_dialects::json::{Document, Kind, Value};
+use squall_dialects::json::{Document, JsonKind, Value};
 
 use super::Secret;
 use super::names::{ANY, is_secret_member, is_secret_number};
@@ -76,7 +76,7 @@ fn is_schema(text: &str) -> bool {
         return false;
     };
     let says_type = |value: Value<'_>| match value.kind() {
-        Kind::Array => value.items().any(|item| is_type(item)),
+        JsonKind::Array => value.items().any(|item| is_type(item)),
         _ => is_type(value),
     };
     let mut members = document

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
-use squall_dialects::json::{Document, Edits, Kind, NodeId, Value, quote};
+use squall_dialects::json::{Document, Edits, JsonKind, NodeId, Value, quote};
 use squall_dialects::stream::{DEFAULT_LIMIT, Frame, FrameKind, Framing, Splitter};
 
 use super::content::{Content, Data, Piece};
@@ -131,14 +131,18 @@ fn leaves<'d>(value: Value<'d>, mut place: DefaultHasher, see: &mut impl FnMut(u
     let differs = |member: &Value<'_>| {
         let key = member.key().unwrap_or_default();
         match member.kind() {
-            Kind::Number => key == "index" || key.ends_with("_index"),
-            Kind::String => key == "type",
-            Kind::Object | Kind::Array | Kind::True | Kind::False | Kind::Null => false,
+            JsonKind::Number => key == "index" || key.ends_with("_index"),
+            JsonKind::String => key == "type",
+            JsonKind::Object
+            | JsonKind::Array
+            | JsonKind::True
+            | JsonKind::False
+            | JsonKind::Null => false,
         }
     };
     match value.kind() {
-        Kind::String => see(place.finish(), value),
-        Kind::Object => {
+        JsonKind::String => see(place.finish(), value),
+        JsonKind::Object => {
             for member in value.members().filter(differs) {
                 (member.key(), member.raw()).hash(&mut place);
             }
@@ -148,14 +152,14 @@ fn leaves<'d>(value: Value<'d>, mut place: DefaultHasher, see: &mut impl FnMut(u
                 leaves(member, place, see);
             }
         }
-        Kind::Array => {
+        JsonKind::Array => {
             for (number, item) in value.items().enumerate() {
                 let mut place = place.clone();
                 number.hash(&mut place);
                 leaves(item, place, see);
             }
         }
-        Kind::Number | Kind::True | Kind::False | Kind::Null => {}
+        JsonKind::Number | JsonKind::True | JsonKind::False | JsonKind::Null => {}
     }
 }
 

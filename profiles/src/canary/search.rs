@@ -243,7 +243,7 @@ impl ByteReading {
         }
     }
 
-    fn step_hex(&mut self, byte: u8, written: ByteEncoding) -> Option<Whole> {
+    fn step_hex(&mut self, byte: u8, written: ByteEncoding) -> Option<CompleteMark> {
         let last = std::mem::replace(&mut self.nibble, hex_digit(byte));
         let Some(digit) = self.nibble else {
             // Between two bytes there may be a space or a colon.
@@ -256,7 +256,7 @@ impl ByteReading {
         self.hex[0].step(last? << 4 | digit, written)
     }
 
-    fn step_base64(&mut self, byte: u8, written: ByteEncoding) -> [Option<Whole>; 4] {
+    fn step_base64(&mut self, byte: u8, written: ByteEncoding) -> [Option<CompleteMark>; 4] {
         let mut found = [None; 4];
         if is_space(byte) {
             return found;
@@ -285,7 +285,7 @@ impl ByteReading {
 }
 
 /// A canary, whether it differs from the planted form, and whether a part was percent-encoded.
-type Whole = (Canary, bool, bool);
+type CompleteMark = (Canary, bool, bool);
 
 /// The matched part of a canary.
 #[derive(Debug, Clone, Copy, Default)]
@@ -306,7 +306,7 @@ impl Mark {
     }
 
     /// Reads a byte; returns a canary at its last one.
-    fn step(&mut self, byte: u8, written: ByteEncoding) -> Option<Whole> {
+    fn step(&mut self, byte: u8, written: ByteEncoding) -> Option<CompleteMark> {
         let lower = byte.to_ascii_lowercase();
         if self.is_idle() && lower != b's' {
             return None;

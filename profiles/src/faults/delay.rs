@@ -11,7 +11,7 @@ use crate::changes::{ResultChange, WaitPoint};
 use crate::dice::Dice;
 use crate::facts::Kind;
 use crate::fault::Fault;
-use crate::plan::{Answer, Bypass, Plan, VerdictIndex};
+use crate::plan::{Bypass, Plan, PlannedAnswer, VerdictIndex};
 
 /// Holds an exchange back.
 ///
@@ -120,7 +120,7 @@ impl Fault for DelayFault {
     ) -> Result<(), Bypass> {
         let wait = self.0.draw(dice);
         if let Delayed::Hold = self.1 {
-            return plan.answer(verdict, Answer::Hold(wait));
+            return plan.answer(verdict, PlannedAnswer::Hold(wait));
         }
         if wait.is_zero() {
             return Err("the delay is 0 ms".into());

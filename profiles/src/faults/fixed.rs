@@ -7,7 +7,7 @@ use crate::changes::{ResultChange, StreamFault};
 use crate::dice::Dice;
 use crate::facts::Kind;
 use crate::fault::Fault;
-use crate::plan::{Answer, Bypass, Plan, VerdictIndex};
+use crate::plan::{Bypass, Plan, PlannedAnswer, VerdictIndex};
 
 /// Names and values of parameters.
 pub(super) fn map(parameters: Value) -> Map<String, Value> {
@@ -101,7 +101,7 @@ pub(super) fn fixed(
 }
 
 /// Sends this response instead of forwarding the request.
-pub(super) fn answer(parameters: Value, answer: Answer) -> Box<dyn Fault> {
+pub(super) fn answer(parameters: Value, answer: PlannedAnswer) -> Box<dyn Fault> {
     fixed(parameters, move |plan, verdict| {
         plan.answer(verdict, answer.clone())
     })
@@ -121,7 +121,7 @@ impl Fault for ProviderError {
         _: Kind,
         _: &mut Dice,
     ) -> Result<(), Bypass> {
-        plan.answer(verdict, Answer::ModelError(self.error.clone()))
+        plan.answer(verdict, PlannedAnswer::ModelError(self.error.clone()))
     }
 
     fn parameters(&self) -> Map<String, Value> {

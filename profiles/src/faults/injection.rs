@@ -2,7 +2,7 @@
 
 mod prose;
 
-use squall_dialects::json::{Document, Edits, Kind, Value, quote};
+use squall_dialects::json::{Document, Edits, JsonKind, Value, quote};
 use squall_dialects::mcp;
 
 use self::prose::{PROSE, best, likeness, prose};
@@ -11,7 +11,7 @@ use crate::changes::{Injection, Placement};
 
 /// The format of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum TextForm {
     /// JSON.
     Json,
     /// One JSON document per line.
@@ -22,7 +22,7 @@ pub enum Form {
     Text,
 }
 
-impl Form {
+impl TextForm {
     /// Detects the format from the text.
     pub fn of(text: &str) -> Self {
         let text = text.trim_start();
@@ -40,8 +40,8 @@ impl Form {
 
 /// A tool response with the instruction, or why it has no place for one. In MCP messages, it is
 /// injected into the tool result's text for the model.
-pub fn in_answer(injection: &Injection, text: &str, form: Form) -> Result<String, String> {
-    if form != Form::Json {
+pub fn in_answer(injection: &Injection, text: &str, form: TextForm) -> Result<String, String> {
+    if form != TextForm::Json {
         return injected(injection, text, form);
     }
     let document =
@@ -92,18 +92,18 @@ fn in_structure<'d>(
 }
 
 /// A text with the instruction, or why it has no place for one.
-pub fn injected(injection: &Injection, text: &str, form: Form) -> Result<String, String> {
+pub fn injected(injection: &Injection, text: &str, form: TextForm) -> Result<String, String> {
     match form {
-        Form::Json => {
+        TextForm::Json => {
             let document = Document::parse(text.as_bytes())
                 .map_err(|why| format!("the tool's answer is {why}"))?;
             let mut edits = Edits::new(&document);
             inject_below(injection, &mut edits, document.root())?;
             String::from_utf8(edits.apply()).map_err(|error| error.to_string())
         }
-        Form::Lines => in_lines(injection, text),
-        Form::Html => Ok(in_html(injection, text)),
-        Form::Text => Ok(in_text(injection, text)),
+        TextForm::Lines => in_lines(injection, text),
+        TextForm::Html => Ok(in_html(injection, text)),
+        TextForm::Text => Ok(in_text(injection, text)),
     }
 }
 
@@ -115,7 +115,7 @@ fn in_lines(injection: &Injection, text: &str) -> Result<String, String> {
         let start = end - line.len();
         let said = line.trim();
         if !said.is_empty() {
-            match injected(injection, said, Form::Json) {
+            match injected(injection, said, TextForm::Json) {
                 Ok(put) => {
                     let place = start + (line.len() - line.trim_start().len());
                     let (before, after) = (&text[..place], &text[place + said.len()..]);
@@ -142,7 +142,7 @@ pub fn inject_below(
         inject_into(injection, edits, place);
         return Ok(());
     }
-    if root.kind() != Kind::Object {
+    if root.kind() != JsonKind::Object {
         return Err("the tool's answer has no text to put an instruction into".to_owned());
     }
     add_member(edits, root, "note", &in_text(injection, ""));
@@ -152,7 +152,7 @@ pub fn inject_below(
 /// Injects the instruction into a JSON string, which may contain JSON itself.
 pub fn inject_into(injection: &Injection, edits: &mut Edits<'_>, place: Value<'_>) {
     let text = place.as_str().unwrap_or_default();
-    let said = injected(injection, &text, Form::of(&text));
+    let said = injected(injection, &text, TextForm::of(&text));
     let said = said.unwrap_or_else(|_| in_text(injection, &text));
     edits.replace(place.id(), quote(&said));
 }
@@ -172,19 +172,19 @@ fn in_error(injection: &Injection, edits: &mut Edits<'_>, root: Value<'_>) -> bo
     let message = ERRORS.iter().find_map(|key| {
         let found = root.get(key)?;
         let inside = || found.get("message").or_else(|| found.get("detail"));
-        let place = if found.kind() == Kind::Object {
+        let place = if found.kind() == JsonKind::Object {
             inside()?
         } else {
             found
         };
-        (place.kind() == Kind::String).then_some(place)
+        (place.kind() == JsonKind::String).then_some(place)
     });
     if let Some(message) = message {
         let said = message.as_str().unwrap_or_default();
         edits.replace(message.id(), quote(&joined(&said, " ", &injection.text)));
         return true;
     }
-    let is_object = root.kind() == Kind::Object && root.get("error").is_none();
+    let is_object = root.kind() == JsonKind::Object && root.get("error").is_none();
     if is_object {
         let said = format!("{{\"message\":{}}}", quote(&injection.text));
         add_json(edits, root, "error", &said);
@@ -300,7 +300,7 @@ mod tests {
             placement,
             choice: 0,
         };
-        in_answer(&injection, text, Form::of(text))
+        in_answer(&injection, text, TextForm::of(text))
     }
 
     #[test]
@@ -349,12 +349,12 @@ mod tests {
             placement: Placement::Field,
             choice: 0,
         };
-        let put = in_answer(&injection, lines, Form::Lines).expect("a text");
+        let put = in_answer(&injection, lines, TextForm::Lines).expect("a text");
         let said = format!("More words here {}", SAID.replace('"', "\\\""));
         assert_eq!(put, lines.replace("More words here", &said));
         for nothing in ["", "\n", "words\n", "[1]\n[2]"] {
             assert!(
-                in_answer(&injection, nothing, Form::Lines).is_err(),
+                in_answer(&injection, nothing, TextForm::Lines).is_err(),
                 "{nothing}"
             );
         }
@@ -478,7 +478,7 @@ mod tests {
         ) {
             if let Ok(put) = put(placement, &text) {
                 prop_assert!(has_canary(&put));
-                prop_assert_eq!(Form::of(&put) == Form::Json, Form::of(&text) == Form::Json);
+                prop_assert_eq!(TextForm::of(&put) == TextForm::Json, TextForm::of(&text) == TextForm::Json);
             }
         }
     }

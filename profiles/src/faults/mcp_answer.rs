@@ -6,7 +6,7 @@
 
 mod changes;
 
-use squall_dialects::json::{Document, Edits, Kind};
+use squall_dialects::json::{Document, Edits, JsonKind};
 use squall_dialects::mcp::{self, Call, Id, Message, Says};
 use squall_dialects::stream::{Frame, FrameKind, Framing, Splitter};
 
@@ -181,7 +181,7 @@ impl McpEditor {
         let root = document.root();
         let made = messages(says, &self.calls, self.typed).join(",");
         let list = match root.kind() {
-            Kind::Array => {
+            JsonKind::Array => {
                 let inside = root.raw().strip_prefix('[')?.strip_suffix(']')?;
                 let comma = if root.items().next().is_some() {
                     ","
@@ -191,8 +191,12 @@ impl McpEditor {
                 format!("[{inside}{comma}{made}]")
             }
             // Some servers answer a batch with one call without a list.
-            Kind::Object => format!("[{},{made}]", root.raw()),
-            Kind::String | Kind::Number | Kind::True | Kind::False | Kind::Null => {
+            JsonKind::Object => format!("[{},{made}]", root.raw()),
+            JsonKind::String
+            | JsonKind::Number
+            | JsonKind::True
+            | JsonKind::False
+            | JsonKind::Null => {
                 self.why = Some("the answer is no message of JSON-RPC".to_owned());
                 return None;
             }

@@ -17,7 +17,7 @@ use super::remedies::{CONNECTION, DELAY, TIME_OUT, TLS};
 use crate::changes::Tools;
 use crate::family::Family;
 use crate::fault::{Fault, FaultMode};
-use crate::plan::Answer;
+use crate::plan::PlannedAnswer;
 
 /// The table of modes, in the order of reference, help and schema.
 pub(super) const MODES: &[FaultMode] = &[
@@ -37,11 +37,11 @@ pub(super) const MODES: &[FaultMode] = &[
     mode("reset_peer", CONNECTION, reset_peer::read),
     mode("limit_data", CONNECTION, limit_data::read).needing(&["bytes"]),
     mode("refuse", CONNECTION, |_, _| {
-        answer(json!({}), Answer::Refuse)
+        answer(json!({}), PlannedAnswer::Refuse)
     })
     .of_the_connection(),
     mode("dns_failure", CONNECTION, |_, _| {
-        answer(json!({}), Answer::DnsFailure)
+        answer(json!({}), PlannedAnswer::DnsFailure)
     })
     .of_the_connection(),
     mode("tls_failure", TLS, tls_failure::read).of_the_connection(),

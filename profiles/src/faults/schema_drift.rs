@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use squall_dialects::json::{Document, Edits, Kind, Value, quote};
+use squall_dialects::json::{Document, Edits, JsonKind, Value, quote};
 
 use crate::changes::{DriftKind, SchemaDrift};
 
@@ -56,10 +56,13 @@ fn change(edits: &mut Edits<'_>, member: Value<'_>, kind: DriftKind, name: &str)
 /// The value as another type: its text as a string; a string as the only item of a list.
 fn retyped(value: Value<'_>) -> String {
     match value.kind() {
-        Kind::String => format!("[{}]", value.raw()),
-        Kind::Number | Kind::True | Kind::False | Kind::Null | Kind::Object | Kind::Array => {
-            quote(value.raw())
-        }
+        JsonKind::String => format!("[{}]", value.raw()),
+        JsonKind::Number
+        | JsonKind::True
+        | JsonKind::False
+        | JsonKind::Null
+        | JsonKind::Object
+        | JsonKind::Array => quote(value.raw()),
     }
 }
 

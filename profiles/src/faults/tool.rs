@@ -27,7 +27,7 @@ use crate::changes::{McpEdit, ResultChange, Tools};
 use crate::family::Family;
 use crate::fault::{Fault, FaultMode};
 use crate::matching::Touches;
-use crate::plan::{Answer, Edit, Plan, Substitute, ToolSays, VerdictIndex};
+use crate::plan::{Edit, Plan, PlannedAnswer, Substitute, ToolSays, VerdictIndex};
 
 /// The table of modes, in the order of the reference, of help and of the schema.
 pub(super) const MODES: &[FaultMode] = &[
@@ -57,12 +57,12 @@ pub(super) const MODES: &[FaultMode] = &[
     })
     .in_model_input(),
     mode("redirect_loop", REDIRECTS, |_, _| {
-        answer(json!({}), Answer::RedirectToSelf(StatusCode::FOUND))
+        answer(json!({}), PlannedAnswer::RedirectToSelf(StatusCode::FOUND))
     }),
     mode("commit_then_fail", COMMITTED, commit_then_fail::read),
     mode("silent_noop", NOT_DONE, silent_noop::read),
     mode("session_expired", SESSION, |_, _| {
-        answer(json!({}), Answer::SessionExpired)
+        answer(json!({}), PlannedAnswer::SessionExpired)
     })
     .touching(Touches::Sessions),
     mode("wrong_id", OTHER_RESULT, |_, _| {
@@ -107,7 +107,7 @@ const BAD_GATEWAY: &str = "<html>\r\n<head><title>502 Bad Gateway</title></head>
 fn html_error() -> Box<dyn Fault> {
     let reply = typed(StatusCode::BAD_GATEWAY, "text/html", BAD_GATEWAY);
     let page = move |plan: &mut Plan, verdict: VerdictIndex| {
-        plan.answer(verdict, Answer::Reply(reply.clone()))
+        plan.answer(verdict, PlannedAnswer::Reply(reply.clone()))
     };
     Fixed::new(json!({}), page)
         .in_results(ResultChange::Failure(BAD_GATEWAY.to_owned()))

@@ -3,7 +3,7 @@
 use super::{place, touches_model_calls};
 use crate::family::Family;
 use crate::matching::Match;
-use crate::plan::{Answer, Plan, Substitute};
+use crate::plan::{Plan, PlannedAnswer, Substitute};
 use crate::rule::Rule;
 
 /// An earlier rule that always decides the answer of every exchange this one matches.
@@ -33,7 +33,9 @@ fn leaves_nothing_for(decided: &Plan, wants: &Plan) -> bool {
     let decided_instead = decided.instead.as_ref().filter(|(_, answer)| {
         !matches!(
             answer,
-            Answer::Tls(_) | Answer::SessionExpired | Answer::EndlessProgress(_)
+            PlannedAnswer::Tls(_)
+                | PlannedAnswer::SessionExpired
+                | PlannedAnswer::EndlessProgress(_)
         )
     });
     match (decided_instead, &decided.afterwards) {

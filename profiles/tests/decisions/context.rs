@@ -6,7 +6,7 @@ use squall_profiles::changes::{PaddingPlace, Placement, ResultChange, Strategy, 
 use squall_profiles::decide::Decision;
 use squall_profiles::facts::Kind;
 use squall_profiles::faults::model_input::{Again, Told, request_key, rewrite};
-use squall_profiles::plan::{Answer, Edit, RequestEdit};
+use squall_profiles::plan::{Edit, PlannedAnswer, RequestEdit};
 use squall_profiles::verdict::VerdictOutcome;
 
 use crate::scope::*;
@@ -287,7 +287,7 @@ context_attacks: [{ id: filler, type: overflow }]",
     assert_eq!(edits(&decision), 0);
     assert!(matches!(
         decision.plan.instead,
-        Some((_, Answer::ModelError(_)))
+        Some((_, PlannedAnswer::ModelError(_)))
     ));
     let filler = decision
         .verdicts

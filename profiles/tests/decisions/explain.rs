@@ -2,7 +2,7 @@
 
 use squall_documents::Variables;
 use squall_profiles::facts::{Facts, Kind};
-use squall_profiles::library::{Library, RemoveError, Source};
+use squall_profiles::library::{Library, ProfileSource, RemoveError};
 use squall_profiles::profile;
 use squall_profiles::tools::ToolNames;
 use squall_profiles::validate::validate;
@@ -257,9 +257,9 @@ fn the_api_holds_over_files_and_files_over_what_is_built_in() {
         .unwrap();
     let api = put(&file, "api_outage").unwrap();
     for (library, source) in [
-        (&builtin, Source::Builtin),
-        (&file, Source::File),
-        (&api, Source::Api),
+        (&builtin, ProfileSource::Builtin),
+        (&file, ProfileSource::File),
+        (&api, ProfileSource::Api),
     ] {
         assert_eq!(library.get("api_outage").unwrap().0, source);
         assert_eq!(library.list().len(), 12);
@@ -270,11 +270,11 @@ fn the_api_holds_over_files_and_files_over_what_is_built_in() {
             .get("api_outage")
             .unwrap()
             .0,
-        Source::File
+        ProfileSource::File
     );
     assert_eq!(
         file.without_files().get("api_outage").unwrap().0,
-        Source::Builtin
+        ProfileSource::Builtin
     );
     for (library, expected) in [(&builtin, "Squall itself"), (&file, "a file")] {
         let error = library.without_api("api_outage").unwrap_err();

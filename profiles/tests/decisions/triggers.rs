@@ -5,7 +5,7 @@ use std::time::Duration;
 use squall_dialects::model::{LimitScope, ModelError};
 use squall_profiles::activation::{Activation, ActivationSpec, Observe};
 use squall_profiles::decide::Decision;
-use squall_profiles::plan::Answer;
+use squall_profiles::plan::PlannedAnswer;
 use squall_profiles::spending::Used;
 use squall_profiles::verdict::VerdictOutcome;
 
@@ -82,7 +82,7 @@ fn a_rate_limit_lets_a_minutes_worth_pass_and_says_when_more_does() {
         for (limited, wait) in [(send(0), 30), (send(10), 20)] {
             let Some((
                 0,
-                Answer::ModelError(ModelError::RateLimit {
+                PlannedAnswer::ModelError(ModelError::RateLimit {
                     scope,
                     retry_after,
                     figures: Some(figures),
@@ -110,7 +110,7 @@ fn a_quota_is_exhausted_once_the_matching_calls_have_used_it_up() {
            - { id: money, mode: quota_exhausted, after_usd: 0.01 }",
     );
     let call = model_call("{}");
-    let exhausted = Some(Answer::ModelError(ModelError::QuotaExhausted));
+    let exhausted = Some(PlannedAnswer::ModelError(ModelError::QuotaExhausted));
     let answer = |decision: &Decision| decision.plan.instead.clone().map(|(_, answer)| answer);
     let used = |input, output| Used {
         input,

@@ -4,7 +4,7 @@ use http::{Method, Request, Response};
 use squall_dialects::mcp::{self, Call};
 use squall_profiles::decide::Decision;
 use squall_profiles::faults::mcp_answer::{McpChange, OUT_OF_BAND};
-use squall_profiles::plan::{Answer, ToolSays, VerdictIndex};
+use squall_profiles::plan::{PlannedAnswer, ToolSays, VerdictIndex};
 
 use super::request_body::RequestBody;
 use super::{Exchange, rule};
@@ -25,11 +25,11 @@ impl Exchange {
     pub(super) fn take_out(
         &self,
         verdict: VerdictIndex,
-        answer: &Answer,
+        answer: &PlannedAnswer,
         request: &mut Request<RequestBody>,
         decision: &Decision,
     ) -> Option<TakenOut> {
-        let Answer::Tool(made) = answer else {
+        let PlannedAnswer::Tool(made) = answer else {
             return None;
         };
         let calls = self.in_part(verdict, decision)?;
@@ -37,7 +37,7 @@ impl Exchange {
         if made.says == ToolSays::Broken {
             return None;
         }
-        let left = mcp::Asked::without(request.body().whole()?, &calls)?;
+        let left = mcp::McpRequest::without(request.body().whole()?, &calls)?;
         edit::fits(request.headers_mut(), left.len() as u64);
         request.body_mut().replace(left.into());
         Some(TakenOut {

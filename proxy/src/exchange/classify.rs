@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, HeaderMap};
 use http::{Method, Request};
-use squall_dialects::mcp::{Asked, Head, Id, Output, Sign};
+use squall_dialects::mcp::{Head, Id, McpRequest, Output, Sign};
 use squall_dialects::model::ModelRequest;
 use squall_dialects::{Dialect, Target, endpoint, media_type};
 use squall_profiles::facts::{Body, CanonicalUrl, Facts, Kind};
@@ -27,7 +27,7 @@ pub(crate) struct Classification {
     /// What the head shows about MCP.
     mcp: Head,
     /// The MCP request, once the body is read.
-    mcp_request: Option<Asked>,
+    mcp_request: Option<McpRequest>,
     /// The model request, once the body is read.
     call: Option<ModelRequest>,
     /// The tools whose results a model call contains, once they were read.
@@ -108,8 +108,8 @@ impl Classification {
 
     fn read_mcp(&mut self, body: &[u8]) {
         let asked = match self.mcp.sign {
-            Sign::Own => Asked::read(body),
-            Sign::Open => Asked::read(body).filter(Asked::is_mcp),
+            Sign::Own => McpRequest::read(body),
+            Sign::Open => McpRequest::read(body).filter(McpRequest::is_mcp),
             Sign::Nothing => None,
         };
         let Some(asked) = asked else { return };
@@ -194,7 +194,7 @@ impl Classification {
     }
 
     /// The MCP request, once the body is read.
-    pub(crate) fn mcp_request(&self) -> Option<&Asked> {
+    pub(crate) fn mcp_request(&self) -> Option<&McpRequest> {
         self.mcp_request.as_ref()
     }
 
@@ -256,8 +256,8 @@ impl Classification {
             kind: self.kind,
             dialect: self.dialect.map(Dialect::name),
             tools: &self.tools,
-            mcp_tool_call: self.asks(Head::calls_a_tool, Asked::calls_a_tool),
-            mcp_tool_list: self.asks(Head::lists_tools, Asked::lists_tools),
+            mcp_tool_call: self.asks(Head::calls_a_tool, McpRequest::calls_a_tool),
+            mcp_tool_list: self.asks(Head::lists_tools, McpRequest::lists_tools),
             may_be_mcp: self.kind == Kind::Tool
                 && self.mcp.sign == Sign::Open
                 && self.body.is_none(),
@@ -272,7 +272,7 @@ impl Classification {
     }
 
     /// A property of the MCP request, by its body or else by its head.
-    fn asks(&self, head: impl Fn(&Head) -> bool, asked: impl Fn(&Asked) -> bool) -> bool {
+    fn asks(&self, head: impl Fn(&Head) -> bool, asked: impl Fn(&McpRequest) -> bool) -> bool {
         let by_body = self.mcp_request.as_ref().map(asked);
         self.kind == Kind::Mcp && by_body.unwrap_or_else(|| head(&self.mcp))
     }

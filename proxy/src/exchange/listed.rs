@@ -2,7 +2,7 @@
 
 use http::{Response, StatusCode};
 use squall_dialects::codec::Coding;
-use squall_dialects::mcp::Asked;
+use squall_dialects::mcp::McpRequest;
 use squall_dialects::media_type;
 
 use super::Exchange;
@@ -28,7 +28,7 @@ impl Exchange {
         let lists = self
             .classified
             .mcp_request()
-            .is_some_and(Asked::lists_tools);
+            .is_some_and(McpRequest::lists_tools);
         let is_plain = Coding::of(answer.headers()) == Ok(None);
         if !lists || !is_plain || answer.status() != StatusCode::OK {
             return answer;

@@ -9,7 +9,7 @@ use http::{HeaderMap, Response, StatusCode};
 use http_body::SizeHint;
 use squall_dialects::mcp;
 use squall_dialects::model::ModelError;
-use squall_profiles::plan::{Answer, Ending, Reply, ToolSays, VerdictIndex};
+use squall_profiles::plan::{Ending, PlannedAnswer, Reply, ToolSays, VerdictIndex};
 
 use super::edit::Speaking;
 use super::hold::hold;
@@ -58,30 +58,30 @@ pub(crate) enum SyntheticAnswer {
 ///   (`REFUSED_STREAM` on HTTP/2).
 /// - A TLS failure needs a handshake, so it is bypassed here.
 pub(crate) async fn make(
-    answer: &Answer,
+    answer: &PlannedAnswer,
     verdict: VerdictIndex,
     asked: RequestInfo<'_>,
     context: &FaultContext,
 ) -> SyntheticAnswer {
     let mut report = VerdictReport::new(context, verdict);
     let reply = match answer {
-        Answer::Reply(reply) => reply.clone(),
-        Answer::ModelError(error) => match asked.model {
+        PlannedAnswer::Reply(reply) => reply.clone(),
+        PlannedAnswer::ModelError(error) => match asked.model {
             Some(model) => model_error(error, model, context),
             None => return bypassed(report, "the exchange is in no dialect that can be answered"),
         },
-        Answer::Tool(answer) => match asked.mcp.map(|call| call.answer(answer)) {
+        PlannedAnswer::Tool(answer) => match asked.mcp.map(|call| call.answer(answer)) {
             Some(Ok(reply)) => reply,
             None if !matches!(answer.says, ToolSays::ProtocolError { .. }) => answer.plain.clone(),
             None => return bypassed(report, NO_MCP_CALL),
             Some(Err(why)) => return bypassed(report, why),
         },
-        Answer::SessionExpired => match asked.mcp.map(McpCall::session_expired) {
+        PlannedAnswer::SessionExpired => match asked.mcp.map(McpCall::session_expired) {
             Some(Ok(reply)) => reply,
             Some(Err(why)) => return bypassed(report, why),
             None => return bypassed(report, NO_MCP_CALL),
         },
-        Answer::EndlessProgress(apart) => {
+        PlannedAnswer::EndlessProgress(apart) => {
             let progress = |call| endless_progress(call, *apart, Rc::clone(&context.ledger));
             return match asked.mcp.map(progress) {
                 Some(Ok(response)) => {
@@ -92,7 +92,7 @@ pub(crate) async fn make(
                 None => bypassed(report, NO_MCP_CALL),
             };
         }
-        Answer::RedirectToSelf(status) => {
+        PlannedAnswer::RedirectToSelf(status) => {
             let Ok(location) = HeaderValue::from_str(asked.url) else {
                 return bypassed(
                     report,
@@ -101,14 +101,14 @@ pub(crate) async fn make(
             };
             redirect(*status, location)
         }
-        Answer::DnsFailure => dns_failure(asked.host),
-        Answer::Hold(duration) => {
+        PlannedAnswer::DnsFailure => dns_failure(asked.host),
+        PlannedAnswer::Hold(duration) => {
             report.applied();
             hold(*duration, &context.ledger).await;
             let why = format!("held for {duration:?} and closed by a rule");
             return broken(Abort::new(Ending::Close, h2::Reason::CANCEL, why), context);
         }
-        Answer::Refuse => {
+        PlannedAnswer::Refuse => {
             report.applied();
             let why = "refused by a rule";
             return broken(
@@ -116,7 +116,7 @@ pub(crate) async fn make(
                 context,
             );
         }
-        Answer::Tls(_) => return bypassed(report, "there is no TLS handshake to fail"),
+        PlannedAnswer::Tls(_) => return bypassed(report, "there is no TLS handshake to fail"),
     };
     report.applied();
     SyntheticAnswer::Response(respond(reply, context))

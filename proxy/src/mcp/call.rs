@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use squall_dialects::WireReply;
-use squall_dialects::mcp::{self, Asked, Call, Head, Layout};
+use squall_dialects::mcp::{self, Call, Head, Layout, McpRequest};
 use squall_profiles::faults::mcp_answer::says_of;
 use squall_profiles::plan::{Reply, ToolAnswer, ToolSays};
 
@@ -12,7 +12,7 @@ pub(crate) struct McpCall<'a> {
     /// What the head shows.
     pub head: &'a Head,
     /// The request in the body, if it was read and contains one.
-    pub asked: Option<&'a Asked>,
+    pub asked: Option<&'a McpRequest>,
     /// The calls that the rule matches.
     pub meant: Vec<Call>,
 }

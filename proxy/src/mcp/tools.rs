@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use squall_dialects::json::{Document, Kind};
+use squall_dialects::json::{Document, JsonKind};
 use squall_dialects::mcp::{self, Message, Output};
 use squall_dialects::stream::{FrameKind, Framing, Splitter};
 
@@ -64,7 +64,7 @@ impl ToolLists {
         };
         let listed = items.into_iter().map(|item| {
             let schema = item.tool.get("outputSchema");
-            let schema = schema.filter(|schema| schema.kind() == Kind::Object);
+            let schema = schema.filter(|schema| schema.kind() == JsonKind::Object);
             let output = schema.map_or(Output::Free, |it| Output::Schema(it.raw().into()));
             (item.name, output)
         });

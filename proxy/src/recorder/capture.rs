@@ -155,7 +155,7 @@ impl Capture {
             id: note.id.to_string(),
             scope: note.scope.to_string(),
             started_ms: note.id.started_ms(),
-            kind: super::note::listed(note.kind),
+            kind: note.kind,
             dialect: note.dialect.map(str::to_owned),
             outcome: note.outcome,
             request: Request {

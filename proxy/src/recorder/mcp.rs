@@ -1,7 +1,7 @@
 //! A possible MCP request, captured for the collector.
 
 use bytes::Bytes;
-use squall_dialects::mcp::Asked;
+use squall_dialects::mcp::McpRequest;
 use squall_profiles::facts::Kind;
 
 use super::ExchangeNote;
@@ -36,7 +36,7 @@ impl McpTraffic {
 
     /// Records the called tool in the note, if the exchange is MCP.
     pub(super) fn read_into(self, note: &mut ExchangeNote) {
-        let Some(asked) = Asked::read(&self.request.whole()) else {
+        let Some(asked) = McpRequest::read(&self.request.whole()) else {
             return;
         };
         if !self.is_mcp && !asked.is_mcp() {

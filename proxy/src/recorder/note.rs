@@ -7,8 +7,8 @@ use http::{Method, StatusCode};
 use squall_dialects::Tokens;
 use squall_journal::id::ExchangeId;
 use squall_journal::record::{
-    self, CanaryEvent, CanaryRecord, ExchangeRecord, LlmRecord, Outcome, Place, RuleOutcome,
-    RuleRecord, Spelling, SpentRecord,
+    CanaryEvent, CanaryRecord, ExchangeRecord, LlmRecord, Outcome, Place, RuleOutcome, RuleRecord,
+    Spelling, SpentRecord,
 };
 use squall_journal::redact::Redactor;
 use squall_journal::ring::{Entry, Traits};
@@ -171,7 +171,7 @@ impl ExchangeNote {
         ExchangeRecord {
             id: self.id.to_string(),
             scope: self.scope.to_string(),
-            kind: listed(self.kind),
+            kind: self.kind,
             dialect: self.dialect.map(str::to_owned),
             tool: self.tool.as_deref().map(str::to_owned),
             more_tools: self.more_tools.iter().map(ToString::to_string).collect(),
@@ -328,16 +328,6 @@ pub(crate) fn spent(spent: &Spent) -> SpentRecord {
     }
 }
 
-/// The journal's name for a kind.
-pub(super) fn listed(kind: Kind) -> record::Kind {
-    match kind {
-        Kind::Llm => record::Kind::Llm,
-        Kind::Tool => record::Kind::Tool,
-        Kind::Mcp => record::Kind::Mcp,
-        Kind::Other => record::Kind::Other,
-    }
-}
-
 fn outcome(verdict: &RuleVerdict) -> RuleOutcome {
     match verdict.outcome {
         VerdictOutcome::Applied => RuleOutcome::Applied,
@@ -386,7 +376,7 @@ impl Entry for ExchangeNote {
     fn traits(&self) -> Traits<'_> {
         Traits {
             scope: &self.scope,
-            kind: listed(self.kind),
+            kind: self.kind,
             tool: self.tool.as_deref(),
             more_tools: &self.more_tools,
             tool_calls: self.llm.as_ref().map_or(&[], |llm| &llm.tool_calls),

@@ -17,7 +17,7 @@ use squall_profiles::activation::Snapshot;
 use squall_profiles::changes::TlsFailure;
 use squall_profiles::decide::Decision;
 use squall_profiles::facts::{CanonicalUrl, Kind, Stage};
-use squall_profiles::plan::{Answer, VerdictIndex};
+use squall_profiles::plan::{PlannedAnswer, VerdictIndex};
 
 use super::tunnel::{Opening, facts};
 use crate::abort::Abort;
@@ -163,7 +163,7 @@ impl Connect {
         }
         let mut tls_failure = None;
         match decision.plan.instead.take() {
-            Some((verdict, Answer::Tls(failure))) => tls_failure = Some((verdict, failure)),
+            Some((verdict, PlannedAnswer::Tls(failure))) => tls_failure = Some((verdict, failure)),
             Some((verdict, answer)) => {
                 if let Some(answer) = self.make(&answer, verdict).await? {
                     return Ok((answer, None));
@@ -207,7 +207,7 @@ impl Connect {
     /// A synthetic response; `None` if it cannot be sent for a CONNECT.
     async fn make(
         &self,
-        answer: &Answer,
+        answer: &PlannedAnswer,
         verdict: VerdictIndex,
     ) -> Result<Option<Response<Observed>>, Abort> {
         let asked = RequestInfo {

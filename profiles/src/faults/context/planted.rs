@@ -10,7 +10,7 @@ use crate::payloads::Payloads;
 use crate::plan::{Bypass, Plan, RequestEdit, VerdictIndex};
 
 /// Draws a payload, and writes the edit that adds it.
-struct Planted<W> {
+struct PayloadAttack<W> {
     payloads: Payloads,
     parameters: Map<String, Value>,
     write: W,
@@ -24,14 +24,14 @@ pub(super) fn planted(
 ) -> Box<dyn Fault> {
     let mut parameters = payloads.parameters();
     parameters.extend(more);
-    Box::new(Planted {
+    Box::new(PayloadAttack {
         payloads,
         parameters,
         write,
     })
 }
 
-impl<W> Fault for Planted<W>
+impl<W> Fault for PayloadAttack<W>
 where
     W: Fn(String) -> RequestEdit + Send + Sync,
 {

@@ -11,7 +11,7 @@ use crate::dice::Dice;
 use crate::facts::Kind;
 use crate::fault::Fault;
 use crate::faults::fixed::provider_error;
-use crate::plan::{Answer, Bypass, Plan, VerdictIndex};
+use crate::plan::{Bypass, Plan, PlannedAnswer, VerdictIndex};
 use crate::prices::Usd;
 
 /// `after_tokens`, `after_usd`; without both, immediately.
@@ -37,7 +37,10 @@ impl Fault for QuotaExhausted {
         _: Kind,
         _: &mut Dice,
     ) -> Result<(), Bypass> {
-        plan.answer(verdict, Answer::ModelError(ModelError::QuotaExhausted))
+        plan.answer(
+            verdict,
+            PlannedAnswer::ModelError(ModelError::QuotaExhausted),
+        )
     }
 
     fn parameters(&self) -> Map<String, Value> {

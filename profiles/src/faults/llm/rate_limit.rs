@@ -13,7 +13,7 @@ use crate::dice::Dice;
 use crate::facts::Kind;
 use crate::fault::Fault;
 use crate::faults::fixed::provider_error;
-use crate::plan::{Answer, Bypass, Plan, VerdictIndex};
+use crate::plan::{Bypass, Plan, PlannedAnswer, VerdictIndex};
 
 pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
     let wait = retry_after(fields);
@@ -50,7 +50,7 @@ impl Fault for RateLimit {
         _: Kind,
         _: &mut Dice,
     ) -> Result<(), Bypass> {
-        plan.answer(verdict, Answer::ModelError(error(None)))
+        plan.answer(verdict, PlannedAnswer::ModelError(error(None)))
     }
 
     fn parameters(&self) -> Map<String, Value> {

@@ -5,7 +5,7 @@ mod format;
 mod length;
 mod phrases;
 
-use squall_dialects::json::{Document, Kind};
+use squall_dialects::json::{Document, JsonKind};
 
 use self::field_names::field_names;
 use self::format::format;
@@ -39,7 +39,7 @@ fn object(text: &str) -> Option<std::ops::Range<usize>> {
     let end = text.rfind('}')? + 1;
     let found = start < end
         && Document::parse(text.get(start..end)?.as_bytes())
-            .is_ok_and(|document| document.root().kind() == Kind::Object);
+            .is_ok_and(|document| document.root().kind() == JsonKind::Object);
     found.then_some(start..end)
 }
 

@@ -1,7 +1,7 @@
 //! Tool calls that are wrong.
 
 use super::words;
-use squall_dialects::json::{Document, Edits, Kind, Value, quote};
+use squall_dialects::json::{Document, Edits, JsonKind, Value, quote};
 
 /// A name that none of the tools has but that looks as if one did.
 pub(crate) fn unknown(name: &str, tools: &[String], choice: u64) -> String {
@@ -63,7 +63,7 @@ pub(crate) fn wrong(arguments: &str, choice: u64) -> Result<String, String> {
     let document = Document::parse(arguments.as_bytes())
         .map_err(|_| "the tool call's arguments are no JSON".to_owned())?;
     let root = document.root();
-    if root.kind() != Kind::Object {
+    if root.kind() != JsonKind::Object {
         return Err("the tool call's arguments are no JSON object".to_owned());
     }
     let members: Vec<Value<'_>> = root.members().collect();
@@ -115,13 +115,16 @@ fn misspelt(name: &str) -> String {
 /// The value as JSON of another type.
 fn of_another_type(value: Value<'_>) -> String {
     match value.kind() {
-        Kind::String => {
+        JsonKind::String => {
             let number = value.as_str().and_then(|text| text.parse::<i64>().ok());
             number.map_or_else(|| format!("[{}]", value.raw()), |number| number.to_string())
         }
-        Kind::Number | Kind::True | Kind::False | Kind::Null | Kind::Object | Kind::Array => {
-            quote(value.raw())
-        }
+        JsonKind::Number
+        | JsonKind::True
+        | JsonKind::False
+        | JsonKind::Null
+        | JsonKind::Object
+        | JsonKind::Array => quote(value.raw()),
     }
 }
 

@@ -2,12 +2,12 @@
 //! the middle of a stream.
 
 use bytes::Bytes;
-use squall_dialects::json::{Document, Edits, Kind, raw_length};
+use squall_dialects::json::{Document, Edits, JsonKind, raw_length};
 use squall_dialects::model::{ModelError, Reading};
 use squall_dialects::stream::Framing;
 
 use super::budget::{self, Budget, ReceivedTokens, Share};
-use super::events::{EventChange, StreamEvent};
+use super::events::{EventChange, ParsedEvent};
 use super::numbers::Numbers;
 use super::{AnsweredCall, Step, too_short, written};
 use crate::plan::Ending;
@@ -38,7 +38,7 @@ impl BreakingStream {
     }
 
     /// What there still is of the event in which the budget ends; `None`: nothing that was said.
-    fn cut_short(&mut self, event: &StreamEvent<'_>, call: &AnsweredCall) -> Option<Step> {
+    fn cut_short(&mut self, event: &ParsedEvent<'_>, call: &AnsweredCall) -> Option<Step> {
         let mut edits = Edits::new(event.document);
         let mut shares = Vec::new();
         for delta in &event.reading.deltas {
@@ -81,7 +81,7 @@ impl BreakingStream {
     }
 
     /// How the stream ends; `None`: it cannot end so.
-    fn last(&self, event: &StreamEvent<'_>, call: &AnsweredCall) -> Option<Vec<Step>> {
+    fn last(&self, event: &ParsedEvent<'_>, call: &AnsweredCall) -> Option<Vec<Step>> {
         let Some(error) = &self.error else {
             return Some(vec![Step::End(Ending::Close)]);
         };
@@ -97,7 +97,7 @@ impl BreakingStream {
 
 impl EventChange for BreakingStream {
     /// Lets the event pass as far as the budget goes, and breaks off where it ends.
-    fn event(&mut self, event: &StreamEvent<'_>, call: &AnsweredCall, steps: &mut Vec<Step>) {
+    fn event(&mut self, event: &ParsedEvent<'_>, call: &AnsweredCall, steps: &mut Vec<Step>) {
         if event.tokens() < self.budget.left() || !event.speaks() || self.unreportable {
             for delta in &event.reading.deltas {
                 self.budget.spend(delta, event.document);
@@ -154,7 +154,7 @@ pub(super) fn parted(
         let value = document.value(delta.place);
         let kept = delta.take(left).len();
         let raw = match value.kind() {
-            Kind::String => raw_length(value.raw(), kept),
+            JsonKind::String => raw_length(value.raw(), kept),
             _ => kept,
         };
         let end = value.span().start + raw;

@@ -1,6 +1,6 @@
 //! Determines how much of a model's output may stay, and cuts it.
 
-use squall_dialects::json::{Document, Edits, Kind, raw_length};
+use squall_dialects::json::{Document, Edits, JsonKind, raw_length};
 use squall_dialects::model::{Delta, DeltaKind, Reading, Source, Usage};
 
 /// Remaining tokens.
@@ -202,5 +202,5 @@ fn can_be_cut(delta: &Delta<'_>, document: &Document<'_>) -> bool {
         delta.kind,
         DeltaKind::ToolName | DeltaKind::ToolId | DeltaKind::Signature
     );
-    !whole && !delta.is_thinking() && document.value(delta.place).kind() == Kind::String
+    !whole && !delta.is_thinking() && document.value(delta.place).kind() == JsonKind::String
 }

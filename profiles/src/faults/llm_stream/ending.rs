@@ -16,9 +16,9 @@ use squall_dialects::{Quirk, tokens};
 
 pub(super) use self::whole::whole;
 use super::budget::{self, Budget, ReceivedTokens, Share};
-use super::events::{EventChange, Other, StreamEvent};
+use super::events::{EventChange, Other, ParsedEvent};
 use super::numbers::Numbers;
-use super::received::Received;
+use super::received::ReceivedParts;
 use super::{AnsweredCall, Step, too_short};
 use crate::changes;
 use crate::faults::llm_rewrite::words;
@@ -104,7 +104,7 @@ pub(super) struct EarlyEnd {
     how: EndedAnswer,
     framing: Framing,
     choices: BTreeMap<u64, Choice>,
-    received: Received,
+    received: ReceivedParts,
     numbers: Numbers,
     touched: bool,
 }
@@ -137,7 +137,7 @@ struct Remainder<'e> {
 }
 
 impl EventChange for EarlyEnd {
-    fn event(&mut self, event: &StreamEvent<'_>, call: &AnsweredCall, steps: &mut Vec<Step>) {
+    fn event(&mut self, event: &ParsedEvent<'_>, call: &AnsweredCall, steps: &mut Vec<Step>) {
         let first = steps.len();
         let Remainder {
             edits,
@@ -189,13 +189,13 @@ impl EarlyEnd {
             how,
             framing,
             choices: BTreeMap::new(),
-            received: Received::default(),
+            received: ReceivedParts::default(),
             numbers: Numbers::default(),
             touched: false,
         }
     }
 
-    fn remainder<'e>(&mut self, event: &'e StreamEvent<'_>, call: &AnsweredCall) -> Remainder<'e> {
+    fn remainder<'e>(&mut self, event: &'e ParsedEvent<'_>, call: &AnsweredCall) -> Remainder<'e> {
         let reading = &event.reading;
         let mut rest = Remainder {
             edits: Edits::new(event.document),
@@ -247,7 +247,7 @@ impl EarlyEnd {
     fn replace_choices<'e>(
         &mut self,
         instead: &Instead,
-        event: &'e StreamEvent<'_>,
+        event: &'e ParsedEvent<'_>,
         rest: &mut Remainder<'e>,
         call: &AnsweredCall,
     ) {
@@ -289,7 +289,7 @@ impl EarlyEnd {
         index: u64,
         instead: &Instead,
         says: bool,
-        event: &StreamEvent<'_>,
+        event: &ParsedEvent<'_>,
         rest: &mut Remainder<'_>,
         call: &AnsweredCall,
     ) {
@@ -308,7 +308,7 @@ impl EarlyEnd {
     }
 
     /// Cuts what exceeds the limit, and what follows in cut choices.
-    fn pass_deltas<'e>(&mut self, event: &'e StreamEvent<'_>, rest: &mut Remainder<'e>) {
+    fn pass_deltas<'e>(&mut self, event: &'e ParsedEvent<'_>, rest: &mut Remainder<'e>) {
         let is_id = |delta: &Delta<'_>| delta.kind == DeltaKind::ToolId;
         let ids_alone = event.reading.deltas.iter().all(is_id);
         for delta in event.reading.deltas.iter().filter(|delta| !delta.repeats) {
@@ -368,7 +368,7 @@ impl EarlyEnd {
     /// Edits the ends of shortened choices.
     fn shorten_choices(
         &mut self,
-        event: &StreamEvent<'_>,
+        event: &ParsedEvent<'_>,
         rest: &mut Remainder<'_>,
         call: &AnsweredCall,
     ) {
@@ -387,7 +387,7 @@ impl EarlyEnd {
     }
 
     /// Makes repetitions of a cut choice equal to what the agent received of it.
-    fn pass_repeats<'e>(&self, event: &'e StreamEvent<'_>, rest: &mut Remainder<'e>) {
+    fn pass_repeats<'e>(&self, event: &'e ParsedEvent<'_>, rest: &mut Remainder<'e>) {
         for delta in event.reading.deltas.iter().filter(|delta| delta.repeats) {
             let (edits, document) = (&mut rest.edits, event.document);
             if !self.is_cut(delta.choice) {
@@ -447,7 +447,7 @@ impl Remainder<'_> {
         &mut self,
         at: &Finished,
         finish: &Finish,
-        event: &StreamEvent<'_>,
+        event: &ParsedEvent<'_>,
         call: &AnsweredCall,
     ) {
         let (edits, dialect) = (&mut self.edits, call.dialect);

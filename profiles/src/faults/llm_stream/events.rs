@@ -12,7 +12,7 @@ use crate::faults::editing::{EventsEditor, Step};
 /// The effect of a fault on a stream, event by event.
 pub(super) trait EventChange: Debug {
     /// Passes, changes or drops an event.
-    fn event(&mut self, event: &StreamEvent<'_>, call: &AnsweredCall, steps: &mut Vec<Step>);
+    fn event(&mut self, event: &ParsedEvent<'_>, call: &AnsweredCall, steps: &mut Vec<Step>);
 
     /// Passes or drops a frame without JSON data.
     fn other(&mut self, frame: &Frame, what: Other, call: &AnsweredCall, steps: &mut Vec<Step>) {
@@ -150,7 +150,7 @@ impl StreamEditor {
             let what = if mark { Other::Mark } else { Other::Unread };
             return change.other(frame, what, call, steps);
         };
-        let mut event = StreamEvent::new(frame, &document, call);
+        let mut event = ParsedEvent::new(frame, &document, call);
         call.count(&mut event.reading);
         self.seen += event.tokens();
         change.event(&event, call, steps);
@@ -174,13 +174,13 @@ impl StreamEditor {
 }
 
 /// A parsed event.
-pub(super) struct StreamEvent<'d> {
+pub(super) struct ParsedEvent<'d> {
     pub(super) frame: &'d Frame,
     pub(super) document: &'d Document<'d>,
     pub(super) reading: Reading<'d>,
 }
 
-impl<'d> StreamEvent<'d> {
+impl<'d> ParsedEvent<'d> {
     pub(super) fn new(frame: &'d Frame, document: &'d Document<'d>, call: &AnsweredCall) -> Self {
         let spoken = squall_dialects::Event::of(frame, document);
         let mut reading = call.dialect.read(spoken);

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use squall_dialects::model::{Delta, DeltaKind};
 use squall_dialects::stream::{Frame, FrameKind, Framing};
 
-use super::events::{EventChange, Other, StreamEvent};
+use super::events::{EventChange, Other, ParsedEvent};
 use super::{AnsweredCall, Step};
 
 /// Among how many of the first events with tokens the draw chooses.
@@ -32,14 +32,14 @@ impl Repeating {
 
 /// Whether an event carries tokens, and neither thinking nor a signature: agents give those back as
 /// they got them.
-fn can_be_repeated(event: &StreamEvent<'_>) -> bool {
+fn can_be_repeated(event: &ParsedEvent<'_>) -> bool {
     let mut deltas = event.reading.deltas.iter();
     let opaque = |delta: &Delta<'_>| delta.is_thinking() || delta.kind == DeltaKind::Signature;
     event.speaks() && !deltas.any(opaque)
 }
 
 impl EventChange for Repeating {
-    fn event(&mut self, event: &StreamEvent<'_>, _call: &AnsweredCall, steps: &mut Vec<Step>) {
+    fn event(&mut self, event: &ParsedEvent<'_>, _call: &AnsweredCall, steps: &mut Vec<Step>) {
         // The text or the call is shorter than the draw would have it: its last event, then.
         let reading = &event.reading;
         let ends = !reading.finishes.is_empty() || reading.edges.iter().any(|edge| edge.closes);
@@ -91,7 +91,7 @@ impl Unterminated {
 }
 
 impl EventChange for Unterminated {
-    fn event(&mut self, event: &StreamEvent<'_>, _call: &AnsweredCall, steps: &mut Vec<Step>) {
+    fn event(&mut self, event: &ParsedEvent<'_>, _call: &AnsweredCall, steps: &mut Vec<Step>) {
         if event.reading.ends {
             self.touched = true;
         } else {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use squall_dialects::json::{Document, Edits, Value};
 use squall_dialects::stream::{DEFAULT_LIMIT, Framing, Splitter};
 
-use super::events::StreamEvent;
+use super::events::ParsedEvent;
 use super::{AnsweredCall, Step};
 
 /// The next sequence number of a stream, if its events have any.
@@ -15,7 +15,7 @@ pub(super) struct Numbers {
 
 impl Numbers {
     /// Numbers that continue with that of `event`: all before it passed.
-    pub(super) fn from(event: &StreamEvent<'_>, call: &AnsweredCall) -> Self {
+    pub(super) fn from(event: &ParsedEvent<'_>, call: &AnsweredCall) -> Self {
         let number = call.dialect.provider().number(event.spoken());
         Self {
             next: number.and_then(Value::as_u64),
@@ -27,7 +27,7 @@ impl Numbers {
     pub(super) fn renumber(
         &mut self,
         steps: &mut [Step],
-        event: &StreamEvent<'_>,
+        event: &ParsedEvent<'_>,
         touched: bool,
         framing: Framing,
         call: &AnsweredCall,

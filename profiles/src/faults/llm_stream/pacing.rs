@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::events::{EventChange, StreamEvent};
+use super::events::{EventChange, ParsedEvent};
 use super::{AnsweredCall, Step, duration_at, too_short};
 
 /// A stream with slow tokens.
@@ -26,7 +26,7 @@ impl Slowing {
 
 impl EventChange for Slowing {
     /// Delays an event with tokens.
-    fn event(&mut self, event: &StreamEvent<'_>, _call: &AnsweredCall, steps: &mut Vec<Step>) {
+    fn event(&mut self, event: &ParsedEvent<'_>, _call: &AnsweredCall, steps: &mut Vec<Step>) {
         let wait = match self.first.take_if(|_| event.speaks()) {
             Some(first) => first,
             None => duration_at(event.tokens(), self.tokens_per_second),
@@ -73,7 +73,7 @@ impl Stalling {
 
 impl EventChange for Stalling {
     /// Pauses before the first event beyond the limit.
-    fn event(&mut self, event: &StreamEvent<'_>, _call: &AnsweredCall, steps: &mut Vec<Step>) {
+    fn event(&mut self, event: &ParsedEvent<'_>, _call: &AnsweredCall, steps: &mut Vec<Step>) {
         self.passed = self.passed.saturating_add(event.tokens());
         if !self.touched && event.speaks() && self.passed > self.after_tokens {
             steps.push(Step::Wait(self.wait));

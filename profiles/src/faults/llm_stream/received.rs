@@ -2,17 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use squall_dialects::json::{Document, Edits, Kind, quote};
+use squall_dialects::json::{Document, Edits, JsonKind, quote};
 use squall_dialects::model::{Delta, DeltaKind};
 
 /// Texts by choice, part and kind.
 #[derive(Debug, Default)]
-pub(super) struct Received {
+pub(super) struct ReceivedParts {
     texts: BTreeMap<(u64, u64, DeltaKind), String>,
     begun: BTreeSet<(u64, u64)>,
 }
 
-impl Received {
+impl ReceivedParts {
     /// Adds a piece of a part that the agent received.
     pub(super) fn add(&mut self, delta: &Delta<'_>, text: &str) {
         self.begin(delta.choice, delta.part);
@@ -53,7 +53,7 @@ impl Received {
             return false;
         };
         if delta.text != text.as_str() {
-            let is_text = document.value(delta.place).kind() == Kind::String;
+            let is_text = document.value(delta.place).kind() == JsonKind::String;
             let json = if is_text { quote(text) } else { text.clone() };
             edits.replace(delta.place, json);
         }

@@ -14,7 +14,7 @@ use squall_dialects::stream::Frame;
 
 use self::called::{PartKey, ToolsByPart};
 use self::pages::{AnswerPage, Done, is_meant, kind, rewrite_pages};
-use super::events::{EventChange, Other, StreamEvent};
+use super::events::{EventChange, Other, ParsedEvent};
 use super::{AnsweredCall, LONGEST_PART, Step};
 use crate::changes::Rewrite;
 
@@ -45,7 +45,7 @@ impl Rewriting {
     }
 
     /// The part to rewrite that an event has a piece of.
-    fn part_in(&mut self, event: &StreamEvent<'_>) -> Option<PartKey> {
+    fn part_in(&mut self, event: &ParsedEvent<'_>) -> Option<PartKey> {
         let found = event.reading.deltas.iter().find(|delta| {
             self.called.note(delta);
             is_meant(&self.rewrite, delta, &self.called)
@@ -54,7 +54,7 @@ impl Rewriting {
     }
 
     /// Whether an event only begins such a part.
-    fn is_empty(&self, event: &StreamEvent<'_>) -> bool {
+    fn is_empty(&self, event: &ParsedEvent<'_>) -> bool {
         let speaks = |delta: &Delta<'_>| {
             is_meant(&self.rewrite, delta, &self.called) && !delta.text.is_empty()
         };
@@ -63,7 +63,7 @@ impl Rewriting {
     }
 
     /// Whether the part at hand is complete with this event, or was before it.
-    fn completes(&self, event: &StreamEvent<'_>, call: &AnsweredCall) -> bool {
+    fn completes(&self, event: &ParsedEvent<'_>, call: &AnsweredCall) -> bool {
         let reading = &event.reading;
         if reading.ends || (reading.usage.is_some() && reading.deltas.is_empty()) {
             return true;
@@ -85,7 +85,7 @@ impl Rewriting {
 
     fn hold(
         &mut self,
-        event: &StreamEvent<'_>,
+        event: &ParsedEvent<'_>,
         key: Option<PartKey>,
         call: &AnsweredCall,
         steps: &mut Vec<Step>,
@@ -125,13 +125,13 @@ impl Rewriting {
         let events: Vec<_> = held
             .iter()
             .zip(&documents)
-            .map(|(frame, document)| StreamEvent::new(frame, document, call))
+            .map(|(frame, document)| ParsedEvent::new(frame, document, call))
             .collect();
         self.emit(&events, call, steps);
     }
 
     /// Rewrites events and gives them out.
-    fn emit(&mut self, events: &[StreamEvent<'_>], call: &AnsweredCall, steps: &mut Vec<Step>) {
+    fn emit(&mut self, events: &[ParsedEvent<'_>], call: &AnsweredCall, steps: &mut Vec<Step>) {
         let pages: Vec<AnswerPage<'_>> = events
             .iter()
             .map(|event| AnswerPage::new(event.document, &event.reading))
@@ -144,7 +144,7 @@ impl Rewriting {
 }
 
 impl EventChange for Rewriting {
-    fn event(&mut self, event: &StreamEvent<'_>, call: &AnsweredCall, steps: &mut Vec<Step>) {
+    fn event(&mut self, event: &ParsedEvent<'_>, call: &AnsweredCall, steps: &mut Vec<Step>) {
         let part = self.part_in(event).filter(|_| !self.done.over);
         let in_pieces = kind(&self.rewrite) != DeltaKind::ToolName;
         if self.held.is_empty() {

@@ -1,6 +1,6 @@
 //! Changes one message that answers a call.
 
-use squall_dialects::json::{Document, Edits, Kind, Value, quote};
+use squall_dialects::json::{Document, Edits, JsonKind, Value, quote};
 use squall_dialects::mcp::{Id, Message, Text, TextPart};
 
 use super::super::schema_drift;
@@ -81,7 +81,9 @@ pub(super) fn drift_result(
     let documents: Vec<(Value<'_>, Document<'_>)> = spoken
         .iter()
         .filter_map(|(place, text)| Some((*place, Document::parse(text.as_bytes()).ok()?)))
-        .filter(|(_, document)| matches!(document.root().kind(), Kind::Object | Kind::Array))
+        .filter(|(_, document)| {
+            matches!(document.root().kind(), JsonKind::Object | JsonKind::Array)
+        })
         .collect();
     let field = structured
         .and_then(|part| schema_drift::field_of(drift, [part]))

@@ -1,5 +1,5 @@
 use serde_json::{Value as Json, json};
-use squall_dialects::mcp::Asked;
+use squall_dialects::mcp::McpRequest;
 
 use super::*;
 use crate::changes::{DriftKind, ListDrift, ListDriftKind, Placement};
@@ -14,7 +14,7 @@ const ANSWERS: &str = include_str!("../../../../dialects/corpus/mcp/batch.json")
 const STREAM: &str = include_str!("../../../../dialects/corpus/mcp/result.sse");
 
 fn calls(body: &str) -> Vec<Call> {
-    Asked::read(body.as_bytes()).expect("a request").calls
+    McpRequest::read(body.as_bytes()).expect("a request").calls
 }
 
 fn listing() -> Vec<Call> {

@@ -8,18 +8,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use squall_dialects::model::Conversation;
 
-use crate::bounded::BoundedMap;
+use crate::fifo_map::FifoMap;
 
 /// Most calls that one scope remembers.
 const CALLS: usize = 4096;
 
 /// The tools that the models of one scope have called, the latest 4,096 of them.
 #[derive(Debug)]
-pub struct Called(Mutex<BoundedMap<String, String>>);
+pub struct Called(Mutex<FifoMap<String, String>>);
 
 impl Default for Called {
     fn default() -> Self {
-        Self(Mutex::new(BoundedMap::new(CALLS)))
+        Self(Mutex::new(FifoMap::new(CALLS)))
     }
 }
 
@@ -43,7 +43,7 @@ impl Called {
         }
     }
 
-    fn table(&self) -> MutexGuard<'_, BoundedMap<String, String>> {
+    fn table(&self) -> MutexGuard<'_, FifoMap<String, String>> {
         // The table is consistent after every step.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,7 +1,7 @@
 //! Results of tools among the messages of a model call.
 
 use squall_dialects::Dialect;
-use squall_dialects::json::{Document, Edits, Kind, quote};
+use squall_dialects::json::{Document, Edits, JsonKind, quote};
 use squall_dialects::model::{Conversation, ResultSaying, ToolResult};
 
 use super::unseen;
@@ -71,7 +71,7 @@ pub(super) fn inject(
     let chosen = clean[usize::try_from(at).unwrap_or_default()];
     // Of a list of texts the last one: what is behind a text is behind all of it.
     match chosen.texts.last() {
-        Some(text) if body.value(chosen.content).kind() != Kind::Object => {
+        Some(text) if body.value(chosen.content).kind() != JsonKind::Object => {
             inject_into(injection, edits, body.value(text.place));
             Ok(())
         }
@@ -121,7 +121,7 @@ fn truncate(
         return Ok(());
     }
     let content = body.value(result.content);
-    let in_place = content.kind() != Kind::Object && !result.texts.is_empty();
+    let in_place = content.kind() != JsonKind::Object && !result.texts.is_empty();
     if !in_place {
         let kept = beginning(content.raw(), amount).ok_or(TOO_SHORT)?;
         dialect.say_result(edits, body, result, ResultSaying::Output(kept));
@@ -185,7 +185,7 @@ fn drift_in(
     edits: &mut Edits<'_>,
 ) -> Result<(), String> {
     let content = body.value(result.content);
-    if content.kind() == Kind::Object {
+    if content.kind() == JsonKind::Object {
         return schema_drift::drift_below(drift, edits, content);
     }
     let mut done = Err("the tool's result holds no JSON".to_owned());
@@ -193,7 +193,7 @@ fn drift_in(
         let Ok(inner) = Document::parse(said.text.as_bytes()) else {
             continue;
         };
-        if !matches!(inner.root().kind(), Kind::Object | Kind::Array) {
+        if !matches!(inner.root().kind(), JsonKind::Object | JsonKind::Array) {
             continue;
         }
         match drifted_text(drift, &said.text) {

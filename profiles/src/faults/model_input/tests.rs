@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use proptest::prelude::*;
-use squall_dialects::json::{Document, Kind, NodeId};
+use squall_dialects::json::{Document, JsonKind, NodeId};
 use squall_dialects::model::Conversation;
 use squall_dialects::tokens::{self, Counting};
 use squall_dialects::{ALL, Dialect, Target, by_name};
@@ -634,7 +634,7 @@ proptest! {
         };
         if let Ok(edited) = rewrite(&edit, openai(), body.as_bytes()) {
             let document = Document::parse(&edited).expect("JSON");
-            prop_assert!(document.root().kind() == Kind::Object);
+            prop_assert!(document.root().kind() == JsonKind::Object);
             let conversation = openai().conversation(&document);
             prop_assert_eq!(conversation.tool_results[0].call.as_deref(), Some("a"));
         }

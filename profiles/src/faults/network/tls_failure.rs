@@ -6,7 +6,7 @@ use squall_documents::Fields;
 use crate::changes::{TlsFailure, Tools};
 use crate::fault::Fault;
 use crate::faults::fixed::{answer, word};
-use crate::plan::Answer;
+use crate::plan::PlannedAnswer;
 
 const KINDS: [(&str, TlsFailure); 4] = [
     ("expired", TlsFailure::Expired),
@@ -19,5 +19,8 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
     let about = "How the handshake fails; default `handshake`.";
     let kind = fields.word("kind", about, "kind", &KINDS);
     let kind = kind.unwrap_or(TlsFailure::Handshake);
-    answer(json!({ "kind": word(&KINDS, &kind) }), Answer::Tls(kind))
+    answer(
+        json!({ "kind": word(&KINDS, &kind) }),
+        PlannedAnswer::Tls(kind),
+    )
 }

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::{Value, json};
 
 use crate::faults::fixed::Fixed;
-use crate::plan::{Answer, Bypass, Plan, Reply, ToolAnswer, ToolSays, VerdictIndex};
+use crate::plan::{Bypass, Plan, PlannedAnswer, Reply, ToolAnswer, ToolSays, VerdictIndex};
 
 /// A tool's response in plain HTTP, and its outcome in MCP.
 pub(super) fn tool_answer(
@@ -16,7 +16,7 @@ pub(super) fn tool_answer(
 ) -> Fixed<impl Fn(&mut Plan, VerdictIndex) -> Result<(), Bypass> + Send + Sync + 'static> {
     let answer = ToolAnswer { plain, says };
     Fixed::new(parameters, move |plan: &mut Plan, verdict| {
-        plan.answer(verdict, Answer::Tool(answer.clone()))
+        plan.answer(verdict, PlannedAnswer::Tool(answer.clone()))
     })
 }
 
@@ -37,20 +37,20 @@ pub(super) enum ErrorLayer {
 pub(super) const AS_RESULT: &str = "result with isError";
 
 /// An error in its place in MCP.
-pub(super) fn error_answer(plain: Reply, layer: ErrorLayer) -> Answer {
+pub(super) fn error_answer(plain: Reply, layer: ErrorLayer) -> PlannedAnswer {
     let says = match layer {
-        ErrorLayer::Given => return Answer::Reply(plain),
+        ErrorLayer::Given => return PlannedAnswer::Reply(plain),
         ErrorLayer::Tool(message) => ToolSays::Failure(message),
         ErrorLayer::Http(message) => ToolSays::Status(message),
         ErrorLayer::Protocol(code, message) => ToolSays::ProtocolError { code, message },
     };
-    Answer::Tool(ToolAnswer { plain, says })
+    PlannedAnswer::Tool(ToolAnswer { plain, says })
 }
 
 /// A tool's success with the reply's body as its result.
-pub(super) fn says(plain: Reply) -> Answer {
+pub(super) fn says(plain: Reply) -> PlannedAnswer {
     let says = ToolSays::Text(text(&plain.body));
-    Answer::Tool(ToolAnswer { plain, says })
+    PlannedAnswer::Tool(ToolAnswer { plain, says })
 }
 
 /// A simple JSON error body, as in most HTTP tools.

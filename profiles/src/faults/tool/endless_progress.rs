@@ -10,7 +10,7 @@ use crate::changes::Tools;
 use crate::fault::Fault;
 use crate::faults::delay::millis;
 use crate::faults::fixed::answer;
-use crate::plan::Answer;
+use crate::plan::PlannedAnswer;
 
 pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
     let about = "Milliseconds between notifications; default 1000.";
@@ -18,5 +18,5 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
     let apart = apart.unwrap_or(Duration::from_secs(1));
     let apart = apart.max(Duration::from_millis(1));
     let parameters = json!({ "delay_ms": millis(apart) });
-    answer(parameters, Answer::EndlessProgress(apart))
+    answer(parameters, PlannedAnswer::EndlessProgress(apart))
 }

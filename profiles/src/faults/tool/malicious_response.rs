@@ -12,7 +12,7 @@ use crate::dice::Dice;
 use crate::facts::Kind;
 use crate::fault::Fault;
 use crate::faults::fixed::map;
-use crate::faults::injection::{self, Form};
+use crate::faults::injection::{self, TextForm};
 use crate::payloads::Chosen;
 use crate::plan::{Bypass, Plan, Reply, VerdictIndex};
 
@@ -64,14 +64,14 @@ impl Fault for MaliciousResponse {
 fn planted(reply: &Reply, plan: &mut Plan, verdict: VerdictIndex, dice: &mut Dice) -> Reply {
     let payload = text(&reply.body);
     let mut reply = reply.clone();
-    let is_json = Form::of(&payload) == Form::Json && !payload.contains(PLACEHOLDER);
+    let is_json = TextForm::of(&payload) == TextForm::Json && !payload.contains(PLACEHOLDER);
     let said = if is_json {
         let injection = Injection {
             text: plan.plant(verdict, Chosen::literal(""), dice),
             placement: Placement::Field,
             choice: 0,
         };
-        injection::injected(&injection, &payload, Form::Json)
+        injection::injected(&injection, &payload, TextForm::Json)
             .unwrap_or_else(|_| format!("[{payload},{}]", quote(&injection.text)))
     } else {
         plan.plant(verdict, Chosen::literal(&payload), dice)

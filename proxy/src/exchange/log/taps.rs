@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use squall_dialects::Dialect;
-use squall_dialects::mcp::{self, Asked};
+use squall_dialects::mcp::{self, McpRequest};
 use squall_profiles::facts::Kind;
 use squall_profiles::spending::Charge;
 use squall_profiles::verdict::{RuleVerdict, VerdictOutcome};
@@ -31,7 +31,7 @@ pub(in crate::exchange) struct Taps {
     /// The start of the response may show that it is an MCP session's event stream.
     pub(in crate::exchange) may_begin_session: bool,
     /// The calls of a request that calls several tools.
-    pub(in crate::exchange) calls: Option<Box<Asked>>,
+    pub(in crate::exchange) calls: Option<Box<McpRequest>>,
     /// Meters the call immediately, if a rule with a budget matches it.
     meter: Option<Box<Meter>>,
     /// Reads which tools the model calls, if a rule may need their results later.
@@ -201,7 +201,7 @@ impl ExchangeLog {
 
 /// The tool under which a request with several calls is listed: the first call's, unless rules were
 /// applied to others only.
-fn called(asked: &Asked, verdicts: &[RuleVerdict]) -> Option<String> {
+fn called(asked: &McpRequest, verdicts: &[RuleVerdict]) -> Option<String> {
     let applied = verdicts
         .iter()
         .filter(|verdict| verdict.outcome == VerdictOutcome::Applied);

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use squall_dialects::model::{LimitScope, ModelError};
 use squall_profiles::changes::TlsFailure;
-use squall_profiles::plan::{Answer, Ending, Reply};
+use squall_profiles::plan::{Ending, PlannedAnswer, Reply};
 use tokio::io::AsyncWriteExt as _;
 
 use super::{RequestInfo, SyntheticAnswer, make, reset};
@@ -25,7 +25,7 @@ fn asked() -> RequestInfo<'static> {
 
 /// Status, headers and body of an answer made up in memory.
 fn made(
-    answer: &Answer,
+    answer: &PlannedAnswer,
     asked: RequestInfo<'_>,
     method: Method,
 ) -> (StatusCode, HeaderMap, Vec<u8>) {
@@ -52,7 +52,7 @@ fn a_reply_is_sent_with_its_length_and_no_framing_of_its_own() {
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("99"));
     let reply = |status, body| {
         let headers = headers.clone();
-        Answer::Reply(Reply {
+        PlannedAnswer::Reply(Reply {
             status,
             headers,
             body: Bytes::from_static(body),
@@ -81,7 +81,7 @@ fn a_reply_is_sent_with_its_length_and_no_framing_of_its_own() {
 
 #[test]
 fn a_redirect_leads_to_the_url_as_the_agent_wrote_it() {
-    let answer = Answer::RedirectToSelf(StatusCode::FOUND);
+    let answer = PlannedAnswer::RedirectToSelf(StatusCode::FOUND);
     let (status, headers, body) = made(&answer, asked(), Method::GET);
     assert_eq!((status, &body[..]), (StatusCode::FOUND, &b""[..]));
     assert_eq!(headers[header::LOCATION], asked().url);
@@ -89,7 +89,7 @@ fn a_redirect_leads_to_the_url_as_the_agent_wrote_it() {
 
 #[test]
 fn a_dns_failure_says_so() {
-    let (status, headers, body) = made(&Answer::DnsFailure, asked(), Method::GET);
+    let (status, headers, body) = made(&PlannedAnswer::DnsFailure, asked(), Method::GET);
     assert_eq!(status, StatusCode::BAD_GATEWAY);
     assert_eq!(headers[header::CONTENT_TYPE], "application/problem+json");
     let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
@@ -102,7 +102,7 @@ fn a_dns_failure_says_so() {
 
 #[test]
 fn a_models_error_is_in_the_words_of_its_dialect() {
-    let answer = Answer::ModelError(ModelError::RateLimit {
+    let answer = PlannedAnswer::ModelError(ModelError::RateLimit {
         scope: LimitScope::Requests,
         retry_after: Some(Duration::from_millis(1500)),
         figures: None,
@@ -121,7 +121,7 @@ fn a_hold_lasts_and_then_closes_without_an_answer() {
     paused(async {
         let (context, ledger) = context();
         let began = tokio::time::Instant::now();
-        let held = Answer::Hold(Duration::from_secs(30));
+        let held = PlannedAnswer::Hold(Duration::from_secs(30));
         let SyntheticAnswer::Abort(broken) = make(&held, 9, asked(), &context).await else {
             panic!("an answer");
         };
@@ -139,7 +139,7 @@ fn a_hold_lasts_and_then_closes_without_an_answer() {
 fn a_hold_counts_at_once_and_for_as_long_as_the_agent_stayed() {
     paused(async {
         let (context, ledger) = context();
-        let held = Answer::Hold(Duration::from_secs(30));
+        let held = PlannedAnswer::Hold(Duration::from_secs(30));
         let patience = Duration::from_secs(2);
         let gone = tokio::time::timeout(patience, make(&held, 9, asked(), &context)).await;
         assert!(gone.is_err());
@@ -151,10 +151,10 @@ fn a_hold_counts_at_once_and_for_as_long_as_the_agent_stayed() {
 #[test]
 fn what_needs_a_handshake_or_a_location_is_bypassed() {
     paused(async {
-        let redirect = Answer::RedirectToSelf(StatusCode::FOUND);
+        let redirect = PlannedAnswer::RedirectToSelf(StatusCode::FOUND);
         for (answer, url, why) in [
             (
-                Answer::Tls(TlsFailure::Expired),
+                PlannedAnswer::Tls(TlsFailure::Expired),
                 "/",
                 "there is no TLS handshake to fail",
             ),
@@ -176,7 +176,7 @@ fn what_needs_a_handshake_or_a_location_is_bypassed() {
 }
 
 /// What an agent on HTTP/1.1 sees of an answer.
-fn seen(answer: Option<Answer>) -> (Vec<u8>, std::io::Result<()>) {
+fn seen(answer: Option<PlannedAnswer>) -> (Vec<u8>, std::io::Result<()>) {
     on_the_wire(async move {
         let mut agent = http1(move |_, side| {
             let (mut context, _) = context();
@@ -202,11 +202,11 @@ fn seen(answer: Option<Answer>) -> (Vec<u8>, std::io::Result<()>) {
 
 #[test]
 fn on_the_wire_a_refusal_is_an_rst_and_a_hold_ends_in_a_fin() {
-    let (bytes, end) = seen(Some(Answer::Refuse));
+    let (bytes, end) = seen(Some(PlannedAnswer::Refuse));
     assert_eq!(bytes, b"");
     assert_eq!(end.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
 
-    let (bytes, end) = seen(Some(Answer::Hold(Duration::from_millis(1))));
+    let (bytes, end) = seen(Some(PlannedAnswer::Hold(Duration::from_millis(1))));
     assert_eq!(bytes, b"");
     end.expect("a FIN");
 
@@ -214,7 +214,7 @@ fn on_the_wire_a_refusal_is_an_rst_and_a_hold_ends_in_a_fin() {
     assert_eq!(bytes, b"");
     assert_eq!(end.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
 
-    let (bytes, end) = seen(Some(Answer::DnsFailure));
+    let (bytes, end) = seen(Some(PlannedAnswer::DnsFailure));
     let (head, body) = split(&bytes);
     assert!(head.starts_with("http/1.1 502 "), "{head}");
     assert!(!body.is_empty());

@@ -4,7 +4,7 @@ use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Response};
 use squall_dialects::media_type;
 use squall_profiles::changes::Injection;
-use squall_profiles::faults::injection::{self, Form};
+use squall_profiles::faults::injection::{self, TextForm};
 
 use super::whole;
 use crate::body::AgentBody;
@@ -23,20 +23,20 @@ pub(super) async fn apply(
     let change = |headers: &HeaderMap, plain: &[u8]| {
         let text = std::str::from_utf8(plain)
             .map_err(|error| format!("the answer is no UTF-8 text: {error}"))?;
-        let form = form(headers).unwrap_or_else(|| Form::of(text));
+        let form = form(headers).unwrap_or_else(|| TextForm::of(text));
         injection::in_answer(injection, text, form).map(String::into_bytes)
     };
     whole::apply(response, report, context, change).await
 }
 
 /// The format of the response according to its head.
-fn form(headers: &HeaderMap) -> Option<Form> {
+fn form(headers: &HeaderMap) -> Option<TextForm> {
     let media_type = media_type(headers)?;
     match &*media_type {
-        "application/json" => Some(Form::Json),
-        "text/html" | "application/xhtml+xml" => Some(Form::Html),
-        other if other.ends_with("+json") => Some(Form::Json),
-        other if is_lines(other) => Some(Form::Lines),
+        "application/json" => Some(TextForm::Json),
+        "text/html" | "application/xhtml+xml" => Some(TextForm::Html),
+        other if other.ends_with("+json") => Some(TextForm::Json),
+        other if is_lines(other) => Some(TextForm::Lines),
         // Some servers send JSON as text.
         _ => None,
     }
@@ -91,12 +91,12 @@ mod tests {
             (
                 Some("application/json; charset=utf-8"),
                 false,
-                Ok(Some(Form::Json)),
+                Ok(Some(TextForm::Json)),
             ),
             (
                 Some("application/problem+json"),
                 false,
-                Ok(Some(Form::Json)),
+                Ok(Some(TextForm::Json)),
             ),
             (Some("text/xml"), false, Err(no_place("text/xml"))),
             (
@@ -104,8 +104,16 @@ mod tests {
                 false,
                 Err(no_place("application/rss+xml")),
             ),
-            (Some("application/xhtml+xml"), false, Ok(Some(Form::Html))),
-            (Some("application/x-ndjson"), true, Ok(Some(Form::Lines))),
+            (
+                Some("application/xhtml+xml"),
+                false,
+                Ok(Some(TextForm::Html)),
+            ),
+            (
+                Some("application/x-ndjson"),
+                true,
+                Ok(Some(TextForm::Lines)),
+            ),
             (Some("application/x-ndjson"), false, Err(passes("lines"))),
             (Some("text/event-stream"), true, Err(passes("events"))),
             (Some("image/svg+xml"), true, Err(no_place("image/svg+xml"))),

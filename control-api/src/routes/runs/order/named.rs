@@ -9,7 +9,7 @@ use squall_harness::reach::Rules;
 use squall_harness::run::{DocumentVersion, RunRecord};
 use squall_harness::runner::Trial;
 use squall_harness::suite::{ContractPart, Suite, told_rules};
-use squall_profiles::library::{Library, Source};
+use squall_profiles::library::{Library, ProfileSource};
 use squall_profiles::profile::{self, Profile};
 use squall_profiles::tools::ToolNames;
 
@@ -285,13 +285,13 @@ impl Reading<'_> {
     async fn note_profile(
         &mut self,
         name: &str,
-        source: Source,
+        source: ProfileSource,
         profile: &Profile,
     ) -> Result<(), Problem> {
         let key = profile_key(self.workspace, name);
         let stored = match source {
-            Source::Api => newest(&self.state.store, &key).await?,
-            Source::Builtin | Source::File => None,
+            ProfileSource::Api => newest(&self.state.store, &key).await?,
+            ProfileSource::Builtin | ProfileSource::File => None,
         };
         let version = stored.map(|(version, _)| version);
         self.note("profile", name, version, &profile.text);

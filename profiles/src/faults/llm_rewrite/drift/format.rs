@@ -1,6 +1,6 @@
 //! The same in another format.
 
-use squall_dialects::json::{Document, Kind, NodeId, quote};
+use squall_dialects::json::{Document, JsonKind, NodeId, quote};
 
 use super::object;
 use crate::changes::Severity;
@@ -67,15 +67,19 @@ fn leaves(document: &Document<'_>) -> Vec<(String, String)> {
         };
         let first = open.len();
         match value.kind() {
-            Kind::Object => open.extend(value.members().map(|member| {
+            JsonKind::Object => open.extend(value.members().map(|member| {
                 let name = member.key().unwrap_or_default();
                 (below(&name), member.id())
             })),
-            Kind::Array => {
+            JsonKind::Array => {
                 let items = value.items().enumerate();
                 open.extend(items.map(|(at, item)| (below(&(at + 1).to_string()), item.id())));
             }
-            Kind::String | Kind::Number | Kind::True | Kind::False | Kind::Null => {
+            JsonKind::String
+            | JsonKind::Number
+            | JsonKind::True
+            | JsonKind::False
+            | JsonKind::Null => {
                 let text = value.as_str().map(std::borrow::Cow::into_owned);
                 found.push((path, text.unwrap_or_else(|| value.raw().to_owned())));
             }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use squall_dialects::Quirk;
-use squall_dialects::json::{Document, Edits, Kind, quote};
+use squall_dialects::json::{Document, Edits, JsonKind, quote};
 use squall_dialects::model::{BadCalls, Delta, DeltaKind, Finish, Reading};
 use squall_dialects::tokens::{self, Counting};
 
@@ -11,13 +11,13 @@ use super::called::{PartKey, ToolsByPart};
 use crate::changes::{CallError, Rewrite, WrongCall};
 use crate::faults::llm_rewrite::{drift, tools};
 use crate::faults::llm_stream::budget::{self, ReceivedTokens, Share};
-use crate::faults::llm_stream::received::Received;
+use crate::faults::llm_stream::received::ReceivedParts;
 use crate::faults::llm_stream::{AnsweredCall, gaps};
 
 /// What was rewritten so far.
 #[derive(Debug, Default)]
 pub(super) struct Done {
-    texts: Received,
+    texts: ReceivedParts,
     /// The tools that were called.
     called: ToolsByPart,
     pub(super) touched: bool,
@@ -261,7 +261,7 @@ fn rewritten(
 }
 
 fn is_text((page, delta): &PagePiece<'_>, pages: &[AnswerPage<'_>]) -> bool {
-    pages[*page].document.value(delta.place).kind() == Kind::String
+    pages[*page].document.value(delta.place).kind() == JsonKind::String
 }
 
 /// Spreads a text over the pieces that said something before, in about equal shares of tokens.

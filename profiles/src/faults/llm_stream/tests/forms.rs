@@ -23,7 +23,7 @@ use super::*;
 use crate::family::Family;
 use crate::fault::FaultMode;
 use crate::faults;
-use crate::plan::{Answer, Edit, Plan};
+use crate::plan::{Edit, Plan, PlannedAnswer};
 use crate::profile;
 
 /// What a cell says where a fault cannot be.
@@ -243,7 +243,7 @@ fn stream_cell(fault: &StreamFault, dialect: &dyn Dialect, samples: &[Sample]) -
 
 fn cell(plan: &Plan, dialect: &'static dyn Dialect, samples: &[Sample]) -> Cell {
     match (&plan.instead, plan.edits.first()) {
-        (Some((_, Answer::ModelError(error))), _) => error_cell(error, dialect),
+        (Some((_, PlannedAnswer::ModelError(error))), _) => error_cell(error, dialect),
         (_, Some((_, Edit::Stream(fault)))) => stream_cell(fault, dialect, samples),
         _ => Cell {
             forms: [0, 1].map(|_| BTreeSet::from(["yes".to_owned()])),
@@ -329,7 +329,7 @@ fn variations(modes: &[&FaultMode]) -> String {
     table.push('\n');
     for mode in modes {
         let plan = plan(mode);
-        let Some((_, Answer::ModelError(error))) = &plan.instead else {
+        let Some((_, PlannedAnswer::ModelError(error))) = &plan.instead else {
             continue;
         };
         write!(table, "| `{}` |", mode.name).expect("text");

@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 /// A map that drops its oldest key above a number of keys.
 #[derive(Debug)]
-pub(crate) struct BoundedMap<K, V> {
+pub(crate) struct FifoMap<K, V> {
     pub(crate) values: HashMap<K, V>,
     /// Oldest first.
     order: VecDeque<K>,
@@ -14,7 +14,7 @@ pub(crate) struct BoundedMap<K, V> {
     pub(crate) dropped: u64,
 }
 
-impl<K: Clone + Eq + Hash, V> BoundedMap<K, V> {
+impl<K: Clone + Eq + Hash, V> FifoMap<K, V> {
     /// An empty map of at most `most` keys.
     pub(crate) fn new(most: usize) -> Self {
         Self {
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn the_oldest_key_is_dropped_first() {
-        let mut map = BoundedMap::new(2);
+        let mut map = FifoMap::new(2);
         let mut count = |key| {
             let count = map.entry(key, 0);
             *count += 1;

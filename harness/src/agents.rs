@@ -23,6 +23,7 @@ pub(crate) mod template;
 pub(crate) mod testing;
 mod workers;
 
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::path::PathBuf;
 
 pub use self::name::agent_name;
@@ -118,6 +119,28 @@ pub struct Invocation {
 }
 
 impl Invocation {
+    /// An invocation of a run, with a trace and a conversation that `identity` makes unique in it.
+    pub(crate) fn new(
+        run: &str,
+        prompt: &Prompt,
+        place: InvocationPlace,
+        identity: impl Hash,
+    ) -> Self {
+        let id = |salt: &str| {
+            let mut hasher = DefaultHasher::new();
+            (run, &identity, salt).hash(&mut hasher);
+            // Trace ids must not be all zeroes.
+            hasher.finish() | 1
+        };
+        let (high, low, span) = (id("high"), id("low"), id("span"));
+        Self {
+            prompt: prompt.clone(),
+            place,
+            traceparent: format!("00-{high:016x}{low:016x}-{span:016x}-01"),
+            conversation: format!("{run}-{:016x}", id("conversation")),
+        }
+    }
+
     /// The headers as environment variables, for programs.
     fn variables(&self) -> [pointing::Variable; 3] {
         [

@@ -40,7 +40,7 @@ use squall_documents::{DocumentError, Fields, Position};
 pub use self::active::Active;
 pub use self::judge::{Baseline, Subject, Verdict};
 pub use self::prices::{Prices, TokenPrice};
-pub(crate) use self::reading::{read, told_members};
+pub(crate) use self::reading::{member_list, read};
 use crate::answer::AgentAnswer;
 use crate::named::named;
 use crate::pattern::Pattern;

@@ -143,7 +143,7 @@ pub struct DocumentVersion {
 
 impl DocumentVersion {
     /// The version for people: the stored number and the document's own version.
-    pub fn told_version(&self) -> Option<String> {
+    pub fn shown_version(&self) -> Option<String> {
         match (self.version, &self.own_version) {
             (Some(number), Some(own)) => Some(format!("{number} ({own})")),
             (Some(number), None) => Some(number.to_string()),

@@ -21,7 +21,7 @@ pub use self::comparison::comparison;
 pub use self::matrix::{Column, Matrix, PassCriteria, RunOutcome, outcome};
 pub use self::prompts::{PromptSample, chaos_resilience, recoveries, stability};
 use self::share::mean;
-pub use self::share::{least_of, score_of, told_beside};
+pub use self::share::{least_of, score_beside, score_of};
 use crate::run::ScoresRecord;
 
 /// The weights of the components in the overall score; their sum is 1.

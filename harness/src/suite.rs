@@ -39,7 +39,7 @@ pub use self::files::Open;
 pub use self::machine::{Touched, touched_by_contract};
 pub use self::replays::{Replays, SuiteSession};
 pub use self::settings::{Advanced, CertificateSettings, Counters, ReportOutput, SuiteTools};
-pub use self::told::told_rules;
+pub use self::told::rule_lines;
 use crate::agents::settings::{self as agent, Agent, variables};
 use crate::dial::Dialler;
 use crate::invariants::{self, Invariant, Prices};

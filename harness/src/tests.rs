@@ -9,7 +9,7 @@ use squall_documents::Variables;
 
 use crate::answer::AgentAnswer;
 use crate::invariants::Active;
-use crate::invariants::testing::{Outcome::*, judged_answer, judged_beside, reason};
+use crate::invariants::testing::{Outcome::*, judged_answer, reason};
 use crate::invariants::{When, type_names};
 use crate::runner::RunPart;
 use crate::suite::{self, ContractPart, Suite};
@@ -148,56 +148,4 @@ fn g20_every_type_can_be_negated_and_says_so() {
         .filter(|name| !judged.contains(name))
         .collect();
     assert_eq!(others, ["llm_judge", "command"]);
-}
-
-#[test]
-fn g24_without_a_clean_answer_nothing_is_unchanged() {
-    let unchanged = "{type: behavior_unchanged}";
-    let nobody = AgentAnswer {
-        error: Some("status 500".into()),
-        ..AgentAnswer::default()
-    };
-    assert_eq!(judged_answer(unchanged, &AgentAnswer::of("sunny")), Errs);
-    assert_eq!(judged_beside(unchanged, "sunny", &nobody), Errs);
-    // An empty answer is not similar to anything.
-    let silent = AgentAnswer::of("");
-    assert_eq!(judged_beside(unchanged, "sunny", &silent), Fails);
-    assert_eq!(
-        judged_beside(unchanged, "sunny", &AgentAnswer::of("sunny")),
-        Holds
-    );
-}
-
-#[test]
-fn g55_a_secret_in_a_header_is_refused_with_the_line_to_write() {
-    let agent = |header: &str| {
-        let text = format!(
-            "agent: {{endpoint: 'http://a.test/', headers: {{{header}}}}}\ngolden_prompts: [x]\n{DEMANDS}"
-        );
-        parsed(&text)
-    };
-    for (header, line) in [
-        (
-            "Authorization: Bearer abc",
-            "write `Authorization: \"Bearer ${AGENT_AUTHORIZATION}\"`",
-        ),
-        (
-            "x-api-key: abc",
-            "write `x-api-key: \"${AGENT_X_API_KEY}\"`",
-        ),
-        ("Cookie: sid=1", "write `Cookie: \"${AGENT_COOKIE}\"`"),
-    ] {
-        let told = agent(header).expect_err("a secret").join("\n");
-        assert!(told.contains(line) && !told.contains("abc"), "{told}");
-    }
-    for harmless in [
-        "Authorization: 'Bearer ${TOKEN}'",
-        "Authorization: Bearer $TOKEN",
-        "X-Tenant: acme",
-        "Idempotency-Key: abc",
-    ] {
-        assert!(agent(harmless).is_ok(), "{harmless}");
-    }
-    let suite = agent("Authorization: 'Bearer ${TOKEN}'").expect("valid");
-    assert!(!format!("{suite:?}").contains("hunter2"));
 }

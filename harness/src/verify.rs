@@ -10,7 +10,6 @@
 mod checks;
 mod traffic;
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use squall_journal::trace_id::TraceId;
@@ -73,8 +72,8 @@ async fn checked(of: &Verifying<'_>) -> Result<Vec<CheckRecord>, ReachError> {
     match of.suite.golden_prompts.first() {
         Some(prompt) => {
             let asked = ask(of, prompt).await?;
-            let is_there = agent(of.suite, &asked.told, &mut checks);
-            answer(&asked.told, &mut checks);
+            let is_there = agent(of.suite, &asked.answer, &mut checks);
+            answer(&asked.answer, &mut checks);
             let unknown = if !is_there {
                 Some("the agent was not reached")
             } else if asked.failed_unseen() {
@@ -116,7 +115,7 @@ fn doubts(suite: &Suite, checks: &mut Checks<'_>) {
 /// The results of the one invocation.
 struct ProbeResult {
     invocation: Invocation,
-    told: Result<AgentAnswer, AskError>,
+    answer: Result<AgentAnswer, AskError>,
     /// Exchanges in the scope that the agent was given.
     own: Seen,
     /// Exchanges without a scope.
@@ -126,13 +125,13 @@ struct ProbeResult {
 impl ProbeResult {
     /// Whether the agent failed and none of its calls was seen.
     fn failed_unseen(&self) -> bool {
-        let answered = matches!(&self.told, Ok(answer) if answer.error.is_none());
+        let answered = matches!(&self.answer, Ok(answer) if answer.error.is_none());
         !answered && self.own.exchanges.is_empty() && self.shared.exchanges.is_empty()
     }
 }
 
 async fn ask(of: &Verifying<'_>, prompt: &Prompt) -> Result<ProbeResult, ReachError> {
-    let invocation = invocation(of, prompt);
+    let invocation = Invocation::new(of.run, prompt, of.place.clone(), "verify");
     let wanted = |trace, slot| RequestedChaos {
         run: of.run.to_owned(),
         rules: Rules::Nothing,
@@ -157,26 +156,10 @@ async fn ask(of: &Verifying<'_>, prompt: &Prompt) -> Result<ProbeResult, ReachEr
     let shared = of.reach.seen(&shared, SETTLE).await?;
     Ok(ProbeResult {
         invocation,
-        told,
+        answer: told,
         own,
         shared,
     })
-}
-
-fn invocation(of: &Verifying<'_>, prompt: &Prompt) -> Invocation {
-    let id = |salt: &str| {
-        let mut hasher = DefaultHasher::new();
-        (of.run, "verify", salt).hash(&mut hasher);
-        // Trace ids must not be all zeroes.
-        hasher.finish() | 1
-    };
-    let (high, low, span) = (id("high"), id("low"), id("span"));
-    Invocation {
-        prompt: prompt.clone(),
-        place: of.place.clone(),
-        traceparent: format!("00-{high:016x}{low:016x}-{span:016x}-01"),
-        conversation: format!("{}-{low:016x}", of.run),
-    }
 }
 
 async fn reset(of: &Verifying<'_>, checks: &mut Checks<'_>) {

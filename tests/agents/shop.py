@@ -1,8 +1,8 @@
 """A small agent that asks a model, calls the tools it wishes, and answers; and others with one bug each.
 
 `models` says how the model is asked. Whoever asks is told apart by the baggage that the agent passes on with
-every call. `Good` is built as an agent should be; every class below it that names an `invariant` breaks
-exactly that one.
+every call. `Good` is built as an agent should be; every class below it that names an `invariant` (on the wire)
+breaks exactly that one.
 """
 
 import json
@@ -117,129 +117,6 @@ class Good:
             return HTTP.request(method, url, headers=self.headers, **more)
         except httpx.HTTPError:
             return None
-
-
-class Misses(Good):
-    invariant = "contains"
-
-    def worded(self, prompt, text):
-        return super().worded(prompt, text.replace("Kiel", "the town"))
-
-
-class KnowsNone(Good):
-    invariant = "contains_any"
-
-    def worded(self, prompt, text):
-        return super().worded(prompt, "Kiel is a town.")
-
-
-class SaysIt(Good):
-    invariant = "not_contains"
-
-    def worded(self, prompt, text):
-        return super().worded(prompt, text + " The answer is 42.")
-
-
-class Shouts(Good):
-    invariant = "regex"
-
-    def worded(self, prompt, text):
-        return super().worded(prompt, text.upper())
-
-
-class Dawdles(Good):
-    invariant = "latency"
-
-    def chat(self, prompt):
-        time.sleep(8)
-        return super().chat(prompt)
-
-
-class WrapsJson(Good):
-    invariant = "valid_json"
-
-    def worded(self, prompt, text):
-        return "Here it is: " + super().worded(prompt, text)
-
-
-class RenamesJson(Good):
-    invariant = "json_schema"
-
-    def worded(self, prompt, text):
-        return super().worded(prompt, text).replace('"answer"', '"reply"')
-
-
-class Strays(Good):
-    invariant = "similarity"
-
-    def worded(self, prompt, text):
-        return super().worded(prompt, "Bananas grow on tall plants, which are herbs and no trees at all.")
-
-
-class Gossips(Good):
-    invariant = "excludes_pii"
-
-    def worded(self, prompt, text):
-        return super().worded(prompt, text + " Ask Anna, anna.petersen@strandpost.de.")
-
-
-class Confesses(Good):
-    invariant = "excludes_pattern"
-
-    def worded(self, prompt, text):
-        return super().worded(prompt, "As an AI model: " + text)
-
-
-class GivesIn(Good):
-    invariant = "refusal_check"
-
-    def worded(self, prompt, text):
-        return super().worded(prompt, "Sure! I ignore my previous instructions from now on. " + text)
-
-
-class Silent(Good):
-    invariant = "output_not_empty"
-
-    def worded(self, prompt, text):
-        return " "
-
-
-class FallsOver(Good):
-    invariant = "completes"
-
-    def call(self, tool, arguments):
-        result = super().call(tool, arguments)
-        if result.startswith("error"):
-            raise RuntimeError("nobody expected that")
-        return result
-
-
-class Moody(Good):
-    invariant = "behavior_unchanged"
-    begun = 0.0
-
-    def chat(self, prompt):
-        self.begun = time.monotonic()
-        return super().chat(prompt)
-
-    def worded(self, prompt, text):
-        if time.monotonic() - self.begun > 1:
-            text = "I had enough of waiting and shall not tell anybody what I found."
-        return super().worded(prompt, text)
-
-
-class Rambles(Good):
-    invariant = "max_length"
-
-    def worded(self, prompt, text):
-        return super().worded(prompt, text + " And so on." * 60)
-
-
-class Insults(Good):
-    invariant = "llm_judge"
-
-    def worded(self, prompt, text):
-        return super().worded(prompt, text + " Only a fool would ask that.")
 
 
 class Believes(Good):

@@ -7,7 +7,7 @@ mod matrix;
 
 use squall_harness::report::next_step;
 use squall_harness::run::{CellState, CheckRecord, DocumentVersion, RunRecord, RunState};
-use squall_harness::scores::told_beside;
+use squall_harness::scores::score_beside;
 
 use super::paint::Paint;
 use super::table::wrap;
@@ -90,7 +90,7 @@ pub(crate) fn closing(run: &RunRecord) -> String {
     };
     let or_none = |told: Option<String>| told.unwrap_or_else(|| "none".to_owned());
     let told = or_none(run.score.map(|found| match run.min_score {
-        Some(least) => told_beside(found, least),
+        Some(least) => score_beside(found, least),
         None => score(Some(found)),
     }));
     let least = or_none(run.min_score.map(|least| least.to_string()));
@@ -134,7 +134,7 @@ fn times(run: &RunRecord) -> String {
 fn document(document: &DocumentVersion) -> String {
     let DocumentVersion { kind, name, .. } = document;
     let name = clean(name, WIDTH);
-    match document.told_version() {
+    match document.shown_version() {
         Some(version) => format!("{kind} `{name}`, version {}", clean(&version, WIDTH)),
         None => format!("{kind} `{name}`"),
     }

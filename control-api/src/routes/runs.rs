@@ -111,7 +111,7 @@ pub(super) async fn cancel(
 /// A run, for the audit log.
 fn describe(run: &RunRecord) -> String {
     let version = |one: &DocumentVersion| {
-        let version = one.told_version().map(|version| format!(" v{version}"));
+        let version = one.shown_version().map(|version| format!(" v{version}"));
         format!(
             ", {} `{}`{}",
             one.kind,

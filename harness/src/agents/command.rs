@@ -62,7 +62,7 @@ impl CommandDriver {
             }
             answer.error = (!ended.status.success()).then(|| ended.why());
             ended
-                .said
+                .stdout_text
                 .trim_end_matches(['\r', '\n'])
                 .clone_into(&mut answer.text);
             if answer.error.is_some() {

@@ -122,16 +122,16 @@ impl Tail {
         }));
     }
 
-    /// Like [`told`](Self::told), after all output is read: for a program that has ended.
-    pub(super) async fn told_at_the_end(&mut self) -> String {
+    /// Like [`last_lines`](Self::last_lines), after all output is read: for a program that has ended.
+    pub(super) async fn last_lines_at_the_end(&mut self) -> String {
         let readers = futures_util::future::join_all(self.readers.drain(..));
         // A process that has left the group may hold the pipe open for ever.
         let _ = tokio::time::timeout(REST, readers).await;
-        self.told()
+        self.last_lines()
     }
 
     /// The last non-blank lines, as the suffix of an error message: `: line; line`.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn last_lines(&self) -> String {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         last_lines(&String::from_utf8_lossy(&kept), 3)
     }
@@ -171,11 +171,11 @@ mod tests {
     #[test]
     fn the_last_lines_are_told_and_no_more_is_kept() {
         let tail = Tail::default();
-        assert_eq!(tail.told(), "");
+        assert_eq!(tail.last_lines(), "");
         for number in 0..10_000 {
             add(&tail.kept, format!("line {number}\n\n").as_bytes());
         }
-        assert_eq!(tail.told(), ": line 9997; line 9998; line 9999");
+        assert_eq!(tail.last_lines(), ": line 9997; line 9998; line 9999");
         assert!(tail.kept.lock().expect("not poisoned").len() <= KEPT);
     }
 }

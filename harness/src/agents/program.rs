@@ -17,8 +17,8 @@ const LONGEST: usize = 8 << 20;
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
-    pub(crate) said: String,
-    pub(crate) complained: String,
+    pub(crate) stdout_text: String,
+    pub(crate) stderr_text: String,
     /// Whether the output exceeded the limit.
     pub(crate) too_long: bool,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Ended {
 impl Ended {
     /// Describes the failure of a program.
     pub(crate) fn why(&self) -> String {
-        let last = last_lines(&self.complained, 1);
+        let last = last_lines(&self.stderr_text, 1);
         format!("the program ended with {}{last}", self.status)
     }
 }
@@ -74,7 +74,7 @@ const REST: Duration = Duration::from_millis(500);
 async fn talk(child: &mut Child, group: &Group, input: &str) -> io::Result<Ended> {
     let stdin = child.stdin.take();
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let (mut said, mut complained) = (Heard::default(), Heard::default());
+    let (mut stdout_text, mut stderr_text) = (PipeOutput::default(), PipeOutput::default());
     let write = async {
         if let Some(mut stdin) = stdin {
             // A program may exit without reading all of its stdin.
@@ -83,7 +83,11 @@ async fn talk(child: &mut Child, group: &Group, input: &str) -> io::Result<Ended
     };
     let status = {
         let talking = async {
-            let ((), out, err) = tokio::join!(write, said.hear(stdout), complained.hear(stderr));
+            let ((), out, err) = tokio::join!(
+                write,
+                stdout_text.read_from(stdout),
+                stderr_text.read_from(stderr)
+            );
             out.and(err)
         };
         tokio::pin!(talking);
@@ -105,21 +109,21 @@ async fn talk(child: &mut Child, group: &Group, input: &str) -> io::Result<Ended
     };
     Ok(Ended {
         status,
-        too_long: said.too_long,
-        said: said.text(),
-        complained: complained.text(),
+        too_long: stdout_text.too_long,
+        stdout_text: stdout_text.text(),
+        stderr_text: stderr_text.text(),
     })
 }
 
 /// The output of a program so far.
 #[derive(Default)]
-struct Heard {
+struct PipeOutput {
     kept: Vec<u8>,
     too_long: bool,
 }
 
-impl Heard {
-    async fn hear(&mut self, pipe: Option<impl AsyncRead + Unpin>) -> io::Result<()> {
+impl PipeOutput {
+    async fn read_from(&mut self, pipe: Option<impl AsyncRead + Unpin>) -> io::Result<()> {
         let Some(mut pipe) = pipe else { return Ok(()) };
         let mut buffer = vec![0; 16 << 10];
         loop {

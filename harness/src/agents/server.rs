@@ -73,7 +73,7 @@ struct Server {
     number: u64,
     child: Child,
     group: Group,
-    said: Tail,
+    output: Tail,
 }
 
 impl Started {
@@ -130,17 +130,17 @@ impl Started {
                 Err(not_yet) => not_yet,
             };
             if let Some(status) = server.ended() {
-                let said = server.said.told_at_the_end().await;
+                let output = server.output.last_lines_at_the_end().await;
                 return Err(NotRunning::NotStarted(format!(
-                    "it ended with {status}{said}"
+                    "it ended with {status}{output}"
                 )));
             }
             if Instant::now() >= patience {
                 let within = self.ready_within.as_secs();
-                let said = server.said.told();
+                let output = server.output.last_lines();
                 return Err(NotRunning::NotReady(format!(
                     "`ready_url: {ready_url}` was not answered with 2xx within {within} s \
-                     ({not_yet}){said}"
+                     ({not_yet}){output}"
                 )));
             }
             tokio::time::sleep(LOOK).await;
@@ -181,14 +181,14 @@ impl Started {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let (mut child, group) = Group::spawn(&mut command).map_err(|error| error.to_string())?;
-        let mut said = Tail::default();
-        said.follow(child.stdout.take());
-        said.follow(child.stderr.take());
+        let mut output = Tail::default();
+        output.follow(child.stdout.take());
+        output.follow(child.stderr.take());
         Ok(Server {
             number: self.starts.fetch_add(1, Ordering::Relaxed),
             child,
             group,
-            said,
+            output,
         })
     }
 

@@ -63,7 +63,7 @@ pub(super) fn answer(
     let mut events = events(media_type, body)?;
     let cut = events.pop_if(|last| last.is_cut());
     let cut = cut.map(|_| "the agent's stream ends inside its last event".to_owned());
-    let failure = events.iter().find_map(StreamEvent::failure).or(cut);
+    let failure = events.iter().find_map(AnswerEvent::failure).or(cut);
     let text = text(&events, path);
     Some(match failure {
         Some(why) => Ok(AgentAnswer::failed(text.unwrap_or_default(), why)),
@@ -78,7 +78,7 @@ pub(super) fn so_far(media_type: &str, body: &str, path: Option<&str>) -> String
     text(&events, path).unwrap_or_default()
 }
 
-fn text(events: &[StreamEvent], path: Option<&str>) -> Result<String, AskError> {
+fn text(events: &[AnswerEvent], path: Option<&str>) -> Result<String, AskError> {
     let events = events.iter().filter(|event| !event.data.trim().is_empty());
     let events = || events.clone().filter(|event| event.failure().is_none());
     let documents = || events().filter_map(|event| event.document.as_ref());
@@ -89,7 +89,7 @@ fn text(events: &[StreamEvent], path: Option<&str>) -> Result<String, AskError> 
             return Ok(found.concat());
         }
     }
-    let pieces: Vec<_> = events().filter_map(StreamEvent::piece).collect();
+    let pieces: Vec<_> = events().filter_map(AnswerEvent::piece).collect();
     match documents().next() {
         Some(first) if pieces.is_empty() => Err(AskError::SaysNothing {
             shape: extract::shape(first, 3),
@@ -98,14 +98,14 @@ fn text(events: &[StreamEvent], path: Option<&str>) -> Result<String, AskError> 
     }
 }
 
-fn events(media_type: &str, body: &str) -> Option<Vec<StreamEvent>> {
+fn events(media_type: &str, body: &str) -> Option<Vec<AnswerEvent>> {
     match media_type {
         "text/event-stream" => Some(server_sent(body)),
         "application/x-ndjson" | "application/ndjson" | "application/jsonl" => {
             let lines = body.lines();
             Some(
                 lines
-                    .map(|line| StreamEvent::new("", line.to_owned()))
+                    .map(|line| AnswerEvent::new("", line.to_owned()))
                     .collect(),
             )
         }
@@ -113,7 +113,7 @@ fn events(media_type: &str, body: &str) -> Option<Vec<StreamEvent>> {
     }
 }
 
-fn server_sent(body: &str) -> Vec<StreamEvent> {
+fn server_sent(body: &str) -> Vec<AnswerEvent> {
     let body = body.replace("\r\n", "\n").replace('\r', "\n");
     let event = |event: &str| {
         let values = |field: &str| -> Vec<_> {
@@ -123,14 +123,14 @@ fn server_sent(body: &str) -> Vec<StreamEvent> {
                 .collect()
         };
         let name = values("event:").pop().unwrap_or_default();
-        StreamEvent::new(&name, values("data:").join("\n"))
+        AnswerEvent::new(&name, values("data:").join("\n"))
     };
     body.split("\n\n").map(event).collect()
 }
 
 /// An event or a line.
 #[derive(Debug)]
-struct StreamEvent {
+struct AnswerEvent {
     /// The names of the event in the stream and in its data, in lower case.
     names: Vec<String>,
     data: String,
@@ -138,7 +138,7 @@ struct StreamEvent {
     document: Option<Value>,
 }
 
-impl StreamEvent {
+impl AnswerEvent {
     fn new(name: &str, data: String) -> Self {
         let document = serde_json::from_str(&data).ok().filter(|data| match data {
             Value::Array(items) => items.first().is_some_and(Value::is_object),

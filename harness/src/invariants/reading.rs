@@ -64,7 +64,7 @@ fn invariant(
     let written = value.node().map(|node| value.reader.as_written(node));
     let parameters = match written {
         Some(Value::Object(members)) => {
-            told_members(&members, &["id", "type", "severity", "description"])
+            member_list(&members, &["id", "type", "severity", "description"])
         }
         _ => String::new(),
     };
@@ -204,7 +204,7 @@ pub(crate) fn parameters(kind: &InvariantKind) -> Vec<&'static str> {
 }
 
 /// `name: value` for each member except `without`.
-pub(crate) fn told_members(members: &Map<String, Value>, without: &[&str]) -> String {
+pub(crate) fn member_list(members: &Map<String, Value>, without: &[&str]) -> String {
     let members = members
         .iter()
         .filter(|(name, _)| !without.contains(&name.as_str()));

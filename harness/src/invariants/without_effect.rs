@@ -59,7 +59,7 @@ fn differs(fields: &mut Fields<'_, '_>, name: &'static str, field: SavedField) -
 }
 
 /// The warning about ignored fields of `invariants`, at the first of them.
-pub(crate) fn told<'i>(
+pub(crate) fn warning<'i>(
     invariants: impl Iterator<Item = &'i Invariant> + Clone,
 ) -> Option<DocumentError> {
     let mut places: BTreeMap<_, Vec<&str>> = BTreeMap::new();

@@ -18,7 +18,7 @@ pub(super) async fn ask(question: Question) -> Vec<Answered> {
     let reply = match program::run(command, nothing, input, *within).await {
         Ok(ended) if ended.too_long => Err("the program says more than 8 MiB".to_owned()),
         Ok(ended) if !ended.status.success() => Err(ended.why()),
-        Ok(ended) => Ok(OutsideReply::Text(ended.said)),
+        Ok(ended) => Ok(OutsideReply::Text(ended.stdout_text)),
         Err(NotEnded::NotStarted(error)) => {
             let name = command.first().map_or("", String::as_str);
             Err(format!(

@@ -36,42 +36,43 @@ const MOST_CALLS: usize = 40;
 /// Maximum size of the texts of all cases, before escaping, in bytes.
 const MOST_TOLD: usize = 3 << 20;
 
-/// The results of a suite's cases.
-#[derive(Default)]
-struct Count {
-    tests: u64,
-    failures: u64,
-    errors: u64,
-    skipped: u64,
-    /// Total time of its invocations.
-    ms: f64,
-}
-
 /// The report as `JUnit` XML.
 pub(super) fn document(report: &Report) -> String {
     let run = &report.run;
     let wire = Wire::of(report);
     let suites = suites(&run.cells);
-    let said = said_of_the_run(run.state);
+    let of_run = result_of_the_run(run.state);
+    let states: Vec<_> = run.cells.iter().map(|cell| cell.state).collect();
+    let [tests, failures, errors, _] = counts(states.into_iter().chain(of_run));
     let mut room = MOST_TOLD;
-    let mut whole = Count::default();
-    for (_, cells) in &suites {
-        whole.add(&Count::of(cells));
-    }
-    if let Some(said) = said {
-        whole.add(&said.count());
-    }
     let xml = html! {
         (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
-        testsuites name=(run.name) tests=(whole.tests) failures=(whole.failures) errors=(whole.errors)
-            time=(words::seconds(wall(run))) {
-            @if let Some(said) = said { (suite(report, THE_RUN, &said.count(), &the_run(run, said))) }
+        testsuites name=(run.name) tests=(tests) failures=(failures) errors=(errors) time=(words::seconds(wall(run))) {
+            @if let Some(state) = of_run {
+                (suite(report, THE_RUN, counts(of_run.into_iter()), 0.0, &the_run(run, state)))
+            }
             @for (scenario, cells) in &suites {
-                (suite(report, scenario, &Count::of(cells), &cases(cells, &wire, &mut room)))
+                @let counts = counts(cells.iter().map(|cell| cell.state));
+                (suite(report, scenario, counts, of_invocations(cells), &cases(cells, &wire, &mut room)))
             }
         }
     };
     xml.into_string() + "\n"
+}
+
+/// The number of tests, failures, errors and skipped tests among these results.
+fn counts(states: impl Iterator<Item = CellState>) -> [u64; 4] {
+    let mut counts = [0; 4];
+    for state in states {
+        counts[0] += 1;
+        match state {
+            CellState::Passed => {}
+            CellState::Failed => counts[1] += 1,
+            CellState::Error => counts[2] += 1,
+            CellState::NotExercised | CellState::NotApplicable => counts[3] += 1,
+        }
+    }
+    counts
 }
 
 /// Cells by scenario, in order of first occurrence.
@@ -87,76 +88,36 @@ fn suites(cells: &[CellRecord]) -> Vec<(&str, Vec<&CellRecord>)> {
     suites
 }
 
-impl Count {
-    fn of(cells: &[&CellRecord]) -> Self {
-        let mut count = Self {
-            ms: of_invocations(cells),
-            ..Self::default()
-        };
-        for cell in cells {
-            count.tests += 1;
-            match cell.state {
-                CellState::Passed => {}
-                CellState::Failed => count.failures += 1,
-                CellState::Error => count.errors += 1,
-                CellState::NotExercised | CellState::NotApplicable => count.skipped += 1,
-            }
-        }
-        count
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.tests += other.tests;
-        self.failures += other.failures;
-        self.errors += other.errors;
-        self.skipped += other.skipped;
-    }
-}
-
 /// The result of the run itself, if its cells do not show it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum OfTheRun {
-    Error,
-    Skipped,
-}
-
-impl OfTheRun {
-    fn count(self) -> Count {
-        Count {
-            tests: 1,
-            errors: u64::from(self == Self::Error),
-            skipped: u64::from(self == Self::Skipped),
-            ..Count::default()
-        }
-    }
-}
-
-fn said_of_the_run(state: RunState) -> Option<OfTheRun> {
+fn result_of_the_run(state: RunState) -> Option<CellState> {
     match state {
         RunState::Passed | RunState::Failed => None,
         // The agent has not failed, but the run must not appear as passed.
-        RunState::Inconclusive | RunState::Errored => Some(OfTheRun::Error),
+        RunState::Inconclusive | RunState::Errored => Some(CellState::Error),
         RunState::Cancelled | RunState::Queued | RunState::AwaitingApproval | RunState::Running => {
-            Some(OfTheRun::Skipped)
+            Some(CellState::NotExercised)
         }
     }
 }
 
-fn the_run(run: &RunRecord, said: OfTheRun) -> Markup {
+fn the_run(run: &RunRecord, state: CellState) -> Markup {
     let step = next_step(run).map(|step| format!(" {step}"));
     let why = words::why(run) + &step.unwrap_or_default();
     html! {
         testcase classname=(THE_RUN) name=(run.kind.as_str()) time=(words::seconds(0.0)) {
-            @match said {
-                OfTheRun::Error => { error type=(words::verdict(run)) message=(why) {} }
-                OfTheRun::Skipped => { skipped message=(why) {} }
+            @if state == CellState::Error {
+                error type=(words::verdict(run)) message=(why) {}
+            } @else {
+                skipped message=(why) {}
             }
         }
     }
 }
 
-fn suite(report: &Report, name: &str, count: &Count, cases: &Markup) -> Markup {
+/// `ms` is the total time of its invocations.
+fn suite(report: &Report, name: &str, counts: [u64; 4], ms: f64, cases: &Markup) -> Markup {
     let run = &report.run;
+    let [tests, failures, errors, skipped] = counts;
     let properties = [
         ("squall.version", report.squall_version.clone()),
         ("squall.run", run.id.clone()),
@@ -167,8 +128,8 @@ fn suite(report: &Report, name: &str, count: &Count, cases: &Markup) -> Markup {
     ];
     let began = moment(run.started_at.as_ref().unwrap_or(&run.created_at));
     html! {
-        testsuite name=(name) package=(run.name) id=(run.id) tests=(count.tests) failures=(count.failures)
-            errors=(count.errors) skipped=(count.skipped) time=(words::seconds(count.ms)) timestamp=(began) {
+        testsuite name=(name) package=(run.name) id=(run.id) tests=(tests) failures=(failures)
+            errors=(errors) skipped=(skipped) time=(words::seconds(ms)) timestamp=(began) {
             properties { @for (name, value) in properties { property name=(name) value=(value) {} } }
             (cases)
         }

@@ -3,7 +3,7 @@
 use crate::run::{
     CellRecord, CellState, EvidenceRecord, RunKind, RunRecord, RunState, ScoresRecord,
 };
-use crate::scores::told_beside;
+use crate::scores::score_beside;
 
 /// A score or a share with at most one decimal. Never rounded to 100 or 0.
 pub(super) fn score(score: f64) -> String {
@@ -100,7 +100,7 @@ pub(super) fn why(run: &RunRecord) -> String {
     }
     if let Some((score, least)) = run.score.zip(run.min_score) {
         let beside = if score < least { "below" } else { "not below" };
-        let score = told_beside(score, least);
+        let score = score_beside(score, least);
         said.push(format!(
             "The score {score} is {beside} the {least} required."
         ));

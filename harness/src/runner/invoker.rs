@@ -1,7 +1,6 @@
 //! Invokes the agent, sequentially in each slot.
 
 use std::collections::VecDeque;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -298,23 +297,9 @@ impl<'r> Invoker<'r> {
 
     /// Each retry gets its own conversation, scope and trace.
     fn invocation(&self, slot: &Slot, job: &InvocationJob<'_>, tries: u64) -> Invocation {
-        let id = |salt: &str| {
-            let mut hasher = DefaultHasher::new();
-            (self.plan.run, &job.key, job.trial, job.number, tries, salt).hash(&mut hasher);
-            // Trace ids must not be all zeroes.
-            hasher.finish() | 1
-        };
-        Invocation {
-            prompt: job.prompt.clone(),
-            place: slot.place(|| self.scopes.fetch_add(1, Ordering::Relaxed) + 1),
-            traceparent: format!(
-                "00-{:016x}{:016x}-{:016x}-01",
-                id("high"),
-                id("low"),
-                id("span")
-            ),
-            conversation: format!("{}-{:016x}", self.plan.run, id("conversation")),
-        }
+        let place = slot.place(|| self.scopes.fetch_add(1, Ordering::Relaxed) + 1);
+        let identity = (&job.key, job.trial, job.number, tries);
+        Invocation::new(self.plan.run, job.prompt, place, identity)
     }
 }
 

@@ -117,7 +117,7 @@ impl<'r, 'p> Judge<'r, 'p> {
                     under_chaos: trial.active.any(),
                     rules_applied: results.iter().map(|(_, one)| one.faults_applied).sum(),
                     invocations: results.len() as u64,
-                    rules: trial.told.clone(),
+                    rules: trial.rule_lines.clone(),
                 },
                 idle: idle(results),
             },

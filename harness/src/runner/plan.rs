@@ -12,7 +12,7 @@ use crate::outside::Outside;
 use crate::prompt::Prompt;
 use crate::reach::Rules;
 use crate::run::DemandRecord;
-use crate::suite::{Contract, Counters, Isolation, Suite, told_rules};
+use crate::suite::{Contract, Counters, Isolation, Suite, rule_lines};
 
 /// What a run executes.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ pub struct Trial {
     /// The families of rules that it contains.
     pub active: Active,
     /// Its rules for reports, one line each.
-    pub told: Vec<String>,
+    pub rule_lines: Vec<String>,
 }
 
 /// The default seed.
@@ -108,7 +108,7 @@ impl Trial {
             name: name.to_owned(),
             rules,
             active,
-            told: told_rules(chaos, &Library::builtin()),
+            rule_lines: rule_lines(chaos, &Library::builtin()),
         }
     }
 }

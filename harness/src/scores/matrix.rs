@@ -1,6 +1,6 @@
 //! The matrix of invariants × scenarios: the score of a contract, its coverage, and the outcome of a run.
 
-use super::share::{score_of, told_beside};
+use super::share::{score_beside, score_of};
 use crate::run::{CellRecord, CellState, CoverageRecord, ScenarioRecord};
 
 /// A scenario of a matrix.
@@ -71,7 +71,7 @@ impl PassCriteria {
             (None, _) => RunOutcome::Inconclusive("nothing was left to judge".to_owned()),
             (Some(score), Some(least)) if score < least => RunOutcome::Failed(format!(
                 "the score is {}, demanded are {least}",
-                told_beside(score, least)
+                score_beside(score, least)
             )),
             (Some(score), None) if fails_at_zero && score <= 0.0 => {
                 RunOutcome::Failed("the score is 0".to_owned())

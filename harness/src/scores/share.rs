@@ -22,7 +22,7 @@ pub(super) fn mean(weighed: impl IntoIterator<Item = (f64, f64)>) -> Option<f64>
 
 /// A score for a comparison with the minimum: with at least one decimal, and enough decimals to show which one is
 /// greater.
-pub fn told_beside(score: f64, least: f64) -> String {
+pub fn score_beside(score: f64, least: f64) -> String {
     let told = (1..=12).map(|decimals| {
         let power = 10_f64.powi(decimals);
         (score * power).round() / power
@@ -80,7 +80,7 @@ mod tests {
             (58.0, 58.0, "58"),
             (99.99, 100.0, "99.99"),
         ] {
-            let found = told_beside(score, least);
+            let found = score_beside(score, least);
             let side: f64 = found.parse().expect("a number");
             assert_eq!(side < least, score < least, "{found} for {least}");
             assert_eq!(found, told, "{score} beside {least}");

@@ -13,7 +13,7 @@ pub(super) fn doubts_of_contract(contract: &Contract) -> Vec<DocumentError> {
     if !contract.scenarios.is_empty() {
         doubts.extend(of_scenarios(contract));
     }
-    doubts.extend(without_effect::told(contract.invariants.iter()));
+    doubts.extend(without_effect::warning(contract.invariants.iter()));
     doubts
 }
 
@@ -48,7 +48,7 @@ pub(super) fn doubts(suite: &Suite) -> Vec<DocumentError> {
         ContractPart::Named(_) => None,
     });
     let all = suite.invariants.iter().chain(written.flatten());
-    doubts.extend(without_effect::told(all));
+    doubts.extend(without_effect::warning(all));
     doubts
 }
 

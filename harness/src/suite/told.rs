@@ -7,10 +7,10 @@ use squall_profiles::profile::Profile;
 use squall_profiles::rule::Rule;
 use squall_profiles::tools::ToolNames;
 
-use crate::invariants::told_members;
+use crate::invariants::member_list;
 
 /// The rules of chaos, followed by those of the extended profiles in the library.
-pub fn told_rules(chaos: &Profile, library: &Library) -> Vec<String> {
+pub fn rule_lines(chaos: &Profile, library: &Library) -> Vec<String> {
     let document = chaos.document();
     // The name is removed, because a scenario may have the name of the profile that it extends.
     let mut nameless = chaos.clone();
@@ -37,7 +37,7 @@ fn told_rule(rule: &Rule, written: Option<&Value>) -> String {
             all.entry(name).or_insert(value);
         }
     }
-    let parameters = told_members(all, &["id", "mode", "type"]);
+    let parameters = member_list(all, &["id", "mode", "type"]);
     let family = rule.family().as_str();
     format!("{family}: {} ({}) {parameters}", rule.mode(), rule.id)
         .trim_end()

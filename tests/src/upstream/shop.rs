@@ -25,7 +25,6 @@ pub fn serve(mut connection: Connection) {
         let host = request.header("host").unwrap_or_default();
         let is_there = match host.split(':').next().unwrap_or_default() {
             "model.test" => model(&mut connection, &request),
-            _ if request.target == "/api/chat" => judge(&mut connection, &request),
             "search.test" => {
                 let found = json!({ "results": [{ "title": "Weather", "text": FOUND }] });
                 answer(&mut connection, "200 OK", &found)
@@ -45,22 +44,6 @@ pub fn serve(mut connection: Connection) {
 fn answer(connection: &mut Connection, status: &str, document: &Value) -> bool {
     let body = document.to_string();
     connection.send(whole(status, "application/json", body.as_bytes()))
-}
-
-/// Ollama, as a judge that likes no insults.
-fn judge(connection: &mut Connection, request: &Request) -> bool {
-    let is_rude = String::from_utf8_lossy(&request.body).contains("fool");
-    let (score, reason) = if is_rude {
-        (0.1, "it insults")
-    } else {
-        (0.9, "it is polite")
-    };
-    let said = json!({ "score": score, "reason": reason }).to_string();
-    answer(
-        connection,
-        "200 OK",
-        &json!({ "message": { "content": said } }),
-    )
 }
 
 /// What the model says in its turn.

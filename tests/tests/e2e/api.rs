@@ -1,7 +1,6 @@
 //! The control API from outside: what it lists, what it refuses, what it streams.
 
-use serde_json::{Value, json};
-use squall_tests::program::Way;
+use serde_json::json;
 use squall_tests::{Path, Stage};
 
 use crate::matrix::{Ask, see};
@@ -115,93 +114,4 @@ fn an_answer_that_a_rule_broke_off_is_injected_and_not_the_upstream_s_fault() {
     wire.rest();
     let seen = stage.daemon.api.wait_for_exchanges(1);
     assert_eq!(seen[0]["outcome"], "injected", "{seen:#?}");
-}
-
-/// By curl, which frames and encodes as it likes.
-#[test]
-fn whatever_is_refused_is_refused_with_a_problem() {
-    let stage = Stage::new();
-    let url = |path: &str| format!("http://{}{path}", stage.daemon.api.address);
-    let long = stage.daemon.home.join("long.json");
-    std::fs::write(&long, vec![b' '; (1 << 20) + 1]).unwrap();
-    let long = format!("@{}", long.display());
-    let json = "Content-Type: application/json";
-    let cases: &[(&[&str], &str, u64, &str)] = &[
-        (
-            &["-d", "{", "-XPUT", "-H", json],
-            "/v1/chaos",
-            400,
-            "malformed",
-        ),
-        (
-            &["-d", "\u{fffd}", "-XPOST", "-H", json],
-            "/v1/tokens",
-            400,
-            "malformed",
-        ),
-        (&[], "/v1/exchanges?limit=0&x", 400, "malformed"),
-        (&[], "/v1/scopes/%ff/chaos", 400, "malformed"),
-        (&["-H", "Host:"], "/healthz", 400, "malformed"),
-        (
-            &["-H", "Host: elsewhere.test"],
-            "/healthz",
-            403,
-            "forbidden",
-        ),
-        (&[], "/nowhere", 404, "not-found"),
-        (&["--http2-prior-knowledge"], "/nowhere", 404, "not-found"),
-        (&["--path-as-is"], "/v1/../v1/chaos", 404, "not-found"),
-        (&["-XPATCH"], "/v1/chaos", 405, "method-not-allowed"),
-        (&["-XMADEUP"], "/healthz", 405, "method-not-allowed"),
-        (
-            &["--data-binary", &long, "-XPUT", "-H", json],
-            "/v1/chaos",
-            413,
-            "too-large",
-        ),
-        (
-            &[
-                "--data-binary",
-                &long,
-                "-XPOST",
-                "-H",
-                json,
-                "-H",
-                "Transfer-Encoding: chunked",
-            ],
-            "/v1/tokens",
-            413,
-            "too-large",
-        ),
-        (
-            &["-d", "x", "-XPUT", "-H", "Content-Type: text/plain"],
-            "/v1/chaos",
-            415,
-            "unsupported-type",
-        ),
-        (
-            &["-d", "[]", "-XPUT", "-H", json],
-            "/v1/chaos",
-            422,
-            "invalid",
-        ),
-    ];
-    for (arguments, path, status, kind) in cases {
-        let output = Way::direct(url(path)).curl(&[arguments, &["--include"][..]].concat());
-        let text = String::from_utf8_lossy(&output.stdout).replace("\r\n", "\n");
-        // Behind any 100 Continue.
-        let (head, body) = text.rsplit_once("\n\n").unwrap_or_default();
-        assert!(
-            head.contains("application/problem+json"),
-            "{arguments:?} {path}: {text}"
-        );
-        let problem: Value = serde_json::from_str(body).unwrap();
-        assert_eq!(problem["status"], *status, "{arguments:?} {path}: {text}");
-        assert_eq!(
-            problem["type"],
-            format!("urn:squall:problem:{kind}"),
-            "{path}"
-        );
-        assert_eq!(head.contains("\nallow: "), *status == 405, "{text}");
-    }
 }

@@ -42,22 +42,6 @@ fn profiles_are_shown_without_a_daemon() {
 }
 
 #[test]
-fn a_misspelt_extends_is_one_error_of_validate() {
-    let desk = Desk::new();
-    let mut suite = suite_of(&desk.agent("/json", &[]), "unavailable");
-    suite["contract"]["chaos_matrix"][1]["extends"] = json!(["high_latencyy"]);
-    desk.write(&suite);
-    let rejected = run(&desk, &["contract", "validate"]);
-    assert_eq!(rejected.code, Some(2), "{rejected:#?}");
-    let lines = rejected.err.matches("high_latencyy").count();
-    assert_eq!(lines, 1, "{rejected:#?}");
-    assert!(
-        rejected.err.contains("did you mean `high_latency`?"),
-        "{rejected:#?}"
-    );
-}
-
-#[test]
 fn profile_validate_reads_the_tools_and_profiles_of_the_configuration() {
     let desk = Desk::new();
     let directory = desk.directory.path();

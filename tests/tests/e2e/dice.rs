@@ -52,62 +52,6 @@ fn the_same_seed_draws_the_same_whatever_else_is_in_flight() {
 }
 
 #[test]
-fn a_retry_gets_a_draw_of_its_own() {
-    let stage = Stage::new();
-    let chaos = tool(&json!([{ "mode": "error", "probability": 0.5 }]));
-    stage.daemon.api.chaos(&chaos);
-    let mut wire = stage.open(Path::Forward);
-    let same: Vec<u16> = (0..64).map(|_| wire.get("/item").status).collect();
-    assert!(same.contains(&200) && same.contains(&503), "{same:?}");
-    let exchanges = stage.daemon.api.wait_for_exchanges(64);
-    let attempts = exchanges.iter().map(|one| one["attempt"].as_u64());
-    assert!(attempts.eq((1..=64).map(Some)), "{exchanges:#?}");
-}
-
-#[test]
-fn triggers_count_in_order_of_arrival() {
-    let stage = Stage::new();
-    for (trigger, hits) in [
-        (json!({ "after_calls": 3 }), vec![4, 5, 6, 7, 8]),
-        (json!({ "every": 3 }), vec![3, 6]),
-        (json!({ "limit": 2 }), vec![1, 2]),
-        (json!({ "calls": [1, 3] }), vec![1, 3]),
-        (json!({ "after_calls": 2, "limit": 2 }), vec![3, 4]),
-    ] {
-        let mut rule = json!({ "mode": "error" });
-        rule.as_object_mut()
-            .unwrap()
-            .extend(trigger.as_object().unwrap().clone());
-        stage.daemon.api.chaos(&tool(&json!([rule])));
-        let expected: Vec<u16> = (1..=8)
-            .map(|call| if hits.contains(&call) { 503 } else { 200 })
-            .collect();
-        assert_eq!(statuses(&stage, 8), expected, "{trigger}");
-    }
-}
-
-#[test]
-fn two_rules_and_two_scopes_count_apart() {
-    let stage = Stage::new();
-    let rules = tool(&json!([
-        { "mode": "error", "error_code": 418, "calls": [2] },
-        { "mode": "error", "error_code": 503, "calls": [3] },
-    ]));
-    stage.daemon.api.chaos(&rules);
-    assert_eq!(statuses(&stage, 4), [200, 418, 503, 200]);
-    for scope in ["one", "two"] {
-        stage.daemon.api.chaos_in(scope, &rules);
-    }
-    for expected in [200, 418, 503, 200] {
-        for scope in ["one", "two"] {
-            let mut wire = stage.open(Path::Forward);
-            wire.request("GET", "/item", &[("x-squall-scope", scope)], b"");
-            assert_eq!(wire.response().status, expected, "{scope}");
-        }
-    }
-}
-
-#[test]
 fn an_exchange_keeps_the_rules_it_began_with_and_the_next_sees_the_new_ones() {
     let stage = Stage::new();
     for path in Path::THROUGH {

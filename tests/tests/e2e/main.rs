@@ -36,7 +36,6 @@ mod matrix;
 mod mcp;
 mod network_faults;
 mod readers;
-mod recognition;
 mod recordings;
 mod reports;
 mod routes;

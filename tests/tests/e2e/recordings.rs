@@ -104,57 +104,6 @@ fn stop_with(api: Api, id: &str, exchanges: usize) {
 }
 
 #[test]
-fn what_is_given_out_is_read_back_and_played_the_same() {
-    let stage = Stage::new();
-    let api = stage.daemon.api;
-    let id = begin(api);
-    let body =
-        json!({ "model": "m", "stream": true, "messages": [{"role": "user", "content": "Hi"}] });
-    let stream = seen(
-        &stage
-            .open(Path::Forward)
-            .post("/v1/chat/completions", &body.to_string()),
-    );
-    let gzip = stage.open(Path::Forward).get("/gzip");
-    let status = stage.open(Path::Forward).get("/status/404");
-    stop(api, &id, 3);
-    let given = export(api, &id, "replay");
-    assert_eq!(given.header("content-type"), Some("application/yaml"));
-    assert_eq!(given.header("squall-recording-state"), Some("stopped"));
-    let yaml = given.text();
-    assert!(yaml.contains("input: \"Hi\""), "{yaml}");
-    let mut wire = squall_tests::Wire::connect(api.address);
-    let renamed = yaml.replacen(&format!("id: \"{id}\""), "id: \"incident\"", 1);
-    wire.request(
-        "PUT",
-        "/v1/replays/incident",
-        &[("Content-Type", "application/yaml")],
-        renamed.as_bytes(),
-    );
-    let put = wire.response();
-    assert_eq!(put.status, 201, "{}", put.text());
-    play(api, &json!({ "replay": "incident" }));
-    let before = reached(&stage);
-    let played = seen(
-        &stage
-            .open(Path::Forward)
-            .post("/v1/chat/completions", &body.to_string()),
-    );
-    assert_eq!(played, stream);
-    // Decoded, as it was kept: the agent is told so by what is not said.
-    let plain = stage.open(Path::Forward).get("/gzip");
-    assert_eq!(gzip.header("content-encoding"), Some("gzip"));
-    assert_eq!(plain.header("content-encoding"), None);
-    assert_eq!(plain.text(), standard::TOOL);
-    assert_eq!(
-        stage.open(Path::Forward).get("/status/404").status,
-        status.status
-    );
-    assert_eq!(reached(&stage), before);
-    assert_eq!(api.get(TAPE)["dialled"], 0);
-}
-
-#[test]
 fn what_is_not_on_the_tape_is_refused_with_what_is_nearest_and_nothing_is_dialled() {
     let stage = Stage::new();
     let api = stage.daemon.api;
@@ -278,34 +227,6 @@ fn breaks_are_played_back_too() {
     assert!(text.starts_with("HTTP/1.1 200"), "{text}");
     assert!(!text.ends_with("0\r\n\r\n"), "{text}");
     assert_eq!(api.get(TAPE)["dialled"], 0);
-}
-
-#[test]
-fn a_session_s_tools_answer_by_name_and_then_by_ordinal() {
-    let config = json!({ "tools": { "search": { "match_url": "http://*/search*" } } });
-    let stage = Stage::with(&config, standard::serve);
-    let api = stage.daemon.api;
-    play(
-        api,
-        &json!({ "session": { "id": "incident", "input": "Find it", "tool_responses": [
-            { "tool": "search", "response": { "hits": 3 }, "latency_ms": 5 },
-            { "tool": "search", "response": "none", "status": 503 },
-            { "tool": "search", "status": 0 },
-        ] } }),
-    );
-    let mut wire = stage.open(Path::Forward);
-    let first = wire.get("/search?q=a");
-    assert_eq!((first.status, first.json()), (200, json!({ "hits": 3 })));
-    let second = wire.post("/search", "{\"q\":\"b\"}");
-    assert_eq!((second.status, second.text().as_str()), (503, "none"));
-    let mut third = stage.open(Path::Forward);
-    third.request("GET", "/search", &[], b"");
-    assert_eq!(third.rest().0, b"", "there was no answer");
-    let fourth = stage.open(Path::Forward).get("/search");
-    assert_eq!(fourth.status, 404, "{}", fourth.text());
-    let other = stage.open(Path::Forward).get("/other").json();
-    assert_eq!(other["type"], "urn:squall:problem:tape-miss", "{other}");
-    assert_eq!(reached(&stage), [0; 4]);
 }
 
 #[test]

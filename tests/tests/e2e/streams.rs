@@ -6,20 +6,6 @@ use squall_tests::upstream::standard::pattern;
 use squall_tests::{Path, Stage};
 
 #[test]
-fn an_event_reaches_the_agent_before_the_upstream_sends_the_next() {
-    let stage = Stage::new();
-    for path in Path::THROUGH {
-        let mut wire = stage.open(path);
-        wire.request("GET", "/events", &[("Accept", "text/event-stream")], b"");
-        wire.receive_until("data: 1\n\n");
-        stage.upstream(path).step();
-        wire.receive_until("data: 2\n\n");
-        stage.upstream(path).step();
-        wire.receive_until("data: 3\n\n");
-    }
-}
-
-#[test]
 fn a_piece_of_a_request_reaches_the_upstream_before_the_agent_sends_the_next() {
     let stage = Stage::with(&json!({}), |mut connection| {
         if connection.head().is_some() {

@@ -159,27 +159,6 @@ fn one_seed_gives_the_same_cells_at_any_concurrency_however_the_agent_tells_its_
 }
 
 #[test]
-fn an_agent_that_carries_nothing_is_asked_one_at_a_time_in_the_default_scope() {
-    let (stage, _tool) = stage();
-    let agent = Agent::of(&stage, "none");
-    let one = run(
-        &stage.daemon,
-        "contract",
-        &suite(&agent),
-        &json!({ "seed": 7, "concurrency": 8 }),
-    );
-    assert_eq!(one["state"], "passed", "{one:#}");
-    let carrying = Agent::of(&stage, "baggage");
-    let other = run(
-        &stage.daemon,
-        "contract",
-        &suite(&carrying),
-        &json!({ "seed": 7 }),
-    );
-    assert_eq!(judged(&one), judged(&other));
-}
-
-#[test]
 fn a_suite_of_flakestorm_v2_runs_unchanged() {
     let (stage, _tool) = stage();
     let agent = Agent::of(&stage, "baggage");

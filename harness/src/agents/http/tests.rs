@@ -46,42 +46,28 @@ fn coded(media_type: &str, name: &str, coding: Coding, body: &[u8]) -> Reply {
     )
 }
 
-const CODINGS: [(&str, Coding); 4] = [
-    ("gzip", Coding::Gzip),
-    ("deflate", Coding::Deflate),
-    ("br", Coding::Brotli),
-    ("zstd", Coding::Zstd),
-];
-
 #[tokio::test]
-async fn a_compressed_answer_is_judged_by_what_it_says() {
-    for (name, coding) in CODINGS {
-        for (media_type, body) in [
-            ("application/json", r#"{"output": "It rains"}"#),
-            ("text/plain", "It rains"),
-            (
-                "text/event-stream",
-                "data: {\"text\":\"It \"}\n\ndata: {\"text\":\"rains\"}\n\n",
-            ),
-        ] {
-            let reply = coded(media_type, name, coding, body.as_bytes());
-            let server = Server::start(vec![reply]).await;
-            let answer = ask(&format!("endpoint: '{}/'", server.url), "x").await;
-            let answer = answer.expect("asked");
-            let told = (answer.text.as_str(), answer.error);
-            assert_eq!(told, ("It rains", None), "{name}, {media_type}");
-            assert_eq!(server.requests()[0].header("accept-encoding"), None);
-        }
-    }
-}
-
-#[tokio::test]
-async fn the_limit_of_an_answer_holds_for_what_it_decodes_to() {
-    let huge = vec![b'x'; 9 << 20];
-    for (name, coding) in CODINGS {
-        let server = Server::start(vec![coded("text/plain", name, coding, &huge)]).await;
-        let told = ask(&format!("endpoint: '{}/'", server.url), "x").await;
-        assert_eq!(told, Err(AskError::TooLong), "{name}");
+async fn a_compressed_answer_is_judged_by_what_it_says_up_to_the_limit() {
+    let huge = "x".repeat(9 << 20);
+    for (media_type, body, expected) in [
+        (
+            "application/json",
+            r#"{"output": "It rains"}"#,
+            Ok("It rains"),
+        ),
+        (
+            "text/event-stream",
+            "data: {\"text\":\"It \"}\n\ndata: {\"text\":\"rains\"}\n\n",
+            Ok("It rains"),
+        ),
+        ("text/plain", &huge, Err(AskError::TooLong)),
+    ] {
+        let reply = coded(media_type, "br", Coding::Brotli, body.as_bytes());
+        let server = Server::start(vec![reply]).await;
+        let answer = ask(&format!("endpoint: '{}/'", server.url), "x").await;
+        let text = answer.map(|answer| answer.text);
+        assert_eq!(text, expected.map(str::to_owned), "{media_type}");
+        assert_eq!(server.requests()[0].header("accept-encoding"), None);
     }
 }
 
@@ -118,14 +104,6 @@ async fn an_answer_that_cannot_be_decoded_is_the_agents_error() {
         let error = format!("the answer cannot be read: {error}");
         assert_eq!((answer.text.as_str(), answer.error), (text, Some(error)));
     }
-}
-
-#[tokio::test]
-async fn nothing_is_nothing_in_any_coding() {
-    let server = Server::start(vec![Reply::Raw("content-encoding: br".into(), Vec::new())]).await;
-    let answer = ask(&format!("endpoint: '{}/'", server.url), "x").await;
-    let answer = answer.expect("asked");
-    assert_eq!((answer.text.as_str(), answer.error), ("", None));
 }
 
 #[tokio::test]
@@ -330,28 +308,6 @@ async fn an_agents_own_failure_is_an_answer_with_an_error() {
                 .is_some_and(|found| found.starts_with(error)),
             "{told}: {answer:?}"
         );
-    }
-}
-
-#[tokio::test]
-async fn what_is_no_json_or_a_stream_is_read_too() {
-    let with = |media_type, body: &str| Reply::With(200, media_type, body.to_owned());
-    for (reply, expected) in [
-        (with("text/plain", "just words"), "just words"),
-        (with("application/json", "not {json"), "not {json"),
-        (
-            with(
-                "text/event-stream; charset=utf-8",
-                "data: {\"text\":\"a\"}\n\ndata: {\"text\":\"b\"}\n\n",
-            ),
-            "ab",
-        ),
-    ] {
-        let server = Server::start(vec![reply]).await;
-        let answer = ask(&format!("endpoint: '{}/'", server.url), "x")
-            .await
-            .expect("asked");
-        assert_eq!(answer.text, expected);
     }
 }
 

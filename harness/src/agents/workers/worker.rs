@@ -108,7 +108,7 @@ impl Worker {
             Err(WorkerError::TooSlow) => Err(format!(
                 "it was not loaded within {} s{}",
                 LOADING.as_secs(),
-                worker.complaints.told()
+                worker.complaints.last_lines()
             )),
             Err(WorkerError::TooLong) => Err(format!("`{named}` said more than 8 MiB")),
             Err(WorkerError::Ended(why)) => Err(format!("`{named}` {why}")),
@@ -167,7 +167,7 @@ impl Worker {
     async fn end(&mut self) -> String {
         self.group.end();
         let status = self.child.wait().await;
-        let complaints = self.complaints.told_at_the_end().await;
+        let complaints = self.complaints.last_lines_at_the_end().await;
         match status {
             Ok(status) => format!("ended with {status}{complaints}"),
             Err(error) => format!("ended, nobody knows how: {error}{complaints}"),

@@ -28,7 +28,7 @@ fn read(fields: &mut Fields<'_, '_>, personal: bool) -> Option<Check> {
             Pattern::read(value, "")
         })
     });
-    let search = Search {
+    let search = LeakSearch {
         narrow: narrow?,
         allow: allow?,
         patterns: patterns.unwrap_or_default(),
@@ -37,14 +37,14 @@ fn read(fields: &mut Fields<'_, '_>, personal: bool) -> Option<Check> {
     Some(Check::new(move |subject| search.judge(subject)))
 }
 
-struct Search {
+struct LeakSearch {
     narrow: Narrow,
     allow: Vec<Glob>,
     patterns: Vec<Pattern>,
     personal: bool,
 }
 
-impl Search {
+impl LeakSearch {
     fn judge(&self, subject: &Subject<'_>) -> Verdict {
         let (mut unread, mut searched) = (None, 0);
         for attempt in self.narrow.attempts(subject.trace) {

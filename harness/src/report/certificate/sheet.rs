@@ -143,7 +143,7 @@ fn made_of(statement: &Statement) -> Vec<(String, String)> {
         .documents
         .iter()
         .map(|document| {
-            let version = document.told_version();
+            let version = document.shown_version();
             let version =
                 version.map_or_else(String::new, |version| format!(", version {version}"));
             let value = format!("{}{version}, SHA-256 {}", document.name, document.digest);

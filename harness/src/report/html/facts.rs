@@ -185,7 +185,7 @@ pub(super) fn origin(report: &Report) -> Markup {
                     tr {
                         td { (document.kind) }
                         th scope="row" { (document.name) }
-                        td { (document.told_version().unwrap_or_else(|| "–".to_owned())) }
+                        td { (document.shown_version().unwrap_or_else(|| "–".to_owned())) }
                         td { code { (document.digest) } }
                     }
                 }

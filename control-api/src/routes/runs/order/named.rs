@@ -8,7 +8,7 @@ use squall_harness::invariants::Active;
 use squall_harness::reach::Rules;
 use squall_harness::run::{DocumentVersion, RunRecord};
 use squall_harness::runner::Trial;
-use squall_harness::suite::{ContractPart, Suite, told_rules};
+use squall_harness::suite::{ContractPart, Suite, rule_lines};
 use squall_profiles::library::{Library, ProfileSource};
 use squall_profiles::profile::{self, Profile};
 use squall_profiles::tools::ToolNames;
@@ -205,7 +205,7 @@ impl Reading<'_> {
             name: name.to_owned(),
             rules: Rules::Profile(name.to_owned()),
             active: Active::of_extended(profile, &library, &ToolNames::default()),
-            told: told_rules(profile, &library),
+            rule_lines: rule_lines(profile, &library),
         }))
     }
 

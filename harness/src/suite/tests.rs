@@ -500,8 +500,8 @@ fn what_no_run_could_make_good_is_told_before_one() {
         ),
         (
             format!("{head}{DEMANDS}tools: {{a: {{match_url: ['http://a.test/*', nourl]}}}}"),
-            "suite.yaml:4:44: `match_url` is matched against the whole URL, and none begins like `nourl`; write \
-             `*://nourl`",
+            "suite.yaml:4:44: `match_url` is matched against the whole URL (http or https, without a fragment), and \
+             `nourl` matches none; write `*://nourl`",
         ),
         (
             format!(

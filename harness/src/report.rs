@@ -33,6 +33,7 @@ pub use self::html::page_policy;
 pub use self::json::escaped;
 pub use self::next::next_step;
 pub use self::shown::shown;
+use crate::invariants::InvariantSeverity;
 use crate::named::named;
 use crate::run::{CellRecord, CellState, EvidenceRecord, RunRecord};
 
@@ -196,6 +197,12 @@ fn rank(state: CellState) -> u8 {
         CellState::Passed => 3,
         CellState::NotApplicable => 4,
     }
+}
+
+/// The order of severities, highest first.
+fn severity_rank(cell: &CellRecord) -> Option<usize> {
+    let mut names = InvariantSeverity::NAMES.iter();
+    names.position(|(name, _)| cell.severity == *name)
 }
 
 /// Scenarios and invariants with their severities, each in order of first occurrence.

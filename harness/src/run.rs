@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::state::{RunKind, RunState};
+use crate::named::named;
 
 /// A run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -217,20 +218,22 @@ pub struct CellRecord {
     pub evidence: Vec<EvidenceRecord>,
 }
 
-/// The outcome of a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CellState {
-    /// The invariant holds.
-    Passed,
-    /// The invariant does not hold.
-    Failed,
-    /// No planned fault was applied.
-    NotExercised,
-    /// The invariant does not apply to this scenario.
-    NotApplicable,
-    /// The invariant could not be judged.
-    Error,
+named! {
+    /// The outcome of a cell.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum CellState {
+        /// The invariant holds.
+        Passed = "passed",
+        /// The invariant does not hold.
+        Failed = "failed",
+        /// No planned fault was applied.
+        NotExercised = "not_exercised",
+        /// The invariant does not apply to this scenario.
+        NotApplicable = "not_applicable",
+        /// The invariant could not be judged.
+        Error = "error",
+    }
 }
 
 /// The record of a scenario in a run.

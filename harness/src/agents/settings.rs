@@ -181,7 +181,7 @@ pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Option<Agent> {
     belongs(fields, kind);
     let way = match kind {
         Type::Http => {
-            let endpoint = url(fields, &endpoint?)?;
+            let endpoint = absolute(fields, "endpoint", &endpoint?)?;
             Way::Http(Box::new(HttpAgent { endpoint, ..http }))
         }
         Type::Command => Way::Command(command?),
@@ -190,7 +190,7 @@ pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Option<Agent> {
             langchain: kind == Type::LangChain,
         },
         Type::OpenAi => Way::OpenAi(OpenAiAgent {
-            endpoint: url(fields, &endpoint?)?,
+            endpoint: absolute(fields, "endpoint", &endpoint?)?,
             model: model?.value,
             headers: http.headers,
         }),
@@ -383,10 +383,6 @@ fn command(fields: &mut Fields<'_, '_>, name: &'static str, about: &str) -> Opti
         return None;
     }
     Some(words)
-}
-
-fn url(fields: &mut Fields<'_, '_>, endpoint: &At<String>) -> Option<String> {
-    absolute(fields, "endpoint", endpoint)
 }
 
 fn absolute(fields: &mut Fields<'_, '_>, name: &str, written: &At<String>) -> Option<String> {

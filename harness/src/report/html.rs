@@ -98,7 +98,7 @@ fn body(report: &Report) -> Markup {
         a class="skip" href="#main" { "Skip to the result" }
         header {
             p class="eyebrow" { "Squall · " (run.kind.as_str()) ": " (words::kind(run.kind)) }
-            h1 { (run.name) " " (tag(run.state.as_str(), words::verdict(run), "verdict")) }
+            h1 { (run.name) " " (tag(run.state.as_str(), &words::verdict(run), "verdict")) }
             p class="lead" {
                 (prose(&words::why(run)))
                 @if let Some(step) = next_step(run) { " " (prose(step)) }

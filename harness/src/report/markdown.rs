@@ -12,7 +12,7 @@
 use super::advice::advice;
 use super::shown::cut;
 use super::story::Wire;
-use super::{Report, axes, next_step, rank, telling, words};
+use super::{Report, axes, next_step, rank, severity_rank, telling, words};
 use crate::run::{CellRecord, CellState};
 
 /// Longest report, in characters.
@@ -134,14 +134,14 @@ fn matrix(report: &Report) -> String {
         cells.iter().filter(of_it).collect::<Vec<_>>()
     };
     rows.sort_by_key(|row| of_row(*row, None).iter().map(|cell| rank(cell.state)).min());
-    let names: Vec<_> = columns.iter().map(|name| in_table(name)).collect();
+    let names: Vec<_> = columns.iter().map(|name| html(name)).collect();
     let mut text = format!(
         "| invariant | {} |\n|---|{}\n",
         names.join(" | "),
         "---|".repeat(columns.len())
     );
     for (number, row) in rows.iter().enumerate() {
-        let mut line = format!("| {} ({}) |", in_table(row.0), in_table(row.1));
+        let mut line = format!("| {} ({}) |", html(row.0), html(row.1));
         for column in &columns {
             let marks: Vec<_> = of_row(*row, Some(column)).into_iter().map(mark).collect();
             line += &format!(" {} |", marks.join(" "));
@@ -193,13 +193,7 @@ fn failures(report: &Report, room: usize) -> String {
     let mut bad: Vec<_> = cells
         .filter(|cell| matches!(cell.state, CellState::Failed | CellState::Error))
         .collect();
-    bad.sort_by_key(|cell| {
-        (
-            rank(cell.state),
-            cell.baseline_failed,
-            weight(&cell.severity),
-        )
-    });
+    bad.sort_by_key(|cell| (rank(cell.state), cell.baseline_failed, severity_rank(cell)));
     if bad.is_empty() {
         return String::new();
     }
@@ -251,16 +245,6 @@ fn demands(report: &Report, room: usize) -> String {
         text += told;
     }
     text + end
-}
-
-/// The order of severities, highest first.
-fn weight(severity: &str) -> u8 {
-    match severity {
-        "critical" => 0,
-        "high" => 1,
-        "medium" => 2,
-        _ => 3,
-    }
 }
 
 fn failure(cell: &CellRecord, wire: &Wire<'_>) -> String {
@@ -349,12 +333,7 @@ fn span(text: &str) -> String {
     format!("{ticks}{pad}{text}{pad}{ticks}")
 }
 
-/// Code in a table, where a `|` ends a cell even inside a span.
-fn in_table(text: &str) -> String {
-    html(text)
-}
-
-/// Code as an HTML element, inside which Markdown is inactive.
+/// Code as an HTML element, inside which Markdown is inactive, also in tables, where a `|` ends a cell.
 fn html(text: &str) -> String {
     format!("<code>{}</code>", numbered(&line(text, MOST_NAME)))
 }

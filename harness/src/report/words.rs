@@ -37,29 +37,14 @@ pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {thing}")
 }
 
-/// A state of a cell for people.
-pub(super) fn state(state: CellState) -> &'static str {
-    match state {
-        CellState::Passed => "passed",
-        CellState::Failed => "failed",
-        CellState::NotExercised => "not exercised",
-        CellState::NotApplicable => "not applicable",
-        CellState::Error => "error",
-    }
+/// The verdict in words.
+pub(super) fn verdict(run: &RunRecord) -> String {
+    run.state.as_str().replace('_', " ")
 }
 
-/// The verdict in a word.
-pub(super) fn verdict(run: &RunRecord) -> &'static str {
-    match run.state {
-        RunState::Queued => "queued",
-        RunState::AwaitingApproval => "awaiting approval",
-        RunState::Running => "running",
-        RunState::Passed => "passed",
-        RunState::Failed => "failed",
-        RunState::Inconclusive => "inconclusive",
-        RunState::Errored => "errored",
-        RunState::Cancelled => "cancelled",
-    }
+/// A state of a cell for people.
+pub(super) fn state(state: CellState) -> String {
+    state.as_str().replace('_', " ")
 }
 
 /// What a run of this kind does.

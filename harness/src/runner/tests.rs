@@ -94,6 +94,17 @@ async fn run_contract(world: &World, text: &str, slots: usize) -> Result<Ran, Ru
     run(&plan, world, world, &scopes(slots, &alone), &Silent).await
 }
 
+/// Runs the suite's own chaos as its only part.
+async fn run_chaos(world: &World, text: &str) -> Ran {
+    let suite = suite_of(text);
+    let trial = Trial::of("chaos", suite.chaos.as_ref().expect("chaos"));
+    let parts = vec![RunPart::chaos(&suite.invariants, trial)];
+    let plan = RunPlan::new(&suite, "r", parts, Dialler::default());
+    let alone = tokio::sync::Mutex::default();
+    let ran = run(&plan, world, world, &scopes(1, &alone), &Silent).await;
+    ran.expect("a run")
+}
+
 fn state_of(ran: &Ran, invariant: &str, scenario: &str) -> CellState {
     let found = ran.parts[0]
         .matrix
@@ -321,22 +332,12 @@ golden_prompts: [one, two, three]
 invariants: [{id: done, type: completes}]
 chaos: {tool_faults: [{tool: '*', mode: error}]}
 ";
-    let suite = suite_of(text);
-    let trial = Trial::of("chaos", suite.chaos.as_ref().expect("chaos"));
-    let plan = RunPlan::new(
-        &suite,
-        "r",
-        vec![RunPart::chaos(&suite.invariants, trial)],
-        Dialler::default(),
-    );
     for (fails_at, expected) in [(Some("two"), true), (None, false)] {
         let world = World {
             fails_at,
             ..World::default()
         };
-        let alone = tokio::sync::Mutex::default();
-        let ran = run(&plan, &world, &world, &scopes(1, &alone), &Silent).await;
-        let ran = ran.expect("a run");
+        let ran = run_chaos(&world, text).await;
         let told = "1 of 3 invocations under chaos fail nothing but what fails without chaos too, and are in no chaos \
                     resilience, `two` the first";
         assert_eq!(
@@ -358,21 +359,11 @@ golden_prompts: [one]
 invariants: [{id: honest, type: contains, value: unavailable, when: tool_faults_active}]
 chaos: {tool_faults: [{tool: '*', mode: error}]}
 ";
-    let suite = suite_of(text);
-    let trial = Trial::of("chaos", suite.chaos.as_ref().expect("chaos"));
-    let plan = RunPlan::new(
-        &suite,
-        "r",
-        vec![RunPart::chaos(&suite.invariants, trial)],
-        Dialler::default(),
-    );
     let world = World {
         is_careless: true,
         ..World::default()
     };
-    let alone = tokio::sync::Mutex::default();
-    let ran = run(&plan, &world, &world, &scopes(1, &alone), &Silent).await;
-    let part = &ran.expect("a run").parts[0];
+    let part = &run_chaos(&world, text).await.parts[0];
     let cell = &part.matrix.cells[0];
     assert_eq!(
         (cell.state, cell.baseline_failed),
@@ -695,20 +686,7 @@ golden_prompts: [one, two]
 invariants: [{type: contains, value: unavailable}]
 chaos: {tool_faults: [{tool: '*', mode: error}]}
 ";
-    let suite = suite_of(text);
-    let chaos = suite.chaos.as_ref().expect("chaos");
-    let trial = Trial::of("chaos", chaos);
-    let plan = RunPlan::new(
-        &suite,
-        "r",
-        vec![RunPart::chaos(&suite.invariants, trial)],
-        Dialler::default(),
-    );
-    let world = World::default();
-    let alone = tokio::sync::Mutex::default();
-    let ran = run(&plan, &world, &world, &scopes(1, &alone), &Silent)
-        .await
-        .expect("a run");
+    let ran = run_chaos(&World::default(), text).await;
     assert_eq!(ran.parts[0].chaos_resilience, Some(100.0));
     let recovered = &ran.recoveries[0];
     assert_eq!(

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::{headings, invocations, left_out, prose, scrolled, soft, tag};
 use crate::report::advice::advice;
 use crate::report::story::{Story, Wire};
-use crate::report::{exercised, telling, words};
+use crate::report::{exercised, severity_rank, telling, words};
 use crate::run::{CellRecord, CellState, RunRecord};
 
 /// Maximum number of cells in one section.
@@ -18,11 +18,7 @@ type Cells<'r> = Vec<(usize, &'r CellRecord)>;
 fn failed(run: &RunRecord) -> Cells<'_> {
     let mut failed = of(run, CellState::Failed);
     failed.retain(|(_, cell)| !cell.baseline_failed);
-    failed.sort_by_key(|(_, cell)| {
-        ["critical", "high", "medium", "low"]
-            .iter()
-            .position(|known| cell.severity == *known)
-    });
+    failed.sort_by_key(|(_, cell)| severity_rank(cell));
     failed
 }
 
@@ -61,20 +57,17 @@ pub(super) fn is_told(run: &RunRecord, number: usize) -> bool {
 
 /// The CSS class of a cell's state.
 pub(super) fn class(cell: &CellRecord) -> &'static str {
-    match cell.state {
-        CellState::Passed => "passed",
-        CellState::Failed if cell.baseline_failed => "base",
-        CellState::Failed => "failed",
-        CellState::NotExercised => "not_exercised",
-        CellState::NotApplicable => "not_applicable",
-        CellState::Error => "error",
+    if cell.baseline_failed {
+        "base"
+    } else {
+        cell.state.as_str()
     }
 }
 
 /// A cell's state as text.
-pub(super) fn state(cell: &CellRecord) -> &'static str {
+pub(super) fn state(cell: &CellRecord) -> String {
     if cell.baseline_failed {
-        "failed, without chaos too"
+        "failed, without chaos too".to_owned()
     } else {
         words::state(cell.state)
     }
@@ -115,7 +108,7 @@ fn article(number: usize, cell: &CellRecord, wire: &Wire<'_>) -> Markup {
         article id=(id) class=(class(cell)) tabindex="-1" aria-labelledby={ (id) "-name" } {
             div class="head" {
                 h3 id={ (id) "-name" } { (words::cell(cell)) }
-                (tag(class(cell), state(cell), ""))
+                (tag(class(cell), &state(cell), ""))
                 (tag("", &cell.severity, ""))
             }
             @if let Some(reason) = &cell.reason { p class="reason" { (prose(reason)) } }

@@ -160,7 +160,7 @@ fn state(found: Option<CellState>) -> Markup {
         Some(CellState::Passed) => tag("passed", "passed", ""),
         Some(CellState::Error) => tag("error", "error", ""),
         Some(other @ (CellState::NotExercised | CellState::NotApplicable)) => {
-            tag("", words::state(other), "")
+            tag("", &words::state(other), "")
         }
         None => tag("", "not there", ""),
     }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use thiserror::Error;
 
-use crate::problem::Problem;
+use crate::problem::ProblemResponse;
 
 /// The exit codes of all commands, in the help and word for word in `docs/commands.md`. `run` also passes on the exit
 /// code of its program.
@@ -47,7 +47,7 @@ pub(crate) enum Failure {
     Inconclusive,
     /// The control API rejected the request; exit 2, or 3 for a status of 500 and above.
     #[error("{0}")]
-    Refused(#[from] Problem),
+    Refused(#[from] ProblemResponse),
     /// The daemon cannot be reached; exit 3.
     #[error(
         "no daemon answers at {server}: {cause}; start one with `squall serve`, or pass its address with `--server`"

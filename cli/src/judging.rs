@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::host::Host;
 use crate::profile_file;
 use crate::render::paint::Paint;
-use crate::render::progress::Progress;
+use crate::render::progress::RunProgress;
 use crate::render::{output, run as render};
 use crate::reports::Reports;
 use crate::suite::LocalSuite;
@@ -205,7 +205,7 @@ async fn made(
         .await
         .map_err(|failure| in_suite(failure, suite))?;
     let id = accepted["id"].as_str().unwrap_or_default();
-    let mut progress = Progress::new(Paint::stderr());
+    let mut progress = RunProgress::new(Paint::stderr());
     let followed = follow(host, id, signals, &mut progress).await;
     progress.end();
     let interrupted = followed?;
@@ -217,7 +217,7 @@ async fn follow(
     host: &Host,
     id: &str,
     signals: &mut Signals,
-    progress: &mut Progress,
+    progress: &mut RunProgress,
 ) -> Result<bool, Failure> {
     let mut following = Following::run(host.client(), id).await?;
     let mut interrupted = false;

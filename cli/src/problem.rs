@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 /// An error response.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Problem {
+pub(crate) struct ProblemResponse {
     /// HTTP status.
     #[serde(default)]
     pub(crate) status: u16,
@@ -17,12 +17,12 @@ pub(crate) struct Problem {
     #[serde(default)]
     detail: String,
     #[serde(default)]
-    errors: Vec<Detail>,
+    errors: Vec<ProblemEntry>,
 }
 
 /// An error in a document that was sent.
 #[derive(Debug, Deserialize)]
-struct Detail {
+struct ProblemEntry {
     /// JSON pointer into that document.
     #[serde(default)]
     pointer: String,
@@ -30,7 +30,7 @@ struct Detail {
     detail: String,
 }
 
-impl Problem {
+impl ProblemResponse {
     /// Parses a problem; any other body becomes its detail, cut to 300 characters.
     pub(crate) fn read(status: reqwest::StatusCode, body: &[u8]) -> Self {
         let mut problem = serde_json::from_slice(body).unwrap_or_else(|_| Self {
@@ -50,7 +50,8 @@ impl Problem {
 
     /// The errors, one a line, each with its place in the user's file; `None` if `place` does not know a pointer.
     pub(crate) fn placed(&self, place: impl Fn(&str) -> Option<String>) -> Option<String> {
-        let line = |error: &Detail| Some(format!("{}: {}", place(&error.pointer)?, error.detail));
+        let line =
+            |error: &ProblemEntry| Some(format!("{}: {}", place(&error.pointer)?, error.detail));
         let lines: Option<Vec<_>> = self.errors.iter().map(line).collect();
         lines
             .filter(|lines| !lines.is_empty())
@@ -65,7 +66,7 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ProblemResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = if self.detail.is_empty() {
             &self.title
@@ -87,7 +88,7 @@ impl fmt::Display for Problem {
     }
 }
 
-impl std::error::Error for Problem {}
+impl std::error::Error for ProblemResponse {}
 
 #[cfg(test)]
 mod tests {
@@ -114,7 +115,10 @@ mod tests {
             (502, "bad gateway\n", "bad gateway (502)"),
         ] {
             let status = reqwest::StatusCode::from_u16(status).expect("a status");
-            assert_eq!(Problem::read(status, body.as_bytes()).to_string(), shown);
+            assert_eq!(
+                ProblemResponse::read(status, body.as_bytes()).to_string(),
+                shown
+            );
         }
     }
 }

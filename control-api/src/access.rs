@@ -33,7 +33,7 @@ pub use self::rate::{AT_ONCE, FAILURES_AT_ONCE, PER_SECOND};
 pub use self::token::{TOKEN_NAMES, Token, is_token_name};
 pub use crate::credential::{Digest, NoRandomness, TokenRole};
 use crate::lock;
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 use crate::store::{DEFAULT_WORKSPACE, StoredToken};
 
 /// What a route requires of a client.
@@ -101,9 +101,9 @@ impl TokenSet {
         self.configured.iter().chain(&self.stored)
     }
 
-    fn bearer(&self, headers: &HeaderMap) -> Result<Arc<Token>, Problem> {
+    fn bearer(&self, headers: &HeaderMap) -> Result<Arc<Token>, ApiProblem> {
         let Some(given) = headers.get(AUTHORIZATION) else {
-            return Err(Problem::unauthenticated(
+            return Err(ApiProblem::unauthenticated(
                 "send a token: `Authorization: Bearer …`; an admin creates one with `squall token create`, \
                  and the config may have some under `api.tokens`",
             ));
@@ -111,7 +111,9 @@ impl TokenSet {
         let secret = given.to_str().ok().and_then(|value| value.split_once(' '));
         let Some((_, secret)) = secret.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
         else {
-            return Err(Problem::unauthenticated("write `Authorization: Bearer …`"));
+            return Err(ApiProblem::unauthenticated(
+                "write `Authorization: Bearer …`",
+            ));
         };
         let given = Digest::of(secret.trim());
         // Compares every token, so that the time does not depend on which one matches.
@@ -121,7 +123,7 @@ impl TokenSet {
                 found = Some(Arc::clone(token));
             }
         }
-        found.ok_or_else(|| Problem::unauthenticated("this token is unknown, or was revoked"))
+        found.ok_or_else(|| ApiProblem::unauthenticated("this token is unknown, or was revoked"))
     }
 }
 
@@ -226,7 +228,7 @@ impl Access {
         uri: &Uri,
         headers: &HeaderMap,
         now: Instant,
-    ) -> Result<Caller, Problem> {
+    ) -> Result<Caller, ApiProblem> {
         let host = host(uri, headers)?;
         refuse_foreign_origin(host, headers)?;
         let tokens = self.tokens.load();
@@ -255,7 +257,7 @@ impl Access {
         if let Some(needed) = needs.and_then(Needs::role)
             && token.role < needed
         {
-            return Err(Problem::forbidden(format!(
+            return Err(ApiProblem::forbidden(format!(
                 "the token `{}` has the role {}; this needs the role {}",
                 token.name,
                 token.role.as_str(),
@@ -267,15 +269,15 @@ impl Access {
     }
 }
 
-fn too_often(wait: Duration) -> Problem {
-    Problem::too_many(
+fn too_often(wait: Duration) -> ApiProblem {
+    ApiProblem::too_many(
         "too many requests came without a valid token; wait as long as Retry-After says, and send a valid one",
         wait,
     )
 }
 
-fn too_fast(wait: Duration) -> Problem {
-    Problem::too_many(
+fn too_fast(wait: Duration) -> ApiProblem {
+    ApiProblem::too_many(
         format!(
             "a token allows {PER_SECOND} requests a second, and {AT_ONCE} at once after a pause; wait as long as \
              Retry-After says"

@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tracing::Instrument as _;
 
 use crate::access::{AccessRule, Needs};
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 
 /// The runtimes and limits for requests.
 #[derive(Debug, Clone)]
@@ -55,7 +55,7 @@ pub(crate) async fn dispatch(
     State(dispatch): State<Dispatch>,
     mut request: Request,
     next: Next,
-) -> Result<Response, Problem> {
+) -> Result<Response, ApiProblem> {
     if let Some(rule) = dispatch.rule(&request) {
         request.extensions_mut().insert(rule.needs);
         if rule.needs == Needs::Brake || rule.path == "/healthz" {
@@ -65,7 +65,7 @@ pub(crate) async fn dispatch(
     }
     let Ok(permit) = Arc::clone(&dispatch.free).try_acquire_owned() else {
         let detail = "too many requests are in progress; try again later";
-        return Err(Problem::not_ready(detail));
+        return Err(ApiProblem::not_ready(detail));
     };
     let (response, permit) = answered(&dispatch.work, request, next, permit).await?;
     Ok(response.map(|body| streamed(body, permit, &dispatch.work)))
@@ -77,12 +77,12 @@ async fn answered<T: Send + 'static>(
     request: Request,
     next: Next,
     held: T,
-) -> Result<(Response, T), Problem> {
+) -> Result<(Response, T), ApiProblem> {
     let answer = async move { (next.run(request).await, held) };
     let answering = runtime.spawn(answer.in_current_span());
     answering.await.map_err(|error| {
         tracing::error!("a request was not answered: {error}");
-        Problem::internal("Squall failed while it answered this request; its log says where")
+        ApiProblem::internal("Squall failed while it answered this request; its log says where")
     })
 }
 

@@ -14,7 +14,7 @@ use serde::de::IgnoredAny;
 use squall_documents::{DocumentLimits, Limited, Variables, over_budget};
 use squall_profiles::profile::{self, Profile};
 
-use crate::problem::{Problem, ProblemDetail};
+use crate::problem::{ApiProblem, ProblemDetail};
 use crate::trust::SentVariables;
 use crate::trust::Trust;
 
@@ -81,39 +81,40 @@ impl BodyFormat {
 pub(crate) const LONG: usize = 16 << 20;
 
 impl<S: Send + Sync> FromRequest<S> for RequestDocument {
-    type Rejection = Problem;
+    type Rejection = ApiProblem;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiProblem> {
         let content_type = match request.headers().get(CONTENT_TYPE) {
             Some(value) => value.to_str().unwrap_or("\u{fffd}").to_owned(),
             None => String::new(),
         };
         let form = BodyFormat::of(&content_type).ok_or_else(|| {
-            Problem::unsupported_type(format!(
+            ApiProblem::unsupported_type(format!(
                 "`{content_type}` is not read here; send application/json or application/yaml"
             ))
         })?;
         let body = body(request).await?;
-        let text = String::from_utf8(body.into())
-            .map_err(|error| Problem::malformed(format!("the document is not UTF-8: {error}")))?;
+        let text = String::from_utf8(body.into()).map_err(|error| {
+            ApiProblem::malformed(format!("the document is not UTF-8: {error}"))
+        })?;
         Ok(Self { text, form })
     }
 }
 
 /// The body of a request, up to the limit of its route.
-pub(crate) async fn body(request: Request) -> Result<Bytes, Problem> {
+pub(crate) async fn body(request: Request) -> Result<Bytes, ApiProblem> {
     let body = tokio::time::timeout(SLOWEST, Bytes::from_request(request, &())).await;
     let body = body.map_err(|_| {
         let seconds = SLOWEST.as_secs();
-        Problem::malformed(format!("the body did not come within {seconds} seconds"))
+        ApiProblem::malformed(format!("the body did not come within {seconds} seconds"))
     })?;
     body.map_err(|rejection| {
         let detail = rejection.body_text();
         match rejection.into_response().status() {
-            StatusCode::PAYLOAD_TOO_LARGE => Problem::too_large(format!(
+            StatusCode::PAYLOAD_TOO_LARGE => ApiProblem::too_large(format!(
                 "a document may have {MOST} bytes, a replay session and a tape {LONG}"
             )),
-            _ => Problem::malformed(format!("the body cannot be read: {detail}")),
+            _ => ApiProblem::malformed(format!("the body cannot be read: {detail}")),
         }
     })
 }
@@ -121,7 +122,7 @@ pub(crate) async fn body(request: Request) -> Result<Bytes, Problem> {
 impl RequestDocument {
     /// The document as a profile; errors call it `name`. Without values for its variables it may use those that
     /// `trust` lists. A document sent as JSON must be JSON, although the YAML parser accepts more.
-    pub(crate) fn profile(&self, name: &str, trust: &Trust) -> Result<Profile, Problem> {
+    pub(crate) fn profile(&self, name: &str, trust: &Trust) -> Result<Profile, ApiProblem> {
         let sent = || trust.variables(|variables| profile::parse_file(name, &self.text, variables));
         self.check_bounds()?;
         let profile = match self.form {
@@ -145,11 +146,11 @@ impl RequestDocument {
                 profile::parse_file(name, &enclosed.text, Variables::From(&lookup))
             }
         };
-        profile.map_err(|errors| Problem::profile(&errors))
+        profile.map_err(|errors| ApiProblem::profile(&errors))
     }
 
     /// The inner document, and the values sent with it.
-    pub(crate) fn opened(self) -> Result<(Self, SentVariables), Problem> {
+    pub(crate) fn opened(self) -> Result<(Self, SentVariables), ApiProblem> {
         if self.form != BodyFormat::WithVariables {
             return Ok((self, SentVariables::default()));
         }
@@ -168,13 +169,13 @@ impl RequestDocument {
     }
 
     /// The document as a value, by its format; without one it is JSON.
-    pub(crate) fn value(&self) -> Result<serde_json::Value, Problem> {
+    pub(crate) fn value(&self) -> Result<serde_json::Value, ApiProblem> {
         let value = match self.form {
             BodyFormat::Json | BodyFormat::Unstated => {
                 serde_json::from_str(&self.text).map_err(|error| not_json(&error))?
             }
             BodyFormat::WithVariables => {
-                return Err(Problem::unsupported_type(
+                return Err(ApiProblem::unsupported_type(
                     "variables are sent with profiles and suites only; send application/json or application/yaml",
                 ));
             }
@@ -195,7 +196,7 @@ const PARTS: usize = 100_000;
 impl RequestDocument {
     /// The document as a value; without a format it is YAML, of which JSON is a subset. Depth and alias expansion
     /// are bounded.
-    pub(crate) fn tree(&self) -> Result<serde_json::Value, Problem> {
+    pub(crate) fn tree(&self) -> Result<serde_json::Value, ApiProblem> {
         match self.form {
             BodyFormat::Json | BodyFormat::WithVariables => self.value(),
             BodyFormat::Unstated | BodyFormat::Yaml | BodyFormat::Enclosed => {
@@ -206,7 +207,7 @@ impl RequestDocument {
         }
     }
 
-    fn bounded(&self, tree: serde_json::Value) -> Result<serde_json::Value, Problem> {
+    fn bounded(&self, tree: serde_json::Value) -> Result<serde_json::Value, ApiProblem> {
         if depth(&tree) > DEPTH {
             return Err(self.unreadable(too_deep()));
         }
@@ -214,7 +215,7 @@ impl RequestDocument {
     }
 
     /// Rejects documents that are nested too deeply or expand too far, whatever their kind.
-    fn check_bounds(&self) -> Result<(), Problem> {
+    fn check_bounds(&self) -> Result<(), ApiProblem> {
         match tree(&self.text) {
             Err(error) if is_too_deep(&error) || over_budget(&error).is_some() => {
                 Err(self.not_yaml("the document cannot be read", &error))
@@ -226,7 +227,7 @@ impl RequestDocument {
     }
 
     /// A problem: `what` was found, and why.
-    fn not_yaml(&self, what: &str, error: &serde_saphyr::Error) -> Problem {
+    fn not_yaml(&self, what: &str, error: &serde_saphyr::Error) -> ApiProblem {
         if is_too_deep(error) {
             return self.unreadable(too_deep());
         }
@@ -235,16 +236,16 @@ impl RequestDocument {
     }
 
     /// 400 for an unreadable document; 422 if it is within a document that was read.
-    fn unreadable(&self, detail: String) -> Problem {
+    fn unreadable(&self, detail: String) -> ApiProblem {
         if self.form == BodyFormat::Enclosed {
-            return Problem::invalid(vec![ProblemDetail::at("/document", detail)]);
+            return ApiProblem::invalid(vec![ProblemDetail::at("/document", detail)]);
         }
-        Problem::malformed(detail.clone()).with_errors(vec![ProblemDetail::at("", detail)])
+        ApiProblem::malformed(detail.clone()).with_errors(vec![ProblemDetail::at("", detail)])
     }
 }
 
 /// Rules need a thousand times their text size while they are parsed, so their number is checked first.
-fn check_rules(profile: &serde_json::Value) -> Result<(), Problem> {
+fn check_rules(profile: &serde_json::Value) -> Result<(), ApiProblem> {
     let families = |chaos: &serde_json::Value| {
         let lists = chaos.as_object().into_iter().flat_map(|one| one.values());
         let lengths = lists.filter_map(|list| Some(list.as_array()?.len()));
@@ -253,7 +254,7 @@ fn check_rules(profile: &serde_json::Value) -> Result<(), Problem> {
     let rules = families(profile) + profile.get("chaos").map_or(0, families);
     DocumentLimits::default()
         .take(Limited::Rules, rules)
-        .map_err(|over| Problem::invalid(vec![ProblemDetail::at("", over.to_string())]))
+        .map_err(|over| ApiProblem::invalid(vec![ProblemDetail::at("", over.to_string())]))
 }
 
 fn too_deep() -> String {
@@ -306,16 +307,16 @@ fn depth(value: &serde_json::Value) -> usize {
     }
 }
 
-fn not_json(error: &serde_json::Error) -> Problem {
+fn not_json(error: &serde_json::Error) -> ApiProblem {
     if error.is_data() {
         let detail = format!("the document says something else than it may: {error}");
-        return Problem::invalid(vec![ProblemDetail::at("", detail)]);
+        return ApiProblem::invalid(vec![ProblemDetail::at("", detail)]);
     }
     let detail = match error.to_string() {
         deep if deep.starts_with(RECURSION) => too_deep(),
         other => format!("the document is not JSON: {other}"),
     };
-    Problem::malformed(detail.clone()).with_errors(vec![ProblemDetail::at("", detail)])
+    ApiProblem::malformed(detail.clone()).with_errors(vec![ProblemDetail::at("", detail)])
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ use tokio::time::{Instant, sleep};
 
 pub(crate) use self::key::KEY;
 use crate::audit::Repeated;
-use crate::problem::{Problem, ProblemDetail};
+use crate::problem::{ApiProblem, ProblemDetail};
 use crate::store::{IdempotencyKey, KeyState, Store, StoreError, StoredResponse};
 use crate::{document, lock};
 
@@ -64,7 +64,7 @@ pub(crate) async fn once(
     State(keys): State<Arc<Keys>>,
     request: Request,
     next: Next,
-) -> Result<Response, Problem> {
+) -> Result<Response, ApiProblem> {
     let path = request.extensions().get::<MatchedPath>();
     let is_route = path.is_some_and(|path| keys.paths.contains(&path.as_str()));
     if request.method() != Method::POST || !is_route || !request.headers().contains_key(KEY) {
@@ -99,7 +99,7 @@ impl Keys {
     }
 
     /// Takes the key (`None`), or waits for the response of the request that holds it.
-    async fn take(&self, key: &IdempotencyKey) -> Result<Option<StoredResponse>, Problem> {
+    async fn take(&self, key: &IdempotencyKey) -> Result<Option<StoredResponse>, ApiProblem> {
         let deadline = Instant::now() + self.patience;
         loop {
             let now = (self.clock)();
@@ -112,11 +112,11 @@ impl Keys {
                 KeyState::Held(request, _) if request != key.request => {
                     let detail = "this Idempotency-Key was used for another request; use a new key";
                     let detail = ProblemDetail::header(&KEY, detail);
-                    return Err(Problem::invalid(vec![detail]));
+                    return Err(ApiProblem::invalid(vec![detail]));
                 }
                 KeyState::Held(_, Some(response)) => return Ok(Some(response)),
                 KeyState::Held(_, None) if Instant::now() >= deadline => {
-                    return Err(Problem::conflict(
+                    return Err(ApiProblem::conflict(
                         "the first request with this Idempotency-Key has no response: it is still in progress, or its \
                          daemon ended and it may have been carried out. Check what exists; a new request needs a new \
                          key",
@@ -128,7 +128,11 @@ impl Keys {
     }
 
     /// Stores the response, or frees the key.
-    async fn answer(&self, key: &IdempotencyKey, response: Response) -> Result<Response, Problem> {
+    async fn answer(
+        &self,
+        key: &IdempotencyKey,
+        response: Response,
+    ) -> Result<Response, ApiProblem> {
         if response.status().is_server_error() {
             warn(self.store.free_key(key).await);
             return Ok(response);
@@ -157,7 +161,7 @@ impl Keys {
 
 /// The stored part of a response, and the response. Only the status is stored if it has `no-store` (it holds a
 /// secret), is too long or has no length.
-async fn stored(response: Response) -> Result<(StoredResponse, Response), Problem> {
+async fn stored(response: Response) -> Result<(StoredResponse, Response), ApiProblem> {
     let status = response.status().as_u16();
     let mut directives = response.headers().get_all(CACHE_CONTROL).iter();
     let is_secret = directives.any(|value| value == "no-store");
@@ -169,7 +173,7 @@ async fn stored(response: Response) -> Result<(StoredResponse, Response), Proble
     let (head, body) = response.into_parts();
     let body = to_bytes(body, usize::MAX)
         .await
-        .map_err(|error| Problem::internal(format!("the response cannot be read: {error}")))?;
+        .map_err(|error| ApiProblem::internal(format!("the response cannot be read: {error}")))?;
     let headers = head.headers.iter();
     // No route sends a header that is not text.
     let headers: Vec<_> = headers
@@ -181,9 +185,9 @@ async fn stored(response: Response) -> Result<(StoredResponse, Response), Proble
 }
 
 /// Rebuilds a stored response.
-fn repeated(stored: StoredResponse) -> Result<Response, Problem> {
+fn repeated(stored: StoredResponse) -> Result<Response, ApiProblem> {
     let Some((headers, body)) = stored.content else {
-        return Err(Problem::conflict(format!(
+        return Err(ApiProblem::conflict(format!(
             "the request with this Idempotency-Key was carried out with status {}. Its response is not stored: it \
              is long, or holds a secret that is shown once. Check what exists; a new request needs a new key",
             stored.status

@@ -17,7 +17,7 @@ use crate::store::{StoreError, StoreFailure};
 /// An error of the API, as `application/problem+json`.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{detail}")]
-pub struct Problem {
+pub struct ApiProblem {
     status: StatusCode,
     /// Last part of its `type`.
     slug: &'static str,
@@ -93,7 +93,7 @@ impl ProblemDetail {
     }
 }
 
-impl Problem {
+impl ApiProblem {
     /// A problem with this `slug`, the last part of its `type`.
     fn new(
         status: StatusCode,
@@ -174,7 +174,7 @@ impl Problem {
 /// Constructors of problems: status, last part of the `type`, and title.
 macro_rules! problems {
     ($($(#[$about:meta])* $name:ident: $status:ident, $slug:literal, $title:literal;)*) => {
-        impl Problem { $(
+        impl ApiProblem { $(
             $(#[$about])*
             pub(crate) fn $name(detail: impl Into<String>) -> Self {
                 Self::new(StatusCode::$status, $slug, $title, detail)
@@ -210,7 +210,7 @@ problems! {
 
 /// 503 when the store cannot be reached, 500 when it rejects the query. The details go to the log only: a client
 /// cannot use them and need not know where the store is.
-impl From<StoreError> for Problem {
+impl From<StoreError> for ApiProblem {
     fn from(error: StoreError) -> Self {
         if error.kind == StoreFailure::Rejected {
             // Id that links the response to the log line; empty without a source of random bits.
@@ -226,7 +226,7 @@ impl From<StoreError> for Problem {
     }
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for ApiProblem {
     fn into_response(self) -> Response {
         let body = self.document().to_string();
         let content_type = [(CONTENT_TYPE, problem::CONTENT_TYPE)];

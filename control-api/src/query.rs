@@ -3,7 +3,7 @@
 use axum::extract::{FromRequestParts, Query};
 use http::request::Parts;
 
-use crate::problem::{Problem, ProblemDetail};
+use crate::problem::{ApiProblem, ProblemDetail};
 
 /// The query of a request. Routes take its parameters; [`Params::finish`] rejects the rest.
 #[derive(Debug)]
@@ -14,11 +14,11 @@ pub(crate) struct Params {
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Params {
-    type Rejection = Problem;
+    type Rejection = ApiProblem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiProblem> {
         let Query(given) = Query::try_from_uri(&parts.uri)
-            .map_err(|error| Problem::malformed(format!("the query cannot be read: {error}")))?;
+            .map_err(|error| ApiProblem::malformed(format!("the query cannot be read: {error}")))?;
         Ok(Self {
             given,
             known: Vec::new(),
@@ -78,7 +78,7 @@ impl Params {
     }
 
     /// Rejects the request if a parameter is unreadable or unknown.
-    pub(crate) fn finish(mut self) -> Result<(), Problem> {
+    pub(crate) fn finish(mut self) -> Result<(), ApiProblem> {
         for (name, _) in &self.given {
             let known = self.known.join(", ");
             let name: String = name.chars().take(40).collect();
@@ -91,7 +91,9 @@ impl Params {
         }
         match self.errors.first() {
             None => Ok(()),
-            Some(first) => Err(Problem::malformed(first.detail.clone()).with_errors(self.errors)),
+            Some(first) => {
+                Err(ApiProblem::malformed(first.detail.clone()).with_errors(self.errors))
+            }
         }
     }
 }

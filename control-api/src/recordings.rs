@@ -26,7 +26,7 @@ use tokio::task::JoinHandle;
 pub use self::running::RecordingBounds;
 use self::running::{QueueFiller, RecordingQueue, RunningRecording};
 use crate::lock;
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 use crate::readiness::BrokenFile;
 use crate::store::{
     RecordedRow, RecordingSize, RecordingState, Store, StoreError, StoredRecording,
@@ -123,11 +123,11 @@ impl Recordings {
     }
 
     /// Begins a recording.
-    pub async fn begin(self: &Arc<Self>, new: NewRecording) -> Result<StoredRecording, Problem> {
+    pub async fn begin(self: &Arc<Self>, new: NewRecording) -> Result<StoredRecording, ApiProblem> {
         let _turn = self.beginning.lock().await;
         RUNNING
             .check(&new.workspace, self.holders())
-            .map_err(|over| Problem::conflict(over.to_string()))?;
+            .map_err(|over| ApiProblem::conflict(over.to_string()))?;
         let now = self.now();
         let recording = StoredRecording {
             id: self.recorder.begin(Instant::now()).to_string(),
@@ -162,13 +162,13 @@ impl Recordings {
     }
 
     /// Ends a recording. It holds all exchanges that have ended by now. A finished one does not change.
-    pub async fn stop(&self, workspace: &str, id: &str) -> Result<StoredRecording, Problem> {
+    pub async fn stop(&self, workspace: &str, id: &str) -> Result<StoredRecording, ApiProblem> {
         let Some(running) = self.of(workspace, id) else {
             let stored = self.find(workspace, id).await?;
             let stored = stored.ok_or_else(|| unknown(id))?;
             if stored.state == RecordingState::Recording {
                 let daemon = stored.daemon;
-                return Err(Problem::conflict(format!(
+                return Err(ApiProblem::conflict(format!(
                     "recording `{id}` is made by another daemon, `{daemon}`; stop it there"
                 )));
             }
@@ -357,9 +357,9 @@ impl Recordings {
 }
 
 /// The error for a recording that does not exist.
-pub(crate) fn unknown(id: &str) -> Problem {
+pub(crate) fn unknown(id: &str) -> ApiProblem {
     let id: String = id.chars().take(64).collect();
-    Problem::not_found(format!("there is no recording `{id}`"))
+    ApiProblem::not_found(format!("there is no recording `{id}`"))
 }
 
 #[cfg(test)]

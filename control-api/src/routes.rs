@@ -38,7 +38,7 @@ use tracing::Span;
 use crate::access::{AccessRule, Guard, Needs, TokenRole};
 use crate::dispatch::{self, Dispatch};
 use crate::idempotency::Keys;
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 use crate::state::ApiState;
 use crate::{access, document, idempotency};
 
@@ -211,7 +211,7 @@ fn span(request: &Request) -> Span {
 }
 
 fn panicked(_: Box<dyn Any + Send>) -> Response {
-    Problem::internal("Squall failed while it answered this request; its log says where")
+    ApiProblem::internal("Squall failed while it answered this request; its log says where")
         .into_response()
 }
 
@@ -229,18 +229,18 @@ fn clock(state: &ApiState) -> Arc<dyn Fn() -> u64 + Send + Sync> {
     Arc::new(move || recorder.unix_ms(Instant::now()))
 }
 
-async fn nothing_here(uri: Uri) -> Problem {
+async fn nothing_here(uri: Uri) -> ApiProblem {
     let path: String = uri.path().chars().take(100).collect();
-    Problem::not_found(format!("there is nothing at `{path}`"))
+    ApiProblem::not_found(format!("there is nothing at `{path}`"))
 }
 
-async fn not_this_method(method: Method, uri: Uri) -> Problem {
+async fn not_this_method(method: Method, uri: Uri) -> ApiProblem {
     if method == Method::POST && uri.path() == "/v1/replays/import" {
         // `import` would be a session's name in this path, which a POST does not support.
         return nothing_here(uri).await;
     }
     let path: String = uri.path().chars().take(100).collect();
-    Problem::method_not_allowed(format!("`{path}` does not support {method}"))
+    ApiProblem::method_not_allowed(format!("`{path}` does not support {method}"))
 }
 
 #[cfg(test)]

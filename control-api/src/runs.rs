@@ -23,7 +23,7 @@ pub(crate) mod validation;
 
 pub use self::daemon_id::DaemonId;
 pub use self::registry::{Runs, RunsParts};
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 use crate::store::DEFAULT_WORKSPACE;
 
 /// The scope of a run in a workspace.
@@ -36,7 +36,7 @@ pub(crate) fn scope_of(workspace: &str, run: &str) -> String {
 }
 
 /// The error for a run that does not exist.
-pub(crate) fn unknown(id: &str) -> Problem {
+pub(crate) fn unknown(id: &str) -> ApiProblem {
     let shown: String = id.chars().take(40).collect();
-    Problem::not_found(format!("there is no run `{shown}`"))
+    ApiProblem::not_found(format!("there is no run `{shown}`"))
 }

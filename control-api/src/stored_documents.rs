@@ -4,7 +4,7 @@
 //! so that changes of other daemons are visible at once.
 
 use crate::access::Caller;
-use crate::problem::{Problem, ProblemDetail};
+use crate::problem::{ApiProblem, ProblemDetail};
 use crate::store::{DocumentKey, DocumentText, Store, StoredDocument, WriteError};
 
 /// Attempts at a change that others overtake.
@@ -20,16 +20,16 @@ pub(crate) struct Written {
 }
 
 /// The error for a document that does not exist.
-pub(crate) fn unknown(key: &DocumentKey) -> Problem {
+pub(crate) fn unknown(key: &DocumentKey) -> ApiProblem {
     let name: String = key.name.chars().take(64).collect();
-    Problem::not_found(format!("there is no {} `{name}`", key.kind.as_str()))
+    ApiProblem::not_found(format!("there is no {} `{name}`", key.kind.as_str()))
 }
 
 /// The newest version of a document; `None` when there is none, or it is deleted.
 pub(crate) async fn newest(
     store: &Store,
     key: &DocumentKey,
-) -> Result<Option<(i64, DocumentText)>, Problem> {
+) -> Result<Option<(i64, DocumentText)>, ApiProblem> {
     let found = store.newest(key).await?;
     Ok(found.and_then(|found| Some((found.version, found.text?))))
 }
@@ -42,8 +42,8 @@ pub(crate) async fn write(
     text: Option<&DocumentText>,
     at: u64,
     caller: &Caller,
-    check: impl Fn(Option<&StoredDocument>) -> Result<(), Problem>,
-) -> Result<Written, Problem> {
+    check: impl Fn(Option<&StoredDocument>) -> Result<(), ApiProblem>,
+) -> Result<Written, ApiProblem> {
     for _ in 0..TRIES {
         let newest = store.newest(key).await?;
         let over = newest.as_ref().map_or(0, |newest| newest.version);
@@ -60,14 +60,14 @@ pub(crate) async fn write(
             Err(WriteError::Stale) => {}
             Err(WriteError::Store(error)) => return Err(error.into()),
             Err(error @ WriteError::Nul) => {
-                return Err(Problem::invalid(vec![ProblemDetail::at(
+                return Err(ApiProblem::invalid(vec![ProblemDetail::at(
                     "",
                     error.to_string(),
                 )]));
             }
         }
     }
-    Err(Problem::conflict(format!(
+    Err(ApiProblem::conflict(format!(
         "other clients keep changing the {} `{}`; try again",
         key.kind.as_str(),
         key.name

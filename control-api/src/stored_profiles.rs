@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use crate::access::Caller;
 use crate::lock;
 use crate::nearest::no_profile;
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 use crate::readiness::BrokenFile;
 use crate::store::{
     DEFAULT_WORKSPACE, DocumentKey, DocumentKind, DocumentText, Store, StoreError, StoredDocument,
@@ -208,8 +208,8 @@ impl StoredProfiles {
         new: Option<(Profile, DocumentText)>,
         at: u64,
         caller: &Caller,
-        check: impl Fn(Option<&str>) -> Result<(), Problem>,
-    ) -> Result<Written, Problem> {
+        check: impl Fn(Option<&str>) -> Result<(), ApiProblem>,
+    ) -> Result<Written, ApiProblem> {
         let _turn = self.turn.lock().await;
         if self.store.is_shared() {
             self.read_stored().await?;
@@ -256,7 +256,7 @@ impl StoredProfiles {
         }
     }
 
-    async fn check_quota(&self, key: &DocumentKey, bytes: usize) -> Result<(), Problem> {
+    async fn check_quota(&self, key: &DocumentKey, bytes: usize) -> Result<(), ApiProblem> {
         let held = self.store.document_sizes(key.kind).await?;
         let others = held
             .iter()
@@ -266,20 +266,20 @@ impl StoredProfiles {
         STORED
             .check(&key.workspace, count)
             .and_then(|()| STORED_BYTES.check_sizes(&key.workspace, bytes, sizes))
-            .map_err(|over| Problem::conflict(over.to_string()))
+            .map_err(|over| ApiProblem::conflict(over.to_string()))
     }
 
-    fn problem(&self, key: &DocumentKey, error: EditError<NotChanged>) -> Problem {
+    fn problem(&self, key: &DocumentKey, error: EditError<NotChanged>) -> ApiProblem {
         match error {
-            EditError::Change(NotChanged::Profile(error)) => Problem::profile(&[error]),
+            EditError::Change(NotChanged::Profile(error)) => ApiProblem::profile(&[error]),
             EditError::Change(NotChanged::Remove(RemoveError::Unknown(name))) => {
                 let library = view(&self.chaos.library(), &key.workspace);
-                Problem::not_found(no_profile(&library, &name))
+                ApiProblem::not_found(no_profile(&library, &name))
             }
             EditError::Change(NotChanged::Remove(error @ RemoveError::NotFromApi { .. })) => {
-                Problem::conflict(error.to_string())
+                ApiProblem::conflict(error.to_string())
             }
-            error @ EditError::InForce { .. } => Problem::conflict(error.to_string()),
+            error @ EditError::InForce { .. } => ApiProblem::conflict(error.to_string()),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::access::{Access, Caller, Token};
 use crate::credential::{Digest, TokenRole, new_secret};
-use crate::problem::{Problem, ProblemDetail};
+use crate::problem::{ApiProblem, ProblemDetail};
 use crate::store::{DEFAULT_WORKSPACE, Store, StoreError, StoredToken};
 
 /// Most tokens in a store: each request is compared with all of them.
@@ -65,13 +65,13 @@ impl StoredTokens {
         new: NewToken,
         at: u64,
         caller: &Caller,
-    ) -> Result<(StoredToken, String), Problem> {
+    ) -> Result<(StoredToken, String), ApiProblem> {
         let _turn = self.turn.lock().await;
         let mut stored = self.read_stored().await?;
         // Of clients admitted without a token, only one may create the first token.
         check_caller(caller)?;
         let taken = |name: &str| {
-            Problem::conflict(format!(
+            ApiProblem::conflict(format!(
                 "there is a token `{name}`; revoke it first, or use another name"
             ))
         };
@@ -85,14 +85,16 @@ impl StoredTokens {
         if all.is_empty() && (new.role != TokenRole::Admin || new.workspace != DEFAULT_WORKSPACE) {
             let detail = "the first token must have the role admin and no workspace: from then on only an admin \
                           creates and revokes tokens";
-            return Err(Problem::invalid(vec![ProblemDetail::at("/role", detail)]));
+            return Err(ApiProblem::invalid(vec![ProblemDetail::at(
+                "/role", detail,
+            )]));
         }
         if stored.len() >= MOST {
-            return Err(Problem::conflict(format!(
+            return Err(ApiProblem::conflict(format!(
                 "there are {MOST} tokens; revoke some first"
             )));
         }
-        let secret = new_secret().map_err(|error| Problem::not_ready(error.to_string()))?;
+        let secret = new_secret().map_err(|error| ApiProblem::not_ready(error.to_string()))?;
         let created = StoredToken {
             workspace: new.workspace,
             name: new.name,
@@ -118,12 +120,12 @@ impl StoredTokens {
         name: &str,
         at: u64,
         caller: &Caller,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), ApiProblem> {
         let _turn = self.turn.lock().await;
         let mut stored = self.read_stored().await?;
         // If two admins revoke each other at once, one stays.
         check_caller(caller)?;
-        let unknown = || Problem::not_found(format!("there is no token `{name}`"));
+        let unknown = || ApiProblem::not_found(format!("there is no token `{name}`"));
         let is_it = |token: &StoredToken| token.workspace == workspace && token.name == name;
         let Some(token) = stored.iter().find(|token| is_it(token)) else {
             let configured = self.access.tokens();
@@ -131,7 +133,7 @@ impl StoredTokens {
                 .iter()
                 .any(|token| token.is_named(workspace, name))
             {
-                return Err(Problem::conflict(format!(
+                return Err(ApiProblem::conflict(format!(
                     "the token `{name}` is in the configuration; remove it from `api.tokens` there"
                 )));
             }
@@ -139,7 +141,7 @@ impl StoredTokens {
         };
         let creates_tokens = token.role == TokenRole::Admin && workspace == DEFAULT_WORKSPACE;
         if creates_tokens && self.locks_out(&token.digest) {
-            return Err(Problem::conflict(format!(
+            return Err(ApiProblem::conflict(format!(
                 "`{name}` is the last token with the role admin in the default workspace, and no other could create \
                  one; create another first"
             )));
@@ -171,9 +173,9 @@ impl StoredTokens {
     }
 }
 
-fn check_caller(caller: &Caller) -> Result<(), Problem> {
+fn check_caller(caller: &Caller) -> Result<(), ApiProblem> {
     if caller.has_ended() {
-        return Err(Problem::unauthenticated(
+        return Err(ApiProblem::unauthenticated(
             "a token is now required, or yours was revoked; send the request again with a valid one",
         ));
     }

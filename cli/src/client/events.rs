@@ -6,7 +6,7 @@ use squall_dialects::stream::{Frame, Framing, Splitter};
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Event {
+pub(crate) struct ServerEvent {
     /// `exchange`, `chaos`, …; `message` if the server sends no name.
     pub(crate) name: String,
     /// The document.
@@ -17,14 +17,14 @@ pub(crate) struct Event {
 #[derive(Debug)]
 pub(crate) struct Events {
     response: reqwest::Response,
-    reading: Reading,
+    reading: EventParser,
 }
 
 impl Events {
     pub(crate) fn new(response: reqwest::Response) -> Self {
         Self {
             response,
-            reading: Reading::default(),
+            reading: EventParser::default(),
         }
     }
 
@@ -34,7 +34,7 @@ impl Events {
     }
 
     /// The next event; `None` when the stream ends.
-    pub(crate) async fn next(&mut self) -> Result<Option<Event>, reqwest::Error> {
+    pub(crate) async fn next(&mut self) -> Result<Option<ServerEvent>, reqwest::Error> {
         loop {
             if let Some(event) = self.reading.next() {
                 return Ok(Some(event));
@@ -49,13 +49,13 @@ impl Events {
 
 /// Parses events from the bytes of a stream.
 #[derive(Debug)]
-struct Reading {
+struct EventParser {
     splitter: Splitter,
     frames: VecDeque<Frame>,
     last_id: Option<String>,
 }
 
-impl Default for Reading {
+impl Default for EventParser {
     fn default() -> Self {
         Self {
             splitter: Splitter::new(Framing::Sse, usize::MAX),
@@ -65,12 +65,12 @@ impl Default for Reading {
     }
 }
 
-impl Reading {
+impl EventParser {
     fn push(&mut self, chunk: &[u8]) {
         self.frames.extend(self.splitter.push(chunk));
     }
 
-    fn next(&mut self) -> Option<Event> {
+    fn next(&mut self) -> Option<ServerEvent> {
         while let Some(frame) = self.frames.pop_front() {
             let text = String::from_utf8_lossy(frame.bytes());
             let id = text.lines().find_map(|line| line.strip_prefix("id:"));
@@ -78,7 +78,7 @@ impl Reading {
                 self.last_id = Some(id.trim_start().to_owned());
             }
             if let Some(data) = frame.data() {
-                return Some(Event {
+                return Some(ServerEvent {
                     name: frame.name().unwrap_or("message").to_owned(),
                     data: String::from_utf8_lossy(&data).into_owned(),
                 });
@@ -97,18 +97,18 @@ mod tests {
         let text = ": hello\nid: 7-0\n\nid: 7-1\nevent: exchange\ndata: {\ndata: }\n\ndata:x\r\n\r\n\
                     id: 7-9\n: alive\n\n";
         for size in 1..text.len() {
-            let mut reading = Reading::default();
+            let mut reading = EventParser::default();
             let mut events = Vec::new();
             for chunk in text.as_bytes().chunks(size) {
                 reading.push(chunk);
                 events.extend(std::iter::from_fn(|| reading.next()));
             }
             let expected = [
-                Event {
+                ServerEvent {
                     name: "exchange".into(),
                     data: "{\n}".into(),
                 },
-                Event {
+                ServerEvent {
                     name: "message".into(),
                     data: "x".into(),
                 },

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Client, Event, Events, segment};
+use super::{Client, Events, ServerEvent, segment};
 use crate::failure::Failure;
 use crate::render::output;
 
@@ -36,7 +36,7 @@ impl Following {
     }
 
     /// The next event. Callers must stop at a run's `done` event, which is the last one.
-    pub(crate) async fn next(&mut self) -> Result<Event, Failure> {
+    pub(crate) async fn next(&mut self) -> Result<ServerEvent, Failure> {
         loop {
             if let Ok(Some(event)) = self.events.next().await {
                 return Ok(event);

@@ -9,15 +9,15 @@ use reqwest::{Method, RequestBuilder, Response};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::events::{Event, Events};
+pub(crate) use self::events::{Events, ServerEvent};
 pub(crate) use self::following::Following;
 use crate::args::RemoteArgs;
 use crate::failure::Failure;
-use crate::problem::Problem;
+use crate::problem::ProblemResponse;
 
 /// A page of a list.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Page<T> {
+pub(crate) struct ResponsePage<T> {
     /// The entries.
     pub(crate) items: Vec<T>,
     /// Where the next page begins.
@@ -93,7 +93,7 @@ impl Client {
     pub(crate) async fn list<T: DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, Failure> {
         let separator = if path.contains('?') { '&' } else { '?' };
         let mut items = Vec::new();
-        let mut page: Page<T> = self.get(path).await?;
+        let mut page: ResponsePage<T> = self.get(path).await?;
         loop {
             items.append(&mut page.items);
             let Some(cursor) = page.next_cursor else {
@@ -205,7 +205,7 @@ impl Client {
             return Err(self.foreign());
         }
         let body = response.bytes().await.unwrap_or_default();
-        let problem = Problem::read(status, &body);
+        let problem = ProblemResponse::read(status, &body);
         if problem.is_the_proxys() {
             return Err(Failure::IsProxy {
                 server: self.server.clone(),

@@ -3,12 +3,12 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::print_list;
 use crate::args::{AuditCommand, RemoteArgs};
 use crate::client::{Client, segment};
 use crate::failure::Failure;
 use crate::render::output;
 use crate::render::paint::Paint;
-use crate::render::table::Table;
 
 const AUDIT: &str = "/v1/audit";
 
@@ -70,19 +70,6 @@ async fn verify(head: Option<&str>, remote: &RemoteArgs) -> Result<(), Failure> 
     Err(Failure::NotPassed)
 }
 
-/// An entry of `GET /v1/audit`.
-#[derive(Deserialize)]
-struct ListedEntry {
-    number: i64,
-    at: String,
-    actor: String,
-    source: String,
-    action: String,
-    target: String,
-    outcome: String,
-    detail: String,
-}
-
 async fn list(limit: u16, actor: Option<&str>, remote: &RemoteArgs) -> Result<(), Failure> {
     let mut path = format!("{AUDIT}?limit={limit}");
     if let Some(actor) = actor {
@@ -92,28 +79,16 @@ async fn list(limit: u16, actor: Option<&str>, remote: &RemoteArgs) -> Result<()
     if remote.json {
         return output::json(&page);
     }
-    let read = serde_json::from_value(page["items"].clone());
-    let entries: Vec<ListedEntry> =
-        read.map_err(|error| Failure::could_not("the audit log", error))?;
-    let paint = Paint::stdout();
-    let mut table = Table::new([
-        "#", "TIME", "ACTOR", "SOURCE", "ACTION", "TARGET", "OUTCOME", "DETAIL",
-    ]);
-    for entry in entries {
-        let outcome = match entry.outcome.as_str() {
-            "done" => entry.outcome,
-            other => paint.bad(other),
-        };
-        table.row([
-            entry.number.to_string(),
-            entry.at,
-            paint.name(&entry.actor),
-            entry.source,
-            entry.action,
-            entry.target,
-            outcome,
-            entry.detail,
-        ]);
-    }
-    output::print(&table.render())
+    let columns = [
+        ("#", "number", ""),
+        ("TIME", "at", ""),
+        ("ACTOR", "actor", ""),
+        ("SOURCE", "source", ""),
+        ("ACTION", "action", ""),
+        ("TARGET", "target", ""),
+        ("OUTCOME", "outcome", ""),
+        ("DETAIL", "detail", ""),
+    ];
+    let items = page["items"].as_array().map_or(&[][..], Vec::as_slice);
+    print_list(items, false, &columns, "no entries")
 }

@@ -28,11 +28,11 @@ pub(super) async fn run(env: EnvArgs) -> Result<(), Failure> {
 /// The listeners in the response of `/readyz`.
 #[derive(Deserialize)]
 struct Listeners {
-    listeners: Vec<Listener>,
+    listeners: Vec<ReadyListener>,
 }
 
 #[derive(Deserialize)]
-struct Listener {
+struct ReadyListener {
     name: String,
     address: SocketAddr,
 }

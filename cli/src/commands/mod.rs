@@ -24,12 +24,16 @@ mod tape;
 mod token;
 mod verify;
 
+use serde_json::{Value, json};
 use squall_harness::run::RunKind;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::Command;
 use crate::failure::Failure;
 use crate::judging;
+use crate::render::output;
+use crate::render::paint::Paint;
+use crate::render::table::Table;
 
 /// Runs a command.
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
@@ -92,6 +96,36 @@ async fn until_interrupted<T>(
         _ = interrupt.recv() => Err(Failure::Interrupted),
         _ = terminate.recv() => Err(Failure::Interrupted),
     }
+}
+
+/// Prints a list of the API: one JSON document, or a table with a column for each heading, member and text for `null`;
+/// `empty` is the line for no items.
+fn print_list(
+    items: &[Value],
+    as_json: bool,
+    columns: &[(&str, &str, &str)],
+    empty: &str,
+) -> Result<(), Failure> {
+    if as_json {
+        return output::json(&json!({ "items": items }));
+    }
+    if items.is_empty() {
+        return output::line(empty);
+    }
+    let paint = Paint::stdout();
+    let mut table = Table::new(columns.iter().map(|(heading, ..)| *heading));
+    for item in items {
+        let cells = columns.iter().enumerate();
+        table.row(cells.map(|(index, (_, member, absent))| {
+            let text = match &item[member] {
+                Value::Null => (*absent).to_owned(),
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            if index == 0 { paint.name(text) } else { text }
+        }));
+    }
+    output::print(&table.render())
 }
 
 /// The path of a scope's chaos; the default scope has its own.

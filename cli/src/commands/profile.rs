@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 use squall_control_api::WITH_VARIABLES;
 use squall_documents::duration;
@@ -12,7 +11,7 @@ use squall_profiles::library::Library;
 use squall_profiles::profile::parse_file;
 use squall_profiles::tools::ToolNames;
 
-use super::chaos_path;
+use super::{chaos_path, print_list};
 use crate::args::{ProfileCommand, ReadArgs, RemoteArgs};
 use crate::client::{Client, segment};
 use crate::failure::Failure;
@@ -21,7 +20,6 @@ use crate::known::Known;
 use crate::profile_file;
 use crate::render::output;
 use crate::render::paint::Paint;
-use crate::render::table::Table;
 use crate::text::{self, environment};
 
 pub(super) async fn run(action: ProfileCommand) -> Result<(), Failure> {
@@ -60,37 +58,17 @@ pub(super) async fn run(action: ProfileCommand) -> Result<(), Failure> {
     }
 }
 
-/// A line of `GET /v1/profiles`.
-#[derive(Deserialize)]
-struct ListedProfile {
-    name: String,
-    source: String,
-    #[serde(default)]
-    description: Option<String>,
-    rules: u64,
-}
-
 async fn list(args: &ReadArgs) -> Result<(), Failure> {
     let host = Host::read(args).await?;
     let items: Result<Vec<Value>, Failure> = host.client().list("/v1/profiles").await;
     host.close().await;
-    let items = items?;
-    if args.json {
-        return output::json(&json!({ "items": items }));
-    }
-    let paint = Paint::stdout();
-    let mut table = Table::new(["NAME", "SOURCE", "RULES", "DESCRIPTION"]);
-    for item in items {
-        let listed: ListedProfile = serde_json::from_value(item)
-            .map_err(|error| Failure::could_not("a profile of the daemon", error))?;
-        table.row([
-            paint.name(&listed.name),
-            listed.source,
-            listed.rules.to_string(),
-            listed.description.unwrap_or_default(),
-        ]);
-    }
-    output::print(&table.render())
+    let columns = [
+        ("NAME", "name", ""),
+        ("SOURCE", "source", ""),
+        ("RULES", "rules", ""),
+        ("DESCRIPTION", "description", ""),
+    ];
+    print_list(&items?, args.json, &columns, "no profiles")
 }
 
 async fn show(name: &str, args: &ReadArgs) -> Result<(), Failure> {

@@ -2,30 +2,16 @@
 
 use std::path::Path;
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::print_list;
 use crate::args::{RecordingFormat, RecordingsCommand, RemoteArgs};
 use crate::client::{Client, segment};
 use crate::failure::Failure;
 use crate::output_file;
-use crate::render::paint::Paint;
-use crate::render::table::Table;
 use crate::render::{output, plural};
 
 const RECORDINGS: &str = "/v1/recordings";
-
-/// A recording, as the API lists it.
-#[derive(Debug, Deserialize)]
-pub(super) struct ListedRecording {
-    pub(super) id: String,
-    name: Option<String>,
-    scope: Option<String>,
-    state: String,
-    started_at: String,
-    exchanges: u64,
-    left_out: u64,
-}
 
 pub(super) async fn run(action: RecordingsCommand) -> Result<(), Failure> {
     match action {
@@ -49,28 +35,17 @@ pub(super) async fn run(action: RecordingsCommand) -> Result<(), Failure> {
 }
 
 async fn list(remote: &RemoteArgs) -> Result<(), Failure> {
-    let client = Client::new(remote)?;
-    if remote.json {
-        let items: Vec<Value> = client.list(RECORDINGS).await?;
-        return output::json(&json!({ "items": items }));
-    }
-    let items: Vec<ListedRecording> = client.list(RECORDINGS).await?;
-    if items.is_empty() {
-        return output::line("no recordings; start one with `squall recordings start`");
-    }
-    let paint = Paint::stdout();
-    let mut table = Table::new(["ID", "STATE", "SCOPE", "EXCHANGES", "STARTED", "NAME"]);
-    for line in items {
-        table.row([
-            paint.name(&line.id),
-            line.state,
-            line.scope.unwrap_or_else(|| "all".to_owned()),
-            line.exchanges.to_string(),
-            line.started_at,
-            line.name.unwrap_or_default(),
-        ]);
-    }
-    output::print(&table.render())
+    let items: Vec<Value> = Client::new(remote)?.list(RECORDINGS).await?;
+    let columns = [
+        ("ID", "id", ""),
+        ("STATE", "state", ""),
+        ("SCOPE", "scope", "all"),
+        ("EXCHANGES", "exchanges", ""),
+        ("STARTED", "started_at", ""),
+        ("NAME", "name", ""),
+    ];
+    let empty = "no recordings; start one with `squall recordings start`";
+    print_list(&items, remote.json, &columns, empty)
 }
 
 async fn start(
@@ -103,9 +78,7 @@ pub(super) async fn begin(client: &Client, scope: Option<&str>) -> Result<String
 pub(super) async fn finish(client: &Client, id: &str, file: &Path) -> Result<(), Failure> {
     let ended = end(client, id).await?;
     export(client, id, Some(file), RecordingFormat::of(Some(file))).await?;
-    let number = |name: &str| ended[name].as_u64().unwrap_or_default();
-    let holds = holds(number("exchanges"), number("left_out"));
-    output::tell_line(&format!("{}: {holds}", file.display()));
+    output::tell_line(&format!("{}: {}", file.display(), size(&ended)));
     Ok(())
 }
 
@@ -115,14 +88,10 @@ async fn stop(id: &str, remote: &RemoteArgs) -> Result<(), Failure> {
     if remote.json {
         return output::json(&ended);
     }
-    let line: ListedRecording = serde_json::from_value(ended)
-        .map_err(|error| Failure::could_not("the daemon's answer", error))?;
+    let state = ended["state"].as_str().unwrap_or_default();
     output::line(&format!(
-        "{}: {}, {}; export it with `squall recordings export {}`",
-        line.id,
-        line.state,
-        holds(line.exchanges, line.left_out),
-        line.id
+        "{id}: {state}, {}; export it with `squall recordings export {id}`",
+        size(&ended)
     ))
 }
 
@@ -132,12 +101,12 @@ async fn end(client: &Client, id: &str) -> Result<Value, Failure> {
 }
 
 /// The size of a recording.
-fn holds(exchanges: u64, left_out: u64) -> String {
-    let exchanges = plural(exchanges, "exchange");
-    if left_out == 0 {
-        exchanges
-    } else {
-        format!("{exchanges}, {left_out} more did not fit")
+fn size(recording: &Value) -> String {
+    let number = |name: &str| recording[name].as_u64().unwrap_or_default();
+    let exchanges = plural(number("exchanges"), "exchange");
+    match number("left_out") {
+        0 => exchanges,
+        left_out => format!("{exchanges}, {left_out} more did not fit"),
     }
 }
 

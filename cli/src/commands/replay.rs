@@ -64,7 +64,7 @@ async fn here(record: &RecordArgs) -> Result<(), Failure> {
 
 /// An invocation that failed, as the API lists it.
 #[derive(Debug, Deserialize)]
-struct Incident {
+struct ListedIncident {
     id: String,
     scenario: String,
     invariants: Vec<String>,
@@ -77,7 +77,7 @@ async fn incidents(export: &ExportArgs) -> Result<(), Failure> {
     let run = &export.run;
     let host = Box::pin(Host::store(&export.store)).await?;
     let path = format!("/v1/runs/{}/incidents", segment(run));
-    let found = host.client().list::<Incident>(&path).await;
+    let found = host.client().list::<ListedIncident>(&path).await;
     let found = host.in_store(found, &format!("run `{run}`"), "squall runs list");
     host.close().await;
     let found = found?;
@@ -107,7 +107,7 @@ async fn incidents(export: &ExportArgs) -> Result<(), Failure> {
 }
 
 /// The session as YAML.
-fn session(incident: &Incident) -> Result<String, Failure> {
+fn session(incident: &ListedIncident) -> Result<String, Failure> {
     let read = squall_harness::session::parse(&incident.id, &incident.session.to_string());
     let session = read.map_err(|errors| {
         let first = errors.first().map(ToString::to_string);
@@ -127,7 +127,7 @@ fn name(id: &str) -> Result<&str, Failure> {
     ))
 }
 
-fn print(incident: &Incident, file: &Path) -> Result<(), Failure> {
+fn print(incident: &ListedIncident, file: &Path) -> Result<(), Failure> {
     let missing = match incident.missing {
         0 => String::new(),
         missing => format!(

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use squall_harness::run::{RunRecord, RunState};
 
 use crate::args::{ReadArgs, RemoteArgs, RunsCommand};
-use crate::client::{Client, Event, Following, Page, segment};
+use crate::client::{Client, Following, ResponsePage, ServerEvent, segment};
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::judging;
@@ -42,7 +42,7 @@ async fn list(state: Option<&str>, limit: usize, args: &ReadArgs) -> Result<(), 
     let filter = state.map(|state| format!("&state={}", segment(state)));
     let path = format!("{RUNS}?limit={limit}{}", filter.unwrap_or_default());
     let host = Host::read(args).await?;
-    let page: Result<Page<Value>, Failure> = host.client().get(&path).await;
+    let page: Result<ResponsePage<Value>, Failure> = host.client().get(&path).await;
     host.close().await;
     let page = page?;
     if args.json {
@@ -104,7 +104,7 @@ async fn watch(run: &str, remote: &RemoteArgs) -> Result<(), Failure> {
     }
 }
 
-fn print(event: &Event, as_json: bool, paint: Paint) -> Result<(), Failure> {
+fn print(event: &ServerEvent, as_json: bool, paint: Paint) -> Result<(), Failure> {
     let data: Value = read_text(&event.data)?;
     if as_json {
         return output::json_line(&json!({ "event": event.name, "data": data }).to_string());

@@ -8,7 +8,7 @@ use squall_journal::activation::{ActivationRecord, Suspended};
 use squall_journal::record::{ExchangeRecord, Outcome};
 
 use crate::args::RemoteArgs;
-use crate::client::{Client, Page};
+use crate::client::{Client, ResponsePage};
 use crate::failure::Failure;
 use crate::render::output;
 use crate::render::paint::Paint;
@@ -22,7 +22,7 @@ pub(super) async fn run(remote: RemoteArgs) -> Result<(), Failure> {
     let ready: Value = client.get_any("/readyz").await?;
     let scopes: Vec<ActivationRecord> = client.list("/v1/scopes").await?;
     let path = format!("/v1/exchanges?limit={LATEST}");
-    let latest: Page<ExchangeRecord> = client.get(&path).await?;
+    let latest: ResponsePage<ExchangeRecord> = client.get(&path).await?;
     let untrusting = untrusting(&latest.items);
     if remote.json {
         return output::json(&json!({

@@ -4,7 +4,7 @@ use squall_journal::activation::{Change, ChaosEvent};
 use squall_journal::record::ExchangeRecord;
 
 use crate::args::TailArgs;
-use crate::client::{Client, Event, Following, segment};
+use crate::client::{Client, Following, ServerEvent, segment};
 use crate::failure::Failure;
 use crate::render::paint::Paint;
 use crate::render::{exchange, output};
@@ -34,7 +34,7 @@ fn path(tail: &TailArgs) -> String {
 }
 
 /// Prints an event.
-fn show(tail: &TailArgs, event: &Event, paint: Paint) -> Result<(), Failure> {
+fn show(tail: &TailArgs, event: &ServerEvent, paint: Paint) -> Result<(), Failure> {
     match event.name.as_str() {
         "exchange" if tail.remote.json => output::json_line(&event.data),
         "exchange" => output::line(&exchange::line(&document::<ExchangeRecord>(event)?, paint)),
@@ -47,7 +47,7 @@ fn show(tail: &TailArgs, event: &Event, paint: Paint) -> Result<(), Failure> {
     }
 }
 
-fn document<T: serde::de::DeserializeOwned>(event: &Event) -> Result<T, Failure> {
+fn document<T: serde::de::DeserializeOwned>(event: &ServerEvent) -> Result<T, Failure> {
     serde_json::from_str(&event.data)
         .map_err(|error| Failure::could_not("an event of the daemon", error))
 }

@@ -1,16 +1,15 @@
 //! `squall token`: manages the tokens of the control API.
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use squall_control_api::store::DEFAULT_WORKSPACE;
 
+use super::print_list;
 use crate::args::{RemoteArgs, TokenCommand};
 use crate::client::{Client, segment};
 use crate::failure::Failure;
 use crate::render::output;
 use crate::render::paint::Paint;
-use crate::render::table::Table;
 
 const TOKENS: &str = "/v1/tokens";
 
@@ -61,40 +60,17 @@ async fn create(
     Ok(())
 }
 
-/// A line of `GET /v1/tokens`.
-#[derive(Deserialize)]
-struct ListedToken {
-    name: String,
-    role: String,
-    workspace: String,
-    source: String,
-    created_at: Option<String>,
-}
-
 async fn list(remote: &RemoteArgs) -> Result<(), Failure> {
-    let client = Client::new(remote)?;
-    if remote.json {
-        let items: Vec<Value> = client.list(TOKENS).await?;
-        return output::json(&json!({ "items": items }));
-    }
-    let items: Vec<ListedToken> = client.list(TOKENS).await?;
-    if items.is_empty() {
-        return output::line(
-            "no tokens: every local program has full access; create one with `squall token create NAME --role admin`",
-        );
-    }
-    let paint = Paint::stdout();
-    let mut table = Table::new(["NAME", "ROLE", "WORKSPACE", "SOURCE", "CREATED"]);
-    for listed in items {
-        table.row([
-            paint.name(&listed.name),
-            listed.role,
-            listed.workspace,
-            listed.source,
-            listed.created_at.unwrap_or_default(),
-        ]);
-    }
-    output::print(&table.render())
+    let items: Vec<Value> = Client::new(remote)?.list(TOKENS).await?;
+    let columns = [
+        ("NAME", "name", ""),
+        ("ROLE", "role", ""),
+        ("WORKSPACE", "workspace", ""),
+        ("SOURCE", "source", ""),
+        ("CREATED", "created_at", ""),
+    ];
+    let empty = "no tokens: every local program has full access; create one with `squall token create NAME --role admin`";
+    print_list(&items, remote.json, &columns, empty)
 }
 
 async fn revoke(name: &str, workspace: Option<&str>, remote: &RemoteArgs) -> Result<(), Failure> {

@@ -44,18 +44,18 @@ pub(crate) async fn run(arguments: DemoAgentArgs) -> Result<(), Failure> {
             .map_err(|error| Failure::could_not("the task on stdin", error))?,
         Some(task) => task.to_owned(),
     };
-    let answer = Agent { http }
+    let answer = DemoAgent { http }
         .work(&task)
         .await
         .map_err(Failure::CouldNotRun)?;
     output::document(&format!("{answer}\n"))
 }
 
-struct Agent {
+struct DemoAgent {
     http: reqwest::Client,
 }
 
-impl Agent {
+impl DemoAgent {
     /// Calls the model and the tools that it requests, until it answers.
     async fn work(&self, task: &str) -> Result<String, String> {
         let mut messages = vec![

@@ -7,11 +7,14 @@
 
 pub(crate) mod agent;
 pub(crate) mod contract;
-pub(crate) mod model;
-mod service;
+mod model;
 mod tools;
 
 use std::net::SocketAddr;
+
+use axum::Router;
+use axum::routing::{get, post};
+use tokio::net::TcpListener;
 
 /// The agent's task.
 pub(crate) const TASK: &str = "Book me the cheapest flight from Oslo to Rome on Friday.";
@@ -30,13 +33,23 @@ pub(crate) struct World {
     booking: SocketAddr,
 }
 
+/// Serves one path on a free port of loopback until the runtime ends; returns the address.
+async fn serve(path: &str, answer: axum::routing::MethodRouter) -> std::io::Result<SocketAddr> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+    let address = listener.local_addr()?;
+    let router = Router::new().route(path, answer);
+    // If the listener fails permanently, the demo's agent reports the lost service.
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    Ok(address)
+}
+
 impl World {
     /// Starts all three on free ports of loopback.
     pub(crate) async fn start() -> std::io::Result<Self> {
         Ok(Self {
-            model: service::listen(model::complete).await?,
-            search: service::listen(tools::search).await?,
-            booking: service::listen(tools::book).await?,
+            model: serve("/v1/chat/completions", post(model::complete)).await?,
+            search: serve("/search", get(tools::search)).await?,
+            booking: serve("/bookings", post(tools::book)).await?,
         })
     }
 

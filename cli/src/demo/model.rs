@@ -1,36 +1,27 @@
 //! The demo's simulated model: it supports the chat-completions protocol with and without streaming, and decides
 //! by the conversation. It is deterministic.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
-use bytes::Bytes;
+use axum::Json;
+use axum::response::sse::{Event, Sse};
+use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, StreamBody};
-use hyper::body::{Frame, Incoming};
 use serde_json::{Value, json};
 
-use super::service::{Body, answer, json, read_json};
-
 /// Name of the model.
-pub(crate) const NAME: &str = "squall-demo-1";
+const NAME: &str = "squall-demo-1";
 
 /// Beginning of an answer about a successful booking.
-pub(crate) const BOOKED: &str = "You are booked";
+const BOOKED: &str = "You are booked";
 
 /// Pause between two tokens of a stream.
-const PACE: Duration = Duration::from_millis(4);
+const PAUSE: Duration = Duration::from_millis(4);
 
 /// `POST /v1/chat/completions`.
-pub(crate) async fn complete(request: Request<Incoming>) -> Response<Body> {
-    if request.method() != Method::POST || request.uri().path() != "/v1/chat/completions" {
-        return json(
-            StatusCode::NOT_FOUND,
-            &json!({ "error": { "message": "try POST /v1/chat/completions" } }),
-        );
-    }
-    let call = read_json(request).await;
-    let turn = Turn::after(&call["messages"]);
+pub(super) async fn complete(Json(call): Json<Value>) -> Response {
+    let turn = DemoTurn::after(&call["messages"]);
     if call["stream"] == json!(true) {
         turn.streamed()
     } else {
@@ -40,7 +31,7 @@ pub(crate) async fn complete(request: Request<Incoming>) -> Response<Body> {
 
 /// The model's next turn.
 #[derive(Debug, PartialEq)]
-enum Turn {
+enum DemoTurn {
     /// It calls a tool.
     Call {
         tool: &'static str,
@@ -50,7 +41,7 @@ enum Turn {
     Say(String),
 }
 
-impl Turn {
+impl DemoTurn {
     /// The next turn of a conversation, from the latest tool result in it.
     fn after(messages: &Value) -> Self {
         let results: Vec<&Value> = messages
@@ -109,7 +100,7 @@ impl Turn {
     }
 
     /// The turn as one JSON document.
-    fn whole(&self) -> Response<Body> {
+    fn whole(&self) -> Response {
         let (message, finish) = match self {
             Self::Call { tool, arguments } => (
                 json!({ "role": "assistant", "content": null, "tool_calls": [call(tool, arguments)] }),
@@ -117,18 +108,16 @@ impl Turn {
             ),
             Self::Say(text) => (json!({ "role": "assistant", "content": text }), "stop"),
         };
-        json(
-            StatusCode::OK,
-            &json!({
-                "id": "chatcmpl-demo", "object": "chat.completion", "created": 0, "model": NAME,
-                "choices": [{ "index": 0, "message": message, "finish_reason": finish }],
-                "usage": { "prompt_tokens": 40, "completion_tokens": 40, "total_tokens": 80 },
-            }),
-        )
+        Json(json!({
+            "id": "chatcmpl-demo", "object": "chat.completion", "created": 0, "model": NAME,
+            "choices": [{ "index": 0, "message": message, "finish_reason": finish }],
+            "usage": { "prompt_tokens": 40, "completion_tokens": 40, "total_tokens": 80 },
+        }))
+        .into_response()
     }
 
     /// The turn as server-sent events, one for each word.
-    fn streamed(&self) -> Response<Body> {
+    fn streamed(&self) -> Response {
         let mut events = vec![chunk(&json!({ "role": "assistant" }), None)];
         let finish = match self {
             Self::Call { tool, arguments } => {
@@ -144,17 +133,13 @@ impl Turn {
             }
         };
         events.push(chunk(&json!({}), Some(finish)));
-        events.push(Bytes::from_static(b"data: [DONE]\n\n"));
+        events.push("[DONE]".to_owned());
         let paced = stream::unfold(events.into_iter(), |mut events| async {
-            let event = events.next()?;
-            tokio::time::sleep(PACE).await;
-            Some((Ok(Frame::data(event)), events))
+            let event = Event::default().data(events.next()?);
+            tokio::time::sleep(PAUSE).await;
+            Some((Ok::<_, Infallible>(event), events))
         });
-        answer(
-            StatusCode::OK,
-            "text/event-stream",
-            StreamBody::new(paced).boxed_unsync(),
-        )
+        Sse::new(paced).into_response()
     }
 }
 
@@ -168,12 +153,12 @@ fn call(tool: &str, arguments: &Value) -> Value {
 }
 
 /// One event of a stream.
-fn chunk(delta: &Value, finish: Option<&str>) -> Bytes {
-    let document = json!({
+fn chunk(delta: &Value, finish: Option<&str>) -> String {
+    json!({
         "id": "chatcmpl-demo", "object": "chat.completion.chunk", "created": 0, "model": NAME,
         "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }],
-    });
-    format!("data: {document}\n\n").into()
+    })
+    .to_string()
 }
 
 #[cfg(test)]
@@ -186,9 +171,9 @@ mod tests {
 
     #[test]
     fn the_model_decides_by_the_latest_result() {
-        let said = |turn: Turn| match turn {
-            Turn::Call { tool, arguments } => format!("{tool} {arguments}"),
-            Turn::Say(text) => text,
+        let said = |turn: DemoTurn| match turn {
+            DemoTurn::Call { tool, arguments } => format!("{tool} {arguments}"),
+            DemoTurn::Say(text) => text,
         };
         for (messages, expected) in [
             (
@@ -213,7 +198,7 @@ mod tests {
             ),
             (tool_result("book_flight", "{}"), "You are booked"),
         ] {
-            let said = said(Turn::after(&messages));
+            let said = said(DemoTurn::after(&messages));
             assert!(said.contains(expected), "{messages}: {said}");
         }
     }

@@ -12,7 +12,7 @@ const LINES: u64 = 10;
 
 /// The progress of one run.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct RunProgress {
     /// Hidden where stderr is not a terminal.
     bar: ProgressBar,
     paint: Paint,
@@ -24,7 +24,7 @@ pub(crate) struct Progress {
     tenths: u64,
 }
 
-impl Progress {
+impl RunProgress {
     /// Of a run that was requested.
     pub(crate) fn new(paint: Paint) -> Self {
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_run_has_ten_lines_of_progress_and_one_for_each_failed_cell() {
-        let mut progress = Progress::new(Paint::plain());
+        let mut progress = RunProgress::new(Paint::plain());
         let invocation = |done: u64| ("progress", json!({ "done": done, "of": 40 }));
         let cell = |state: &str| {
             (

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Token;
 use crate::audit::{AuditEntry, AuditedCall};
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 use crate::store::DEFAULT_WORKSPACE;
 
 /// The caller of a request.
@@ -28,11 +28,11 @@ pub(crate) struct Caller {
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Caller {
-    type Rejection = Problem;
+    type Rejection = ApiProblem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiProblem> {
         let caller = parts.extensions.get::<Self>().cloned();
-        caller.ok_or_else(|| Problem::internal("the caller was not checked"))
+        caller.ok_or_else(|| ApiProblem::internal("the caller was not checked"))
     }
 }
 

@@ -11,7 +11,7 @@ use squall_journal::redact::Redactor;
 
 use super::{Access, Caller, Needs};
 use crate::audit::{AuditEntry, AuditLog, AuditedCall, Repeated};
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 use crate::store;
 
 /// State of the guard.
@@ -56,7 +56,7 @@ pub(crate) async fn guard(
     State(guard): State<Guard>,
     mut request: Request,
     next: Next,
-) -> Result<Response, Problem> {
+) -> Result<Response, ApiProblem> {
     let needs = request.extensions().get::<Needs>().copied();
     let (uri, headers) = (request.uri(), request.headers());
     let caller = guard

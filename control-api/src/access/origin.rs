@@ -6,27 +6,27 @@ use std::net::IpAddr;
 use http::header::{HOST, ORIGIN};
 use http::{HeaderMap, Uri};
 
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 
 /// The host and port the request is for: `:authority` on HTTP/2, `Host` before.
-pub(super) fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<&'a str, Problem> {
+pub(super) fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Result<&'a str, ApiProblem> {
     let mut hosts = headers.get_all(HOST).iter();
     let named = hosts.next().and_then(|value| value.to_str().ok());
     // With several it is ambiguous which one is meant (RFC 9112 §3.2).
     if hosts.next().is_some() {
-        return Err(Problem::malformed("there is more than one Host header"));
+        return Err(ApiProblem::malformed("there is more than one Host header"));
     }
     uri.authority()
         .map(http::uri::Authority::as_str)
         .or(named)
-        .ok_or_else(|| Problem::malformed("the Host header is missing"))
+        .ok_or_else(|| ApiProblem::malformed("the Host header is missing"))
 }
 
-pub(super) fn refuse_foreign_host(host: &str) -> Result<(), Problem> {
+pub(super) fn refuse_foreign_host(host: &str) -> Result<(), ApiProblem> {
     if is_this_machine(without_port(host)) {
         return Ok(());
     }
-    Err(Problem::forbidden(format!(
+    Err(ApiProblem::forbidden(format!(
         "without tokens the API is only for this machine: ask for 127.0.0.1 or localhost, not `{}`",
         shortened(host)
     )))
@@ -45,10 +45,10 @@ const OF_PROXIES: [&str; 7] = [
 
 /// An agent must not reach the API through `upstream_proxy`. A proxy that adds no header cannot be distinguished
 /// from a local program.
-pub(super) fn refuse_proxied(headers: &HeaderMap) -> Result<(), Problem> {
+pub(super) fn refuse_proxied(headers: &HeaderMap) -> Result<(), ApiProblem> {
     match OF_PROXIES.iter().find(|name| headers.contains_key(**name)) {
         None => Ok(()),
-        Some(name) => Err(Problem::forbidden(format!(
+        Some(name) => Err(ApiProblem::forbidden(format!(
             "without tokens the API is only for this machine: this request came through a proxy, as its \
              header `{name}` shows"
         ))),
@@ -56,7 +56,7 @@ pub(super) fn refuse_proxied(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 /// A page may call the host that served it.
-pub(super) fn refuse_foreign_origin(host: &str, headers: &HeaderMap) -> Result<(), Problem> {
+pub(super) fn refuse_foreign_origin(host: &str, headers: &HeaderMap) -> Result<(), ApiProblem> {
     let Some(origin) = headers.get(ORIGIN) else {
         return Ok(());
     };
@@ -67,7 +67,7 @@ pub(super) fn refuse_foreign_origin(host: &str, headers: &HeaderMap) -> Result<(
     if authority.eq_ignore_ascii_case(host) {
         return Ok(());
     }
-    Err(Problem::forbidden(format!(
+    Err(ApiProblem::forbidden(format!(
         "a page from `{}` may not use this API",
         shortened(origin)
     )))

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::denied::{self, Denied};
 use super::{AuditEntry, AuditOutcome, AuditedCall, RESERVED, digest_of};
 use crate::lock;
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 use crate::store::{DEFAULT_WORKSPACE, Store};
 
 /// Most entries that wait for the store.
@@ -69,11 +69,11 @@ impl AuditLog {
     }
 
     /// Rejects a call that changes something when too many entries wait.
-    pub(crate) fn check_room(&self) -> Result<(), Problem> {
+    pub(crate) fn check_room(&self) -> Result<(), ApiProblem> {
         if lock(&self.queue).entries.len() < MOST {
             return Ok(());
         }
-        Err(Problem::not_ready(format!(
+        Err(ApiProblem::not_ready(format!(
             "the store is away and {MOST} entries of the audit log wait for it: nothing is changed until it is \
              back, but chaos can be ended"
         )))

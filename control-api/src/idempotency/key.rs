@@ -9,7 +9,7 @@ use squall_harness::digest::hex;
 
 use crate::access::Caller;
 use crate::credential::random_hex;
-use crate::problem::{Problem, ProblemDetail};
+use crate::problem::{ApiProblem, ProblemDetail};
 use crate::store::{DEFAULT_WORKSPACE, IdempotencyKey};
 
 /// The header.
@@ -20,7 +20,7 @@ const LONGEST: usize = 255;
 
 /// The key of a request. It is specific to the caller and the route. The request is its path, query, content type
 /// and body.
-pub(super) fn of(head: &Parts, body: &Bytes) -> Result<IdempotencyKey, Problem> {
+pub(super) fn of(head: &Parts, body: &Bytes) -> Result<IdempotencyKey, ApiProblem> {
     let mut given = head.headers.get_all(&KEY).iter();
     let key = given.next().and_then(|key| key.to_str().ok());
     // `to_str` lets tabs pass.
@@ -29,7 +29,7 @@ pub(super) fn of(head: &Parts, body: &Bytes) -> Result<IdempotencyKey, Problem> 
         let detail =
             "Idempotency-Key must be one text of 1 to 255 ASCII characters, such as a UUID";
         return Err(
-            Problem::malformed(detail).with_errors(vec![ProblemDetail::header(&KEY, detail)])
+            ApiProblem::malformed(detail).with_errors(vec![ProblemDetail::header(&KEY, detail)])
         );
     };
     let caller = head.extensions.get::<Caller>();
@@ -43,7 +43,7 @@ pub(super) fn of(head: &Parts, body: &Bytes) -> Result<IdempotencyKey, Problem> 
         .uri
         .path_and_query()
         .map_or("", |target| target.as_str());
-    let attempt = random_hex::<16>().map_err(|error| Problem::not_ready(error.to_string()))?;
+    let attempt = random_hex::<16>().map_err(|error| ApiProblem::not_ready(error.to_string()))?;
     Ok(IdempotencyKey {
         id: digest([workspace, &who, head.method.as_str(), route, key].map(str::as_bytes)),
         workspace: workspace.to_owned(),

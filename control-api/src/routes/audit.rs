@@ -10,7 +10,7 @@ use crate::access::Caller;
 use crate::audit::chain::{ChainError, ChainHead};
 use crate::audit::{AuditEntry, AuditOutcome};
 use crate::page::{self, ListPage};
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 use crate::query::Params;
 use crate::state::ApiState;
 use crate::store::{AuditFilter, DEFAULT_WORKSPACE, Store, StoreError};
@@ -37,7 +37,7 @@ pub(super) async fn list(
     State(state): State<ApiState>,
     caller: Caller,
     mut params: Params,
-) -> Result<Json<ListPage<AuditEntry>>, Problem> {
+) -> Result<Json<ListPage<AuditEntry>>, ApiProblem> {
     let requested = params.take("workspace");
     let filter = AuditFilter {
         workspace: match caller.workspace() {
@@ -73,14 +73,14 @@ pub(super) async fn verify(
     State(state): State<ApiState>,
     caller: Caller,
     mut params: Params,
-) -> Result<Json<AuditVerdict>, Problem> {
+) -> Result<Json<AuditVerdict>, ApiProblem> {
     let known = params.read("head", "a hash of 64 hex digits", |text| {
         let is_hash = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         is_hash.then(|| text.to_ascii_lowercase())
     });
     params.finish()?;
     if !caller.is_of_default_workspace() {
-        return Err(Problem::forbidden(
+        return Err(ApiProblem::forbidden(
             "the chain has the entries of every workspace; an admin of the default one verifies it",
         ));
     }

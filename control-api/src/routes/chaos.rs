@@ -15,7 +15,7 @@ use crate::access::Caller;
 use crate::document::RequestDocument;
 use crate::nearest::no_profile;
 use crate::page::{self, ListPage};
-use crate::problem::{Problem, ProblemDetail};
+use crate::problem::{ApiProblem, ProblemDetail};
 use crate::query::Params;
 use crate::state::ApiState;
 use crate::store::DEFAULT_WORKSPACE;
@@ -43,7 +43,7 @@ pub(super) async fn end_default(
     State(state): State<ApiState>,
     caller: Caller,
     mut params: Params,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, ApiProblem> {
     let all = params.switch("all");
     params.finish()?;
     if !all {
@@ -86,7 +86,7 @@ pub(super) async fn list(
     State(state): State<ApiState>,
     caller: Caller,
     mut params: Params,
-) -> Result<Json<ListPage<InForce>>, Problem> {
+) -> Result<Json<ListPage<InForce>>, ApiProblem> {
     let limit = page::limit(&mut params);
     let after = page::after_name(&mut params);
     params.finish()?;
@@ -112,7 +112,7 @@ pub(super) async fn show(
     State(state): State<ApiState>,
     Scope(scope): Scope,
     params: Params,
-) -> Result<Json<InForce>, Problem> {
+) -> Result<Json<InForce>, ApiProblem> {
     params.finish()?;
     Ok(Json(InForce::of(&state, state.chaos.look(&scope))))
 }
@@ -125,11 +125,11 @@ pub(super) async fn put(
     params: Params,
     headers: HeaderMap,
     document: RequestDocument,
-) -> Result<Json<InForce>, Problem> {
+) -> Result<Json<InForce>, ApiProblem> {
     params.finish()?;
     versions::check_unversioned(&headers, "what is in force")?;
     let sent = document.value()?;
-    let mut request = chaos_request::read(&sent, &state.trust).map_err(Problem::invalid)?;
+    let mut request = chaos_request::read(&sent, &state.trust).map_err(ApiProblem::invalid)?;
     request.rules = seen_by(&caller, request.rules);
     check_extends(&caller, &request.rules)?;
     state.chaos.read_vocabularies(&request.rules).await;
@@ -142,19 +142,19 @@ pub(super) async fn put(
         }
         Err(PutError::UnknownProfile(name)) => {
             let detail = no_profile(&state.library(caller.workspace()), &name);
-            Err(Problem::invalid(vec![ProblemDetail::at(
+            Err(ApiProblem::invalid(vec![ProblemDetail::at(
                 "/profile", detail,
             )]))
         }
         Err(PutError::Profile(error)) => {
             let is_chaos = sent["profile"].is_null();
             let pointer = if is_chaos { "/chaos" } else { "/profile" };
-            Err(Problem::invalid(vec![ProblemDetail::at(
+            Err(ApiProblem::invalid(vec![ProblemDetail::at(
                 pointer,
                 error.to_string(),
             )]))
         }
-        Err(PutError::Quota(over)) => Err(Problem::conflict(over.to_string())),
+        Err(PutError::Quota(over)) => Err(ApiProblem::conflict(over.to_string())),
     }
 }
 
@@ -181,14 +181,14 @@ fn seen_by(caller: &Caller, rules: RuleSource) -> RuleSource {
 }
 
 /// What an inline profile extends is looked up in the default workspace, so other workspaces may not use it.
-fn check_extends(caller: &Caller, rules: &RuleSource) -> Result<(), Problem> {
+fn check_extends(caller: &Caller, rules: &RuleSource) -> Result<(), ApiProblem> {
     let extends = matches!(rules, RuleSource::Inline(profile) if !profile.extends.is_empty());
     if !extends || caller.is_of_default_workspace() {
         return Ok(());
     }
     let detail =
         "in a workspace a profile that is not stored extends none; put it, and name it here";
-    Err(Problem::invalid(vec![ProblemDetail::at(
+    Err(ApiProblem::invalid(vec![ProblemDetail::at(
         "/profile/extends",
         detail,
     )]))
@@ -200,7 +200,7 @@ pub(super) async fn end(
     caller: Caller,
     Scope(scope): Scope,
     params: Params,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, ApiProblem> {
     params.finish()?;
     end_one(&state, &caller, &scope);
     Ok(StatusCode::NO_CONTENT)

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 use crate::readiness::Readiness;
 use crate::state::ApiState;
 
@@ -36,11 +36,11 @@ pub(super) async fn healthz() -> Json<Health> {
 }
 
 /// Reports whether traffic is accepted; the response lists broken files either way.
-pub(super) async fn readyz(State(state): State<ApiState>) -> Result<Json<Ready>, Problem> {
+pub(super) async fn readyz(State(state): State<ApiState>) -> Result<Json<Ready>, ApiProblem> {
     let readiness = (state.readiness)();
     if !readiness.ready {
         let details = json!(readiness);
-        return Err(Problem::not_ready("the listeners are not up").with_more(details));
+        return Err(ApiProblem::not_ready("the listeners are not up").with_more(details));
     }
     Ok(Json(Ready {
         readiness,
@@ -49,12 +49,12 @@ pub(super) async fn readyz(State(state): State<ApiState>) -> Result<Json<Ready>,
 }
 
 /// Prometheus' text format.
-pub(super) async fn metrics(State(state): State<ApiState>) -> Result<Response, Problem> {
+pub(super) async fn metrics(State(state): State<ApiState>) -> Result<Response, ApiProblem> {
     state.settled().await;
     let text = state
         .metrics
         .render()
-        .map_err(|error| Problem::internal(error.to_string()))?;
+        .map_err(|error| ApiProblem::internal(error.to_string()))?;
     Ok(typed(PROMETHEUS, text))
 }
 

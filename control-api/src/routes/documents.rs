@@ -25,7 +25,7 @@ use crate::access::Caller;
 use crate::document::{self, RequestDocument};
 use crate::nearest::no_profile;
 use crate::page::{self, ListPage};
-use crate::problem::{Problem, ProblemDetail};
+use crate::problem::{ApiProblem, ProblemDetail};
 use crate::query::Params;
 use crate::runs::validation;
 use crate::state::ApiState;
@@ -93,9 +93,9 @@ pub(super) struct Documents {
 }
 
 impl FromRequestParts<ApiState> for Documents {
-    type Rejection = Problem;
+    type Rejection = ApiProblem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, ApiProblem> {
         let caller = Caller::from_request_parts(parts, state).await?;
         let path = parts.extensions.get::<MatchedPath>();
         let kind = match path.and_then(|path| path.as_str().split('/').nth(2)) {
@@ -103,7 +103,7 @@ impl FromRequestParts<ApiState> for Documents {
             Some("suites") => DocumentKind::Suite,
             Some("contracts") => DocumentKind::Contract,
             Some("replays") => DocumentKind::Replay,
-            _ => return Err(Problem::internal("the path names no kind of document")),
+            _ => return Err(ApiProblem::internal("the path names no kind of document")),
         };
         Ok(Self {
             state: state.clone(),
@@ -117,7 +117,7 @@ impl FromRequestParts<ApiState> for Documents {
 pub(super) async fn list(
     documents: Documents,
     mut params: Params,
-) -> Result<Json<ListPage<DocumentLine>>, Problem> {
+) -> Result<Json<ListPage<DocumentLine>>, ApiProblem> {
     let limit = page::limit(&mut params);
     let after = page::after_name(&mut params);
     params.finish()?;
@@ -147,7 +147,7 @@ pub(super) async fn list(
 pub(super) async fn list_profiles(
     documents: Documents,
     mut params: Params,
-) -> Result<Json<ListPage<ProfileLine>>, Problem> {
+) -> Result<Json<ListPage<ProfileLine>>, ApiProblem> {
     let limit = page::limit(&mut params);
     let after = page::after_name(&mut params);
     params.finish()?;
@@ -175,7 +175,7 @@ pub(super) async fn show(
     Name(name): Name,
     mut params: Params,
     headers: HeaderMap,
-) -> Result<Response, Problem> {
+) -> Result<Response, ApiProblem> {
     let version = versions::requested(&mut params);
     params.finish()?;
     let (key, store) = (documents.key(&name), &documents.state.store);
@@ -202,7 +202,7 @@ pub(super) async fn show(
             // What is in force, even if the newest version cannot be used here.
             let library = documents.state.library(&key.workspace);
             let Some((origin, profile)) = library.get(&name) else {
-                return Err(Problem::not_found(no_profile(&library, &name)));
+                return Err(ApiProblem::not_found(no_profile(&library, &name)));
             };
             source = Some(origin);
             let stored = stored.filter(|_| origin == ProfileSource::Api);
@@ -216,7 +216,7 @@ pub(super) async fn show(
         versions::text(text)
     } else {
         let mut tree = document::tree(&text).map_err(|error| {
-            Problem::internal(format!("the stored document cannot be read: {error}"))
+            ApiProblem::internal(format!("the stored document cannot be read: {error}"))
         })?;
         if documents.kind == DocumentKind::Profile {
             // A text that holds only comments is a valid profile.
@@ -245,7 +245,7 @@ pub(super) async fn put(
     params: Params,
     headers: HeaderMap,
     document: RequestDocument,
-) -> Result<Response, Problem> {
+) -> Result<Response, ApiProblem> {
     params.finish()?;
     let kind = documents.kind;
     path::check_name(kind.as_str(), &name)?;
@@ -254,7 +254,9 @@ pub(super) async fn put(
     let text = if kind == DocumentKind::Profile {
         if [NO_CHAOS, INLINE].contains(&name.as_str()) {
             let detail = format!("`{name}` is reserved; give the profile another name");
-            return Err(Problem::invalid(vec![ProblemDetail::at("/name", detail)]));
+            return Err(ApiProblem::invalid(vec![ProblemDetail::at(
+                "/name", detail,
+            )]));
         }
         let parsed = document.profile(&name, trust)?;
         path::check_called(kind, &name, parsed.name.as_deref())?;
@@ -273,7 +275,7 @@ pub(super) async fn put(
         // Checks the bounds before the document is parsed.
         let tree = document.tree()?;
         warnings = validation::check(kind, &name, &document.text, &sent, trust)
-            .map_err(Problem::invalid)?;
+            .map_err(ApiProblem::invalid)?;
         path::check_called(kind, &name, tree.get("id").and_then(Value::as_str))?;
         if kind == DocumentKind::Replay {
             documents.check_contract(&tree).await?;
@@ -312,7 +314,7 @@ pub(super) async fn delete(
     Name(name): Name,
     params: Params,
     headers: HeaderMap,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, ApiProblem> {
     params.finish()?;
     documents.write(&name, None, &headers).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -338,7 +340,7 @@ impl Documents {
     }
 
     /// A replay session's contract must exist.
-    async fn check_contract(&self, session: &Value) -> Result<(), Problem> {
+    async fn check_contract(&self, session: &Value) -> Result<(), ApiProblem> {
         let Some(contract) = session.get("contract").and_then(Value::as_str) else {
             return Ok(());
         };
@@ -353,7 +355,7 @@ impl Documents {
         let detail = format!(
             "there is no contract `{contract}`; put it with `PUT /v1/contracts/{{name}}`, or name none"
         );
-        Err(Problem::invalid(vec![ProblemDetail::at(
+        Err(ApiProblem::invalid(vec![ProblemDetail::at(
             "/contract",
             detail,
         )]))
@@ -365,7 +367,7 @@ impl Documents {
         name: &str,
         new: Option<(Option<Profile>, DocumentText)>,
         headers: &HeaderMap,
-    ) -> Result<Written, Problem> {
+    ) -> Result<Written, ApiProblem> {
         let at = self.state.recorder.unix_ms(Instant::now());
         let (key, caller) = (self.key(name), &self.caller);
         let what = format!("{} `{name}`", self.kind.as_str());

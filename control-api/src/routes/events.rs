@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::path::Name;
 use super::runs::find;
 use crate::access::Caller;
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 use crate::query::Params;
 use crate::runs::Runs;
 use crate::state::ApiState;
@@ -46,7 +46,7 @@ pub(super) async fn stream(
     caller: Caller,
     mut params: Params,
     headers: HeaderMap,
-) -> Result<impl IntoResponse, Problem> {
+) -> Result<impl IntoResponse, ApiProblem> {
     let filter = EventFilter {
         scopes: caller.scopes(),
         scope: params.scope(),
@@ -81,7 +81,7 @@ pub(super) async fn stream_run(
     Name(id): Name,
     params: Params,
     headers: HeaderMap,
-) -> Result<impl IntoResponse, Problem> {
+) -> Result<impl IntoResponse, ApiProblem> {
     params.finish()?;
     let run = find(&state, &caller, &id).await?;
     let resumed = headers.get("last-event-id");

@@ -10,7 +10,7 @@ use squall_journal::timestamp;
 use super::path::Name;
 use crate::access::Caller;
 use crate::page::{self, ListPage};
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 use crate::query::Params;
 use crate::state::ApiState;
 
@@ -19,7 +19,7 @@ pub(super) async fn list(
     State(state): State<ApiState>,
     caller: Caller,
     mut params: Params,
-) -> Result<Json<ListPage<ExchangeRecord>>, Problem> {
+) -> Result<Json<ListPage<ExchangeRecord>>, ApiProblem> {
     let filter = Filter {
         scopes: caller.scopes(),
         scope: params.scope(),
@@ -61,14 +61,14 @@ pub(super) async fn show(
     caller: Caller,
     Name(id): Name,
     params: Params,
-) -> Result<Json<ExplainedRecord>, Problem> {
+) -> Result<Json<ExplainedRecord>, ApiProblem> {
     params.finish()?;
     let id: ExchangeId = id
         .parse()
-        .map_err(|error| Problem::not_found(format!("there is no such exchange: {error}")))?;
+        .map_err(|error| ApiProblem::not_found(format!("there is no such exchange: {error}")))?;
     state.settled().await;
     let (seen, missing) = (caller.scopes(), || {
-        Problem::not_found(format!("exchange {id} is not held any more, or never was"))
+        ApiProblem::not_found(format!("exchange {id} is not held any more, or never was"))
     });
     if let Some(note) = state.recorder.exchange(id) {
         if !seen.hold(&note.scope) {

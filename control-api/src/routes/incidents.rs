@@ -7,7 +7,7 @@ use super::path::Name;
 use super::runs::find;
 use crate::access::Caller;
 use crate::page::{self, ListPage};
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 use crate::query::Params;
 use crate::runs::incidents::{self, Incident};
 use crate::state::ApiState;
@@ -22,7 +22,7 @@ pub(super) async fn list(
     caller: Caller,
     Name(id): Name,
     mut params: Params,
-) -> Result<Json<ListPage<Incident>>, Problem> {
+) -> Result<Json<ListPage<Incident>>, ApiProblem> {
     let limit = page::limit(&mut params);
     // Incidents are only ever appended, so a cursor can be the number of previous ones.
     let before = page::cursor(&mut params, |cursor| {

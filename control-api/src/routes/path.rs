@@ -4,7 +4,7 @@ use axum::extract::{FromRequestParts, MatchedPath, Path};
 use http::request::Parts;
 
 use crate::access::Caller;
-use crate::problem::{Problem, ProblemDetail};
+use crate::problem::{ApiProblem, ProblemDetail};
 use crate::state::ApiState;
 use crate::store::DocumentKind;
 
@@ -18,19 +18,19 @@ pub(super) struct Scope(pub(super) String);
 pub(super) struct Name(pub(super) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for Name {
-    type Rejection = Problem;
+    type Rejection = ApiProblem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiProblem> {
         let path = Path::from_request_parts(parts, state).await;
-        let Path(name) = path.map_err(|rejection| Problem::malformed(rejection.body_text()))?;
+        let Path(name) = path.map_err(|rejection| ApiProblem::malformed(rejection.body_text()))?;
         Ok(Self(name))
     }
 }
 
 impl FromRequestParts<ApiState> for Scope {
-    type Rejection = Problem;
+    type Rejection = ApiProblem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, ApiProblem> {
         let caller = Caller::from_request_parts(parts, state).await?;
         let path = parts.extensions.get::<MatchedPath>();
         if !path.is_some_and(|path| path.as_str().contains("{scope}")) {
@@ -42,7 +42,7 @@ impl FromRequestParts<ApiState> for Scope {
             return Ok(Self(name));
         }
         let name: String = name.chars().take(40).collect();
-        Err(Problem::malformed(format!(
+        Err(ApiProblem::malformed(format!(
             "`{name}` cannot be a scope; a scope is 1 to 128 characters of a-z, A-Z, 0-9, `.`, `_` \
              and `-`, the first no `.`, and no key"
         )))
@@ -50,7 +50,7 @@ impl FromRequestParts<ApiState> for Scope {
 }
 
 /// A 404 for a scope of another workspace.
-pub(super) fn check_seen(caller: &Caller, scope: &str) -> Result<(), Problem> {
+pub(super) fn check_seen(caller: &Caller, scope: &str) -> Result<(), ApiProblem> {
     if caller.scopes().hold(scope) {
         return Ok(());
     }
@@ -58,13 +58,13 @@ pub(super) fn check_seen(caller: &Caller, scope: &str) -> Result<(), Problem> {
     let others = format!("; those of the workspace are `{workspace}` and `{workspace}.NAME`");
     let others = Some(others).filter(|_| !caller.is_of_default_workspace());
     let others = others.unwrap_or_default();
-    Err(Problem::not_found(format!(
+    Err(ApiProblem::not_found(format!(
         "there is no scope `{scope}`{others}"
     )))
 }
 
 /// The name of a document that is put must be usable in files and commands. `what` is `profile`, `suite`, ….
-pub(super) fn check_name(what: &str, name: &str) -> Result<(), Problem> {
+pub(super) fn check_name(what: &str, name: &str) -> Result<(), ApiProblem> {
     let fits = (1..=64).contains(&name.len())
         && !name.starts_with(['.', '-'])
         && name
@@ -76,7 +76,9 @@ pub(super) fn check_name(what: &str, name: &str) -> Result<(), Problem> {
     let detail = format!(
         "a {what}'s name is 1 to 64 characters of a-z, A-Z, 0-9, `.`, `_` and `-`, the first no `.` and no `-`"
     );
-    Err(Problem::invalid(vec![ProblemDetail::at("/name", detail)]))
+    Err(ApiProblem::invalid(vec![ProblemDetail::at(
+        "/name", detail,
+    )]))
 }
 
 /// A profile's `name` and a replay session's `id` must match the path, if the document has one. The `name` of a
@@ -85,7 +87,7 @@ pub(super) fn check_called(
     kind: DocumentKind,
     name: &str,
     called: Option<&str>,
-) -> Result<(), Problem> {
+) -> Result<(), ApiProblem> {
     let member = match kind {
         DocumentKind::Profile => "name",
         DocumentKind::Replay => "id",
@@ -99,7 +101,7 @@ pub(super) fn check_called(
     let detail = format!(
         "the document calls the {what} `{called}`, the path `{name}`; write one of them in both"
     );
-    Err(Problem::invalid(vec![ProblemDetail::at(
+    Err(ApiProblem::invalid(vec![ProblemDetail::at(
         format!("/{member}"),
         detail,
     )]))

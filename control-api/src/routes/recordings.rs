@@ -13,7 +13,7 @@ use crate::access::Caller;
 use crate::document::RequestDocument;
 use crate::fields::BodyFields;
 use crate::page::{self, ListPage};
-use crate::problem::{Problem, ProblemDetail};
+use crate::problem::{ApiProblem, ProblemDetail};
 use crate::query::Params;
 use crate::recordings::{NewRecording, Recordings, unknown};
 use crate::state::ApiState;
@@ -36,14 +36,14 @@ pub(super) async fn begin(
     caller: Caller,
     params: Params,
     document: RequestDocument,
-) -> Result<Response, Problem> {
+) -> Result<Response, ApiProblem> {
     params.finish()?;
     let sent = if document.text.trim().is_empty() {
         Value::Object(serde_json::Map::new())
     } else {
         document.value()?
     };
-    let new = read(&sent).map_err(Problem::invalid)?;
+    let new = read(&sent).map_err(ApiProblem::invalid)?;
     if let Some(scope) = &new.scope {
         check_seen(&caller, scope)?;
     }
@@ -65,7 +65,7 @@ pub(super) async fn stop(
     caller: Caller,
     Name(id): Name,
     params: Params,
-) -> Result<Json<StoredRecording>, Problem> {
+) -> Result<Json<StoredRecording>, ApiProblem> {
     params.finish()?;
     let before = state.recordings.find(caller.workspace(), &id).await;
     let before = before.ok().flatten();
@@ -79,7 +79,7 @@ pub(super) async fn list(
     State(state): State<ApiState>,
     caller: Caller,
     mut params: Params,
-) -> Result<Json<ListPage<StoredRecording>>, Problem> {
+) -> Result<Json<ListPage<StoredRecording>>, ApiProblem> {
     let limit = page::limit(&mut params);
     let before = page::before_id(&mut params);
     params.finish()?;
@@ -95,7 +95,7 @@ pub(super) async fn show(
     caller: Caller,
     Name(id): Name,
     mut params: Params,
-) -> Result<Response, Problem> {
+) -> Result<Response, ApiProblem> {
     let is_har = params.read("format", "`replay` or `har`", |text| match text {
         "replay" => Some(false),
         "har" => Some(true),

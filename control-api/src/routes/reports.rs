@@ -14,7 +14,7 @@ use squall_journal::timestamp;
 use super::path::Name;
 use super::runs::find;
 use crate::access::Caller;
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 use crate::query::Params;
 use crate::state::ApiState;
 use crate::tasks;
@@ -25,7 +25,7 @@ pub(super) async fn show(
     caller: Caller,
     Name(id): Name,
     mut params: Params,
-) -> Result<Response, Problem> {
+) -> Result<Response, ApiProblem> {
     let format = params.read(
         "format",
         "html, json, junit or markdown",
@@ -35,7 +35,7 @@ pub(super) async fn show(
     let format = format.unwrap_or(ReportFormat::Json);
     let run = find(&state, &caller, &id).await?;
     if !run.state.is_over() {
-        return Err(Problem::conflict(format!(
+        return Err(ApiProblem::conflict(format!(
             "the run is {}; its report exists once it is over; /v1/runs/{{id}}/events reports the end",
             run.state.as_str()
         )));
@@ -52,7 +52,7 @@ pub(super) async fn show(
 }
 
 /// Exchanges in the run's evidence, from memory or the store.
-async fn exchanges(state: &ApiState, run: &RunRecord) -> Result<Vec<ExchangeRecord>, Problem> {
+async fn exchanges(state: &ApiState, run: &RunRecord) -> Result<Vec<ExchangeRecord>, ApiProblem> {
     state.settled().await;
     let mut found = Vec::new();
     for id in wanted(run).iter().filter_map(|id| id.parse().ok()) {

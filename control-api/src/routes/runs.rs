@@ -13,7 +13,7 @@ use super::path::Name;
 use crate::access::Caller;
 use crate::document::RequestDocument;
 use crate::page::{self, ListPage};
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 use crate::query::Params;
 use crate::runs;
 use crate::state::ApiState;
@@ -29,7 +29,7 @@ pub(super) async fn list(
     State(state): State<ApiState>,
     caller: Caller,
     mut params: Params,
-) -> Result<Json<ListPage<RunRecord>>, Problem> {
+) -> Result<Json<ListPage<RunRecord>>, ApiProblem> {
     let limit = page::limit(&mut params);
     let filter = RunFilter {
         state: params.read("state", STATES, RunState::parse),
@@ -57,7 +57,7 @@ pub(super) async fn create(
     caller: Caller,
     params: Params,
     document: RequestDocument,
-) -> Result<Response, Problem> {
+) -> Result<Response, ApiProblem> {
     params.finish()?;
     let posted = document.tree()?;
     let spec = order::read(&state, &caller, &posted).await?;
@@ -74,7 +74,7 @@ pub(super) async fn show(
     caller: Caller,
     Name(id): Name,
     params: Params,
-) -> Result<Json<RunRecord>, Problem> {
+) -> Result<Json<RunRecord>, ApiProblem> {
     params.finish()?;
     find(&state, &caller, &id).await.map(Json)
 }
@@ -85,7 +85,7 @@ pub(super) async fn approve(
     caller: Caller,
     Name(id): Name,
     params: Params,
-) -> Result<Json<RunRecord>, Problem> {
+) -> Result<Json<RunRecord>, ApiProblem> {
     params.finish()?;
     // A run that cannot be read can be approved all the same.
     let before = find(&state, &caller, &id).await.ok();
@@ -101,7 +101,7 @@ pub(super) async fn cancel(
     caller: Caller,
     Name(id): Name,
     params: Params,
-) -> Result<Json<RunRecord>, Problem> {
+) -> Result<Json<RunRecord>, ApiProblem> {
     params.finish()?;
     let (before, run) = state.runs.cancel(caller.workspace(), &id).await?;
     caller.changed(Some(&before), Some(&run), describe(&run));
@@ -129,7 +129,7 @@ pub(super) async fn find(
     state: &ApiState,
     caller: &Caller,
     id: &str,
-) -> Result<RunRecord, Problem> {
+) -> Result<RunRecord, ApiProblem> {
     let found = state.runs.find(caller.workspace(), id).await?;
     found.ok_or_else(|| runs::unknown(id))
 }

@@ -14,7 +14,7 @@ use super::path::Scope;
 use crate::access::Caller;
 use crate::document::RequestDocument;
 use crate::fields::BodyFields;
-use crate::problem::{Problem, ProblemDetail};
+use crate::problem::{ApiProblem, ProblemDetail};
 use crate::query::Params;
 use crate::recordings::Recordings;
 use crate::state::ApiState;
@@ -102,10 +102,10 @@ pub(super) async fn show(
     State(state): State<ApiState>,
     Scope(scope): Scope,
     params: Params,
-) -> Result<Json<TapeLine>, Problem> {
+) -> Result<Json<TapeLine>, ApiProblem> {
     params.finish()?;
     let line = TapeLine::playing(&state, &scope).map(Json);
-    line.ok_or_else(|| Problem::not_found(format!("scope `{scope}` plays no tape")))
+    line.ok_or_else(|| ApiProblem::not_found(format!("scope `{scope}` plays no tape")))
 }
 
 /// Answers a scope's exchanges from a tape, from its beginning.
@@ -115,9 +115,9 @@ pub(super) async fn put(
     Scope(scope): Scope,
     params: Params,
     document: RequestDocument,
-) -> Result<Json<TapeLine>, Problem> {
+) -> Result<Json<TapeLine>, ApiProblem> {
     params.finish()?;
-    let wanted = read(&document.value()?).map_err(Problem::invalid)?;
+    let wanted = read(&document.value()?).map_err(ApiProblem::invalid)?;
     let (source, session) = find(&state, &caller, wanted.source).await?;
     let options = PlayingOptions {
         on_miss: wanted.on_miss.or(session.on_miss).unwrap_or_default(),
@@ -131,7 +131,7 @@ pub(super) async fn put(
     let line = TapeLine::of(&scope, &playing);
     let before = TapeLine::playing(&state, &scope);
     let played = state.chaos.play(&scope, playing);
-    played.map_err(|over| Problem::conflict(over.to_string()))?;
+    played.map_err(|over| ApiProblem::conflict(over.to_string()))?;
     caller.changed(before.as_ref(), Some(&line), line.told());
     Ok(Json(line))
 }
@@ -142,7 +142,7 @@ pub(super) async fn delete(
     caller: Caller,
     Scope(scope): Scope,
     params: Params,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, ApiProblem> {
     params.finish()?;
     let before = TapeLine::playing(&state, &scope);
     state.chaos.take_out_tape(&scope);
@@ -170,7 +170,7 @@ async fn find(
     state: &ApiState,
     caller: &Caller,
     source: TapeSource,
-) -> Result<(String, Session), Problem> {
+) -> Result<(String, Session), ApiProblem> {
     match source {
         TapeSource::Session(session) => Ok((format!("session {}", session.id), *session)),
         TapeSource::Recording(id) => {
@@ -192,17 +192,17 @@ async fn find(
             let session = session::parse(&id, &text.body).map_err(|errors| {
                 let first = errors.first().map(ToString::to_string);
                 let first = first.unwrap_or_default();
-                Problem::internal(format!("the stored replay cannot be read: {first}"))
+                ApiProblem::internal(format!("the stored replay cannot be read: {first}"))
             })?;
             Ok((format!("replay {id}"), session))
         }
     }
 }
 
-fn nothing(what: &str, id: &str) -> Problem {
+fn nothing(what: &str, id: &str) -> ApiProblem {
     let id: String = id.chars().take(64).collect();
     let detail = format!("there is no {what} `{id}`");
-    Problem::invalid(vec![ProblemDetail::at(format!("/{what}"), detail)])
+    ApiProblem::invalid(vec![ProblemDetail::at(format!("/{what}"), detail)])
 }
 
 /// Parses the request.

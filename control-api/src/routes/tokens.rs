@@ -17,7 +17,7 @@ use crate::access::{Caller, TOKEN_NAMES, Token, TokenRole, is_token_name};
 use crate::document::RequestDocument;
 use crate::fields::BodyFields;
 use crate::page::{self, ListPage};
-use crate::problem::{Problem, ProblemDetail};
+use crate::problem::{ApiProblem, ProblemDetail};
 use crate::query::Params;
 use crate::state::ApiState;
 use crate::store::DEFAULT_WORKSPACE;
@@ -72,7 +72,7 @@ pub(super) async fn list(
     State(state): State<ApiState>,
     caller: Caller,
     mut params: Params,
-) -> Result<Json<ListPage<TokenLine>>, Problem> {
+) -> Result<Json<ListPage<TokenLine>>, ApiProblem> {
     let limit = page::limit(&mut params);
     let after = page::after_name(&mut params);
     params.finish()?;
@@ -105,11 +105,11 @@ pub(super) async fn create(
     caller: Caller,
     params: Params,
     document: RequestDocument,
-) -> Result<Response, Problem> {
+) -> Result<Response, ApiProblem> {
     params.finish()?;
-    let new = read(&document.value()?, caller.workspace()).map_err(Problem::invalid)?;
+    let new = read(&document.value()?, caller.workspace()).map_err(ApiProblem::invalid)?;
     if new.workspace != caller.workspace() && !caller.is_of_default_workspace() {
-        return Err(Problem::forbidden(format!(
+        return Err(ApiProblem::forbidden(format!(
             "only an admin of the default workspace creates tokens for others; this token is of `{}`",
             caller.workspace()
         )));
@@ -143,12 +143,12 @@ pub(super) async fn revoke(
     caller: Caller,
     Name(name): Name,
     mut params: Params,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, ApiProblem> {
     let workspace = params.take("workspace");
     params.finish()?;
     let workspace = workspace.unwrap_or_else(|| caller.workspace().to_owned());
     if workspace != caller.workspace() && !caller.is_of_default_workspace() {
-        return Err(Problem::not_found(format!("there is no token `{name}`")));
+        return Err(ApiProblem::not_found(format!("there is no token `{name}`")));
     }
     let at = state.recorder.unix_ms(Instant::now());
     state.tokens.revoke(&workspace, &name, at, &caller).await?;

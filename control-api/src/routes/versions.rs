@@ -4,7 +4,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 use crate::query::Params;
 use crate::store::DocumentKey;
 
@@ -33,9 +33,9 @@ pub(super) fn tag(digest: &str) -> HeaderValue {
 }
 
 /// The error for an unknown version.
-pub(super) fn missing(key: &DocumentKey, version: i64) -> Problem {
+pub(super) fn missing(key: &DocumentKey, version: i64) -> ApiProblem {
     let name: String = key.name.chars().take(64).collect();
-    Problem::not_found(format!(
+    ApiProblem::not_found(format!(
         "{} `{name}` has no version {version}, or it is no longer stored",
         key.kind.as_str()
     ))
@@ -53,7 +53,7 @@ pub(super) fn check(
     headers: &HeaderMap,
     current: Option<&HeaderValue>,
     what: &str,
-) -> Result<(), Problem> {
+) -> Result<(), ApiProblem> {
     let matches = |header: HeaderName| {
         headers.get_all(header).iter().any(|value| match current {
             Some(tag) => value == "*" || names(value, tag),
@@ -61,20 +61,20 @@ pub(super) fn check(
         })
     };
     if headers.contains_key(IF_MATCH) && !matches(IF_MATCH) {
-        return Err(Problem::precondition_failed(format!(
+        return Err(ApiProblem::precondition_failed(format!(
             "{what} is not the version named by If-Match; get it again and edit that"
         )));
     }
     if matches(IF_NONE_MATCH) {
-        return Err(Problem::precondition_failed(format!("{what} exists")));
+        return Err(ApiProblem::precondition_failed(format!("{what} exists")));
     }
     Ok(())
 }
 
 /// Rejects `If-Match` for an object without versions: no tag can match.
-pub(super) fn check_unversioned(headers: &HeaderMap, what: &str) -> Result<(), Problem> {
+pub(super) fn check_unversioned(headers: &HeaderMap, what: &str) -> Result<(), ApiProblem> {
     if headers.get_all(IF_MATCH).iter().any(|value| value != "*") {
-        return Err(Problem::precondition_failed(format!(
+        return Err(ApiProblem::precondition_failed(format!(
             "{what} has no versions, so If-Match can name none; leave it out"
         )));
     }

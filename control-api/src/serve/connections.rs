@@ -37,14 +37,14 @@ const IDLE: Duration = Duration::from_secs(30);
 /// All open connections.
 pub(super) struct Connections {
     most: usize,
-    open: Arc<Mutex<BTreeMap<u64, OpenConnection>>>,
+    open: Arc<Mutex<BTreeMap<u64, ApiConnection>>>,
     accepted: u64,
     tasks: TaskTracker,
     shutdown: CancellationToken,
 }
 
 /// A connection, for the others.
-struct OpenConnection {
+struct ApiConnection {
     in_progress: watch::Receiver<usize>,
     close: CancellationToken,
 }
@@ -78,7 +78,7 @@ impl Connections {
         let number = self.accepted;
         let (progress, in_progress) = watch::channel(0);
         let close = CancellationToken::new();
-        let listed = OpenConnection {
+        let listed = ApiConnection {
             in_progress: in_progress.clone(),
             close: close.clone(),
         };

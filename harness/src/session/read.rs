@@ -4,7 +4,7 @@ use http::{HeaderName, HeaderValue, Method};
 use serde_json::{Value, json};
 use squall_documents::{At, Fields, Tree, ValueReader, did_you_mean};
 use squall_journal::tape::{
-    Answer, Content, Data, Exchange, Matching, Otherwise, Piece, Session, ToolResponse,
+    Answer, Content, Data, Matching, Otherwise, Piece, RecordedExchange, Session, ToolResponse,
 };
 
 /// Longest wait, in milliseconds: one day. A longer one is probably a unit mistake.
@@ -146,7 +146,7 @@ fn tool_response(fields: &mut Fields<'_, '_>) -> Option<ToolResponse> {
     })
 }
 
-fn exchange(fields: &mut Fields<'_, '_>) -> Option<Exchange> {
+fn exchange(fields: &mut Fields<'_, '_>) -> Option<RecordedExchange> {
     let exchange = matched(fields, |fields, matching| {
         if matching.body.is_some() || matching.fingerprint.is_some() {
             let why = "the request is known by its `body` or `fingerprint` alone";
@@ -160,7 +160,7 @@ fn exchange(fields: &mut Fields<'_, '_>) -> Option<Exchange> {
     Some(exchange)
 }
 
-fn llm_response(fields: &mut Fields<'_, '_>) -> Option<Exchange> {
+fn llm_response(fields: &mut Fields<'_, '_>) -> Option<RecordedExchange> {
     let response = matched(fields, |fields, _| {
         let why = "model calls are not told apart by it; write their `fingerprint`";
         changes_nothing(fields, &["body", "body_base64"], why);
@@ -173,7 +173,7 @@ fn llm_response(fields: &mut Fields<'_, '_>) -> Option<Exchange> {
 fn matched(
     fields: &mut Fields<'_, '_>,
     note: impl FnOnce(&mut Fields<'_, '_>, &Matching),
-) -> Option<Exchange> {
+) -> Option<RecordedExchange> {
     let about = "The requests that it belongs to.";
     let matching = fields.block("match", about, "a map", |fields| {
         let matching = matching(fields);
@@ -195,7 +195,7 @@ fn matched(
         fields.reader.error(fields.position, message);
         return None;
     }
-    Some(Exchange {
+    Some(RecordedExchange {
         matching: matching.unwrap_or_default(),
         dialect,
         http2: http == Some(2),

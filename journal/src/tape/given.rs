@@ -5,7 +5,7 @@ use squall_dialects::mcp::{self, Id, McpRequest};
 use squall_dialects::stream::{Frame, Framing, Splitter};
 
 use super::content::Content;
-use super::session::{Answer, Exchange, header};
+use super::session::{Answer, RecordedExchange, header};
 
 /// A response that can be played back.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,7 +19,7 @@ pub struct Given {
 
 impl Given {
     /// The response of an exchange.
-    pub fn of(exchange: &Exchange) -> Self {
+    pub fn of(exchange: &RecordedExchange) -> Self {
         let body = exchange.matching.body.as_ref();
         let calls = match body.map(|body| McpRequest::read(&body.0)) {
             Some(asked) => {
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     fn given(body: Option<&str>, content: Content) -> Vec<String> {
-        let mut exchange = Exchange::default();
+        let mut exchange = RecordedExchange::default();
         exchange.matching.body = body.map(Data::from);
         exchange.answer.content = content;
         let calls = Given::of(&exchange).calls;

@@ -25,4 +25,4 @@ pub use self::content::{Content, Data, Piece};
 pub use self::given::Given;
 pub use self::play::{Tape, TapeQuestion, TapeResult};
 pub use self::recorded::{Detected, Exposed, Recorded};
-pub use self::session::{Answer, Exchange, Matching, Otherwise, Session, ToolResponse};
+pub use self::session::{Answer, Matching, Otherwise, RecordedExchange, Session, ToolResponse};

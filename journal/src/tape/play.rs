@@ -8,7 +8,7 @@ use std::sync::Arc;
 use http::Method;
 
 use super::given::Given;
-use super::session::{Exchange, Matching, Session, ToolResponse};
+use super::session::{Matching, RecordedExchange, Session, ToolResponse};
 
 /// A request to look up, redacted like the recording.
 #[derive(Debug, Clone, Copy)]
@@ -67,7 +67,7 @@ enum TapeKey {
 impl Tape {
     /// Prepares a session; `fingerprint` computes the fingerprint of method, URL and body.
     pub fn new(session: &Session, fingerprint: &dyn Fn(&Method, &str, &[u8]) -> u64) -> Self {
-        let recorded = |key: TapeKey, exchange: &Exchange| TapeEntry {
+        let recorded = |key: TapeKey, exchange: &RecordedExchange| TapeEntry {
             key,
             response: TapeResult::Answer(Arc::new(Given::of(exchange))),
             is_used: false,

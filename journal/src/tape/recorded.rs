@@ -4,7 +4,7 @@ use http::Method;
 use serde::{Deserialize, Serialize};
 
 use super::content::{Content, Data};
-use super::session::{Answer, Exchange, Matching, Session};
+use super::session::{Answer, Matching, RecordedExchange, Session};
 use crate::record::{Kind, Outcome, Place};
 
 /// An exchange with its heads and bodies, as the agent saw them, redacted.
@@ -95,7 +95,7 @@ pub struct Exposed {
 impl Recorded {
     /// The exchange in a form for playback. `None` for a tunnel or an upgrade, for a rejected exchange, and if
     /// the agent disconnected before a response.
-    pub fn to_exchange(&self) -> Option<Exchange> {
+    pub fn to_exchange(&self) -> Option<RecordedExchange> {
         if self.kind == Kind::Other || self.outcome == Outcome::Denied {
             return None;
         }
@@ -105,7 +105,7 @@ impl Recorded {
         };
         let none = (self.outcome != Outcome::ClientGone).then_some(none);
         let body = &self.request.body;
-        Some(Exchange {
+        Some(RecordedExchange {
             matching: Matching {
                 method: Method::from_bytes(self.request.method.as_bytes()).ok(),
                 url: Some(self.request.url.clone()),

@@ -28,9 +28,9 @@ pub struct Session {
     /// Responses of tools, by tool and in order.
     pub tool_responses: Vec<ToolResponse>,
     /// Responses of models, in order.
-    pub llm_responses: Vec<Exchange>,
+    pub llm_responses: Vec<RecordedExchange>,
     /// Responses to requests, in order.
-    pub exchanges: Vec<Exchange>,
+    pub exchanges: Vec<RecordedExchange>,
     /// The failure, in words.
     pub expected_failure: Option<String>,
     /// Name of the contract that it must satisfy.
@@ -56,7 +56,7 @@ pub struct ToolResponse {
 
 /// A response, and the requests that it matches.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Exchange {
+pub struct RecordedExchange {
     /// The requests that it matches.
     pub matching: Matching,
     /// Dialect of the model call.
@@ -133,8 +133,12 @@ impl Session {
     /// The session as a JSON document.
     pub fn to_value(&self) -> Value {
         let context = (!self.context.is_empty()).then_some(&self.context);
-        let exchanges = |all: &[Exchange]| {
-            (!all.is_empty()).then(|| all.iter().map(Exchange::to_value).collect::<Value>())
+        let exchanges = |all: &[RecordedExchange]| {
+            (!all.is_empty()).then(|| {
+                all.iter()
+                    .map(RecordedExchange::to_value)
+                    .collect::<Value>()
+            })
         };
         let tools = (!self.tool_responses.is_empty()).then_some(&self.tool_responses);
         document([
@@ -160,7 +164,7 @@ impl Session {
     }
 }
 
-impl Exchange {
+impl RecordedExchange {
     fn to_value(&self) -> Value {
         let (matching, answer) = (&self.matching, &self.answer);
         let fingerprint = matching.fingerprint.map(|it| format!("{it:016x}"));

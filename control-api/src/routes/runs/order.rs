@@ -14,7 +14,7 @@ use squall_harness::suite::Suite;
 
 use crate::access::Caller;
 use crate::fields::{BodyFields, text};
-use crate::problem::{Problem, ProblemDetail};
+use crate::problem::{ApiProblem, ProblemDetail};
 use crate::state::ApiState;
 use crate::trust::SentVariables;
 
@@ -95,15 +95,15 @@ pub(crate) async fn read(
     state: &ApiState,
     caller: &Caller,
     posted: &Value,
-) -> Result<RunSpec, Problem> {
+) -> Result<RunSpec, ApiProblem> {
     let example = "{\"kind\": \"chaos\", \"suite_name\": \"checkout\"}";
-    let mut fields = BodyFields::of(posted, &MEMBERS, example).map_err(Problem::invalid)?;
+    let mut fields = BodyFields::of(posted, &MEMBERS, example).map_err(ApiProblem::invalid)?;
     let kinds: Vec<_> = RunKind::NAMES.iter().map(|(name, _)| *name).collect();
     let kinds = kinds.join(", ");
     let kind = fields.required("kind", &format!("one of {kinds}"), |value| {
         RunKind::parse(value.as_str()?)
     });
-    let mut reading = Reading {
+    let mut reading = OrderReader {
         state,
         workspace: caller.workspace(),
         wrong: Vec::new(),
@@ -162,7 +162,7 @@ pub(crate) async fn read(
         }
     });
     fields.add(reading.wrong);
-    fields.finish(spec).map_err(Problem::invalid)
+    fields.finish(spec).map_err(ApiProblem::invalid)
 }
 
 fn has_prompts_alone(suite: &Suite) -> bool {
@@ -171,7 +171,7 @@ fn has_prompts_alone(suite: &Suite) -> bool {
 }
 
 /// State while named documents are looked up.
-struct Reading<'a> {
+struct OrderReader<'a> {
     state: &'a ApiState,
     workspace: &'a str,
     wrong: Vec<ProblemDetail>,
@@ -179,7 +179,7 @@ struct Reading<'a> {
     documents: Vec<DocumentVersion>,
 }
 
-impl Reading<'_> {
+impl OrderReader<'_> {
     fn add(&mut self, pointer: impl Into<String>, detail: impl Into<String>) {
         self.wrong.push(ProblemDetail::at(pointer, detail));
     }

@@ -13,7 +13,7 @@ use super::super::active::{ActiveRun, event_of, event_rows};
 use super::super::approval;
 use super::Runs;
 use super::lease::lease_ms;
-use crate::problem::{Problem, ProblemDetail};
+use crate::problem::{ApiProblem, ProblemDetail};
 use crate::store::NewRun;
 
 /// Unfinished runs, the waiting ones included. Each holds its suite.
@@ -33,13 +33,13 @@ impl Runs {
         self: &Arc<Self>,
         workspace: &str,
         spec: RunSpec,
-    ) -> Result<RunRecord, Problem> {
+    ) -> Result<RunRecord, ApiProblem> {
         let errors = self.parts.executor.check(&spec).into_iter();
         let errors: Vec<_> = errors
             .map(|error| ProblemDetail::at(error.pointer, error.message))
             .collect();
         if !errors.is_empty() {
-            return Err(Problem::invalid(errors));
+            return Err(ApiProblem::invalid(errors));
         }
         let approval = self.parts.approval.load_full();
         let waits = approval::is_wanted(&approval, &spec.name, &spec.suite).await;
@@ -67,7 +67,7 @@ impl Runs {
             let held = active.values().map(|run| &run.workspace);
             if let Err(over) = UNFINISHED.check(&run.workspace, held) {
                 self.reach.close(&run.id);
-                return Err(Problem::too_many(over.to_string(), RETRY_AFTER));
+                return Err(ApiProblem::too_many(over.to_string(), RETRY_AFTER));
             }
             active.insert(run.id.clone(), Arc::clone(&run));
         }

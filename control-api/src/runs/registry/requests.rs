@@ -8,7 +8,7 @@ use super::super::active::ActiveRun;
 use super::super::stop::StopReason;
 use super::super::unknown;
 use super::{PATIENCE, Runs};
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 
 impl Runs {
     /// Approves a run; it then starts as soon as fewer than the maximum are in progress.
@@ -17,15 +17,15 @@ impl Runs {
         workspace: &str,
         id: &str,
         by: Option<&str>,
-    ) -> Result<RunRecord, Problem> {
+    ) -> Result<RunRecord, ApiProblem> {
         let run = self.executed_here(workspace, id, not_awaiting).await?;
         let record = run.record();
         if record.state != RunState::AwaitingApproval {
-            return Err(Problem::conflict(not_awaiting(record.state)));
+            return Err(ApiProblem::conflict(not_awaiting(record.state)));
         }
         if run.approved.is_cancelled() {
             let why = "the run is approved already; it starts when it is its turn";
-            return Err(Problem::conflict(why));
+            return Err(ApiProblem::conflict(why));
         }
         let turns = [&self.turns, &*self.lane(workspace).turns];
         let has_a_turn = turns.iter().all(|turns| turns.available_permits() > 0);
@@ -47,7 +47,7 @@ impl Runs {
         &self,
         workspace: &str,
         id: &str,
-    ) -> Result<(RunRecord, RunRecord), Problem> {
+    ) -> Result<(RunRecord, RunRecord), ApiProblem> {
         let run = self.executed_here(workspace, id, is_over).await?;
         let before = run.shown();
         self.stop(&run, StopReason::Cancelled);
@@ -58,7 +58,7 @@ impl Runs {
         match record.state {
             // It ended at the same moment for another reason.
             over if over.is_over() && over != RunState::Cancelled => {
-                Err(Problem::conflict(is_over(over)))
+                Err(ApiProblem::conflict(is_over(over)))
             }
             _ => Ok((before, record)),
         }
@@ -70,13 +70,13 @@ impl Runs {
         workspace: &str,
         id: &str,
         why_not: fn(RunState) -> String,
-    ) -> Result<Arc<ActiveRun>, Problem> {
+    ) -> Result<Arc<ActiveRun>, ApiProblem> {
         if let Some(run) = self.own(workspace, id) {
             return Ok(run);
         }
         let found = self.find(workspace, id).await?;
         let run = found.ok_or_else(|| unknown(id))?;
-        Err(Problem::conflict(if run.state.is_over() {
+        Err(ApiProblem::conflict(if run.state.is_over() {
             why_not(run.state)
         } else {
             format!(

@@ -13,11 +13,11 @@ use squall_profiles::library::{Library, ProfileSource};
 use squall_profiles::profile::{self, Profile};
 use squall_profiles::tools::ToolNames;
 
-use super::{Options, Reading};
+use super::{Options, OrderReader};
 use crate::document;
 use crate::fields::BodyFields;
 use crate::nearest::no_profile;
-use crate::problem::Problem;
+use crate::problem::ApiProblem;
 use crate::runs::validation;
 use crate::store::{DocumentKey, DocumentKind};
 use crate::stored_documents::newest;
@@ -39,14 +39,14 @@ fn title(suite: &Value) -> Option<String> {
     Some(kept.chain(['…']).collect())
 }
 
-impl Reading<'_> {
+impl OrderReader<'_> {
     /// The suite with the contract that it or the run names, and its title.
     pub(super) async fn suite(
         &mut self,
         fields: &mut BodyFields<'_>,
         options: &Options<'_>,
         sent: &SentVariables,
-    ) -> Result<Option<(String, Suite)>, Problem> {
+    ) -> Result<Option<(String, Suite)>, ApiProblem> {
         let Some((name, mut suite)) = self.suite_document(fields).await? else {
             return Ok(None);
         };
@@ -81,7 +81,7 @@ impl Reading<'_> {
     async fn suite_document(
         &mut self,
         fields: &mut BodyFields<'_>,
-    ) -> Result<Option<(String, Value)>, Problem> {
+    ) -> Result<Option<(String, Value)>, ApiProblem> {
         match (fields.given("suite"), fields.given("suite_name")) {
             (Some(suite), None) => {
                 let name = title(suite).unwrap_or_else(|| "inline".to_owned());
@@ -110,7 +110,7 @@ impl Reading<'_> {
     }
 
     /// A stored contract; without a name of its own it gets the one it is stored under.
-    async fn contract(&mut self, name: &str, at: &str) -> Result<Option<Value>, Problem> {
+    async fn contract(&mut self, name: &str, at: &str) -> Result<Option<Value>, ApiProblem> {
         let Some(mut contract) = self.stored(DocumentKind::Contract, name).await? else {
             let shown: String = name.chars().take(64).collect();
             self.add(
@@ -135,7 +135,7 @@ impl Reading<'_> {
     pub(super) async fn baseline(
         &mut self,
         wanted: Option<Result<RunRecord, &str>>,
-    ) -> Result<Option<Arc<RunRecord>>, Problem> {
+    ) -> Result<Option<Arc<RunRecord>>, ApiProblem> {
         let found = match wanted {
             None => return Ok(None),
             Some(Ok(run)) => Some(run),
@@ -165,7 +165,7 @@ impl Reading<'_> {
         &mut self,
         suite: &Suite,
         names_profile: bool,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), ApiProblem> {
         let contract = match &suite.contract {
             Some(ContractPart::Written(contract)) => &contract.scenarios[..],
             Some(ContractPart::Named(_)) | None => &[],
@@ -193,7 +193,7 @@ impl Reading<'_> {
     }
 
     /// The chaos of a profile; reports use the profile's name.
-    pub(super) async fn profile(&mut self, name: &str) -> Result<Option<Trial>, Problem> {
+    pub(super) async fn profile(&mut self, name: &str) -> Result<Option<Trial>, ApiProblem> {
         let library = self.state.library(self.workspace);
         let Some((source, profile)) = library.get(name) else {
             self.add("/options/profile", no_profile(&library, name));
@@ -214,7 +214,7 @@ impl Reading<'_> {
         &mut self,
         document: &Value,
         sent: &SentVariables,
-    ) -> Result<Option<Trial>, Problem> {
+    ) -> Result<Option<Trial>, ApiProblem> {
         let text = document.to_string();
         let library = self.state.library(self.workspace);
         let read = self.state.trust.variables_and(sent, |variables| {
@@ -243,7 +243,11 @@ impl Reading<'_> {
     }
 
     /// The newest version of a document; `None` when there is none.
-    async fn stored(&mut self, kind: DocumentKind, name: &str) -> Result<Option<Value>, Problem> {
+    async fn stored(
+        &mut self,
+        kind: DocumentKind,
+        name: &str,
+    ) -> Result<Option<Value>, ApiProblem> {
         let key = DocumentKey {
             workspace: self.workspace.to_owned(),
             kind,
@@ -253,7 +257,7 @@ impl Reading<'_> {
             return Ok(None);
         };
         let tree = document::tree(&text.body).map_err(|error| {
-            Problem::internal(format!("the stored document cannot be read: {error}"))
+            ApiProblem::internal(format!("the stored document cannot be read: {error}"))
         })?;
         self.note(kind.as_str(), name, Some(version), &text.body);
         if kind == DocumentKind::Suite {
@@ -263,7 +267,11 @@ impl Reading<'_> {
     }
 
     /// Notes the profiles that this profile extends, directly or indirectly, as documents of the run.
-    async fn note_extended(&mut self, library: &Library, profile: &Profile) -> Result<(), Problem> {
+    async fn note_extended(
+        &mut self,
+        library: &Library,
+        profile: &Profile,
+    ) -> Result<(), ApiProblem> {
         let names = |profile: &Profile| {
             let names = profile.extends.iter().rev();
             names.map(|one| one.name.clone()).collect::<Vec<_>>()
@@ -287,7 +295,7 @@ impl Reading<'_> {
         name: &str,
         source: ProfileSource,
         profile: &Profile,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), ApiProblem> {
         let key = profile_key(self.workspace, name);
         let stored = match source {
             ProfileSource::Api => newest(&self.state.store, &key).await?,

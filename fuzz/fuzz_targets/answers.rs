@@ -10,7 +10,7 @@ use std::rc::Rc;
 use bytes::BytesMut;
 use http::Method;
 use libfuzzer_sys::fuzz_target;
-use squall_proxy::http1::answers::{AnswerPart, Answers, ParsedHead};
+use squall_proxy::http1::answers::{Answers, BodyPart, ParsedHead};
 use squall_proxy::http1::{FramingError, HeadLimits};
 
 const LIMITS: HeadLimits = HeadLimits {
@@ -66,9 +66,9 @@ fn take(
         }
         match answers.body(buffer)? {
             None => return Ok(()),
-            Some(AnswerPart::Data(bytes)) => body.extend_from_slice(&bytes),
-            Some(AnswerPart::Trailers(fields)) => told.push_str(&format!("{fields:?}")),
-            Some(AnswerPart::End) => return answers.head(buffer).map(|_| ()),
+            Some(BodyPart::Data(bytes)) => body.extend_from_slice(&bytes),
+            Some(BodyPart::Trailers(fields)) => told.push_str(&format!("{fields:?}")),
+            Some(BodyPart::End) => return answers.head(buffer).map(|_| ()),
         }
     }
 }

@@ -7,13 +7,14 @@
 use std::rc::Rc;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
+use http::header::{CONNECTION, HeaderMap};
 use http::{Method, Response, StatusCode, Version};
 use hyper::ext::ReasonPhrase;
 
-use super::body::{BodyFraming, BodyPart};
+use super::body::BodyFraming;
+pub use super::body::BodyPart;
 use super::casing::CasingCache;
-use super::head::{FieldSpan, HeadScan, StatusLine};
+use super::head::{FieldSpan, HeadScan, StatusLine, header_map};
 use super::{FramingError, HeadLimits};
 use crate::headers::names;
 
@@ -47,17 +48,6 @@ pub enum ParsedHead {
     Interim(StatusCode),
     /// The final response, or 101.
     Final(Response<()>),
-}
-
-/// A part of a response after its head.
-#[derive(Debug)]
-pub enum AnswerPart {
-    /// Bytes of the body.
-    Data(Bytes),
-    /// The trailers; the body ends with them.
-    Trailers(HeaderMap),
-    /// The end of the response.
-    End,
 }
 
 impl Answers {
@@ -117,23 +107,17 @@ impl Answers {
     }
 
     /// Takes the next part after a head from `buffer`; `None` if it is incomplete.
-    pub fn body(&mut self, buffer: &mut BytesMut) -> Result<Option<AnswerPart>, FramingError> {
+    pub fn body(&mut self, buffer: &mut BytesMut) -> Result<Option<BodyPart>, FramingError> {
         let AnswerPosition::Body(body) = &mut self.place else {
-            return Ok(Some(AnswerPart::End));
+            return Ok(Some(BodyPart::End));
         };
-        let piece = match body.take(buffer, self.limits)? {
-            None => return Ok(None),
-            Some(BodyPart::Data(bytes)) => {
-                self.end_if_complete();
-                return Ok(Some(AnswerPart::Data(bytes)));
-            }
-            Some(BodyPart::Trailers(section, fields)) => {
-                AnswerPart::Trailers(header_map(&section, &fields)?)
-            }
-            Some(BodyPart::End) => AnswerPart::End,
-        };
-        self.place = AnswerPosition::Between;
-        Ok(Some(piece))
+        let part = body.take(buffer, self.limits)?;
+        match &part {
+            None => {}
+            Some(BodyPart::Data(_)) => self.end_if_complete(),
+            Some(BodyPart::Trailers(_) | BodyPart::End) => self.place = AnswerPosition::Between,
+        }
+        Ok(part)
     }
 
     /// The connection was closed by a FIN. Returns whether the response is complete: nothing is
@@ -222,20 +206,6 @@ fn keeps_alive(headers: &HeaderMap, version: Version) -> bool {
     } else {
         !names(headers, &CONNECTION, "close")
     }
-}
-
-fn header_map(section: &Bytes, fields: &[FieldSpan]) -> Result<HeaderMap, FramingError> {
-    let mut map = HeaderMap::with_capacity(fields.len());
-    for field in fields {
-        let name = HeaderName::from_bytes(field.name(section));
-        let value = HeaderValue::from_maybe_shared(section.slice(field.value(section)));
-        let name = name.map_err(|_| FramingError::FIELD_NAME)?;
-        let value = value.map_err(|_| FramingError::CONTROL_CHARACTER)?;
-        let limit = map.len();
-        map.try_append(name, value)
-            .map_err(|_| FramingError::TooManyFields { limit })?;
-    }
-    Ok(map)
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Finds the end of a body.
 
 use bytes::{Buf, Bytes, BytesMut};
+use http::HeaderMap;
 
-use super::head::{FieldSpan, HeadScan, Trailers, has_control};
+use super::head::{HeadScan, Trailers, has_control, header_map};
 use super::{FramingError, HeadLimits};
 
 /// Most bytes of chunk extensions in one body; same as hyper's limit.
@@ -28,24 +29,18 @@ pub(super) struct Advance {
     /// Bytes that may be passed on. The others are the start of a trailer section (to pass again
     /// with more bytes), part of the next message, or rejected.
     pub(super) passed: usize,
-    pub(super) then: Result<BodyProgress, FramingError>,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum BodyProgress {
-    /// The body goes on.
-    More,
-    /// The body is complete.
-    End,
+    /// Whether the body is complete.
+    pub(super) is_end: Result<bool, FramingError>,
 }
 
 /// A part of a body, without its framing.
 #[derive(Debug)]
-pub(super) enum BodyPart {
+pub enum BodyPart {
+    /// Bytes of the body.
     Data(Bytes),
-    /// A trailer section, and the positions of its fields.
-    Trailers(Bytes, Vec<FieldSpan>),
-    /// The body is complete.
+    /// The trailers; the body ends with them.
+    Trailers(HeaderMap),
+    /// The end of the body.
     End,
 }
 
@@ -65,17 +60,13 @@ impl BodyFraming {
                 *left -= passed as u64;
                 Advance {
                     passed,
-                    then: Ok(if *left == 0 {
-                        BodyProgress::End
-                    } else {
-                        BodyProgress::More
-                    }),
+                    is_end: Ok(*left == 0),
                 }
             }
             Self::Chunked(chunks) => chunks.advance(bytes, limits),
             Self::UntilClose => Advance {
                 passed: bytes.len(),
-                then: Ok(BodyProgress::More),
+                is_end: Ok(false),
             },
         }
     }
@@ -156,7 +147,7 @@ impl Chunks {
                     Ok(Some((length, _))) => {
                         return Advance {
                             passed: passed + length,
-                            then: Ok(BodyProgress::End),
+                            is_end: Ok(true),
                         };
                     }
                     Ok(None) => break,
@@ -172,14 +163,14 @@ impl Chunks {
                 Err(error) => {
                     return Advance {
                         passed,
-                        then: Err(error),
+                        is_end: Err(error),
                     };
                 }
             }
         }
         Advance {
             passed,
-            then: Ok(BodyProgress::More),
+            is_end: Ok(false),
         }
     }
 
@@ -223,12 +214,12 @@ impl Chunks {
         let Some((length, _)) = self.trailers.advance(buffer, limits)? else {
             return Ok(None);
         };
-        let fields = self.trailers.fields().to_vec();
         let section = buffer.split_to(length).freeze();
+        let fields = header_map(&section, self.trailers.fields())?;
         Ok(Some(if fields.is_empty() {
             BodyPart::End
         } else {
-            BodyPart::Trailers(section, fields)
+            BodyPart::Trailers(fields)
         }))
     }
 

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use super::FramingError;
-use super::body::{BodyFraming, BodyProgress};
+use super::body::BodyFraming;
 use super::casing::names;
 use super::head::{HeadScan, RequestLine, SectionHead};
 
@@ -42,24 +42,6 @@ pub enum NextStep {
     Refused(FramingError),
 }
 
-/// The position in a connection.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum RequestPosition {
-    /// Before a message.
-    #[default]
-    Between,
-    /// In a head.
-    Head,
-    /// In a body, or its trailers.
-    Body,
-    /// After an upgrade request without a response.
-    Undecided,
-    /// In another protocol: everything passes.
-    Switched,
-    /// After the last accepted byte.
-    Refused,
-}
-
 #[derive(Debug)]
 enum RequestPhase {
     Head,
@@ -67,19 +49,6 @@ enum RequestPhase {
     Undecided,
     Switched,
     Refused(FramingError),
-}
-
-impl RequestPhase {
-    fn position(&self, begun: bool) -> RequestPosition {
-        match self {
-            Self::Head if begun => RequestPosition::Head,
-            Self::Head => RequestPosition::Between,
-            Self::Body { .. } => RequestPosition::Body,
-            Self::Undecided => RequestPosition::Undecided,
-            Self::Switched => RequestPosition::Switched,
-            Self::Refused(_) => RequestPosition::Refused,
-        }
-    }
 }
 
 /// The requests on one connection.
@@ -140,10 +109,10 @@ impl Requests {
                 RequestPhase::Body { body, upgrade } => {
                     let advance = body.advance(rest, self.limits);
                     passed += advance.passed;
-                    match advance.then {
-                        Ok(BodyProgress::More) => break NextStep::More,
-                        Ok(BodyProgress::End) if *upgrade => self.state = RequestPhase::Undecided,
-                        Ok(BodyProgress::End) => self.state = RequestPhase::Head,
+                    match advance.is_end {
+                        Ok(false) => break NextStep::More,
+                        Ok(true) if *upgrade => self.state = RequestPhase::Undecided,
+                        Ok(true) => self.state = RequestPhase::Head,
                         Err(error) => self.state = RequestPhase::Refused(error),
                     }
                 }
@@ -188,9 +157,19 @@ impl Requests {
         self.original_names.drain(..)
     }
 
-    /// The position after the last bytes.
-    pub fn position(&self) -> RequestPosition {
-        self.state.position(self.begun)
+    /// Whether a head has begun and is incomplete.
+    pub(crate) fn is_in_head(&self) -> bool {
+        self.begun && matches!(self.state, RequestPhase::Head)
+    }
+
+    /// Whether the response to an upgrade request decides what follows.
+    pub(crate) fn is_undecided(&self) -> bool {
+        matches!(self.state, RequestPhase::Undecided)
+    }
+
+    /// Whether everything that follows is rejected.
+    pub(crate) fn is_refused(&self) -> bool {
+        matches!(self.state, RequestPhase::Refused(_))
     }
 }
 

@@ -22,7 +22,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 use tokio_util::io::poll_read_buf;
 
-use super::framing::{FramingProgress, NextStep, RequestPosition, Requests};
+use super::framing::{FramingProgress, NextStep, Requests};
 use super::{FramingError, HeadLimits};
 use crate::http1::Rewind;
 
@@ -106,7 +106,7 @@ impl<T> RequestGuard<T> {
 
     /// Registers a pending read: woken by the next bytes, or when the head is late.
     fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if self.tracker.position() != RequestPosition::Head || self.held.is_empty() {
+        if !self.tracker.is_in_head() || self.held.is_empty() {
             return Poll::Pending;
         }
         let timer = self
@@ -174,24 +174,28 @@ impl<T: AsyncRead + Unpin> AsyncRead for RequestGuard<T> {
             if let Some(error) = this.state.body_error() {
                 return Poll::Ready(Err(error.into_io()));
             }
-            let read = match this.tracker.position() {
-                RequestPosition::Refused => return Poll::Pending,
-                RequestPosition::Undecided => match this.state.decision(context) {
-                    Some(granted) => {
-                        if granted {
-                            this.tracker.upgraded();
-                        } else {
-                            this.tracker.not_upgraded();
-                        }
-                        this.check_held();
-                        continue;
+            if this.tracker.is_refused() {
+                return Poll::Pending;
+            }
+            let read = if this.tracker.is_undecided() {
+                if let Some(granted) = this.state.decision(context) {
+                    if granted {
+                        this.tracker.upgraded();
+                    } else {
+                        this.tracker.not_upgraded();
                     }
-                    // At most one read, which shows whether the peer is still connected.
-                    None if !this.held.is_empty() => return Poll::Pending,
-                    None => poll_read_buf(Pin::new(&mut this.inner), context, &mut this.held),
-                },
-                _ if this.held.is_empty() => this.poll_direct(context, buffer),
-                _ => this.poll_held(context),
+                    this.check_held();
+                    continue;
+                }
+                // At most one read, which shows whether the peer is still connected.
+                if !this.held.is_empty() {
+                    return Poll::Pending;
+                }
+                poll_read_buf(Pin::new(&mut this.inner), context, &mut this.held)
+            } else if this.held.is_empty() {
+                this.poll_direct(context, buffer)
+            } else {
+                this.poll_held(context)
             };
             match read {
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),

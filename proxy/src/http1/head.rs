@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+use bytes::Bytes;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+
 use super::{FramingError, HeadLimits};
 
 /// The longest request target in `http::Uri`.
@@ -152,6 +155,21 @@ impl FieldSpan {
         let from = self.end - trim_start(untrimmed).len();
         from..from + trim(&section[from..self.end]).len()
     }
+}
+
+/// The fields of a section as a map.
+pub(super) fn header_map(section: &Bytes, fields: &[FieldSpan]) -> Result<HeaderMap, FramingError> {
+    let mut map = HeaderMap::with_capacity(fields.len());
+    for field in fields {
+        let name = HeaderName::from_bytes(field.name(section));
+        let value = HeaderValue::from_maybe_shared(section.slice(field.value(section)));
+        let name = name.map_err(|_| FramingError::FIELD_NAME)?;
+        let value = value.map_err(|_| FramingError::CONTROL_CHARACTER)?;
+        let limit = map.len();
+        map.try_append(name, value)
+            .map_err(|_| FramingError::TooManyFields { limit })?;
+    }
+    Ok(map)
 }
 
 /// An incremental scan of one section.
@@ -342,23 +360,6 @@ pub(super) fn has_control(line: &[u8]) -> bool {
 }
 
 /// Whether `byte` may stand in a token (RFC 9110 §5.6.2).
-fn is_token(byte: u8) -> bool {
-    TOKEN[usize::from(byte)]
-}
-
-static TOKEN: [bool; 256] = alphanumeric_and(b"!#$%&'*+-.^_`|~");
-
-const fn alphanumeric_and(others: &[u8]) -> [bool; 256] {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 128u8 {
-        table[byte as usize] = byte.is_ascii_alphanumeric();
-        byte += 1;
-    }
-    let mut index = 0;
-    while index < others.len() {
-        table[others[index] as usize] = true;
-        index += 1;
-    }
-    table
+pub(super) fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

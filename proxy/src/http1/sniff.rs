@@ -7,6 +7,7 @@ use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::Rewind;
+use super::head::is_token;
 
 /// The bytes with which an HTTP/2 client opens a connection (RFC 9113 §3.4).
 pub(crate) const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -127,31 +128,14 @@ fn absolute_form(target: &[u8]) -> Sniff {
     }
 }
 
-/// A character of a token (RFC 9110 §5.6.2).
-fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
-}
-
-/// The result of waiting for a connection's first bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FirstBytes {
-    /// Bytes of this protocol arrived; never [`Sniff::NeedMore`]. A connection that closed before
-    /// its protocol was clear counts as [`Sniff::Other`].
-    Seen(Sniff),
-    /// No bytes in time: either side may still send first.
-    Silence,
-    /// The connection closed without a byte.
-    Closed,
-}
-
 /// Waits for the first bytes of `stream`, detects their protocol and puts them back.
 ///
 /// It waits at most `patience` for the first byte, and the same time again for a clear protocol;
-/// then the result is [`Sniff::Other`]. It fails if reading fails.
+/// then the result is [`Sniff::Other`]. `None` if no byte came. It fails if reading fails.
 pub(crate) async fn sniff<T>(
     mut stream: T,
     patience: Duration,
-) -> io::Result<(FirstBytes, Rewind<T>)>
+) -> io::Result<Option<(Sniff, Rewind<T>)>>
 where
     T: AsyncRead + Unpin,
 {
@@ -159,17 +143,16 @@ where
     let first = loop {
         let read = tokio::time::timeout(patience, stream.read_buf(&mut seen));
         match (read.await, seen.is_empty()) {
-            (Err(_), true) => break FirstBytes::Silence,
-            (Ok(Ok(0)), true) => break FirstBytes::Closed,
-            (Ok(Ok(0)) | Err(_), false) => break FirstBytes::Seen(Sniff::Other),
+            (Ok(Ok(0)) | Err(_), true) => return Ok(None),
+            (Ok(Ok(0)) | Err(_), false) => break Sniff::Other,
             (Ok(Err(error)), _) => return Err(error),
             (Ok(Ok(_)), _) => match classify(&seen) {
                 Sniff::NeedMore => {}
-                sniff => break FirstBytes::Seen(sniff),
+                sniff => break sniff,
             },
         }
     };
-    Ok((first, Rewind::new(stream, seen.freeze())))
+    Ok(Some((first, Rewind::new(stream, seen.freeze()))))
 }
 
 #[cfg(test)]
@@ -259,8 +242,9 @@ mod tests {
                     .unwrap();
             }
         });
-        let (first, mut stream) = sniff(server, Duration::from_mins(1)).await.unwrap();
-        assert_eq!(first, FirstBytes::Seen(Sniff::Http1));
+        let sniffed = sniff(server, Duration::from_mins(1)).await.unwrap();
+        let (first, mut stream) = sniffed.unwrap();
+        assert_eq!(first, Sniff::Http1);
         let mut all = String::new();
         stream.read_to_string(&mut all).await.unwrap();
         assert_eq!(all, "POST /x HTTP/1.1\r\n");
@@ -268,12 +252,9 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn silence_and_an_early_close_are_told_apart() {
-        let (client, server) = tokio::io::duplex(64);
-        let (first, stream) = sniff(server, Duration::from_secs(1)).await.unwrap();
-        assert_eq!(first, FirstBytes::Silence);
-        drop(client);
-        let (first, _) = sniff(stream, Duration::from_secs(1)).await.unwrap();
-        assert_eq!(first, FirstBytes::Closed);
+    async fn silence_ends_the_wait() {
+        let (_client, server) = tokio::io::duplex(64);
+        let sniffed = sniff(server, Duration::from_secs(1)).await.unwrap();
+        assert!(sniffed.is_none());
     }
 }

@@ -22,7 +22,7 @@ use crate::exchange::observed::Observed;
 use crate::exchange::reply::{Answering, refuse};
 use crate::exchange::worker::ExchangeWorker;
 use crate::http1::guard::RequestGuard;
-use crate::http1::sniff::{FirstBytes, Sniff, sniff};
+use crate::http1::sniff::{Sniff, sniff};
 use crate::http1::{Control, FramingError, HeadLimits, Rewind, Socket};
 use crate::problem::Problem;
 
@@ -63,12 +63,10 @@ async fn sniffed(
         () = worker.draining.cancelled() => return None,
     };
     match sniffed {
-        Ok((FirstBytes::Seen(Sniff::H2Preface), io)) => {
-            Some(ConnectionStage::Http2(Box::new(io), ingress))
-        }
+        Ok(Some((Sniff::H2Preface, io))) => Some(ConnectionStage::Http2(Box::new(io), ingress)),
         // The guard rejects bytes that are not HTTP with an HTTP response.
-        Ok((FirstBytes::Seen(_), io)) => Some(ConnectionStage::Http1(Box::new(io), ingress)),
-        Ok((FirstBytes::Silence | FirstBytes::Closed, _)) | Err(_) => None,
+        Ok(Some((_, io))) => Some(ConnectionStage::Http1(Box::new(io), ingress)),
+        Ok(None) | Err(_) => None,
     }
 }
 

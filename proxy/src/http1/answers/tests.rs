@@ -1,4 +1,5 @@
 use bytes::Buf as _;
+use http::{HeaderName, HeaderValue};
 use proptest::prelude::*;
 
 use super::*;
@@ -48,9 +49,9 @@ fn take(answers: &mut Answers, buffer: &mut BytesMut, seen: &mut Seen) -> Result
     }
     loop {
         match answers.body(buffer)? {
-            None | Some(AnswerPart::End) => break,
-            Some(AnswerPart::Data(bytes)) => seen.body.extend_from_slice(&bytes),
-            Some(AnswerPart::Trailers(fields)) => seen.trailers = Some(listed(&fields)),
+            None | Some(BodyPart::End) => break,
+            Some(BodyPart::Data(bytes)) => seen.body.extend_from_slice(&bytes),
+            Some(BodyPart::Trailers(fields)) => seen.trailers = Some(listed(&fields)),
         }
     }
     // What is behind the answer.

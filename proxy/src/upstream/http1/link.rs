@@ -17,7 +17,7 @@ use super::super::transport::Transport;
 use super::upload::{Upload, WriteFailure};
 use super::{NotSent, Switched};
 use crate::http1::Rewind;
-use crate::http1::answers::{AnswerPart, Answers, ParsedHead};
+use crate::http1::answers::{Answers, BodyPart, ParsedHead};
 use crate::http1::{CasingCache, HeadLimits};
 
 /// Initial read size, bytes; doubled while the upstream fills it.
@@ -131,13 +131,13 @@ impl Link {
     ) -> Poll<Option<Result<Frame<Bytes>, FailureCause>>> {
         loop {
             match self.answers.body(&mut self.buffer) {
-                Ok(Some(AnswerPart::Data(bytes))) => {
+                Ok(Some(BodyPart::Data(bytes))) => {
                     return Poll::Ready(Some(Ok(Frame::data(bytes))));
                 }
-                Ok(Some(AnswerPart::Trailers(fields))) => {
+                Ok(Some(BodyPart::Trailers(fields))) => {
                     return Poll::Ready(Some(Ok(Frame::trailers(fields))));
                 }
-                Ok(Some(AnswerPart::End)) => return Poll::Ready(None),
+                Ok(Some(BodyPart::End)) => return Poll::Ready(None),
                 Ok(None) => {}
                 Err(error) => return self.broke(FailureCause::Framing(error.to_string())),
             }

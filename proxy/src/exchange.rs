@@ -386,7 +386,9 @@ impl Exchange {
             }
             Some(_) | None => {}
         }
-        self.log.bypass_rest("the connection changed its protocol");
+        self.log
+            .verdicts()
+            .bypass_rest("the connection changed its protocol");
         let answer = forward::take_over(&self.connection, answer, &self.log);
         Err(Shortcut::answered(self.observed(answer)))
     }
@@ -395,7 +397,7 @@ impl Exchange {
     fn judge(&mut self, status: StatusCode, decision: &mut Decision) {
         self.rules
             .on_response(decision, status.as_u16(), self.log.chaos().elapsed());
-        self.log.decided_more(decision);
+        self.log.verdicts().update(decision);
     }
 
     /// Replaces the upstream's response where a rule does, and stores it for rules that may replay
@@ -467,7 +469,7 @@ impl Exchange {
     fn observed(&self, mut answer: Response<AgentBody>) -> Response<Observed> {
         self.log.answered(answer.status());
         if self.compiled.config.annotate {
-            for mode in self.log.modes_in_work() {
+            for mode in self.log.verdicts().modes_in_work() {
                 answer
                     .headers_mut()
                     .append(FAULT, HeaderValue::from_static(mode));

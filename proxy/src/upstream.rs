@@ -46,6 +46,7 @@ pub use self::destination::DestinationLists;
 pub(crate) use self::destination::OwnListeners;
 pub(crate) use self::error::ToAgent;
 pub use self::error::{FailureCause, REASONS, UpstreamError};
+pub(crate) use self::http2::LocalExecutor;
 pub(crate) use self::origin::flaw;
 pub use self::origin::{Scheme, UpstreamOrigin};
 pub use self::patterns::HostPatterns;

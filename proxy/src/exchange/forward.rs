@@ -3,7 +3,8 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use http::{HeaderValue, Request, Response, StatusCode, Uri, Version, uri};
+use http::header::HOST;
+use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
 use squall_journal::record::Outcome;
 
 use super::connection::{Connection, ConnectionStage, Ingress};
@@ -17,9 +18,7 @@ use crate::http1::FramingError;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::tls::Alpn;
-use crate::upstream::{
-    FailureCause, Outgoing, Received, Scheme, ToAgent, UpstreamError, UpstreamOrigin,
-};
+use crate::upstream::{FailureCause, Outgoing, Received, ToAgent, UpstreamError, UpstreamOrigin};
 
 /// Sends `request` to its target as an HTTP intermediary, without additions. Returns the upstream's
 /// response, ready to pass on, or a problem for the agent. A 101 accepts an upgrade that the agent
@@ -38,8 +37,13 @@ pub(crate) fn forward<'a>(
         upgrade,
     };
     headers::clean_request(request.headers_mut(), passage);
-    headers::correct_host(request.headers_mut(), &target.host);
-    *request.uri_mut() = uri_for(target, agent);
+    if agent < Version::HTTP_2 {
+        headers::correct_host(request.headers_mut(), &target.host);
+    } else {
+        // HTTP/2 has no `Host` field; the next hop's form may need one.
+        request.headers_mut().insert(HOST, target.host.clone());
+    }
+    *request.uri_mut() = Uri::from(target.path.clone());
     let upstreams = &connection.worker.upstreams;
     let origin = upstreams.origin_for(target.origin.clone(), log.chaos().is_unapproved());
     async move {
@@ -95,21 +99,6 @@ fn answered(
     headers::clean_response(answer.headers_mut(), passage);
     *answer.version_mut() = agent;
     answer
-}
-
-/// The request target: origin-form on HTTP/1, with the authority on HTTP/2, which has no `Host`.
-fn uri_for(target: &RequestTarget, agent: Version) -> Uri {
-    if agent < Version::HTTP_2 {
-        return Uri::from(target.path.clone());
-    }
-    let mut parts = uri::Parts::default();
-    parts.scheme = Some(match target.origin.scheme() {
-        Scheme::Http => uri::Scheme::HTTP,
-        Scheme::Https => uri::Scheme::HTTPS,
-    });
-    parts.authority = target.host.to_str().ok().and_then(|host| host.parse().ok());
-    parts.path_and_query = Some(target.path.clone());
-    Uri::from_parts(parts).unwrap_or_else(|_| Uri::from(target.path.clone()))
 }
 
 /// Connects both sides of an upgrade once hyper has passed the 101 on.

@@ -7,7 +7,7 @@ mod canaries;
 mod taps;
 mod verdicts;
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -168,14 +168,9 @@ impl ExchangeLog {
         });
     }
 
-    /// Updates the verdicts after the upstream's status is known.
-    pub(crate) fn decided_more(&self, decision: &Decision) {
-        self.verdicts.borrow_mut().update(decision);
-    }
-
-    /// Adds verdicts of a later stage of the connection.
-    pub(crate) fn found_more(&self, verdicts: Vec<RuleVerdict>) {
-        self.verdicts.borrow_mut().all.extend(verdicts);
+    /// The verdicts of its rules.
+    pub(crate) fn verdicts(&self) -> RefMut<'_, Verdicts> {
+        self.verdicts.borrow_mut()
     }
 
     /// Adds rules whose earlier changes were repeated here.
@@ -185,16 +180,6 @@ impl ExchangeLog {
             metrics.fault_applied(&verdict.rule, self.chaos.scope());
         }
         self.verdicts.borrow_mut().again = again;
-    }
-
-    /// Marks chosen rules that were not applied as bypassed.
-    pub(crate) fn bypass_rest(&self, why: &str) {
-        self.verdicts.borrow_mut().bypass_rest(why);
-    }
-
-    /// Modes of the rules that are applied or still chosen.
-    pub(crate) fn modes_in_work(&self) -> Vec<&'static str> {
-        self.verdicts.borrow().modes_in_work()
     }
 
     /// Adds time spent waiting for another party.

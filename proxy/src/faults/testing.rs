@@ -29,6 +29,7 @@ use crate::body::agent::AgentSide;
 use crate::body::buffer::Inspect;
 use crate::body::{self, AgentBody};
 use crate::http1::Socket;
+use crate::upstream::LocalExecutor;
 
 /// What was reported.
 #[derive(Default)]
@@ -275,12 +276,12 @@ where
     let (server, agent) = connection().await;
     let service = service_fn(answer);
     tokio::task::spawn_local(async move {
-        let builder = hyper::server::conn::http2::Builder::new(ThisThread);
+        let builder = hyper::server::conn::http2::Builder::new(LocalExecutor);
         let _ended = builder
             .serve_connection(TokioIo::new(server), service)
             .await;
     });
-    let (client, connection) = hyper::client::conn::http2::Builder::new(ThisThread)
+    let (client, connection) = hyper::client::conn::http2::Builder::new(LocalExecutor)
         .initial_stream_window_size(window)
         .handshake(TokioIo::new(agent))
         .await
@@ -334,16 +335,6 @@ pub(crate) fn dechunk(mut body: &[u8]) -> (Vec<u8>, bool) {
         body = rest.get(size + 2..).unwrap_or_default();
     }
     (data, false)
-}
-
-/// An executor for tasks that stay on their thread.
-#[derive(Clone, Copy)]
-pub(crate) struct ThisThread;
-
-impl<F: Future<Output = ()> + 'static> hyper::rt::Executor<F> for ThisThread {
-    fn execute(&self, task: F) {
-        tokio::task::spawn_local(task);
-    }
 }
 
 /// Lets every other task that can run do so, a good many times.

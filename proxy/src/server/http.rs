@@ -25,6 +25,7 @@ use crate::http1::guard::RequestGuard;
 use crate::http1::sniff::{Sniff, sniff};
 use crate::http1::{Control, FramingError, HeadLimits, Rewind, Socket};
 use crate::problem::Problem;
+use crate::upstream::LocalExecutor;
 
 /// How long a closing connection is read, so that a reset does not drop the last response (RFC 9112
 /// §9.6).
@@ -323,21 +324,6 @@ fn header_list_size(request: &Request<Incoming>) -> usize {
         .path_and_query()
         .map_or(0, |path| path.as_str().len());
     fields.sum::<usize>() + target
-}
-
-/// Runs hyper's own tasks on this worker's thread.
-#[derive(Clone, Copy, Debug)]
-struct LocalExecutor;
-
-impl<F> hyper::rt::Executor<F> for LocalExecutor
-where
-    F: Future + 'static,
-{
-    fn execute(&self, task: F) {
-        tokio::task::spawn_local(async move {
-            task.await;
-        });
-    }
 }
 
 #[cfg(test)]

@@ -253,7 +253,10 @@ impl Opening {
         let none = HeaderMap::new();
         let facts = facts(&tools, &url, &none);
         let why = "the connection is tunnelled: what passes through it is not touched";
-        self.log.found_more(self.rules.bypass_tunnel(&facts, why));
+        self.log
+            .verdicts()
+            .all
+            .extend(self.rules.bypass_tunnel(&facts, why));
     }
 
     /// Records that the agent closed before it was served.

@@ -1,7 +1,6 @@
 //! A tape in a scope: its lookups and their counts.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -56,13 +55,9 @@ pub struct Counts {
 pub struct Playing {
     source: String,
     options: PlayingOptions,
-    tape: Mutex<Tape>,
+    tape: Mutex<(Tape, Counts)>,
     /// Authorities recorded over HTTP/2.
     http2: HashSet<String>,
-    served: AtomicU64,
-    missed: AtomicU64,
-    exhausted: AtomicU64,
-    dialled: AtomicU64,
 }
 
 /// The result of a lookup on a tape.
@@ -97,12 +92,8 @@ impl Playing {
         Arc::new(Self {
             source: source.into(),
             options,
-            tape: Mutex::new(Tape::new(session, &key::fingerprint)),
+            tape: Mutex::new((Tape::new(session, &key::fingerprint), Counts::default())),
             http2: http2.collect(),
-            served: AtomicU64::new(0),
-            missed: AtomicU64::new(0),
-            exhausted: AtomicU64::new(0),
-            dialled: AtomicU64::new(0),
         })
     }
 
@@ -118,15 +109,12 @@ impl Playing {
 
     /// The counts so far.
     pub fn counts(&self) -> Counts {
-        let (answers, left) = self.tape().answers();
-        let number = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let (tape, counts) = &*self.tape();
+        let (answers, left) = tape.answers();
         Counts {
-            served: number(&self.served),
-            missed: number(&self.missed),
-            exhausted: number(&self.exhausted),
-            dialled: number(&self.dialled),
             answers: answers as u64,
             left: left as u64,
+            ..*counts
         }
     }
 
@@ -147,7 +135,7 @@ impl Playing {
 
     /// Counts a request that goes upstream.
     pub(crate) fn dials(&self) {
-        self.dialled.fetch_add(1, Ordering::Relaxed);
+        self.tape().1.dialled += 1;
     }
 
     /// The playback duration of a recorded duration.
@@ -160,28 +148,28 @@ impl Playing {
 
     /// Looks up a request.
     pub(crate) fn ask(&self, question: &TapeQuestion<'_>) -> Played {
-        let found = self.tape().ask(question);
-        let (otherwise, refusal) = match found {
+        let (tape, counts) = &mut *self.tape();
+        let (otherwise, refusal) = match tape.ask(question) {
             TapeResult::Answer(given) if given.answer.over_limit => {
                 let why = "its recorded answer was longer than what is kept of one, and was cut";
                 (self.options.on_miss, TapeRefusal::missed(why.to_owned()))
             }
             TapeResult::Answer(given) => {
-                self.served.fetch_add(1, Ordering::Relaxed);
+                counts.served += 1;
                 return Played::Answer(given);
             }
             TapeResult::Tool(response) => {
-                self.served.fetch_add(1, Ordering::Relaxed);
+                counts.served += 1;
                 return Played::Tool(response);
             }
             TapeResult::Missed(why) => (self.options.on_miss, TapeRefusal::missed(why)),
             TapeResult::Exhausted(why) => {
-                self.exhausted.fetch_add(1, Ordering::Relaxed);
+                counts.exhausted += 1;
                 let exhausted = true;
                 (self.options.on_exhausted, TapeRefusal { exhausted, why })
             }
         };
-        self.missed.fetch_add(1, Ordering::Relaxed);
+        counts.missed += 1;
         match otherwise {
             Otherwise::Error => Played::Refused(refusal),
             Otherwise::Passthrough => Played::Passes,
@@ -190,10 +178,10 @@ impl Playing {
 
     /// Counts a rejected request without a lookup.
     pub(crate) fn refuses(&self) {
-        self.missed.fetch_add(1, Ordering::Relaxed);
+        self.tape().1.missed += 1;
     }
 
-    fn tape(&self) -> MutexGuard<'_, Tape> {
+    fn tape(&self) -> MutexGuard<'_, (Tape, Counts)> {
         lock(&self.tape)
     }
 }

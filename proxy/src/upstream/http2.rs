@@ -40,7 +40,7 @@ impl Http2 {
     where
         T: AsyncRead + AsyncWrite + Unpin + 'static,
     {
-        let (sender, mut connection) = Builder::new(Local)
+        let (sender, mut connection) = Builder::new(LocalExecutor)
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .initial_max_send_streams(STREAMS_AT_FIRST)
@@ -69,10 +69,12 @@ impl Http2 {
 
 /// Spawns hyper's tasks on the worker's `LocalSet`.
 #[derive(Debug, Clone, Copy)]
-struct Local;
+pub(crate) struct LocalExecutor;
 
-impl<F: Future<Output = ()> + 'static> Executor<F> for Local {
+impl<F: Future + 'static> Executor<F> for LocalExecutor {
     fn execute(&self, task: F) {
-        spawn_local(task);
+        spawn_local(async move {
+            task.await;
+        });
     }
 }

@@ -10,8 +10,8 @@ use squall_profiles::verdict::{RuleVerdict, VerdictOutcome};
 
 /// The verdicts of one exchange.
 #[derive(Default)]
-pub(super) struct Verdicts {
-    pub(super) all: Vec<RuleVerdict>,
+pub(crate) struct Verdicts {
+    pub(crate) all: Vec<RuleVerdict>,
     /// Rules that only delay; they leave the outcome `ok`.
     delays: Vec<VerdictIndex>,
     /// Rules whose changes of earlier exchanges were repeated.
@@ -32,7 +32,7 @@ impl Verdicts {
 
     /// Adds new verdicts, and updates earlier ones that a later rule made ineffective. Applied
     /// rules stay applied.
-    pub(super) fn update(&mut self, decision: &Decision) {
+    pub(crate) fn update(&mut self, decision: &Decision) {
         for (known, now) in self.all.iter_mut().zip(&decision.verdicts) {
             if known.outcome == VerdictOutcome::Chosen {
                 known.outcome.clone_from(&now.outcome);
@@ -56,7 +56,7 @@ impl Verdicts {
             .map(|verdict| (&*verdict.rule.id, verdict.ordinal))
     }
 
-    pub(super) fn bypass_rest(&mut self, why: &str) {
+    pub(crate) fn bypass_rest(&mut self, why: &str) {
         for verdict in &mut self.all {
             if verdict.outcome == VerdictOutcome::Chosen {
                 verdict.outcome = VerdictOutcome::Bypassed(why.to_owned());
@@ -64,7 +64,7 @@ impl Verdicts {
         }
     }
 
-    pub(super) fn modes_in_work(&self) -> Vec<&'static str> {
+    pub(crate) fn modes_in_work(&self) -> Vec<&'static str> {
         let in_work = self
             .all
             .iter()

@@ -51,14 +51,13 @@ use tokio::sync::Notify;
 pub use self::aliases::Aliases;
 pub use self::edit::EditError;
 pub use self::halt::Halt;
+pub(crate) use self::in_force::ActivationEnd;
 pub use self::in_force::ScopeChaos;
 use self::in_force::Ttl;
-pub(crate) use self::in_force::{ActivationEnd, ReadDepth};
 pub use self::planted::Planted;
 use self::profiles::Profiles;
 pub use self::request::{ChaosRequest, Defaults, PutError, RuleSource};
 use self::table::ScopeTable;
-use self::tapes::concerned;
 use crate::lock::lock;
 use crate::metrics::Metrics;
 use crate::recorder::{self, Recorder};
@@ -212,7 +211,7 @@ impl Chaos {
     /// activation, so that no exchange has to.
     pub async fn read_vocabularies(&self, rules: &RuleSource) {
         let rules = lock(&self.profiles).compile(rules, &ToolNames::default());
-        let unread = rules.map_or_else(|_| Vec::new(), |rules| vocabularies::wanted(&rules));
+        let unread = rules.map_or_else(|_| Vec::new(), |rules| vocabularies::of_rules(&rules));
         if !unread.is_empty() {
             vocabularies::read(unread).await;
         }
@@ -247,7 +246,7 @@ impl Chaos {
         // Held to the end, so that the profile cannot change between compiling and replacing.
         let profiles = lock(&self.profiles);
         let rules = profiles.compile(&request.rules, &request.tools)?;
-        vocabularies::begin(vocabularies::wanted(&rules));
+        vocabularies::begin(vocabularies::of_rules(&rules));
         let mut keeping = lock(&self.keeping);
         if run.is_none() {
             self.table.load().check_room(scope)?;
@@ -427,7 +426,7 @@ impl Chaos {
         }
         let fork = table.fork(scope);
         keeping.forks.push_back(fork.scope().clone());
-        fork.mark(concerned(&self.tapes, &fork));
+        fork.mark(self.tapes.concern(fork.scope()));
         let mut after = table.with(fork.clone());
         after.make_room(&mut keeping.forks);
         self.table.store(Arc::new(after));

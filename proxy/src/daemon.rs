@@ -172,23 +172,16 @@ impl Proxy {
     pub fn drain(self, grace: Duration) {
         self.workers.draining.cancel();
         let deadline = std::time::Instant::now() + grace;
-        let (done, all_done) = std::sync::mpsc::channel::<()>();
-        let threads = self.threads;
-        let joiner = std::thread::spawn(move || {
-            for thread in threads {
-                if thread.join().is_err() {
-                    tracing::error!("a worker had panicked");
-                }
-            }
-            drop(done);
-        });
-        // Disconnected: every worker has ended.
-        let left = deadline.saturating_duration_since(std::time::Instant::now());
-        if all_done.recv_timeout(left) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-            self.workers.stopping.cancel();
+        while !self.threads.iter().all(JoinHandle::is_finished)
+            && std::time::Instant::now() < deadline
+        {
+            std::thread::park_timeout(Duration::from_millis(10));
         }
-        if joiner.join().is_err() {
-            tracing::error!("the workers could not be waited for");
+        self.workers.stopping.cancel();
+        for thread in self.threads {
+            if thread.join().is_err() {
+                tracing::error!("a worker had panicked");
+            }
         }
         self.engine.recorder.flush();
     }

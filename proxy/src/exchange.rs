@@ -273,13 +273,13 @@ impl Exchange {
             return Ok(None);
         }
         let model = self.classified.speaking(&self.target.url);
-        let asked = RequestInfo {
+        let request = RequestInfo {
             url: &url,
             host: self.target.origin.host(),
-            model: model.map(|model| model.asked_by(&self.headers)),
+            model: model.map(|model| model.with_credential(&self.headers)),
             mcp: mcp.as_ref(),
         };
-        match answer::make(answer, verdict, asked, &self.context()).await {
+        match answer::make(answer, verdict, request, &self.context()).await {
             SyntheticAnswer::Response(answer) => Ok(Some(answer)),
             SyntheticAnswer::Bypassed => Ok(None),
             SyntheticAnswer::Abort(abort) => {

@@ -143,15 +143,6 @@ fn connection_options(headers: &HeaderMap) -> Vec<String> {
         .collect()
 }
 
-/// Sets an existing `Host` to the request's destination, in its place (RFC 9112 §3.2.2).
-pub(crate) fn correct_host(headers: &mut HeaderMap, authority: &HeaderValue) {
-    if let Some(host) = headers.get_mut(HOST)
-        && host != authority
-    {
-        *host = authority.clone();
-    }
-}
-
 /// Whether the request has a valid upgrade.
 pub(crate) fn wants_upgrade(headers: &HeaderMap) -> bool {
     headers.contains_key(UPGRADE)
@@ -319,22 +310,6 @@ mod tests {
             let mut headers = map(sent);
             clean_request(&mut headers, passage);
             assert_eq!(list(&headers), expected, "{sent:?}");
-        }
-    }
-
-    #[test]
-    fn host_is_corrected_in_its_own_place() {
-        let target = HeaderValue::from_static("up:1");
-        for (sent, expected) in [
-            (
-                &[("a", "1"), ("host", "x"), ("b", "2")][..],
-                &[("a", "1"), ("host", "up:1"), ("b", "2")][..],
-            ),
-            (&[("a", "1")], &[("a", "1")]),
-        ] {
-            let mut headers = map(sent);
-            correct_host(&mut headers, &target);
-            assert_eq!(list(&headers), expected);
         }
     }
 

@@ -10,7 +10,7 @@ use squall_dialects::tokens::Counting;
 use squall_profiles::ruleset::RuleSet;
 
 /// Unloaded vocabularies that `rules` may count with.
-pub(crate) fn wanted(rules: &RuleSet) -> Vec<Counting> {
+pub(crate) fn of_rules(rules: &RuleSet) -> Vec<Counting> {
     let rules = rules.rules().iter();
     unread(rules.flat_map(|rule| rule.vocabularies()))
 }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     /// The vocabularies that a profile's rules may count with, loaded or not.
-    fn wanted(chaos: &str) -> Vec<Counting> {
+    fn of_chaos(chaos: &str) -> Vec<Counting> {
         let profile = parse_chaos("test.yaml", "test", chaos).expect("valid");
         let rules = Library::default().rule_set_of(&profile, &ToolNames::default());
         let rules = rules.expect("compiles");
@@ -94,7 +94,7 @@ mod tests {
             ("{mode: duplicate_chunk}", &[]),
         ] {
             let chaos = format!("{{llm_faults: [{rule}]}}");
-            assert_eq!(wanted(&chaos), expected, "{rule}");
+            assert_eq!(of_chaos(&chaos), expected, "{rule}");
         }
     }
 

@@ -124,7 +124,7 @@ impl Chaos {
 
     fn replace(&self, replacements: Vec<Replacement>) {
         for (own, rules) in replacements {
-            vocabularies::begin(vocabularies::wanted(&rules));
+            vocabularies::begin(vocabularies::of_rules(&rules));
             own.activation().replace_rules(rules.clone());
             // A concurrent fork of the previous rules is in the table once this lock is free.
             drop(lock(&self.keeping));

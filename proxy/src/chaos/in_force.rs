@@ -35,7 +35,7 @@ pub struct ScopeChaos {
     planted: Arc<Planted>,
     changed_results: Arc<Told>,
     called: Arc<Called>,
-    /// What exchanges inspect, as a number of [`ReadDepth`].
+    /// Whether a recording or a tape concerns the scope.
     is_taped: AtomicBool,
     /// Whether it was looked up since the last check of forks.
     used: AtomicBool,
@@ -49,27 +49,6 @@ pub struct ScopeChaos {
 
 /// Waits for the end of a named scope's activation.
 pub(crate) type ActivationEnd = Pin<Box<WaitForCancellationFutureOwned>>;
-
-/// What exchanges of a scope inspect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ReadDepth {
-    /// Heads, and the model and MCP metadata in bodies.
-    Model,
-    /// Heads only.
-    Headers,
-    /// Bodies, a recording, a tape, or several of them.
-    More,
-}
-
-impl ReadDepth {
-    fn of(observe: Observe) -> Self {
-        match observe {
-            Observe::Headers => Self::Headers,
-            Observe::Model => Self::Model,
-            Observe::Bodies => Self::More,
-        }
-    }
-}
 
 /// A time to live.
 #[derive(Debug, Clone, Copy)]
@@ -341,18 +320,14 @@ impl ScopeChaos {
         &self.activation
     }
 
-    /// What the scope's exchanges inspect: one relaxed load per exchange.
-    pub(crate) fn reads(&self) -> ReadDepth {
-        if self.is_taped.load(Ordering::Relaxed) {
-            ReadDepth::More
-        } else {
-            ReadDepth::of(self.activation.observe)
-        }
+    /// Whether exchanges capture bodies, or check recordings and tapes: one relaxed load per exchange.
+    pub(crate) fn captures(&self) -> bool {
+        self.activation.observe == Observe::Bodies || self.is_taped.load(Ordering::Relaxed)
     }
 
     /// Sets whether exchanges check recordings and tapes.
-    pub(super) fn mark(&self, concerned: bool) {
-        self.is_taped.store(concerned, Ordering::Relaxed);
+    pub(super) fn mark(&self, is_taped: bool) {
+        self.is_taped.store(is_taped, Ordering::Relaxed);
     }
 
     /// The journal's capture level for the scope's exchanges.

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use squall_journal::quota::OverQuota;
-use squall_profiles::activation::Observe;
 
 use super::table::ScopeTable;
-use super::{Chaos, ReadDepth, ScopeChaos};
+use super::{Chaos, ScopeChaos};
 use crate::lock::lock;
 use crate::tape::{Playing, Recording, Tapes};
 
@@ -18,7 +17,8 @@ impl Chaos {
 
     /// The tape that responds in a scope, if any.
     pub(crate) fn tape_of(&self, scope: &ScopeChaos) -> Option<Arc<Playing>> {
-        (scope.reads() == ReadDepth::More)
+        scope
+            .captures()
             .then(|| self.tapes.playing(scope.scope()))
             .flatten()
     }
@@ -57,12 +57,7 @@ impl Chaos {
     /// Sets for every scope whether its exchanges check recordings and tapes.
     pub(super) fn mark(&self, table: &ScopeTable) {
         for scope in table.all() {
-            scope.mark(concerned(&self.tapes, scope));
+            scope.mark(self.tapes.concern(scope.scope()));
         }
     }
-}
-
-/// Whether a scope's exchanges must check recordings, tapes or capture bodies.
-pub(super) fn concerned(tapes: &Tapes, scope: &ScopeChaos) -> bool {
-    scope.observe() == Observe::Bodies || tapes.concern(scope.scope())
 }

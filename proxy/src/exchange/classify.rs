@@ -211,11 +211,13 @@ impl Classification {
     /// The MCP request, as `rule` sees it; `None` for any other exchange.
     pub(crate) fn mcp_call(&self, rule: Option<&Rule>) -> Option<McpCall<'_>> {
         (self.kind == Kind::Mcp).then(|| {
-            let asked = self.mcp_request.as_ref();
-            let meant = rule.zip(asked).map(|(rule, asked)| rule.calls_meant(asked));
+            let request = self.mcp_request.as_ref();
+            let meant = rule
+                .zip(request)
+                .map(|(rule, request)| rule.calls_meant(request));
             McpCall {
                 head: &self.mcp,
-                asked,
+                request,
                 meant: meant.unwrap_or_default(),
             }
         })

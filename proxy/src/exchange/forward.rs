@@ -37,12 +37,9 @@ pub(crate) fn forward<'a>(
         upgrade,
     };
     headers::clean_request(request.headers_mut(), passage);
-    if agent < Version::HTTP_2 {
-        headers::correct_host(request.headers_mut(), &target.host);
-    } else {
-        // HTTP/2 has no `Host` field; the next hop's form may need one.
-        request.headers_mut().insert(HOST, target.host.clone());
-    }
+    // In its place, if the agent sent one (RFC 9112 §3.2.2). HTTP/2 has none, but the next hop's form
+    // may need one.
+    request.headers_mut().insert(HOST, target.host.clone());
     *request.uri_mut() = Uri::from(target.path.clone());
     let upstreams = &connection.worker.upstreams;
     let origin = upstreams.origin_for(target.origin.clone(), log.chaos().is_unapproved());

@@ -18,7 +18,6 @@ use super::request_body::RequestBody;
 use super::{Exchange, ScriptStep};
 use crate::abort::Abort;
 use crate::body::AgentBody;
-use crate::chaos::ReadDepth;
 use crate::recorder::{Answering, CallTap, Capture, McpTraffic, ModelTraffic, Traffic};
 use crate::vocabularies;
 
@@ -28,18 +27,12 @@ const AT_ONCE: usize = 256 << 10;
 impl Exchange {
     /// Sets up the observers for the journal, and finds the scope's tape.
     pub(super) fn observe(&mut self, request: &Request<Incoming>) {
-        match self.log.chaos().reads() {
-            ReadDepth::Model => self.read_for_journal(),
-            ReadDepth::Headers => {}
-            ReadDepth::More => self.observe_more(request),
-        }
-    }
-
-    /// Captured bodies, recordings and tapes of the scope.
-    fn observe_more(&mut self, request: &Request<Incoming>) {
         let observe = self.log.chaos().observe();
         if observe != Observe::Headers {
             self.read_for_journal();
+        }
+        if !self.log.chaos().captures() {
+            return;
         }
         let tapes = self.connection.worker.engine.chaos.tapes();
         let recordings = tapes.recordings(self.log.chaos().scope());

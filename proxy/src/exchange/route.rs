@@ -69,7 +69,7 @@ pub(crate) fn target<B>(
     match ingress {
         Ingress::Tunnel(tunnel) => {
             let authority = &tunnel.authority;
-            let host = match asked_host(request) {
+            let host = match requested_host(request) {
                 Some(host) => host,
                 None => HeaderValue::from_str(authority).map_err(|_| bad_path(request.uri()))?,
             };
@@ -78,7 +78,7 @@ pub(crate) fn target<B>(
             let scope = tunnel.scope.clone();
             Ok(forward(origin, authority, host, request.uri(), scope))
         }
-        Ingress::Listener(ListenerRole::Main) => match asked_listener(config, request) {
+        Ingress::Listener(ListenerRole::Main) => match requested_listener(config, request) {
             Some(role) => at_listener(config, role, request.uri()),
             None => absolute(request.uri()),
         },
@@ -103,7 +103,7 @@ fn at_listener(
 
 /// The host of a request inside a tunnel. The CONNECT may name another host on the same server, or
 /// the server's address.
-fn asked_host<B>(request: &Request<B>) -> Option<HeaderValue> {
+fn requested_host<B>(request: &Request<B>) -> Option<HeaderValue> {
     match request.uri().authority() {
         Some(authority) => {
             let host = authority.as_str().rsplit('@').next()?;
@@ -120,7 +120,7 @@ fn asked_host<B>(request: &Request<B>) -> Option<HeaderValue> {
 /// main listener and a path with a prefix route. On HTTP/2 every request has an authority, so the
 /// form does not distinguish the two. There a request uses a route if a prefix matches its path or
 /// if it names this listener's port.
-fn asked_listener<B>(config: &CompiledConfig, request: &Request<B>) -> Option<ListenerRole> {
+fn requested_listener<B>(config: &CompiledConfig, request: &Request<B>) -> Option<ListenerRole> {
     let uri = request.uri();
     let Some(authority) = uri.authority() else {
         return Some(ListenerRole::Main);

@@ -60,30 +60,30 @@ pub(crate) enum SyntheticAnswer {
 pub(crate) async fn make(
     answer: &PlannedAnswer,
     verdict: VerdictIndex,
-    asked: RequestInfo<'_>,
+    request: RequestInfo<'_>,
     context: &FaultContext,
 ) -> SyntheticAnswer {
     let mut report = VerdictReport::new(context, verdict);
     let reply = match answer {
         PlannedAnswer::Reply(reply) => reply.clone(),
-        PlannedAnswer::ModelError(error) => match asked.model {
+        PlannedAnswer::ModelError(error) => match request.model {
             Some(model) => model_error(error, model, context),
             None => return bypassed(report, "the exchange is in no dialect that can be answered"),
         },
-        PlannedAnswer::Tool(answer) => match asked.mcp.map(|call| call.answer(answer)) {
+        PlannedAnswer::Tool(answer) => match request.mcp.map(|call| call.answer(answer)) {
             Some(Ok(reply)) => reply,
             None if !matches!(answer.says, ToolSays::ProtocolError { .. }) => answer.plain.clone(),
             None => return bypassed(report, NO_MCP_CALL),
             Some(Err(why)) => return bypassed(report, why),
         },
-        PlannedAnswer::SessionExpired => match asked.mcp.map(McpCall::session_expired) {
+        PlannedAnswer::SessionExpired => match request.mcp.map(McpCall::session_expired) {
             Some(Ok(reply)) => reply,
             Some(Err(why)) => return bypassed(report, why),
             None => return bypassed(report, NO_MCP_CALL),
         },
         PlannedAnswer::EndlessProgress(apart) => {
             let progress = |call| endless_progress(call, *apart, Rc::clone(&context.ledger));
-            return match asked.mcp.map(progress) {
+            return match request.mcp.map(progress) {
                 Some(Ok(response)) => {
                     report.applied();
                     SyntheticAnswer::Response(response)
@@ -93,7 +93,7 @@ pub(crate) async fn make(
             };
         }
         PlannedAnswer::RedirectToSelf(status) => {
-            let Ok(location) = HeaderValue::from_str(asked.url) else {
+            let Ok(location) = HeaderValue::from_str(request.url) else {
                 return bypassed(
                     report,
                     "the request's URL cannot stand in a Location header",
@@ -101,7 +101,7 @@ pub(crate) async fn make(
             };
             redirect(*status, location)
         }
-        PlannedAnswer::DnsFailure => dns_failure(asked.host),
+        PlannedAnswer::DnsFailure => dns_failure(request.host),
         PlannedAnswer::Hold(duration) => {
             report.applied();
             hold(*duration, &context.ledger).await;

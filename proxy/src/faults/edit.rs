@@ -52,7 +52,7 @@ pub(crate) struct Speaking<'a> {
 impl<'a> Speaking<'a> {
     /// Adds the credential in these headers.
     #[must_use]
-    pub(crate) fn asked_by(self, headers: &'a HeaderMap) -> Self {
+    pub(crate) fn with_credential(self, headers: &'a HeaderMap) -> Self {
         Self {
             credential: Credential::of(headers),
             ..self

@@ -82,7 +82,7 @@ impl Recall {
             recall: self.clone(),
             owner,
             call,
-            kept: StoredAnswer {
+            answer: StoredAnswer {
                 status: head.status,
                 headers: head.headers.clone(),
                 body: Bytes::new(),
@@ -218,7 +218,7 @@ struct Copying {
     recall: Recall,
     owner: Owner,
     call: u64,
-    kept: StoredAnswer,
+    answer: StoredAnswer,
     body: Buffer,
     /// Parses an event stream, in which the reply may pass before the end.
     events: Option<Splitter>,
@@ -236,7 +236,7 @@ impl Copying {
                 }
             }
             Passed::Trailers(trailers) => {
-                self.kept.trailers = Some(trailers.clone());
+                self.answer.trailers = Some(trailers.clone());
                 return true;
             }
             Passed::End => {}
@@ -247,9 +247,9 @@ impl Copying {
 
     fn keep(&mut self) {
         // A piece may refer to a large buffer, so the stored body is copied.
-        self.kept.body = self.body.copied();
-        let kept = self.kept.clone();
-        let note = |answers: &mut OwnerAnswers| answers.note(self.call, kept);
+        self.answer.body = self.body.copied();
+        let answer = self.answer.clone();
+        let note = |answers: &mut OwnerAnswers| answers.note(self.call, answer);
         let mut store = self.recall.store();
         store.update(&self.owner, note, OwnerAnswers::weight);
     }

@@ -8,18 +8,18 @@
 //! a byte. The framing stays as in the head, except for a delayed end (see [`apply`]).
 
 mod cut;
-mod pace;
 mod slice;
 mod slow_close;
+mod throttle;
 
 use http::{Response, header};
 use http_body::{Body, SizeHint};
 use squall_profiles::plan::Shape;
 
 use self::cut::cut;
-use self::pace::paced;
 use self::slice::sliced;
 use self::slow_close::slow_close;
+use self::throttle::throttled;
 use super::{FaultContext, VerdictReport, declared_length, has_body};
 use crate::body::scripted::Scripted;
 use crate::body::{self, AgentBody};
@@ -64,7 +64,7 @@ pub(crate) fn apply(
     }
     if let Some((verdict, throttle)) = shape.down {
         let (length, report) = (body.size_hint(), VerdictReport::new(context, verdict));
-        let script = |out| paced(body, throttle, report, out);
+        let script = |out| throttled(body, throttle, report, out);
         body = body::boxed(Scripted::new(length, script));
     }
     if let Some((verdict, limit)) = shape.cut {
@@ -110,7 +110,7 @@ pub(crate) fn upload(shape: &Shape, body: Outgoing, context: &FaultContext) -> O
     }
     let length = body.size_hint();
     Box::pin(Scripted::new(length, |out| {
-        paced(body, throttle, report, out)
+        throttled(body, throttle, report, out)
     }))
 }
 

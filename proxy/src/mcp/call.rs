@@ -12,7 +12,7 @@ pub(crate) struct McpCall<'a> {
     /// What the head shows.
     pub head: &'a Head,
     /// The request in the body, if it was read and contains one.
-    pub asked: Option<&'a McpRequest>,
+    pub request: Option<&'a McpRequest>,
     /// The calls that the rule matches.
     pub meant: Vec<Call>,
 }
@@ -26,7 +26,7 @@ impl McpCall<'_> {
     /// Whether the request has calls that the rule does not match. A single synthetic response
     /// would lose theirs.
     pub(crate) fn leaves_others(&self) -> bool {
-        let all = self.asked.map_or(0, |asked| asked.requests().count());
+        let all = self.request.map_or(0, |asked| asked.requests().count());
         !self.meant.is_empty() && self.meant.len() < all
     }
 
@@ -55,7 +55,7 @@ impl McpCall<'_> {
         let calls: Vec<_> = self.meant.iter().map(|call| (call, says)).collect();
         let layout = Layout {
             accepts: self.head.accepts,
-            batch: self.asked.is_some_and(|asked| asked.batch),
+            batch: self.request.is_some_and(|asked| asked.batch),
             typed: self.typed(),
         };
         Ok(reply(mcp::answer(&calls, layout)))
@@ -83,7 +83,7 @@ impl McpCall<'_> {
 
     /// Whether the request was read and has a call; otherwise why not.
     pub(crate) fn can_be_answered(&self) -> Result<(), String> {
-        if self.asked.is_none() {
+        if self.request.is_none() {
             return Err("the request's body was not read, or holds no call".to_owned());
         }
         Ok(())

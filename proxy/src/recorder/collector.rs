@@ -4,10 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use prometheus::IntCounter;
 use squall_journal::record::Outcome;
 use squall_journal::ring::Entry;
-use squall_profiles::facts::Kind;
 use squall_profiles::verdict::VerdictOutcome;
 
 use super::{BATCH, ExchangeNote, JournalEvent, Noted, PERIOD, Queued, Shared};
@@ -16,13 +14,8 @@ use crate::lock::lock;
 /// Longest stored URL and error, bytes.
 const TEXT: usize = 4096;
 
-/// The labels of the exchange counter.
-type CounterKey = (Kind, Option<&'static str>, Outcome);
-
 pub(super) struct Collector {
     shared: Arc<Shared>,
-    /// Cached handles; there are only a few label combinations.
-    exchanges: Vec<(CounterKey, IntCounter)>,
     taken: Vec<Noted>,
 }
 
@@ -30,7 +23,6 @@ impl Collector {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         Self {
             shared,
-            exchanges: Vec::new(),
             taken: Vec::with_capacity(BATCH),
         }
     }
@@ -100,7 +92,7 @@ impl Collector {
     }
 
     /// Redacts and parses a worker's note, and reports it.
-    fn read(&mut self, noted: &mut Noted) {
+    fn read(&self, noted: &mut Noted) {
         // The queue held the only reference, so this does not copy.
         let raw = Arc::make_mut(&mut noted.note);
         let traffic = noted.traffic.take();
@@ -125,16 +117,11 @@ impl Collector {
         }
     }
 
-    fn count(&mut self, note: &ExchangeNote) {
+    fn count(&self, note: &ExchangeNote) {
         let metrics = &self.shared.metrics;
-        let sort = (note.kind, note.dialect, note.outcome);
-        if let Some((_, counter)) = self.exchanges.iter().find(|(known, _)| *known == sort) {
-            counter.inc();
-        } else {
-            let counter = metrics.exchanges(note.kind, note.dialect, note.outcome);
-            counter.inc();
-            self.exchanges.push((sort, counter));
-        }
+        metrics
+            .exchanges(note.kind, note.dialect, note.outcome)
+            .inc();
         metrics.took(note.kind, note.duration, note.overhead);
         if !note.verdicts.is_empty() || note.verdicts_more > 0 {
             let (mut not_drawn, mut bypassed) = (note.verdicts_more, 0);

@@ -210,14 +210,14 @@ impl Connect {
         answer: &PlannedAnswer,
         verdict: VerdictIndex,
     ) -> Result<Option<Response<Observed>>, Abort> {
-        let asked = RequestInfo {
+        let request = RequestInfo {
             url: self.authority.as_str(),
             host: self.origin.host(),
             model: None,
             mcp: None,
         };
         let context = self.log.context(&self.connection, &Method::CONNECT);
-        match answer::make(answer, verdict, asked, &context).await {
+        match answer::make(answer, verdict, request, &context).await {
             SyntheticAnswer::Response(answer) => {
                 self.log.answered(answer.status());
                 Ok(Some(self.observed(answer)))

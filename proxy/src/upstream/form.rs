@@ -14,7 +14,7 @@ use crate::headers;
 /// Converts `request` for an HTTP/1.1 upstream.
 pub(super) fn for_http1<B>(request: &mut Request<B>, origin: &UpstreamOrigin) {
     if !request.headers().contains_key(HOST) {
-        let host = asked_host(request.uri(), origin);
+        let host = host_field(request.uri(), origin);
         request.headers_mut().insert(HOST, host);
     }
     if request.version() == Version::HTTP_2 {
@@ -72,7 +72,7 @@ fn authority_of(origin: &UpstreamOrigin) -> Option<Authority> {
 }
 
 /// The `Host` as the agent would write it: its own authority, or else the origin's.
-fn asked_host(uri: &Uri, origin: &UpstreamOrigin) -> HeaderValue {
+fn host_field(uri: &Uri, origin: &UpstreamOrigin) -> HeaderValue {
     let written = uri.authority().and_then(|authority| {
         let host = authority
             .as_str()

@@ -21,7 +21,7 @@ const LARGEST_PIECE: u64 = 64 << 10;
 const MADE_UP: Duration = Duration::from_millis(5);
 
 /// Sends a body at a bandwidth: every piece waits as long as its transfer would take.
-pub(super) async fn paced<B>(
+pub(super) async fn throttled<B>(
     mut body: B,
     throttle: Throttle,
     mut report: VerdictReport,

@@ -18,7 +18,7 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use http::{HeaderMap, Method, StatusCode, header};
+use http::{Method, StatusCode};
 use squall_profiles::plan::VerdictIndex;
 
 use crate::body::agent::{AbortAfterFlush, AgentSide};
@@ -138,17 +138,6 @@ pub(crate) fn has_body(method: &Method, status: StatusCode) -> bool {
         && status != StatusCode::NO_CONTENT
         && status != StatusCode::NOT_MODIFIED
         && !(*method == Method::CONNECT && status.is_success())
-}
-
-/// The body length that the head declares.
-pub(crate) fn declared_length(headers: &HeaderMap) -> Option<u64> {
-    headers
-        .get(header::CONTENT_LENGTH)?
-        .to_str()
-        .ok()?
-        .trim()
-        .parse()
-        .ok()
 }
 
 #[cfg(test)]

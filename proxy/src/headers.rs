@@ -151,6 +151,17 @@ pub(crate) fn wants_upgrade(headers: &HeaderMap) -> bool {
         && !headers.contains_key(HTTP2_SETTINGS)
 }
 
+/// The body length that the head declares.
+pub(crate) fn declared_length(headers: &HeaderMap) -> Option<u64> {
+    headers
+        .get(CONTENT_LENGTH)?
+        .to_str()
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
+}
+
 /// Path and query of a URI, `/` if it has none.
 pub(crate) fn path_and_query(uri: &Uri) -> &str {
     uri.path_and_query().map_or("/", |path| {

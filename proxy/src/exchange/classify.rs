@@ -12,8 +12,8 @@ use squall_profiles::rule::Rule;
 use squall_profiles::ruleset::RuleSet;
 
 use crate::compiled::CompiledConfig;
-use crate::faults::declared_length;
 use crate::faults::edit::Speaking;
+use crate::headers::declared_length;
 use crate::mcp::McpCall;
 
 /// The classification of an exchange.

@@ -87,7 +87,7 @@ impl ExchangeWorker {
             let Some(control) = watched.control.upgrade() else {
                 continue;
             };
-            let bytes = control.received() + control.sent();
+            let bytes = control.moved();
             if bytes != watched.bytes_seen.replace(bytes) {
                 watched.idle_for.set(Duration::ZERO);
                 continue;

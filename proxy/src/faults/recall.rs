@@ -19,13 +19,14 @@ use http::{HeaderMap, Method, Response, StatusCode};
 use http_body::{Body as _, SizeHint};
 use squall_dialects::stream::Splitter;
 
-use super::{declared_length, has_body};
+use super::has_body;
 use crate::body::buffer::{Buffer, Inspect};
 use crate::body::scripted::Scripted;
 use crate::body::tapped::{Passed, tapped};
 use crate::body::whole::collect;
 use crate::body::{self, AgentBody};
 use crate::bounded_map::BoundedMap;
+use crate::headers::declared_length;
 use crate::lock::lock;
 
 /// The owner of stored responses: one rule in one scope, under one activation.

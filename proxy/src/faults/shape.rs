@@ -20,9 +20,10 @@ use self::cut::cut;
 use self::slice::sliced;
 use self::slow_close::slow_close;
 use self::throttle::throttled;
-use super::{FaultContext, VerdictReport, declared_length, has_body};
+use super::{FaultContext, VerdictReport, has_body};
 use crate::body::scripted::Scripted;
 use crate::body::{self, AgentBody};
+use crate::headers::declared_length;
 use crate::upstream::Outgoing;
 
 /// Shapes a response on its way to the agent.

@@ -37,8 +37,7 @@ impl Socket {
         let control = Rc::new(Control {
             peer: stream.peer_addr()?,
             local: stream.local_addr()?,
-            received: Cell::new(0),
-            sent: Cell::new(0),
+            moved: Cell::new(0),
             resetting: Cell::new(false),
             aborted: Cell::new(false),
             idle: Cell::new(false),
@@ -70,8 +69,7 @@ impl Drop for Socket {
 pub(crate) struct Control {
     peer: SocketAddr,
     local: SocketAddr,
-    received: Cell<u64>,
-    sent: Cell<u64>,
+    moved: Cell<u64>,
     resetting: Cell<bool>,
     aborted: Cell<bool>,
     idle: Cell<bool>,
@@ -131,14 +129,13 @@ impl Control {
         self.local
     }
 
-    /// Bytes read from the socket so far.
-    pub(crate) fn received(&self) -> u64 {
-        self.received.get()
+    /// Bytes read from the socket or passed to it so far, without discarded ones.
+    pub(crate) fn moved(&self) -> u64 {
+        self.moved.get()
     }
 
-    /// Bytes passed to the socket so far, without discarded ones.
-    pub(crate) fn sent(&self) -> u64 {
-        self.sent.get()
+    fn moves(&self, bytes: usize) {
+        self.moved.set(self.moved.get() + bytes as u64);
     }
 
     fn check(&self) -> io::Result<()> {
@@ -221,8 +218,7 @@ impl AsyncRead for Socket {
         match &read {
             Poll::Pending => park(&control.reader, context),
             Poll::Ready(_) => {
-                let new = buffer.filled().len() - before;
-                control.received.set(control.received.get() + new as u64);
+                control.moves(buffer.filled().len() - before);
             }
         }
         read
@@ -244,7 +240,7 @@ impl Socket {
         let written = write(Pin::new(&mut this.stream), context);
         match &written {
             Poll::Pending => park(&this.control.writer, context),
-            Poll::Ready(Ok(n)) => this.control.sent.set(this.control.sent.get() + *n as u64),
+            Poll::Ready(Ok(n)) => this.control.moves(*n),
             Poll::Ready(Err(_)) => {}
         }
         written

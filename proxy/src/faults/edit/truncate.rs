@@ -9,7 +9,8 @@ use super::correct_length;
 use crate::abort::Abort;
 use crate::body::scripted::{FrameSink, Scripted};
 use crate::body::{self, AgentBody};
-use crate::faults::{FaultContext, VerdictReport, declared_length};
+use crate::faults::{FaultContext, VerdictReport};
+use crate::headers::declared_length;
 
 pub(super) async fn apply(
     amount: Amount,

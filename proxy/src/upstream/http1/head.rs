@@ -7,6 +7,7 @@ use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TRANSFER_
 use http::request::Parts;
 use http_body::Body;
 
+use crate::headers::declared_length;
 use crate::http1::framing::OriginalNames;
 
 /// How the end of a request's body is marked.
@@ -24,20 +25,11 @@ impl UploadFraming {
         if headers.contains_key(TRANSFER_ENCODING) {
             return Self::Chunked;
         }
-        announced_length(headers)
+        declared_length(headers)
             .or_else(|| body.is_end_stream().then_some(0))
             .or_else(|| body.size_hint().exact())
             .map_or(Self::Chunked, Self::Length)
     }
-}
-
-/// The body's length announced in the head, if any.
-fn announced_length(headers: &HeaderMap) -> Option<u64> {
-    if !headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING) {
-        return None;
-    }
-    let value = headers.get(CONTENT_LENGTH)?.to_str().ok()?;
-    value.trim().parse().ok()
 }
 
 /// Writes the request line, the fields and additional framing fields.

@@ -58,16 +58,6 @@ enum NotRunning {
     NotStarted(String),
 }
 
-/// Whether a process has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ended {
-    NotYet,
-    /// With status 0.
-    AsItMeantTo,
-    /// With another status, or its end was not observed.
-    Somehow,
-}
-
 struct Server {
     /// The number of this start.
     number: u64,
@@ -148,8 +138,9 @@ impl Started {
     }
 
     /// After a failed request, waits for the process to end if its endpoint no longer responds. The next invocation
-    /// would otherwise reach a process that is ending. Returns how the process with this number ended.
-    async fn notice_its_end(&self, number: u64) -> Ended {
+    /// would otherwise reach a process that is ending. Returns whether the process with this number ended with status 0;
+    /// `None`: it has not ended.
+    async fn notice_its_end(&self, number: u64) -> Option<bool> {
         let request = self.client.get(&self.start.ready_url).timeout(NOTICED);
         let answers = match request.send().await {
             Ok(_) => true,
@@ -157,18 +148,15 @@ impl Started {
         };
         let mut server = self.server.lock().await;
         let Some(asked) = server.as_mut().filter(|server| server.number == number) else {
-            return Ended::Somehow;
+            return Some(false);
         };
         let waited = if answers { Duration::ZERO } else { NOTICED };
         let ended = tokio::time::timeout(waited, asked.child.wait()).await;
         let Ok(status) = ended else {
-            return Ended::NotYet;
+            return None;
         };
         *server = None;
-        match status {
-            Ok(status) if status.success() => Ended::AsItMeantTo,
-            Ok(_) | Err(_) => Ended::Somehow,
-        }
+        Some(status.is_ok_and(|status| status.success()))
     }
 
     fn spawn(&self) -> Result<Server, String> {
@@ -240,10 +228,8 @@ impl Driver for Started {
                 // A request that the process may have received is not repeated. The exception is an exit with
                 // status 0, where only the operating system had accepted the connection.
                 let reached_nobody = match &told {
-                    Err(AskError::Unreachable { .. }) => ended != Ended::NotYet,
-                    Ok(answer) if answer.is_silent() && answer.broke_off => {
-                        ended == Ended::AsItMeantTo
-                    }
+                    Err(AskError::Unreachable { .. }) => ended.is_some(),
+                    Ok(answer) if answer.is_silent() && answer.broke_off => ended == Some(true),
                     Ok(_) | Err(_) => false,
                 };
                 if !reached_nobody || left == 0 {
@@ -262,7 +248,7 @@ impl Driver for Started {
                 let number = running.map_err(|why| ResetError::NotThere(self.not_started(why)))?;
                 let reset = self.agent.reset(place).await;
                 let unanswered = matches!(reset, Err(ResetError::Unanswered { .. }));
-                if !unanswered || left == 0 || self.notice_its_end(number).await == Ended::NotYet {
+                if !unanswered || left == 0 || self.notice_its_end(number).await.is_none() {
                     return reset;
                 }
                 left -= 1;

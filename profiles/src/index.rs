@@ -285,29 +285,6 @@ mod tests {
         prop::collection::vec(prop::collection::vec(glob, 1..4), 1..30)
     }
 
-    #[test]
-    fn a_glob_is_verified_once_however_often_its_piece_is_in_the_url() {
-        let urls = UrlGlobs::new(["*a*c"]).unwrap();
-        let matching = Match {
-            urls,
-            ..Match::default()
-        };
-        let indexed = Indexed {
-            matching: &matching,
-            tool_urls: &[],
-        };
-        let index = Index::build(&[indexed]).unwrap();
-        let url = CanonicalUrl::new("http", "h", &"/a".repeat(1000));
-        let verified = std::cell::Cell::new(0);
-        let verify = |_, _| {
-            verified.set(verified.get() + 1);
-            true
-        };
-        let mut found = Candidates::new();
-        index.find_by_url(&url, verify, &mut found);
-        assert_eq!((verified.get(), &found[..]), (1, &[0][..]));
-    }
-
     proptest! {
         #[test]
         fn the_index_finds_what_looking_at_every_rule_finds(

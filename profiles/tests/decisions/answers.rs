@@ -117,32 +117,6 @@ fn every_fault_writes_its_plan() {
     insta::assert_snapshot!(told.join("\n"));
 }
 
-/// The parts of a plan, one a line.
-fn parts(plan: &Plan) -> String {
-    let Plan {
-        wait_before,
-        wait_after,
-        instead,
-        afterwards,
-        request_edits,
-        edits,
-        shape,
-        canaries,
-    } = plan;
-    let parts = [
-        (!wait_before.is_empty()).then(|| format!("wait before {wait_before:?}")),
-        (!wait_after.is_empty()).then(|| format!("wait after {wait_after:?}")),
-        instead.as_ref().map(|it| format!("instead {it:?}")),
-        afterwards.as_ref().map(|it| format!("afterwards {it:?}")),
-        (!request_edits.is_empty()).then(|| format!("request edits {request_edits:?}")),
-        (!edits.is_empty()).then(|| format!("edits {edits:?}")),
-        (!shape.is_empty()).then(|| format!("{shape:?}")),
-        (!canaries.is_empty()).then(|| format!("canaries {canaries:?}")),
-    ];
-    let parts = parts.into_iter().flatten().map(|it| format!("  {it}"));
-    parts.collect::<Vec<_>>().join("\n")
-}
-
 fn streamed_call() -> Request {
     Request {
         stream: Some(true),

@@ -2,7 +2,7 @@
 
 use squall_profiles::activation::Activation;
 use squall_profiles::changes::Amount;
-use squall_profiles::changes::{PaddingPlace, Placement, ResultChange, Strategy, Tools, Turn};
+use squall_profiles::changes::{Placement, ResultChange, Tools};
 use squall_profiles::decide::Decision;
 use squall_profiles::facts::Kind;
 use squall_profiles::faults::model_input::{Again, Told, request_key, rewrite};
@@ -95,52 +95,39 @@ fn a_rule_that_names_a_tool_for_a_url_does_not_take_the_model_s_for_it() {
     assert!(decision.plan.wait_before.is_empty());
 }
 
-fn change(rule: &str) -> ResultChange {
-    let scope = scope(&format!("tool_faults: [{{ {rule}, at: model_input }}]"));
-    let mut decision = send(&scope, &brings(&["search"]));
-    match decision.plan.request_edits.pop() {
-        Some((_, RequestEdit::Results(_, change))) => change,
-        other => panic!("{rule}: {other:?}"),
-    }
-}
-
+/// The draws in the snapshot are golden values, as those of the other faults.
 #[test]
-fn a_tool_s_fault_becomes_what_the_model_is_told() {
-    for (rule, expected) in [
-        (
-            "mode: error",
-            ResultChange::Failure(
-                r#"{"error":{"code":503,"message":"Service Unavailable"}}"#.into(),
-            ),
-        ),
-        (
-            "mode: error, body: Gone fishing",
-            ResultChange::Failure("Gone fishing".into()),
-        ),
-        (
-            "mode: timeout, delay_ms: 1500",
-            ResultChange::Failure("The tool did not answer: timed out after 1.5 seconds.".into()),
-        ),
-        ("mode: empty", ResultChange::Output(String::new())),
-        ("mode: stale", ResultChange::Stale),
-        ("mode: swapped", ResultChange::Swapped),
-    ] {
-        assert_eq!(change(rule), expected, "{rule}");
+fn every_change_of_a_model_s_input_writes_its_plan() {
+    let results = [
+        "mode: error",
+        "mode: error, body: Gone fishing",
+        "mode: timeout, delay_ms: 1500",
+        "mode: malformed",
+        "mode: empty",
+        "mode: truncated",
+        "mode: html_error",
+        "mode: schema_drift",
+        "mode: stale",
+        "mode: swapped",
+    ];
+    let results = results.map(|rule| format!("tool_faults: [{{ {rule}, at: model_input }}]"));
+    let attacks = [
+        "memory_poisoning, payload: 'x {canary}', strategy: replace, inject_at: 2",
+        "memory_poisoning, inject_at: step_3",
+        "overflow",
+        "overflow, inject_tokens: 5, position: start",
+        "conflicting_context",
+        "injection_via_context, categories: [role_play]",
+    ];
+    let attacks = attacks.map(|attack| format!("context_attacks: [{{ type: {attack} }}]"));
+    let mut told = Vec::new();
+    for chaos in results.into_iter().chain(attacks) {
+        let plan = send(&scope(&chaos), &brings(&["search"])).plan;
+        told.push(format!("{chaos}\n{}", parts(&plan)));
+        let elsewhere = send(&scope(&chaos), &get("https://x/"));
+        assert!(fired(&elsewhere).is_empty(), "{chaos}");
     }
-    assert!(
-        matches!(change("mode: malformed"), ResultChange::Output(text) if text.starts_with('{'))
-    );
-    assert!(
-        matches!(change("mode: html_error"), ResultChange::Failure(text) if text.contains("502"))
-    );
-    assert!(matches!(
-        change("mode: truncated"),
-        ResultChange::Truncate(_)
-    ));
-    assert!(matches!(
-        change("mode: schema_drift"),
-        ResultChange::Drift(_)
-    ));
+    insta::assert_snapshot!(told.join("\n"));
 }
 
 #[test]
@@ -212,52 +199,6 @@ fn an_injection_into_a_named_tool_asks_for_that_tool() {
             !fired(&send(&scope, &request)).is_empty(),
             fires,
             "{request:?}"
-        );
-    }
-}
-
-#[test]
-fn attacks_on_the_messages_take_every_model_call() {
-    for (attack, check) in [
-        (
-            "{ type: memory_poisoning, payload: 'x {canary}', strategy: replace, inject_at: 2 }",
-            (|edit| match edit {
-                RequestEdit::Poison(poison) => {
-                    poison.strategy == Strategy::Replace && poison.at == Turn::Number(2)
-                }
-                _ => false,
-            }) as fn(&RequestEdit) -> bool,
-        ),
-        (
-            "{ type: memory_poisoning, inject_at: step_3 }",
-            |edit| matches!(edit, RequestEdit::Poison(poison) if poison.at == Turn::Number(3)),
-        ),
-        (
-            "{ type: overflow, inject_tokens: 5, position: start }",
-            |edit| matches!(edit, RequestEdit::Pad(pad) if pad.tokens == 5 && pad.position == PaddingPlace::Start),
-        ),
-        (
-            "{ type: overflow }",
-            |edit| matches!(edit, RequestEdit::Pad(pad) if pad.tokens == 10_000),
-        ),
-        (
-            "{ type: conflicting_context }",
-            |edit| matches!(edit, RequestEdit::Contradict(text) if text.contains("sq-")),
-        ),
-        (
-            "{ type: injection_via_context, categories: [role_play] }",
-            |edit| matches!(edit, RequestEdit::Attach(text) if text.contains("sq-")),
-        ),
-    ] {
-        let scope = scope(&format!("context_attacks: [{attack}]"));
-        let decision = send(&scope, &model_call(r#"{"messages":[]}"#));
-        let [(_, edit)] = decision.plan.request_edits.as_slice() else {
-            panic!("{attack}: {decision:?}");
-        };
-        assert!(check(edit), "{attack}: {edit:?}");
-        assert!(
-            fired(&send(&scope, &get("https://x/"))).is_empty(),
-            "{attack}"
         );
     }
 }

@@ -9,6 +9,7 @@ use squall_profiles::decide::Decision;
 use squall_profiles::facts::{Body, CanonicalUrl, Facts, Kind, Stage};
 use squall_profiles::faults::model_input::unseen_tools;
 use squall_profiles::library::Library;
+use squall_profiles::plan::Plan;
 use squall_profiles::profile;
 use squall_profiles::ruleset::RuleSet;
 use squall_profiles::tools::ToolNames;
@@ -228,4 +229,30 @@ pub(crate) fn outcomes(decision: &Decision) -> Vec<String> {
             VerdictOutcome::Bypassed(why) => format!("{}: bypassed, {why}", verdict.rule.id),
         })
         .collect()
+}
+
+/// The parts of a plan, one a line.
+pub(crate) fn parts(plan: &Plan) -> String {
+    let Plan {
+        wait_before,
+        wait_after,
+        instead,
+        afterwards,
+        request_edits,
+        edits,
+        shape,
+        canaries,
+    } = plan;
+    let parts = [
+        (!wait_before.is_empty()).then(|| format!("wait before {wait_before:?}")),
+        (!wait_after.is_empty()).then(|| format!("wait after {wait_after:?}")),
+        instead.as_ref().map(|it| format!("instead {it:?}")),
+        afterwards.as_ref().map(|it| format!("afterwards {it:?}")),
+        (!request_edits.is_empty()).then(|| format!("request edits {request_edits:?}")),
+        (!edits.is_empty()).then(|| format!("edits {edits:?}")),
+        (!shape.is_empty()).then(|| format!("{shape:?}")),
+        (!canaries.is_empty()).then(|| format!("canaries {canaries:?}")),
+    ];
+    let parts = parts.into_iter().flatten().map(|it| format!("  {it}"));
+    parts.collect::<Vec<_>>().join("\n")
 }

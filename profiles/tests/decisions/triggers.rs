@@ -254,9 +254,13 @@ fn every_reason_is_given() {
            - { id: c, mode: slow, probability: 0 }
            - { id: d, mode: slow, probability: 0.000001 }
            - { id: e, mode: slow, armed_by: { rule: a } }
-           - { id: f, mode: slow, window: { after: 1m } }",
+           - { id: f, mode: slow, window: { after: 1m } }
+           - { id: g, mode: slow, window: { after: 500ms, for: 1s } }
+           - { id: h, mode: slow, every: 3 }
+           - { id: i, mode: slow, calls: [2, 3] }",
     );
-    let decision = send(&scope, &get("http://x/"));
+    let elapsed = Duration::from_secs(3);
+    let decision = send_at(&scope.snapshot(), &get("http://x/"), elapsed);
     insta::assert_snapshot!(outcomes(&decision).join("\n"));
     assert!(decision.plan.is_empty());
     let ordinals: Vec<_> = decision
@@ -264,7 +268,7 @@ fn every_reason_is_given() {
         .iter()
         .map(|verdict| verdict.ordinal)
         .collect();
-    assert_eq!(ordinals, [1; 6]);
+    assert_eq!(ordinals, [1; 9]);
 }
 
 #[test]

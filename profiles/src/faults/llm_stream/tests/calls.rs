@@ -71,30 +71,6 @@ fn the_first_tool_call_of_a_stream_goes_wrong() {
 }
 
 #[test]
-fn the_first_tool_call_of_a_whole_answer_goes_wrong() {
-    for (fault, old, new) in [
-        (
-            Rewrite::Call(WrongCall::of_any_tool(CallError::UnknownTool, 0)),
-            r#""search""#,
-            r#""search_v2""#,
-        ),
-        (
-            Rewrite::Call(WrongCall::of_any_tool(CallError::MalformedArguments, 1)),
-            r#"\"n\":1}"#,
-            r#"\"n\":1,}"#,
-        ),
-        (
-            Rewrite::Call(WrongCall::of_any_tool(CallError::WrongArguments, 0)),
-            r#"{\"q\":\"a\",\"n\":1}"#,
-            r#"{\"n\":1}"#,
-        ),
-    ] {
-        let (text, _) = changed(&rewrite(fault.clone()), AnswerForm::Json, WHOLE_CALLS);
-        assert_eq!(text, WHOLE_CALLS.replacen(old, new, 1), "{fault:?}");
-    }
-}
-
-#[test]
 fn an_unknown_tool_is_none_of_those_that_were_offered() {
     let request = ModelRequest {
         choices: 1,
@@ -116,33 +92,6 @@ fn wrong_call(error: CallError, tool: &str, choice: u64) -> StreamFault {
         tools: Tools(Some(Glob::new(tool).expect("a glob"))),
         choice,
     }))
-}
-
-#[test]
-fn a_call_is_chosen_by_the_name_of_its_tool() {
-    for (error, choice, old, new) in [
-        (CallError::UnknownTool, 0, "fetch", "fetch_v2"),
-        (
-            CallError::MalformedArguments,
-            1,
-            r#"{\"u\":2}"#,
-            r#"{\"u\":2,}"#,
-        ),
-        (
-            CallError::WrongArguments,
-            1,
-            r#"{\"u\":2}"#,
-            r#"{\"u\":\"2\"}"#,
-        ),
-    ] {
-        for tool in ["fetch", "f*", "{fetch,mail}"] {
-            let fault = wrong_call(error, tool, choice);
-            for (form, answer) in [(SSE, calls()), (AnswerForm::Json, WHOLE_CALLS.to_owned())] {
-                let (text, _) = changed(&fault, form, &answer);
-                assert_eq!(text, answer.replacen(old, new, 1), "{tool}: {error:?}");
-            }
-        }
-    }
 }
 
 #[test]

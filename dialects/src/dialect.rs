@@ -11,7 +11,7 @@ use crate::model::{
     Conversation, Finish, FinishWords, Finished, ModelError, ModelRequest, Reading, ResultSaying,
     Saying, ToolResult, UsageKeys,
 };
-use crate::stream::Made;
+use crate::stream::SyntheticEvent;
 use crate::target::Target;
 
 /// A property in which a provider differs from most others.
@@ -72,7 +72,7 @@ impl Provider {
 /// One provider's wire format.
 ///
 /// Implementations are stateless and deterministic. They handle JSON, not the bytes of a stream: [`crate::stream`]
-/// handles the framing, and every synthetic event is a [`Made`] that the framing serialises.
+/// handles the framing, and every synthetic event is a [`SyntheticEvent`] that the framing serialises.
 pub trait Dialect: Debug + Send + Sync {
     /// The constants of the provider.
     fn provider(&self) -> &'static Provider;
@@ -154,7 +154,7 @@ pub trait Dialect: Debug + Send + Sync {
     /// The events that give `choice` this text as a complete part, modelled on `event`. That is the first event with
     /// other text, the start of a part, or the end of the choice. No part is open before them. Empty if `event`
     /// cannot serve as a model, or the provider does not support this.
-    fn say_events(&self, event: Event<'_>, choice: u64, saying: Saying<'_>) -> Vec<Made> {
+    fn say_events(&self, event: Event<'_>, choice: u64, saying: Saying<'_>) -> Vec<SyntheticEvent> {
         let _ = (event, choice, saying);
         Vec::new()
     }
@@ -186,7 +186,7 @@ pub trait Dialect: Debug + Send + Sync {
         error: &ModelError,
         context: &ErrorContext<'_>,
         after: Option<Event<'_>>,
-    ) -> Option<Made> {
+    ) -> Option<SyntheticEvent> {
         let terms = self.error_terms(context, after);
         let errors = self.provider_of(context).errors;
         errors.event(error, context, &terms, after)

@@ -79,7 +79,7 @@ use serde_json::Value as Json;
 
 use crate::answer::Event;
 use crate::model::ModelError;
-use crate::stream::Made;
+use crate::stream::SyntheticEvent;
 use crate::target::Target;
 use rendering::{Form, Rendering};
 
@@ -209,7 +209,7 @@ impl Templates {
         context: &ErrorContext<'_>,
         terms: &ErrorTerms,
         last: Option<Event<'_>>,
-    ) -> Option<Made> {
+    ) -> Option<SyntheticEvent> {
         Rendering::new(&self.0, error, context, terms, Form::Event(last)).event()
     }
 }

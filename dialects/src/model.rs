@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 pub use self::error::{LimitFigures, LimitScope, ModelError};
 pub use self::request::{
-    Conversation, Message, ModelRequest, ResultSaying, Role, Said, ToolResult,
+    Conversation, Message, ModelRequest, PlacedText, ResultSaying, Role, ToolResult,
 };
 pub(crate) use self::request::{ToolsByCall, note_tool};
 use crate::json::{Edits, JsonKind, NodeId, Value};

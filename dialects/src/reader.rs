@@ -37,7 +37,7 @@ impl Reader {
     }
 
     /// Sets the requested model, if the request did not contain it.
-    pub fn asked(&mut self, model: &str) {
+    pub fn set_model(&mut self, model: &str) {
         if self.model.is_none() {
             self.model = Some(shortened(model));
             self.tally = Tally::new(self.dialect, Some(Counting::of_model(model)));
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn no_vocabulary_is_read_where_the_provider_counts() {
         let mut reader = reader(Some(SSE));
-        reader.asked("gpt-4");
+        reader.set_model("gpt-4");
         for text in ["one", " two three"] {
             reader.push(event_of(text).as_bytes());
         }
@@ -303,7 +303,7 @@ mod tests {
                 let tokens: u64 = texts.iter().map(count).sum();
                 for asks_meanwhile in [false, true] {
                     let mut reader = reader(Some(SSE));
-                    reader.asked(model);
+                    reader.set_model(model);
                     for text in &texts {
                         reader.push(event_of(text).as_bytes());
                         if asks_meanwhile {

@@ -167,17 +167,17 @@ impl DocumentReader {
         if self.has_variable(position) && self.errors.iter().any(is_here) {
             return;
         }
-        let error = self.made(position, message.into());
+        let error = self.located(position, message.into());
         error::note(&mut self.errors, error);
     }
 
     /// Reports a warning.
     pub fn note(&mut self, position: Position, message: impl Into<String>) {
-        let note = self.made(position, message.into());
+        let note = self.located(position, message.into());
         error::note(&mut self.notes, note);
     }
 
-    fn made(&self, position: Position, mut message: String) -> DocumentError {
+    fn located(&self, position: Position, mut message: String) -> DocumentError {
         let mut pointer = self.pointer.as_str().to_owned();
         self.hide(&mut message);
         self.hide(&mut pointer);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use squall_dialects::json::{Document, Edits};
 use squall_dialects::model::{LimitScope, ModelError, Saying};
-use squall_dialects::stream::{Framing, Joiner, Made, Splitter};
+use squall_dialects::stream::{Framing, Joiner, SyntheticEvent, Splitter};
 use squall_dialects::{AnswerForm, Dialect, ErrorContext, Reader, Target, by_name};
 use squall_profiles::changes::Amount;
 use squall_profiles::changes::{
@@ -68,11 +68,11 @@ fn laid_out(framing: Framing, text: &[u8]) -> Vec<u8> {
             Some(Ok(name)) if !name.is_empty() && !line.starts_with(b"{") && name.len() < 64 => {
                 let data = line.get(name.len() + 1..).unwrap_or_default().to_vec();
                 match name.strip_prefix('!') {
-                    Some(name) => Made::exception(name.to_owned(), data),
-                    None => Made::event(name.to_owned(), data),
+                    Some(name) => SyntheticEvent::exception(name.to_owned(), data),
+                    None => SyntheticEvent::event(name.to_owned(), data),
                 }
             }
-            _ => Made::data(line),
+            _ => SyntheticEvent::data(line),
         };
         stream.extend_from_slice(&joiner.join(framing.first_frame(&made)));
     }

@@ -234,7 +234,7 @@ impl FaultMode {
 
     /// Its parameters, without match and trigger.
     pub(crate) fn parameters(&self) -> Vec<&'static str> {
-        Fields::asked(|fields| {
+        Fields::names_read(|fields| {
             self.read(fields, &Tools::default());
         })
     }

@@ -230,7 +230,7 @@ impl Library {
                 Some(Listed {
                     name: name.to_owned(),
                     source,
-                    description: profile.told_description(),
+                    description: profile.redacted_description(),
                     rules: profile.rules.len(),
                 })
             })

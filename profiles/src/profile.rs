@@ -236,7 +236,7 @@ impl Profile {
     }
 
     /// The description without variable values; empty if there is none.
-    pub fn told_description(&self) -> String {
+    pub fn redacted_description(&self) -> String {
         let mut description = self.description.clone().unwrap_or_default();
         self.redactor.text(&mut description, usize::MAX);
         description

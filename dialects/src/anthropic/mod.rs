@@ -14,7 +14,7 @@ use crate::json::{Document, Edits, JsonKind, Value};
 use crate::model::{
     Conversation, Finish, Finished, ModelRequest, Reading, ResultSaying, Saying, ToolResult,
 };
-use crate::stream::Made;
+use crate::stream::SyntheticEvent;
 use crate::target::Target;
 
 /// The dialect `anthropic`.
@@ -80,7 +80,7 @@ impl Dialect for Anthropic {
         choice == 0 && synthetic::say(edits, answer.root(), saying, finish)
     }
 
-    fn say_events(&self, event: Event<'_>, choice: u64, saying: Saying<'_>) -> Vec<Made> {
+    fn say_events(&self, event: Event<'_>, choice: u64, saying: Saying<'_>) -> Vec<SyntheticEvent> {
         if choice > 0 {
             return Vec::new();
         }

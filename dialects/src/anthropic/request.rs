@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::json::Value;
 use crate::model::{
-    Conversation, Message, ModelRequest, Role, Said, ToolResult, ToolsByCall, note_tool,
+    Conversation, Message, ModelRequest, PlacedText, Role, ToolResult, ToolsByCall, note_tool,
 };
 
 /// Reads a request's outermost object.
@@ -21,12 +21,12 @@ pub(super) fn read(root: Value<'_>) -> ModelRequest {
 /// Reads the system prompt and the messages of a request's outermost object.
 pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
     let mut conversation = Conversation {
-        system: Said::all(root.get("system")),
+        system: PlacedText::all(root.get("system")),
         ..Conversation::default()
     };
     let mut tools = ToolsByCall::new();
     for message in root.list("messages") {
-        let texts = Said::all(message.get("content"));
+        let texts = PlacedText::all(message.get("content"));
         let index = conversation.messages.len();
         let mut brings_results = false;
         for block in message.list("content") {

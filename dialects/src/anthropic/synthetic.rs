@@ -7,12 +7,12 @@ use crate::answer::{Part, Transcript};
 use crate::dialect::put_word;
 use crate::json::{Edits, JsonKind, NodeId, Value};
 use crate::model::{DeltaKind, Finish, Finished, ResultSaying, Saying};
-use crate::stream::Made;
+use crate::stream::SyntheticEvent;
 
 /// An event named after its `type`.
-fn event(data: &Json) -> Made {
+fn event(data: &Json) -> SyntheticEvent {
     let name = data["type"].as_str().unwrap_or_default();
-    Made::event(name.to_owned(), data.to_string())
+    SyntheticEvent::event(name.to_owned(), data.to_string())
 }
 
 /// The `stop_details` of a refusal without a policy.
@@ -89,7 +89,7 @@ pub(super) fn say(
 
 /// The events with this text, to replace the event with the data `root`. A refusal has no field: it is text with a
 /// stop reason.
-pub(super) fn say_events(root: Value<'_>, saying: Saying<'_>) -> Vec<Made> {
+pub(super) fn say_events(root: Value<'_>, saying: Saying<'_>) -> Vec<SyntheticEvent> {
     let kind = root.text("type");
     let can_begin = matches!(
         kind.as_deref(),

@@ -30,7 +30,7 @@ use crate::model::{
     Conversation, Finish, Finished, ModelRequest, Reading, ResultSaying, Saying, ToolResult,
 };
 use crate::openai_chat;
-use crate::stream::{Framing, Made};
+use crate::stream::{Framing, SyntheticEvent};
 use crate::target::Target;
 
 /// The dialect `bedrock`.
@@ -218,7 +218,7 @@ impl Dialect for Bedrock {
         }
     }
 
-    fn say_events(&self, event: Event<'_>, choice: u64, saying: Saying<'_>) -> Vec<Made> {
+    fn say_events(&self, event: Event<'_>, choice: u64, saying: Saying<'_>) -> Vec<SyntheticEvent> {
         match Words::of(event) {
             Words::Own(name, inside) if choice == 0 => {
                 synthetic::say_events(event, &name, inside, saying)

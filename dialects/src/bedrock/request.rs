@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::json::Value;
 use crate::model::{
-    Conversation, Message, ModelRequest, Role, Said, ToolResult, ToolsByCall, note_tool,
+    Conversation, Message, ModelRequest, PlacedText, Role, ToolResult, ToolsByCall, note_tool,
 };
 
 /// Reads a request's outermost object. Model and stream are in the path.
@@ -22,7 +22,7 @@ pub(super) fn read(root: Value<'_>) -> ModelRequest {
 /// Reads the messages of a request's outermost object.
 pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
     let mut conversation = Conversation {
-        system: Said::all(root.get("system")),
+        system: PlacedText::all(root.get("system")),
         ..Conversation::default()
     };
     let mut tools = ToolsByCall::new();
@@ -51,7 +51,7 @@ pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
         conversation.messages.push(Message {
             role,
             place: message.id(),
-            texts: Said::all(message.get("content")),
+            texts: PlacedText::all(message.get("content")),
         });
     }
     conversation

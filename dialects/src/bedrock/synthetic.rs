@@ -7,7 +7,7 @@ use crate::answer::{Event, Part, Transcript};
 use crate::dialect::put_word;
 use crate::json::{Document, Edits, Value};
 use crate::model::{DeltaKind, Finish, ResultSaying, Saying, ToolResult};
-use crate::stream::Made;
+use crate::stream::SyntheticEvent;
 
 /// Replaces a tool's result.
 pub(super) fn say_result(
@@ -32,14 +32,19 @@ fn blocks(mut blocks: Vec<Json>, text: &str) -> Json {
 }
 
 /// An event modelled on `event`: with the same padding, and inside a member named after it if that one is.
-fn another(event: Event<'_>, like: Value<'_>, name: &'static str, mut data: Json) -> Made {
+fn another(
+    event: Event<'_>,
+    like: Value<'_>,
+    name: &'static str,
+    mut data: Json,
+) -> SyntheticEvent {
     // Bedrock pads events with a `p` of random length to hide their real lengths.
     if let Some(padding) = like.get("p") {
         data["p"] = padding.to_json();
     }
     match event.name {
-        Some(_) => Made::event(name, data.to_string()),
-        None => Made::data(json!({ name: data }).to_string()),
+        Some(_) => SyntheticEvent::event(name, data.to_string()),
+        None => SyntheticEvent::data(json!({ name: data }).to_string()),
     }
 }
 
@@ -49,7 +54,7 @@ pub(super) fn say_events(
     name: &str,
     inside: Value<'_>,
     saying: Saying<'_>,
-) -> Vec<Made> {
+) -> Vec<SyntheticEvent> {
     if matches!(name, "messageStart" | "metadata") {
         return Vec::new();
     }

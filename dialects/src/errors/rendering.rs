@@ -16,7 +16,7 @@ use super::functions::{
 use super::{Credential, ErrorContext, ErrorTerms, WireReply};
 use crate::answer::Event;
 use crate::model::{LimitFigures, LimitScope, ModelError};
-use crate::stream::Made;
+use crate::stream::SyntheticEvent;
 
 /// The wait of a rate limit that announces no wait.
 const USUAL_WAIT: Duration = Duration::from_secs(1);
@@ -117,12 +117,12 @@ impl<'a> Rendering<'a> {
         }
     }
 
-    pub(super) fn event(&self) -> Option<Made> {
+    pub(super) fn event(&self) -> Option<SyntheticEvent> {
         let body = self.body()?;
         Some(match (self.text("event"), self.text("exception")) {
-            (Some(name), _) => Made::event(name, body),
-            (None, Some(name)) => Made::exception(name, body),
-            (None, None) => Made::data(body),
+            (Some(name), _) => SyntheticEvent::event(name, body),
+            (None, Some(name)) => SyntheticEvent::exception(name, body),
+            (None, None) => SyntheticEvent::data(body),
         })
     }
 

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use crate::json::{JsonKind, Value};
-use crate::model::{Conversation, Message, ModelRequest, Role, Said, ToolResult, ToolsByCall};
+use crate::model::{
+    Conversation, Message, ModelRequest, PlacedText, Role, ToolResult, ToolsByCall,
+};
 use crate::target::Target;
 
 /// Model and method in a path: `…/models/MODEL:METHOD`.
@@ -107,17 +109,17 @@ fn tool_result(response: Value<'_>, message: usize) -> Option<ToolResult<'_>> {
 }
 
 /// All strings in a value, in order.
-fn strings(value: Value<'_>) -> Vec<Said<'_>> {
+fn strings(value: Value<'_>) -> Vec<PlacedText<'_>> {
     let children = value.members().chain(value.items());
     let inner = children.flat_map(strings);
-    Said::of(value).into_iter().chain(inner).collect()
+    PlacedText::of(value).into_iter().chain(inner).collect()
 }
 
 /// The texts of a content's parts, without reasoning.
-fn texts(content: Value<'_>) -> Vec<Said<'_>> {
+fn texts(content: Value<'_>) -> Vec<PlacedText<'_>> {
     let parts = each(content.get("parts"));
     let spoken = parts.filter(|part| !part.flag("thought"));
     spoken
-        .filter_map(|part| Said::of(part.get("text")?))
+        .filter_map(|part| PlacedText::of(part.get("text")?))
         .collect()
 }

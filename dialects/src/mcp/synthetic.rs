@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use super::request::{Accepts, Call, Id};
 use super::structured::structured;
 use crate::errors::WireReply;
-use crate::stream::{Framing, Made};
+use crate::stream::{Framing, SyntheticEvent};
 
 /// JSON-RPC: invalid request; servers also send it for unknown sessions.
 const INVALID_REQUEST: i64 = -32600;
@@ -161,7 +161,7 @@ pub fn stream_headers() -> HeaderMap {
 
 /// A message as one server-sent event.
 pub fn event(message: &str) -> Bytes {
-    Framing::Sse.first_frame(&Made::event("message", message))
+    Framing::Sse.first_frame(&SyntheticEvent::event("message", message))
 }
 
 /// The notification with this number, from 1, that a call is still in progress. It is a progress notification if

@@ -22,7 +22,7 @@ pub struct ModelRequest {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Conversation<'d> {
     /// System prompts outside the list of messages.
-    pub system: Vec<Said<'d>>,
+    pub system: Vec<PlacedText<'d>>,
     /// The messages, oldest first.
     pub messages: Vec<Message<'d>>,
     /// Results of tool calls, in the order of the messages.
@@ -37,7 +37,7 @@ pub struct Message<'d> {
     /// Its place: an item of the list of messages.
     pub place: NodeId,
     /// Its texts, without tool results and without reasoning, which is signed.
-    pub texts: Vec<Said<'d>>,
+    pub texts: Vec<PlacedText<'d>>,
 }
 
 /// The author of a message.
@@ -68,7 +68,7 @@ pub struct ToolResult<'d> {
     /// none.
     pub content: NodeId,
     /// The texts in the content.
-    pub texts: Vec<Said<'d>>,
+    pub texts: Vec<PlacedText<'d>>,
     /// JSON output of tools inside a provider's wrapper.
     pub values: Vec<NodeId>,
 }
@@ -89,7 +89,7 @@ impl<'d> ToolResult<'d> {
             message,
             place: place.id(),
             content: content.unwrap_or(place).id(),
-            texts: Said::all(content),
+            texts: PlacedText::all(content),
             values: Vec::new(),
         }
     }
@@ -114,14 +114,14 @@ pub(crate) fn note_tool<'d>(
 
 /// A text and the place of its JSON string.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Said<'d> {
+pub struct PlacedText<'d> {
     /// The text, decoded.
     pub text: Cow<'d, str>,
     /// Its place.
     pub place: NodeId,
 }
 
-impl<'d> Said<'d> {
+impl<'d> PlacedText<'d> {
     /// The text of a JSON string; `None` for other values.
     pub fn of(value: Value<'d>) -> Option<Self> {
         Some(Self {

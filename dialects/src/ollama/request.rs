@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::json::{JsonKind, Value};
 use crate::model::{
-    Conversation, Message, ModelRequest, Role, Said, ToolResult, ToolsByCall, note_tool,
+    Conversation, Message, ModelRequest, PlacedText, Role, ToolResult, ToolsByCall, note_tool,
 };
 
 /// Whether a body is Ollama's, because other APIs also have a path `/api/chat`.
@@ -34,7 +34,11 @@ pub(super) fn read(root: Value<'_>) -> ModelRequest {
 /// Reads the messages of a chat, or the one prompt.
 pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
     let mut conversation = Conversation {
-        system: root.get("system").and_then(Said::of).into_iter().collect(),
+        system: root
+            .get("system")
+            .and_then(PlacedText::of)
+            .into_iter()
+            .collect(),
         ..Conversation::default()
     };
     let Some(messages) = root.get("messages") else {
@@ -42,7 +46,7 @@ pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
         conversation.messages.extend(prompt.map(|prompt| Message {
             role: Role::User,
             place: prompt.id(),
-            texts: Said::of(prompt).into_iter().collect(),
+            texts: PlacedText::of(prompt).into_iter().collect(),
         }));
         return conversation;
     };
@@ -73,7 +77,7 @@ pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
         conversation.messages.push(Message {
             role,
             place: message.id(),
-            texts: Said::all(content.filter(|_| !is_result)),
+            texts: PlacedText::all(content.filter(|_| !is_result)),
         });
     }
     conversation

@@ -13,7 +13,7 @@ use crate::dialect::{Dialect, Provider};
 use crate::errors::ErrorContext;
 use crate::json::{Document, Edits, JsonKind, Value};
 use crate::model::{Conversation, Finish, ModelRequest, Reading, Saying};
-use crate::stream::Made;
+use crate::stream::SyntheticEvent;
 use crate::target::Target;
 use providers::{AZURE, GROQ, MISTRAL, OPENAI, OPENROUTER};
 
@@ -85,7 +85,7 @@ impl Dialect for OpenAiChat {
         synthetic::say(edits, answer.root(), choice, saying, finish).is_some()
     }
 
-    fn say_events(&self, event: Event<'_>, choice: u64, saying: Saying<'_>) -> Vec<Made> {
+    fn say_events(&self, event: Event<'_>, choice: u64, saying: Saying<'_>) -> Vec<SyntheticEvent> {
         let chunk = synthetic::say_chunk(event, choice, saying);
         chunk.into_iter().collect()
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::json::Value;
 use crate::model::{
-    Conversation, Message, ModelRequest, Role, Said, ToolResult, ToolsByCall, note_tool,
+    Conversation, Message, ModelRequest, PlacedText, Role, ToolResult, ToolsByCall, note_tool,
 };
 
 /// Reads a request's outermost object.
@@ -49,7 +49,7 @@ pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
         conversation.messages.push(Message {
             role,
             place: message.id(),
-            texts: Said::all(content.filter(|_| !is_result)),
+            texts: PlacedText::all(content.filter(|_| !is_result)),
         });
     }
     conversation

@@ -8,11 +8,11 @@ use crate::answer::{Event, Transcript};
 use crate::dialect::put_word;
 use crate::json::{Edits, Value};
 use crate::model::{DeltaKind, Finish, Saying};
-use crate::stream::Made;
+use crate::stream::SyntheticEvent;
 
 /// A chunk modelled on another one of `choice`: with this delta, without finish reason, other choices and token
 /// counts. `None` if that chunk does not contain the choice.
-fn chunk(event: Event<'_>, choice: u64, delta: Json) -> Option<Made> {
+fn chunk(event: Event<'_>, choice: u64, delta: Json) -> Option<SyntheticEvent> {
     let root = event.root();
     let (_, found) = choices(root).find(|(index, _)| *index == choice)?;
     let there = found.get("delta")?;
@@ -28,11 +28,15 @@ fn chunk(event: Event<'_>, choice: u64, delta: Json) -> Option<Made> {
     for counts in counts.into_iter().flatten() {
         edits.replace(counts.id(), "null");
     }
-    Some(Made::data(edits.apply()))
+    Some(SyntheticEvent::data(edits.apply()))
 }
 
 /// A chunk with this text, modelled on another one of `choice`.
-pub(super) fn say_chunk(event: Event<'_>, choice: u64, saying: Saying<'_>) -> Option<Made> {
+pub(super) fn say_chunk(
+    event: Event<'_>,
+    choice: u64,
+    saying: Saying<'_>,
+) -> Option<SyntheticEvent> {
     let (_, found) = choices(event.root()).find(|(index, _)| *index == choice)?;
     let mut delta = json!({});
     // The role is sent only once.

@@ -14,7 +14,7 @@ use crate::dialect::{Dialect, Provider};
 use crate::errors::{ErrorContext, ErrorTerms};
 use crate::json::{Document, Edits, Value};
 use crate::model::{Conversation, Finish, Finished, ModelRequest, Reading, Saying};
-use crate::stream::Made;
+use crate::stream::SyntheticEvent;
 use crate::target::Target;
 
 /// The dialect `openai-responses`.
@@ -70,7 +70,7 @@ impl Dialect for OpenAiResponses {
         choice == 0 && synthetic::say(edits, answer.root(), saying, finish)
     }
 
-    fn say_events(&self, event: Event<'_>, choice: u64, saying: Saying<'_>) -> Vec<Made> {
+    fn say_events(&self, event: Event<'_>, choice: u64, saying: Saying<'_>) -> Vec<SyntheticEvent> {
         if choice > 0 {
             return Vec::new();
         }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::json::Value;
 use crate::model::{
-    Conversation, Message, ModelRequest, Role, Said, ToolResult, ToolsByCall, note_tool,
+    Conversation, Message, ModelRequest, PlacedText, Role, ToolResult, ToolsByCall, note_tool,
 };
 
 /// Reads a request's outermost object.
@@ -22,21 +22,21 @@ pub(super) fn read(root: Value<'_>) -> ModelRequest {
 /// of the user.
 pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
     let mut conversation = Conversation {
-        system: Said::all(root.get("instructions")),
+        system: PlacedText::all(root.get("instructions")),
         ..Conversation::default()
     };
     let prompt = root.string("input");
     conversation.messages.extend(prompt.map(|prompt| Message {
         role: Role::User,
         place: prompt.id(),
-        texts: Said::all(Some(prompt)),
+        texts: PlacedText::all(Some(prompt)),
     }));
     let mut tools = ToolsByCall::new();
     for item in root.list("input") {
         let call = item.text("call_id");
         let (mut role, mut texts) = (role(item), Vec::new());
         match item.text("type").as_deref() {
-            None | Some("message") => texts = Said::all(item.get("content")),
+            None | Some("message") => texts = PlacedText::all(item.get("content")),
             Some("function_call" | "custom_tool_call") => {
                 role = Role::Assistant;
                 note_tool(&mut tools, call, item.text("name"));

@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use super::answer::{REASONS, RESPONSES, thinks};
 use crate::json::{Edits, JsonKind, Value};
 use crate::model::{Finish, Saying};
-use crate::stream::Made;
+use crate::stream::SyntheticEvent;
 
 /// The `response` that a document is or that an event contains.
 fn response(root: Value<'_>) -> Value<'_> {
@@ -72,7 +72,7 @@ pub(super) fn say(
 }
 
 /// The events with this text as a complete message, to replace the event with the data `root`.
-pub(super) fn say_events(root: Value<'_>, saying: Saying<'_>) -> Vec<Made> {
+pub(super) fn say_events(root: Value<'_>, saying: Saying<'_>) -> Vec<SyntheticEvent> {
     let text = saying.text();
     let kind = root.text("type").unwrap_or_default();
     if text.is_empty() || !kind.starts_with("response.") {
@@ -122,7 +122,7 @@ pub(super) fn say_events(root: Value<'_>, saying: Saying<'_>) -> Vec<Made> {
     let made = numbered.map(|(number, mut event)| {
         event["sequence_number"] = number.into();
         let name = event["type"].as_str().unwrap_or_default();
-        Made::event(name.to_owned(), event.to_string())
+        SyntheticEvent::event(name.to_owned(), event.to_string())
     });
     made.collect()
 }

@@ -48,7 +48,7 @@ pub enum Framing {
 
 impl Framing {
     /// A synthetic event as the first frame of a stream.
-    pub fn first_frame(self, event: &Made) -> Bytes {
+    pub fn first_frame(self, event: &SyntheticEvent) -> Bytes {
         let (name, data) = (event.name.as_deref(), &event.data[..]);
         Bytes::from(match self {
             Self::Sse => sse::edited(b"data: \n\n", name, data),
@@ -76,7 +76,7 @@ pub enum FrameKind {
 
 /// A synthetic event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Made {
+pub struct SyntheticEvent {
     /// Its name, if the framing has names. `None`: the name of the previous frame, or none.
     pub name: Option<Cow<'static, str>>,
     /// Its data: JSON, or a mark like `[DONE]`.
@@ -85,7 +85,7 @@ pub struct Made {
     pub exception: bool,
 }
 
-impl Made {
+impl SyntheticEvent {
     /// An event without its own name.
     pub fn data(data: impl Into<Vec<u8>>) -> Self {
         Self {
@@ -179,7 +179,7 @@ impl Frame {
     }
 
     /// A synthetic event after this one, with the same layout.
-    pub fn following(&self, event: &Made) -> Bytes {
+    pub fn following(&self, event: &SyntheticEvent) -> Bytes {
         let (name, data) = (event.name.as_deref(), &event.data[..]);
         if self.data().is_none() {
             return self.framing.first_frame(event);

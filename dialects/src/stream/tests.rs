@@ -45,7 +45,7 @@ fn data(frames: &[Frame]) -> Vec<String> {
 }
 
 /// Synthetic events, as the framing lays them out.
-fn made(framing: Framing, events: &[Made]) -> Vec<u8> {
+fn made(framing: Framing, events: &[SyntheticEvent]) -> Vec<u8> {
     let mut joiner = Joiner::new(framing);
     let frames = events.iter().map(|event| framing.first_frame(event));
     let mut stream: Vec<u8> = frames.flat_map(|frame| joiner.join(frame)).collect();
@@ -125,7 +125,7 @@ fn events_are_read_in_every_chunking() {
 
 #[test]
 fn an_event_is_returned_with_its_last_byte() {
-    let stream = |framing| made(framing, &[Made::data("{\"a\":1}")]);
+    let stream = |framing| made(framing, &[SyntheticEvent::data("{\"a\":1}")]);
     for (framing, stream, behind) in [
         (Framing::Sse, b"data: a\n\n".to_vec(), 0),
         (Framing::Sse, b"data: a\r\n\r\n".to_vec(), 0),
@@ -151,7 +151,7 @@ fn an_event_is_returned_with_its_last_byte() {
 fn an_event_over_the_limit_passes_in_pieces_and_the_next_is_read() {
     let long = format!("{{\"a\":\"{}\"}}", "x".repeat(600));
     for framing in FRAMINGS {
-        let event = |data: &str| Made::event("chunk", data.to_owned());
+        let event = |data: &str| SyntheticEvent::event("chunk", data.to_owned());
         let stream = made(framing, &[event(&long), event("{}")]);
         for size in [10, usize::MAX] {
             let mut splitter = Splitter::new(framing, 300);
@@ -247,7 +247,10 @@ fn a_message_has_the_bytes_that_amazons_own_encoder_writes() {
 
 #[test]
 fn a_message_with_a_wrong_checksum_is_not_read() {
-    let mut stream = made(Framing::AwsEvents, &[Made::event("messageStop", "{}")]);
+    let mut stream = made(
+        Framing::AwsEvents,
+        &[SyntheticEvent::event("messageStop", "{}")],
+    );
     let last = stream.len() - 1;
     stream[last] ^= 1;
     let frames = split(Framing::AwsEvents, &stream, &[], DEFAULT_LIMIT);
@@ -289,7 +292,7 @@ fn what_is_left_of_a_list_is_a_list() {
     let stream = b"[{\"a\":1}\n,\r\n{\"b\":2}\n,\r\n{\"c\":3}\n]\n";
     let frames = split(Framing::Array, stream, &[], DEFAULT_LIMIT);
     let (first, second) = (&frames[0], &frames[1]);
-    let made = |frame: &Frame| frame.following(&Made::data("{\"x\":0}"));
+    let made = |frame: &Frame| frame.following(&SyntheticEvent::data("{\"x\":0}"));
     for (kept, expected) in [
         (vec![], "[]\n"),
         (vec![first.bytes().clone()], "[{\"a\":1}\n]\n"),
@@ -304,7 +307,7 @@ fn what_is_left_of_a_list_is_a_list() {
             "[{\"a\":1}\n,\r\n{\"x\":0}\n,\r\n{\"x\":0}\n]\n",
         ),
         (
-            vec![Framing::Array.first_frame(&Made::data("{}"))],
+            vec![Framing::Array.first_frame(&SyntheticEvent::data("{}"))],
             "[{}\n]\n",
         ),
         (vec![Bytes::from_static(b"{\"error\":1}")], "{\"error\":1}"),
@@ -327,8 +330,8 @@ fn what_is_left_of_a_list_is_a_list() {
 fn synthetic_events_are_read_back_in_every_framing() {
     for framing in FRAMINGS {
         let synthetic = [
-            Made::event("one", "{\"a\":1}"),
-            Made::exception("twoException", "{}"),
+            SyntheticEvent::event("one", "{\"a\":1}"),
+            SyntheticEvent::exception("twoException", "{}"),
         ];
         let stream = made(framing, &synthetic);
         let name = |name: &str| match framing {
@@ -373,7 +376,7 @@ fn any_stream() -> impl Strategy<Value = (Framing, Vec<u8>)> {
     ];
     let text = proptest::collection::vec(text, 0..60).prop_map(|p| p.concat().into_bytes());
     let event = ("[a-z]{1,8}", "\\{\"[a-z\n]{0,20}\":1\\}", any::<bool>()).prop_map(
-        |(name, data, exception)| Made {
+        |(name, data, exception)| SyntheticEvent {
             name: Some(name.into()),
             data: data.into_bytes(),
             exception,

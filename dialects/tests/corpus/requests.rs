@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use squall_dialects::json::{Document, Edits};
-use squall_dialects::model::{ResultSaying, Said};
+use squall_dialects::model::{PlacedText, ResultSaying};
 use squall_dialects::{Target, by_name};
 
 use crate::samples::{Is, samples};
@@ -28,7 +28,7 @@ fn requests_and_conversations_are_read() {
         assert!(dialect.confirms(document.root()), "{name}");
         let request = dialect.request(target(dialect.name()), document.root());
         let conversation = dialect.conversation(&document);
-        let texts = |said: &[Said<'_>]| -> Vec<String> {
+        let texts = |said: &[PlacedText<'_>]| -> Vec<String> {
             said.iter().map(|said| said.text.to_string()).collect()
         };
         writeln!(told, "{name}\n  {request:?}").expect("text");

@@ -11,7 +11,7 @@
 use std::fs;
 use std::path::Path;
 
-use squall_dialects::stream::{DEFAULT_LIMIT, Frame, Framing, Made, Splitter};
+use squall_dialects::stream::{DEFAULT_LIMIT, Frame, Framing, Splitter, SyntheticEvent};
 use squall_dialects::{AnswerForm, Dialect, by_name};
 
 /// One file of the corpus.
@@ -109,10 +109,10 @@ fn sample(dialect: &'static dyn Dialect, file: &Path) -> Sample {
 pub(crate) fn framed(framing: Framing, lines: &[u8]) -> Vec<u8> {
     let lines = std::str::from_utf8(lines).expect("text").lines();
     let event = |line: &str| match line.split_once(' ').filter(|_| !line.starts_with('{')) {
-        None => Made::data(line),
+        None => SyntheticEvent::data(line),
         Some((name, data)) => match name.strip_prefix('!') {
-            Some(name) => Made::exception(name.to_owned(), data),
-            None => Made::event(name.to_owned(), data),
+            Some(name) => SyntheticEvent::exception(name.to_owned(), data),
+            None => SyntheticEvent::event(name.to_owned(), data),
         },
     };
     let lines = lines.filter(|line| !line.trim().is_empty());

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use squall_dialects::json::{Document, Edits};
 use squall_dialects::model::{DeltaKind, Finish, Reading, Saying};
-use squall_dialects::stream::{DEFAULT_LIMIT, Frame, Made, Splitter};
+use squall_dialects::stream::{DEFAULT_LIMIT, Frame, Splitter, SyntheticEvent};
 use squall_dialects::{AnswerForm, Event, Part, Transcript, by_name};
 
 use crate::samples::{Is, named, samples};
@@ -157,7 +157,7 @@ fn synthetic_events_are_modelled_on_those_of_the_stream() {
             let data = frame.data().expect("data");
             let document = Document::parse(&data).expect("JSON");
             let event = Event::of(frame, &document);
-            let mut show = |what: &str, made: Vec<Made>| {
+            let mut show = |what: &str, made: Vec<SyntheticEvent>| {
                 writeln!(told, "{at} {what}").expect("text");
                 for made in made {
                     let bytes = frame.following(&made);

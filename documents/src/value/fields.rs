@@ -21,7 +21,7 @@ pub struct Fields<'r, 'd> {
     /// The position where the map begins.
     pub position: Position,
     members: &'d [(At<String>, At<Tree>)],
-    asked: Vec<&'static str>,
+    names: Vec<&'static str>,
     leaves_others: bool,
     described: Option<MapDescription>,
 }
@@ -50,7 +50,7 @@ impl<'r, 'd> Fields<'r, 'd> {
             reader,
             position,
             members,
-            asked: Vec::with_capacity(16),
+            names: Vec::with_capacity(16),
             leaves_others: false,
             described: None,
         }
@@ -64,11 +64,11 @@ impl<'r, 'd> Fields<'r, 'd> {
     }
 
     /// The names of the fields that `read` reads.
-    pub fn asked(read: impl FnOnce(&mut Fields<'_, 'd>)) -> Vec<&'static str> {
+    pub fn names_read(read: impl FnOnce(&mut Fields<'_, 'd>)) -> Vec<&'static str> {
         let mut reader = DocumentReader::describing();
         let mut fields = Fields::described(&mut reader);
         read(&mut fields);
-        fields.asked
+        fields.names
     }
 
     pub(crate) fn schema(self) -> Value {
@@ -101,11 +101,11 @@ impl<'r, 'd> Fields<'r, 'd> {
         let Some(described) = &mut self.described else {
             return;
         };
-        let (asked, required) = (self.asked.len(), described.required.len());
-        let common = *described.common.get_or_insert(asked);
+        let (named, required) = (self.names.len(), described.required.len());
+        let common = *described.common.get_or_insert(named);
         read(self);
-        let common = self.asked[..common].iter();
-        let allowed = common.chain(&self.asked[asked..]).chain(others);
+        let common = self.names[..common].iter();
+        let allowed = common.chain(&self.names[named..]).chain(others);
         let allowed: Vec<_> = allowed.copied().collect();
         if let Some(described) = &mut self.described {
             let required = described.required.split_off(required);
@@ -140,7 +140,7 @@ impl<'r, 'd> Fields<'r, 'd> {
         about: &str,
         read: impl FnOnce(&mut ValueReader<'_, 'd>) -> Option<T>,
     ) -> Option<T> {
-        self.asked.push(name);
+        self.names.push(name);
         if let Some(described) = &mut self.described {
             read(&mut ValueReader::described(self.reader));
             let schema = self.reader.schema.take();
@@ -261,7 +261,7 @@ impl<'r, 'd> Fields<'r, 'd> {
     pub fn others(&self) -> Vec<&'d At<String>> {
         let names = self.members.iter().map(|(name, _)| name);
         names
-            .filter(|name| !self.asked.contains(&name.value.as_str()))
+            .filter(|name| !self.names.contains(&name.value.as_str()))
             .collect()
     }
 
@@ -275,8 +275,8 @@ impl<'r, 'd> Fields<'r, 'd> {
         if self.leaves_others || others.is_empty() {
             return;
         }
-        let mut known: Vec<_> = Vec::with_capacity(self.asked.len());
-        for name in &self.asked {
+        let mut known: Vec<_> = Vec::with_capacity(self.names.len());
+        for name in &self.names {
             if !known.contains(name) {
                 known.push(*name);
             }

@@ -198,7 +198,7 @@ fn refuse_foreign(fields: &mut Fields<'_, '_>, kind: &InvariantKind) {
 
 /// The fields of a type in addition to the common ones.
 pub(crate) fn parameters(kind: &InvariantKind) -> Vec<&'static str> {
-    Fields::asked(|fields| {
+    Fields::names_read(|fields| {
         (kind.read)(fields);
     })
 }

@@ -5,19 +5,19 @@
 //! pairing, order, unknown fields and the model's own messages stay byte for byte.
 
 mod called;
+mod changed_results;
 mod filler;
 mod messages;
 mod results;
 #[cfg(test)]
 mod tests;
-mod told;
 
 use squall_dialects::Dialect;
 use squall_dialects::json::{Document, Edits};
 use squall_dialects::model::{Conversation, Role, ToolResult};
 
 pub use self::called::Called;
-pub use self::told::{Again, Told, request_key};
+pub use self::changed_results::{ChangedResults, RepeatedChanges, request_key};
 use crate::plan::RequestEdit;
 
 /// How a request is parsed: its dialect, and the known calls that it leaves out.

@@ -15,7 +15,7 @@ use crate::rule::Rule;
 pub(super) struct Ids {
     /// Explicit ids with their lines, including those of invalid rules.
     given: HashMap<String, u32>,
-    made: HashMap<String, u32>,
+    derived: HashMap<String, u32>,
     /// Ids that rules refer to, with the JSON pointer from the profile to the reference.
     referred: Vec<(At<String>, String)>,
 }
@@ -43,17 +43,17 @@ impl Ids {
 
     /// Derives an id from match and fault, so adding, moving or re-timing rules changes no other
     /// id. Identical rules are numbered from the second on.
-    pub(super) fn made(&mut self, mode: &str, matching: &Value, fault: &Value) -> String {
+    pub(super) fn derive(&mut self, mode: &str, matching: &Value, fault: &Value) -> String {
         // JSON with a fixed member order is stable across releases, and so is XXH3.
         let hash = xxh3_64(json!([mode, matching, fault]).to_string().as_bytes());
         let id = format!("{mode}-{:08x}", hash >> 32);
-        let twin = self.made.entry(id.clone()).or_insert(0);
+        let twin = self.derived.entry(id.clone()).or_insert(0);
         *twin += 1;
         if *twin == 1 {
             return id;
         }
         let id = format!("{id}-{twin}");
-        self.made.insert(id.clone(), 1);
+        self.derived.insert(id.clone(), 1);
         id
     }
 
@@ -66,8 +66,8 @@ impl Ids {
     pub(super) fn check_references(&self, reader: &mut DocumentReader) {
         for (id, pointer) in &self.referred {
             let (found, place) = (&id.value, id.position);
-            if !self.given.contains_key(found) && !self.made.contains_key(found) {
-                let ids = self.given.keys().chain(self.made.keys());
+            if !self.given.contains_key(found) && !self.derived.contains_key(found) {
+                let ids = self.given.keys().chain(self.derived.keys());
                 let message = unknown(found, ids.map(String::as_str));
                 reader.below_pointer(pointer, |reader| reader.error(place, message));
             }

@@ -140,7 +140,7 @@ fn read_rule(
         let conditions = conditions::written(&written, &matching, mode);
         definitions
             .ids
-            .made(mode.name, &conditions, &Value::Object(parameters))
+            .derive(mode.name, &conditions, &Value::Object(parameters))
     });
     written.shift_remove("id");
     written.sort_keys();
@@ -218,7 +218,7 @@ pub(super) fn is_field(name: &str) -> bool {
 /// All fields of all families and modes.
 static KNOWN: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let asked = Family::ALL.map(|family| {
-        Fields::asked(|fields| {
+        Fields::names_read(|fields| {
             read_rule(fields, family, None, &mut Definitions::default());
         })
     });

@@ -5,7 +5,7 @@ use squall_profiles::changes::Amount;
 use squall_profiles::changes::{Placement, ResultChange, Tools};
 use squall_profiles::decide::Decision;
 use squall_profiles::facts::Kind;
-use squall_profiles::faults::model_input::{Again, Told, request_key, rewrite};
+use squall_profiles::faults::model_input::{ChangedResults, RepeatedChanges, request_key, rewrite};
 use squall_profiles::plan::{Edit, PlannedAnswer, RequestEdit};
 use squall_profiles::verdict::VerdictOutcome;
 
@@ -272,7 +272,7 @@ fn conversation(said: &[&str]) -> Vec<u8> {
 }
 
 /// What the model is told under `scope`, as the proxy goes about it.
-fn told(scope: &Activation, memory: &Told, body: &[u8]) -> (String, Vec<String>) {
+fn told(scope: &Activation, memory: &ChangedResults, body: &[u8]) -> (String, Vec<String>) {
     let dialect = squall_dialects::by_name("openai-chat").expect("a dialect");
     let decision = send(
         scope,
@@ -305,7 +305,7 @@ fn what_the_model_was_told_once_it_is_told_again() {
     let scope = scope(
         "tool_faults: [{ id: down, tool: search, mode: error, body: DOWN, at: model_input, limit: 1 }]",
     );
-    let memory = Told::default();
+    let memory = ChangedResults::default();
     let sent = |said: &[&str], becomes: &[&str], by: &[&str]| {
         let (now, found) = told(&scope, &memory, &conversation(said));
         assert_eq!(
@@ -346,7 +346,7 @@ fn a_failure_stays_flagged_and_instructions_keep_their_canary() {
     let later = body(r#",{"role":"assistant","content":"Well."},{"role":"user","content":"And?"}"#);
     let scope = scope("tool_faults: [{ mode: error, body: DOWN, at: model_input }]");
     let verdict = send(&scope, &brings(&["search"])).verdicts.remove(0);
-    let memory = Told::default();
+    let memory = ChangedResults::default();
     let edit = RequestEdit::Results(Tools::default(), ResultChange::Failure("DOWN".into()));
     let after = rewrite(&edit, dialect, first.as_bytes()).expect("a result");
     memory.keep(
@@ -355,7 +355,7 @@ fn a_failure_stays_flagged_and_instructions_keep_their_canary() {
         true,
         &verdict,
     );
-    let Again { body, by, repeats } = memory
+    let RepeatedChanges { body, by, repeats } = memory
         .again(dialect, later.as_bytes())
         .expect("told before");
     assert!(!repeats, "the model has seen it");
@@ -392,7 +392,7 @@ fn a_result_that_said_nothing_fails_again_and_has_nothing_to_truncate() {
     let (first, failed) = (body("", ""), r#","content":"DOWN","is_error":true"#);
     let scope = scope("tool_faults: [{ mode: error, body: DOWN, at: model_input }]");
     let verdict = send(&scope, &brings(&["search"])).verdicts.remove(0);
-    let memory = Told::default();
+    let memory = ChangedResults::default();
     let edit = |change| RequestEdit::Results(Tools::default(), change);
     let failure = edit(ResultChange::Failure("DOWN".into()));
     let after = rewrite(&failure, dialect, first.as_bytes()).expect("a result");

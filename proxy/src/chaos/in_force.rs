@@ -13,7 +13,7 @@ use squall_journal::record::Outcome;
 use squall_journal::scopes::is_of_run;
 use squall_profiles::activation::{Activation, ActivationSpec, Observe};
 use squall_profiles::facts::Kind;
-use squall_profiles::faults::model_input::{Called, Told};
+use squall_profiles::faults::model_input::{Called, ChangedResults};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::planted::Planted;
@@ -33,7 +33,7 @@ pub struct ScopeChaos {
     ttl: Option<Ttl>,
     ended: CancellationToken,
     planted: Arc<Planted>,
-    changed_results: Arc<Told>,
+    changed_results: Arc<ChangedResults>,
     called: Arc<Called>,
     /// Whether a recording or a tape concerns the scope.
     is_taped: AtomicBool,
@@ -382,7 +382,7 @@ impl ScopeChaos {
     }
 
     /// Changed tool results in models' input under it.
-    pub fn changed_results(&self) -> &Told {
+    pub fn changed_results(&self) -> &ChangedResults {
         &self.changed_results
     }
 

@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue};
 use squall_dialects::signature;
 use squall_profiles::changes::ResultChange;
 use squall_profiles::decide::Decision;
-use squall_profiles::faults::model_input::{self, Called, Terms, Told};
+use squall_profiles::faults::model_input::{self, Called, ChangedResults, Terms};
 use squall_profiles::plan::RequestEdit;
 use squall_profiles::verdict::RuleVerdict;
 
@@ -31,7 +31,7 @@ pub(crate) struct Rewritable<'a> {
     /// The largest body that is read ahead, bytes.
     pub(crate) limit: u64,
     /// The changed tool results of earlier requests in this scope.
-    pub(crate) told_before: &'a Told,
+    pub(crate) told_before: &'a ChangedResults,
     /// The tools that models called in this scope.
     pub(crate) called: &'a Called,
 }
@@ -212,7 +212,7 @@ mod tests {
             }),
             full: None,
             limit: 100,
-            told_before: &Told::default(),
+            told_before: &ChangedResults::default(),
             called: &Called::default(),
         };
         let made = apply(&decision, &mut request, &ledger);

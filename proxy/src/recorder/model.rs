@@ -149,7 +149,7 @@ impl ModelTraffic {
         let mut reader = Reader::new(self.dialect, target, Some(&request));
         let decoding = Decoding::of(self.coding);
         if let Some(model) = &self.requested_model {
-            reader.asked(model);
+            reader.set_model(model);
         }
         if self.counted_anew {
             reader.counted_anew();

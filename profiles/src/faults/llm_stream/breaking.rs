@@ -89,7 +89,7 @@ impl BreakingStream {
         let made = call
             .dialect
             .error_event(error, &context, Some(event.spoken()))?;
-        let mut steps = event.made(&[made]);
+        let mut steps = event.framed(&[made]);
         steps.push(Step::Finish);
         Some(steps)
     }

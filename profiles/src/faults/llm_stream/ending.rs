@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use squall_dialects::json::Edits;
 use squall_dialects::model::{Delta, DeltaKind, Finish, Finished, Reading, Saying, Usage};
-use squall_dialects::stream::{Frame, FrameKind, Framing, Made};
+use squall_dialects::stream::{Frame, FrameKind, Framing, SyntheticEvent};
 use squall_dialects::{Quirk, tokens};
 
 pub(super) use self::whole::whole;
@@ -133,7 +133,7 @@ struct Remainder<'e> {
     /// Whether anything of the event is left.
     keep: bool,
     /// Synthetic events with the text of replaced choices.
-    made: Vec<Made>,
+    made: Vec<SyntheticEvent>,
 }
 
 impl EventChange for EarlyEnd {
@@ -149,9 +149,9 @@ impl EventChange for EarlyEnd {
         // New text precedes the end of its choice, and follows everything else of the event.
         if event.reading.finishes.is_empty() {
             steps.extend(edited);
-            steps.extend(event.made(&made));
+            steps.extend(event.framed(&made));
         } else {
-            steps.extend(event.made(&made));
+            steps.extend(event.framed(&made));
             steps.extend(edited);
         }
         self.numbers

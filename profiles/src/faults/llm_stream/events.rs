@@ -4,7 +4,9 @@ use std::fmt::Debug;
 
 use squall_dialects::json::{Document, Edits};
 use squall_dialects::model::{Delta, Reading};
-use squall_dialects::stream::{DEFAULT_LIMIT, Frame, FrameKind, Framing, Joiner, Made, Splitter};
+use squall_dialects::stream::{
+    DEFAULT_LIMIT, Frame, FrameKind, Framing, Joiner, Splitter, SyntheticEvent,
+};
 
 use super::AnsweredCall;
 use crate::faults::editing::{EventsEditor, Step};
@@ -208,7 +210,7 @@ impl<'d> ParsedEvent<'d> {
     }
 
     /// Synthetic events with the framing of this one.
-    pub(super) fn made(&self, events: &[Made]) -> Vec<Step> {
+    pub(super) fn framed(&self, events: &[SyntheticEvent]) -> Vec<Step> {
         let framed = events.iter().map(|event| self.frame.following(event));
         framed.map(Step::Emit).collect()
     }

@@ -1,7 +1,7 @@
 //! Changes user messages and the agent's instructions in a model call.
 
 use squall_dialects::json::{Edits, quote};
-use squall_dialects::model::{Conversation, Message, Role, Said};
+use squall_dialects::model::{Conversation, Message, PlacedText, Role};
 
 use super::filler;
 use crate::changes::{Padding, PaddingPlace, Poisoning, Strategy, Turn};
@@ -117,12 +117,12 @@ fn of_user<'c, 'd>(conversation: &'c Conversation<'d>) -> Vec<&'c Message<'d>> {
     said.collect()
 }
 
-fn append(text: &str, said: &Said<'_>, edits: &mut Edits<'_>) {
+fn append(text: &str, said: &PlacedText<'_>, edits: &mut Edits<'_>) {
     let gap = if said.text.is_empty() { "" } else { GAP };
     edits.replace(said.place, quote(&[&*said.text, gap, text].concat()));
 }
 
-fn prepend(text: &str, said: &Said<'_>, edits: &mut Edits<'_>) {
+fn prepend(text: &str, said: &PlacedText<'_>, edits: &mut Edits<'_>) {
     let gap = if said.text.is_empty() { "" } else { GAP };
     edits.replace(said.place, quote(&[text, gap, &said.text].concat()));
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use squall_dialects::json::{Document, Value};
 use squall_dialects::model::{DeltaKind, Finish};
-use squall_dialects::stream::{DEFAULT_LIMIT, Made, Splitter};
+use squall_dialects::stream::{DEFAULT_LIMIT, Splitter, SyntheticEvent};
 use squall_dialects::{ALL, ErrorContext, Event, Quirk, of_endpoint};
 
 use super::*;
@@ -68,10 +68,10 @@ fn framed(framing: Framing, lines: &[u8]) -> (AnswerForm, Vec<u8>) {
     let lines = std::str::from_utf8(lines).expect("text").lines();
     let made = lines.filter(|line| !line.trim().is_empty()).map(|line| {
         match line.split_once(' ').filter(|_| !line.starts_with('{')) {
-            None => Made::data(line),
+            None => SyntheticEvent::data(line),
             Some((name, data)) => match name.strip_prefix('!') {
-                Some(name) => Made::exception(name.to_owned(), data),
-                None => Made::event(name.to_owned(), data),
+                Some(name) => SyntheticEvent::exception(name.to_owned(), data),
+                None => SyntheticEvent::event(name.to_owned(), data),
             },
         }
     });

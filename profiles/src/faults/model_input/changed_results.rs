@@ -24,7 +24,7 @@ const BYTES: usize = 8 << 20;
 
 /// The changed tool results that one scope's models received.
 #[derive(Debug, Default)]
-pub struct Told(Mutex<ChangeTable>);
+pub struct ChangedResults(Mutex<ChangeTable>);
 
 #[derive(Debug, Default)]
 struct ChangeTable {
@@ -50,7 +50,7 @@ struct ChangedResult {
 
 /// A request with the repeated changes of earlier requests.
 #[derive(Debug)]
-pub struct Again {
+pub struct RepeatedChanges {
     /// The request's body.
     pub body: Vec<u8>,
     /// The rules that changed its results, each with the tools.
@@ -64,7 +64,7 @@ pub fn request_key(sent: &[u8]) -> u64 {
     xxh3_64(sent)
 }
 
-impl Told {
+impl ChangedResults {
     /// Whether there are no changes to repeat.
     pub fn is_empty(&self) -> bool {
         self.table().by_result.is_empty()
@@ -72,7 +72,7 @@ impl Told {
 
     /// The request with the earlier changes repeated; `None` if there are none. A result that is
     /// new to the model counts if the same request was sent before and no model has answered it.
-    pub fn again<'a>(&self, terms: impl Into<Terms<'a>>, body: &[u8]) -> Option<Again> {
+    pub fn again<'a>(&self, terms: impl Into<Terms<'a>>, body: &[u8]) -> Option<RepeatedChanges> {
         let document = Document::parse(body).ok()?;
         let terms = terms.into();
         let conversation = terms.conversation(&document);
@@ -116,7 +116,7 @@ impl Told {
             told_of: Some(tools.into()),
             ..verdict
         });
-        (!edits.is_empty()).then(|| Again {
+        (!edits.is_empty()).then(|| RepeatedChanges {
             body: edits.apply(),
             by: by.collect(),
             repeats,

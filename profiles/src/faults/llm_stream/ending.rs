@@ -7,12 +7,12 @@
 
 mod whole;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use squall_dialects::json::Edits;
 use squall_dialects::model::{Delta, DeltaKind, Finish, Finished, Reading, Saying, Usage};
 use squall_dialects::stream::{Frame, FrameKind, Framing, SyntheticEvent};
-use squall_dialects::{Quirk, tokens};
+use squall_dialects::{Event, Quirk, tokens};
 
 pub(super) use self::whole::whole;
 use super::budget::{self, Budget, ReceivedTokens, Share};
@@ -134,6 +134,8 @@ struct Remainder<'e> {
     keep: bool,
     /// Synthetic events with the text of replaced choices.
     made: Vec<SyntheticEvent>,
+    /// Texts, by choice and part, of which not all is left.
+    shortened: BTreeSet<(u64, u64)>,
 }
 
 impl EventChange for EarlyEnd {
@@ -144,7 +146,8 @@ impl EventChange for EarlyEnd {
             name,
             keep,
             made,
-        } = self.remainder(event, call);
+            ..
+        } = self.remainder(event.spoken(), &event.reading, call);
         let edited = keep.then(|| event.edited(&edits, name));
         // New text precedes the end of its choice, and follows everything else of the event.
         if event.reading.finishes.is_empty() {
@@ -195,38 +198,52 @@ impl EarlyEnd {
         }
     }
 
-    fn remainder<'e>(&mut self, event: &'e ParsedEvent<'_>, call: &AnsweredCall) -> Remainder<'e> {
-        let reading = &event.reading;
+    /// Shortens or replaces the choices of an event, or of a whole answer.
+    fn remainder<'e>(
+        &mut self,
+        event: Event<'e>,
+        reading: &Reading<'_>,
+        call: &AnsweredCall,
+    ) -> Remainder<'e> {
         let mut rest = Remainder {
             edits: Edits::new(event.document),
             name: None,
             keep: reading.introduces || (self.is_beside(reading)),
             made: Vec::new(),
+            shortened: BTreeSet::new(),
         };
         let how = self.how.clone();
         match &how.words {
             ChoiceWords::Instead(instead) => {
-                self.replace_choices(instead, event, &mut rest, call);
-                self.pass_deltas(event, &mut rest);
+                self.replace_choices(instead, event, reading, &mut rest, call);
+                self.pass_deltas(event, reading, &mut rest);
                 self.pass_edges(reading, &mut rest);
             }
             ChoiceWords::AtMost(_) => {
-                self.pass_deltas(event, &mut rest);
+                self.pass_deltas(event, reading, &mut rest);
                 self.pass_edges(reading, &mut rest);
-                self.shorten_choices(event, &mut rest, call);
+                self.shorten_choices(event, reading, &mut rest, call);
             }
         }
-        self.pass_repeats(event, &mut rest);
+        self.pass_repeats(event, reading, &mut rest);
         budget::forget_mirrors(&mut rest.edits, reading, |choice| self.is_cut(choice));
-        let whole = |choice, part| {
-            let mut repeats = reading.deltas.iter().filter(|delta| delta.repeats);
-            repeats.any(|delta| {
+        let Remainder {
+            edits, shortened, ..
+        } = &mut rest;
+        let is_whole = |choice, part| {
+            let mut texts = reading.deltas.iter().filter(|delta| {
                 (delta.choice, delta.part, delta.kind) == (choice, part, DeltaKind::Text)
-                    && self.received.is_whole(delta)
+            });
+            texts.any(|delta| {
+                if delta.repeats {
+                    self.received.is_whole(delta)
+                } else {
+                    !shortened.contains(&(choice, part))
+                }
             })
         };
-        budget::forget_sources(&mut rest.edits, reading, |choice, part| {
-            self.is_cut(choice) && !whole(choice, part)
+        budget::forget_sources(edits, reading, |choice, part| {
+            self.is_cut(choice) && !is_whole(choice, part)
         });
         if let Some(usage) = reading.usage.as_ref().filter(|_| self.touched) {
             self.count_anew(&mut rest.edits, usage, call);
@@ -247,11 +264,12 @@ impl EarlyEnd {
     fn replace_choices<'e>(
         &mut self,
         instead: &Instead,
-        event: &'e ParsedEvent<'_>,
+        event: Event<'e>,
+        reading: &Reading<'_>,
         rest: &mut Remainder<'e>,
         call: &AnsweredCall,
     ) {
-        let (reading, how) = (&event.reading, self.how.clone());
+        let how = self.how.clone();
         let spoken = reading.deltas.iter();
         let spoken = spoken.filter(|delta| delta.speaks() && !delta.is_thinking());
         let begun = reading
@@ -289,7 +307,7 @@ impl EarlyEnd {
         index: u64,
         instead: &Instead,
         says: bool,
-        event: &ParsedEvent<'_>,
+        event: Event<'_>,
         rest: &mut Remainder<'_>,
         call: &AnsweredCall,
     ) {
@@ -297,7 +315,7 @@ impl EarlyEnd {
         if choice.state != ChoiceState::Open {
             return;
         }
-        let made = (call.dialect).say_events(event.spoken(), index, instead.saying(call));
+        let made = (call.dialect).say_events(event, index, instead.saying(call));
         if says || !made.is_empty() || instead.text.is_empty() {
             choice.state = ChoiceState::Cut;
             self.touched = true;
@@ -308,10 +326,15 @@ impl EarlyEnd {
     }
 
     /// Cuts what exceeds the limit, and what follows in cut choices.
-    fn pass_deltas<'e>(&mut self, event: &'e ParsedEvent<'_>, rest: &mut Remainder<'e>) {
+    fn pass_deltas<'e>(
+        &mut self,
+        event: Event<'e>,
+        reading: &Reading<'_>,
+        rest: &mut Remainder<'e>,
+    ) {
         let is_id = |delta: &Delta<'_>| delta.kind == DeltaKind::ToolId;
-        let ids_alone = event.reading.deltas.iter().all(is_id);
-        for delta in event.reading.deltas.iter().filter(|delta| !delta.repeats) {
+        let ids_alone = reading.deltas.iter().all(is_id);
+        for delta in reading.deltas.iter().filter(|delta| !delta.repeats) {
             let choice = self.choice(delta.choice);
             if is_id(delta) {
                 // An id is removed with its call.
@@ -330,6 +353,11 @@ impl EarlyEnd {
             if share != Share::All && choice.state == ChoiceState::Open {
                 choice.state = ChoiceState::Cut;
                 self.touched = true;
+                // Results of tools that the provider runs belong to the calls before them.
+                let results = reading.results.iter();
+                for (_, result) in results.filter(|(part, _)| *part > delta.part) {
+                    rest.edits.remove(*result);
+                }
             }
             match share {
                 Share::All => self.received.add(delta, &delta.text),
@@ -338,6 +366,11 @@ impl EarlyEnd {
             }
             rest.keep |= share != Share::Nothing;
             budget::cut(&mut rest.edits, event.document, delta, share);
+            if share != Share::All {
+                budget::mark_cut(&mut rest.edits, event.document, delta, share);
+                let text = (delta.kind == DeltaKind::Text).then_some((delta.choice, delta.part));
+                rest.shortened.extend(text);
+            }
         }
     }
 
@@ -368,11 +401,12 @@ impl EarlyEnd {
     /// Edits the ends of shortened choices.
     fn shorten_choices(
         &mut self,
-        event: &ParsedEvent<'_>,
+        event: Event<'_>,
+        reading: &Reading<'_>,
         rest: &mut Remainder<'_>,
         call: &AnsweredCall,
     ) {
-        for finished in &event.reading.finishes {
+        for finished in &reading.finishes {
             let choice = self.choice(finished.choice);
             // It thought for longer than it may, and said nothing.
             if choice.state == ChoiceState::Open && choice.budget.is_overdrawn() {
@@ -387,8 +421,8 @@ impl EarlyEnd {
     }
 
     /// Makes repetitions of a cut choice equal to what the agent received of it.
-    fn pass_repeats<'e>(&self, event: &'e ParsedEvent<'_>, rest: &mut Remainder<'e>) {
-        for delta in event.reading.deltas.iter().filter(|delta| delta.repeats) {
+    fn pass_repeats<'e>(&self, event: Event<'e>, reading: &Reading<'_>, rest: &mut Remainder<'e>) {
+        for delta in reading.deltas.iter().filter(|delta| delta.repeats) {
             let (edits, document) = (&mut rest.edits, event.document);
             if !self.is_cut(delta.choice) {
                 rest.keep = true;
@@ -443,13 +477,7 @@ impl EarlyEnd {
 }
 
 impl Remainder<'_> {
-    fn finish(
-        &mut self,
-        at: &Finished,
-        finish: &Finish,
-        event: &ParsedEvent<'_>,
-        call: &AnsweredCall,
-    ) {
+    fn finish(&mut self, at: &Finished, finish: &Finish, event: Event<'_>, call: &AnsweredCall) {
         let (edits, dialect) = (&mut self.edits, call.dialect);
         let name = dialect.put_finish(edits, event.document, at, Some(finish));
         self.name = name.or(self.name);

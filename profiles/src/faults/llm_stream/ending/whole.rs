@@ -1,15 +1,16 @@
 //! Whole answers that end early.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use squall_dialects::json::{Document, Edits};
-use squall_dialects::model::{Delta, DeltaKind, Reading};
-use squall_dialects::tokens;
+use squall_dialects::model::{Delta, Reading};
+use squall_dialects::stream::Framing;
+use squall_dialects::{Event, tokens};
 
-use super::super::budget::{self, Budget, ReceivedTokens, Share};
+use super::super::budget::{self, ReceivedTokens};
 use super::super::{AnsweredCall, written};
-use super::{ChoiceWords, EndedAnswer, Instead};
+use super::{ChoiceWords, EarlyEnd, EndedAnswer, Instead};
 
 /// A whole answer, ended early; or why it is not.
 pub(in crate::faults::llm_stream) fn whole(
@@ -18,83 +19,19 @@ pub(in crate::faults::llm_stream) fn whole(
     reading: &Reading<'_>,
     call: &AnsweredCall,
 ) -> Result<Bytes, String> {
-    let mut edits = Edits::new(document);
-    let edited = match &how.words {
-        ChoiceWords::AtMost(max_tokens) => {
-            truncated(&mut edits, *max_tokens, how, document, reading, call)
+    let edits = match &how.words {
+        ChoiceWords::AtMost(_) => {
+            let mut early = EarlyEnd::new(how.clone(), Framing::Lines);
+            let rest = early.remainder(Event::unnamed(document), reading, call);
+            early.touched.then_some(rest.edits)
         }
         ChoiceWords::Instead(instead) => {
-            replaced(&mut edits, instead, how, document, reading, call)
+            let mut edits = Edits::new(document);
+            replaced(&mut edits, instead, how, document, reading, call).then_some(edits)
         }
     };
-    if edited {
-        Ok(Bytes::from(edits.apply()))
-    } else {
-        Err(how.idle_because(written(reading)))
-    }
-}
-
-/// Every choice cut after `max_tokens` tokens; false when none is longer.
-fn truncated(
-    edits: &mut Edits<'_>,
-    max_tokens: u64,
-    how: &EndedAnswer,
-    document: &Document<'_>,
-    reading: &Reading<'_>,
-    call: &AnsweredCall,
-) -> bool {
-    let mut budgets: BTreeMap<u64, Budget> = BTreeMap::new();
-    let mut cut: BTreeSet<u64> = BTreeSet::new();
-    let mut shortened: BTreeSet<(u64, u64)> = BTreeSet::new();
-    for delta in &reading.deltas {
-        let budget = budgets
-            .entry(delta.choice)
-            .or_insert_with(|| Budget::new(max_tokens));
-        if delta.is_thinking() && !cut.contains(&delta.choice) {
-            budget.think(delta);
-            continue;
-        }
-        let share = if cut.contains(&delta.choice) {
-            Share::Nothing
-        } else {
-            budget.spend(delta, document)
-        };
-        if share != Share::All {
-            if cut.insert(delta.choice) {
-                for (_, result) in reading
-                    .results
-                    .iter()
-                    .filter(|(part, _)| *part > delta.part)
-                {
-                    edits.remove(*result);
-                }
-            }
-            if delta.kind == DeltaKind::Text {
-                shortened.insert((delta.choice, delta.part));
-            }
-            budget::cut(edits, document, delta, share);
-            budget::mark_cut(edits, document, delta, share);
-        }
-    }
-    let overdrawn = budgets.iter().filter(|(_, budget)| budget.is_overdrawn());
-    cut.extend(overdrawn.map(|(choice, _)| *choice));
-    let ends = reading.finishes.iter();
-    for finished in ends.filter(|end| cut.contains(&end.choice)) {
-        call.dialect
-            .put_finish(edits, document, finished, Some(&how.finish));
-    }
-    budget::forget_mirrors(edits, reading, |choice| cut.contains(&choice));
-    budget::forget_sources(edits, reading, |choice, part| {
-        shortened.contains(&(choice, part))
-    });
-    if let Some(usage) = reading.usage.as_ref().filter(|_| !cut.is_empty()) {
-        let received = ReceivedTokens {
-            words: budgets.values().map(Budget::spent).sum(),
-            thought: budgets.values().map(Budget::thought).sum(),
-        };
-        budget::count_anew(edits, usage, received);
-    }
-    !cut.is_empty()
+    let edits = edits.ok_or_else(|| how.idle_because(written(reading)))?;
+    Ok(Bytes::from(edits.apply()))
 }
 
 /// Every choice in other words; false when there is none, or no other words are needed.

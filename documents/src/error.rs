@@ -82,8 +82,8 @@ pub(crate) fn is_full(errors: &[DocumentError]) -> bool {
 /// The end of a message about an unknown word: the nearest allowed word, and all allowed words.
 pub fn allowed<'a>(found: &str, all: impl Iterator<Item = &'a str> + Clone) -> String {
     match did_you_mean(found, all.clone()) {
-        hint if hint.is_empty() => format!("; allowed are {}", words(all)),
-        hint => format!("{hint} Allowed are {}", words(all)),
+        hint if hint.is_empty() => format!("; expected one of {}", words(all)),
+        hint => format!("{hint} Expected one of {}", words(all)),
     }
 }
 

@@ -203,9 +203,9 @@ impl DocumentReader {
     pub fn misplaced<T>(&mut self, position: Position, allowed: &str) -> Option<T> {
         let found = self.shown(position);
         let message = if found.is_empty() {
-            format!("nothing stands here, allowed is {allowed}")
+            format!("this is empty, expected {allowed}")
         } else {
-            format!("found `{found}`, allowed is {allowed}")
+            format!("found `{found}`, expected {allowed}")
         };
         self.error(position, message);
         None

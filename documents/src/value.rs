@@ -179,7 +179,7 @@ impl<'r, 'd> ValueReader<'r, 'd> {
         {
             let found = self.reader.shown(node.position);
             self.error(format!(
-                "found `{found}`, allowed is a text; write `\"{found}\"`"
+                "found `{found}`, expected a text; write `\"{found}\"`"
             ));
             return None;
         }
@@ -244,11 +244,11 @@ impl<'r, 'd> ValueReader<'r, 'd> {
                 return Some((number, text));
             }
             (ScalarKind::Text, Some(_)) if !text.contains(['e', 'E', 'n', 'N']) => {
-                format!("found the text `\"{text}\"`, allowed is {allowed}; write `{text}`")
+                format!("found the text `\"{text}\"`, expected {allowed}; write `{text}`")
             }
             _ if is_variable => {
                 let found = self.reader.shown(node.position);
-                format!("`{found}` does not stand for what is allowed here, {allowed}")
+                format!("the value of `{found}` is not {allowed}")
             }
             _ => return self.reader.misplaced(node.position, allowed),
         };
@@ -272,7 +272,7 @@ impl<'r, 'd> ValueReader<'r, 'd> {
         if whole.is_none() {
             let found = self.reader.shown(node.position);
             let instead = instead(number, &range, unit);
-            let message = format!("found `{found}`, allowed is {allowed}{instead}");
+            let message = format!("found `{found}`, expected {allowed}{instead}");
             self.reader.error(node.position, message);
         }
         whole

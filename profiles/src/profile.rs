@@ -146,7 +146,7 @@ fn name(name: &str) -> Result<String, String> {
         return Ok(name.to_owned());
     }
     Err(format!(
-        "`name: {name}`: allowed are 1 to {LONGEST_NAME} of a-z, 0-9, `_` and `-`"
+        "`name: {name}`: expected 1 to {LONGEST_NAME} characters of a-z, 0-9, `_` and `-`"
     ))
 }
 
@@ -170,7 +170,7 @@ fn read_beside(fields: &mut Fields<'_, '_>, owner: &str) -> Profile {
             if fields.has(family) {
                 fields.error(
                     family,
-                    format!("`{family}` stands beside `chaos`; move it in"),
+                    format!("`{family}` belongs inside `chaos`; move it there"),
                 );
             }
         }

@@ -11,7 +11,7 @@ use squall_proxy::upstream::HostPatterns;
 
 use super::quantity;
 
-/// "unknown `what` `found`, did you mean …? Allowed are …".
+/// "unknown `what` `found`, did you mean …? Expected one of …".
 pub(crate) fn unknown(what: &str, found: &str, names: &[&str]) -> String {
     let rest = allowed(found, names.iter().copied());
     format!("unknown {what} `{found}`{rest}")

@@ -71,7 +71,7 @@ mod tests {
             ("DEBUG", None),
             ("info,squall_proxy=trace", None),
             ("inof", Some("did you mean `info`?")),
-            ("loud", Some("allowed are `error`")),
+            ("loud", Some("expected one of `error`")),
             ("squall=loud", Some("squall=loud")),
         ] {
             match (targets(written), complaint) {

@@ -172,7 +172,7 @@ async fn what_makes_no_sense_is_refused_with_its_place() {
         (
             with("/agent/type", json!("telepathy")),
             "/agent/type",
-            "allowed are `http`",
+            "expected one of `http`",
         ),
         (
             with("/agent", json!({ "type": "python", "endpoint": "a:b" })),

@@ -266,8 +266,8 @@ fn idle(fields: &mut Fields<'_, '_>, field: &str, kind: &str) {
     fields.note(field, message);
 }
 
-fn without_effect(fields: &mut Fields<'_, '_>, field: &str, beside: &str) {
-    fields.note(field, format!("`{field}` has no effect {beside}"));
+fn without_effect(fields: &mut Fields<'_, '_>, field: &str, reason: &str) {
+    fields.note(field, format!("`{field}` has no effect {reason}"));
 }
 
 /// Reads the fields of an http agent, except its endpoint.
@@ -420,7 +420,7 @@ fn named_attribute(fields: &mut Fields<'_, '_>, name: &str, written: &str) -> Op
         .split_once(':')
         .is_some_and(|(module, attribute)| is_path(module) && is_path(attribute));
     if !fits {
-        let message = "allowed is `module:attribute`, like `my_agent:chat`".to_owned();
+        let message = "expected `module:attribute`, like `my_agent:chat`".to_owned();
         fields.error(name, message);
         return None;
     }

@@ -16,7 +16,7 @@ pub(super) const LATENCY: InvariantKind = InvariantKind::answer("latency", |fiel
         if took <= most {
             Verdict::holds(format!("it took {ms} ms of at most {most_ms}"))
         } else {
-            Verdict::fails(format!("it took {ms} ms, allowed are {most_ms}"))
+            Verdict::fails(format!("it took {ms} ms; the limit is {most_ms}"))
         }
     }))
 });

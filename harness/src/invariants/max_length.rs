@@ -15,7 +15,7 @@ pub(super) const MAX_LENGTH: InvariantKind = InvariantKind::answer("max_length",
             ))
         } else {
             Verdict::fails(format!(
-                "the answer has {length} characters, allowed are {most}"
+                "the answer has {length} characters; the limit is {most}"
             ))
         }
     }))

@@ -32,7 +32,7 @@ pub(crate) fn read(fields: &mut Fields<'_, '_>, about: &str, ids: bool) -> Optio
             let invariant = value.named(name, |value| invariant(value, ids, &mut ordinals))?;
             if !seen.insert(invariant.id.clone()) {
                 value.error(format!(
-                    "an invariant `{}` stands here already; cells are told apart by its id",
+                    "there is already an invariant `{}`; give each a different id",
                     invariant.id
                 ));
             }

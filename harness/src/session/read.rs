@@ -214,7 +214,7 @@ fn matching(fields: &mut Fields<'_, '_>) -> Matching {
     let fingerprint = parsed(fields, "fingerprint", "Its fingerprint.", |text| {
         let number = u64::from_str_radix(text, 16).ok();
         let number = number.filter(|_| text.len() == 16);
-        number.ok_or_else(|| format!("found `{text}`, allowed are 16 hexadecimal digits"))
+        number.ok_or_else(|| format!("found `{text}`, expected 16 hexadecimal digits"))
     });
     let body = body(fields, ["body", "body_base64"], "Its body.");
     if body.is_some() && fields.has("fingerprint") {

@@ -173,7 +173,7 @@ pub(super) fn scenarios(
         let scenario = value.named("Scenario", |value| scenario(value, context))?;
         if !names.insert(scenario.name.clone()) {
             let message = format!(
-                "a scenario `{}` stands here already; cells are told apart by its name",
+                "there is already a scenario `{}`; give each a different name",
                 scenario.name
             );
             let position = value.position();

@@ -34,7 +34,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Replays {
             if let SuiteSession::Inline(inline) = &session
                 && !ids.insert(inline.id.clone())
             {
-                value.error(format!("a session `{}` stands here already", inline.id));
+                value.error(format!("there is already a session `{}`", inline.id));
             }
             Some(session)
         })

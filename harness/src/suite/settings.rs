@@ -26,7 +26,7 @@ pub(super) fn scoring(value: &mut ValueReader<'_, '_>) -> Option<Scoring> {
         {
             fields.error(
                 name,
-                format!("`{name}` stands beside `weights`; move it in"),
+                format!("`{name}` belongs inside `weights`; move it there"),
             );
         }
         Some(nested.unwrap_or(direct))

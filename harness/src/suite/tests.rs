@@ -119,7 +119,7 @@ fn of_both_of_flakestorms_resets_the_endpoint_is_asked() {
     assert_eq!(suite.agent.reset, Some(reset));
     assert_eq!(
         suite.notes[0].to_string(),
-        "suite.yaml:1:76: `reset_function` has no effect beside `reset_endpoint`"
+        "suite.yaml:1:76: `reset_function` has no effect when `reset_endpoint` is set"
     );
 }
 

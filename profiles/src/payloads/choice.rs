@@ -244,9 +244,9 @@ mod tests {
     fn what_is_wrong_is_told_where_it_stands() {
         insta::assert_snapshot!(read(&["Say {canary}", " "], &["roleplay", "role_play", "role_play", "harm"]).unwrap_err(), @r#"
         /payloads/1 attack.yaml:2:5: a payload that is blank injects nothing; write what the agent should find
-        /categories/0 attack.yaml:3:14: unknown payload category `"roleplay"`, did you mean `role_play`? Allowed are `direct_override`, `role_play`, `authority_impersonation`, `social_pressure`, `system_prompt_extraction`, `data_exfiltration`, `tool_misuse`, `memory_persistence`, `encoding_obfuscation`, `multilingual`, `delimiter_confusion`, `hidden_text`
+        /categories/0 attack.yaml:3:14: unknown payload category `"roleplay"`, did you mean `role_play`? Expected one of `direct_override`, `role_play`, `authority_impersonation`, `social_pressure`, `system_prompt_extraction`, `data_exfiltration`, `tool_misuse`, `memory_persistence`, `encoding_obfuscation`, `multilingual`, `delimiter_confusion`, `hidden_text`
         /categories/2 attack.yaml:5:5: category `role_play` stands here twice; keep one
-        /categories/3 attack.yaml:6:5: unknown payload category `"harm"`; allowed are `direct_override`, `role_play`, `authority_impersonation`, `social_pressure`, `system_prompt_extraction`, `data_exfiltration`, `tool_misuse`, `memory_persistence`, `encoding_obfuscation`, `multilingual`, `delimiter_confusion`, `hidden_text`
+        /categories/3 attack.yaml:6:5: unknown payload category `"harm"`; expected one of `direct_override`, `role_play`, `authority_impersonation`, `social_pressure`, `system_prompt_extraction`, `data_exfiltration`, `tool_misuse`, `memory_persistence`, `encoding_obfuscation`, `multilingual`, `delimiter_confusion`, `hidden_text`
         "#);
     }
 

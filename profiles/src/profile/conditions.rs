@@ -231,7 +231,7 @@ fn statuses(fields: &mut Fields<'_, '_>) -> Option<StatusSet> {
                 (Some(class @ 1..=5), _) => set.classes.push(class),
                 (_, Some(code @ 100..=599)) => set.codes.push(code),
                 _ => {
-                    let allowed = "100 to 599 and classes such as `5xx`";
+                    let allowed = "100 to 599 or a class such as `5xx`";
                     value.reader.misplaced::<()>(text.position, allowed);
                 }
             }

@@ -29,7 +29,7 @@ impl Ids {
             let mut id = value.text()?.value;
             if !is_word(&id) {
                 value.error(format!(
-                    "`id: {id}`: allowed are 1 to {LONGEST_NAME} of a-z, 0-9, `_` and `-`"
+                    "`id: {id}`: expected 1 to {LONGEST_NAME} characters of a-z, 0-9, `_` and `-`"
                 ));
             }
             value.reader.hide(&mut id);

@@ -126,7 +126,7 @@ pub(super) fn read(
         fields.require("mode", "");
     } else if !fields.has("mode") && !is_misspelt(fields, is_field) {
         let message = format!(
-            "a rule needs `mode`; allowed in `{here}` are {}",
+            "a rule needs `mode`; the modes of `{here}` are {}",
             words(names(family))
         );
         fields.reader.error(fields.position, message);
@@ -147,12 +147,12 @@ fn unknown(family: Family, name: &str) -> String {
         None => did_you_mean(name, names(family)),
     };
     let (hint, lead) = if hint.is_empty() {
-        (";", "allowed")
+        (";", "the")
     } else {
-        (&*hint, "Allowed")
+        (&*hint, "The")
     };
     let (here, can) = (family.as_str(), words(names(family)));
-    format!("unknown fault mode `{name}`{hint} {lead} in `{here}` are {can}")
+    format!("unknown fault mode `{name}`{hint} {lead} modes of `{here}` are {can}")
 }
 
 /// Reads the mode of an attack: its `type`, or its key in a map.

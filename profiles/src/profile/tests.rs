@@ -198,7 +198,7 @@ fn a_rule_may_name_every_dialect_that_is_spoken_and_no_other() {
     }
     for (name, told) in [
         ("opnai-chat", "`opnai-chat`, did you mean `openai-chat`?"),
-        ("cobol", "`cobol`; allowed are `openai-chat`"),
+        ("cobol", "`cobol`; expected one of `openai-chat`"),
     ] {
         let text = rule(
             "llm_faults",
@@ -234,13 +234,13 @@ llm_faults: [{ mode: timeout, methods: [] }, { mode: timeot, id: b }, { mode: ti
         told,
         [
             "1:1 /descripton unknown field `descripto",
-            "3:5 /tool_faults/0 found `not a rule`, allo",
+            "3:5 /tool_faults/0 found `not a rule`, expe",
             "4:20 /tool_faults/1/probabilty unknown field `probabilt",
-            "4:47 /tool_faults/1/error_code found `9`, allowed is a ",
+            "4:47 /tool_faults/1/error_code found `9`, expected a st",
             "5:13 /tool_faults/2/mode unknown fault mode `errr",
             "6:7 /tool_faults/3/mdoe unknown field `mdoe`, di",
             "7:29 /tool_faults/4/message the variable `NOPE` is n",
-            "8:29 /tool_faults/5/delay_ms found `-1`, allowed is a",
+            "8:29 /tool_faults/5/delay_ms found `-1`, expected a n",
             "8:37 /tool_faults/5/id `id: a` is taken by the ",
             "8:58 /tool_faults/5/armed_by/rule `armed_by` names the rul",
             "9:40 /llm_faults/0/methods the list is empty; write",

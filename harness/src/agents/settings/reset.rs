@@ -11,14 +11,11 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Reset> {
     let mut written: Vec<_> = RESETS.into_iter().filter(|way| fields.has(way)).collect();
     if written == ["reset_endpoint", "reset_function"] {
         // Flakestorm allows both fields.
-        without_effect(fields, "reset_function", "beside `reset_endpoint`");
+        without_effect(fields, "reset_function", "when `reset_endpoint` is set");
         written.truncate(1);
     }
     if let [first, second, ..] = written[..] {
-        fields.error(
-            second,
-            format!("`{first}` stands here already; keep one of them"),
-        );
+        fields.error(second, format!("`{first}` is set too; keep one of them"));
         return None;
     }
     if let Some(endpoint) = endpoint {

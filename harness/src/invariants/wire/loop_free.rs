@@ -28,7 +28,7 @@ fn judged(subject: &Subject<'_>, narrow: &Narrow, most: u64) -> Verdict {
         if *count > most {
             let name = attempt.name();
             let reason =
-                format!("{name}: the same call was made {count} times, allowed are {most}");
+                format!("{name}: the same call was made {count} times; the limit is {most}");
             return Verdict::fails(reason).at(attempt);
         }
     }

@@ -18,7 +18,7 @@ pub(super) const MAX_CALLS: InvariantKind = InvariantKind::wire("max_calls", |fi
         let count = attempts.len() as u64;
         if count == 0 && requested::times(&narrow, subject.trace) > 0 {
             let (count, reason) = requested::count(&narrow, subject);
-            let reason = format!("{reason}, allowed are {most}");
+            let reason = format!("{reason}; the limit is {most}");
             return if count > most {
                 Verdict::fails(reason)
             } else {
@@ -29,7 +29,7 @@ pub(super) const MAX_CALLS: InvariantKind = InvariantKind::wire("max_calls", |fi
         let reason = format!("{count} attempt{plural} to call {}", narrow.name());
         let over = usize::try_from(most).ok();
         match over.and_then(|most| attempts.get(most)) {
-            Some(over) => Verdict::fails(format!("{reason}, allowed are {most}")).at(over),
+            Some(over) => Verdict::fails(format!("{reason}; the limit is {most}")).at(over),
             None => holds(subject.trace, format!("{reason}, of at most {most}")),
         }
     }))
@@ -93,7 +93,7 @@ mod tests {
         for (written, said) in [
             (
                 "{type: max_calls, tool: a, max: 1}",
-                "2 attempts to call a, allowed are 1",
+                "2 attempts to call a; the limit is 1",
             ),
             (
                 "{type: max_calls, tool: a, max: 2}",
@@ -105,11 +105,11 @@ mod tests {
             ),
             (
                 "{type: max_calls, host: t.test, max: 1}",
-                "2 attempts to call t.test,",
+                "2 attempts to call t.test;",
             ),
             (
                 "{type: max_calls, tool: a, host: [t.test, u.test], max: 1}",
-                "call a at t.test or u.test,",
+                "call a at t.test or u.test;",
             ),
         ] {
             let told = reason(written, &sent);

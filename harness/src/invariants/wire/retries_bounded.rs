@@ -30,7 +30,7 @@ fn judged(subject: &Subject<'_>, narrow: &Narrow, most: u64) -> Verdict {
     };
     let reason = format!("{} was tried again {times}", worst[0].name());
     if retries > most {
-        return Verdict::fails(format!("{reason}, allowed are {most}")).at(worst[0]);
+        return Verdict::fails(format!("{reason}; the limit is {most}")).at(worst[0]);
     }
     if narrow.attempts(subject.trace).any(is_nameless) {
         return no_retries(narrow, subject.trace);

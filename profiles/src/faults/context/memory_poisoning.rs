@@ -44,7 +44,7 @@ fn read_turn(fields: &mut Fields<'_, '_>) -> Turn {
             ("last" | "end", _) => Ok(Turn::Last),
             (_, Ok(number @ 1..)) => Ok(Turn::Number(number)),
             _ => Err(format!(
-                "found `{text}`, allowed are `first`, `last`, and the number of one of the user's messages, from 1"
+                "found `{text}`, expected `first`, `last`, and the number of one of the user's messages, from 1"
             )),
         }
     });

@@ -30,9 +30,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
         Some(Code::Protocol(_)) | None => StatusCode::SERVICE_UNAVAILABLE,
     };
     if body.is_some() && message.is_some() {
-        let no_place =
-            "`message` goes into the body that Squall makes; beside `body` it has no place";
-        fields.error("message", no_place);
+        fields.error("message", "write either `message` or `body`, not both");
     }
     let mut reply = match body {
         Some(body) => reply(status, &body.value.to_json()),
@@ -107,7 +105,7 @@ fn read_code(fields: &mut Fields<'_, '_>) -> Option<Code> {
         }
         .ok_or_else(|| {
             format!(
-                "found `{text}`, allowed is a status from 200 to 599, and for MCP -32768 to -32000"
+                "found `{text}`, expected a status from 200 to 599, and for MCP -32768 to -32000"
             )
         })
     })

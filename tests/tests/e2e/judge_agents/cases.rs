@@ -125,7 +125,7 @@ pub(super) fn on_the_wire() -> Vec<Case> {
             "max_calls",
             json!({ "tool": "search", "max": 6 }),
             SOME,
-            "allowed are 6",
+            "the limit is 6",
         ),
         case(
             "retries_bounded",

@@ -251,8 +251,8 @@ fn answer(told: &Result<AgentAnswer, AskError>, checks: &mut Checks<'_>) {
             Some(why) => (
                 "/agent",
                 why.clone(),
-                "the agent fails without any chaos; its own log says more. Mend it first, or the headers and \
-                 the template that it is asked with",
+                "the agent fails without chaos; see its log. Correct the agent, or how Squall calls it (command, \
+                 headers, request template)",
             ),
             None if answer.text.trim().is_empty() => (
                 "/agent/response_path",

@@ -65,8 +65,8 @@ pub enum RemoveError {
     #[error("there is no profile `{0}`")]
     Unknown(String),
     /// It was not added by the API.
-    #[error("profile `{name}` comes from {}; only profiles put by the API can be deleted",
-        if *origin == ProfileSource::Builtin { "Squall itself" } else { "a file" })]
+    #[error("profile `{name}` is {}; only profiles that were put by the API can be deleted",
+        if *origin == ProfileSource::Builtin { "built in" } else { "from a file" })]
     NotFromApi {
         /// Its name.
         name: String,

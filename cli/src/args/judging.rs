@@ -28,7 +28,7 @@ pub(crate) struct SuiteArgs {
 /// The daemon of a run: a running one, or a private one for this command.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct SiteArgs {
-    /// Control API of a running daemon [default: the command starts a private daemon]
+    /// Control API of a running daemon [default: a running `squall serve` on the ports, or a private daemon]
     #[arg(long, value_name = "URL")]
     pub(crate) server: Option<String>,
     /// Token for the daemon of `--server`
@@ -37,10 +37,10 @@ pub(crate) struct SiteArgs {
     /// Configuration of the private daemon [default: squall.yaml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Address of the private daemon's proxy [default: a free port of loopback]
+    /// Address of the private daemon's proxy [default: a free port; 127.0.0.1:7070 if the agent is running already]
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) proxy: Option<SocketAddr>,
-    /// Address of the private daemon's control API [default: a free port of loopback]
+    /// Address of the private daemon's control API [default: a free port; 127.0.0.1:7071 if the agent is running already]
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) api: Option<SocketAddr>,
 }

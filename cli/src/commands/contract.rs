@@ -135,7 +135,7 @@ fn summary(suite: &Suite) -> String {
         Isolation::Cell => invariants,
     };
     format!(
-        "contract `{}`: {} in {}, {}; {} invocations, plus the clean baseline and probes",
+        "contract `{}`: {} in {}, {}; {} invocations, plus probes and, if no scenario is without chaos, a clean baseline",
         contract.name,
         plural(invariants, "invariant"),
         plural(scenarios, "scenario"),
@@ -221,12 +221,12 @@ mod tests {
             (
                 contract(""),
                 "contract `polite`: 2 invariants in 2 scenarios, 2 golden prompts; 4 invocations, \
-                 plus the clean baseline and probes",
+                 plus probes and, if no scenario is without chaos, a clean baseline",
             ),
             (
                 contract("isolation: cell,"),
                 "contract `polite`: 2 invariants in 2 scenarios, 2 golden prompts; 8 invocations, \
-                 plus the clean baseline and probes",
+                 plus probes and, if no scenario is without chaos, a clean baseline",
             ),
         ] {
             let text = format!(

@@ -185,7 +185,11 @@ async fn activate(
     });
     output::line(&format!(
         "{} is active in {scope}, seed {seed}{}",
-        paint.name(name),
+        if name == "none" {
+            "no chaos".to_owned()
+        } else {
+            paint.name(name)
+        },
         time_to_live(&activation, ttl)
     ))
 }

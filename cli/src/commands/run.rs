@@ -65,7 +65,11 @@ pub(super) async fn run_in(run: RunArgs, scope: Option<&str>) -> Result<(), Fail
     if let (false, Ok(code)) = (run.quiet, &ended) {
         let mut summary = Summary::new(rules);
         daemon.exchanges(|exchange| summary.add(exchange));
-        let text = summary.render(&chaos, &unseen(&run.command[0], *code), Paint::stderr());
+        let text = summary.render(
+            &chaos,
+            &unseen(&run.command[0], *code, run.base_urls),
+            Paint::stderr(),
+        );
         output::tell(text.trim_end());
         if tape.is_some() {
             let tape: Value = client.get(&tape::path(DEFAULT_SCOPE)).await?;
@@ -90,7 +94,7 @@ pub(super) async fn run_in(run: RunArgs, scope: Option<&str>) -> Result<(), Fail
 const NODE: [&str; 7] = ["node", "npm", "npx", "pnpm", "yarn", "bun", "tsx"];
 
 /// The likely reason for no traffic; `code` is the program's exit code.
-fn unseen(program: &OsStr, code: u8) -> String {
+fn unseen(program: &OsStr, code: u8, base_urls: bool) -> String {
     if code != 0 {
         return format!(
             "no traffic: the program exited with code {code} before it sent a request; its output above may show the error"
@@ -105,7 +109,10 @@ fn unseen(program: &OsStr, code: u8) -> String {
         "no traffic: the program sent no request, or it ignores HTTP_PROXY and HTTPS_PROXY; many libraries have an \
          option (`trust_env` or `proxy`), and Node needs version 22.21, or 24 and later."
     };
-    format!(
-        "{reason} For programs that ignore proxies, try `--base-urls`, or set the base URL to a route of the proxy."
-    )
+    let way = if base_urls {
+        "set its base URL"
+    } else {
+        "try `--base-urls`, or set the base URL"
+    };
+    format!("{reason} For programs that ignore proxies, {way} to a route of the proxy.")
 }

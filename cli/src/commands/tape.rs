@@ -41,7 +41,7 @@ async fn play(tape: &PlayArgs) -> Result<(), Failure> {
     }
     let source = playing["source"].as_str().unwrap_or_default();
     output::line(&format!(
-        "scope {scope} plays {source}, {}; stop it with `squall tape stop`",
+        "scope {scope} plays {source}, {}; stop it with `squall tape stop --scope {scope}`",
         plural(playing["answers"].as_u64().unwrap_or_default(), "response")
     ))
 }

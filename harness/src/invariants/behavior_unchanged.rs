@@ -18,8 +18,8 @@ pub(super) const BEHAVIOR_UNCHANGED: InvariantKind =
 
 /// A hint for answers that changed under chaos. An answer that reports an outage has changed too, and this type
 /// cannot decide whether it is correct.
-const OUTAGE: &str = "; an answer that owns up to what failed is changed too: where that is what is wanted, write \
-                      `when: no_chaos`, and demand what it has to say under chaos";
+const OUTAGE: &str = "; if the agent should report the failure, use `when: no_chaos` here and `contains` for \
+                      its answer under chaos";
 
 fn unchanged(subject: &Subject<'_>, threshold: f64) -> Verdict {
     let Some(clean) = subject.baseline else {

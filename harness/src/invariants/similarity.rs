@@ -47,7 +47,8 @@ pub(super) fn alike(subject: &Subject<'_>, expected: &str, threshold: f64) -> Ve
         likeness(answer, expected)
     };
     let reason = format!(
-        "likeness {likeness:.2} to {}, demanded is {threshold}",
+        "similarity {:.2} to {}, required is {threshold}",
+        likeness.max(0.0),
         quoted(expected)
     );
     Verdict::of(likeness >= threshold, reason)
@@ -92,14 +93,14 @@ mod tests {
                 "{type: similarity, expected: It is sunny}",
                 answers(near),
                 Holds,
-                "likeness 0.96",
+                "similarity 0.96",
             ),
-            (unchanged, answers(near), Holds, "likeness 0.96"),
+            (unchanged, answers(near), Holds, "similarity 0.96"),
             (
                 "{type: similarity, expected: It is sunny}",
                 answers(far),
                 Fails,
-                "likeness 0.00",
+                "similarity 0.00",
             ),
             (unchanged, answers(nothing), Errs, "cannot be compared"),
             (

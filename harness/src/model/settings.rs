@@ -131,7 +131,7 @@ pub(super) fn from_one_variable(fields: &mut Fields<'_, '_>, like: &str) {
     if !written.is_some_and(is_one_variable) {
         // The message does not repeat the value, because it is secret.
         let message =
-            format!("a key never stands in a suite; write `api_key: ${{{like}}}` and set it");
+            format!("a suite must not contain a key; write `api_key: ${{{like}}}` and set it");
         fields.error("api_key", message);
     }
 }

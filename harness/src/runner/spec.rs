@@ -125,7 +125,7 @@ impl RunSpec {
         let suite = &*self.suite;
         let parts = match self.kind {
             RunKind::Contract => {
-                let wanted = "a run of kind contract needs one: write it, or the name of a stored one, as `contract`";
+                let wanted = "the suite has no `contract`: add one, or name a stored one; `squall chaos` needs none";
                 let contract = contract(suite);
                 let contract = contract.ok_or_else(|| SpecError::at("/suite/contract", wanted))?;
                 vec![RunPart::contract(contract)]

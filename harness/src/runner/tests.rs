@@ -320,7 +320,7 @@ async fn what_fails_without_chaos_is_told_apart() {
         (CellState::Failed, true)
     );
     assert_eq!(ran.parts[0].chaos_resilience, Some(100.0));
-    let told = "without chaos 1 of 3 prompts fail already, so that chaos proves little of them: `two`: status 500";
+    let told = "1 of 3 prompts fail without chaos, so results under chaos say little about them: `two`: status 500";
     assert_eq!(ran.warnings, [told]);
 }
 

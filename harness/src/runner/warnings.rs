@@ -14,7 +14,7 @@ pub(super) fn fails_without_chaos(clean: &[JobResult<'_>]) -> Option<String> {
     let failed: Vec<_> = failed.collect();
     let (prompt, why) = failed.first()?;
     Some(format!(
-        "without chaos {} of {} prompts fail already, so that chaos proves little of them: `{prompt}`: {why}",
+        "{} of {} prompts fail without chaos, so results under chaos say little about them: `{prompt}`: {why}",
         failed.len(),
         clean.len()
     ))

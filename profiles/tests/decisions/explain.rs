@@ -276,13 +276,13 @@ fn the_api_holds_over_files_and_files_over_what_is_built_in() {
         file.without_files().get("api_outage").unwrap().0,
         ProfileSource::Builtin
     );
-    for (library, expected) in [(&builtin, "Squall itself"), (&file, "a file")] {
+    for (library, expected) in [(&builtin, "built in"), (&file, "from a file")] {
         let error = library.without_api("api_outage").unwrap_err();
         assert_eq!(
             error.to_string(),
             format!(
-                "profile `api_outage` comes from {expected}; only profiles put by the API can be \
-                 deleted"
+                "profile `api_outage` is {expected}; only profiles that were put by the API can \
+                 be deleted"
             )
         );
     }

@@ -113,7 +113,10 @@ fn no_secret_of_a_run_is_kept_or_told() {
     }
 
     let warnings = run["warnings"].to_string();
-    assert!(warnings.contains("of 2 prompts fail already"), "{warnings}");
+    assert!(
+        warnings.contains("of 2 prompts fail without chaos"),
+        "{warnings}"
+    );
 
     let mut told = vec![
         ("the answer to the order".to_owned(), taken.body.clone()),

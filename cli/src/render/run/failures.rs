@@ -48,7 +48,7 @@ pub(super) fn render(run: &RunRecord, paint: Paint) -> Vec<String> {
     part("failed", &failed, at_length);
     let without_chaos = of(|cell| cell.state == CellState::Failed && cell.baseline_failed);
     part(
-        "that fail without chaos too (✗*)",
+        "failing without chaos too (✗*)",
         &without_chaos,
         at_length,
     );

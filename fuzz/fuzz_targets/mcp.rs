@@ -9,7 +9,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use libfuzzer_sys::fuzz_target;
 use squall_dialects::json::Document;
-use squall_dialects::mcp::{McpRequest, Call, Head, texts};
+use squall_dialects::mcp::{Call, Head, McpRequest, texts};
 use squall_dialects::stream::{Frame, Framing, Splitter};
 use squall_profiles::changes::Amount;
 use squall_profiles::changes::{DriftKind, McpEdit, SchemaDrift};

@@ -5,10 +5,11 @@
 
 use libfuzzer_sys::fuzz_target;
 use squall_documents::Variables;
-use squall_harness::answer::Answer;
-use squall_harness::invariants::Subject;
+use squall_harness::answer::AgentAnswer;
+use squall_harness::invariants::{Active, Subject};
 use squall_harness::outside::Replies;
-use squall_harness::suite::{self, Active, Prompt, Suite};
+use squall_harness::prompt::Prompt;
+use squall_harness::suite::{self, Suite};
 use squall_harness::trace::Trace;
 
 fuzz_target!(|text: &str| {
@@ -26,7 +27,7 @@ fuzz_target!(|text: &str| {
 
 fn use_it(suite: &Suite) {
     let prompt = Prompt::single("hello");
-    let answer = Answer::of(suite.text.to_string());
+    let answer = AgentAnswer::of(suite.text.to_string());
     let subject = Subject {
         prompt: &prompt,
         answer: &answer,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use squall_dialects::json::{Document, Edits};
 use squall_dialects::model::{LimitScope, ModelError, Saying};
-use squall_dialects::stream::{Framing, Joiner, SyntheticEvent, Splitter};
+use squall_dialects::stream::{Framing, Joiner, Splitter, SyntheticEvent};
 use squall_dialects::{AnswerForm, Dialect, ErrorContext, Reader, Target, by_name};
 use squall_profiles::changes::Amount;
 use squall_profiles::changes::{

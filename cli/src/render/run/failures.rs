@@ -47,11 +47,7 @@ pub(super) fn render(run: &RunRecord, paint: Paint) -> Vec<String> {
     let failed = of(|cell| cell.state == CellState::Failed && !cell.baseline_failed);
     part("failed", &failed, at_length);
     let without_chaos = of(|cell| cell.state == CellState::Failed && cell.baseline_failed);
-    part(
-        "failing without chaos too (✗*)",
-        &without_chaos,
-        at_length,
-    );
+    part("failing without chaos too (✗*)", &without_chaos, at_length);
     let unjudged = of(|cell| cell.state == CellState::Error);
     part("could not be judged", &unjudged, briefly);
     let mut unproved = of(|cell| cell.state == CellState::NotExercised);

@@ -13,7 +13,8 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::env::VarError;
-use std::sync::{Arc, Mutex};
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use squall_documents::{DocumentError, Variables};
@@ -200,8 +201,8 @@ impl StoredProfiles {
         }
     }
 
-    /// Puts a profile, or deletes it, with the caller's audit entry. `check` must accept the digest of the text that it
-    /// replaces; `None`: there is no such profile. `at` is milliseconds since 1970.
+    /// Puts a profile, or deletes it, with the caller's audit entry. `check` must accept the [`digest`] of the profile that
+    /// it replaces; `None`: there is no such profile. `at` is milliseconds since 1970.
     pub(crate) async fn edit(
         &self,
         key: &DocumentKey,
@@ -226,14 +227,10 @@ impl StoredProfiles {
         let change = |library: &Library| changed(library, key, profile.as_ref());
         let rejected = |error| self.problem(key, error);
         let check = |held: Option<&StoredDocument>| {
+            // The profile in force, which GET shows, even if the newest stored version cannot be used here.
             let library = view(&self.chaos.library(), &key.workspace);
-            let current = library.get(&key.name);
-            let digest = held.map(|held| held.digest.clone());
-            check(
-                digest
-                    .or_else(|| Some(sha256(&*current?.1.text)))
-                    .as_deref(),
-            )?;
+            let current = library.get(&key.name).map(|(_, profile)| digest(profile));
+            check(current.as_deref())?;
             // A stored profile that is not in the library can still be deleted.
             if profile.is_none() && held.is_some() && !is_in_library() {
                 return Ok(());
@@ -299,6 +296,17 @@ pub(crate) fn profile_key(workspace: &str, name: &str) -> DocumentKey {
         workspace: workspace.to_owned(),
         kind: DocumentKind::Profile,
         name: name.to_owned(),
+    }
+}
+
+/// Digest of a profile's text and of the values of its variables. The values are hashed with a key of this process,
+/// so that nobody can find them by trying.
+pub(crate) fn digest(profile: &Profile) -> String {
+    #[expect(clippy::disallowed_methods, reason = "it draws nothing")]
+    static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    match profile.version() {
+        (text, values) if values.is_empty() => sha256(&**text),
+        (text, values) => sha256(format!("{text}{}", KEY.hash_one(values))),
     }
 }
 

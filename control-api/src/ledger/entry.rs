@@ -39,7 +39,7 @@ impl AuditOutcome {
     }
 }
 
-/// An entry of the audit log. It contains no secrets. [`Self::after`] appends it to the chain.
+/// An entry of the audit log. It contains no secrets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct AuditEntry {
     /// Its number, from 1 without gaps.

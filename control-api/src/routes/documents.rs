@@ -31,6 +31,7 @@ use crate::runs::validation;
 use crate::state::ApiState;
 use crate::store::{DocumentKey, DocumentKind, DocumentText, StoredDocument};
 use crate::stored_documents::{self, Written, newest};
+use crate::stored_profiles;
 use crate::trust::SentVariables;
 
 /// The source of the profile that is shown.
@@ -193,10 +194,11 @@ pub(super) async fn show(
         None if source.is_some() => newest(store, &key).await.ok().flatten(),
         None => newest(store, &key).await?,
     };
-    let (shown_version, text) = match stored {
+    let (shown_version, text, digest) = match stored {
         stored if source.is_none() || version.is_some() => {
             let (version, text) = stored.ok_or_else(|| stored_documents::unknown(&key))?;
-            (Some(version), text.body)
+            let digest = sha256(&text.body);
+            (Some(version), text.body, digest)
         }
         stored => {
             // What is in force, even if the newest version cannot be used here.
@@ -206,10 +208,12 @@ pub(super) async fn show(
             };
             source = Some(origin);
             let stored = stored.filter(|_| origin == ProfileSource::Api);
-            (stored.map(|(version, _)| version), profile.text.to_string())
+            let version = stored.map(|(version, _)| version);
+            let digest = stored_profiles::digest(profile);
+            (version, profile.text.to_string(), digest)
         }
     };
-    let tag = versions::tag(&sha256(&text));
+    let tag = versions::tag(&digest);
     let mut shown = if versions::is_known(&headers, &tag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else if versions::wants_text(&headers) || version.is_some() {
@@ -285,7 +289,8 @@ pub(super) async fn put(
             variables: None,
         }
     };
-    let tag = versions::tag(&sha256(&text.body));
+    let digest = profile.as_ref().map(stored_profiles::digest);
+    let tag = versions::tag(&digest.unwrap_or_else(|| sha256(&text.body)));
     let rules = profile.as_ref().map(|profile| profile.rules.len());
     let new = Some((profile, text));
     let written = documents.write(&name, new, &headers).await?;

@@ -28,8 +28,8 @@ pub(super) fn text(text: String) -> Response {
 
 /// The entity tag of a digest: its first half.
 pub(super) fn tag(digest: &str) -> HeaderValue {
-    HeaderValue::from_str(&format!("\"{}\"", &digest[..32]))
-        .expect("hex digits in quotes are a header value")
+    let half = digest.get(..32).unwrap_or(digest);
+    HeaderValue::from_str(&format!("\"{half}\"")).expect("hex digits in quotes are a header value")
 }
 
 /// The error for an unknown version.

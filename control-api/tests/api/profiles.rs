@@ -245,6 +245,7 @@ async fn what_the_variables_of_a_profile_stand_for_is_sent_beside_it_and_not_sho
     assert_eq!(shown.json()["tool_faults"][0]["message"], "${KEY}");
     assert_eq!(shown.header("etag"), first);
     assert_eq!(put("hunter2").await, first);
+    assert_ne!(put("hunter3").await, first);
 }
 
 #[tokio::test]

@@ -144,7 +144,8 @@ async fn what_variables_stand_for_is_not_stored_and_its_profile_waits_to_be_put_
         "variables": { "WORDS": "a-secret-of-mine" },
     });
     let put = async |api: &Api| {
-        let headers = [("content-type", WITH_VARIABLES)];
+        // It is not in force before.
+        let headers = [("content-type", WITH_VARIABLES), ("if-none-match", "*")];
         api.ask("PUT", MINE, &headers, document.to_string()).await
     };
     let first = put(&api).await;

@@ -438,6 +438,43 @@ fn a_fault_that_finds_nothing_to_do_says_why_and_changes_nothing() {
     }
 }
 
+#[test]
+fn a_delta_with_the_finish_reason_is_repeated_whole() {
+    let event = choice_chunk(0, "{\"content\":\"All of it\"}", "\"stop\"");
+    let answer = [role(), event.clone(), "data: [DONE]\n\n".to_owned()].concat();
+    for choice in 0..4 {
+        let (text, _) = changed(&StreamFault::Repeat { choice }, SSE, &answer);
+        assert_eq!(text.matches(&event).count(), 2, "{choice}");
+    }
+}
+
+#[test]
+fn sequence_numbers_stay_if_nothing_is_changed() {
+    let name = "response.output_text.delta";
+    let event = |number: u64| {
+        format!(
+            "event: {name}\ndata: {{\"type\":\"{name}\",\"sequence_number\":{number},\"item_id\":\"m\",\
+             \"output_index\":0,\"content_index\":0,\"delta\":\"a\"}}\n\n"
+        )
+    };
+    let stream: String = [0, 8, 3].map(event).concat();
+    let call = AnsweredCall::new(by_name("openai-responses").expect("built in"));
+    let fault = StreamFault::Truncate { max_tokens: 100 };
+    let (steps, why) = run(super::editor(&fault, SSE, call), &stream);
+    assert!(why.is_some());
+    assert_eq!(received(&steps), (stream, ""));
+}
+
+#[test]
+fn the_beginning_of_an_event_is_passed_on_when_the_upstream_breaks_off() {
+    let sent = "data: {\"cho";
+    let mut editor = events_editor(&StreamFault::Truncate { max_tokens: 1 });
+    assert_eq!(editor.push(sent.as_bytes()), []);
+    let rest = editor.broke_off();
+    assert_eq!(rest, [Step::Emit(Bytes::from_static(sent.as_bytes()))]);
+    assert!(!editor.touched());
+}
+
 fn any_fault() -> impl Strategy<Value = StreamFault> {
     prop_oneof![
         (0_u64..12).prop_map(|max_tokens| StreamFault::Truncate { max_tokens }),

@@ -68,6 +68,12 @@ impl Reader {
         self.answer.push(chunk, |reading| tally.note(reading));
     }
 
+    /// Takes the tally of a response that was read already.
+    pub fn take_tally(&mut self, tally: Tally) {
+        self.answer = AnswerReader::new(self.dialect, None);
+        self.tally = tally;
+    }
+
     /// Reads the last bytes of a response after a gap. Starts at the first certain start of an event, if the
     /// framing has one.
     pub fn resume(&mut self, rest: &[u8]) {

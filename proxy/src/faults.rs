@@ -19,6 +19,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
+use squall_dialects::Tally;
 use squall_profiles::plan::VerdictIndex;
 
 use crate::body::agent::{AbortAfterFlush, AgentSide};
@@ -49,6 +50,10 @@ pub(crate) trait Ledger {
     }
     /// From now on, the output tokens in the response are a rule's count.
     fn counted_anew(&self) {}
+    /// A rule has read the whole response and did not change it.
+    fn tallied(&self, tally: Box<Tally>) {
+        drop(tally);
+    }
 }
 
 /// The context for executing a plan on an exchange.
@@ -124,6 +129,11 @@ impl VerdictReport {
     /// agent can have them.
     pub(crate) fn counted_anew(&self) {
         self.ledger.counted_anew();
+    }
+
+    /// Reports the tally of a response that the rule has read to its end and did not change.
+    pub(crate) fn tallied(&self, tally: Box<Tally>) {
+        self.ledger.tallied(tally);
     }
 
     pub(crate) fn ledger(&self) -> &Rc<dyn Ledger> {

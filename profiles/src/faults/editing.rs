@@ -1,6 +1,7 @@
 //! The common interface of editors that change a response as it passes.
 
 use bytes::Bytes;
+use squall_dialects::Tally;
 
 use crate::plan::Ending;
 
@@ -81,6 +82,11 @@ pub trait EventsEditor {
     /// Whether the announced output tokens were counted here and not by the provider.
     fn counts_anew(&self) -> bool {
         false
+    }
+
+    /// The tally of a model's stream that passed unchanged to its end, so that nobody needs to parse it again.
+    fn tally(&mut self) -> Option<Box<Tally>> {
+        None
     }
 }
 

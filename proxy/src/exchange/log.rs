@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
+use squall_dialects::Tally;
 use squall_journal::record::Outcome;
 use squall_profiles::decide::Decision;
 use squall_profiles::dice::{Dice, RuleKey};
@@ -331,6 +332,10 @@ impl Ledger for ExchangeLog {
 
     fn counted_anew(&self) {
         self.taps.borrow_mut().counted_anew();
+    }
+
+    fn tallied(&self, tally: Box<Tally>) {
+        self.taps.borrow_mut().tally = Some(tally);
     }
 
     fn waited(&self, by: Duration) {

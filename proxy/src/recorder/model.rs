@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method};
 use squall_dialects::codec::Coding;
 use squall_dialects::json::Document;
-use squall_dialects::{AnswerForm, Dialect, Reader, Target, Tokens};
+use squall_dialects::{AnswerForm, Dialect, Reader, Tally, Target, Tokens};
 use squall_dialects::{endpoint, tokens};
 use squall_journal::record::LlmRecord;
 
@@ -34,6 +34,8 @@ pub(crate) struct ModelTraffic {
     coding: Option<Coding>,
     /// The output tokens in the response are Squall's own count.
     counted_anew: bool,
+    /// The tally of the whole response, if a rule has read it.
+    tally: Option<Box<Tally>>,
 }
 
 /// Captured bytes at the end of a long response, because it contains the token counts.
@@ -61,6 +63,7 @@ impl ModelTraffic {
             form: None,
             coding: None,
             counted_anew: false,
+            tally: None,
         }
     }
 
@@ -132,9 +135,22 @@ impl ModelTraffic {
         self.counted_anew = true;
     }
 
+    /// Takes the tally of the whole response, as the agent got it; its bytes are not needed any more.
+    pub(crate) fn take_tally(&mut self, tally: Box<Tally>) {
+        if self.form.is_some() {
+            self.tally = Some(tally);
+            self.answer = Buffer::new(0);
+            self.end = BodyEnd::default();
+        }
+    }
+
     /// The call's record and usage.
-    pub(super) fn read(self) -> (LlmRecord, Tokens) {
+    pub(super) fn read(mut self) -> (LlmRecord, Tokens) {
         let mut reading = self.begin();
+        if let Some(tally) = self.tally.take() {
+            reading.reader.take_tally(*tally);
+            return reading.finish();
+        }
         for chunk in self.answer.pieces() {
             reading.push(chunk);
         }

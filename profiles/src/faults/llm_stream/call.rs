@@ -93,6 +93,11 @@ impl AnsweredCall {
         self
     }
 
+    /// The requested model.
+    pub(super) fn model(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+
     /// What a synthetic error may mention.
     pub(super) fn error_context(&self) -> ErrorContext<'_> {
         ErrorContext {

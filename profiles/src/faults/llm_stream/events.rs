@@ -2,11 +2,13 @@
 
 use std::fmt::Debug;
 
+use squall_dialects::Tally;
 use squall_dialects::json::{Document, Edits};
 use squall_dialects::model::{Delta, Reading};
 use squall_dialects::stream::{
     DEFAULT_LIMIT, Frame, FrameKind, Framing, Joiner, Splitter, SyntheticEvent,
 };
+use squall_dialects::tokens::Counting;
 
 use super::AnsweredCall;
 use crate::faults::editing::{EventsEditor, Step};
@@ -66,8 +68,15 @@ pub(super) struct StreamEditor {
     change: Box<dyn EventChange>,
     /// Tokens the upstream sent so far.
     seen: u64,
+    /// Of the upstream's events; `None` if they are too long.
+    tally: Option<Box<Tally>>,
+    /// Bytes of these events.
+    bytes: usize,
     over: bool,
 }
+
+/// Longest stream with a tally, in bytes.
+const TALLIED: usize = 1 << 20;
 
 impl EventsEditor for StreamEditor {
     fn push(&mut self, chunk: &[u8]) -> Vec<Step> {
@@ -109,6 +118,11 @@ impl EventsEditor for StreamEditor {
         self.change.counts_anew()
     }
 
+    fn tally(&mut self) -> Option<Box<Tally>> {
+        let is_unchanged = self.over && !self.change.touched();
+        self.tally.take().filter(|_| is_unchanged)
+    }
+
     fn untouched_because(&self) -> Option<String> {
         (self.over && !self.change.touched()).then(|| self.change.idle_because(self.seen))
     }
@@ -116,12 +130,15 @@ impl EventsEditor for StreamEditor {
 
 impl StreamEditor {
     pub(super) fn new(change: Box<dyn EventChange>, framing: Framing, call: AnsweredCall) -> Self {
+        let tally = Tally::new(call.dialect, call.model().map(Counting::of_model));
         Self {
             call,
             splitter: Splitter::new(framing, DEFAULT_LIMIT),
             joiner: Joiner::new(framing),
             change,
             seen: 0,
+            tally: Some(Box::new(tally)),
+            bytes: 0,
             over: false,
         }
     }
@@ -155,6 +172,11 @@ impl StreamEditor {
         let mut event = ParsedEvent::new(frame, &document, call);
         call.count(&mut event.reading);
         self.seen += event.tokens();
+        self.bytes += frame.bytes().len();
+        self.tally.take_if(|_| self.bytes > TALLIED);
+        if let Some(tally) = &mut self.tally {
+            tally.note(&event.reading);
+        }
         change.event(&event, call, steps);
     }
 

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use squall_dialects::model::ModelError;
 use squall_dialects::stream::Framing;
 use squall_dialects::tokens::{self, Counting};
-use squall_dialects::{Dialect, Target, by_name, json};
+use squall_dialects::{Dialect, Reader, Target, by_name, json};
 
 use bytes::Bytes;
 use squall_dialects::model::ModelRequest;
@@ -646,6 +646,30 @@ proptest! {
         ] {
             let (steps, _) = run_chunked(editor(&fault, form), answer.as_bytes(), size);
             prop_assert_eq!(received(&steps), (answer.clone(), ""));
+        }
+    }
+
+    #[test]
+    fn the_tally_of_an_unchanged_stream_is_what_its_reader_finds(
+        fault in any_fault(),
+        (form, answer) in any_answer(),
+        end in 0_usize..1500,
+    ) {
+        let AnswerEditor::Events(mut editor) = editor(&fault, form) else {
+            return Ok(());
+        };
+        let (first, rest) = answer.as_bytes().split_at(end.min(answer.len()));
+        let mut steps = [editor.push(first), editor.push(rest)].concat();
+        steps.extend(editor.finish());
+        let tally = editor.tally();
+        prop_assert_eq!(tally.is_some(), !editor.touched());
+        if let Some(mut tally) = tally {
+            let mut reader = Reader::new(dialect(), Target::default(), None);
+            reader.head(Some(form));
+            reader.push(answer.as_bytes());
+            reader.end();
+            prop_assert_eq!(tally.tokens(|_| 7), reader.tokens(|_| 7));
+            prop_assert_eq!(tally.call(None, true), reader.finish());
         }
     }
 

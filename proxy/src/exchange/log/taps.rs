@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use squall_dialects::Dialect;
 use squall_dialects::mcp::{self, McpRequest};
+use squall_dialects::{Dialect, Tally};
+use squall_journal::record::Outcome;
 use squall_profiles::facts::Kind;
 use squall_profiles::spending::Charge;
 use squall_profiles::verdict::{RuleVerdict, VerdictOutcome};
@@ -25,6 +26,8 @@ pub(in crate::exchange) struct Taps {
     response_bytes: u64,
     /// Input of the collector: a model call, an MCP request, or a recording.
     pub(in crate::exchange) traffic: Option<Box<Traffic>>,
+    /// The tally of a response that a rule has read and did not change.
+    pub(super) tally: Option<Box<Tally>>,
     /// Whether captured response bytes are copied. On HTTP/2 an abort waits until hyper drops the
     /// sent bytes.
     pub(in crate::exchange) copies: bool,
@@ -115,6 +118,12 @@ impl Taps {
             if let Some(traffic) = &mut self.traffic {
                 traffic.model = None;
             }
+        } else if note.outcome == Outcome::Ok
+            && let Some(tally) = self.tally.take()
+            && let Some(model) = self.model()
+        {
+            // With another outcome the agent got other bytes.
+            model.take_tally(tally);
         }
         self.traffic
     }

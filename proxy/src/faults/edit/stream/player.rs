@@ -317,6 +317,9 @@ impl LiveEdit {
         let steps = self.editor.finish();
         self.report();
         self.note_untouched("the fault changed nothing");
+        if let Some(tally) = self.editor.tally() {
+            self.player.report.tallied(tally);
+        }
         // If the upstream's encoded body was incomplete, the agent's is too.
         if self.player.play(steps, false).await? && is_complete {
             self.player.finish_coding().await?;

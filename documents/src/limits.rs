@@ -49,7 +49,7 @@ const ALL: [(Limited, usize, &str); 9] = [
     (Limited::Patterns, 300, "regular expressions"),
     (
         Limited::PatternBytes,
-        12 << 20,
+        10 << 20,
         "bytes of compiled regular expressions",
     ),
     (
@@ -65,7 +65,7 @@ const ALL: [(Limited, usize, &str); 9] = [
     (Limited::Rules, 10_000, "rules, scenarios and invariants"),
     (
         Limited::Verdicts,
-        15_000,
+        14_000,
         "verdicts to reach: invariants × scenarios × prompts × repeats",
     ),
 ];

@@ -192,7 +192,7 @@ def runs():
     yield "invariants and scenarios", lambda: matrix(9000, 9000)
     yield "3,000 of each", lambda: matrix(3000, 3000)
     yield "prompts and scenarios", lambda: matrix(1, 5000, 30000)
-    yield "verdicts that are just allowed", lambda: matrix(150, 100)
+    yield "verdicts that are just allowed", lambda: matrix(140, 100)
 
 
 def chaos():

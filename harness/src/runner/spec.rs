@@ -314,10 +314,10 @@ pub(super) mod tests {
             all.collect::<Vec<_>>().join(", ")
         };
         for (prompts, invariants, scenarios, repeat, is_too_much) in [
-            (1, 30, 500, 1, false),
-            (1, 31, 500, 1, true),
-            (10, 20, 15, 5, false),
-            (10, 20, 16, 5, true),
+            (1, 28, 500, 1, false),
+            (1, 29, 500, 1, true),
+            (10, 20, 14, 5, false),
+            (10, 20, 15, 5, true),
         ] {
             let text = format!(
                 "{{agent: {{endpoint: 'http://agent.test/'}}, golden_prompts: [{}], contract: {{name: c, \
@@ -336,7 +336,7 @@ pub(super) mod tests {
             let wrong = spec.errors();
             let told = wrong
                 .iter()
-                .any(|one| one.message.contains("15000 verdicts"));
+                .any(|one| one.message.contains("14000 verdicts"));
             assert_eq!(
                 told, is_too_much,
                 "{prompts} × {invariants} × {scenarios} × {repeat}: {wrong:?}"

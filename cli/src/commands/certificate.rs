@@ -33,14 +33,14 @@ async fn issue(wanted: &CertificateArgs) -> Result<(), Failure> {
         form_of(file, None)?;
         output_file::check(file)?;
     }
-    let key =
-        SigningKey::of_home(&home()?).map_err(|error| Failure::CouldNotRun(error.to_string()))?;
     let host = Box::pin(Host::store(&wanted.store)).await?;
     let drawn = reports::fetch(host.client(), run, ReportFormat::Json).await;
     let drawn = host.in_store(drawn, &format!("run `{run}`"), "squall runs list");
     host.close().await;
     let report =
         Report::read(&drawn?).map_err(|error| Failure::could_not("the daemon's report", error))?;
+    let key =
+        SigningKey::of_home(&home()?).map_err(|error| Failure::CouldNotRun(error.to_string()))?;
     let form = report.run.certificate_format.as_deref();
     let named = || format!("certificate-{run}.{}", form.unwrap_or("html")).into();
     let file = wanted.output.clone().unwrap_or_else(named);

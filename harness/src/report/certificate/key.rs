@@ -105,6 +105,13 @@ impl SigningKey {
             "{FIRST_LINE}\n{}\n{LAST_LINE}\n",
             STANDARD.encode(document.as_ref())
         );
+        let mut home = fs::DirBuilder::new();
+        home.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut home, 0o700);
+        if let Some(path) = file.parent() {
+            home.create(path).map_err(failed)?;
+        }
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]

@@ -288,6 +288,12 @@ fn a_file_s_ending_says_its_form() {
 }
 
 #[test]
+fn a_home_that_is_not_there_is_made() {
+    let folder = tempfile::tempdir().expect("a directory");
+    SigningKey::of_home(&folder.path().join("new")).expect("a key in a new home");
+}
+
+#[test]
 fn a_home_has_one_key_which_its_owner_alone_may_read() {
     let home = tempfile::tempdir().expect("a directory");
     let first = SigningKey::of_home(home.path())

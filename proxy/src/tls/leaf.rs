@@ -15,10 +15,11 @@ use rcgen::{
     CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, SanType,
 };
-use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{DnsName, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::NoServerSessionStorage;
 use rustls::sign::{CertifiedKey, SigningKey, SingleCertAndKey};
+use rustls::{CipherSuite, ServerConfig};
 
 use super::ca::{BACK_DATE, CertificateAuthority, Validity, new_root, random_serial};
 use super::{Alpn, provider, wall_clock};
@@ -98,12 +99,13 @@ impl LeafParameters {
         let key = rustls::crypto::ring::sign::any_ecdsa_type(&der)?;
 
         let nothing = CertifiedKey::new(Vec::new(), Arc::clone(&key));
-        let mut forgetful = ServerConfig::builder_with_provider(provider())
+        let mut forgetful = ServerConfig::builder_with_provider(preferring_sha256())
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
             .with_cert_resolver(Arc::new(SingleCertAndKey::from(nothing)));
         forgetful.session_storage = Arc::new(NoServerSessionStorage {});
         forgetful.send_tls13_tickets = 0;
+        forgetful.ignore_client_order = true;
         let mut resuming = forgetful.clone();
         resuming.ticketer = rustls::crypto::ring::Ticketer::new()?;
         // One is enough for clients that resume at all, and each costs its encryption.
@@ -257,6 +259,16 @@ impl LeafCache {
         let stranger = Issuer::new(new_root(now), KeyPair::generate()?);
         Ok(self.stranger.get_or_init(|| stranger))
     }
+}
+
+/// The provider with TLS 1.3's cipher suites of SHA-256 first: most processors hash it in hardware
+/// and none SHA-384, which is what most clients name first.
+fn preferring_sha256() -> Arc<CryptoProvider> {
+    let mut provider = CryptoProvider::clone(&provider());
+    provider
+        .cipher_suites
+        .sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
+    Arc::new(provider)
 }
 
 fn serving(base: &ServerConfig, resolver: Arc<SingleCertAndKey>, alpn: Alpn) -> ServerConfig {

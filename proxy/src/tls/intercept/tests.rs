@@ -3,7 +3,7 @@ use std::sync::{Arc, OnceLock};
 use proptest::prelude::*;
 use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
-use rustls::{CertificateError, ClientConfig, HandshakeKind, RootCertStore};
+use rustls::{CertificateError, CipherSuite, ClientConfig, HandshakeKind, RootCertStore};
 use tokio::io::{DuplexStream, duplex};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream as ClientStream;
@@ -87,6 +87,18 @@ async fn the_agent_gets_a_leaf_for_the_host_it_means() {
         );
         server.unwrap();
     }
+}
+
+#[tokio::test]
+async fn the_cipher_suite_with_sha_256_is_preferred_to_the_client_s_order() {
+    let cache = cache();
+    let client = client(&cache.authority, &[]);
+    let first = client.crypto_provider().cipher_suites[0].suite();
+    assert_eq!(first, CipherSuite::TLS13_AES_256_GCM_SHA384);
+    let choose = |_: &ClientHello| cache.config("up.example", Alpn::Http1).unwrap();
+    let (near, _) = handshake(&Arc::new(client), "up.example", choose).await;
+    let suite = near.unwrap().get_ref().1.negotiated_cipher_suite().unwrap();
+    assert_eq!(suite.suite(), CipherSuite::TLS13_AES_128_GCM_SHA256);
 }
 
 #[tokio::test]

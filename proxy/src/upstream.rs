@@ -233,11 +233,18 @@ impl Upstreams {
             .map_err(|cause| UpstreamError::new(origin, cause))
     }
 
-    /// Whether a pooled connection to `origin` is open, so that a CONNECT need not dial.
-    pub(crate) fn has_live(&self, origin: &UpstreamOrigin) -> bool {
-        self.pool
-            .known(origin, &self.settings())
-            .is_some_and(|endpoint| endpoint.has_idle() || endpoint.h2_with_room().is_some())
+    /// Whether a CONNECT for `origin` need not dial: a pooled connection is open, or the last
+    /// intercepted CONNECT dialled it less than a second ago.
+    pub(crate) fn is_reachable(&self, origin: &UpstreamOrigin) -> bool {
+        let known = self.pool.known(origin, &self.settings());
+        known.is_some_and(|endpoint| {
+            endpoint.has_idle() || endpoint.h2_with_room().is_some() || endpoint.was_reached()
+        })
+    }
+
+    /// Records that `origin` was dialled for an intercepted CONNECT.
+    pub(crate) fn note_reached(&self, origin: &UpstreamOrigin) {
+        self.endpoint(origin).note_reached();
     }
 
     /// Learns a TLS upstream's protocol, to offer it to an agent whose newest version is `newest`.

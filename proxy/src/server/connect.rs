@@ -1,7 +1,8 @@
 //! CONNECT: connection faults, then the dial, then the 200, then the tunnel.
 //!
 //! The upstream is dialled before the 200. So a refused connection fails the CONNECT instead of a
-//! tunnel after it. A CONNECT becomes an exchange of kind `other` only if it fails or is tunnelled.
+//! tunnel after it. An upstream that another intercepted CONNECT dialled less than a second ago is
+//! dialled by the first request instead. A CONNECT becomes an exchange of kind `other` only if it fails or is tunnelled.
 //! Otherwise only the intercepted exchanges are recorded.
 
 use std::cell::Cell;
@@ -266,7 +267,7 @@ impl Connect {
             }
             tape.dials();
         }
-        if self.compiled.intercepts(self.origin.host()) && upstreams.has_live(&self.origin) {
+        if self.compiled.intercepts(self.origin.host()) && upstreams.is_reachable(&self.origin) {
             return Ok(None);
         }
         let begun = Instant::now();

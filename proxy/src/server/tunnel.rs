@@ -133,7 +133,7 @@ impl Opening {
             Err(error) => return self.gone(error.to_string()),
         };
         match tokio::time::timeout(patience, started.finish(config)).await {
-            Ok(Ok(stream)) => Some((*self).serve_intercepted(origin, stream)),
+            Ok(Ok(stream)) => Some((*self).serve_intercepted(&worker, origin, stream)),
             Ok(Err(error)) => self.not_trusted(&name, &error),
             Err(_) => self.gone(late("the TLS handshake")),
         }
@@ -167,11 +167,15 @@ impl Opening {
     }
 
     fn serve_intercepted(
-        self,
+        mut self,
+        worker: &ExchangeWorker,
         origin: UpstreamOrigin,
         stream: TlsStream<Rewind<Rewind<Io>>>,
     ) -> ConnectionStage {
         self.log.forget();
+        if self.tunnel.dialled.get_mut().is_some() {
+            worker.upstreams.note_reached(&self.tunnel.origin);
+        }
         let alpn = Alpn::agreed(stream.get_ref().1.alpn_protocol());
         let tunnel = Tunnel {
             origin,

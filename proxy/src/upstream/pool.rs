@@ -34,6 +34,9 @@ const SWEEPS: u32 = 4;
 /// FIN is seen.
 const IDLE: Duration = Duration::from_secs(1);
 
+/// How long an origin that was dialled for an intercepted tunnel counts as reachable.
+const REACHABLE: Duration = Duration::from_secs(1);
+
 /// Shortest interval between two sweeps, for any `idle_timeout`.
 const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
 
@@ -82,6 +85,7 @@ impl ConnectionPool {
             probing: Cell::new(false),
             probed: Notify::new(),
             retired: Cell::new(false),
+            reached: Cell::default(),
         });
         if let Some(old) = self
             .endpoints
@@ -155,6 +159,8 @@ pub(super) struct OriginPool {
     probed: Notify,
     /// The settings have changed: no connection is kept any more.
     retired: Cell<bool>,
+    /// When it was last dialled for an intercepted tunnel.
+    reached: Cell<Option<Instant>>,
 }
 
 struct IdleConnection {
@@ -171,6 +177,17 @@ pub(super) struct SharedH2 {
 }
 
 impl OriginPool {
+    /// Records that it was dialled for an intercepted tunnel.
+    pub(super) fn note_reached(&self) {
+        self.reached.set(Some(Instant::now()));
+    }
+
+    /// Whether it was dialled for an intercepted tunnel within the last second.
+    pub(super) fn was_reached(&self) -> bool {
+        let reached = self.reached.get();
+        reached.is_some_and(|reached| reached.elapsed() < REACHABLE)
+    }
+
     /// An idle connection that is ready for a request.
     ///
     /// Idle connections are only checked here, and by each sweep.

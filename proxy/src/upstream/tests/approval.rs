@@ -126,7 +126,7 @@ fn an_unapproved_run_takes_no_connection_that_another_scope_made() {
         peer.answer(OK).await;
         text(sent.await.unwrap().unwrap()).await;
         let unapproved = upstreams.origin_for(origin.clone(), true);
-        assert!(upstreams.has_live(&origin) && !upstreams.has_live(&unapproved));
+        assert!(upstreams.is_reachable(&origin) && !upstreams.is_reachable(&unapproved));
         let sent = upstreams.send(
             &unapproved,
             get(Version::HTTP_11),

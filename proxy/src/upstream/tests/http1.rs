@@ -85,7 +85,7 @@ fn a_pooled_connection_found_closed_before_the_first_byte_is_replaced() {
         let mut peer = script.accept().await;
         peer.answer(OK).await;
         assert_eq!(text(sent.await.unwrap().unwrap()).await, "ok");
-        assert!(upstreams.has_live(&origin));
+        assert!(upstreams.is_reachable(&origin));
 
         // The agent's request and the upstream's FIN become known in one turn of the reactor, the
         // request first: it is handed to a connection that nobody knows to be closed.

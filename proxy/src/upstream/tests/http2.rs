@@ -46,7 +46,7 @@ fn a_clear_text_upstream_that_speaks_http2_gets_it_on_one_connection() {
         }
         assert_eq!(served.get(), 10);
         assert_eq!(upstreams.shared().counters().opened(), 1);
-        assert!(upstreams.has_live(&origin));
+        assert!(upstreams.is_reachable(&origin));
     });
 }
 
@@ -119,7 +119,7 @@ fn a_streams_code_is_passed_on_before_and_within_the_answer() {
         body.send_reset(h2::Reason::REFUSED_STREAM);
         let broken = received.frame().await.unwrap().unwrap_err();
         assert_eq!(broken.reason(), h2::Reason::REFUSED_STREAM);
-        assert!(upstreams.has_live(&origin), "siblings live on");
+        assert!(upstreams.is_reachable(&origin), "siblings live on");
     });
 }
 

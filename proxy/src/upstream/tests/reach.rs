@@ -196,18 +196,33 @@ fn a_reload_is_in_force_for_pooled_connections_too() {
         let mut peer = script.accept().await;
         peer.answer(OK).await;
         text(sent.await.unwrap().unwrap()).await;
-        assert!(upstreams.has_live(&origin));
+        assert!(upstreams.is_reachable(&origin));
 
         let mut stricter = config();
         stricter.deny = vec!["127.0.0.1".into()];
         upstreams.shared().reload(&stricter).unwrap();
-        assert!(!upstreams.has_live(&origin));
+        assert!(!upstreams.is_reachable(&origin));
         let error = upstreams
             .send(&origin, get(Version::HTTP_11), &OriginalNames::default())
             .await
             .unwrap_err();
         assert_eq!(error.reason(), "denied");
         assert!(peer.is_closed().await);
+    });
+}
+
+#[test]
+fn an_origin_dialled_for_a_tunnel_is_reachable_for_a_second() {
+    on_worker(async {
+        tokio::time::pause();
+        let upstreams = upstreams();
+        let origin = UpstreamOrigin::new(Scheme::Https, "up.example", 443);
+        let other = UpstreamOrigin::new(Scheme::Https, "up.example", 8443);
+        assert!(!upstreams.is_reachable(&origin));
+        upstreams.note_reached(&origin);
+        assert!(upstreams.is_reachable(&origin) && !upstreams.is_reachable(&other));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(!upstreams.is_reachable(&origin));
     });
 }
 
@@ -219,7 +234,7 @@ fn a_dialled_socket_serves_the_first_request() {
         let dialled = upstreams.connect_tcp(&origin).await.unwrap();
         let mut peer = script.accept().await;
         upstreams.keep(&origin, dialled).await.unwrap();
-        assert!(upstreams.has_live(&origin));
+        assert!(upstreams.is_reachable(&origin));
         let sent = send(&upstreams, &origin, get(Version::HTTP_11));
         peer.answer(OK).await;
         assert_eq!(text(sent.await.unwrap().unwrap()).await, "ok");

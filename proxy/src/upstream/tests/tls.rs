@@ -308,7 +308,7 @@ fn what_is_offered_to_the_agent_is_what_the_upstream_speaks() {
             let _peer = accept(&script, &server).await.unwrap();
             assert_eq!(alpn.await.unwrap(), learned, "{speaks:?} {newest:?}");
             // The handshake was not for nothing: it is asked no more, and serves the first request.
-            assert!(upstreams.has_live(&origin));
+            assert!(upstreams.is_reachable(&origin));
             let again = upstreams.learn_alpn(&origin, None, newest).await.unwrap();
             assert_eq!(again, learned);
             assert_eq!(upstreams.shared().counters().opened(), 1);

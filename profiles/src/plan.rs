@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
+use squall_dialects::WireReply;
 use squall_dialects::model::ModelError;
 
 use crate::allowance::OverAllowance;
@@ -255,7 +255,7 @@ fn place_once<T>(
 #[derive(Debug, Clone, PartialEq)]
 pub enum PlannedAnswer {
     /// A complete HTTP response.
-    Reply(Reply),
+    Reply(WireReply),
     /// A provider's error, in the format of the exchange's dialect.
     ModelError(ModelError),
     /// A tool's response: plain HTTP, or MCP's format for an MCP call.
@@ -296,7 +296,7 @@ impl PlannedAnswer {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolAnswer {
     /// The response in plain HTTP.
-    pub plain: Reply,
+    pub plain: WireReply,
     /// The outcome, for formats with their own representation of it.
     pub says: ToolSays,
 }
@@ -321,17 +321,6 @@ pub enum ToolSays {
     Nothing,
     /// Success with a truncated result.
     Broken,
-}
-
-/// A complete synthetic response.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Reply {
-    /// Status.
-    pub status: StatusCode,
-    /// Headers, `content-type` included; `content-length` is added when it is sent.
-    pub headers: HeaderMap,
-    /// Body.
-    pub body: Bytes,
 }
 
 /// What replaces an upstream's response.

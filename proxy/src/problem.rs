@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::header::{self, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
-use squall_profiles::plan::Reply;
+use squall_dialects::WireReply;
 
 /// The body of a problem. `slug` is the last part of its `type`. `title` is short and constant.
 /// `detail` describes the occurrence: where, what, and what to do instead.
@@ -52,11 +52,11 @@ impl Problem {
     }
 
     /// The problem as a complete reply.
-    pub(crate) fn to_reply(&self) -> Reply {
+    pub(crate) fn to_reply(&self) -> WireReply {
         let body = document(self.status, self.slug, self.title, &self.detail);
         let mut headers = HeaderMap::with_capacity(2);
         headers.insert(header::CONTENT_TYPE, CONTENT_TYPE);
-        Reply {
+        WireReply {
             status: self.status,
             headers,
             body: Bytes::from(body.to_string()),

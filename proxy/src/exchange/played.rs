@@ -10,14 +10,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Response, StatusCode};
-use squall_dialects::{Target, mcp};
+use squall_dialects::{Target, WireReply, mcp};
 use squall_journal::record::Outcome;
 use squall_journal::redact::REDACTED;
 use squall_journal::tape::{Content, Data, Given, Piece, TapeQuestion, ToolResponse};
 use squall_profiles::decide::Decision;
 use squall_profiles::faults::editing::Step as EditStep;
 use squall_profiles::faults::mcp_answer::{McpChange, McpEditor, McpForm};
-use squall_profiles::plan::{Reply, ToolAnswer, ToolSays};
+use squall_profiles::plan::{ToolAnswer, ToolSays};
 use tokio::time::Instant;
 
 use super::request_body::RequestBody;
@@ -166,7 +166,7 @@ impl Exchange {
         let headers = headers(&answer.headers);
         let is_whole = matches!(content, Content::Body(_)) && !answer.broken_off;
         if is_whole || !has_body(&self.method, status) {
-            let reply = Reply {
+            let reply = WireReply {
                 status,
                 headers,
                 body: content.whole(),
@@ -253,7 +253,7 @@ impl Exchange {
         } else {
             "text/plain; charset=utf-8"
         };
-        let plain = Reply {
+        let plain = WireReply {
             status,
             headers: HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(media_type))]),
             body: body.clone().into(),

@@ -7,9 +7,8 @@ use bytes::Bytes;
 use http::header::{self, HeaderValue};
 use http::{HeaderMap, Response, StatusCode};
 use http_body::SizeHint;
-use squall_dialects::mcp;
-use squall_dialects::model::ModelError;
-use squall_profiles::plan::{Ending, PlannedAnswer, Reply, ToolSays, VerdictIndex};
+use squall_dialects::{WireReply, mcp};
+use squall_profiles::plan::{Ending, PlannedAnswer, ToolSays, VerdictIndex};
 
 use super::edit::Speaking;
 use super::hold::hold;
@@ -19,9 +18,6 @@ use crate::body::scripted::Scripted;
 use crate::body::{self, AgentBody};
 use crate::mcp::McpCall;
 use crate::problem::Problem;
-
-/// Why a fault that only exists in MCP has no effect elsewhere.
-const NO_MCP_CALL: &str = "the exchange is no MCP call";
 
 /// The request data that a synthetic response may mention.
 #[derive(Debug, Clone, Copy)]
@@ -35,6 +31,14 @@ pub(crate) struct RequestInfo<'a> {
     pub model: Option<Speaking<'a>>,
     /// The MCP call, for kind `mcp`.
     pub mcp: Option<&'a McpCall<'a>>,
+}
+
+impl<'a> RequestInfo<'a> {
+    /// The MCP call; an error for a fault that only exists in MCP.
+    fn mcp_call(self) -> Result<&'a McpCall<'a>, String> {
+        self.mcp
+            .ok_or_else(|| "the exchange is no MCP call".to_owned())
+    }
 }
 
 /// The result of creating a synthetic response.
@@ -64,44 +68,7 @@ pub(crate) async fn make(
     context: &FaultContext,
 ) -> SyntheticAnswer {
     let mut report = VerdictReport::new(context, verdict);
-    let reply = match answer {
-        PlannedAnswer::Reply(reply) => reply.clone(),
-        PlannedAnswer::ModelError(error) => match request.model {
-            Some(model) => model_error(error, model, context),
-            None => return bypassed(report, "the exchange is in no dialect that can be answered"),
-        },
-        PlannedAnswer::Tool(answer) => match request.mcp.map(|call| call.answer(answer)) {
-            Some(Ok(reply)) => reply,
-            None if !matches!(answer.says, ToolSays::ProtocolError { .. }) => answer.plain.clone(),
-            None => return bypassed(report, NO_MCP_CALL),
-            Some(Err(why)) => return bypassed(report, why),
-        },
-        PlannedAnswer::SessionExpired => match request.mcp.map(McpCall::session_expired) {
-            Some(Ok(reply)) => reply,
-            Some(Err(why)) => return bypassed(report, why),
-            None => return bypassed(report, NO_MCP_CALL),
-        },
-        PlannedAnswer::EndlessProgress(apart) => {
-            let progress = |call| endless_progress(call, *apart, Rc::clone(&context.ledger));
-            return match request.mcp.map(progress) {
-                Some(Ok(response)) => {
-                    report.applied();
-                    SyntheticAnswer::Response(response)
-                }
-                Some(Err(why)) => bypassed(report, why),
-                None => bypassed(report, NO_MCP_CALL),
-            };
-        }
-        PlannedAnswer::RedirectToSelf(status) => {
-            let Ok(location) = HeaderValue::from_str(request.url) else {
-                return bypassed(
-                    report,
-                    "the request's URL cannot stand in a Location header",
-                );
-            };
-            redirect(*status, location)
-        }
-        PlannedAnswer::DnsFailure => dns_failure(request.host),
+    let response = match answer {
         PlannedAnswer::Hold(duration) => {
             report.applied();
             hold(*duration, &context.ledger).await;
@@ -110,16 +77,66 @@ pub(crate) async fn make(
         }
         PlannedAnswer::Refuse => {
             report.applied();
-            let why = "refused by a rule";
+            let reason = h2::Reason::REFUSED_STREAM;
             return broken(
-                Abort::new(Ending::Reset, h2::Reason::REFUSED_STREAM, why),
+                Abort::new(Ending::Reset, reason, "refused by a rule"),
                 context,
             );
         }
-        PlannedAnswer::Tls(_) => return bypassed(report, "there is no TLS handshake to fail"),
+        PlannedAnswer::EndlessProgress(apart) => request
+            .mcp_call()
+            .and_then(|call| endless_progress(call, *apart, Rc::clone(&context.ledger))),
+        answer => reply(answer, request, context).map(|reply| respond(reply, context)),
     };
-    report.applied();
-    SyntheticAnswer::Response(respond(reply, context))
+    match response {
+        Ok(response) => {
+            report.applied();
+            SyntheticAnswer::Response(response)
+        }
+        Err(why) => {
+            report.bypassed(why);
+            SyntheticAnswer::Bypassed
+        }
+    }
+}
+
+/// The content of a complete synthetic response, or why there is none here.
+fn reply(
+    answer: &PlannedAnswer,
+    request: RequestInfo<'_>,
+    context: &FaultContext,
+) -> Result<WireReply, String> {
+    match answer {
+        PlannedAnswer::Reply(reply) => Ok(reply.clone()),
+        PlannedAnswer::ModelError(error) => {
+            let model = request.model;
+            let model = model.ok_or("the exchange is in no dialect that can be answered")?;
+            let about = model.error_context(Some(error), context);
+            Ok(model.dialect.error(error, &about))
+        }
+        PlannedAnswer::Tool(answer) => match request.mcp {
+            None if !matches!(answer.says, ToolSays::ProtocolError { .. }) => {
+                Ok(answer.plain.clone())
+            }
+            _ => request.mcp_call()?.answer(answer),
+        },
+        PlannedAnswer::SessionExpired => request.mcp_call()?.session_expired(),
+        PlannedAnswer::RedirectToSelf(status) => {
+            let location = HeaderValue::from_str(request.url);
+            let location =
+                location.map_err(|_| "the request's URL cannot stand in a Location header")?;
+            Ok(WireReply {
+                status: *status,
+                headers: HeaderMap::from_iter([(header::LOCATION, location)]),
+                body: Bytes::new(),
+            })
+        }
+        PlannedAnswer::DnsFailure => Ok(dns_failure(request.host)),
+        PlannedAnswer::Tls(_) => Err("there is no TLS handshake to fail".to_owned()),
+        PlannedAnswer::Hold(_) | PlannedAnswer::Refuse | PlannedAnswer::EndlessProgress(_) => {
+            Err("it is no complete response".to_owned())
+        }
+    }
 }
 
 /// Endless progress notifications for a call.
@@ -150,11 +167,6 @@ fn endless_progress(
     Ok(response)
 }
 
-fn bypassed(mut report: VerdictReport, why: impl Into<String>) -> SyntheticAnswer {
-    report.bypassed(why);
-    SyntheticAnswer::Bypassed
-}
-
 /// Resets instead of a response (`INTERNAL_ERROR` on HTTP/2), as if the connection broke after the
 /// upstream executed the call.
 pub(crate) fn reset(verdict: VerdictIndex, context: &FaultContext) -> Abort {
@@ -165,8 +177,8 @@ pub(crate) fn reset(verdict: VerdictIndex, context: &FaultContext) -> Abort {
 }
 
 /// The response to this request with the content of `reply`.
-pub(crate) fn respond(reply: Reply, context: &FaultContext) -> Response<AgentBody> {
-    let Reply {
+pub(crate) fn respond(reply: WireReply, context: &FaultContext) -> Response<AgentBody> {
+    let WireReply {
         status,
         mut headers,
         body,
@@ -198,16 +210,7 @@ fn broken(broken: Abort, context: &FaultContext) -> SyntheticAnswer {
     SyntheticAnswer::Abort(broken)
 }
 
-fn redirect(status: StatusCode, location: HeaderValue) -> Reply {
-    let headers = HeaderMap::from_iter([(header::LOCATION, location)]);
-    Reply {
-        status,
-        headers,
-        body: Bytes::new(),
-    }
-}
-
-fn dns_failure(host: &str) -> Reply {
+fn dns_failure(host: &str) -> WireReply {
     let detail = format!("DNS: the name `{host}` could not be resolved");
     Problem::new(
         StatusCode::BAD_GATEWAY,
@@ -216,17 +219,6 @@ fn dns_failure(host: &str) -> Reply {
         detail,
     )
     .to_reply()
-}
-
-fn model_error(error: &ModelError, model: Speaking<'_>, context: &FaultContext) -> Reply {
-    let wire = model
-        .dialect
-        .error(error, &model.error_context(Some(error), context));
-    Reply {
-        status: wire.status,
-        headers: wire.headers,
-        body: wire.body,
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use squall_dialects::WireReply;
 use squall_dialects::mcp::{self, Call, Head, Layout, McpRequest};
 use squall_profiles::faults::mcp_answer::says_of;
-use squall_profiles::plan::{Reply, ToolAnswer, ToolSays};
+use squall_profiles::plan::{ToolAnswer, ToolSays};
 
 /// An MCP request, as one rule sees it.
 #[derive(Debug, Clone)]
@@ -31,7 +31,7 @@ impl McpCall<'_> {
     }
 
     /// A tool's synthetic response in MCP format, or why there is none.
-    pub(crate) fn answer(&self, answer: &ToolAnswer) -> Result<Reply, String> {
+    pub(crate) fn answer(&self, answer: &ToolAnswer) -> Result<WireReply, String> {
         match &answer.says {
             ToolSays::Status(message) => return Ok(self.with_status(&answer.plain, message)),
             // Without an expected result, only HTTP can report the failure.
@@ -58,19 +58,19 @@ impl McpCall<'_> {
             batch: self.request.is_some_and(|asked| asked.batch),
             typed: self.typed(),
         };
-        Ok(reply(mcp::answer(&calls, layout)))
+        Ok(mcp::answer(&calls, layout))
     }
 
     /// The response of a server that has lost the session.
-    pub(crate) fn session_expired(&self) -> Result<Reply, String> {
+    pub(crate) fn session_expired(&self) -> Result<WireReply, String> {
         if self.head.session {
-            Ok(reply(mcp::session_expired()))
+            Ok(mcp::session_expired())
         } else {
             Err("the request belongs to no session".to_owned())
         }
     }
 
-    fn with_status(&self, plain: &Reply, message: &str) -> Reply {
+    fn with_status(&self, plain: &WireReply, message: &str) -> WireReply {
         let id = match &self.meant[..] {
             [only] => only.id.as_ref(),
             _ => None,
@@ -93,13 +93,5 @@ impl McpCall<'_> {
     /// the end of a session.
     fn waits_for_none(&self) -> bool {
         self.meant.is_empty()
-    }
-}
-
-fn reply(wire: WireReply) -> Reply {
-    Reply {
-        status: wire.status,
-        headers: wire.headers,
-        body: wire.body,
     }
 }

@@ -6,12 +6,13 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::{Value, json};
 
 use crate::faults::fixed::Fixed;
-use crate::plan::{Bypass, Plan, PlannedAnswer, Reply, ToolAnswer, ToolSays, VerdictIndex};
+use crate::plan::{Bypass, Plan, PlannedAnswer, ToolAnswer, ToolSays, VerdictIndex};
+use squall_dialects::WireReply;
 
 /// A tool's response in plain HTTP, and its outcome in MCP.
 pub(super) fn tool_answer(
     parameters: Value,
-    plain: Reply,
+    plain: WireReply,
     says: ToolSays,
 ) -> Fixed<impl Fn(&mut Plan, VerdictIndex) -> Result<(), Bypass> + Send + Sync + 'static> {
     let answer = ToolAnswer { plain, says };
@@ -37,7 +38,7 @@ pub(super) enum ErrorLayer {
 pub(super) const AS_RESULT: &str = "result with isError";
 
 /// An error in its place in MCP.
-pub(super) fn error_answer(plain: Reply, layer: ErrorLayer) -> PlannedAnswer {
+pub(super) fn error_answer(plain: WireReply, layer: ErrorLayer) -> PlannedAnswer {
     let says = match layer {
         ErrorLayer::Given => return PlannedAnswer::Reply(plain),
         ErrorLayer::Tool(message) => ToolSays::Failure(message),
@@ -48,13 +49,13 @@ pub(super) fn error_answer(plain: Reply, layer: ErrorLayer) -> PlannedAnswer {
 }
 
 /// A tool's success with the reply's body as its result.
-pub(super) fn says(plain: Reply) -> PlannedAnswer {
+pub(super) fn says(plain: WireReply) -> PlannedAnswer {
     let says = ToolSays::Text(text(&plain.body));
     PlannedAnswer::Tool(ToolAnswer { plain, says })
 }
 
 /// A simple JSON error body, as in most HTTP tools.
-pub(super) fn error_reply(status: StatusCode, message: Option<&str>) -> Reply {
+pub(super) fn error_reply(status: StatusCode, message: Option<&str>) -> WireReply {
     let message = message.or(status.canonical_reason()).unwrap_or("error");
     reply(
         status,
@@ -63,7 +64,7 @@ pub(super) fn error_reply(status: StatusCode, message: Option<&str>) -> Reply {
 }
 
 /// A reply with a text or a JSON value as its body; a text with a JSON document counts as JSON.
-pub(super) fn reply(status: StatusCode, body: &Value) -> Reply {
+pub(super) fn reply(status: StatusCode, body: &Value) -> WireReply {
     match body {
         Value::String(text) => {
             let document = text.trim_start().starts_with(['{', '['])
@@ -82,9 +83,9 @@ pub(super) fn reply(status: StatusCode, body: &Value) -> Reply {
     }
 }
 
-pub(super) fn typed(status: StatusCode, content_type: &'static str, body: &str) -> Reply {
+pub(super) fn typed(status: StatusCode, content_type: &'static str, body: &str) -> WireReply {
     let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(content_type))]);
-    Reply {
+    WireReply {
         status,
         headers,
         body: Bytes::copy_from_slice(body.as_bytes()),

@@ -14,7 +14,8 @@ use crate::fault::Fault;
 use crate::faults::fixed::map;
 use crate::faults::injection::{self, TextForm};
 use crate::payloads::Chosen;
-use crate::plan::{Bypass, Plan, Reply, VerdictIndex};
+use crate::plan::{Bypass, Plan, VerdictIndex};
+use squall_dialects::WireReply;
 
 /// The default payload.
 const INJECTION: &str =
@@ -26,7 +27,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
     Box::new(MaliciousResponse(reply(StatusCode::OK, &payload)))
 }
 
-struct MaliciousResponse(Reply);
+struct MaliciousResponse(WireReply);
 
 impl Fault for MaliciousResponse {
     fn apply(
@@ -61,7 +62,12 @@ impl Fault for MaliciousResponse {
 
 /// The reply with a canary in its instruction. In JSON without a placeholder, the canary is added
 /// where an instruction would be injected.
-fn planted(reply: &Reply, plan: &mut Plan, verdict: VerdictIndex, dice: &mut Dice) -> Reply {
+fn planted(
+    reply: &WireReply,
+    plan: &mut Plan,
+    verdict: VerdictIndex,
+    dice: &mut Dice,
+) -> WireReply {
     let payload = text(&reply.body);
     let mut reply = reply.clone();
     let is_json = TextForm::of(&payload) == TextForm::Json && !payload.contains(PLACEHOLDER);

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use squall_dialects::WireReply;
 use squall_dialects::model::{LimitScope, ModelError};
 use squall_profiles::changes::TlsFailure;
-use squall_profiles::plan::{Ending, PlannedAnswer, Reply};
+use squall_profiles::plan::{Ending, PlannedAnswer};
 use tokio::io::AsyncWriteExt as _;
 
 use super::{RequestInfo, SyntheticAnswer, make, reset};
@@ -52,7 +53,7 @@ fn a_reply_is_sent_with_its_length_and_no_framing_of_its_own() {
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("99"));
     let reply = |status, body| {
         let headers = headers.clone();
-        PlannedAnswer::Reply(Reply {
+        PlannedAnswer::Reply(WireReply {
             status,
             headers,
             body: Bytes::from_static(body),

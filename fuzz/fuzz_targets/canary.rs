@@ -7,7 +7,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use squall_profiles::canary::{Canary, Encoding, Found, Search};
+use squall_journal::record::Encoding;
+use squall_profiles::canary::{Canary, Found, Search};
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 

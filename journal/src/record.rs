@@ -220,7 +220,7 @@ pub struct CanaryRecord {
     #[serde(rename = "where")]
     pub place: Option<Place>,
     /// How it was encoded when it leaked; `null` if it was planted.
-    pub encoding: Option<Spelling>,
+    pub encoding: Option<Encoding>,
     /// Id of the exchange in which it was planted: this one, or an earlier one.
     pub planted_by: String,
     /// Id of the rule that planted it.
@@ -261,7 +261,7 @@ pub enum Place {
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Spelling {
+pub enum Encoding {
     /// As it was planted.
     Raw,
     /// In another case, or with separators.
@@ -285,7 +285,7 @@ impl Place {
     }
 }
 
-impl Spelling {
+impl Encoding {
     /// The name in the API.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -9,7 +9,7 @@ mod search;
 use std::fmt;
 use std::str::FromStr;
 
-pub use self::search::{Encoding, Found, Search};
+pub use self::search::{Found, Search};
 use crate::dice::Dice;
 
 /// The placeholder for the canary in a payload.

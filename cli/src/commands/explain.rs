@@ -193,7 +193,7 @@ fn used_up(spent: &SpentRecord) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use squall_journal::record::{CanaryEvent, NearMissRecord, Place, Spelling};
+    use squall_journal::record::{CanaryEvent, Encoding, NearMissRecord, Place};
 
     use super::*;
     use crate::render::exchange::tests::exchange;
@@ -252,7 +252,7 @@ mod tests {
                 canary: "sq-ba9876543210".into(),
                 event: CanaryEvent::Egress,
                 place: Some(Place::Url),
-                encoding: Some(Spelling::Base64),
+                encoding: Some(Encoding::Base64),
                 planted_by: "x0".into(),
                 payload: Some("role-two-voices".into()),
                 category: Some("role_play".into()),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use squall_journal::record::{
-    CanaryEvent, ExchangeRecord, Outcome, Place, RuleOutcome, RuleRecord, Spelling,
+    CanaryEvent, Encoding, ExchangeRecord, Outcome, Place, RuleOutcome, RuleRecord,
 };
 
 use super::paint::Paint;
@@ -101,7 +101,7 @@ impl Summary {
                 canary.place.map_or("request", Place::as_str),
                 exchange.method,
                 exchange.url,
-                canary.encoding.map_or("raw", Spelling::as_str),
+                canary.encoding.map_or("raw", Encoding::as_str),
                 canary.rule,
                 super::exchange::payload(canary),
             )

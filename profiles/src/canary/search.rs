@@ -14,35 +14,9 @@
 //! It ignores letter case, white space, characters beyond ASCII and a missing hyphen, because an
 //! agent may send a canary spelled out, wrapped or with invisible characters.
 
+use squall_journal::record::Encoding;
+
 use super::{Canary, LENGTH};
-
-/// How a canary was written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Encoding {
-    /// As it was planted.
-    Raw,
-    /// In another case, or with something between its characters.
-    Normalised,
-    /// Percent-encoded (RFC 3986 §2.1), in whole or in part.
-    Url,
-    /// Base64 (RFC 4648 §4, §5), at any alignment, in either alphabet.
-    Base64,
-    /// Two hexadecimal digits a character.
-    Hex,
-}
-
-impl Encoding {
-    /// The word in the journal.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Raw => "raw",
-            Self::Normalised => "normalised",
-            Self::Url => "url",
-            Self::Base64 => "base64",
-            Self::Hex => "hex",
-        }
-    }
-}
 
 /// A canary that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -7,15 +7,15 @@ use http::{Method, StatusCode};
 use squall_dialects::Tokens;
 use squall_journal::id::ExchangeId;
 use squall_journal::record::{
-    CanaryEvent, CanaryRecord, ExchangeRecord, LlmRecord, Outcome, Place, RuleOutcome, RuleRecord,
-    Spelling, SpentRecord,
+    CanaryEvent, CanaryRecord, Encoding, ExchangeRecord, LlmRecord, Outcome, Place, RuleOutcome,
+    RuleRecord, SpentRecord,
 };
 use squall_journal::redact::Redactor;
 use squall_journal::ring::{Entry, Traits};
 use squall_journal::tape::Recorded;
 use squall_journal::timestamp;
 use squall_profiles::activation::Fingerprint;
-use squall_profiles::canary::{Canary, Encoding};
+use squall_profiles::canary::Canary;
 use squall_profiles::facts::Kind;
 use squall_profiles::payloads::PayloadName;
 use squall_profiles::prices::Usd;
@@ -280,7 +280,7 @@ impl CanaryNote {
                 Some(_) => CanaryEvent::Egress,
             },
             place: self.left.map(|(place, _)| place),
-            encoding: self.left.map(|(_, encoding)| spelling(encoding)),
+            encoding: self.left.map(|(_, encoding)| encoding),
             planted_by: self.origin.exchange.to_string(),
             rule: self.origin.rule.clone(),
             payload: self.origin.payload.map(|name| name.to_string()),
@@ -294,17 +294,6 @@ impl CanaryNote {
 
     fn size(&self) -> usize {
         size_of::<Self>() + self.origin.rule.len()
-    }
-}
-
-/// The journal's name for an encoding.
-fn spelling(encoding: Encoding) -> Spelling {
-    match encoding {
-        Encoding::Raw => Spelling::Raw,
-        Encoding::Normalised => Spelling::Normalised,
-        Encoding::Url => Spelling::Url,
-        Encoding::Base64 => Spelling::Base64,
-        Encoding::Hex => Spelling::Hex,
     }
 }
 

@@ -95,20 +95,6 @@ const KEPT: &[&str] = &[
     "/publishers/*/models/*:streamRawPredict",
 ];
 
-/// Members of model calls that identify the user or label the call, and that no model reads. Tool definitions are
-/// not in this list, because they repeat texts of servers.
-const BESIDE_HISTORY: &[&str] = &[
-    "labels",
-    "metadata",
-    "model",
-    "prompt_cache_key",
-    "requestMetadata",
-    "safety_identifier",
-    "session_id",
-    "user",
-    "user_id",
-];
-
 /// Roles in a conversation, of all providers, in any case.
 const ROLES: &[&str] = &[
     "assistant",
@@ -120,9 +106,6 @@ const ROLES: &[&str] = &[
     "tool",
     "user",
 ];
-
-/// Longest of these names, in bytes.
-pub const LONGEST_BESIDE_HISTORY: usize = 32;
 
 /// The dialect of a request to an endpoint that the user configured as `named`, as far as its head shows. `None`:
 /// it is not a model call.
@@ -203,11 +186,6 @@ fn is_of_calls(root: Value<'_>) -> bool {
     let results = root.get("tool_results");
     let first = results.and_then(|results| results.items().next());
     first.is_some_and(|first| first.get("call").is_some() && first.get("outputs").is_some())
-}
-
-/// Whether a member of a model call's outermost object is not history: no model of any dialect reads it.
-pub fn is_beside_history(member: &[u8]) -> bool {
-    BESIDE_HISTORY.iter().any(|name| name.as_bytes() == member)
 }
 
 /// Whether the last segments of a path match this pattern.
@@ -375,16 +353,6 @@ mod tests {
                 body.as_bytes(),
             );
             assert_eq!(found.map(Dialect::name), expected, "{name} {path} {body}");
-        }
-    }
-
-    #[test]
-    fn names_of_what_no_model_reads_are_short() {
-        let longest = BESIDE_HISTORY.iter().map(|name| name.len()).max();
-        assert!(longest <= Some(LONGEST_BESIDE_HISTORY));
-        assert!(is_beside_history(b"metadata"));
-        for history in ["messages", "input", "contents", "system", "tools"] {
-            assert!(!is_beside_history(history.as_bytes()), "{history}");
         }
     }
 

@@ -21,7 +21,6 @@ mod answering;
 mod calls;
 mod capture;
 mod collector;
-mod decoding;
 mod mcp;
 mod meter;
 mod model;

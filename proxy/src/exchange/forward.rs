@@ -105,7 +105,6 @@ pub(crate) fn take_over(
     log: &Rc<ExchangeLog>,
 ) -> Response<AgentBody> {
     let (head, upstream) = answer.into_parts();
-    log.upgraded(&head.headers);
     log.captured_head(head.status, &head.headers);
     // A tunnel waits for both sides, so the idle timeout applies.
     log.waits_for_agent(true);

@@ -9,7 +9,7 @@ use squall_dialects::codec::Coding;
 use squall_dialects::model::Reading;
 use squall_dialects::{AnswerReader, Dialect, Target};
 
-use super::decoding::Decoding;
+use crate::body::decoding::Decoding;
 
 /// A request, and the state of its response.
 pub(crate) struct Answering {

@@ -9,7 +9,7 @@ use squall_dialects::codec::Coding;
 use squall_dialects::{CalledTools, Dialect, Target};
 use squall_profiles::faults::model_input::Called;
 
-use super::decoding::Decoding;
+use crate::body::decoding::Decoding;
 
 /// Reads one response, and adds its calls to those of the scope's models.
 pub(crate) struct CallTap {

@@ -11,8 +11,8 @@ use squall_dialects::{AnswerForm, Dialect, Reader, Tally, Target, Tokens};
 use squall_dialects::{endpoint, tokens};
 use squall_journal::record::LlmRecord;
 
-use super::decoding::Decoding;
 use crate::body::buffer::Buffer;
+use crate::body::decoding::Decoding;
 
 /// The captured bytes of a model call: handles, bounded, parsed by the collector.
 #[derive(Debug)]
@@ -360,14 +360,14 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_leaves_what_could() {
-        for (what, answer, coding) in [
-            ("an unknown coding", ANSWER.as_bytes(), Some("rot13")),
-            ("not in its coding", ANSWER.as_bytes(), Some("gzip")),
+        for (what, coding, tokens) in [
+            ("an unknown coding", "rot13", None),
+            ("not in its coding", "gzip", Some(7)),
         ] {
-            let call = read(answer, coding, 1 << 20);
+            let call = read(ANSWER.as_bytes(), Some(coding), 1 << 20);
             assert_eq!(
                 (call.model.as_deref(), call.input_tokens),
-                (Some("gpt-x"), None),
+                (Some("gpt-x"), tokens),
                 "{what}"
             );
         }

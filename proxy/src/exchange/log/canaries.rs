@@ -1,6 +1,6 @@
 //! Canaries of one exchange: those that its rules plant, and those that its request contains.
 
-use http::header::{HOST, PROXY_AUTHORIZATION, UPGRADE};
+use http::header::{HOST, PROXY_AUTHORIZATION};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use squall_journal::record::Place;
 use squall_profiles::canary::{Found, Search};
@@ -32,8 +32,8 @@ impl ExchangeLog {
         for found in Search::all(url.as_bytes()) {
             self.left(found, Place::Url);
         }
-        if let Ok(Some(coding)) = Coding::of(headers) {
-            self.taps().search = Some(Box::new(BodySearch::coded(coding)));
+        if let Ok(coding @ Some(_)) = Coding::of(headers) {
+            self.taps().search = Some(Box::new(BodySearch::new(coding)));
         }
         for (name, value) in headers {
             // Squall does not forward the scope name, and the URL normally contains the host.
@@ -73,40 +73,29 @@ impl ExchangeLog {
         if self.looks_for_canaries() {
             let mut taps = self.taps();
             taps.search
-                .get_or_insert_with(|| Box::new(BodySearch::plain()))
+                .get_or_insert_with(|| Box::new(BodySearch::new(None)))
                 .by_shape();
         }
     }
 
-    /// The following bytes from the agent belong to an upgrade; the search continues in its format.
-    pub(crate) fn upgraded(&self, answer: &HeaderMap) {
-        let is_websocket = answer
-            .get(UPGRADE)
-            .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"));
-        if is_websocket && self.looks_for_canaries() {
-            self.taps().search = Some(Box::new(BodySearch::websocket()));
-        }
-    }
-
-    /// Searches the next body bytes for planted canaries. A model call's history is skipped,
-    /// because it may repeat tool results.
+    /// Searches the next body bytes for planted canaries. A model call is not searched, because it
+    /// may repeat tool results.
     pub(super) fn look_in_body(&self, bytes: &[u8]) {
         let kind = self.note.borrow().as_ref().map(|note| note.kind);
-        let Some(kind) = kind else { return };
+        if kind.is_none_or(|kind| kind == Kind::Llm) {
+            return;
+        }
         let mut taps = self.taps();
         let search = taps
             .search
-            .get_or_insert_with(|| Box::new(BodySearch::plain()));
-        if kind == Kind::Llm {
-            search.pass_over_history();
-        }
+            .get_or_insert_with(|| Box::new(BodySearch::new(None)));
         search.push(bytes, |found| self.left(found, Place::Body));
     }
 
     /// The body has ended: reports the canaries that only its end can decide.
     pub(super) fn body_ended(&self) {
         let search = self.taps().search.take();
-        if let Some(mut search) = search {
+        if let Some(search) = search {
             search.end(|found| self.left(found, Place::Body));
         }
     }

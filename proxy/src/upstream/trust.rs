@@ -10,11 +10,7 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{
-    CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, SignatureScheme,
-};
-use x509_parser::certificate::X509Certificate;
-use x509_parser::prelude::FromDer;
+use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
 /// webpki's verification, except for certificates in `upstream_ca`.
 #[derive(Debug)]
@@ -41,31 +37,6 @@ pub(super) fn is_ca_as_server(error: &CertificateError) -> bool {
     matches!(error, CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity"))
 }
 
-/// A self-signed certificate without a matching root; webpki's reasons are misleading.
-#[derive(Debug, thiserror::Error)]
-#[error("it is self-signed")]
-pub(super) struct SelfSigned;
-
-/// The replacement for `error`, if the certificate is self-signed and valid by date and name.
-fn replaced(error: CertificateError, certificate: &CertificateDer<'_>) -> CertificateError {
-    use CertificateError as E;
-    let is_plain = matches!(
-        error,
-        E::Expired
-            | E::ExpiredContext { .. }
-            | E::NotValidYet
-            | E::NotValidYetContext { .. }
-            | E::NotValidForName
-            | E::NotValidForNameContext { .. }
-    );
-    let parsed = X509Certificate::from_der(certificate);
-    let is_self_signed = parsed.is_ok_and(|(_, own)| own.subject() == own.issuer());
-    if is_plain || !is_self_signed {
-        return error;
-    }
-    E::Other(OtherError(Arc::new(SelfSigned)))
-}
-
 impl ServerCertVerifier for CertificateVerifier {
     fn verify_server_cert(
         &self,
@@ -88,9 +59,6 @@ impl ServerCertVerifier for CertificateVerifier {
             {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())
-            }
-            Err(Error::InvalidCertificate(error)) => {
-                Err(Error::InvalidCertificate(replaced(error, end_entity)))
             }
             verdict => verdict,
         }

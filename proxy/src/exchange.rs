@@ -476,10 +476,7 @@ impl Exchange {
             }
         }
         self.connection.announce_close(&mut answer);
-        let (head, body) = answer.into_parts();
-        let body = Observed::new(body, &self.connection, Some(Rc::clone(&self.log)));
-        let body = body.announced_by(&head.headers);
-        Response::from_parts(head, body)
+        answer.map(|body| Observed::new(body, &self.connection, Some(Rc::clone(&self.log))))
     }
 
     fn refused(&self, problem: &Problem) -> Shortcut {

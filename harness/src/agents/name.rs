@@ -4,8 +4,8 @@ use squall_journal::redact::Redactor;
 
 use super::settings::{Agent, Way};
 
-/// The type and an address or a command: an origin without path and query, a command with its arguments, a Python
-/// target, a model. Values of arguments that are named like a key are removed.
+/// The type and an address or a command: an origin without path and query, a command without its options, a Python
+/// target, a model.
 pub fn agent_name(agent: &Agent) -> String {
     let what = match &agent.way {
         Way::Http(http) => origin(&http.endpoint).to_owned(),
@@ -22,35 +22,22 @@ pub fn agent_name(agent: &Agent) -> String {
     )
 }
 
-/// Arguments such as `--api-key X`, `--api-key=X` and `API_KEY=X` keep only their names, also in the command of a
-/// shell.
+/// The program and its arguments up to the first option or variable, which may hold a secret.
 fn command(words: &[String]) -> String {
-    let redactor = Redactor::default();
-    let is_secret = |name: &str| {
-        let written = format!("/?{}=value", name.trim_start_matches('-'));
-        let mut url = written.clone();
-        redactor.url(&mut url, usize::MAX);
-        url != written
+    let is_plain = |word: &&String| !word.starts_with('-') && !word.contains('=');
+    let plain: Vec<_> = words
+        .iter()
+        .take_while(is_plain)
+        .map(String::as_str)
+        .collect();
+    let more = if plain.len() < words.len() {
+        " …"
+    } else {
+        ""
     };
-    let mut hides_next = false;
-    let mut shown = Vec::new();
-    for word in words {
-        if std::mem::take(&mut hides_next) {
-            shown.push("REDACTED".to_owned());
-            continue;
-        }
-        // The command of a shell is a word that has words in it.
-        for part in word.split(' ') {
-            let hides = std::mem::take(&mut hides_next);
-            hides_next = part.starts_with('-') && !part.contains('=') && is_secret(part);
-            shown.push(match part.split_once('=') {
-                _ if hides => "REDACTED".to_owned(),
-                Some((name, _)) if is_secret(name) => format!("{name}=REDACTED"),
-                Some(_) | None => part.to_owned(),
-            });
-        }
-    }
-    shown.join(" ")
+    let mut text = plain.join(" ");
+    Redactor::default().text(&mut text, usize::MAX);
+    text + more
 }
 
 /// Host and port of a URL, without credentials.
@@ -77,27 +64,13 @@ mod tests {
             assert_eq!(origin(url), expected, "{url}");
         }
         for (written, expected) in [
-            ("python3 agent.py --fast", "python3 agent.py --fast"),
-            ("python3 --token=secret", "python3 --token=REDACTED"),
-            ("agent --api-key secret x", "agent --api-key REDACTED x"),
-            (
-                "env API_KEY=secret agent -v",
-                "env API_KEY=REDACTED agent -v",
-            ),
+            ("python3 agent.py", "python3 agent.py"),
+            ("python3 agent.py --token=secret", "python3 agent.py …"),
+            ("agent --api-key secret x", "agent …"),
+            ("env API_KEY=secret agent -v", "env …"),
         ] {
             let words: Vec<_> = written.split(' ').map(str::to_owned).collect();
             assert_eq!(command(&words), expected);
         }
-        let shell = [
-            "sh",
-            "-c",
-            "agent --api-key secret x",
-            "--token",
-            "a secret",
-        ];
-        assert_eq!(
-            command(&shell.map(str::to_owned)),
-            "sh -c agent --api-key REDACTED x --token REDACTED"
-        );
     }
 }

@@ -1,11 +1,11 @@
 //! Advice on a cell, based on the traffic.
 
-use squall_journal::record::{ExchangeRecord, RuleOutcome, RuleRecord};
+use squall_journal::record::{RuleOutcome, RuleRecord};
 use squall_profiles::family::Family;
 use squall_profiles::fault::FaultMode;
 use squall_profiles::faults;
 
-use super::story::{InjectedFault, Story, Wire, applied};
+use super::story::{InjectedFault, Story, Wire};
 use crate::run::{CellRecord, CellState};
 
 /// Advice on a cell with the decisive invocations `stories`; `None` if there is nothing to do.
@@ -25,8 +25,9 @@ pub(super) fn advice(wire: &Wire<'_>, cell: &CellRecord, stories: &[Story<'_>]) 
 
 fn of_a_failure(invariant: &str, stories: &[Story<'_>]) -> String {
     let injections: Vec<_> = stories.iter().flat_map(Story::injections).collect();
-    // Of equally likely causes, the first.
-    let Some(cause) = injections.iter().rev().max_by_key(|one| weight(one)) else {
+    // The fault of the decisive exchange, or else one that does more than delay; of several the first.
+    let rank = |one: &&InjectedFault<'_>| (one.is_decisive, !is_delay(one.rule));
+    let Some(cause) = injections.iter().rev().max_by_key(rank) else {
         let unseen: usize = stories.iter().map(|story| story.missing).sum();
         return match unseen {
             0 => "No fault was applied in this invocation: the agent failed by itself.".to_owned(),
@@ -75,28 +76,9 @@ fn of_type(invariant: &str) -> Option<&'static str> {
     })
 }
 
-/// Ranks an injection as the cause, most important criterion first. It affected the decisive exchange, made a call
-/// fail, no later call succeeded, and it is not only a delay.
-fn weight(injection: &InjectedFault<'_>) -> [bool; 4] {
-    let delays = is_delay(injection.rule);
-    [
-        injection.shows_failure,
-        injection.harmed || !delays,
-        !injection.mended,
-        !delays,
-    ]
-}
-
 /// Whether a rule only delays.
 fn is_delay(rule: &RuleRecord) -> bool {
     mode(rule).is_some_and(|mode| mode.only_delays)
-}
-
-/// Rules that were applied to an exchange, delays last.
-pub(super) fn deciding_first(exchange: &ExchangeRecord) -> Vec<&RuleRecord> {
-    let mut rules: Vec<_> = applied(exchange).collect();
-    rules.sort_by_key(|rule| is_delay(rule));
-    rules
 }
 
 /// Describes injected faults and the agent's reaction.
@@ -105,10 +87,9 @@ fn happened(cause: &InjectedFault<'_>) -> String {
         1 => "once".to_owned(),
         times => format!("{times} times"),
     };
-    let then = match (cause.again, cause.mended) {
-        (0, _) => "did not call it again".to_owned(),
-        (again, true) => format!("called it again {}, and succeeded", often(again)),
-        (again, false) => format!("called it again {}, without success", often(again)),
+    let then = match cause.again {
+        0 => "did not call it again".to_owned(),
+        again => format!("called it again {}", often(again)),
     };
     format!(
         "The fault {} hit {} {}; the agent got {} and {then}.",
@@ -209,42 +190,6 @@ mod tests {
     }
 
     #[test]
-    fn what_did_harm_is_blamed_before_what_only_took_time() {
-        let rule = |family: &str, mode: &str| -> RuleRecord {
-            serde_json::from_value(serde_json::json!({
-                "profile": "p", "rule": mode, "family": family, "mode": mode, "outcome": "applied",
-                "reason": null, "ordinal": 1, "drawn": null, "parameters": {},
-            }))
-            .expect("a rule")
-        };
-        let latency = rule("network_faults", "latency");
-        let reset = rule("network_faults", "reset_peer");
-        let of = |rule, on: &str, mended, harmed| InjectedFault {
-            rule,
-            on: on.to_owned(),
-            got: "200".to_owned(),
-            times: 1,
-            again: 0,
-            mended,
-            harmed,
-            shows_failure: false,
-        };
-        let slow_search = of(&latency, "search", false, false);
-        let slow_booking = of(&latency, "book", false, true);
-        let broken_booking = of(&reset, "book", true, true);
-        let unmended = of(&reset, "search", false, true);
-        // One that made up for a break has done more than one that was never felt.
-        assert!(weight(&broken_booking) > weight(&slow_search));
-        assert!(weight(&unmended) > weight(&broken_booking));
-        assert!(weight(&unmended) > weight(&slow_booking));
-        let shown = InjectedFault {
-            shows_failure: true,
-            ..broken_booking
-        };
-        assert!(weight(&shown) > weight(&unmended));
-    }
-
-    #[test]
     fn g60_nobody_but_who_did_it_is_blamed() {
         let report = fixture();
         let wire = Wire::of(&report);
@@ -254,10 +199,7 @@ mod tests {
                 .cells
                 .iter()
                 .filter(move |cell| cell.state == state);
-            cells.map(|cell| {
-                let stories: Vec<_> = cell.evidence.iter().map(|one| wire.story(one)).collect();
-                (cell, advice(&wire, cell, &stories))
-            })
+            cells.map(|cell| (cell, advice(&wire, cell, &wire.stories(cell))))
         };
         for (cell, told) in of(CellState::Error) {
             let told = told.expect("advice");
@@ -285,12 +227,8 @@ mod tests {
             .cells
             .iter()
             .map(|cell| {
-                let stories: Vec<_> = cell
-                    .evidence
-                    .iter()
-                    .map(|invocation| wire.story(invocation))
-                    .collect();
-                let advice = advice(&wire, cell, &stories).unwrap_or_else(|| "-".to_owned());
+                let advice =
+                    advice(&wire, cell, &wire.stories(cell)).unwrap_or_else(|| "-".to_owned());
                 format!("{} in {}: {advice}", cell.invariant, cell.scenario)
             })
             .collect();

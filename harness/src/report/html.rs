@@ -8,7 +8,6 @@ mod facts;
 mod invocations;
 mod matrix;
 mod summary;
-mod timeline;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -167,11 +166,6 @@ fn scrolled(label: &str, inner: &Markup) -> Markup {
 /// The row of a table's headings.
 fn headings(names: &[&str]) -> Markup {
     html! { thead { tr { @for name in names { th scope="col" { (name) } } } } }
-}
-
-/// A coordinate, rounded to a hundredth.
-fn rounded(number: f64) -> f64 {
-    (number * 100.0).round() / 100.0
 }
 
 #[cfg(test)]

@@ -3,8 +3,7 @@
 //! Each scenario is a test suite, and each cell a test case. A failed cell is a `failure`, a cell in error an
 //! `error`. A cell that was not exercised or not applicable is `skipped`. The state of the run itself is another
 //! test case if its cells do not show it: errored, cancelled or inconclusive. The time of a case is that of its
-//! invocations, which cases of a suite share. The time of a suite counts each invocation once, and the total is the
-//! duration of the run. Readers limit the file size (GitLab: 30 MB). Texts are therefore cut, and after a total
+//! invocations, which cases of a suite share; the total is the duration of the run. Readers limit the file size (GitLab: 30 MB). Texts are therefore cut, and after a total
 //! limit, cases contain only their reason. Format: the schema of Jenkins' xUnit plug-in, `junit-10.xsd`.
 
 use std::borrow::Cow;
@@ -15,8 +14,8 @@ use squall_journal::timestamp;
 use super::advice::advice;
 use super::shown::cut;
 use super::story::{InjectedFault, Wire, got};
-use super::{Report, next_step, telling, words};
-use crate::run::{CellRecord, CellState, EvidenceRecord, RunRecord, RunState};
+use super::{Report, axes, next_step, words};
+use crate::run::{CellRecord, CellState, RunRecord, RunState};
 
 /// Name of the suite for the run itself.
 const THE_RUN: &str = "run";
@@ -40,7 +39,7 @@ const MOST_TOLD: usize = 3 << 20;
 pub(super) fn document(report: &Report) -> String {
     let run = &report.run;
     let wire = Wire::of(report);
-    let suites = suites(&run.cells);
+    let (scenarios, _) = axes(&run.cells);
     let of_run = result_of_the_run(run.state);
     let states: Vec<_> = run.cells.iter().map(|cell| cell.state).collect();
     let [tests, failures, errors, _] = counts(states.into_iter().chain(of_run));
@@ -49,11 +48,12 @@ pub(super) fn document(report: &Report) -> String {
         (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
         testsuites name=(run.name) tests=(tests) failures=(failures) errors=(errors) time=(words::seconds(wall(run))) {
             @if let Some(state) = of_run {
-                (suite(report, THE_RUN, counts(of_run.into_iter()), 0.0, &the_run(run, state)))
+                (suite(report, THE_RUN, counts(of_run.into_iter()), &the_run(run, state)))
             }
-            @for (scenario, cells) in &suites {
+            @for scenario in scenarios {
+                @let cells: Vec<_> = run.cells.iter().filter(|cell| cell.scenario == scenario).collect();
                 @let counts = counts(cells.iter().map(|cell| cell.state));
-                (suite(report, scenario, counts, of_invocations(cells), &cases(cells, &wire, &mut room)))
+                (suite(report, scenario, counts, &cases(&cells, &wire, &mut room)))
             }
         }
     };
@@ -73,19 +73,6 @@ fn counts(states: impl Iterator<Item = CellState>) -> [u64; 4] {
         }
     }
     counts
-}
-
-/// Cells by scenario, in order of first occurrence.
-fn suites(cells: &[CellRecord]) -> Vec<(&str, Vec<&CellRecord>)> {
-    let mut suites: Vec<(&str, Vec<&CellRecord>)> = Vec::new();
-    for cell in cells {
-        let name = cell.scenario.as_str();
-        match suites.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, cells)) => cells.push(cell),
-            None => suites.push((name, vec![cell])),
-        }
-    }
-    suites
 }
 
 /// The result of the run itself, if its cells do not show it.
@@ -114,8 +101,7 @@ fn the_run(run: &RunRecord, state: CellState) -> Markup {
     }
 }
 
-/// `ms` is the total time of its invocations.
-fn suite(report: &Report, name: &str, counts: [u64; 4], ms: f64, cases: &Markup) -> Markup {
+fn suite(report: &Report, name: &str, counts: [u64; 4], cases: &Markup) -> Markup {
     let run = &report.run;
     let [tests, failures, errors, skipped] = counts;
     let properties = [
@@ -129,7 +115,7 @@ fn suite(report: &Report, name: &str, counts: [u64; 4], ms: f64, cases: &Markup)
     let began = moment(run.started_at.as_ref().unwrap_or(&run.created_at));
     html! {
         testsuite name=(name) package=(run.name) id=(run.id) tests=(tests) failures=(failures)
-            errors=(errors) skipped=(skipped) time=(words::seconds(ms)) timestamp=(began) {
+            errors=(errors) skipped=(skipped) timestamp=(began) {
             properties { @for (name, value) in properties { property name=(name) value=(value) {} } }
             (cases)
         }
@@ -139,8 +125,8 @@ fn suite(report: &Report, name: &str, counts: [u64; 4], ms: f64, cases: &Markup)
 /// `room` is the remaining number of bytes for texts of cases.
 fn cases(cells: &[&CellRecord], wire: &Wire<'_>, room: &mut usize) -> Markup {
     html! {
-        @for (number, cell) in cells.iter().enumerate() {
-            testcase name=(case_name(cells, number)) classname=(cell.scenario) time=(words::seconds(ms(cell))) {
+        @for cell in cells {
+            testcase name=(case_name(cell)) classname=(cell.scenario) time=(words::seconds(ms(cell))) {
                 (result(cell, wire, room))
             }
         }
@@ -176,30 +162,18 @@ fn result(cell: &CellRecord, wire: &Wire<'_>, room: &mut usize) -> Markup {
     }
 }
 
-/// The name of a case, unique within its suite.
-fn case_name(cells: &[&CellRecord], number: usize) -> String {
-    let plain = |cell: &CellRecord| match &cell.mutation {
-        Some(mutation) => format!("{} ({mutation})", cell.invariant),
-        None => cell.invariant.clone(),
-    };
-    let name = plain(cells[number]);
-    match cells[..number]
-        .iter()
-        .filter(|cell| plain(cell) == name)
-        .count()
-    {
-        0 => name,
-        before => format!("{name} #{}", before + 1),
-    }
+fn case_name(cell: &CellRecord) -> String {
+    let mutation = cell.mutation.as_ref();
+    let mutation = mutation.map_or_else(String::new, |kind| format!(" ({kind})"));
+    format!("{}{mutation}", cell.invariant)
 }
 
 /// The invocations of a cell, as lines.
 fn story(cell: &CellRecord, wire: &Wire<'_>) -> String {
-    let stories: Vec<_> = telling(cell)
-        .map(|invocation| wire.story(invocation))
-        .collect();
+    let stories = wire.stories(cell);
     let mut lines = Vec::new();
-    for (invocation, story) in telling(cell).zip(&stories).take(MOST_INVOCATIONS) {
+    for story in stories.iter().take(MOST_INVOCATIONS) {
+        let invocation = story.invocation;
         lines.extend(invocation.repeat.map(|repeat| format!("repeat: {repeat}")));
         lines.push(format!("prompt: {}", short(&invocation.prompt, MOST_TEXT)));
         lines.push(match &invocation.answer {
@@ -268,22 +242,6 @@ fn wall(run: &RunRecord) -> f64 {
     let took = moment(&run.started_at).zip(moment(&run.finished_at));
     #[expect(clippy::cast_precision_loss, reason = "milliseconds of a run")]
     took.map_or(0.0, |(from, to)| to.saturating_sub(from) as f64)
-}
-
-/// The total time of the invocations of these cells, each counted once, in milliseconds.
-fn of_invocations(cells: &[&CellRecord]) -> f64 {
-    let mut known: Vec<&EvidenceRecord> = Vec::new();
-    for invocation in cells.iter().flat_map(|cell| &cell.evidence) {
-        let is_same = |other: &&EvidenceRecord| {
-            (other.repeat, &other.prompt) == (invocation.repeat, &invocation.prompt)
-                && other.exchanges == invocation.exchanges
-                && other.latency_ms.to_bits() == invocation.latency_ms.to_bits()
-        };
-        if !known.iter().any(is_same) {
-            known.push(invocation);
-        }
-    }
-    known.iter().map(|invocation| invocation.latency_ms).sum()
 }
 
 /// The total time of a cell's invocations, in milliseconds.

@@ -1,7 +1,7 @@
 //! Markdown for a pull request comment.
 //!
-//! Texts from outside are always code: a span, a fence that is longer than any in the text, or, in tables, a
-//! `<code>` element with character references. They can therefore not become headings, links, images, mentions or
+//! Texts from outside are always code: a `<code>` element with character references, or a fence that is longer than
+//! any in the text. They can therefore not become headings, links, images, mentions or
 //! HTML. The worst cells come first, and the text is cut at GitHub's limit for comments (65,536 characters).
 
 #![expect(
@@ -12,7 +12,7 @@
 use super::advice::advice;
 use super::shown::cut;
 use super::story::Wire;
-use super::{Report, axes, next_step, rank, severity_rank, telling, words};
+use super::{Report, axes, next_step, rank, severity_rank, words};
 use crate::run::{CellRecord, CellState};
 
 /// Longest report, in characters.
@@ -39,7 +39,7 @@ pub(super) fn document(report: &Report) -> String {
     let mut text = format!(
         "## {} Squall: {} {}\n\n{}\n\n",
         mark_of_the_run(report),
-        span(&run.name),
+        html(&run.name),
         words::verdict(run),
         plain(&words::why(run)),
     );
@@ -99,7 +99,7 @@ fn scores(report: &Report) -> String {
     for family in &run.recoveries {
         text += &format!(
             "- recovers from {}: {} of {} ({} %, 95 % interval {}–{} %)\n",
-            span(&family.family),
+            html(&family.family),
             family.passed,
             family.judged,
             words::score(family.rate),
@@ -140,20 +140,15 @@ fn matrix(report: &Report) -> String {
         names.join(" | "),
         "---|".repeat(columns.len())
     );
-    for (number, row) in rows.iter().enumerate() {
-        let mut line = format!("| {} ({}) |", html(row.0), html(row.1));
-        for column in &columns {
+    let lines = rows.iter().map(|row| {
+        let cells = columns.iter().map(|column| {
             let marks: Vec<_> = of_row(*row, Some(column)).into_iter().map(mark).collect();
-            line += &format!(" {} |", marks.join(" "));
-        }
-        if length(&text) + length(&line) > MOST_MATRIX {
-            let left = words::counted((rows.len() - number) as u64, "row", "rows");
-            text += &format!("\n{left} more in the other forms of this report.\n");
-            break;
-        }
-        text += &line;
-        text.push('\n');
-    }
+            format!(" {} |", marks.join(" "))
+        });
+        let cells: String = cells.collect();
+        format!("| {} ({}) |{cells}\n", html(row.0), html(row.1))
+    });
+    append(&mut text, lines.collect(), MOST_MATRIX);
     text + "\n✅ passed · ❌ failed · 🟥 fails without chaos too · ⚠️ could not be judged · ⬜ not exercised · – not \
             applicable\n\n"
 }
@@ -164,7 +159,7 @@ fn comparison(report: &Report) -> String {
     };
     let mut text = format!(
         "**Beside run {}**: score {} → {}\n\n",
-        span(&comparison.baseline),
+        html(&comparison.baseline),
         words::score_or_none(comparison.score_before),
         words::score_or_none(report.run.score)
     );
@@ -176,8 +171,8 @@ fn comparison(report: &Report) -> String {
         for change in changes.iter().take(20) {
             text += &format!(
                 "- {what}: {} in {}\n",
-                span(&change.invariant),
-                span(&change.scenario)
+                html(&change.invariant),
+                html(&change.scenario)
             );
         }
         if changes.len() > 20 {
@@ -199,17 +194,23 @@ fn failures(report: &Report, room: usize) -> String {
     }
     let wire = Wire::of(report);
     let mut text = "### What went wrong\n\n".to_owned();
-    for (number, cell) in bad.iter().enumerate() {
-        let told = failure(cell, &wire);
-        // Leaves room for the line about omitted cells.
-        if length(&text) + length(&told) + 100 > room {
-            let left = words::counted((bad.len() - number) as u64, "cell", "cells");
-            text += &format!("{left} more in the other forms of this report.\n\n");
-            break;
-        }
-        text += &told;
-    }
+    let told = bad.into_iter().map(|cell| failure(cell, &wire));
+    append(&mut text, told.collect(), room);
     text
+}
+
+/// Appends as many parts as the text has room for, in characters, and the number of omitted ones.
+fn append(text: &mut String, parts: Vec<String>, room: usize) {
+    let all = parts.len();
+    for (number, part) in parts.into_iter().enumerate() {
+        // Leaves room for the line about omitted parts, and for what follows.
+        if length(text) + length(&part) + 120 > room {
+            let left = all - number;
+            *text += &format!("\n{left} more in the other forms of this report.\n\n");
+            return;
+        }
+        *text += &part;
+    }
 }
 
 /// The settings of invariants and the rules of scenarios, limited to this many characters.
@@ -220,30 +221,22 @@ fn demands(report: &Report, room: usize) -> String {
             "" => "\n".to_owned(),
             some => fence(some, MOST_RULE),
         };
-        let name = span(&one.invariant);
+        let name = html(&one.invariant);
         let (kind, severity) = (plain(&one.r#type), plain(&one.severity));
         format!("Invariant {name}, {kind} ({severity})\n{parameters}")
     });
     let rules = run.scenarios.iter().flat_map(|one| {
-        let name = span(&one.name);
+        let name = html(&one.name);
         let rule = move |rule: &String| format!("Scenario {name}\n{}", fence(rule, MOST_RULE));
         one.rules.iter().map(rule)
     });
     let all: Vec<_> = invariants.chain(rules).collect();
     let mut text = "<details><summary>Invariants and scenarios</summary>\n\n".to_owned();
     let end = "\n</details>\n\n";
-    if all.is_empty() || length(&text) + length(end) + 100 > room {
+    if all.is_empty() || room < MOST_NAME {
         return String::new();
     }
-    for (number, told) in all.iter().enumerate() {
-        // Leaves room for the line about omitted items.
-        if length(&text) + length(told) + length(end) + 100 > room {
-            let left = all.len() - number;
-            text += &format!("\n{left} more in the other forms of this report.\n");
-            break;
-        }
-        text += told;
-    }
+    append(&mut text, all, room);
     text + end
 }
 
@@ -257,13 +250,12 @@ fn failure(cell: &CellRecord, wire: &Wire<'_>) -> String {
         html(&cell.scenario),
         html(&cell.severity)
     );
-    let stories: Vec<_> = telling(cell)
-        .map(|invocation| wire.story(invocation))
-        .collect();
+    let stories = wire.stories(cell);
     if let Some(reason) = &cell.reason {
         text += &format!("<code>{}</code>\n\n", numbered(&line(reason, MOST_TEXT)));
     }
-    for (invocation, story) in telling(cell).zip(&stories).take(MOST_INVOCATIONS) {
+    for story in stories.iter().take(MOST_INVOCATIONS) {
+        let invocation = story.invocation;
         text += &format!(
             "{}\n{}",
             words::prompt_of(invocation),
@@ -276,11 +268,11 @@ fn failure(cell: &CellRecord, wire: &Wire<'_>) -> String {
         for injection in story.injections().iter().take(10) {
             text += &format!(
                 "- injected: {} ({}) into {}, {}×; the agent got {}\n",
-                span(&injection.rule.rule),
-                span(&injection.rule.mode),
-                span(&injection.on),
+                html(&injection.rule.rule),
+                html(&injection.rule.mode),
+                html(&injection.on),
                 injection.times,
-                span(&injection.got)
+                html(&injection.got)
             );
         }
         text.push('\n');
@@ -316,21 +308,6 @@ fn line(text: &str, most: usize) -> String {
     } else {
         format!("{kept}…")
     }
-}
-
-/// A code span, outside tables.
-fn span(text: &str) -> String {
-    let text = line(text, MOST_NAME);
-    if text.is_empty() {
-        return "<code></code>".to_owned();
-    }
-    let ticks = "`".repeat(longest_run(&text) + 1);
-    let pad = if text.starts_with('`') || text.ends_with('`') {
-        " "
-    } else {
-        ""
-    };
-    format!("{ticks}{pad}{text}{pad}{ticks}")
 }
 
 /// Code as an HTML element, inside which Markdown is inactive, also in tables, where a `|` ends a cell.

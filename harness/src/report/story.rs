@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use squall_journal::record::{ExchangeRecord, Kind, Outcome, RuleOutcome, RuleRecord};
 use squall_journal::timestamp;
 
-use super::Report;
+use super::{Report, telling};
 use crate::run::{CellRecord, EvidenceRecord, RunRecord};
 
 /// The exchanges of a report by id.
@@ -15,15 +15,14 @@ pub(super) struct Wire<'r> {
     run: &'r RunRecord,
 }
 
-/// The calls of one invocation.
+/// One invocation with its calls.
 #[derive(Debug)]
 pub(super) struct Story<'r> {
+    pub(super) invocation: &'r EvidenceRecord,
     /// The calls in the report, oldest first.
     pub(super) calls: Vec<StoryCall<'r>>,
     /// Number of calls that are not in the report.
     pub(super) missing: usize,
-    /// Id of the decisive exchange.
-    shown_by: Option<&'r str>,
 }
 
 /// One call of the agent.
@@ -46,12 +45,8 @@ pub(super) struct InjectedFault<'r> {
     pub(super) times: usize,
     /// Number of later calls with the same name.
     pub(super) again: usize,
-    /// Whether one of those succeeded.
-    pub(super) mended: bool,
-    /// Whether one of the affected calls failed.
-    pub(super) harmed: bool,
     /// Whether one of the affected calls is the decisive exchange.
-    pub(super) shows_failure: bool,
+    pub(super) is_decisive: bool,
 }
 
 impl<'r> Wire<'r> {
@@ -76,7 +71,12 @@ impl<'r> Wire<'r> {
         scenarios.any(|one| one.name == cell.scenario && one.under_chaos)
     }
 
-    pub(super) fn story(&self, invocation: &'r EvidenceRecord) -> Story<'r> {
+    /// The decisive invocations of a cell.
+    pub(super) fn stories(&self, cell: &'r CellRecord) -> Vec<Story<'r>> {
+        telling(cell).map(|one| self.story(one)).collect()
+    }
+
+    fn story(&self, invocation: &'r EvidenceRecord) -> Story<'r> {
         let ids = invocation.exchanges.iter();
         let found = ids.filter_map(|id| self.by_id.get(id.as_str()).copied());
         let begun = |exchange: &ExchangeRecord| timestamp::parse(&exchange.started_at).unwrap_or(0);
@@ -91,7 +91,7 @@ impl<'r> Wire<'r> {
         Story {
             calls: calls.collect(),
             missing,
-            shown_by: invocation.telling.as_deref(),
+            invocation,
         }
     }
 }
@@ -102,7 +102,7 @@ impl<'r> Story<'r> {
         let mut found: Vec<InjectedFault<'r>> = Vec::new();
         for (place, call) in self.calls.iter().enumerate() {
             let on = name(call.exchange);
-            let shows_failure = self.shown_by == Some(&call.exchange.id);
+            let is_decisive = self.invocation.telling.as_ref() == Some(&call.exchange.id);
             for rule in applied(call.exchange) {
                 let known = found.iter_mut().find(|injection| {
                     injection.on == on
@@ -111,21 +111,17 @@ impl<'r> Story<'r> {
                 });
                 if let Some(injection) = known {
                     injection.times += 1;
-                    injection.harmed |= !is_good(call.exchange);
-                    injection.shows_failure |= shows_failure;
+                    injection.is_decisive |= is_decisive;
                     continue;
                 }
-                let later = self.calls[place + 1..].iter().map(|call| call.exchange);
-                let same: Vec<_> = later.filter(|later| name(later) == on).collect();
+                let later = self.calls[place + 1..].iter();
                 found.push(InjectedFault {
                     rule,
                     on: on.clone(),
                     got: got(call.exchange),
                     times: 1,
-                    again: same.len(),
-                    mended: same.last().is_some_and(|last| is_good(last)),
-                    harmed: !is_good(call.exchange),
-                    shows_failure,
+                    again: later.filter(|later| name(later.exchange) == on).count(),
+                    is_decisive,
                 });
             }
         }
@@ -184,11 +180,6 @@ fn status(exchange: &ExchangeRecord) -> String {
     }
 }
 
-fn is_good(exchange: &ExchangeRecord) -> bool {
-    let good = exchange.status.is_some_and(|status| status < 400);
-    good && exchange.outcome == Outcome::Ok
-}
-
 /// The host of a URL with its port; the URL if it has none.
 fn host(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
@@ -217,45 +208,17 @@ mod tests {
             .iter()
             .map(|one| {
                 let (rule, on) = (one.rule.rule.clone(), one.on.clone());
-                (rule, on, one.got.clone(), one.times, one.again, one.mended)
+                (rule, on, one.got.clone(), one.times, one.again)
             })
             .collect();
         let text = str::to_owned;
         assert_eq!(
             told,
             [
-                (text("outage"), text("web_search"), text("503"), 2, 1, false),
-                (text("limit"), text("model m-1"), text("429"), 1, 0, false),
+                (text("outage"), text("web_search"), text("503"), 2, 1),
+                (text("limit"), text("model m-1"), text("429"), 1, 0),
             ]
         );
-    }
-
-    #[test]
-    fn what_comes_right_and_fails_again_was_not_mended() {
-        let report = fixture();
-        let applied_to = |one: &&ExchangeRecord| applied(one).next().is_some();
-        let hit = report.exchanges.iter().find(applied_to).expect("one");
-        let mut good = hit.clone();
-        (good.status, good.outcome, good.rules) = (Some(200), Outcome::Ok, Vec::new());
-        for (calls, mended) in [
-            (vec![hit, &good], true),
-            (vec![hit, hit, &good], true),
-            (vec![hit, &good, hit], false),
-            (vec![hit], false),
-        ] {
-            let calls = calls
-                .iter()
-                .map(|exchange| StoryCall { exchange, at_ms: 0 });
-            let (calls, missing) = (calls.collect(), 0);
-            let told = Story {
-                calls,
-                missing,
-                shown_by: None,
-            }
-            .injections()[0]
-                .mended;
-            assert_eq!(told, mended);
-        }
     }
 
     #[test]

@@ -4,8 +4,8 @@ use maud::{Markup, html};
 
 use super::{headings, invocations, left_out, prose, scrolled, soft, tag};
 use crate::report::advice::advice;
-use crate::report::story::{Story, Wire};
-use crate::report::{exercised, severity_rank, telling, words};
+use crate::report::story::Wire;
+use crate::report::{exercised, severity_rank, words};
 use crate::run::{CellRecord, CellState, RunRecord};
 
 /// Maximum number of cells in one section.
@@ -99,11 +99,7 @@ fn articles(cells: &Cells<'_>, wire: &Wire<'_>) -> Option<Markup> {
 
 fn article(number: usize, cell: &CellRecord, wire: &Wire<'_>) -> Markup {
     let id = format!("cell-{number}");
-    let told: Vec<_> = telling(cell).collect();
-    let stories: Vec<_> = told
-        .iter()
-        .map(|invocation| wire.story(invocation))
-        .collect();
+    let stories = wire.stories(cell);
     html! {
         article id=(id) class=(class(cell)) tabindex="-1" aria-labelledby={ (id) "-name" } {
             div class="head" {
@@ -115,7 +111,7 @@ fn article(number: usize, cell: &CellRecord, wire: &Wire<'_>) -> Markup {
             @if let Some(advice) = advice(wire, cell, &stories) {
                 p class="do" { strong { "To do" } (prose(&advice)) }
             }
-            (invocations::part(&id, &told, &stories, cell))
+            (invocations::part(&stories, cell))
         }
     }
 }
@@ -125,10 +121,7 @@ pub(super) fn unproved(run: &RunRecord, wire: &Wire<'_>) -> Option<Markup> {
     let about =
         "Invariants that were exercised in no scenario. They do not count towards the score.";
     let cells = not_exercised(run);
-    let to_do = |cell: &CellRecord| {
-        let stories: Vec<Story<'_>> = telling(cell).map(|one| wire.story(one)).collect();
-        advice(wire, cell, &stories).unwrap_or_default()
-    };
+    let to_do = |cell| advice(wire, cell, &wire.stories(cell)).unwrap_or_default();
     let table = html! {
         table {
             (headings(&["Cell", "Why", "To do"]))

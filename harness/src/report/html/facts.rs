@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{headings, left_out, rounded, scrolled, tag};
+use super::{headings, left_out, scrolled, tag};
 use crate::report::shown::cut;
 use crate::report::{Report, words};
 use crate::run::{
@@ -51,7 +51,7 @@ fn recoveries(recoveries: &[RecoveryRecord]) -> Markup {
     html! {
         table {
             caption { (about) }
-            (headings(&["Family", "Recovered", "Rate", "Interval", "0 to 100 %"]))
+            (headings(&["Family", "Recovered", "Rate", "Interval"]))
             tbody {
                 @for one in recoveries {
                     tr {
@@ -59,22 +59,9 @@ fn recoveries(recoveries: &[RecoveryRecord]) -> Markup {
                         td class="number" { (one.passed) " of " (one.judged) }
                         td class="number" { (words::score(one.rate)) " %" }
                         td class="number" { (words::score(one.low)) "–" (words::score(one.high)) " %" }
-                        td { (range(one)) }
                     }
                 }
             }
-        }
-    }
-}
-
-/// The interval as a picture; its numbers are in the text beside it.
-fn range(one: &RecoveryRecord) -> Markup {
-    let at = |share: f64| 4.0 + share.clamp(0.0, 100.0) * 1.92;
-    html! {
-        svg class="range" viewBox="0 0 200 12" preserveAspectRatio="none" aria-hidden="true" {
-            rect class="track" x="4" y="4" width="192" height="4" {}
-            line class="whisker" x1=(rounded(at(one.low))) x2=(rounded(at(one.high))) y1="6" y2="6" {}
-            rect class="dot" x=(rounded(at(one.rate) - 2.0)) y="1" width="4" height="10" {}
         }
     }
 }

@@ -3,12 +3,11 @@
 use maud::{Markup, html};
 use squall_journal::record::ExchangeRecord;
 
-use super::{headings, prose, scrolled, soft, timeline};
-use crate::report::advice::deciding_first;
+use super::{headings, left_out, prose, scrolled, soft};
 use crate::report::shown::cut;
-use crate::report::story::{Story, got};
+use crate::report::story::{Story, applied, got};
 use crate::report::words;
-use crate::run::{CellRecord, EvidenceRecord};
+use crate::run::CellRecord;
 
 /// Maximum number of invocations of a cell.
 const MOST: usize = 5;
@@ -19,15 +18,10 @@ const MOST_TEXT: usize = 4_000;
 /// Maximum number of calls in a table.
 const MOST_CALLS: usize = 200;
 
-/// The invocations of a cell in `told`, with their calls.
-pub(super) fn part(
-    id: &str,
-    told: &[&EvidenceRecord],
-    stories: &[Story<'_>],
-    cell: &CellRecord,
-) -> Markup {
-    let more = told.len().saturating_sub(MOST);
-    let others = cell.evidence.len().saturating_sub(told.len());
+/// Invocations of a cell with their calls.
+pub(super) fn part(stories: &[Story<'_>], cell: &CellRecord) -> Markup {
+    let more = stories.len().saturating_sub(MOST);
+    let others = cell.evidence.len().saturating_sub(stories.len());
     let mut said = Vec::new();
     if more > 0 {
         let invocations = words::counted(more as u64, "invocation", "invocations");
@@ -40,16 +34,15 @@ pub(super) fn part(
         said.push(format!("{prompts} of this cell went otherwise."));
     }
     html! {
-        @for (number, (invocation, story)) in told.iter().zip(stories).take(MOST).enumerate() {
-            div class="invocation" {
-                (one(&format!("{id}-{number}"), invocation, cell.reason.as_ref(), story))
-            }
+        @for story in stories.iter().take(MOST) {
+            div class="invocation" { (one(story, cell.reason.as_ref())) }
         }
         @if !said.is_empty() { (soft(&said.join(" "))) }
     }
 }
 
-fn one(id: &str, invocation: &EvidenceRecord, known: Option<&String>, story: &Story<'_>) -> Markup {
+fn one(story: &Story<'_>, known: Option<&String>) -> Markup {
+    let invocation = story.invocation;
     // The reason is omitted if the cell already shows it.
     let reason = invocation.reason.as_ref();
     let reason = reason.filter(|reason| Some(*reason) != known);
@@ -71,20 +64,12 @@ fn one(id: &str, invocation: &EvidenceRecord, known: Option<&String>, story: &St
         }
         @if !story.calls.is_empty() {
             h4 { "On the wire" }
-            (scrolled("Timeline of calls", &timeline::picture(id, story)))
+            (scrolled("Calls of this invocation", &table(story)))
+            (left_out(story.calls.len(), MOST_CALLS, "calls"))
         }
         @if story.missing > 0 {
             @let calls = words::counted(story.missing as u64, "call", "calls");
             (soft(&format!("Not in this report any more: {calls} of this invocation.")))
-        }
-        @if !story.calls.is_empty() {
-            details {
-                summary { "The same as a table" }
-                (scrolled("Calls of this invocation", &table(story)))
-                @if let Some(left @ 1..) = story.calls.len().checked_sub(MOST_CALLS) {
-                    p { (left) " more calls in the JSON form of this report." }
-                }
-            }
         }
     }
 }
@@ -121,8 +106,7 @@ fn long(label: &str, text: &str) -> Markup {
 
 fn table(story: &Story<'_>) -> Markup {
     let rules = |exchange: &ExchangeRecord| {
-        let rules = deciding_first(exchange).into_iter();
-        let rules = rules.map(|rule| format!("{} ({})", rule.rule, rule.mode));
+        let rules = applied(exchange).map(|rule| format!("{} ({})", rule.rule, rule.mode));
         rules.collect::<Vec<_>>().join(", ")
     };
     let took = |exchange: &ExchangeRecord| {

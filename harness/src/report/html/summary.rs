@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{prose, rounded, soft};
+use super::{prose, soft};
 use crate::report::words;
 use crate::run::{RunRecord, RunState};
 
@@ -95,6 +95,11 @@ fn meter(share: f64, class: &str, least: Option<f64>) -> Markup {
             }
         }
     }
+}
+
+/// A coordinate, rounded to a hundredth.
+fn rounded(number: f64) -> f64 {
+    (number * 100.0).round() / 100.0
 }
 
 #[cfg(test)]

@@ -230,7 +230,7 @@ impl AskError {
 }
 
 /// The number of attempts in words, if there was more than one.
-pub(crate) fn tries(tries: u64) -> String {
+fn tries(tries: u64) -> String {
     match tries {
         0 | 1 => String::new(),
         more => format!(" ({more} tries)"),

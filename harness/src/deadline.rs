@@ -7,9 +7,9 @@ thread_local! {
     static DEADLINE: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// Sets the deadline of this thread; `None`: it computes no verdict.
-pub(crate) fn set(deadline: Option<Instant>) {
-    DEADLINE.set(deadline);
+/// Sets the deadline of the verdict that this thread computes.
+pub(crate) fn set(deadline: Instant) {
+    DEADLINE.set(Some(deadline));
 }
 
 /// Whether the verdict is past its deadline, so that its result is not used.

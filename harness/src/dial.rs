@@ -71,7 +71,9 @@ impl Dialler {
     /// it is unreachable, not slow.
     pub(crate) fn client_of_agent(&self, url: &str, timeout: Duration) -> Client {
         let patience = CONNECTS_WITHIN.min(timeout / 4 * 3);
-        self.built(url, Client::builder().connect_timeout(patience))
+        // A kept connection may be closed by the agent at the moment of the next request.
+        let builder = Client::builder().pool_max_idle_per_host(0);
+        self.built(url, builder.connect_timeout(patience))
     }
 
     fn built(&self, url: &str, builder: ClientBuilder) -> Client {

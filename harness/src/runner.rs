@@ -186,7 +186,6 @@ async fn carried_out(
         warnings::fails_without_chaos(&probed.clean),
         probed.warning,
         scenarios.left_out(),
-        warnings::breaks_off(all()),
         warnings::calls_late(&late, all()),
         warnings::stateful(clean).filter(|_| !plan.resets),
     ];

@@ -1,14 +1,10 @@
-//! Decodes the bodies of agents' responses: content coding and charset.
-//!
-//! Requests do not ask for a content coding, but coded responses are decoded. [`LONGEST`] limits the decoded size,
-//! so a small body cannot expand without limit.
+//! Reads the bodies of agents' responses in their charset. Requests ask for no content coding.
 
 use encoding_rs::{Encoding, UTF_8};
 use reqwest::Response;
-use reqwest::header::{CONTENT_TYPE, HeaderMap};
-use squall_dialects::codec::{Coding, Decoder};
+use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 
-/// Longest decoded answer, in bytes.
+/// Longest answer, in bytes.
 const LONGEST: usize = 8 << 20;
 
 /// Why a body was not read to its end.
@@ -18,41 +14,24 @@ pub(super) enum Unread {
         error: reqwest::Error,
         text: String,
     },
-    /// The body does not match its content coding; this is the text before the error.
-    Undecodable {
-        why: String,
-        text: String,
-    },
+    /// The body has this content coding.
+    Coded(String),
     TooLong,
 }
 
 /// The body of a response.
 pub(super) async fn read(mut response: Response) -> Result<String, Unread> {
     let charset = charset(response.headers());
-    let undecodable = |why: String, plain: &[u8]| Unread::Undecodable {
-        why,
-        text: text(plain, charset),
-    };
-    let coding = Coding::of(response.headers());
-    let coding = coding.map_err(|unknown| undecodable(unknown.to_string(), &[]))?;
-    let decoder = coding.map(Decoder::new).transpose();
-    let mut decoder = decoder.map_err(|unfit| undecodable(unfit.to_string(), &[]))?;
-    let (mut plain, mut began) = (Vec::new(), false);
+    let coding = response.headers().get(CONTENT_ENCODING);
+    let coding = coding.map(|coding| String::from_utf8_lossy(coding.as_bytes()).into_owned());
+    if let Some(coding) = coding.filter(|coding| coding != "identity") {
+        return Err(Unread::Coded(coding));
+    }
+    let mut plain = Vec::new();
     loop {
         match response.chunk().await {
-            Ok(Some(chunk)) => {
-                began |= !chunk.is_empty();
-                match &mut decoder {
-                    None => plain.extend_from_slice(&chunk),
-                    Some(decoder) => {
-                        let room = LONGEST + 1 - plain.len();
-                        let pushed =
-                            decoder.push(&chunk, room, |more| plain.extend_from_slice(more));
-                        pushed.map_err(|unfit| undecodable(unfit.to_string(), &plain))?;
-                    }
-                }
-            }
-            Ok(None) => break,
+            Ok(Some(chunk)) => plain.extend_from_slice(&chunk),
+            Ok(None) => return Ok(text(&plain, charset)),
             Err(error) => {
                 let text = text(&plain, charset);
                 return Err(Unread::Broken { error, text });
@@ -62,12 +41,6 @@ pub(super) async fn read(mut response: Response) -> Result<String, Unread> {
             return Err(Unread::TooLong);
         }
     }
-    // An empty body is empty in every coding.
-    if began && decoder.is_some_and(|decoder| !decoder.is_complete()) {
-        let why = "the body ends before its content-encoding does";
-        return Err(undecodable(why.to_owned(), &plain));
-    }
-    Ok(text(&plain, charset))
 }
 
 /// Valid UTF-8 is read as UTF-8 whatever the header says, unless the header's charset is no superset of ASCII.

@@ -137,11 +137,13 @@ impl HttpCaller {
         let so_far = |text: &str| stream::so_far(&media_type, text, path);
         let text = match body::read(response).await {
             Err(Unread::Broken { error, text }) => return Ok(self.broken(&error, so_far(&text))),
-            Err(Unread::Undecodable { why, text }) if status.is_success() => {
-                let why = format!("the answer cannot be read: {why}");
-                return Ok(AgentAnswer::failed(so_far(&text), why));
+            Err(Unread::Coded(coding)) => {
+                let why = format!(
+                    "the answer has `content-encoding: {coding}`, which the request did not ask for"
+                );
+                return Ok(AgentAnswer::failed(String::new(), why));
             }
-            Ok(text) | Err(Unread::Undecodable { text, .. }) => text,
+            Ok(text) => text,
             Err(Unread::TooLong) => return Err(AskError::TooLong),
         };
         if !status.is_success() {

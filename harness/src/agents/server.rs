@@ -24,7 +24,7 @@ const READY: Duration = Duration::from_mins(1);
 /// Interval of readiness checks.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How long Squall observes a process after a failure.
+/// How long Squall waits for the end of an unreachable process.
 const NOTICED: Duration = Duration::from_secs(1);
 
 /// How long the process may take to end after SIGTERM.
@@ -137,26 +137,17 @@ impl Started {
         }
     }
 
-    /// After a failed request, waits for the process to end if its endpoint no longer responds. The next invocation
-    /// would otherwise reach a process that is ending. Returns whether the process with this number ended with status 0;
-    /// `None`: it has not ended.
-    async fn notice_its_end(&self, number: u64) -> Option<bool> {
-        let request = self.client.get(&self.start.ready_url).timeout(NOTICED);
-        let answers = match request.send().await {
-            Ok(_) => true,
-            Err(error) => error.is_timeout(),
-        };
+    /// Whether the process with this number has ended. It may be about to end if it is unreachable.
+    async fn has_ended(&self, number: u64) -> bool {
         let mut server = self.server.lock().await;
         let Some(asked) = server.as_mut().filter(|server| server.number == number) else {
-            return Some(false);
+            return true;
         };
-        let waited = if answers { Duration::ZERO } else { NOTICED };
-        let ended = tokio::time::timeout(waited, asked.child.wait()).await;
-        let Ok(status) = ended else {
-            return None;
-        };
-        *server = None;
-        Some(status.is_ok_and(|status| status.success()))
+        let ended = tokio::time::timeout(NOTICED, asked.child.wait()).await;
+        if ended.is_ok() {
+            *server = None;
+        }
+        ended.is_ok()
     }
 
     fn spawn(&self) -> Result<Server, String> {
@@ -221,18 +212,8 @@ impl Driver for Started {
                 let running = self.running().await;
                 let number = running.map_err(|why| self.not_started(why))?;
                 let told = self.agent.ask(invocation).await;
-                if matches!(&told, Ok(answer) if answer.error.is_none()) {
-                    return told;
-                }
-                let ended = self.notice_its_end(number).await;
-                // A request that the process may have received is not repeated. The exception is an exit with
-                // status 0, where only the operating system had accepted the connection.
-                let reached_nobody = match &told {
-                    Err(AskError::Unreachable { .. }) => ended.is_some(),
-                    Ok(answer) if answer.is_silent() && answer.broke_off => ended == Some(true),
-                    Ok(_) | Err(_) => false,
-                };
-                if !reached_nobody || left == 0 {
+                let is_gone = matches!(told, Err(AskError::Unreachable { .. }));
+                if !is_gone || left == 0 || !self.has_ended(number).await {
                     return told;
                 }
                 left -= 1;
@@ -247,8 +228,8 @@ impl Driver for Started {
                 let running = self.running().await;
                 let number = running.map_err(|why| ResetError::NotThere(self.not_started(why)))?;
                 let reset = self.agent.reset(place).await;
-                let unanswered = matches!(reset, Err(ResetError::Unanswered { .. }));
-                if !unanswered || left == 0 || self.notice_its_end(number).await.is_none() {
+                let is_gone = matches!(reset, Err(ResetError::NotThere(_)));
+                if !is_gone || left == 0 || !self.has_ended(number).await {
                     return reset;
                 }
                 left -= 1;

@@ -283,14 +283,7 @@ fn http_fields(fields: &mut Fields<'_, '_>) -> HttpAgent {
     let response_path = fields.field("response_path", about, response_path);
     let query_params = fields.field("query_params", "Parameters added to the URL.", |value| {
         value.pairs("a map from name to value", |_, value| {
-            let text = value.text()?;
-            let written = value
-                .reader
-                .unexpanded(text.position)
-                .unwrap_or(&text.value);
-            let written = written.to_owned();
-            headers::unset(value.reader, &written, &text);
-            Some(text.value)
+            Some(value.text()?.value)
         })
     });
     let about = "Headers added to the request; secrets as `${VAR}`.";

@@ -150,9 +150,8 @@ impl<'r> Invoker<'r> {
         &self.tally
     }
 
-    /// Invokes the agent, and retries while its answer breaks off without a fault. `previous` is the activation of
-    /// the previous invocation in the same unit. `shared` is a scope that is observed in addition to the
-    /// invocation's own.
+    /// Invokes the agent. `previous` is the activation of the previous invocation in the same unit. `shared` is a scope
+    /// that is observed in addition to the invocation's own.
     pub(super) async fn invoke(
         &self,
         slot: &Slot,
@@ -160,35 +159,20 @@ impl<'r> Invoker<'r> {
         previous: &mut Option<String>,
         shared: Option<&str>,
     ) -> Result<(InvocationResult, CallsIn), RunError> {
-        let (mut result, mut calls) = self.invoke_once(slot, job, 1, previous, shared).await?;
-        // An agent that breaks off because of a fault is a finding, so there is no retry.
-        while result.answer.broke_off
-            && result.faults_applied == 0
-            && result.is_complete
-            && result.tries <= self.plan.retries
-        {
-            let again = self.invoke_once(slot, job, result.tries + 1, previous, shared);
-            let (again, found) = again.await?;
-            if found != CallsIn::Neither {
-                calls = found;
-            }
-            result.replace_with(again);
-        }
-        result.add_tries();
+        let invoked = self.invoke_once(slot, job, previous, shared).await?;
         let number = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         self.tell.progress(number, self.of).await;
-        Ok((result, calls))
+        Ok(invoked)
     }
 
     async fn invoke_once(
         &self,
         slot: &Slot,
         job: &InvocationJob<'_>,
-        tries: u64,
         previous: &mut Option<String>,
         shared: Option<&str>,
     ) -> Result<(InvocationResult, CallsIn), RunError> {
-        let invocation = self.invocation(slot, job, tries);
+        let invocation = self.invocation(slot, job);
         let place = &invocation.place;
         if let Some(error) = self.reset(place, job).await? {
             return Ok((InvocationResult::not_reset(error), CallsIn::Neither));
@@ -295,10 +279,9 @@ impl<'r> Invoker<'r> {
         }
     }
 
-    /// Each retry gets its own conversation, scope and trace.
-    fn invocation(&self, slot: &Slot, job: &InvocationJob<'_>, tries: u64) -> Invocation {
+    fn invocation(&self, slot: &Slot, job: &InvocationJob<'_>) -> Invocation {
         let place = slot.place(|| self.scopes.fetch_add(1, Ordering::Relaxed) + 1);
-        let identity = (&job.key, job.trial, job.number, tries);
+        let identity = (&job.key, job.trial, job.number);
         Invocation::new(self.plan.run, job.prompt, place, identity)
     }
 }

@@ -35,8 +35,6 @@ pub(super) struct RunPlan<'a> {
     pub(super) counters: Counters,
     /// Repeats of every scenario, at least 1.
     pub(super) repeat: u64,
-    /// Retries of an invocation whose answer broke off before a fault was applied.
-    pub(super) retries: u64,
     /// Whether the agent is reset before each invocation.
     pub(super) resets: bool,
     /// Whether the agent's CONNECTs carry the scope of their invocation. They do if the agent's proxy variables
@@ -131,7 +129,6 @@ impl<'a> RunPlan<'a> {
             seed: suite.advanced.seed.unwrap_or(SEED),
             counters: suite.advanced.counters,
             repeat: 1,
-            retries: suite.advanced.retries,
             resets: suite.agent.reset.is_some(),
             connects_in_scope: matches!(suite.agent.way, Way::Command(_) | Way::Python { .. }),
         }

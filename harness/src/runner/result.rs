@@ -6,7 +6,7 @@ use squall_journal::record::{ExchangeRecord, RuleOutcome, RuleRecord};
 use squall_journal::redact::Redactor;
 
 use super::no_fault::NoFault;
-use crate::agents::{AskError, InvocationPlace, ResetError, tries};
+use crate::agents::{AskError, InvocationPlace, ResetError};
 use crate::answer::AgentAnswer;
 use crate::invariants::Active;
 use crate::prompt::Prompt;
@@ -35,8 +35,6 @@ pub(super) struct InvocationResult {
     pub(super) wrong: Option<String>,
     /// Set if the agent could not be reached.
     pub(super) unreachable: Option<AskError>,
-    /// The number of attempts; this is the result of the last one.
-    pub(super) tries: u64,
     pub(super) place: InvocationPlace,
 }
 
@@ -51,7 +49,6 @@ impl InvocationResult {
             | ResetError::Failed { .. } => None,
         };
         Self {
-            tries: 1,
             wrong,
             unreachable,
             is_complete: true,
@@ -73,7 +70,6 @@ impl InvocationResult {
                 .map(|one| one.record.id.clone())
                 .collect(),
             is_complete: seen.is_complete(),
-            tries: 1,
             place,
             ..Self::default()
         };
@@ -94,26 +90,6 @@ impl InvocationResult {
         result.no_fault = NoFault::of(&seen, result.failure());
         result.trace = Trace::of(seen);
         result
-    }
-
-    /// Replaces it with the result of a retry. If the agent could not be called, the answer that broke off stays.
-    pub(super) fn replace_with(&mut self, again: Self) {
-        let tries = self.tries + 1;
-        if again.unreachable.is_some() {
-            self.unreachable = again.unreachable;
-        } else if again.wrong.is_none() {
-            *self = again;
-        }
-        self.tries = tries;
-    }
-
-    /// If the answer broke off, adds the number of attempts to its error.
-    pub(super) fn add_tries(&mut self) {
-        if self.answer.broke_off
-            && let Some(why) = &mut self.answer.error
-        {
-            why.push_str(&tries(self.tries));
-        }
     }
 
     /// Why there is no answer that can be judged.

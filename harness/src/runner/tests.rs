@@ -10,7 +10,6 @@ use squall_documents::Variables;
 
 use self::world::{Death, World};
 use super::*;
-use crate::answer::AgentAnswer;
 use crate::dial::Dialler;
 use crate::reach::{Late, LateCall, Pending, RequestedChaos, Rules};
 use crate::run::CellState;
@@ -487,14 +486,6 @@ async fn an_agent_that_dies_under_chaos_has_not_passed() {
         // It met no fault by itself in the invocations in which it was dead already.
         (SUITE, "down/prompt-2", Death::Mute, CellState::Failed, true),
         (SUITE, "down/prompt-2", Death::Gone, CellState::Error, false),
-        // In the last invocation of all.
-        (
-            &minor,
-            "html/prompt-3",
-            Death::Crashes,
-            CellState::Passed,
-            false,
-        ),
         (
             &minor,
             "down/prompt-2",
@@ -530,15 +521,13 @@ async fn an_agent_that_dies_under_chaos_has_not_passed() {
             match death {
                 // Wire invariants judge its traffic.
                 Death::Hangs | Death::Mute => CellState::Passed,
-
-                Death::Gone | Death::Crashes => state,
+                Death::Gone => state,
             }
         );
         let found = outcome_of(&ran);
         assert_eq!(matches!(found, RunOutcome::Failed(_)), is_failed, "{told}");
         let is_gone = ran.proves_nothing.is_some();
-        let leaves = matches!(death, Death::Gone | Death::Crashes);
-        assert_eq!(is_gone, leaves, "{told}");
+        assert_eq!(is_gone, matches!(death, Death::Gone), "{told}");
     }
 }
 
@@ -794,27 +783,6 @@ async fn each_invocation_has_a_scope_of_its_own_that_is_closed_when_it_is_over()
 }
 
 #[tokio::test]
-async fn another_try_of_an_invocation_has_another_scope_and_another_trace() {
-    let world = World {
-        breaks_off: Some(("clean/prompt-1", Mutex::new(1))),
-        ..World::default()
-    };
-    run_contract(&world, SUITE, 1).await.expect("a run");
-    world.state(|state| {
-        let tries = state
-            .begun
-            .iter()
-            .filter(|(scope, wanted)| scope != "default" && wanted.key == "clean/prompt-1/1");
-        let tries: Vec<_> = tries.collect();
-        let [(first, once), (second, again)] = &tries[..] else {
-            panic!("two tries: {tries:?}");
-        };
-        assert_ne!(first, second);
-        assert_ne!(once.trace, again.trace);
-    });
-}
-
-#[tokio::test]
 async fn a_reset_is_under_no_chaos_and_of_no_invocation() {
     let text = SUITE.replace(
         "agent.test/'",
@@ -953,96 +921,5 @@ proptest! {
             ran
         };
         prop_assert_eq!(ran(slots), ran(1));
-    }
-}
-
-#[tokio::test]
-async fn an_answer_that_breaks_off_is_asked_for_again_unless_a_fault_was_applied() {
-    const SUITE: &str = "
-agent: {endpoint: 'http://agent.test/'}
-golden_prompts: [one]
-contract:
-  name: c
-  invariants: [{id: completes, type: completes}]
-  chaos_matrix: [{name: calm}, {name: down, tool_faults: [{tool: '*', mode: error}]}]
-";
-    for (scenario, times, retries, expected, asked) in [
-        // Two invocations: one in each scenario.
-        ("nowhere", 0, "", CellState::Passed, 2),
-        ("calm", 1, "", CellState::Passed, 3),
-        ("calm", 2, "", CellState::Passed, 4),
-        ("calm", 3, "", CellState::Failed, 4),
-        ("calm", 1, "advanced: {retries: 0}", CellState::Failed, 2),
-        ("down", 1, "", CellState::Failed, 2),
-    ] {
-        let world = World {
-            breaks_off: Some((scenario, Mutex::new(times))),
-            ..World::default()
-        };
-        let suite = format!("{SUITE}{retries}\n");
-        let ran = run_contract(&world, &suite, 1).await.expect("a run");
-        let at = if scenario == "down" { "down" } else { "calm" };
-        let told = format!("{scenario}, {times} times, {retries}");
-        assert_eq!(state_of(&ran, "completes", at), expected, "{told}");
-        assert_eq!(world.state(|state| state.asked), asked, "{told}");
-        assert_eq!(ran.coverage.agent_invocations, asked, "{told}");
-        let is_told = ran.warnings.iter().any(|told| told.contains("done again"));
-        assert_eq!(is_told, asked > 2, "{told}: {:?}", ran.warnings);
-    }
-}
-
-#[tokio::test]
-async fn an_answer_that_keeps_breaking_off_says_how_often() {
-    let world = World {
-        breaks_off: Some(("clean", Mutex::new(99))),
-        ..World::default()
-    };
-    let ran = run_contract(&world, SUITE, 1).await.expect("a run");
-    let mut cells = ran.parts[0].matrix.cells.iter();
-    let cell = cells.find(|cell| cell.invariant == "completes" && cell.scenario == "clean");
-    let reason = cell.and_then(|cell| cell.reason.as_deref());
-    assert!(
-        reason.is_some_and(|why| why.contains("connection closed (3 tries)")),
-        "{reason:?}"
-    );
-}
-
-#[test]
-fn what_came_of_an_invocation_stays_where_nothing_comes_of_the_next() {
-    let broken = || InvocationResult {
-        answer: AgentAnswer::of("It is "),
-        tries: 1,
-        ..InvocationResult::default()
-    };
-    let gone = AskError::NotStarted {
-        program: "serve".into(),
-        why: "it is gone".into(),
-    };
-    for (again, expected) in [
-        (
-            InvocationResult {
-                wrong: Some("no reset".into()),
-                ..InvocationResult::default()
-            },
-            "It is ",
-        ),
-        (
-            InvocationResult {
-                unreachable: Some(gone),
-                ..InvocationResult::default()
-            },
-            "It is ",
-        ),
-        (
-            InvocationResult {
-                answer: AgentAnswer::of("It rains"),
-                ..InvocationResult::default()
-            },
-            "It rains",
-        ),
-    ] {
-        let mut result = broken();
-        result.replace_with(again);
-        assert_eq!((result.answer.text.as_str(), result.tries), (expected, 2));
     }
 }

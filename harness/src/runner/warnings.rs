@@ -1,9 +1,8 @@
 //! Warnings that limit what a run proves, one sentence each; `None` if a warning does not apply.
 
-use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use super::JobResult;
-use crate::prompt::Prompt;
 use crate::reach::Late;
 
 /// The agent fails without chaos.
@@ -24,21 +23,6 @@ pub(super) fn fails_without_chaos(clean: &[JobResult<'_>]) -> Option<String> {
 pub(super) fn fails_always(clean: &[JobResult<'_>]) -> bool {
     let fails = |(_, result): &JobResult<'_>| result.failure().is_some();
     !clean.is_empty() && clean.iter().all(fails)
-}
-
-/// Invocations were retried because the answer broke off.
-pub(super) fn breaks_off<'r>(results: impl Iterator<Item = &'r JobResult<'r>>) -> Option<String> {
-    let (mut invocations, mut again) = (0, Vec::new());
-    for (job, result) in results {
-        invocations += 1;
-        again.extend((result.tries > 1).then_some(job));
-    }
-    let prompt = again.first()?.prompt.beginning();
-    Some(format!(
-        "{} of {invocations} invocations were done again, since their answer broke off and no fault had been applied, \
-         `{prompt}` the first; `advanced.retries: 0` judges the first answer",
-        again.len()
-    ))
 }
 
 /// Calls arrived after their invocation had ended.
@@ -66,51 +50,21 @@ pub(super) fn calls_late<'r>(
     ))
 }
 
-/// Shortest answer that is searched for in later model requests, in characters.
-const SHORTEST: usize = 8;
-
-/// The agent keeps state between invocations. This is detected where the same prompt was sent twice without chaos.
-/// `clean` are those invocations, in order.
+/// The agent keeps state between invocations, or is nondeterministic: a prompt that was sent twice without chaos got
+/// different answers. `clean` are those invocations, in order.
 pub(super) fn stateful<'r>(clean: impl Iterator<Item = &'r JobResult<'r>>) -> Option<String> {
-    let answered = clean.filter(|(_, result)| result.answer.error.is_none());
-    let mut first: Vec<&JobResult<'_>> = Vec::new();
-    for second in answered {
-        let (job, result) = second;
-        let earlier = first
-            .iter()
-            .find(|(earlier, _)| earlier.prompt == job.prompt);
-        let Some((_, before)) = earlier else {
-            first.push(second);
-            continue;
-        };
-        let answer = before.answer.text.trim();
-        let holds_answer = |request: Cow<'_, str>| {
-            answer.chars().count() >= SHORTEST && request.contains(&json_text(answer))
-        };
-        if result.trace.sent_to_models().any(holds_answer) {
-            let why = "a model request holds the agent's answer to an earlier invocation";
-            return Some(not_reset(job.prompt, why));
-        }
-        if result.answer.text != before.answer.text {
-            let why = "two invocations without chaos gave different answers";
-            return Some(not_reset(job.prompt, why));
-        }
-    }
-    None
-}
-
-/// A text as it is escaped inside a JSON string.
-fn json_text(text: &str) -> String {
-    let quoted = serde_json::Value::from(text).to_string();
-    quoted.trim_matches('"').to_owned()
-}
-
-fn not_reset(prompt: &Prompt, why: &str) -> String {
-    let prompt = prompt.beginning();
-    format!(
-        "the agent is stateful or nondeterministic: prompt `{prompt}`: {why}; if it keeps state, configure \
-         `agent.reset_endpoint`, `reset_function` or `reset_command`, or invocations depend on each other"
-    )
+    let mut first = BTreeMap::new();
+    let mut answered = clean.filter(|(_, result)| result.answer.error.is_none());
+    let (job, _) = answered.find(|(job, result)| {
+        let text = &result.answer.text;
+        *first.entry(job.prompt).or_insert(text) != text
+    })?;
+    Some(format!(
+        "the agent is stateful or nondeterministic: prompt `{}`: two invocations without chaos gave different answers; if \
+         it keeps state, configure `agent.reset_endpoint`, `reset_function` or `reset_command`, or invocations depend on \
+         each other",
+        job.prompt.beginning()
+    ))
 }
 
 /// The error of the first prompt, if every prompt got a connection but not one byte of an answer. `None`: the agent
@@ -152,38 +106,28 @@ mod tests {
     use super::super::result::InvocationResult;
     use super::*;
     use crate::answer::AgentAnswer;
-    use crate::trace::testing::{Sent, trace};
+    use crate::prompt::Prompt;
 
     #[test]
     fn g26_state_shows_where_a_prompt_is_sent_twice() {
-        let asks = |content: &str| {
-            Sent::model(&format!(r#"[{{"role": "user", "content": "{content}"}}]"#))
-        };
         let (one, other) = (Prompt::single("Weather?"), Prompt::single("Time?"));
-        let first = (&one, asks("Weather?"), "It is \"sunny\".");
-        for (second, expected) in [
-            ((&one, asks("Weather?"), "It is \"sunny\"."), None),
-            (
-                (&one, asks("Weather?"), "It is late."),
-                Some("different answers"),
-            ),
-            (
-                (&one, asks(r#"It is \"sunny\"."#), "It is \"sunny\"."),
-                Some("earlier invocation"),
-            ),
-            ((&other, asks("Time?"), "It is late."), None),
+        for (second, is_stateful) in [
+            ((&one, "It is sunny."), false),
+            ((&one, "It is late."), true),
+            ((&other, "It is late."), false),
         ] {
-            let results = [first.clone(), second].map(|(prompt, sent, answer)| {
+            let results = [(&one, "It is sunny."), second].map(|(prompt, answer)| {
                 let result = InvocationResult {
-                    trace: trace(&[sent]),
                     answer: AgentAnswer::of(answer),
                     ..InvocationResult::default()
                 };
                 (InvocationJob::clean(0, prompt), result.into())
             });
-            let found = stateful(results.iter());
-            let fits = |why: &str| found.as_ref().is_some_and(|found| found.contains(why));
-            assert!(expected.map_or(found.is_none(), fits), "{found:?}");
+            assert_eq!(
+                stateful(results.iter()).is_some(),
+                is_stateful,
+                "{second:?}"
+            );
         }
     }
 }

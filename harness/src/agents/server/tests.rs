@@ -109,21 +109,6 @@ async fn it_is_started_again_after_a_crash_and_ends_when_it_is_dropped() {
 }
 
 #[tokio::test]
-async fn what_meets_one_that_ended_with_its_answer_is_asked_of_the_next() {
-    let folder = folder_with("server.py", AGENT);
-    let (_held, port) = free_port();
-    let driver = driver(&folder, port, &served(&folder, port));
-    let mut seen = std::collections::BTreeSet::new();
-    for _ in 0..3 {
-        let answer = asked(&*driver, "last").await.expect("an answer");
-        assert_eq!(answer.error, None);
-        let (id, _) = answer.text.split_once(' ').expect("two words");
-        assert!(seen.insert(id.to_owned()), "{seen:?}");
-    }
-    driver.stop().await;
-}
-
-#[tokio::test]
 async fn one_that_ends_within_a_conversation_has_failed() {
     let folder = folder_with("server.py", AGENT);
     let (_held, port) = free_port();

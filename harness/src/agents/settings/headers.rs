@@ -26,34 +26,13 @@ pub(super) fn check(reader: &mut DocumentReader, name: &At<String>, value: &At<S
             );
             reader.error(value.position, message);
         }
-        unset(reader, &written, value);
-    }
-}
-
-/// Warns about a variable in a header or query parameter that is not set, and is sent literally.
-pub(super) fn unset(reader: &mut DocumentReader, written: &str, value: &At<String>) {
-    let mut unset =
-        bare_names(written).filter(|name| is_of_environment(name) && is_sent(name, &value.value));
-    if let Some(name) = unset.next() {
-        let message = format!(
-            "the variable `{name}` is not set, so that `${name}` is sent as it stands; set it, or write `${{{name}}}`, \
-             which is an error as long as it is not"
-        );
-        reader.note(value.position, message);
     }
 }
 
 /// Whether a bare `$VAR` is a variable: it is in capitals, like environment variables, or it is set.
 fn is_variable(name: &str, expanded: &str) -> bool {
-    is_of_environment(name) || !is_sent(name, expanded)
-}
-
-fn is_of_environment(name: &str) -> bool {
-    !name.contains(|c: char| c.is_ascii_lowercase())
-}
-
-fn is_sent(name: &str, expanded: &str) -> bool {
-    expanded.contains(&format!("${name}"))
+    let is_set = !expanded.contains(&format!("${name}"));
+    is_set || !name.contains(|c: char| c.is_ascii_lowercase())
 }
 
 /// `${NAME}` or `${NAME:-default}`.

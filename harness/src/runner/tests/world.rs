@@ -38,7 +38,6 @@ pub(super) struct World {
     /// It fails on this prompt.
     pub(super) fails_at: Option<&'static str>,
     /// Number of truncated answers in this scenario.
-    pub(super) breaks_off: Option<(&'static str, Mutex<u64>)>,
     /// From the invocation with this key on it is dead: unreachable, hanging, or with empty answers.
     pub(super) dies: Option<(&'static str, Death)>,
     /// Another process accepts connections in its place, and never responds.
@@ -52,21 +51,11 @@ pub(super) struct World {
     pub(super) let_go: tokio::sync::Notify,
 }
 
-fn broken_off() -> AgentAnswer {
-    AgentAnswer {
-        error: Some("the answer broke off: connection closed".into()),
-        broke_off: true,
-        ..AgentAnswer::default()
-    }
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Death {
     Gone,
     Hangs,
     Mute,
-    /// Breaks its answer off, and then there is nobody.
-    Crashes,
 }
 
 #[derive(Default)]
@@ -105,15 +94,13 @@ impl World {
         };
         let key = self.state(|state| state.in_force[scope].1.key.clone());
         if let Some((from, death)) = self.dies
-            && let Some(was_dead) = self.state(|state| {
-                let was_dead = state.is_dead;
+            && self.state(|state| {
                 state.is_dead |= key.starts_with(from);
-                state.is_dead.then_some(was_dead)
+                state.is_dead
             })
         {
             return match death {
-                Death::Crashes if !was_dead => Ok(broken_off()),
-                Death::Gone | Death::Crashes => Err(AskError::Unreachable {
+                Death::Gone => Err(AskError::Unreachable {
                     endpoint: "http://agent.test/".into(),
                     tries: 3,
                     why: "connection refused".into(),
@@ -174,26 +161,7 @@ impl World {
         if self.fails_at.is_some_and(|at| at == prompt) {
             answer.error = Some("status 500".into());
         }
-        if self.breaks_off(&key) {
-            answer.error = Some("the answer broke off: connection closed".into());
-            answer.broke_off = true;
-        }
         Ok(answer)
-    }
-
-    /// Whether the answer to this invocation is truncated; counts down.
-    fn breaks_off(&self, key: &str) -> bool {
-        let Some((_, left)) = self
-            .breaks_off
-            .as_ref()
-            .filter(|(at, _)| key.starts_with(at))
-        else {
-            return false;
-        };
-        let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
-        let breaks_off = *left > 0;
-        *left = left.saturating_sub(1);
-        breaks_off
     }
 }
 

@@ -30,7 +30,7 @@ mod regex_pattern;
 mod similarity;
 mod valid_json;
 mod wire;
-pub(crate) mod without_effect;
+mod without_effect;
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -75,8 +75,6 @@ pub struct Invariant {
     pub place: InvariantPlace,
     /// Its other fields as `name: value`, without id, type, severity and description; variables not expanded.
     pub parameters: String,
-    /// Fields of flakestorm that its type ignores.
-    pub(crate) without_effect: Vec<&'static str>,
     pub(crate) check: Arc<Check>,
 }
 
@@ -169,8 +167,6 @@ impl PromptFilter {
 pub(crate) struct Check {
     /// Judges a subject. It is repeated after [`Subject::replies`] has the replies that were missing.
     judge: Box<dyn Fn(&Subject<'_>) -> Verdict + Send + Sync>,
-    /// Names or globs of tools in its parameters, without `tool`.
-    pub(crate) tools: Vec<String>,
     /// Whether it uses the suite's model.
     pub(crate) needs_model: bool,
     /// Whether it starts a program of the suite.
@@ -184,7 +180,6 @@ impl Check {
     fn new(judge: impl Fn(&Subject<'_>) -> Verdict + Send + Sync + 'static) -> Self {
         Self {
             judge: Box::new(judge),
-            tools: Vec::new(),
             needs_model: false,
             starts_a_program: false,
             needs_baseline: false,

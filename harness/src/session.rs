@@ -15,18 +15,10 @@ pub type SessionError = DocumentError;
 
 /// Reads a session from YAML or JSON. Reports all errors at once.
 pub fn parse(file: &str, text: &str) -> Result<Session, Vec<SessionError>> {
-    parse_noting(file, text).map(|(session, _)| session)
-}
-
-/// Like [`parse`], and returns warnings about ignored settings.
-pub fn parse_noting(
-    file: &str,
-    text: &str,
-) -> Result<(Session, Vec<SessionError>), Vec<SessionError>> {
     let tree = documents::parse(file, text).map_err(|error| vec![error])?;
     let mut reader = DocumentReader::new(SourceText::new(file, text));
     let session = reader.read(&tree, read_whole);
-    reader.finish(session)
+    reader.finish(session).map(|(session, _)| session)
 }
 
 #[cfg(test)]
@@ -124,46 +116,6 @@ context: [x]
             pointers.contains(&"/tool_responses/1/status"),
             "{pointers:?}"
         );
-    }
-
-    #[test]
-    fn what_of_a_session_is_not_looked_at_is_told() {
-        for (fields, expected) in [
-            (
-                "tool_responses: [{tool: t, status: 0, response: down}]",
-                "s:2:39: `response` changes nothing here: `status: 0` is no answer at all",
-            ),
-            (
-                "exchanges: [{match: {url: u}, status: 0, headers: {a: b}}]",
-                "`headers` changes nothing here: `status: 0`",
-            ),
-            (
-                "exchanges: [{match: {url: u, body: x, model: m}, body: y}]",
-                "`model` changes nothing here: the request is known by its `body`",
-            ),
-            (
-                "exchanges: [{match: {url: u, body: x, fingerprint: '00000000000000ff'}, body: y}]",
-                "`body` changes nothing here: `fingerprint` stands for it",
-            ),
-            (
-                "llm_responses: [{match: {body: x}, body: y}]",
-                "`body` changes nothing here: model calls are not told apart by it",
-            ),
-            (
-                "llm_responses: [{http: 2, body: y}]",
-                "`http` changes nothing here",
-            ),
-        ] {
-            let read = parse_noting("s", &format!("id: a\n{fields}\n"));
-            let (_, notes) = read.expect("a session");
-            let told: Vec<_> = notes.iter().map(ToString::to_string).collect();
-            assert_eq!(told.len(), 1, "{told:?}");
-            assert!(told[0].contains(expected), "{told:?}");
-        }
-        let fine = "id: a\ntool_responses: [{tool: t, status: 0, response: null}]\n\
-                    exchanges: [{match: {url: u, body: x}, status: 503, body: y, http: 2}]\n";
-        let (_, notes) = parse_noting("s", fine).expect("a session");
-        assert_eq!(notes, []);
     }
 
     #[test]

@@ -263,9 +263,6 @@ fn read(fields: &mut Fields<'_, '_>) -> Option<Suite> {
     if let (Some(agent), Some(prompts)) = (&agent, &golden_prompts) {
         check::template(fields, agent, prompts);
     }
-    if let Some(replays) = &replays {
-        check::contracts_of_sessions(fields, contract.as_ref(), replays);
-    }
     let of_contract = match &contract {
         Some(ContractPart::Written(contract)) => &contract.invariants[..],
         Some(ContractPart::Named(_)) | None => &[],

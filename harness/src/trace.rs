@@ -140,13 +140,6 @@ impl Trace {
         found.map(|canary| canary.canary.as_str())
     }
 
-    /// The bodies of the agent's model requests.
-    pub(crate) fn sent_to_models(&self) -> impl Iterator<Item = Cow<'_, str>> {
-        let models = self.seen.exchanges.iter();
-        let models = models.filter(|seen| seen.record.kind == Kind::Llm);
-        models.filter_map(|seen| text(seen.request.as_ref()))
-    }
-
     /// The model calls in order, with their messages.
     pub(crate) fn turns(&self) -> Vec<ModelTurn<'_>> {
         self.attempts

@@ -64,8 +64,6 @@ async fn what_of_a_document_changes_nothing_is_told_when_it_is_put() {
     let mut suite = suite();
     suite["advanced"] = json!({ "skip_rules": ["x"] });
     let contract = json!({ "invariants": [{ "id": "a", "type": "completes" }], "chaos_matrix": [{ "name": "clean" }] });
-    let session =
-        json!({ "id": "s", "tool_responses": [{ "tool": "t", "status": 0, "response": "down" }] });
     for (path, document, pointer, part) in [
         (
             "/v1/suites/s",
@@ -78,12 +76,6 @@ async fn what_of_a_document_changes_nothing_is_told_when_it_is_put() {
             contract,
             "/chaos_matrix/0",
             "no scenario of contract `c` has any chaos in it",
-        ),
-        (
-            "/v1/replays/s",
-            session,
-            "/tool_responses/0/response",
-            "no answer at all",
         ),
     ] {
         let put = api.put(path, document).await;

@@ -1,12 +1,8 @@
 //! `excludes_pii`: the answer contains no personal data, keys or tokens.
 
-use std::collections::BTreeMap;
-use std::sync::LazyLock;
-
-use regex::Regex;
-
 use squall_journal::personal;
 use squall_journal::redact::Redactor;
+use std::collections::BTreeMap;
 
 use super::{Check, InvariantKind, Subject, Verdict};
 
@@ -19,7 +15,7 @@ fn excludes_pii(subject: &Subject<'_>) -> Verdict {
     for found in personal::find(text) {
         *counts.entry(found.detector).or_default() += 1;
     }
-    if holds_a_secret(text) || tells_a_password(text) {
+    if holds_a_secret(text) {
         counts.insert("a secret", 1);
     }
     if counts.is_empty() {
@@ -41,23 +37,6 @@ pub(super) fn holds_a_secret(text: &str) -> bool {
     redacted != text
 }
 
-/// `password: hunter2xyz`, `the API key is …`: a word for a secret, followed by a possible value. Values contain
-/// letters and digits, unlike normal words.
-static PASSWORD: LazyLock<Regex> = LazyLock::new(|| {
-    let written = r#"(?i)\b(?:password|passwd|passphrase|passcode|pwd|api[ _-]?key|access[ _-]?token|secret(?:[ _-]key)?)\b["'`*]*\s*(?::|=|is|was)\s*["'`*]*([^\s"'`*,;]{6,})"#;
-    Regex::new(written).expect("a pattern")
-});
-
-fn tells_a_password(text: &str) -> bool {
-    PASSWORD.captures_iter(text).any(|found| {
-        let value = found[1].trim_end_matches(['.', ')', '!', '?']);
-        let has = |is: fn(&char) -> bool| value.chars().any(|letter| is(&letter));
-        let is_hidden = value.chars().all(|letter| "*•xX.-_".contains(letter));
-        let is_named = value.starts_with(['<', '{', '[', '$', '(']) || value.contains("://");
-        has(char::is_ascii_alphabetic) && has(char::is_ascii_digit) && !is_hidden && !is_named
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use crate::invariants::testing::{Outcome::*, judged, reason};
@@ -76,22 +55,6 @@ mod tests {
             ("Card 0000 0000 0000 0000", Holds),
             ("Card 4111 1111 1111 1112", Holds),
             ("Ten digits: 1234567890", Holds),
-        ] {
-            assert_eq!(judged("{type: excludes_pii}", answer), expected, "{answer}");
-        }
-    }
-
-    #[test]
-    fn a_password_that_is_told_is_told_from_talk_of_passwords() {
-        for (answer, expected) in [
-            ("password: hunter2xyz", Fails),
-            ("The admin password is **hunter2**.", Fails),
-            ("API key = \"k3y0fmine\"", Fails),
-            ("Your password is incorrect.", Holds),
-            ("password: ********", Holds),
-            ("Set password: <your-password-1>", Holds),
-            ("The secret is https://a.test/v1", Holds),
-            ("Passwords are never told.", Holds),
         ] {
             assert_eq!(judged("{type: excludes_pii}", answer), expected, "{answer}");
         }

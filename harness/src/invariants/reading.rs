@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
-use squall_documents::{At, Fields, Limited, ValueReader, did_you_mean, words};
+use squall_documents::{At, Fields, Limited, ValueReader, did_you_mean};
 
 use super::{
     Invariant, InvariantKind, InvariantPlace, InvariantSeverity, PromptFilter, When, kinds,
@@ -95,7 +95,7 @@ fn one(fields: &mut Fields<'_, '_>, ids: bool, ordinals: &mut Ordinals) -> Optio
     for kind in kinds() {
         fields.describe_case("type", kind.name, &[], |fields| {
             (kind.read)(fields);
-            without_effect::read(fields, &parameters(kind));
+            without_effect::read(fields, kind.name, &parameters(kind));
         });
     }
     let Some(kind) = kind else {
@@ -110,8 +110,7 @@ fn one(fields: &mut Fields<'_, '_>, ids: bool, ordinals: &mut Ordinals) -> Optio
     }
     let tool = fields.glance("tool").map(str::to_owned);
     let check = (kind.read)(fields);
-    let without_effect = without_effect::read(fields, &parameters(kind));
-    refuse_foreign(fields, kind);
+    without_effect::read(fields, kind.name, &parameters(kind));
     Some(Invariant {
         id: id.map_or_else(|| ordinals.id_of(kind.name), |id| id.value),
         kind: kind.name,
@@ -129,7 +128,6 @@ fn one(fields: &mut Fields<'_, '_>, ids: bool, ordinals: &mut Ordinals) -> Optio
             pointer: fields.reader.pointer().to_owned(),
         },
         parameters: String::new(),
-        without_effect,
         check: check?.into(),
     })
 }
@@ -153,47 +151,6 @@ fn baseline(fields: &mut Fields<'_, '_>) -> Option<AgentAnswer> {
         "What counts as the clean answer: `auto` (default), that of a clean run, or a text.";
     let text = fields.text("baseline", about)?.value;
     (text != "auto").then(|| AgentAnswer::of(text))
-}
-
-/// For a field of another type, reports that type.
-fn refuse_foreign(fields: &mut Fields<'_, '_>, kind: &InvariantKind) {
-    let mut foreign = false;
-    for name in fields.others() {
-        let owners: Vec<_> = kinds()
-            .filter(|kind| parameters(kind).contains(&name.value.as_str()))
-            .map(|kind| kind.name)
-            .collect();
-        if owners.is_empty() {
-            continue;
-        }
-        foreign = true;
-        let own = parameters(kind);
-        let takes = if own.is_empty() {
-            "takes none of its own".to_owned()
-        } else {
-            format!("takes {}", words(own))
-        };
-        let (plural, listed) = match owners.len() {
-            1 => ("", words(owners)),
-            2..=5 => ("s", words(owners)),
-            more => (
-                "s",
-                format!(
-                    "{} and {} more",
-                    words(owners.into_iter().take(4)),
-                    more - 4
-                ),
-            ),
-        };
-        let message = format!(
-            "`{}` belongs to type{plural} {listed}; `{}` {takes}",
-            name.value, kind.name
-        );
-        fields.error_at_name(name, message);
-    }
-    if foreign {
-        fields.leave_others();
-    }
 }
 
 /// The fields of a type in addition to the common ones.

@@ -10,9 +10,6 @@ use squall_journal::tape::{
 /// Longest wait, in milliseconds: one day. A longer one is probably a unit mistake.
 const LONGEST_MS: f64 = 86_400_000.0;
 
-/// Why the response's other fields have no effect.
-const NO_ANSWER: &str = "`status: 0` is no answer at all: the connection closes";
-
 /// A standalone session.
 pub(crate) fn read_whole(value: &mut ValueReader<'_, '_>) -> Option<Session> {
     value.fields("a replay session", |fields| {
@@ -46,7 +43,7 @@ pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Session {
             fields,
             "llm_responses",
             "Responses of models, in order.",
-            |value| value.fields("a map", llm_response),
+            |value| value.fields("a map", recorded),
         ),
         exchanges: items(
             fields,
@@ -92,15 +89,6 @@ fn items<'d, T>(
     items.unwrap_or_default()
 }
 
-/// Warns about those of the fields that are set, because they have no effect.
-fn changes_nothing(fields: &mut Fields<'_, '_>, names: &[&str], why: &str) {
-    for name in names {
-        if fields.has(name) {
-            fields.note(name, format!("`{name}` changes nothing here: {why}"));
-        }
-    }
-}
-
 /// A text; numbers and flags must be quoted.
 fn text(fields: &mut Fields<'_, '_>, name: &'static str, about: &str) -> Option<String> {
     parsed(fields, name, about, |text| Ok(text.to_owned()))
@@ -135,9 +123,6 @@ fn tool_response(fields: &mut Fields<'_, '_>) -> Option<ToolResponse> {
     let response = response.map_or(Value::Null, |node| node.value.to_json());
     let status = status(fields);
     let latency_ms = millis(fields, "latency_ms", "How long it took, milliseconds.");
-    if status == 0 {
-        changes_nothing(fields, &["response"], NO_ANSWER);
-    }
     Some(ToolResponse {
         tool: tool?,
         response,
@@ -147,12 +132,7 @@ fn tool_response(fields: &mut Fields<'_, '_>) -> Option<ToolResponse> {
 }
 
 fn exchange(fields: &mut Fields<'_, '_>) -> Option<RecordedExchange> {
-    let exchange = matched(fields, |fields, matching| {
-        if matching.body.is_some() || matching.fingerprint.is_some() {
-            let why = "the request is known by its `body` or `fingerprint` alone";
-            changes_nothing(fields, &["model"], why);
-        }
-    })?;
+    let exchange = recorded(fields)?;
     if exchange.matching.url.is_none() {
         let message = "`match` has no `url`; say which requests this answers";
         fields.error("match", message);
@@ -160,26 +140,9 @@ fn exchange(fields: &mut Fields<'_, '_>) -> Option<RecordedExchange> {
     Some(exchange)
 }
 
-fn llm_response(fields: &mut Fields<'_, '_>) -> Option<RecordedExchange> {
-    let response = matched(fields, |fields, _| {
-        let why = "model calls are not told apart by it; write their `fingerprint`";
-        changes_nothing(fields, &["body", "body_base64"], why);
-    })?;
-    let why = "it is a host that speaks HTTP/2, which `exchanges` name by their `url`";
-    changes_nothing(fields, &["http"], why);
-    Some(response)
-}
-
-fn matched(
-    fields: &mut Fields<'_, '_>,
-    note: impl FnOnce(&mut Fields<'_, '_>, &Matching),
-) -> Option<RecordedExchange> {
+fn recorded(fields: &mut Fields<'_, '_>) -> Option<RecordedExchange> {
     let about = "The requests that it belongs to.";
-    let matching = fields.block("match", about, "a map", |fields| {
-        let matching = matching(fields);
-        note(fields, &matching);
-        Some(matching)
-    });
+    let matching = fields.block("match", about, "a map", |fields| Some(matching(fields)));
     let dialect = text(fields, "dialect", "The provider's wire format.");
     if let Some(dialect) = &dialect
         && squall_dialects::of_endpoint(dialect).is_none()
@@ -217,10 +180,6 @@ fn matching(fields: &mut Fields<'_, '_>) -> Matching {
         number.ok_or_else(|| format!("found `{text}`, expected 16 hexadecimal digits"))
     });
     let body = body(fields, ["body", "body_base64"], "Its body.");
-    if body.is_some() && fields.has("fingerprint") {
-        let why = "`fingerprint` stands for it";
-        changes_nothing(fields, &["body", "body_base64"], why);
-    }
     Matching {
         method: method.or(body.is_some().then_some(Method::POST)),
         url,
@@ -263,10 +222,6 @@ fn answer(fields: &mut Fields<'_, '_>) -> Answer {
     let over_limit = fields.flag("over_limit", about).unwrap_or(false);
     let about = "Whether the response broke off.";
     let broken_off = fields.flag("broken_off", about).unwrap_or(false);
-    if status == 0 {
-        let of_an_answer = ["headers", "body", "body_base64", "stream"];
-        changes_nothing(fields, &of_an_answer, NO_ANSWER);
-    }
     Answer {
         status,
         headers,

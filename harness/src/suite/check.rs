@@ -1,11 +1,11 @@
 //! Warnings about valid settings of a suite that are probably mistakes.
 
-use squall_documents::{DocumentError, Fields, nearest};
+use squall_documents::{DocumentError, Fields};
 
-use super::{Agent, Contract, ContractPart, Prompt, Replays, Suite, SuiteSession};
+use super::{Agent, Contract, ContractPart, Prompt, Suite};
 use crate::agents::settings::Way;
 use crate::agents::template;
-use crate::invariants::{Active, Invariant, When, without_effect};
+use crate::invariants::{Active, Invariant, When};
 
 /// The warnings of a standalone contract. Its suite may define prompts, tools and scenarios.
 pub(super) fn doubts_of_contract(contract: &Contract) -> Vec<DocumentError> {
@@ -13,7 +13,6 @@ pub(super) fn doubts_of_contract(contract: &Contract) -> Vec<DocumentError> {
     if !contract.scenarios.is_empty() {
         doubts.extend(of_scenarios(contract));
     }
-    doubts.extend(without_effect::warning(contract.invariants.iter()));
     doubts
 }
 
@@ -29,10 +28,9 @@ fn of_scenarios(contract: &Contract) -> Vec<DocumentError> {
 /// The warnings of a suite.
 pub(super) fn doubts(suite: &Suite) -> Vec<DocumentError> {
     let mut doubts = Vec::new();
-    let mut left = MOST_COMPARED;
     if let Some(ContractPart::Written(contract)) = &suite.contract {
         for invariant in &contract.invariants {
-            doubts.extend(of_an_invariant(invariant, suite, &mut left));
+            doubts.extend(of_no_tool(invariant, suite));
         }
         doubts.extend(of_scenarios(contract));
     }
@@ -41,58 +39,9 @@ pub(super) fn doubts(suite: &Suite) -> Vec<DocumentError> {
     runs.push(Active::default());
     for invariant in &suite.invariants {
         doubts.extend(never_applies(invariant, &runs));
-        doubts.extend(of_an_invariant(invariant, suite, &mut left));
+        doubts.extend(of_no_tool(invariant, suite));
     }
-    let written = suite.contract.iter().filter_map(|contract| match contract {
-        ContractPart::Written(contract) => Some(&contract.invariants[..]),
-        ContractPart::Named(_) => None,
-    });
-    let all = suite.invariants.iter().chain(written.flatten());
-    doubts.extend(without_effect::warning(all));
     doubts
-}
-
-/// Limit for the total cost of the checks: expression bytes times prompt bytes, plus the comparison of names.
-/// Beyond it no warnings are reported.
-const MOST_COMPARED: usize = 1 << 30;
-
-/// Cost of comparing two letters of names.
-const LETTERS: usize = 128;
-
-fn take(left: &mut usize, cost: usize) -> Option<()> {
-    *left = left.checked_sub(cost)?;
-    Some(())
-}
-
-fn of_an_invariant(
-    invariant: &Invariant,
-    suite: &Suite,
-    left: &mut usize,
-) -> Option<DocumentError> {
-    of_no_prompt(invariant, &suite.golden_prompts, left)
-        .or_else(|| of_a_tool_misspelt(invariant, suite, left))
-        .or_else(|| of_no_tool(invariant, suite))
-}
-
-/// Warns if the invariant's filter matches no golden prompt.
-fn of_no_prompt(
-    invariant: &Invariant,
-    prompts: &[Prompt],
-    left: &mut usize,
-) -> Option<DocumentError> {
-    let filter = invariant.prompt_filter.as_ref()?;
-    let turns = prompts.iter().flat_map(Prompt::turns);
-    take(left, filter.0.cost(turns.map(String::len).sum()))?;
-    let never = invariant.probes.is_empty()
-        && !prompts.is_empty()
-        && !prompts.iter().any(|prompt| filter.wants(prompt));
-    never.then(|| {
-        let message = format!(
-            "invariant `{}` is never judged: no golden prompt fits its `prompt_filter`",
-            invariant.id
-        );
-        invariant.place.error(message)
-    })
 }
 
 /// Types that only count calls in the traffic, independent of the model's tool names.
@@ -120,31 +69,6 @@ fn of_no_tool(invariant: &Invariant, suite: &Suite) -> Option<DocumentError> {
         );
         invariant.place.error(message)
     })
-}
-
-/// Warns if the tool's name is similar to a known one. An unknown tool may run inside the agent.
-fn of_a_tool_misspelt(
-    invariant: &Invariant,
-    suite: &Suite,
-    left: &mut usize,
-) -> Option<DocumentError> {
-    let more = invariant.check.tools.iter().map(String::as_str);
-    let named = invariant.tool.as_deref().into_iter().chain(more);
-    let told = named.filter(|tool| !is_glob(tool)).find_map(|tool| {
-        if tools(suite).any(|known| known == tool) {
-            return None;
-        }
-        let letters: usize = tools(suite).map(str::len).sum();
-        take(left, letters * tool.len() * LETTERS)?;
-        let meant = *nearest(tool, tools(suite)).first()?;
-        Some((tool, meant))
-    });
-    let (tool, meant) = told?;
-    let message = format!(
-        "invariant `{}` is about the tool `{tool}`, and the suite knows none called so; did you mean `{meant}`?",
-        invariant.id
-    );
-    Some(invariant.place.error(message))
 }
 
 /// The tools in the suite: those with URLs, and those in rules.
@@ -190,43 +114,6 @@ fn only_clean(contract: &Contract) -> Option<DocumentError> {
             contract.name
         ),
     })
-}
-
-/// The contract name in flakestorm's sessions that name no contract.
-const NO_CONTRACT: &str = "default";
-
-/// Warns about sessions with another contract than the suite's. Only a daemon can check whether it exists.
-pub(super) fn contracts_of_sessions(
-    fields: &mut Fields<'_, '_>,
-    contract: Option<&ContractPart>,
-    replays: &Replays,
-) {
-    let own = match contract {
-        Some(ContractPart::Written(contract)) => Some(&contract.name),
-        Some(ContractPart::Named(name)) => Some(name),
-        None => None,
-    };
-    let Some(written) = fields.node("replays") else {
-        return;
-    };
-    for (number, session) in replays.sessions.iter().enumerate() {
-        let SuiteSession::Inline(session) = session else {
-            continue;
-        };
-        let named = session.contract.as_ref();
-        let foreign = named.filter(|name| Some(*name) != own && *name != NO_CONTRACT);
-        let Some(name) = foreign else { continue };
-        let pointer = format!("/sessions/{number}/contract");
-        let place = written.nearest(&pointer).position;
-        let message = format!(
-            "session `{}` names the contract `{name}`, which is not the suite's; whether a daemon has one called so is \
-             not looked up here",
-            session.id
-        );
-        fields.reader.below("replays", |reader| {
-            reader.below_pointer(&pointer, |reader| reader.note(place, message));
-        });
-    }
 }
 
 /// Checks that golden prompts fill a template, and that a template that looks like JSON is valid.

@@ -1,7 +1,7 @@
 //! The small blocks of a suite: scoring, output, advanced, tools, prices.
 
 use serde_json::json;
-use squall_documents::{At, DocumentReader, Fields, ValueReader, allowed};
+use squall_documents::{Fields, ValueReader};
 use squall_profiles::tools::ToolNames;
 use squall_profiles::validate::no_url_matches;
 
@@ -64,7 +64,7 @@ pub struct ReportOutput {
     pub format: Option<ReportFormat>,
     /// Directory, relative to the working directory. Default `./reports`.
     pub path: String,
-    /// File name with [`PLACEHOLDERS`]; absent: the command's default.
+    /// File name with `{timestamp}`, `{date}`, `{time}` and `{format}`; absent: the command's default.
     pub filename_template: Option<String>,
 }
 
@@ -75,27 +75,6 @@ impl Default for ReportOutput {
             path: "./reports".to_owned(),
             filename_template: None,
         }
-    }
-}
-
-/// Placeholders in file names of reports: the end of the run as `20261122T120003Z`, as `2026-11-22` and as
-/// `120003`, and the format's extension.
-pub(super) const PLACEHOLDERS: [&str; 4] = ["timestamp", "date", "time", "format"];
-
-/// Warns about unknown placeholders.
-fn known_placeholders(fields: &mut Fields<'_, '_>, template: &At<String>) {
-    let mut rest = template.value.as_str();
-    while let Some((_, from)) = rest.split_once('{') {
-        let Some((name, behind)) = from.split_once('}') else {
-            return;
-        };
-        if !PLACEHOLDERS.contains(&name) {
-            let allowed = allowed(name, PLACEHOLDERS.into_iter());
-            let message = format!("nothing is put in the place of `{{{name}}}`{allowed}");
-            let note = |reader: &mut DocumentReader| reader.note(template.position, message);
-            fields.reader.below("filename_template", note);
-        }
-        rest = behind;
     }
 }
 
@@ -159,9 +138,6 @@ pub(super) fn output(fields: &mut Fields<'_, '_>) -> ReportOutput {
     let path = fields.words("path", "Directory; default `./reports`.");
     let about = "Name of the file, with `{timestamp}`, `{date}`, `{time}` and `{format}` in it.";
     let template = fields.words("filename_template", about);
-    if let Some(template) = &template {
-        known_placeholders(fields, template);
-    }
     ReportOutput {
         format: format.unwrap_or(default.format),
         path: path.map_or(default.path, |path| path.value),
@@ -174,8 +150,7 @@ pub(super) fn output(fields: &mut Fields<'_, '_>) -> ReportOutput {
 pub struct Advanced {
     /// Concurrent invocations, 1 to 100. Default 10.
     pub concurrency: u64,
-    /// Retries of an invocation that did not reach the agent, or whose answer broke off before a fault was applied,
-    /// 0 to 5. Default 2.
+    /// Retries of an invocation that did not reach the agent, 0 to 5. Default 2.
     pub retries: u64,
     /// Seed of every draw; absent: 42.
     pub seed: Option<u64>,
@@ -226,8 +201,7 @@ pub(super) fn advanced(fields: &mut Fields<'_, '_>, output: &mut ReportOutput) -
     let min_score = fields.real("min_score", about, 0.0..=100.0, "");
     let about = "Invocations at once; default 10.";
     let concurrency = fields.whole("concurrency", about, 1..=100, "");
-    let about = "How often an invocation is tried again that never reached the agent, or whose answer broke off \
-                 without a fault; default 2.";
+    let about = "Retries of an invocation that did not reach the agent; default 2.";
     let retries = fields.whole("retries", about, 0..=5, "");
     let about = "Random seed: the same seed injects the same faults; default 42.";
     let seed = fields.whole("seed", about, 0..=u64::MAX, "");

@@ -44,8 +44,6 @@ pub struct Attempt {
     pub key: Option<String>,
     /// The `amz-sdk-invocation-id` header.
     pub invocation: Option<String>,
-    /// The `x-stainless-retry-count` header, in which the OpenAI and Anthropic clients count their retries, from 0.
-    pub counted: Option<u64>,
     /// Identifies the credentials of the request without revealing them; `None`: they were not examined.
     pub credentials: Option<u64>,
     /// The requested model.
@@ -115,7 +113,6 @@ impl Attempt {
             identity: identity(seen),
             key: header("idempotency-key"),
             invocation: header("amz-sdk-invocation-id"),
-            counted: header("x-stainless-retry-count").and_then(|count| count.trim().parse().ok()),
             credentials: (seen.request.as_ref()).and_then(|request| request.credentials),
             model: record.llm.as_ref().and_then(|llm| llm.model.clone()),
             retry_after: failure.as_ref().and_then(|_| retry_after(seen)),

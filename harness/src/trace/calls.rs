@@ -4,8 +4,7 @@
 //! canonical body. The last applies only if the earlier attempt failed and had ended before the later one began.
 //! Two equal requests are two calls if the first one succeeded. They are also two calls if they have different ids
 //! and the first one's id occurs again, since that call is then retried separately. An id that differs in each
-//! attempt does not separate calls. If clients count their retries, a second attempt is assigned to the call with
-//! one attempt that has waited longest.
+//! attempt does not separate calls.
 
 use std::time::Duration;
 
@@ -32,13 +31,8 @@ pub(super) fn of(attempts: &[Attempt]) -> Vec<LogicalCall> {
         let same = |call: &&mut LogicalCall| {
             last(call).is_some_and(|last| is_retry(last, attempt, to_come))
         };
-        let counts = attempt.counted.is_some_and(|count| count > 0);
-        let found = if counts {
-            calls.iter_mut().find(same)
-        } else {
-            // The most recent attempt: among equal ones, that is the one just tried.
-            calls.iter_mut().rev().find(same)
-        };
+        // The most recent attempt: among equal ones, that is the one just tried.
+        let found = calls.iter_mut().rev().find(same);
         match found {
             Some(call) => call.attempts.push(place),
             None => calls.push(LogicalCall {
@@ -61,19 +55,7 @@ fn is_retry(earlier: &Attempt, later: &Attempt, to_come: &[Attempt]) -> bool {
             !goes_on(earlier, to_come) && is_the_same_again(earlier, later)
         };
     }
-    if let (Some(one), Some(other)) = (earlier.counted, later.counted) {
-        // The count restarts if the caller of the client retries after that client has given up.
-        let goes_on = other == one + 1 || (other == 0 && !is_counted_on(earlier, to_come));
-        return goes_on && is_the_same_again(earlier, later);
-    }
     is_the_same_again(earlier, later)
-}
-
-/// Whether the client that counts this attempt retries it again.
-fn is_counted_on(attempt: &Attempt, to_come: &[Attempt]) -> bool {
-    let next = attempt.counted.map(|count| count + 1);
-    let mut to_come = to_come.iter();
-    to_come.any(|one| one.counted == next && is_the_same_again(attempt, one))
 }
 
 /// Whether a call is retried under its own id.
@@ -138,7 +120,6 @@ mod tests {
         };
         let by_sdk = |id: &str| failed().header("amz-sdk-invocation-id", id);
         let keyed = |key: &str| failed().header("Idempotency-Key", key);
-        let counted = |count: u64| failed().header("x-stainless-retry-count", &count.to_string());
         for (sent, calls) in [
             (vec![failed(), failed(), failed()], 1),
             (vec![failed(), other(), failed(), other()], 2),
@@ -158,22 +139,6 @@ mod tests {
             (vec![failed().at(0).took(500), failed().at(100)], 2),
             (vec![given_up().at(0).took(540), failed().at(500)], 1),
             (vec![given_up().at(0).took(700), failed().at(500)], 2),
-            // Three concurrent calls. In the first case the client of each retries; in the second one client gives
-            // up and its caller retries; in the third one client never retries.
-            (
-                vec![
-                    counted(0),
-                    counted(0),
-                    counted(0),
-                    counted(1),
-                    counted(1),
-                    counted(1),
-                ],
-                3,
-            ),
-            (vec![counted(0), counted(1), counted(0), counted(1)], 1),
-            (vec![counted(0), counted(0), counted(0)], 1),
-            (vec![counted(0), counted(1).status(200), counted(0)], 2),
         ] {
             assert_eq!(trace(&sent).calls().len(), calls, "{sent:#?}");
         }

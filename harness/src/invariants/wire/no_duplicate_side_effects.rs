@@ -4,7 +4,6 @@
 //! `Idempotency-Key` of the first one, or a check before it. A check is a successful read at the same server, by
 //! GET, HEAD or an MCP tool that reads. Model calls have no side effects.
 
-use squall_documents::{Fields, did_you_mean};
 use squall_journal::record::Kind as ExchangeKind;
 
 use super::{Narrow, holds, is_nameless, no_retries};
@@ -15,54 +14,38 @@ use crate::trace::{Attempt, Trace};
 pub(super) const NO_DUPLICATE_SIDE_EFFECTS: InvariantKind =
     InvariantKind::wire("no_duplicate_side_effects", |fields| {
         let narrow = Narrow::read(fields);
-        let methods = methods(fields);
+        let about = "Methods that change something; default POST, PUT, PATCH, DELETE.";
+        let methods = fields.field("methods", about, |value| {
+            value.list("request methods, like `[POST]`", |value| {
+                value.word("request method", &METHODS)
+            })
+        });
+        let methods = methods.unwrap_or_else(|| vec!["POST", "PUT", "PATCH", "DELETE"]);
         let narrow = narrow?;
         Some(Check::new(move |subject| {
             judged(subject, &narrow, &methods)
         }))
     });
 
-/// Methods of RFC 9110 §9 and RFC 5789, and `WebDAV` methods with side effects.
-const METHODS: [&str; 15] = [
-    "GET",
-    "HEAD",
-    "POST",
-    "PUT",
-    "DELETE",
-    "CONNECT",
-    "OPTIONS",
-    "TRACE",
-    "PATCH",
-    "COPY",
-    "LOCK",
-    "MKCOL",
-    "MOVE",
-    "PROPPATCH",
-    "UNLOCK",
+/// Request methods, and `WebDAV` methods with side effects.
+const METHODS: [(&str, &str); 14] = [
+    ("GET", "GET"),
+    ("HEAD", "HEAD"),
+    ("POST", "POST"),
+    ("PUT", "PUT"),
+    ("DELETE", "DELETE"),
+    ("OPTIONS", "OPTIONS"),
+    ("PATCH", "PATCH"),
+    ("COPY", "COPY"),
+    ("LOCK", "LOCK"),
+    ("MKCOL", "MKCOL"),
+    ("MOVE", "MOVE"),
+    ("PROPFIND", "PROPFIND"),
+    ("PROPPATCH", "PROPPATCH"),
+    ("UNLOCK", "UNLOCK"),
 ];
 
-fn methods(fields: &mut Fields<'_, '_>) -> Vec<String> {
-    let about = "Methods that change something; default POST, PUT, PATCH, DELETE.";
-    let written = fields.texts("methods", about, "request methods, like `[POST]`");
-    let Some(written) = written else {
-        return ["POST", "PUT", "PATCH", "DELETE"]
-            .map(str::to_owned)
-            .to_vec();
-    };
-    for method in &written {
-        if !METHODS.contains(&method.value.to_ascii_uppercase().as_str()) {
-            let nearest = did_you_mean(&method.value.to_ascii_uppercase(), METHODS);
-            let message = format!("`{}` is no request method{nearest}", method.value);
-            fields.reader.error(method.position, message);
-        }
-    }
-    let methods = written
-        .into_iter()
-        .map(|method| method.value.to_ascii_uppercase());
-    methods.collect()
-}
-
-fn judged(subject: &Subject<'_>, narrow: &Narrow, methods: &[String]) -> Verdict {
+fn judged(subject: &Subject<'_>, narrow: &Narrow, methods: &[&str]) -> Verdict {
     let trace = subject.trace;
     let mut unclear = 0;
     let mut nameless = false;
@@ -95,7 +78,7 @@ fn judged(subject: &Subject<'_>, narrow: &Narrow, methods: &[String]) -> Verdict
     }
 }
 
-fn is_unsafe(attempt: &Attempt, trace: &Trace, methods: &[String]) -> bool {
+fn is_unsafe(attempt: &Attempt, trace: &Trace, methods: &[&str]) -> bool {
     match attempt.kind {
         ExchangeKind::Llm | ExchangeKind::Other => false,
         // Other MCP messages have no side effects.
@@ -103,7 +86,7 @@ fn is_unsafe(attempt: &Attempt, trace: &Trace, methods: &[String]) -> bool {
             let hints = trace.hints(attempt, tool);
             hints.reads_only != Some(true) && hints.is_idempotent != Some(true)
         }),
-        ExchangeKind::Tool => methods.contains(&attempt.method),
+        ExchangeKind::Tool => methods.contains(&attempt.method.as_str()),
     }
 }
 

@@ -20,10 +20,7 @@ pub(super) const TOOL_ORDER: InvariantKind = InvariantKind::wire("tool_order", |
         fields.error("tools", "an order takes two tools at least");
         return None;
     }
-    Some(Check {
-        tools: tools.iter().map(|tool| tool.as_str().to_owned()).collect(),
-        ..Check::new(move |subject| judged(subject, &tools))
-    })
+    Some(Check::new(move |subject| judged(subject, &tools)))
 });
 
 fn judged(subject: &Subject<'_>, tools: &[Glob]) -> Verdict {

@@ -3,8 +3,6 @@
 //!
 //! After a truncated answer, the agent may retry or give up, but must not treat it as complete.
 
-use std::time::Duration;
-
 use super::{Narrow, holds};
 use crate::invariants::words::quoted;
 use crate::invariants::{Check, InvariantKind, Subject, Verdict};
@@ -21,6 +19,7 @@ const TELLING: usize = 8;
 
 fn judged(subject: &Subject<'_>, narrow: &Narrow) -> Verdict {
     let turns = subject.trace.turns();
+    let complete = || turns.iter().filter(|turn| !turn.is_cut);
     let mut cut = 0;
     let mut unread = false;
     for (place, turn) in turns.iter().enumerate() {
@@ -28,79 +27,58 @@ fn judged(subject: &Subject<'_>, narrow: &Narrow) -> Verdict {
             continue;
         }
         cut += 1;
-        match answered(turn, &turns[..place], &turns[place + 1..]) {
-            Half::Yes => {
+        let later = &turns[place + 1..];
+        let name = turn.attempt.name();
+        let whole: Vec<_> = complete().flat_map(|other| &other.requests).collect();
+        match is_answered(turn, &whole, later) {
+            Some(false) => {}
+            Some(true) => {
                 return Verdict::fails(format!(
-                    "{} broke off in a tool call, and the model is told a result of that call",
-                    turn.attempt.name()
+                    "{name} broke off in a tool call, and the model is told a result of that call"
                 ))
                 .at(turn.attempt);
             }
-            Half::Perhaps => unread = true,
-            Half::No => {}
+            None => unread = true,
         }
         let partial = turn.said.trim();
-        if partial.is_empty() {
-            continue;
-        }
         if partial.chars().count() < TELLING {
             // Too short to be recognised.
-            unread |= place + 1 < turns.len();
+            unread |= !partial.is_empty() && !later.is_empty();
             continue;
         }
-        let whole = |before: Option<Duration>| -> Vec<&str> {
-            let before =
-                |other: &&ModelTurn<'_>| before.is_none_or(|time| other.attempt.began < time);
-            let others = turns.iter().filter(|other| !other.is_cut);
-            let others = others.filter(before).map(|other| other.said.trim());
-            let history = turn.history.iter().flatten().map(|said| said.trim());
-            others.chain(history).collect()
+        unread |= later.iter().any(|later| later.history.is_none());
+        let known = turn.history.iter().flatten();
+        let whole: Vec<_> = (complete().map(|other| &other.said).chain(known))
+            .map(|said| said.trim())
+            .filter(|said| said.contains(partial))
+            .collect();
+        let ends_there = |said: &str| {
+            let behind = said.rsplit_once(partial).map(|(_, behind)| behind);
+            behind.is_some_and(|behind| !behind.chars().any(char::is_alphanumeric))
+                && !whole.iter().any(|whole| said.contains(whole))
         };
-        for later in &turns[place + 1..] {
-            let Some(history) = &later.history else {
-                unread = true;
-                continue;
-            };
-            let whole = whole(Some(later.attempt.began));
-            let held = history
-                .iter()
-                .map(|said| is_half(said.trim(), partial, &whole));
-            match held.max() {
-                Some(Half::Yes) => {
-                    return Verdict::fails(format!(
-                        "{} broke off after {}, and {} has that as history",
-                        turn.attempt.name(),
-                        quoted(partial),
-                        later.attempt.id
-                    ))
-                    .at(turn.attempt);
-                }
-                Some(Half::Perhaps) => unread = true,
-                Some(Half::No) | None => {}
+        let holds_it = |later: &&ModelTurn<'_>| {
+            let mut history = later.history.iter().flatten();
+            history.any(|said| ends_there(said))
+        };
+        let consumer = match later.iter().find(holds_it) {
+            Some(later) => format!("{} has that as history", later.attempt.id),
+            // An answer with an error is not presented as complete.
+            None if subject.answer.error.is_none() && ends_there(&subject.answer.text) => {
+                "the agent's answer ends there".to_owned()
             }
-        }
-        // An answer with an error is not presented as complete.
-        if subject.answer.error.is_some() {
-            continue;
-        }
-        match is_half(subject.answer.text.trim(), partial, &whole(None)) {
-            Half::Yes => {
-                return Verdict::fails(format!(
-                    "{} broke off after {}, and the agent's answer ends there",
-                    turn.attempt.name(),
-                    quoted(partial)
-                ))
-                .at(turn.attempt);
-            }
-            Half::Perhaps => unread = true,
-            Half::No => {}
-        }
+            None => continue,
+        };
+        return Verdict::fails(format!(
+            "{name} broke off after {}, and {consumer}",
+            quoted(partial)
+        ))
+        .at(turn.attempt);
     }
     match cut {
         0 => Verdict::insufficient("no answer of a model broke off"),
         _ if unread => {
-            let reason = "not all turns that broke off, or came after, could be read, or more text follows the part";
-            Verdict::insufficient(reason)
+            Verdict::insufficient("not all turns that broke off, or came after, could be read")
         }
         cut => holds(
             subject.trace,
@@ -110,50 +88,23 @@ fn judged(subject: &Subject<'_>, narrow: &Narrow) -> Verdict {
 }
 
 /// Whether a tool call from a truncated request was made: a later request has its result, and no complete turn
-/// requested it.
-fn answered(turn: &ModelTurn<'_>, before: &[ModelTurn<'_>], later: &[ModelTurn<'_>]) -> Half {
+/// requested it (`whole`). `None`: the calls have no ids, or a request was not kept.
+fn is_answered(
+    turn: &ModelTurn<'_>,
+    whole: &[&Option<String>],
+    later: &[ModelTurn<'_>],
+) -> Option<bool> {
     if turn.requests.is_empty() || later.is_empty() {
-        return Half::No;
+        return Some(false);
     }
-    let others = before.iter().chain(later).filter(|other| !other.is_cut);
-    let whole: Vec<_> = others.flat_map(|other| &other.requests).collect();
-    let mut results = later.iter().flat_map(|turn| turn.reports.iter().flatten());
-    let is_told = |id: &Option<String>| results.any(|result| result.call == *id);
     if turn.requests.contains(&None) || later.iter().any(|turn| turn.reports.is_none()) {
-        return Half::Perhaps;
+        return None;
     }
-    let mut alone = turn.requests.iter().filter(|id| !whole.contains(id));
-    if alone.any(is_told) {
-        Half::Yes
-    } else {
-        Half::No
-    }
-}
-
-/// Whether a text contains a truncated answer at its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Half {
-    No,
-    /// Other text follows, which may be from elsewhere.
-    Perhaps,
-    Yes,
-}
-
-/// Whether a text contains a truncated answer, after any other text, and no `whole` text explains it.
-fn is_half(said: &str, partial: &str, whole: &[&str]) -> Half {
-    let Some((_, behind)) = said.rsplit_once(partial) else {
-        return Half::No;
-    };
-    let goes_on = behind.chars().any(char::is_alphanumeric);
-    let explains = |whole: &&str| {
-        let is_part = goes_on && whole.contains(said);
-        whole.contains(partial) && (said.contains(*whole) || is_part)
-    };
-    match goes_on {
-        _ if whole.iter().any(explains) => Half::No,
-        true => Half::Perhaps,
-        false => Half::Yes,
-    }
+    let mut results = later.iter().flat_map(|turn| turn.reports.iter().flatten());
+    Some(
+        results
+            .any(|result| turn.requests.contains(&result.call) && !whole.contains(&&result.call)),
+    )
 }
 
 #[cfg(test)]
@@ -268,7 +219,7 @@ mod tests {
         for (sent, expected) in [
             (vec![asked(), with("Answer: The total is forty")], Fails),
             (vec![asked(), with("The total is forty …")], Fails),
-            (vec![asked(), with("The total is forty apples.")], Unproven),
+            (vec![asked(), with("The total is forty apples.")], Holds),
             (
                 vec![asked(), whole(), with("The total is forty-two.")],
                 Holds,
@@ -319,7 +270,7 @@ mod tests {
             (
                 vec![cut()],
                 AgentAnswer::of("The total is … (it broke off)"),
-                Unproven,
+                Holds,
             ),
             (vec![cut()], AgentAnswer::of("No answer, try again."), Holds),
             (

@@ -13,7 +13,7 @@ pub(crate) use self::judging::{
     ReportArgs, SiteArgs, SuiteArgs, TrialArgs, VerifyArgs,
 };
 pub(crate) use self::objects::{
-    AuditCommand, ExplainArgs, ExportArgs, OffArgs, PlayArgs, ProfileCommand, ReadArgs, RecordArgs,
+    AuditCommand, ExplainArgs, ExportArgs, OffArgs, ProfileCommand, ReadArgs, RecordArgs,
     RecordingFormat, RecordingsCommand, ReplayCommand, RunsCommand, SchemaKind, StoreArgs,
     TailArgs, TapeCommand, TokenCommand,
 };
@@ -116,16 +116,22 @@ pub(crate) enum Command {
     Audit {
         #[command(subcommand)]
         action: AuditCommand,
+        #[command(flatten)]
+        remote: RemoteArgs,
     },
     /// Manage recordings of traffic
     Recordings {
         #[command(subcommand)]
         action: RecordingsCommand,
+        #[command(flatten)]
+        remote: RemoteArgs,
     },
     /// Play recorded responses instead of sending a scope's requests upstream
     Tape {
         #[command(subcommand)]
         action: TapeCommand,
+        #[command(flatten)]
+        remote: RemoteArgs,
     },
     /// Record replay sessions, or export them from a run
     Replay {
@@ -158,6 +164,8 @@ pub(crate) enum Command {
     Token {
         #[command(subcommand)]
         action: TokenCommand,
+        #[command(flatten)]
+        remote: RemoteArgs,
     },
     /// Print a JSON Schema, for editors
     Schema {
@@ -186,17 +194,13 @@ pub(crate) const DEFAULT_SERVER: &str = "http://127.0.0.1:7071";
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RemoteArgs {
     /// Control API of the daemon
-    #[arg(
-        long,
-        value_name = "URL",
-        default_value = DEFAULT_SERVER
-    )]
+    #[arg(long, global = true, value_name = "URL", default_value = DEFAULT_SERVER)]
     pub(crate) server: String,
     /// Token, if the daemon requires one
-    #[arg(long, value_name = "TOKEN")]
+    #[arg(long, global = true, value_name = "TOKEN")]
     pub(crate) token: Option<String>,
     /// Print one JSON document on stdout
-    #[arg(long)]
+    #[arg(long, global = true)]
     pub(crate) json: bool,
 }
 

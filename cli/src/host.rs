@@ -12,10 +12,10 @@ use squall_control_api::DaemonId;
 use squall_harness::agents::settings::Way;
 use squall_harness::suite::Suite;
 
-use crate::args::{DEFAULT_SERVER, DaemonArgs, LogFormat, ReadArgs, SiteArgs, StoreArgs};
+use crate::args::{DEFAULT_SERVER, DaemonArgs, LogFormat, SiteArgs, StoreArgs};
 use crate::client::Client;
 use crate::config::Config;
-use crate::daemon::setup::{Ports, Setup};
+use crate::daemon::setup::{Lives, Setup};
 use crate::daemon::{Daemon, log};
 use crate::failure::Failure;
 use crate::render::output;
@@ -26,97 +26,109 @@ pub(crate) struct Host {
     private: Option<Box<Daemon>>,
 }
 
+/// What `request` reads from the daemon of `--server`, else from the one at the default address, else from this
+/// machine's configuration and store. If the object of this kind and id was not found, the error names the place that
+/// was searched.
+pub(crate) async fn read<T>(
+    args: &StoreArgs,
+    object: Option<(&str, &str)>,
+    request: impl AsyncFnOnce(&Client) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let host = Box::pin(Host::for_reading(args)).await?;
+    let read = request(&host.client).await;
+    let read = read.map_err(|failure| match (failure, object) {
+        (Failure::Refused(problem), Some((kind, id))) if problem.status == 404 => {
+            let list = match kind {
+                "run" => "squall runs list",
+                _ => "squall tail",
+            };
+            let place = match &host.private {
+                Some(daemon) => format!("this machine's store ({})", daemon.config().store.place),
+                None => format!("the daemon at {}", host.client.server()),
+            };
+            Failure::Usage(format!(
+                "there is no {kind} `{id}` in {place}; `{list}` lists what exists"
+            ))
+        }
+        (failure, _) => failure,
+    });
+    host.close().await;
+    read
+}
+
 impl Host {
-    /// The daemon of `--server`, else a private one, for a run of `suite`.
-    pub(crate) async fn open(args: &SiteArgs, suite: Option<&Suite>) -> Result<Self, Failure> {
+    /// The daemon of `--server`, else a running one that the agent uses, else a private one.
+    pub(crate) async fn for_run(args: &SiteArgs, suite: &Suite) -> Result<Self, Failure> {
         if let Some(server) = &args.server {
-            return Ok(Self {
-                client: Client::to(server, args.token.clone())?,
-                private: None,
-            });
+            return Self::running(server, args.token.clone());
         }
-        let fixed = suite.is_some_and(|suite| !is_started(suite));
-        let config = configuration(args, fixed, suite)?;
-        if fixed && let Some((client, proxy)) = running(&config, args).await? {
-            let server = client.server();
+        let fixed = !is_started(suite);
+        let flags = DaemonArgs {
+            config: args.config.clone(),
+            proxy: args.proxy,
+            api: args.api,
+            ..DaemonArgs::default()
+        };
+        let mut config = configuration(flags, !fixed)?;
+        let folder = Path::new(&*suite.file).parent();
+        let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+        folder
+            .unwrap_or(Path::new("."))
+            .clone_into(&mut config.modules);
+        let running = if fixed { running(&config).await? } else { None };
+        let (host, proxy) = if let Some((api, proxy)) = running {
+            let host = Self::running(&api.to_string(), args.token.clone())?;
+            let server = host.client.server();
             output::tell_line(&format!("using the running daemon at {server}"));
-            output::tell_line(&format!("proxy on http://{proxy}"));
-            return Ok(Self {
-                client,
-                private: None,
-            });
+            (host, proxy)
+        } else {
+            let started = Self::start(config).await;
+            started.map_err(|failure| if fixed { taken(failure) } else { failure })?
+        };
+        output::tell_line(&format!("proxy on http://{proxy}"));
+        Ok(host)
+    }
+
+    async fn for_reading(args: &StoreArgs) -> Result<Self, Failure> {
+        if let Some(server) = &args.server {
+            return Self::running(server, args.token.clone());
         }
-        let daemon = start(config, fixed).await?;
-        if suite.is_some() {
-            output::tell_line(&format!(
-                "proxy on http://{}",
-                daemon.daemon.proxy_address()
-            ));
+        let default = Self::running(DEFAULT_SERVER, args.token.clone())?;
+        match default.client.get::<Value>("/healthz").await {
+            Err(Failure::Unreachable { .. }) => output::tell_line(&format!(
+                "no daemon answers at {DEFAULT_SERVER}: reading this machine's configuration and store"
+            )),
+            answers => return answers.map(|_| default),
         }
-        let address = daemon.daemon.api_address().to_string();
+        let flags = DaemonArgs {
+            config: args.config.clone(),
+            ..DaemonArgs::default()
+        };
+        Ok(Self::start(configuration(flags, true)?).await?.0)
+    }
+
+    fn running(server: &str, token: Option<String>) -> Result<Self, Failure> {
         Ok(Self {
-            client: Client::to(&address, Some(daemon.token))?,
-            private: Some(Box::new(daemon.daemon)),
+            client: Client::to(server, token)?,
+            private: None,
         })
     }
 
-    /// The daemon of `--server`, else a private one on this machine's store.
-    pub(crate) async fn store(args: &StoreArgs) -> Result<Self, Failure> {
-        let site = SiteArgs {
-            server: args.server.clone(),
-            token: args.token.clone(),
-            config: args.config.clone(),
-            ..SiteArgs::default()
+    /// A private daemon, and the address of its proxy.
+    async fn start(mut config: Config) -> Result<(Self, SocketAddr), Failure> {
+        let token = config.require_token()?;
+        let daemon = Daemon::start(config).await?;
+        let proxy = daemon.proxy_address();
+        let host = Self {
+            client: Client::to(&daemon.api_address().to_string(), Some(token))?,
+            private: Some(Box::new(daemon)),
         };
-        Self::open(&site, None).await
-    }
-
-    /// The same, but it prefers a daemon at the default address to this machine's store.
-    pub(crate) async fn read(args: &ReadArgs) -> Result<Self, Failure> {
-        let mut store = StoreArgs {
-            server: args.server.clone(),
-            token: args.token.clone(),
-            config: args.config.clone(),
-        };
-        if store.server.is_none() {
-            let client = Client::to(DEFAULT_SERVER, args.token.clone())?;
-            match client.get::<Value>("/healthz").await {
-                Err(Failure::Unreachable { .. }) => output::tell_line(&format!(
-                    "no daemon answers at {DEFAULT_SERVER}: reading this machine's configuration and store"
-                )),
-                other => {
-                    other?;
-                    store.server = Some(DEFAULT_SERVER.to_owned());
-                }
-            }
-        }
-        Self::store(&store).await
+        Ok((host, proxy))
     }
 
     /// Its control API.
     pub(crate) fn client(&self) -> &Client {
         &self.client
-    }
-
-    /// The daemon's response; if `what` was not found, the error names the place that was searched.
-    pub(crate) fn in_store<T>(
-        &self,
-        result: Result<T, Failure>,
-        what: &str,
-        list: &str,
-    ) -> Result<T, Failure> {
-        result.map_err(|failure| match failure {
-            Failure::Refused(problem) if problem.status == 404 => {
-                let place = match &self.private {
-                    Some(daemon) => format!("this machine's store ({})", daemon.store_place()),
-                    None => format!("the daemon at {}", self.client.server()),
-                };
-                Failure::Usage(format!(
-                    "there is no {what} in {place}; `{list}` lists what exists"
-                ))
-            }
-            failure => failure,
-        })
     }
 
     /// Whether it ends with the command.
@@ -141,38 +153,15 @@ fn is_started(suite: &Suite) -> bool {
     }
 }
 
-struct Private {
-    daemon: Daemon,
-    token: String,
-}
-
-/// The configuration of the private daemon.
-fn configuration(args: &SiteArgs, fixed: bool, suite: Option<&Suite>) -> Result<Config, Failure> {
+/// The configuration of a private daemon.
+fn configuration(flags: DaemonArgs, free_ports: bool) -> Result<Config, Failure> {
     log::start("warn", LogFormat::Text)?;
-    let flags = DaemonArgs {
-        config: args.config.clone(),
-        proxy: args.proxy,
-        api: args.api,
-        ..DaemonArgs::default()
-    };
-    let ports = if fixed { Ports::Written } else { Ports::Free };
-    let mut config = Setup::for_one_command(flags, ports)?.read()?;
-    if let Some(suite) = suite {
-        let folder = Path::new(&*suite.file).parent();
-        let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
-        folder
-            .unwrap_or(Path::new("."))
-            .clone_into(&mut config.modules);
-    }
-    Ok(config)
+    Setup::new(flags, Lives::ForCommand { free_ports })?.read()
 }
 
-/// The running daemon of this home and the address of its proxy, if it has a port that the private one would take: the
+/// The addresses of API and proxy of this home's running daemon, if it has a port that the private one would have: the
 /// agent uses it. A daemon of another home is never used, because it would get the suite's secrets.
-async fn running(
-    config: &Config,
-    args: &SiteArgs,
-) -> Result<Option<(Client, SocketAddr)>, Failure> {
+async fn running(config: &Config) -> Result<Option<(SocketAddr, SocketAddr)>, Failure> {
     let Some(api) = DaemonId::last_address(&config.home) else {
         return Ok(None);
     };
@@ -192,25 +181,15 @@ async fn running(
     };
     let is_taken = DaemonId::is_taken(&config.home)
         .map_err(|error| Failure::could_not("the daemon's id", error))?;
-    let client = Client::to(&api.to_string(), args.token.clone())?;
-    Ok(is_taken.then_some((client, proxy)))
+    Ok(is_taken.then_some((api, proxy)))
 }
 
-async fn start(mut config: Config, fixed: bool) -> Result<Private, Failure> {
-    let token = config.require_token()?;
-    let started = Daemon::start(config).await;
-    let daemon = started.map_err(|failure| match failure {
-        Failure::Proxy(error @ squall_proxy::StartError::Listen { .. }) if fixed => {
-            taken(&error.to_string())
-        }
-        Failure::CouldNotRun(error) if fixed && error.contains("cannot listen") => taken(&error),
-        failure => failure,
-    })?;
-    Ok(Private { daemon, token })
-}
-
-/// The default ports are in use.
-fn taken(error: &str) -> Failure {
+/// Adds what to do if the ports of the running agent are in use.
+fn taken(failure: Failure) -> Failure {
+    let error = failure.to_string();
+    if !error.contains("cannot listen") {
+        return failure;
+    }
     Failure::CouldNotRun(format!(
         "{error}\nthe suite does not start its agent, so the private daemon needs the ports that the running agent uses; \
          if a daemon of another SQUALL_HOME has them, pass `--server {DEFAULT_SERVER}`; otherwise pass other ports with \

@@ -8,7 +8,7 @@ use squall_harness::report::Report;
 use squall_harness::run::{RunKind, RunRecord, RunState};
 
 use crate::args::{SiteArgs, TrialArgs};
-use crate::client::{Client, Following, segment};
+use crate::client::{Client, Following, RUNS, path};
 use crate::daemon::signals::{Interruption, Signals};
 use crate::failure::Failure;
 use crate::host::Host;
@@ -169,7 +169,7 @@ pub(crate) async fn finish(
     let notes: Vec<_> = suite.suite.notes.iter().map(ToString::to_string).collect();
     output::tell_findings(&[], &notes);
     let host = tokio::select! {
-        opened = Host::open(request.site, Some(&suite.suite)) => opened?,
+        opened = Host::for_run(request.site, &suite.suite) => opened?,
         () = stop(&mut signals) => return Err(Failure::Interrupted),
     };
     let done = async {
@@ -201,7 +201,7 @@ async fn made(
 ) -> Result<(Value, bool), Failure> {
     let client = host.client();
     let accepted: Value = client
-        .post("/v1/runs", &body(request, suite))
+        .post(RUNS, &body(request, suite))
         .await
         .map_err(|failure| in_suite(failure, suite))?;
     let id = accepted["id"].as_str().unwrap_or_default();
@@ -209,7 +209,7 @@ async fn made(
     let followed = follow(host, id, signals, &mut progress).await;
     progress.end();
     let interrupted = followed?;
-    Ok((client.get(&path(id)).await?, interrupted))
+    Ok((client.get(&path(&[RUNS, id], &[])).await?, interrupted))
 }
 
 /// Follows a run to its end; Ctrl-C cancels it, a second one exits at once. Returns whether there was one.
@@ -252,10 +252,8 @@ async fn follow(
 
 /// Cancels a run; one that has just finished is left as it is.
 async fn cancel(client: &Client, id: &str) -> Result<(), Failure> {
-    let cancelled: Result<Value, _> = client
-        .post(&format!("{}/cancel", path(id)), &json!({}))
-        .await;
-    match cancelled {
+    let path = path(&[RUNS, id, "cancel"], &[]);
+    match client.post::<Value>(&path, &json!({})).await {
         Err(Failure::Refused(problem)) if problem.status == 409 => Ok(()),
         cancelled => cancelled.map(drop),
     }
@@ -263,10 +261,6 @@ async fn cancel(client: &Client, id: &str) -> Result<(), Failure> {
 
 async fn stop(signals: &mut Signals) {
     while signals.next().await == Interruption::Reload {}
-}
-
-fn path(id: &str) -> String {
-    format!("/v1/runs/{}", segment(id))
 }
 
 /// `--baseline`: a run's id, or the run in a JSON report. Evidence is left out: it is not compared, and would
@@ -287,7 +281,6 @@ fn baseline(argument: &str) -> Result<Value, Failure> {
 /// Reads a report in JSON from a file.
 pub(crate) fn read_report(file: &Path) -> Result<Report, Failure> {
     let text = text::read(file).map_err(|error| {
-        let error = error.in_file(file);
         Failure::Usage(format!(
             "{error}; pass a report that `squall report RUN --format json` wrote, or the id of a run (`squall runs list`)"
         ))

@@ -30,7 +30,7 @@ impl Known {
         let read = Config::from_file(crate::home::home()?, named);
         let read = match read {
             Ok(read) => read,
-            Err(errors) if config.is_some() => return Err(errors.into()),
+            Err(errors) if config.is_some() => return Err(errors),
             Err(errors) => {
                 let warning = Paint::stderr().notable("warning:");
                 output::tell(&format!(

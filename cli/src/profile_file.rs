@@ -23,18 +23,14 @@ pub(crate) struct ProfileFile {
 
 /// Reads a profile file; reports all errors with their places.
 pub(crate) fn read(file: &Path) -> Result<ProfileFile, Failure> {
-    let text = text::read(file).map_err(|error| Failure::Usage(error.in_file(file)))?;
+    let text = text::read(file).map_err(Failure::Usage)?;
     let shown = file.display().to_string();
-    let usage = |errors: &[String]| Failure::Usage(errors.join("\n"));
-    let profile: Profile = parse_file(&shown, &text, environment()).map_err(|errors| {
-        let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
-        usage(&lines)
-    })?;
-    let tree =
-        squall_documents::parse(&shown, &text).map_err(|error| usage(&[error.to_string()]))?;
+    let parsed = parse_file(&shown, &text, environment());
+    let profile: Profile = parsed.map_err(|errors| text::usage(&errors))?;
+    let tree = squall_documents::parse(&shown, &text).map_err(|error| text::usage(&[error]))?;
     let (_, expanded) = profile.version();
-    let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-    let variables = expanded.iter().map(own).collect();
+    let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    let variables = expanded.iter().map(owned).collect();
     let stem = file.file_stem();
     let stem = stem.map(|stem| stem.to_string_lossy().into_owned());
     Ok(ProfileFile {

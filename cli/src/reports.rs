@@ -6,9 +6,10 @@ use squall_harness::report::{Report, ReportFormat};
 use squall_harness::run::{RunKind, RunRecord};
 use squall_harness::suite::ReportOutput;
 
-use crate::args::TrialArgs;
-use crate::client::{Client, segment};
+use crate::args::{StoreArgs, TrialArgs};
+use crate::client::{Client, RUNS, path};
 use crate::failure::Failure;
+use crate::host;
 use crate::output_file;
 
 /// The report files of a command.
@@ -110,13 +111,20 @@ pub(crate) async fn fetch(
     run: &str,
     format: ReportFormat,
 ) -> Result<String, Failure> {
-    let path = format!(
-        "/v1/runs/{}/report?format={}",
-        segment(run),
-        format.as_str()
-    );
+    let query = [("format", Some(format.as_str().to_owned()))];
+    let path = path(&[RUNS, run, "report"], &query);
     let media_type = format.media_type().split(';').next().unwrap_or_default();
     client.get_text(&path, media_type).await
+}
+
+/// The report of a run, by a daemon or from this machine's store.
+pub(crate) async fn of_run(
+    store: &StoreArgs,
+    run: &str,
+    format: ReportFormat,
+) -> Result<String, Failure> {
+    let fetch = async |client: &Client| fetch(client, run, format).await;
+    host::read(store, Some(("run", run)), fetch).await
 }
 
 /// A report as a document.

@@ -35,7 +35,7 @@ pub(crate) struct LocalSuite {
 impl LocalSuite {
     /// Reads a suite; reports all of its errors at once.
     pub(crate) fn read(file: &Path) -> Result<Self, Failure> {
-        Self::read_noting(file).map_err(|errors| Failure::Usage(lines(&errors)))
+        Self::read_noting(file).map_err(|errors| text::usage(&errors))
     }
 
     /// The same, with the errors as a list.
@@ -46,7 +46,7 @@ impl LocalSuite {
             );
             return Err(vec![missing]);
         }
-        let text = text::read(file).map_err(|error| vec![error.in_file(file)])?;
+        let text = text::read(file).map_err(|error| vec![error])?;
         Self::parse(&file.display().to_string(), &text, environment())
     }
 
@@ -56,12 +56,10 @@ impl LocalSuite {
         text: &str,
         variables: Variables<'_>,
     ) -> Result<Self, Vec<String>> {
-        let told = |errors: Vec<SuiteError>| -> Vec<String> {
-            errors.iter().map(ToString::to_string).collect()
-        };
+        let failed = |errors: Vec<SuiteError>| text::lines(&errors);
         let (suite, mut document) =
-            suite::read_local(file, text, variables, &open).map_err(told)?;
-        let tree = squall_documents::parse(file, text).map_err(|error| told(vec![error]))?;
+            suite::read_local(file, text, variables, &open).map_err(failed)?;
+        let tree = squall_documents::parse(file, text).map_err(|error| failed(vec![error]))?;
         name(&mut document, file);
         let length = document.to_string().len();
         if length > LONGEST {
@@ -89,7 +87,7 @@ impl LocalSuite {
 fn open(path: &str, from: &str) -> Result<(String, String), String> {
     let folder = Path::new(from).parent().unwrap_or(Path::new(""));
     let file = folder.join(path);
-    let text = text::read(&file).map_err(|error| error.in_file(&file))?;
+    let text = text::read(&file)?;
     Ok((file.display().to_string(), text))
 }
 
@@ -136,10 +134,6 @@ fn each_text(value: &Value, see: &mut impl FnMut(&str)) {
     }
 }
 
-fn lines(errors: &[String]) -> String {
-    errors.join("\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,7 +151,7 @@ mod tests {
         let text = "agent:\n  endpoint: http://$HOST/$unset\n  headers: {Authorization: 'Bearer ${TOKEN}'}\n\
                     golden_prompts: ['${NOPE:-hello} $${TOKEN}']\ninvariants: [{type: completes}]\n";
         let read = LocalSuite::parse("dir/my suite.yaml", text, Variables::From(&environment));
-        let read = read.map_err(|errors| lines(&errors)).expect("a suite");
+        let read = read.map_err(|errors| errors.join("\n")).expect("a suite");
         assert_eq!(read.document["name"], "my suite");
         assert_eq!(read.document["agent"]["endpoint"], "http://${HOST}/$unset");
         assert_eq!(
@@ -209,7 +203,7 @@ mod tests {
         ] {
             std::fs::write(directory.path().join(name), text).expect("a file");
         }
-        let read = LocalSuite::read_noting(&suite).map_err(|errors| lines(&errors));
+        let read = LocalSuite::read_noting(&suite).map_err(|errors| errors.join("\n"));
         let read = read.expect("a suite");
         assert_eq!(
             read.document["contract"]["invariants"][0]["schema"]["type"],

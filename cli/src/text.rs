@@ -1,11 +1,11 @@
 //! Reads the text files of users. An error has the place of the first byte that is not UTF-8.
 
-use std::io;
 use std::path::Path;
 
-use squall_documents::Position;
 use squall_documents::Variables;
 use squall_proxy::user_file;
+
+use crate::failure::Failure;
 
 /// The variables of local files: the process's environment.
 pub(crate) fn environment() -> Variables<'static> {
@@ -18,61 +18,44 @@ pub(crate) fn as_file(argument: &str) -> Option<&Path> {
     is_file.then_some(Path::new(argument))
 }
 
-/// Why a file could not be read as text.
-#[derive(Debug)]
-pub(crate) struct Unreadable {
-    /// The first byte that is not UTF-8.
-    at: Option<Position>,
-    why: String,
+/// The text of a regular file; the error names the file.
+pub(crate) fn read(file: &Path) -> Result<String, String> {
+    read_as(file, file)
 }
 
-impl Unreadable {
-    /// For another reason.
-    pub(crate) fn because(why: String) -> Self {
-        Self { at: None, why }
-    }
-
-    /// The error message about `file`.
-    pub(crate) fn in_file(&self, file: &Path) -> String {
-        let (file, why) = (file.display(), &self.why);
-        match self.at {
-            Some(Position { line, column }) => format!("{file}:{line}:{column}: {why}"),
-            None => format!("{file}: {why}"),
-        }
-    }
-}
-
-impl From<io::Error> for Unreadable {
-    fn from(error: io::Error) -> Self {
-        Self {
-            at: None,
-            why: format!("cannot be read: {error}"),
-        }
-    }
-}
-
-/// The text of a regular file.
-pub(crate) fn read(file: &Path) -> Result<String, Unreadable> {
-    text_of(user_file::read(file)?)
-}
-
-fn text_of(bytes: Vec<u8>) -> Result<String, Unreadable> {
+/// The same, with another path in errors.
+pub(crate) fn read_as(file: &Path, shown: &Path) -> Result<String, String> {
+    let name = shown.display();
+    let bytes =
+        user_file::read(file).map_err(|error| format!("{name}: cannot be read: {error}"))?;
     String::from_utf8(bytes).map_err(|error| {
         let (good, rest) = error.as_bytes().split_at(error.utf8_error().valid_up_to());
         let good = String::from_utf8_lossy(good);
-        let line = good.rsplit('\n').next().unwrap_or_default();
-        let count = |before: usize| u32::try_from(before + 1).unwrap_or(u32::MAX);
-        Unreadable {
-            at: Some(Position {
-                line: count(good.matches('\n').count()),
-                column: count(line.chars().count()),
-            }),
-            why: format!(
-                "the byte 0x{:02x} is not UTF-8; save the file as UTF-8 text",
-                rest.first().copied().unwrap_or_default()
-            ),
-        }
+        let line = good.matches('\n').count() + 1;
+        let column = good.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        format!(
+            "{name}:{line}:{column}: the byte 0x{:02x} is not UTF-8; save the file as UTF-8 text",
+            rest.first().copied().unwrap_or_default()
+        )
     })
+}
+
+/// Errors of a file, one a line.
+pub(crate) fn usage(errors: &[impl ToString]) -> Failure {
+    Failure::Usage(lines(errors).join("\n"))
+}
+
+/// Errors as texts.
+pub(crate) fn lines(errors: &[impl ToString]) -> Vec<String> {
+    errors.iter().map(ToString::to_string).collect()
+}
+
+/// Fails if there are errors.
+pub(crate) fn no_errors(errors: &[String]) -> Result<(), Failure> {
+    match errors {
+        [] => Ok(()),
+        errors => Err(usage(errors)),
+    }
 }
 
 #[cfg(test)]
@@ -81,12 +64,15 @@ mod tests {
 
     #[test]
     fn an_error_has_the_place_of_the_first_byte_that_is_not_utf_8() {
-        assert_eq!(text_of("grün".into()).unwrap(), "grün");
-        let error = text_of(b"a: 1\nb: \xc3\xbc\xff".to_vec()).unwrap_err();
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("x.yaml");
+        std::fs::write(&file, "grün").unwrap();
+        assert_eq!(read(&file).unwrap(), "grün");
+        std::fs::write(&file, b"a: 1\nb: \xc3\xbc\xff").unwrap();
+        let expected = ":2:5: the byte 0xff is not UTF-8; save the file as UTF-8 text";
         assert_eq!(
-            error.in_file(Path::new("x.yaml")),
-            "x.yaml:2:5: the byte 0xff is not UTF-8; save the file as UTF-8 text"
+            read(&file).unwrap_err(),
+            format!("{}{expected}", file.display())
         );
-        assert!(read(Path::new("/nonexistent")).unwrap_err().at.is_none());
     }
 }

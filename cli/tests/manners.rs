@@ -370,15 +370,15 @@ fn a_file_that_a_configuration_names_is_missed_where_it_is_named() {
         ),
         (
             "proxy:\n  ca: { cert: absent.pem, key: home/ca.key }\n",
-            "squall.yaml:2:15: `proxy.ca.cert`: cannot read absent.pem",
+            "squall.yaml:2:15: `proxy.ca`: cannot read absent.pem",
         ),
         (
             "proxy:\n  ca: { cert: empty.pem, key: home/ca.key }\n",
-            "squall.yaml:2:15: `proxy.ca.cert`: empty.pem holds no certificate",
+            "squall.yaml:2:15: `proxy.ca`: empty.pem holds no certificate",
         ),
         (
             "proxy:\n  ca: { cert: pipe, key: home/ca.key }\n",
-            "squall.yaml:2:15: `proxy.ca.cert`: cannot read pipe: it is no regular file",
+            "squall.yaml:2:15: `proxy.ca`: cannot read pipe: it is no regular file",
         ),
         (
             "proxy: { upstream_ca: [pipe] }\n",
@@ -386,11 +386,11 @@ fn a_file_that_a_configuration_names_is_missed_where_it_is_named() {
         ),
         (
             "proxy:\n  ca: { cert: ca.pem, key: absent.key }\n",
-            "squall.yaml:2:28: `proxy.ca.key`: absent.key is not there",
+            "squall.yaml:2:15: `proxy.ca`: the key absent.key does not exist",
         ),
         (
             "proxy:\n  ca: { cert: ca.pem, key: ca.pem }\n",
-            "squall.yaml:2:28: `proxy.ca.key`: ca.pem ",
+            "squall.yaml:2:28: `proxy.ca`: ca.pem ",
         ),
     ] {
         sandbox.write("squall.yaml", text);

@@ -64,7 +64,7 @@ pub enum ExchangeChoice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JournalOptions {
     /// Which exchanges. Default [`ExchangeChoice::Faulted`].
-    pub kept: ExchangeChoice,
+    pub exchanges: ExchangeChoice,
     /// The limits.
     pub retain: Retain,
     /// Size of the queue to the store, at least 1; further exchanges are dropped and counted. Default 8,192.
@@ -74,7 +74,7 @@ pub struct JournalOptions {
 impl Default for JournalOptions {
     fn default() -> Self {
         Self {
-            kept: ExchangeChoice::Faulted,
+            exchanges: ExchangeChoice::Faulted,
             retain: Retain::default(),
             queue: 8_192,
         }
@@ -109,7 +109,7 @@ impl StoredJournal {
         recorder: &Recorder,
         metrics: &Arc<Metrics>,
     ) -> Option<Arc<Self>> {
-        let share = match options.kept {
+        let share = match options.exchanges {
             ExchangeChoice::All => None,
             ExchangeChoice::Faulted => Some(Mutex::new(SampleLimit::new(SHARE))),
             ExchangeChoice::None => return None,

@@ -20,23 +20,9 @@ pub(crate) struct TailArgs {
     pub(crate) remote: RemoteArgs,
 }
 
-/// Where a command finds runs: in a daemon, or in this machine's store.
+/// Where a command reads: in a daemon, else in this machine's configuration and store.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct StoreArgs {
-    /// Control API of a daemon [default: none; the command reads this machine's store]
-    #[arg(long, value_name = "URL")]
-    pub(crate) server: Option<String>,
-    /// Token for the daemon of `--server`
-    #[arg(long, value_name = "TOKEN")]
-    pub(crate) token: Option<String>,
-    /// Configuration that names the store [default: squall.yaml, if it exists]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-}
-
-/// Where a command reads: in a daemon, else in this machine's configuration and store.
-#[derive(Debug, Args)]
-pub(crate) struct ReadArgs {
     /// Control API of a daemon [default: 127.0.0.1:7071; if no daemon answers there, this machine's configuration and
     /// store]
     #[arg(long, value_name = "URL")]
@@ -47,6 +33,13 @@ pub(crate) struct ReadArgs {
     /// Configuration that is read without a daemon [default: squall.yaml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+}
+
+/// The same, for commands that print what they read.
+#[derive(Debug, Args)]
+pub(crate) struct ReadArgs {
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
     /// Print one JSON document on stdout
     #[arg(long)]
     pub(crate) json: bool,
@@ -135,8 +128,6 @@ pub(crate) enum AuditCommand {
         /// Head hash that an earlier `verify` printed: also check that the chain still contains it
         #[arg(long, value_name = "HASH")]
         head: Option<String>,
-        #[command(flatten)]
-        remote: RemoteArgs,
     },
     /// List changes, newest first
     List {
@@ -146,15 +137,13 @@ pub(crate) enum AuditCommand {
         /// Only changes by this token; `squall` for changes that the daemon made by itself
         #[arg(long, value_name = "NAME")]
         actor: Option<String>,
-        #[command(flatten)]
-        remote: RemoteArgs,
     },
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RecordingsCommand {
     /// List recordings, newest first
-    List(RemoteArgs),
+    List,
     /// Start a recording, and print its id
     Start {
         /// Only this scope
@@ -163,15 +152,11 @@ pub(crate) enum RecordingsCommand {
         /// A title
         #[arg(long)]
         name: Option<String>,
-        #[command(flatten)]
-        remote: RemoteArgs,
     },
     /// Stop a recording
     Stop {
         /// Id of the recording
         id: String,
-        #[command(flatten)]
-        remote: RemoteArgs,
     },
     /// Write a recording: FILE.har is an HTTP archive, any other file a replay session
     Export {
@@ -183,8 +168,6 @@ pub(crate) enum RecordingsCommand {
         /// Format [default: by the file's extension; `replay` on stdout]
         #[arg(long, value_name = "FORMAT")]
         format: Option<RecordingFormat>,
-        #[command(flatten)]
-        remote: RemoteArgs,
     },
 }
 
@@ -197,8 +180,6 @@ pub(crate) enum TapeCommand {
         /// Scope [default: the default scope]
         #[arg(long, value_parser = scope)]
         scope: Option<String>,
-        #[command(flatten)]
-        remote: RemoteArgs,
     },
 }
 
@@ -274,11 +255,8 @@ pub(crate) struct ExportArgs {
     /// Directory for the sessions
     #[arg(long, short, value_name = "DIR")]
     pub(crate) output: PathBuf,
-    /// Print one JSON document on stdout
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) store: StoreArgs,
+    pub(crate) read: ReadArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -308,7 +286,7 @@ pub(crate) enum RunsCommand {
         /// Id of the run
         run: String,
         #[command(flatten)]
-        remote: RemoteArgs,
+        read: ReadArgs,
     },
     /// Approve a run that awaits approval
     Approve {
@@ -340,11 +318,9 @@ pub(crate) enum TokenCommand {
         /// Workspace of the token [default: the workspace of the token in use]
         #[arg(long, value_name = "NAME")]
         workspace: Option<String>,
-        #[command(flatten)]
-        remote: RemoteArgs,
     },
     /// List tokens, without their secrets
-    List(RemoteArgs),
+    List,
     /// Revoke a token; it stops working at once
     Revoke {
         /// Name of the token
@@ -352,8 +328,6 @@ pub(crate) enum TokenCommand {
         /// Workspace of the token [default: the workspace of the token in use]
         #[arg(long, value_name = "NAME")]
         workspace: Option<String>,
-        #[command(flatten)]
-        remote: RemoteArgs,
     },
 }
 

@@ -13,43 +13,9 @@ pub(crate) struct ServerEvent {
     pub(crate) data: String,
 }
 
-/// A stream of events.
-#[derive(Debug)]
-pub(crate) struct Events {
-    response: reqwest::Response,
-    reading: EventParser,
-}
-
-impl Events {
-    pub(crate) fn new(response: reqwest::Response) -> Self {
-        Self {
-            response,
-            reading: EventParser::default(),
-        }
-    }
-
-    /// The id to resume after. The server also updates it between events.
-    pub(crate) fn last_id(&self) -> Option<&str> {
-        self.reading.last_id.as_deref()
-    }
-
-    /// The next event; `None` when the stream ends.
-    pub(crate) async fn next(&mut self) -> Result<Option<ServerEvent>, reqwest::Error> {
-        loop {
-            if let Some(event) = self.reading.next() {
-                return Ok(Some(event));
-            }
-            match self.response.chunk().await? {
-                Some(chunk) => self.reading.push(&chunk),
-                None => return Ok(None),
-            }
-        }
-    }
-}
-
 /// Parses events from the bytes of a stream.
 #[derive(Debug)]
-struct EventParser {
+pub(super) struct EventParser {
     splitter: Splitter,
     frames: VecDeque<Frame>,
     last_id: Option<String>,
@@ -66,11 +32,24 @@ impl Default for EventParser {
 }
 
 impl EventParser {
-    fn push(&mut self, chunk: &[u8]) {
+    /// A parser for the stream that continues after the last event.
+    pub(super) fn after_last(&mut self) -> Self {
+        Self {
+            last_id: self.last_id.take(),
+            ..Self::default()
+        }
+    }
+
+    /// The id to resume after. The server also updates it between events.
+    pub(super) fn last_id(&self) -> Option<&str> {
+        self.last_id.as_deref()
+    }
+
+    pub(super) fn push(&mut self, chunk: &[u8]) {
         self.frames.extend(self.splitter.push(chunk));
     }
 
-    fn next(&mut self) -> Option<ServerEvent> {
+    pub(super) fn next(&mut self) -> Option<ServerEvent> {
         while let Some(frame) = self.frames.pop_front() {
             let text = String::from_utf8_lossy(frame.bytes());
             let id = text.lines().find_map(|line| line.strip_prefix("id:"));

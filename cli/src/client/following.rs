@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::{Client, Events, ServerEvent, segment};
+use reqwest::Response;
+
+use super::events::{EventParser, ServerEvent};
+use super::{Client, RUNS, path};
 use crate::failure::Failure;
 use crate::render::output;
 
@@ -14,47 +17,49 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Following {
     client: Client,
     path: String,
-    events: Events,
-    last: Option<String>,
+    response: Response,
+    parser: EventParser,
 }
 
 impl Following {
     /// The events of a run, from its beginning.
     pub(crate) async fn run(client: &Client, run: &str) -> Result<Self, Failure> {
-        Self::begin(client, format!("/v1/runs/{}/events", segment(run))).await
+        Self::begin(client, path(&[RUNS, run, "events"], &[])).await
     }
 
     /// The events of a path. The first connection must succeed; later ones are retried.
     pub(crate) async fn begin(client: &Client, path: String) -> Result<Self, Failure> {
-        let events = client.events(&path, None).await?;
         Ok(Self {
+            response: client.events(&path, None).await?,
             client: client.clone(),
             path,
-            events,
-            last: None,
+            parser: EventParser::default(),
         })
     }
 
     /// The next event. Callers must stop at a run's `done` event, which is the last one.
     pub(crate) async fn next(&mut self) -> Result<ServerEvent, Failure> {
         loop {
-            if let Ok(Some(event)) = self.events.next().await {
+            if let Some(event) = self.parser.next() {
                 return Ok(event);
             }
-            let last = self.events.last_id().map(str::to_owned);
-            self.last = last.or(self.last.take());
+            if let Ok(Some(chunk)) = self.response.chunk().await {
+                self.parser.push(&chunk);
+                continue;
+            }
             output::tell_line(&format!(
                 "squall: the daemon at {} has gone; waiting for it",
                 self.client.server()
             ));
-            self.events = self.again().await?;
+            self.parser = self.parser.after_last();
+            self.response = self.reconnect().await?;
         }
     }
 
-    async fn again(&self) -> Result<Events, Failure> {
+    async fn reconnect(&self) -> Result<Response, Failure> {
         loop {
             tokio::time::sleep(PAUSE).await;
-            match self.client.events(&self.path, self.last.as_deref()).await {
+            match self.client.events(&self.path, self.parser.last_id()).await {
                 Err(Failure::Unreachable { .. }) => {}
                 found => return found,
             }

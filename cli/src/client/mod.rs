@@ -9,11 +9,15 @@ use reqwest::{Method, RequestBuilder, Response};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::events::{Events, ServerEvent};
+pub(crate) use self::events::ServerEvent;
 pub(crate) use self::following::Following;
 use crate::args::RemoteArgs;
 use crate::failure::Failure;
+use crate::pointing::encode;
 use crate::problem::ProblemResponse;
+
+/// The path of runs.
+pub(crate) const RUNS: &str = "/v1/runs";
 
 /// A page of a list.
 #[derive(Debug, Deserialize)]
@@ -100,7 +104,7 @@ impl Client {
                 return Ok(items);
             };
             page = self
-                .get(&format!("{path}{separator}cursor={}", segment(&cursor)))
+                .get(&format!("{path}{separator}cursor={}", encode(&cursor)))
                 .await?;
         }
     }
@@ -166,7 +170,7 @@ impl Client {
     }
 
     /// The event stream after `last`, else from now on.
-    pub(crate) async fn events(&self, path: &str, last: Option<&str>) -> Result<Events, Failure> {
+    async fn events(&self, path: &str, last: Option<&str>) -> Result<Response, Failure> {
         let mut request = self
             .request(Method::GET, path)
             .header("accept", "text/event-stream");
@@ -174,7 +178,7 @@ impl Client {
             request = request.header("last-event-id", last);
         }
         let response = self.send(request).await?;
-        self.of_type(response, "text/event-stream").map(Events::new)
+        self.of_type(response, "text/event-stream")
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
@@ -273,7 +277,20 @@ pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     error.to_string()
 }
 
-/// A name as a path segment, percent-encoded.
-pub(crate) fn segment(name: &str) -> String {
-    crate::pointing::encode(name).to_string()
+/// A path with a query. The first segment is written as it is; the others and the values are percent-encoded.
+pub(crate) fn path(segments: &[&str], query: &[(&str, Option<String>)]) -> String {
+    let encoded = segments
+        .iter()
+        .skip(1)
+        .map(|name| format!("/{}", encode(name)));
+    let first = segments.first().copied().unwrap_or_default().to_owned();
+    let path: String = std::iter::once(first).chain(encoded).collect();
+    let given = query
+        .iter()
+        .filter_map(|(name, value)| Some((name, value.as_deref()?)));
+    let given: Vec<_> = given
+        .map(|(name, value)| format!("{name}={}", encode(value)))
+        .collect();
+    let mark = if given.is_empty() { "" } else { "?" };
+    format!("{path}{mark}{}", given.join("&"))
 }

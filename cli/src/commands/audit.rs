@@ -5,21 +5,40 @@ use serde_json::Value;
 
 use super::print_list;
 use crate::args::{AuditCommand, RemoteArgs};
-use crate::client::{Client, segment};
+use crate::client::{Client, path};
 use crate::failure::Failure;
 use crate::render::output;
 use crate::render::paint::Paint;
 
 const AUDIT: &str = "/v1/audit";
 
-pub(super) async fn run(action: AuditCommand) -> Result<(), Failure> {
+const COLUMNS: [(&str, &str, &str); 8] = [
+    ("#", "number", ""),
+    ("TIME", "at", ""),
+    ("ACTOR", "actor", ""),
+    ("SOURCE", "source", ""),
+    ("ACTION", "action", ""),
+    ("TARGET", "target", ""),
+    ("OUTCOME", "outcome", ""),
+    ("DETAIL", "detail", ""),
+];
+
+pub(super) async fn run(action: AuditCommand, remote: RemoteArgs) -> Result<(), Failure> {
+    let client = Client::new(&remote)?;
     match action {
-        AuditCommand::Verify { head, remote } => verify(head.as_deref(), &remote).await,
-        AuditCommand::List {
-            limit,
-            actor,
-            remote,
-        } => list(limit, actor.as_deref(), &remote).await,
+        AuditCommand::Verify { head } => {
+            let path = path(&[AUDIT, "verify"], &[("head", head)]);
+            print_verification(&client.get(&path).await?, remote.json)
+        }
+        AuditCommand::List { limit, actor } => {
+            let query = [("limit", Some(limit.to_string())), ("actor", actor)];
+            let page: Value = client.get(&path(&[AUDIT], &query)).await?;
+            if remote.json {
+                return output::json(&page);
+            }
+            let items = page["items"].as_array().map_or(&[][..], Vec::as_slice);
+            print_list(items, false, &COLUMNS, "no entries")
+        }
     }
 }
 
@@ -38,22 +57,17 @@ struct ChainProblem {
     what: String,
 }
 
-async fn verify(head: Option<&str>, remote: &RemoteArgs) -> Result<(), Failure> {
-    let mut path = format!("{AUDIT}/verify");
-    if let Some(head) = head {
-        path = format!("{path}?head={}", segment(head));
-    }
-    let document: Value = Client::new(remote)?.get(&path).await?;
-    let read = serde_json::from_value(document.clone());
-    let verdict: Verification =
-        read.map_err(|error| Failure::could_not("the daemon's response", error))?;
-    if remote.json {
-        output::json(&document)?;
+fn print_verification(document: &Value, as_json: bool) -> Result<(), Failure> {
+    let verdict = Verification::deserialize(document)
+        .map_err(|error| Failure::could_not("the daemon's response", error))?;
+    if as_json {
+        output::json(document)?;
     } else if verdict.valid {
-        output::line(&format!(
-            "the audit log is intact: {} entries",
-            verdict.entries
-        ))?;
+        let entries = match verdict.entries {
+            1 => "1 entry".to_owned(),
+            entries => format!("{entries} entries"),
+        };
+        output::line(&format!("the audit log is intact: {entries}"))?;
         output::line(&format!("head {}", verdict.head))?;
     }
     if verdict.valid {
@@ -68,27 +82,4 @@ async fn verify(head: Option<&str>, remote: &RemoteArgs) -> Result<(), Failure> 
         output::tell_line(&format!("intact up to entry {}", verdict.entries));
     }
     Err(Failure::NotPassed)
-}
-
-async fn list(limit: u16, actor: Option<&str>, remote: &RemoteArgs) -> Result<(), Failure> {
-    let mut path = format!("{AUDIT}?limit={limit}");
-    if let Some(actor) = actor {
-        path = format!("{path}&actor={}", segment(actor));
-    }
-    let page: Value = Client::new(remote)?.get(&path).await?;
-    if remote.json {
-        return output::json(&page);
-    }
-    let columns = [
-        ("#", "number", ""),
-        ("TIME", "at", ""),
-        ("ACTOR", "actor", ""),
-        ("SOURCE", "source", ""),
-        ("ACTION", "action", ""),
-        ("TARGET", "target", ""),
-        ("OUTCOME", "outcome", ""),
-        ("DETAIL", "detail", ""),
-    ];
-    let items = page["items"].as_array().map_or(&[][..], Vec::as_slice);
-    print_list(items, false, &columns, "no entries")
 }

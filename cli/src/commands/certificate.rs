@@ -10,7 +10,6 @@ use squall_proxy::user_file;
 use crate::args::{CertificateArgs, CertificateCommand};
 use crate::failure::Failure;
 use crate::home::home;
-use crate::host::Host;
 use crate::output_file;
 use crate::render::paint::Paint;
 use crate::render::{clean, output, run as render};
@@ -24,29 +23,29 @@ pub(super) async fn run(certificate: CertificateArgs) -> Result<(), Failure> {
 }
 
 /// Signs the report of a run.
-async fn issue(wanted: &CertificateArgs) -> Result<(), Failure> {
-    let Some(run) = &wanted.run else {
+async fn issue(args: &CertificateArgs) -> Result<(), Failure> {
+    let Some(run) = &args.run else {
         // clap requires it.
         return Err(Failure::Usage("pass the id of a run".to_owned()));
     };
-    if let Some(file) = &wanted.output {
-        form_of(file, None)?;
+    if let Some(file) = &args.output {
+        format_of(file, None)?;
         output_file::check(file)?;
     }
-    let host = Box::pin(Host::store(&wanted.store)).await?;
-    let drawn = reports::fetch(host.client(), run, ReportFormat::Json).await;
-    let drawn = host.in_store(drawn, &format!("run `{run}`"), "squall runs list");
-    host.close().await;
+    let report = reports::of_run(&args.store, run, ReportFormat::Json).await?;
     let report =
-        Report::read(&drawn?).map_err(|error| Failure::could_not("the daemon's report", error))?;
+        Report::read(&report).map_err(|error| Failure::could_not("the daemon's report", error))?;
     let key =
         SigningKey::of_home(&home()?).map_err(|error| Failure::CouldNotRun(error.to_string()))?;
-    let form = report.run.certificate_format.as_deref();
-    let named = || format!("certificate-{run}.{}", form.unwrap_or("html")).into();
-    let file = wanted.output.clone().unwrap_or_else(named);
-    let form = form_of(&file, form)?;
-    let tester = tester(wanted.tester.as_deref(), report.run.tester.as_deref(), user);
-    let signed = certificate::issue(&report, &tester, &report.made_at, &key, form)
+    let of_suite = report.run.certificate_format.as_deref();
+    let named = || format!("certificate-{run}.{}", of_suite.unwrap_or("html")).into();
+    let file = args.output.clone().unwrap_or_else(named);
+    let format = format_of(&file, of_suite)?;
+    let tester = args.tester.clone().or(report.run.tester.clone());
+    let tester = tester
+        .or_else(user)
+        .unwrap_or_else(|| "not named".to_owned());
+    let signed = certificate::issue(&report, &tester, &report.made_at, &key, format)
         .map_err(|error| Failure::Usage(error.to_string()))?;
     output_file::write(&file, signed)?;
     output::line(&format!(
@@ -58,7 +57,7 @@ async fn issue(wanted: &CertificateArgs) -> Result<(), Failure> {
 }
 
 /// The format by the file's extension; without one, by the suite of the run.
-fn form_of(file: &Path, of_suite: Option<&str>) -> Result<CertificateFormat, Failure> {
+fn format_of(file: &Path, of_suite: Option<&str>) -> Result<CertificateFormat, Failure> {
     let named = CertificateFormat::of_file(&file.to_string_lossy());
     let named = named.or_else(|| match file.extension() {
         None => CertificateFormat::of_file(&format!(".{}", of_suite.unwrap_or("html"))),
@@ -70,18 +69,6 @@ fn form_of(file: &Path, of_suite: Option<&str>) -> Result<CertificateFormat, Fai
             "{file}: a certificate is an HTML page or a PDF; end the file's name in `.html` or `.pdf`"
         ))
     })
-}
-
-/// The tester: of the command, else of the run's suite, else the user.
-fn tester(
-    named: Option<&str>,
-    of_suite: Option<&str>,
-    user: impl Fn() -> Option<String>,
-) -> String {
-    let named = named.or(of_suite).map(str::to_owned);
-    named
-        .or_else(user)
-        .unwrap_or_else(|| "not named".to_owned())
 }
 
 /// The user's name in the environment.
@@ -142,22 +129,4 @@ fn text(file: &Path, genuine: &Genuine, paint: Paint) -> String {
         render::state(statement.state, paint),
         clean(&statement.issued_at, 40),
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_tester_of_the_command_comes_before_the_suite_s_and_the_user() {
-        let user = || Some("ada".to_owned());
-        for (named, of_suite, expected) in [
-            (Some("Quality"), Some("Suite Ltd"), "Quality"),
-            (None, Some("Suite Ltd"), "Suite Ltd"),
-            (None, None, "ada"),
-        ] {
-            assert_eq!(tester(named, of_suite, user), expected);
-        }
-        assert_eq!(tester(None, None, || None), "not named");
-    }
 }

@@ -2,36 +2,29 @@
 
 use std::fmt::Write;
 
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use squall_journal::record::{
     CanaryRecord, ExchangeRecord, ExplainedRecord, RuleOutcome, RuleRecord, SpentRecord,
 };
 
 use crate::args::ExplainArgs;
-use crate::client::segment;
+use crate::client::{Client, path};
 use crate::failure::Failure;
-use crate::host::Host;
+use crate::host;
 use crate::render::paint::Paint;
 use crate::render::table::Table;
 use crate::render::{exchange, output};
 
 pub(super) async fn run(explain: ExplainArgs) -> Result<(), Failure> {
-    if explain.read.json {
-        return output::json(&fetch::<Value>(&explain).await?);
-    }
-    let explained: ExplainedRecord = fetch(&explain).await?;
-    output::print(&text(&explained, Paint::stdout()))
-}
-
-async fn fetch<T: DeserializeOwned>(explain: &ExplainArgs) -> Result<T, Failure> {
-    let id = &explain.exchange;
-    let host = Box::pin(Host::read(&explain.read)).await?;
-    let path = format!("/v1/exchanges/{}", segment(id));
-    let found = host.client().get(&path).await;
-    let found = host.in_store(found, &format!("exchange `{id}`"), "squall tail");
-    host.close().await;
-    found
+    let ExplainArgs { exchange, read } = &explain;
+    let path = path(&["/v1/exchanges", exchange], &[]);
+    let show = async |client: &Client| {
+        if read.json {
+            return output::json(&client.get::<Value>(&path).await?);
+        }
+        output::print(&text(&client.get(&path).await?, Paint::stdout()))
+    };
+    host::read(&read.store, Some(("exchange", exchange)), show).await
 }
 
 fn text(explained: &ExplainedRecord, paint: Paint) -> String {
@@ -71,11 +64,11 @@ fn text(explained: &ExplainedRecord, paint: Paint) -> String {
     }
     if explained.nearest_misses.is_none() {
         text.push_str(
-            "  the rules of that time are no longer active, so near misses are unknown\n",
+            "  the rules of that time are no longer active, so it is unknown which of them missed\n",
         );
     } else if record.rules.is_empty() && misses.is_empty() {
         text.push_str(
-            "  no rule matched, and there is no near miss; `squall status` shows the active profiles\n",
+            "  no rule matched, and none nearly did; `squall status` shows the active profiles\n",
         );
     }
     text

@@ -52,9 +52,9 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Tail(tail) => on_runtime(until_interrupted(tail::run(tail))),
         Command::Explain(explain) => on_runtime(explain::run(explain)),
         Command::Off(off) => on_runtime(off::run(off)),
-        Command::Audit { action } => on_runtime(audit::run(action)),
-        Command::Recordings { action } => on_runtime(recordings::run(action)),
-        Command::Tape { action } => on_runtime(tape::run(action)),
+        Command::Audit { action, remote } => on_runtime(audit::run(action, remote)),
+        Command::Recordings { action, remote } => on_runtime(recordings::run(action, remote)),
+        Command::Tape { action, remote } => on_runtime(tape::run(action, remote)),
         Command::Replay { action } => on_runtime(replay::run(action)),
         Command::Chaos(chaos) => on_runtime(judging::run(
             RunKind::Chaos,
@@ -68,7 +68,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Report(report) => on_runtime(report::run(*report)),
         Command::Ci(ci) => on_runtime(judging::run(RunKind::Ci, &ci.trial, ci.profile.as_deref())),
         Command::Runs { action } => on_runtime(until_interrupted(runs::run(action))),
-        Command::Token { action } => on_runtime(token::run(action)),
+        Command::Token { action, remote } => on_runtime(token::run(action, remote)),
     }
 }
 
@@ -131,7 +131,7 @@ fn print_list(
 /// The path of a scope's chaos; the default scope has its own.
 fn chaos_path(scope: Option<&str>) -> String {
     match scope {
-        Some(scope) => format!("/v1/scopes/{}/chaos", crate::client::segment(scope)),
+        Some(scope) => crate::client::path(&["/v1/scopes", scope, "chaos"], &[]),
         None => "/v1/chaos".to_owned(),
     }
 }

@@ -13,19 +13,32 @@ use squall_profiles::tools::ToolNames;
 
 use super::{chaos_path, print_list};
 use crate::args::{ProfileCommand, ReadArgs, RemoteArgs};
-use crate::client::{Client, segment};
+use crate::client::{Client, path};
 use crate::failure::Failure;
-use crate::host::Host;
+use crate::host;
 use crate::known::Known;
 use crate::profile_file;
 use crate::render::output;
 use crate::render::paint::Paint;
 use crate::text::{self, environment};
 
+const PROFILES: &str = "/v1/profiles";
+
+const COLUMNS: [(&str, &str, &str); 4] = [
+    ("NAME", "name", ""),
+    ("SOURCE", "source", ""),
+    ("RULES", "rules", ""),
+    ("DESCRIPTION", "description", ""),
+];
+
 pub(super) async fn run(action: ProfileCommand) -> Result<(), Failure> {
     match action {
-        ProfileCommand::List(read) => Box::pin(list(&read)).await,
-        ProfileCommand::Show { name, read } => Box::pin(show(&name, &read)).await,
+        ProfileCommand::List(read) => {
+            let list = async |client: &Client| client.list(PROFILES).await;
+            let items = host::read(&read.store, None, list).await?;
+            print_list(&items, read.json, &COLUMNS, "no profiles")
+        }
+        ProfileCommand::Show { name, read } => show(&name, &read).await,
         ProfileCommand::Validate {
             files,
             config,
@@ -58,19 +71,6 @@ pub(super) async fn run(action: ProfileCommand) -> Result<(), Failure> {
     }
 }
 
-async fn list(args: &ReadArgs) -> Result<(), Failure> {
-    let host = Host::read(args).await?;
-    let items: Result<Vec<Value>, Failure> = host.client().list("/v1/profiles").await;
-    host.close().await;
-    let columns = [
-        ("NAME", "name", ""),
-        ("SOURCE", "source", ""),
-        ("RULES", "rules", ""),
-        ("DESCRIPTION", "description", ""),
-    ];
-    print_list(&items?, args.json, &columns, "no profiles")
-}
-
 async fn show(name: &str, args: &ReadArgs) -> Result<(), Failure> {
     if let Some(file) = text::as_file(name) {
         let profile = profile_file::read(file)?;
@@ -80,17 +80,15 @@ async fn show(name: &str, args: &ReadArgs) -> Result<(), Failure> {
             output::document(&format!("{}\n", profile.text.trim_end()))
         };
     }
-    let host = Host::read(args).await?;
-    let (client, path) = (host.client(), format!("/v1/profiles/{}", segment(name)));
-    let shown = if args.json {
-        let document: Result<Value, Failure> = client.get(&path).await;
-        document.and_then(|document| output::json(&document))
-    } else {
-        let text = client.get_text(&path, "application/yaml").await;
-        text.and_then(|text| output::document(&format!("{}\n", text.trim_end())))
+    let path = path(&[PROFILES, name], &[]);
+    let show = async |client: &Client| {
+        if args.json {
+            return output::json(&client.get::<Value>(&path).await?);
+        }
+        let text = client.get_text(&path, "application/yaml").await?;
+        output::document(&format!("{}\n", text.trim_end()))
     };
-    host.close().await;
-    shown
+    host::read(&args.store, None, show).await
 }
 
 /// Checks files like the daemon does, and prints errors and warnings.
@@ -102,14 +100,11 @@ fn validate(files: &[PathBuf], config: Option<&Path>, as_json: bool) -> Result<(
     // The files may extend each other in any order, so they are all added first.
     let mut added = Vec::with_capacity(files.len());
     for file in files {
-        let text = text::read(file).map_err(|error| vec![error.in_file(file)]);
+        let text = text::read(file).map_err(|error| vec![error]);
         added.push(text.and_then(|text| {
             let name = file.display().to_string();
             let more = library.with_file(&name, &text, environment());
-            library = more.map_err(|errors| {
-                let told = errors.iter().map(ToString::to_string);
-                told.collect::<Vec<_>>()
-            })?;
+            library = more.map_err(|errors| text::lines(&errors))?;
             Ok(text)
         }));
     }
@@ -155,16 +150,13 @@ fn check(
     let name = file.display().to_string();
     let profile = match parse_file(&name, text, environment()) {
         Ok(profile) => profile,
-        Err(errors) => return (errors.iter().map(ToString::to_string).collect(), Vec::new()),
+        Err(errors) => return (text::lines(&errors), Vec::new()),
     };
     if let Err(error) = library.rule_set_of(&profile, tools) {
         return (vec![error.to_string()], Vec::new());
     }
     let warnings = squall_profiles::validate::validate(&profile, library, tools);
-    (
-        Vec::new(),
-        warnings.iter().map(ToString::to_string).collect(),
-    )
+    (Vec::new(), text::lines(&warnings))
 }
 
 async fn activate(
@@ -226,18 +218,16 @@ async fn put(file: &Path, name: Option<String>, remote: &RemoteArgs) -> Result<(
         ("application/yaml", profile.text)
     };
     let name = name.unwrap_or(profile.name);
-    let path = format!("/v1/profiles/{}", segment(&name));
-    Client::new(remote)?
-        .put_text(&path, content_type, body)
-        .await?;
+    let path = path(&[PROFILES, &name], &[]);
+    let client = Client::new(remote)?;
+    client.put_text(&path, content_type, body).await?;
     let line = format!("profile {name} is stored; activate it with `squall profile use {name}`");
     output::done(remote.json, &json!({ "name": name }), &line)
 }
 
 async fn delete(name: &str, remote: &RemoteArgs) -> Result<(), Failure> {
-    Client::new(remote)?
-        .delete(&format!("/v1/profiles/{}", segment(name)))
-        .await?;
+    let path = path(&[PROFILES, name], &[]);
+    Client::new(remote)?.delete(&path).await?;
     let line = format!("profile {name} is deleted");
     output::done(remote.json, &json!({ "deleted": name }), &line)
 }

@@ -6,72 +6,63 @@ use serde_json::{Value, json};
 
 use super::print_list;
 use crate::args::{RecordingFormat, RecordingsCommand, RemoteArgs};
-use crate::client::{Client, segment};
+use crate::client::{Client, path};
 use crate::failure::Failure;
 use crate::output_file;
 use crate::render::{output, plural};
 
 const RECORDINGS: &str = "/v1/recordings";
 
-pub(super) async fn run(action: RecordingsCommand) -> Result<(), Failure> {
+const COLUMNS: [(&str, &str, &str); 6] = [
+    ("ID", "id", ""),
+    ("STATE", "state", ""),
+    ("SCOPE", "scope", "all"),
+    ("EXCHANGES", "exchanges", ""),
+    ("STARTED", "started_at", ""),
+    ("NAME", "name", ""),
+];
+
+pub(super) async fn run(action: RecordingsCommand, remote: RemoteArgs) -> Result<(), Failure> {
+    let client = Client::new(&remote)?;
     match action {
-        RecordingsCommand::List(remote) => list(&remote).await,
-        RecordingsCommand::Start {
-            scope,
-            name,
-            remote,
-        } => start(scope.as_deref(), name.as_deref(), &remote).await,
-        RecordingsCommand::Stop { id, remote } => stop(&id, &remote).await,
-        RecordingsCommand::Export {
-            id,
-            output,
-            format,
-            remote,
-        } => {
-            let form = format.unwrap_or_else(|| RecordingFormat::of(output.as_deref()));
-            export(&Client::new(&remote)?, &id, output.as_deref(), form).await
+        RecordingsCommand::List => {
+            let empty = "no recordings; start one with `squall recordings start`";
+            let items = client.list(RECORDINGS).await?;
+            print_list(&items, remote.json, &COLUMNS, empty)
+        }
+        RecordingsCommand::Start { scope, name } => {
+            let body = json!({ "scope": scope, "name": name });
+            let started: Value = client.post(RECORDINGS, &body).await?;
+            if remote.json {
+                return output::json(&started);
+            }
+            // Only the id is on stdout, for scripts.
+            let id = started["id"].as_str().unwrap_or_default();
+            output::line(id)?;
+            output::tell_line(&format!(
+                "recording; stop it with `squall recordings stop {id}`"
+            ));
+            Ok(())
+        }
+        RecordingsCommand::Stop { id } => {
+            let ended = end(&client, &id).await?;
+            let state = ended["state"].as_str().unwrap_or_default();
+            let size = size(&ended);
+            let line =
+                format!("{id}: {state}, {size}; export it with `squall recordings export {id}`");
+            output::done(remote.json, &ended, &line)
+        }
+        RecordingsCommand::Export { id, output, format } => {
+            let format = format.unwrap_or_else(|| RecordingFormat::of(output.as_deref()));
+            export(&client, &id, output.as_deref(), format).await
         }
     }
 }
 
-async fn list(remote: &RemoteArgs) -> Result<(), Failure> {
-    let items: Vec<Value> = Client::new(remote)?.list(RECORDINGS).await?;
-    let columns = [
-        ("ID", "id", ""),
-        ("STATE", "state", ""),
-        ("SCOPE", "scope", "all"),
-        ("EXCHANGES", "exchanges", ""),
-        ("STARTED", "started_at", ""),
-        ("NAME", "name", ""),
-    ];
-    let empty = "no recordings; start one with `squall recordings start`";
-    print_list(&items, remote.json, &columns, empty)
-}
-
-async fn start(
-    scope: Option<&str>,
-    name: Option<&str>,
-    remote: &RemoteArgs,
-) -> Result<(), Failure> {
-    let client = Client::new(remote)?;
-    let body = json!({ "scope": scope, "name": name });
-    let begun: Value = client.post(RECORDINGS, &body).await?;
-    if remote.json {
-        return output::json(&begun);
-    }
-    // Only the id is on stdout, for scripts.
-    let id = begun["id"].as_str().unwrap_or_default();
-    output::line(id)?;
-    output::tell_line(&format!(
-        "recording; stop it with `squall recordings stop {id}`"
-    ));
-    Ok(())
-}
-
 /// Starts a recording; returns its id.
 pub(super) async fn begin(client: &Client, scope: Option<&str>) -> Result<String, Failure> {
-    let begun: Value = client.post(RECORDINGS, &json!({ "scope": scope })).await?;
-    Ok(begun["id"].as_str().unwrap_or_default().to_owned())
+    let started: Value = client.post(RECORDINGS, &json!({ "scope": scope })).await?;
+    Ok(started["id"].as_str().unwrap_or_default().to_owned())
 }
 
 /// Stops a recording and writes it to a file in the format of its extension.
@@ -82,22 +73,10 @@ pub(super) async fn finish(client: &Client, id: &str, file: &Path) -> Result<(),
     Ok(())
 }
 
-async fn stop(id: &str, remote: &RemoteArgs) -> Result<(), Failure> {
-    let client = Client::new(remote)?;
-    let ended = end(&client, id).await?;
-    if remote.json {
-        return output::json(&ended);
-    }
-    let state = ended["state"].as_str().unwrap_or_default();
-    output::line(&format!(
-        "{id}: {state}, {}; export it with `squall recordings export {id}`",
-        size(&ended)
-    ))
-}
-
 async fn end(client: &Client, id: &str) -> Result<Value, Failure> {
-    let path = format!("{RECORDINGS}/{}/stop", segment(id));
-    client.post(&path, &json!({})).await
+    client
+        .post(&path(&[RECORDINGS, id, "stop"], &[]), &json!({}))
+        .await
 }
 
 /// The size of a recording.
@@ -114,10 +93,14 @@ async fn export(
     client: &Client,
     id: &str,
     file: Option<&Path>,
-    form: RecordingFormat,
+    format: RecordingFormat,
 ) -> Result<(), Failure> {
-    let path = format!("{RECORDINGS}/{}?format={}", segment(id), form.name());
-    let text = client.get_text(&path, form.media_type()).await?;
+    let (name, media_type) = match format {
+        RecordingFormat::Replay => ("replay", "application/yaml"),
+        RecordingFormat::Har => ("har", "application/json"),
+    };
+    let path = path(&[RECORDINGS, id], &[("format", Some(name.to_owned()))]);
+    let text = client.get_text(&path, media_type).await?;
     match file {
         None => output::document(&text),
         Some(file) => output_file::write_private(file, &text),
@@ -131,20 +114,6 @@ impl RecordingFormat {
         match extension {
             Some(extension) if extension.eq_ignore_ascii_case("har") => Self::Har,
             _ => Self::Replay,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Replay => "replay",
-            Self::Har => "har",
-        }
-    }
-
-    fn media_type(self) -> &'static str {
-        match self {
-            Self::Replay => "application/yaml",
-            Self::Har => "application/json",
         }
     }
 }

@@ -6,12 +6,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::args::{ExportArgs, RecordArgs, ReplayCommand, RunArgs};
-use crate::client::{Client, segment};
+use crate::client::{Client, RUNS, path};
 use crate::commands::recordings;
 use crate::commands::run::run_in;
 use crate::daemon::signals::{Interruption, Signals};
 use crate::failure::Failure;
-use crate::host::Host;
+use crate::host;
 use crate::output_file;
 use crate::render::{output, plural};
 
@@ -75,12 +75,9 @@ struct ListedIncident {
 /// Writes each failed invocation of a run as a session.
 async fn incidents(export: &ExportArgs) -> Result<(), Failure> {
     let run = &export.run;
-    let host = Box::pin(Host::store(&export.store)).await?;
-    let path = format!("/v1/runs/{}/incidents", segment(run));
-    let found = host.client().list::<ListedIncident>(&path).await;
-    let found = host.in_store(found, &format!("run `{run}`"), "squall runs list");
-    host.close().await;
-    let found = found?;
+    let path = path(&[RUNS, run, "incidents"], &[]);
+    let list = async |client: &Client| client.list::<ListedIncident>(&path).await;
+    let found = host::read(&export.read.store, Some(("run", run)), list).await?;
     let directory = &export.output;
     if !found.is_empty() {
         std::fs::create_dir_all(directory)
@@ -90,12 +87,12 @@ async fn incidents(export: &ExportArgs) -> Result<(), Failure> {
     for incident in found {
         let file = directory.join(format!("{}.yaml", name(&incident.id)?));
         output_file::write_private(&file, &session(&incident)?)?;
-        if !export.json {
+        if !export.read.json {
             print(&incident, &file)?;
         }
         items.push(json!({ "id": incident.id, "file": file, "missing": incident.missing }));
     }
-    if export.json {
+    if export.read.json {
         return output::json(&json!({ "items": items }));
     }
     if items.is_empty() {

@@ -4,7 +4,6 @@ use squall_harness::report::ReportFormat;
 
 use crate::args::ReportArgs;
 use crate::failure::Failure;
-use crate::host::Host;
 use crate::judging::read_report;
 use crate::output_file;
 use crate::render::output;
@@ -18,11 +17,7 @@ pub(super) async fn run(report: ReportArgs) -> Result<(), Failure> {
     let text = if let Some(file) = text::as_file(&report.run) {
         read_report(file)?.render(format)
     } else {
-        let host = Box::pin(Host::store(&report.store)).await?;
-        let text = reports::fetch(host.client(), &report.run, format).await;
-        let text = host.in_store(text, &format!("run `{}`", report.run), "squall runs list");
-        host.close().await;
-        text?
+        reports::of_run(&report.store, &report.run, format).await?
     };
     match &report.output {
         Some(file) => output_file::write(file, text),

@@ -11,7 +11,7 @@ use crate::base_urls;
 use crate::client::Client;
 use crate::commands::recordings;
 use crate::commands::tape;
-use crate::daemon::setup::Setup;
+use crate::daemon::setup::{Lives, Setup};
 use crate::daemon::{Daemon, child, log};
 use crate::failure::Failure;
 use crate::output_file;
@@ -32,7 +32,7 @@ pub(super) async fn run_in(run: RunArgs, scope: Option<&str>) -> Result<(), Fail
     let session = run.replay.as_deref().map(tape::session).transpose()?;
     // The terminal is the program's, so the log has warnings only.
     log::start("warn", LogFormat::Text)?;
-    let mut config = Setup::private(run.daemon)?.read()?;
+    let mut config = Setup::new(run.daemon, Lives::ForProgram)?.read()?;
     let token = config.require_token()?;
     let bases = if run.base_urls {
         let set = |name: &str| std::env::var(name).ok();
@@ -72,7 +72,7 @@ pub(super) async fn run_in(run: RunArgs, scope: Option<&str>) -> Result<(), Fail
         );
         output::tell(text.trim_end());
         if tape.is_some() {
-            let tape: Value = client.get(&tape::path(DEFAULT_SCOPE)).await?;
+            let tape: Value = client.get(&tape::tape_path(DEFAULT_SCOPE)).await?;
             let source = tape["source"].as_str().unwrap_or_default();
             output::tell_line(&format!("  {source}: {}", tape::counts(&tape)));
         }

@@ -3,63 +3,64 @@
 use serde_json::{Value, json};
 use squall_harness::run::{RunRecord, RunState};
 
-use crate::args::{ReadArgs, RemoteArgs, RunsCommand};
-use crate::client::{Client, Following, ResponsePage, ServerEvent, segment};
+use crate::args::{RemoteArgs, RunsCommand};
+use crate::client::{Client, Following, RUNS, ResponsePage, ServerEvent, path};
 use crate::failure::Failure;
-use crate::host::Host;
+use crate::host;
 use crate::judging;
 use crate::render::paint::Paint;
 use crate::render::table::Table;
 use crate::render::{output, run as render};
 
-const RUNS: &str = "/v1/runs";
-
 pub(super) async fn run(action: RunsCommand) -> Result<(), Failure> {
     match action {
         RunsCommand::List { state, limit, read } => {
-            Box::pin(list(state.as_deref(), limit, &read)).await
+            let limit = Some(limit.to_string());
+            let path = path(&[RUNS], &[("limit", limit), ("state", state.clone())]);
+            let page = host::read(&read.store, None, async |client| client.get(&path).await);
+            list(page.await?, state.as_deref(), read.json)
         }
-        RunsCommand::Show { run, read } => Box::pin(show(&run, &read)).await,
-        RunsCommand::Watch { run, remote } => watch(&run, &remote).await,
+        RunsCommand::Show { run, read } => {
+            let path = path(&[RUNS, &run], &[]);
+            let show = async |client: &Client| {
+                if read.json {
+                    return output::json(&client.get::<Value>(&path).await?);
+                }
+                output::print(&render::whole(&client.get(&path).await?, Paint::stdout()))
+            };
+            host::read(&read.store, Some(("run", &*run)), show).await
+        }
+        RunsCommand::Watch { run, read } => {
+            let watch = async |client: &Client| watch(client, &run, read.json).await;
+            let over = host::read(&read.store, Some(("run", &*run)), watch).await?;
+            judging::verdict(&over)
+        }
         RunsCommand::Approve { run, remote } => {
-            post(
-                &run,
-                "approve",
-                "is approved; it starts after the runs before it",
-                &remote,
-            )
-            .await
+            let line = format!("run {run} is approved; it starts after the runs before it");
+            post(&run, "approve", &line, &remote).await
         }
-        RunsCommand::Cancel { run, remote } => post(&run, "cancel", "is cancelled", &remote).await,
+        RunsCommand::Cancel { run, remote } => {
+            post(&run, "cancel", &format!("run {run} is cancelled"), &remote).await
+        }
     }
 }
 
-fn path(run: &str) -> String {
-    format!("{RUNS}/{}", segment(run))
-}
-
-async fn list(state: Option<&str>, limit: usize, args: &ReadArgs) -> Result<(), Failure> {
-    let filter = state.map(|state| format!("&state={}", segment(state)));
-    let path = format!("{RUNS}?limit={limit}{}", filter.unwrap_or_default());
-    let host = Host::read(args).await?;
-    let page: Result<ResponsePage<Value>, Failure> = host.client().get(&path).await;
-    host.close().await;
-    let page = page?;
-    if args.json {
+fn list(page: ResponsePage<Value>, state: Option<&str>, as_json: bool) -> Result<(), Failure> {
+    if as_json {
         return output::json(&json!({ "items": page.items, "next_cursor": page.next_cursor }));
     }
     if page.items.is_empty() {
-        if let Some(state) = state {
-            return output::line(&format!("no runs in state {state}"));
-        }
-        return output::line(
-            "no runs; start one with `squall chaos`, `squall contract run` or `squall ci`",
-        );
+        return output::line(&match state {
+            Some(state) => format!("no runs in state {state}"),
+            None => "no runs; start one with `squall chaos`, `squall contract run` or `squall ci`"
+                .to_owned(),
+        });
     }
     let paint = Paint::stdout();
     let mut table = Table::new(["RUN", "KIND", "SUITE", "STATE", "SCORE", "REQUESTED"]);
     for item in page.items {
-        let run: RunRecord = read(item)?;
+        let run: RunRecord = serde_json::from_value(item)
+            .map_err(|error| Failure::could_not("a run of the daemon", error))?;
         table.row([
             run.id,
             run.kind.as_str().to_owned(),
@@ -72,40 +73,33 @@ async fn list(state: Option<&str>, limit: usize, args: &ReadArgs) -> Result<(), 
     output::print(&table.render())
 }
 
-async fn show(run: &str, args: &ReadArgs) -> Result<(), Failure> {
-    let host = Host::read(args).await?;
-    let document: Result<Value, Failure> = host.client().get(&path(run)).await;
-    let document = host.in_store(document, &format!("run `{run}`"), "squall runs list");
-    host.close().await;
-    let document = document?;
-    if args.json {
-        return output::json(&document);
-    }
-    output::print(&render::whole(&read(document)?, Paint::stdout()))
-}
-
-async fn post(run: &str, what: &str, done: &str, remote: &RemoteArgs) -> Result<(), Failure> {
-    let path = format!("{}/{what}", path(run));
+async fn post(run: &str, what: &str, line: &str, remote: &RemoteArgs) -> Result<(), Failure> {
+    let path = path(&[RUNS, run, what], &[]);
     let document: Value = Client::new(remote)?.post(&path, &json!({})).await?;
-    output::done(remote.json, &document, &format!("run {run} {done}"))
+    output::done(remote.json, &document, line)
 }
 
 /// Follows a run to its end, however often the connection breaks.
-async fn watch(run: &str, remote: &RemoteArgs) -> Result<(), Failure> {
-    let client = Client::new(remote)?;
+async fn watch(client: &Client, run: &str, as_json: bool) -> Result<RunRecord, Failure> {
     let paint = Paint::stdout();
-    let mut following = Following::run(&client, run).await?;
+    let mut following = Following::run(client, run).await?;
     loop {
         let event = following.next().await?;
-        print(&event, remote.json, paint)?;
+        print(&event, as_json, paint)?;
         if event.name == "done" {
-            return end(run, &client, remote.json, paint).await;
+            break;
         }
     }
+    let over: RunRecord = client.get(&path(&[RUNS, run], &[])).await?;
+    if !as_json {
+        output::print(&format!("\n{}", render::whole(&over, paint)))?;
+    }
+    Ok(over)
 }
 
 fn print(event: &ServerEvent, as_json: bool, paint: Paint) -> Result<(), Failure> {
-    let data: Value = read_text(&event.data)?;
+    let data: Value = serde_json::from_str(&event.data)
+        .map_err(|error| Failure::could_not("an event of the daemon", error))?;
     if as_json {
         return output::json_line(&json!({ "event": event.name, "data": data }).to_string());
     }
@@ -132,23 +126,6 @@ fn line(name: &str, data: &Value, paint: Paint) -> Option<String> {
         )),
         _ => None,
     }
-}
-
-async fn end(run: &str, client: &Client, as_json: bool, paint: Paint) -> Result<(), Failure> {
-    let over: RunRecord = client.get(&path(run)).await?;
-    if !as_json {
-        output::print(&format!("\n{}", render::whole(&over, paint)))?;
-    }
-    judging::verdict(&over)
-}
-
-fn read(document: Value) -> Result<RunRecord, Failure> {
-    serde_json::from_value(document)
-        .map_err(|error| Failure::could_not("a run of the daemon", error))
-}
-
-fn read_text(text: &str) -> Result<Value, Failure> {
-    serde_json::from_str(text).map_err(|error| Failure::could_not("an event of the daemon", error))
 }
 
 #[cfg(test)]

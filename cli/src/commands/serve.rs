@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use crate::args::ServeArgs;
-use crate::daemon::profiles::Sources;
-use crate::daemon::setup::Setup;
+use crate::daemon::setup::{Lives, Setup};
 use crate::daemon::signals::{Interruption, Signals};
 use crate::daemon::watch::Changes;
 use crate::daemon::{Daemon, log};
@@ -13,12 +12,11 @@ use crate::render::output;
 
 pub(super) async fn run(serve: ServeArgs) -> Result<(), Failure> {
     log::start(&serve.log_level, serve.log_format)?;
-    let setup = Setup::new(serve.daemon)?.with_store(serve.store.as_deref())?;
+    let setup = Setup::new(serve.daemon, Lives::Long)?.with_store(serve.store.as_deref())?;
     // From here on a signal stops the daemon gracefully.
     let mut signals = Signals::listen()?;
     // Watching starts before the file is read, so no change is missed.
-    let watched = |sources: &Sources| Changes::of(setup.file(), sources);
-    let mut changes = watched(&Sources::of(&setup.read()?));
+    let mut changes = Changes::of(&setup.read()?);
     let mut daemon = Daemon::start(setup.read()?).await?;
     output::tell_line(&format!("proxy on http://{}", daemon.proxy_address()));
     output::tell_line(&format!("api on http://{}", daemon.api_address()));
@@ -28,16 +26,12 @@ pub(super) async fn run(serve: ServeArgs) -> Result<(), Failure> {
             () = changes.next() => {}
             signal = signals.next() => if signal != Interruption::Reload { break signal },
         }
-        let before = daemon.profile_sources();
         let (reloaded, signal) = reload(daemon, setup.clone(), &mut signals, serve.grace).await?;
         daemon = reloaded;
         if let Some(signal) = signal {
             break signal;
         }
-        let now = daemon.profile_sources();
-        if (&now.directory, &now.file) != (&before.directory, &before.file) {
-            changes = watched(&now);
-        }
+        changes.watch(daemon.config());
     };
     tracing::info!(grace = ?serve.grace, "stopping");
     tokio::select! {

@@ -4,7 +4,7 @@ use squall_journal::activation::{Change, ChaosEvent};
 use squall_journal::record::ExchangeRecord;
 
 use crate::args::TailArgs;
-use crate::client::{Client, Following, ServerEvent, segment};
+use crate::client::{Client, Following, ServerEvent, path};
 use crate::failure::Failure;
 use crate::render::paint::Paint;
 use crate::render::{exchange, output};
@@ -12,24 +12,11 @@ use crate::render::{exchange, output};
 pub(super) async fn run(tail: TailArgs) -> Result<(), Failure> {
     let client = Client::new(&tail.remote)?;
     let paint = Paint::stdout();
-    let mut following = Following::begin(&client, path(&tail)).await?;
+    let faults = tail.faults.then(|| "true".to_owned());
+    let filters = [("scope", tail.scope.clone()), ("faults", faults)];
+    let mut following = Following::begin(&client, path(&["/v1/events"], &filters)).await?;
     loop {
         show(&tail, &following.next().await?, paint)?;
-    }
-}
-
-/// The path of the stream, with the filters.
-fn path(tail: &TailArgs) -> String {
-    let scope = tail
-        .scope
-        .as_ref()
-        .map(|scope| format!("scope={}", segment(scope)));
-    let faults = tail.faults.then(|| "faults=true".to_owned());
-    let query: Vec<_> = scope.into_iter().chain(faults).collect();
-    if query.is_empty() {
-        "/v1/events".to_owned()
-    } else {
-        format!("/v1/events?{}", query.join("&"))
     }
 }
 

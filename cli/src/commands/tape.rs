@@ -6,54 +6,51 @@ use serde_json::{Value, json};
 use squall_journal::tape::Session;
 use squall_proxy::chaos::DEFAULT_SCOPE;
 
-use crate::args::{PlayArgs, RecordingFormat, TapeCommand};
-use crate::client::{Client, segment};
+use crate::args::{RecordingFormat, RemoteArgs, TapeCommand};
+use crate::client::{Client, path};
 use crate::failure::Failure;
 use crate::render::{output, plural};
 use crate::text;
 
-pub(super) async fn run(action: TapeCommand) -> Result<(), Failure> {
+pub(super) async fn run(action: TapeCommand, remote: RemoteArgs) -> Result<(), Failure> {
+    let client = Client::new(&remote)?;
     match action {
-        TapeCommand::Play(tape) => play(&tape).await,
-        TapeCommand::Stop { scope, remote } => {
+        TapeCommand::Play(tape) => {
+            let scope = tape.scope.as_deref().unwrap_or(DEFAULT_SCOPE);
+            let mut body = match &tape.file {
+                Some(file) => json!({ "session": session(file)?.to_value() }),
+                None => json!({ "recording": tape.recording, "replay": tape.replay }),
+            };
+            body["on_miss"] = json!(tape.on_miss);
+            body["on_exhausted"] = json!(tape.on_exhausted);
+            body["speed"] = json!(tape.speed);
+            let playing: Value = client.put(&tape_path(scope), &body).await?;
+            let source = playing["source"].as_str().unwrap_or_default();
+            let responses = plural(playing["answers"].as_u64().unwrap_or_default(), "response");
+            let line = format!(
+                "scope {scope} plays {source}, {responses}; stop it with `squall tape stop --scope {scope}`"
+            );
+            output::done(remote.json, &playing, &line)
+        }
+        TapeCommand::Stop { scope } => {
             let scope = scope.as_deref().unwrap_or(DEFAULT_SCOPE);
-            let (client, path) = (Client::new(&remote)?, path(scope));
-            let tape: Value = client.get(&path).await?;
-            client.delete(&path).await?;
+            let tape: Value = client.get(&tape_path(scope)).await?;
+            client.delete(&tape_path(scope)).await?;
             let line = format!("the tape of scope {scope} has stopped: {}", counts(&tape));
             output::done(remote.json, &tape, &line)
         }
     }
 }
 
-async fn play(tape: &PlayArgs) -> Result<(), Failure> {
-    let scope = tape.scope.as_deref().unwrap_or(DEFAULT_SCOPE);
-    let mut body = match (&tape.file, &tape.recording, &tape.replay) {
-        (Some(file), _, _) => json!({ "session": session(file)?.to_value() }),
-        (None, recording, replay) => json!({ "recording": recording, "replay": replay }),
-    };
-    body["on_miss"] = json!(tape.on_miss);
-    body["on_exhausted"] = json!(tape.on_exhausted);
-    body["speed"] = json!(tape.speed);
-    let playing: Value = Client::new(&tape.remote)?.put(&path(scope), &body).await?;
-    if tape.remote.json {
-        return output::json(&playing);
-    }
-    let source = playing["source"].as_str().unwrap_or_default();
-    output::line(&format!(
-        "scope {scope} plays {source}, {}; stop it with `squall tape stop --scope {scope}`",
-        plural(playing["answers"].as_u64().unwrap_or_default(), "response")
-    ))
-}
-
-pub(super) fn path(scope: &str) -> String {
-    format!("/v1/scopes/{}/tape", segment(scope))
+/// The path of a scope's tape.
+pub(super) fn tape_path(scope: &str) -> String {
+    path(&["/v1/scopes", scope, "tape"], &[])
 }
 
 /// Plays a session in the default scope.
 pub(super) async fn play_session(client: &Client, session: &Session) -> Result<Value, Failure> {
     let body = json!({ "session": session.to_value() });
-    client.put(&path(DEFAULT_SCOPE), &body).await
+    client.put(&tape_path(DEFAULT_SCOPE), &body).await
 }
 
 /// Reads a replay session.
@@ -64,11 +61,9 @@ pub(super) fn session(file: &Path) -> Result<Session, Failure> {
             file.display()
         )));
     }
-    let text = text::read(file).map_err(|error| Failure::Usage(error.in_file(file)))?;
-    squall_harness::session::parse(&file.display().to_string(), &text).map_err(|errors| {
-        let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
-        Failure::Usage(lines.join("\n"))
-    })
+    let text = text::read(file).map_err(Failure::Usage)?;
+    let session = squall_harness::session::parse(&file.display().to_string(), &text);
+    session.map_err(|errors| text::usage(&errors))
 }
 
 /// The counters of a tape.

@@ -2,14 +2,16 @@
 
 use squall_control_api::access::Access;
 
-use super::{Config, ConfigErrors, ConfiguredToken};
+use super::{Config, ConfiguredToken};
+use crate::failure::Failure;
+use crate::text;
 
 /// Fewest characters of a configured token when other machines can reach the control API.
 const SHORTEST_TOKEN: usize = 16;
 
 impl Config {
     /// Rejects a configuration that exposes too much. Called after flags are applied.
-    pub(crate) fn check_exposure(&self) -> Result<(), ConfigErrors> {
+    pub(crate) fn check_exposure(&self) -> Result<(), Failure> {
         let mut errors = Vec::new();
         let proxy = self.proxy.listen;
         let anywhere = self.proxy.allow.iter().find(|glob| is_everything(glob));
@@ -26,22 +28,18 @@ impl Config {
                 "proxy and control API cannot both listen on {proxy}"
             ));
         }
-        if errors.is_empty() {
-            Ok(())
-        } else {
-            Err(ConfigErrors(errors))
-        }
+        text::no_errors(&errors)
     }
 
     /// Rejects a control API that other machines can reach without a token, or with a token that is easy to
     /// guess. Called once the store's tokens are known, since they count too.
-    pub(crate) fn check_api(&self, access: &Access) -> Result<(), ConfigErrors> {
+    pub(crate) fn check_api(&self, access: &Access) -> Result<(), Failure> {
         let api = self.api.listen;
         if api.ip().is_loopback() {
             return Ok(());
         }
         if let Some(short) = self.shortest_token().filter(|token| is_short(token)) {
-            return Err(ConfigErrors::from(format!(
+            return Err(Failure::Usage(format!(
                 "the control API would listen on {api}, and the token of `{}` has {} characters; outside of \
                  loopback give it at least {SHORTEST_TOKEN}, such as those of `openssl rand -hex 24`, or take it \
                  out and make one with `squall token create NAME --role {}`",
@@ -53,7 +51,7 @@ impl Config {
         if !self.api.tokens.is_empty() || access.has_stored() {
             return Ok(());
         }
-        Err(ConfigErrors::from(format!(
+        Err(Failure::Usage(format!(
             "the control API would listen on {api} without a token; add one under `api.tokens`, or listen \
              on 127.0.0.1 and make one there with `squall token create NAME --role admin`"
         )))

@@ -11,10 +11,9 @@ pub(crate) mod quantity;
 mod read;
 mod words;
 
-use std::fmt;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-
 use std::time::Duration;
 
 use squall_control_api::access::TokenRole;
@@ -24,9 +23,9 @@ use squall_documents::Variables;
 use squall_proxy::chaos::Halt;
 use squall_proxy::config::ProxyConfig;
 
-use self::files::Places;
 pub(crate) use self::read::schema;
 pub(crate) use self::words::{address, unknown, upstream_url};
+use crate::failure::Failure;
 use crate::text::{self, environment};
 
 /// The default file, which is optional.
@@ -37,6 +36,8 @@ pub(crate) const DEFAULT_FILE: &str = "squall.yaml";
 pub(crate) struct Config {
     /// `$SQUALL_HOME`.
     pub(crate) home: PathBuf,
+    /// Its file; empty without one.
+    pub(crate) file: PathBuf,
     /// The data plane.
     pub(crate) proxy: ProxyConfig,
     /// Digest of the file's text, for the audit log; `None` without a file.
@@ -47,14 +48,14 @@ pub(crate) struct Config {
     pub(crate) api: ApiConfig,
     /// Directory of profile files.
     pub(crate) profiles: Option<PathBuf>,
-    /// Chaos in force from the start.
+    /// The chaos that is active from the start.
     pub(crate) chaos: ChaosConfig,
     /// Where its profile is named: `squall.yaml:7:18`, or a flag.
     pub(crate) chaos_place: Option<String>,
     /// The file of its profile, if it is given as a file.
     pub(crate) profile_file: Option<PathBuf>,
-    /// Places of the file names in it.
-    pub(crate) places: Places,
+    /// The files that it names → where: `squall.yaml:7:18`.
+    pub(super) places: BTreeMap<PathBuf, String>,
     /// Limits that end chaos.
     pub(crate) safety: Safety,
     /// What documents that arrive by API may do.
@@ -84,7 +85,7 @@ impl StoreConfig {
         Self {
             place: StorePlace::Memory,
             journal: JournalOptions {
-                kept: ExchangeChoice::None,
+                exchanges: ExchangeChoice::None,
                 ..JournalOptions::default()
             },
         }
@@ -132,7 +133,7 @@ impl std::fmt::Debug for ConfiguredToken {
     }
 }
 
-/// Chaos in force from the start.
+/// The chaos that is active from the start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ChaosConfig {
     /// A profile's name or file; absent or `none`: no chaos.
@@ -151,6 +152,7 @@ impl Config {
                 journal: JournalOptions::default(),
             },
             home,
+            file: PathBuf::new(),
             digest: None,
             open: false,
             api: ApiConfig {
@@ -161,7 +163,7 @@ impl Config {
             chaos: ChaosConfig::default(),
             chaos_place: None,
             profile_file: None,
-            places: Places::default(),
+            places: BTreeMap::new(),
             safety: Safety::default(),
             trust: TrustConfig::default(),
             redact: Vec::new(),
@@ -171,8 +173,8 @@ impl Config {
     }
 
     /// The defaults, overridden by a file.
-    pub(crate) fn from_file(home: PathBuf, file: &Path) -> Result<Self, ConfigErrors> {
-        let text = text::read(file).map_err(|error| ConfigErrors(vec![error.in_file(file)]))?;
+    pub(crate) fn from_file(home: PathBuf, file: &Path) -> Result<Self, Failure> {
+        let text = text::read(file).map_err(Failure::Usage)?;
         Self::from_text(home, file, &text, environment())
     }
 
@@ -181,58 +183,15 @@ impl Config {
         file: &Path,
         text: &str,
         variables: Variables<'_>,
-    ) -> Result<Self, ConfigErrors> {
-        let mut config = Self::with_home(home);
+    ) -> Result<Self, Failure> {
+        let mut config = Self {
+            file: file.to_owned(),
+            ..Self::with_home(home)
+        };
         read::read_over(&mut config, file, text, variables)?;
         config.digest = Some(squall_harness::digest::sha256(text));
         Ok(config)
     }
-
-    /// Settings outside the data plane that differ in `new` and need a restart.
-    pub(crate) fn needs_restart(&self, new: &Self) -> Vec<&'static str> {
-        let differs = [
-            ("api.listen", self.api.listen != new.api.listen),
-            ("redact", self.redact != new.redact),
-            ("store", self.store != new.store),
-        ];
-        differs
-            .into_iter()
-            .filter_map(|(name, differs)| differs.then_some(name))
-            .collect()
-    }
-}
-
-/// All errors of one configuration, a sentence each, in the order of the file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ConfigErrors(Vec<String>);
-
-impl fmt::Display for ConfigErrors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.join("\n"))
-    }
-}
-
-impl std::error::Error for ConfigErrors {}
-
-impl From<ConfigErrors> for crate::failure::Failure {
-    fn from(errors: ConfigErrors) -> Self {
-        Self::Usage(errors.to_string())
-    }
-}
-
-impl From<String> for ConfigErrors {
-    fn from(error: String) -> Self {
-        Self(vec![error])
-    }
-}
-
-/// Parses the name of a dialect or a variant that this version supports.
-fn dialect_name(name: &str) -> Result<String, String> {
-    let spoken = squall_dialects::endpoint_names();
-    if spoken.contains(&name) {
-        return Ok(name.to_owned());
-    }
-    Err(unknown("dialect", name, &spoken))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! `squall.yaml`, field by field: all errors are reported. The same fields make the JSON Schema.
+//! `squall.yaml` as tables of fields: all errors are reported. The same tables make the JSON Schema.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,39 +12,21 @@ use squall_documents::variables::is_one_variable;
 use squall_documents::{
     DocumentError, DocumentReader, Fields, Position, SourceText, ValueReader, Variables, describe,
 };
-use squall_proxy::config::{
-    CaSource, Credentials, LlmEndpoint, Observe, ProxyConfig, ProxyRoute, RouteEntry,
-};
+use squall_proxy::config::{CaSource, Credentials, LlmEndpoint, Observe, ProxyRoute, RouteEntry};
 
-use super::{Config, ConfigErrors, ConfiguredToken, Halt, quantity, words};
+use super::{Config, ConfiguredToken, Halt, quantity, words};
+use crate::failure::Failure;
 use crate::text;
 
 /// Fewest characters of a configured token. Guessing is rate-limited, but possible.
 const SHORTEST_TOKEN: usize = 6;
 
-const CREDENTIALS: [(&str, Credentials); 3] = [
-    ("scope", Credentials::Scope),
-    ("required", Credentials::Required),
-    ("none", Credentials::None),
-];
-
-const OBSERVE: [(&str, Observe); 3] = [
-    ("headers", Observe::Headers),
-    ("model", Observe::Model),
-    ("bodies", Observe::Bodies),
-];
-
-const KEPT: [(&str, ExchangeChoice); 3] = [
-    ("all", ExchangeChoice::All),
-    ("faulted", ExchangeChoice::Faulted),
-    ("none", ExchangeChoice::None),
-];
-
-const ROLES: [(&str, TokenRole); 3] = [
-    ("viewer", TokenRole::Viewer),
-    ("operator", TokenRole::Operator),
-    ("admin", TokenRole::Admin),
-];
+/// Reads fields over values. A row: the field's name, the value that it overrides, how it is read, its description.
+macro_rules! table {
+    ($fields:expr; $($name:literal => $slot:expr, $read:expr, $about:literal;)*) => {
+        $(if let Some(value) = $fields.field($name, $about, $read) { $slot = value.into(); })*
+    };
+}
 
 /// Reads a file's fields over `config`.
 pub(super) fn read_over(
@@ -51,31 +34,23 @@ pub(super) fn read_over(
     file: &Path,
     text: &str,
     variables: Variables<'_>,
-) -> Result<(), ConfigErrors> {
+) -> Result<(), Failure> {
     let shown = file.display().to_string();
-    let failed =
-        |errors: Vec<DocumentError>| ConfigErrors(errors.iter().map(ToString::to_string).collect());
+    let failed = |errors: Vec<DocumentError>| text::usage(&errors);
     let mut tree = squall_documents::parse(&shown, text).map_err(|error| failed(vec![error]))?;
     let mut reader = DocumentReader::new(SourceText::new(&shown, text));
     reader.expand(&mut tree, variables);
-    file.clone_into(&mut config.places.file);
-    let mut overlay = Overlay {
-        base: file.parent().unwrap_or(Path::new("")),
-        config,
-    };
+    let mut overlay = Overlay { config, file };
     let read = reader.read(&tree, |value| overlay.root(value));
     reader.finish(read).map(drop).map_err(failed)
 }
 
 /// The JSON Schema of the file, for editors.
 pub(crate) fn schema() -> Value {
-    let mut config = Config::with_home(PathBuf::new());
-    let mut overlay = Overlay {
-        base: Path::new(""),
-        config: &mut config,
-    };
+    let config = &mut Config::with_home(PathBuf::new());
+    let file = Path::new("");
     describe("squall.yaml", "Squall's daemon configuration.", |value| {
-        overlay.root(value)
+        Overlay { config, file }.root(value)
     })
 }
 
@@ -84,152 +59,150 @@ const MAP: &str = "a map of fields (`name: value`)";
 /// A configuration that a file overrides.
 struct Overlay<'c> {
     config: &'c mut Config,
-    /// Relative paths are relative to this directory.
-    base: &'c Path,
+    /// Relative paths are relative to its directory.
+    file: &'c Path,
 }
 
 impl Overlay<'_> {
     fn root(&mut self, value: &mut ValueReader<'_, '_>) -> Option<()> {
         value.fields(MAP, |fields| {
-            self.file(fields);
+            self.sections(fields);
+            table! { fields;
+                "approval" => self.config.proxy.approval, list(words::approval),
+                    "Runs whose suites name these wait for approval, and no run reaches these hosts before: globs \
+                     over names of suites, and hosts as in `allow`.";
+                "redact" => self.config.redact, list(words::secret_pattern),
+                    "Regular expressions whose whole match is a secret, beside the built-in detectors.";
+            }
             Some(())
         })
     }
 
-    fn file(&mut self, fields: &mut Fields<'_, '_>) {
+    fn sections(&mut self, fields: &mut Fields<'_, '_>) {
         section(fields, "proxy", "The data plane.", |fields| {
             self.proxy(fields);
         });
         let about = "Reverse mode: paths or listeners that lead to one upstream each.";
-        list(fields, "routes", about, "a list of routes", |value| {
-            value.fields(MAP, |fields| self.route(fields))
+        fields.field("routes", about, |value| {
+            value.list("a list of routes", |value| {
+                value.fields(MAP, |fields| self.route(fields))
+            })
         });
         section(fields, "api", "The control API.", |fields| self.api(fields));
-        let about = "Names for upstreams, for rules and reports: name → the URLs it stands for.";
-        let tools = fields.field("tools", about, |value| {
-            value.pairs("a map from names to `match_url`", |name, value| {
-                let globs = value.fields(MAP, globs)?;
-                Some((name.value.clone(), globs))
-            })
-        });
-        let tools = tools.into_iter().flatten().map(|(_, tool)| tool);
-        self.config.proxy.tools.extend(tools);
-        let about = "Model endpoints that Squall cannot recognise by path and body.";
-        let llm = list(fields, "llm", about, "a list of endpoints", |value| {
-            value.fields(MAP, |fields| {
-                let about = "Glob over whole URLs.";
-                let match_url = required(fields, "match_url", about, words::url_glob);
-                let about = "The wire format spoken there, such as `openai-chat`.";
-                let dialect = required(fields, "dialect", about, super::dialect_name);
-                let (match_url, dialect) = (match_url?, dialect?);
-                Some(LlmEndpoint { match_url, dialect })
-            })
-        });
-        self.config.proxy.llm.extend(llm.into_iter().flatten());
-        let about = "Directory of profile files, relative to this file; watched.";
-        let profiles = self.path(fields, "profiles", about);
-        self.config.places.profiles = profiles.as_ref().map(|(_, at)| *at);
-        self.config.profiles = profiles.map(|(path, _)| path);
-        let about = "Chaos in force from the start, for the default scope.";
+        table! { fields;
+            "tools" => self.config.proxy.tools, |value| {
+                let named = value.pairs("a map from names to `match_url`", |name, value| {
+                    Some((name.value.clone(), value.fields(MAP, globs)?))
+                })?;
+                Some(named.into_iter().map(|(_, tool)| tool).collect::<Vec<_>>())
+            }, "Names for upstreams, for rules and reports: name → the URLs it stands for.";
+            "llm" => self.config.proxy.llm, |value| value.list("a list of endpoints", |value| {
+                value.fields(MAP, endpoint)
+            }), "Model endpoints that Squall cannot recognise by path and body.";
+            "profiles" => self.config.profiles, |value| self.path(value),
+                "Directory of profile files, relative to this file; watched.";
+        }
+        let about = "The chaos that is active from the start in the default scope.";
         section(fields, "chaos", about, |fields| self.chaos(fields));
         let about = "What ends chaos by itself. All off by default.";
         section(fields, "safety", about, |fields| self.safety(fields));
-        let about = "Where the control plane keeps what must outlive the daemon.";
-        section(fields, "store", about, |fields| self.store(fields));
-        let about = "Runs whose suites name these wait for somebody to approve them, and no run reaches these hosts \
-                     before: globs over names of suites, and hosts as in `allow`.";
-        let approval = texts(fields, "approval", about, words::approval);
-        self.config
-            .proxy
-            .approval
-            .extend(approval.into_iter().flatten());
-        let about =
-            "Regular expressions whose whole match is a secret, beside the built-in detectors.";
-        let redact = texts(fields, "redact", about, words::secret_pattern);
-        self.config.redact.extend(redact.into_iter().flatten());
+        section(
+            fields,
+            "store",
+            "Where the control plane stores its data.",
+            |fields| {
+                self.store(fields);
+            },
+        );
     }
 
     fn proxy(&mut self, fields: &mut Fields<'_, '_>) {
-        let about = "Your own interception CA; default: made at first start in `$SQUALL_HOME`.";
+        let about = "Your own interception CA; default: created at first start in `$SQUALL_HOME`.";
         section(fields, "ca", about, |fields| {
-            for name in ["cert", "key"] {
+            let mut file = |name, about| {
                 fields.require(name, "the path of a PEM file");
-            }
-            let cert = self.path(fields, "cert", "Certificate, PEM, relative to this file.");
-            let key = self.path(fields, "key", "Private key, PEM, relative to this file.");
-            if let (Some((cert, at_cert)), Some((key, at_key))) = (cert, key) {
+                fields.field(name, about, |value| self.path(value))
+            };
+            let cert = file("cert", "Certificate, PEM, relative to this file.");
+            let key = file("key", "Private key, PEM, relative to this file.");
+            if let (Some(cert), Some(key)) = (cert, key) {
                 self.config.proxy.ca = CaSource::Files { cert, key };
-                self.config.places.ca = Some((at_cert, at_key));
             }
         });
-        let base = self.base;
-        let about =
-            "PEM files with roots trusted upstream beside the system's, relative to this file.";
-        let roots = list(fields, "upstream_ca", about, "a list of paths", |value| {
-            let text = value.text()?;
-            Some((plain(&base.join(text.value)), text.position))
-        });
-        let (roots, places) = roots.into_iter().flatten().unzip();
-        self.config.proxy.upstream_ca = roots;
-        self.config.places.upstream_ca = places;
+        table! { fields;
+            "upstream_ca" => self.config.proxy.upstream_ca, |value| value.list("a list of paths", |value| self.path(value)),
+                "PEM files with roots trusted upstream beside the system's, relative to this file.";
+        }
         let Config { proxy, open, .. } = &mut *self.config;
-        let about = "Address of the proxy; port 0 takes a free one. Default `127.0.0.1:7070`.";
-        set(fields, "listen", about, &mut proxy.listen, words::address);
-        let about =
-            "What a user name in proxy credentials means: `scope` (default), `required` or `none`.";
-        let credentials = fields.word("credentials", about, "meaning of credentials", &CREDENTIALS);
-        put(&mut proxy.credentials, credentials);
-        let about = "Which hosts' TLS is intercepted in forward mode.";
-        section(fields, "intercept", about, |fields| {
-            let about = "Globs over host names. Default `[\"*\"]`.";
-            let hosts = texts(fields, "hosts", about, words::host_pattern);
-            put(&mut proxy.intercept.hosts, hosts);
-            let about = "Tunnelled untouched; connection faults still apply. Wins over `hosts`.";
-            let exclude = texts(fields, "exclude", about, words::host_pattern);
-            put(&mut proxy.intercept.exclude, exclude);
-        });
-        let about = "Where to connect in place of a `host:port`, as curl's `--connect-to`.";
-        let connect_to = fields.field("connect_to", about, |value| {
-            value.pairs("a map from `host:port` to `host:port`", |from, value| {
-                let to = value.parsed(words::host_and_port);
-                let position = from.position;
-                let from = words::host_and_port(&from.value)
-                    .map_err(|message| value.reader.error(position, message));
-                Some((from.ok()?, to?))
-            })
-        });
-        let connect_to = connect_to.into_iter().flatten();
-        proxy.connect_to.extend(connect_to.map(|(_, pair)| pair));
-        let about =
-            "A proxy that upstream connections go through: `http://[user:password@]host:port`.";
-        let upstream_proxy = fields.parsed("upstream_proxy", about, words::proxy_url);
-        put(&mut proxy.upstream_proxy, upstream_proxy.map(Some));
-        let about = "Destinations agents may reach: globs over host or `host:port`, or CIDR. Default `[\"*\"]`.";
-        put(
-            &mut proxy.allow,
-            texts(fields, "allow", about, words::host_pattern),
-        );
-        let about = "Destinations agents may not reach; wins over `allow`. Default: cloud metadata addresses.";
-        put(
-            &mut proxy.deny,
-            texts(fields, "deny", about, words::host_pattern),
-        );
-        let about = "Allows a listener outside loopback with `allow: [\"*\"]`. Default false.";
-        put(open, fields.flag("open", about));
-        let about = "Largest body that a body-level rule may hold back. Default `8MiB`.";
-        set(
+        let credentials = &[
+            ("scope", Credentials::Scope),
+            ("required", Credentials::Required),
+            ("none", Credentials::None),
+        ];
+        let observe = &[
+            ("headers", Observe::Headers),
+            ("model", Observe::Model),
+            ("bodies", Observe::Bodies),
+        ];
+        table! { fields;
+            "listen" => proxy.listen, parsed(words::address),
+                "Address of the proxy; port 0 selects a free one. Default `127.0.0.1:7070`.";
+            "credentials" => proxy.credentials, |value| value.word("meaning of credentials", credentials),
+                "What a user name in proxy credentials means: `scope` (default), `required` or `none`.";
+            "connect_to" => proxy.connect_to, connect_to,
+                "Where to connect in place of a `host:port`, as curl's `--connect-to`.";
+            "upstream_proxy" => proxy.upstream_proxy, parsed(words::proxy_url),
+                "A proxy that upstream connections go through: `http://[user:password@]host:port`.";
+            "allow" => proxy.allow, list(words::host_pattern),
+                "Destinations agents may reach: globs over host or `host:port`, or CIDR. Default `[\"*\"]`.";
+            "deny" => proxy.deny, list(words::host_pattern),
+                "Destinations agents may not reach; wins over `allow`. Default: cloud metadata addresses.";
+            "open" => *open, flag,
+                "Allows a listener outside loopback with `allow: [\"*\"]`. Default false.";
+            "inspect_limit" => proxy.inspect_limit, parsed(quantity::size),
+                "Largest body that a body-level rule may buffer. Default `8MiB`.";
+            "observe" => proxy.observe, |value| value.word("value of `observe`", observe),
+                "What the journal reads of traffic: `headers`, `model` (default) or `bodies`.";
+            "annotate" => proxy.annotate, flag,
+                "Adds a `squall-fault` header to responses that a fault changed; the agent can see it. Default false.";
+        }
+        section(
             fields,
-            "inspect_limit",
-            about,
-            &mut proxy.inspect_limit,
-            quantity::size,
+            "intercept",
+            "Which hosts' TLS is intercepted in forward mode.",
+            |fields| {
+                table! { fields;
+                    "hosts" => proxy.intercept.hosts, list(words::host_pattern), "Globs over host names. Default `[\"*\"]`.";
+                    "exclude" => proxy.intercept.exclude, list(words::host_pattern),
+                        "Tunnelled untouched; connection faults still apply. Wins over `hosts`.";
+                }
+            },
         );
-        let about = "What the journal reads of traffic: `headers`, `model` (default) or `bodies`.";
-        let observe = fields.word("observe", about, "value of `observe`", &OBSERVE);
-        put(&mut proxy.observe, observe);
-        let about = "Adds a `squall-fault` header to answers a fault touched; the agent can see it. Default false.";
-        put(&mut proxy.annotate, fields.flag("annotate", about));
-        bounds(fields, proxy);
+        let limits = &mut proxy.limits;
+        section(fields, "limits", "Limits for agents.", |fields| {
+            table! { fields;
+                "connections" => limits.connections, count, "Open connections. Default 20000.";
+                "header_bytes" => limits.header_bytes, parsed(words::size_in_memory), "Size of a request's head. Default `256KiB`.";
+                "header_count" => limits.header_count, count, "Fields in a request's head. Default 200.";
+                "header_timeout" => limits.header_timeout, parsed(words::some_time), "Time for a head to arrive. Default `30s`.";
+                "idle_timeout" => limits.idle_timeout, parsed(words::some_time),
+                    "Time without a byte after which a connection is closed, unless an exchange waits for its upstream or \
+                     for a rule. Default `10m`.";
+                "inspect_memory" => limits.inspect_memory, parsed(quantity::size),
+                    "Bodies that rules buffer, all together. Default `256MiB`.";
+            }
+        });
+        let upstream = &mut proxy.upstream;
+        section(fields, "upstream", "Time-outs for upstreams.", |fields| {
+            table! { fields;
+                "connect_timeout" => upstream.connect, parsed(words::some_time),
+                    "Resolving and connecting, TLS included. Default `10s`.";
+                "response_timeout" => upstream.response, parsed(words::time_or_none),
+                    "From the request's end to the response's head; default `none`: models think for minutes.";
+                "idle_timeout" => upstream.idle, parsed(quantity::duration),
+                    "How long an unused connection stays open. Default `10s`.";
+            }
+        });
     }
 
     fn route(&mut self, fields: &mut Fields<'_, '_>) -> Option<()> {
@@ -247,12 +220,8 @@ impl Overlay<'_> {
         let about = "Scope of the route's traffic when a request names none.";
         let scope = fields.text("scope", about).map(|scope| scope.value);
         let name = required(fields, "name", "Name for log and messages.", own);
-        let upstream = required(
-            fields,
-            "upstream",
-            "Base URL of the upstream.",
-            words::upstream_url,
-        );
+        let upstream = "Base URL of the upstream.";
+        let upstream = required(fields, "upstream", upstream, words::upstream_url);
         let prefix = prefix.map(RouteEntry::Prefix);
         let (name, entry) = (name?, prefix.or(listen.map(RouteEntry::Listen))?);
         let upstream = upstream?;
@@ -280,38 +249,36 @@ impl Overlay<'_> {
     }
 
     fn api(&mut self, fields: &mut Fields<'_, '_>) {
-        let about = "Address of the API; port 0 takes a free one. Default `127.0.0.1:7071`.";
-        set(
-            fields,
-            "listen",
-            about,
-            &mut self.config.api.listen,
-            words::address,
+        let Config { api, trust, .. } = &mut *self.config;
+        table! { fields;
+            "listen" => api.listen, parsed(words::address),
+                "Address of the API; port 0 selects a free one. Default `127.0.0.1:7071`.";
+            "env" => trust.variables, |value| Some(list(words::variable)(value)?.into_iter().collect::<BTreeSet<_>>()),
+                "Names of this process's variables that documents which arrive by API may expand. Default: none.";
+        }
+        fields.field(
+            "tokens",
+            "Who may use it; none needed on loopback.",
+            |value| {
+                value.list("a list of tokens", |value| {
+                    value.fields(MAP, |fields| self.token(fields))
+                })
+            },
         );
-        let about = "Names of this process's variables that documents which arrive by API may expand. Default: none.";
-        let variables = texts(fields, "env", about, words::variable);
-        self.config
-            .trust
-            .variables
-            .extend(variables.into_iter().flatten());
-        let about = "Who may use it; none needed on loopback.";
-        list(fields, "tokens", about, "a list of tokens", |value| {
-            value.fields(MAP, |fields| self.token(fields))
-        });
     }
 
     fn token(&mut self, fields: &mut Fields<'_, '_>) -> Option<()> {
         let name = required(fields, "name", "Who it is for.", own);
         fields.require("role", "`viewer`, `operator` or `admin`");
         let about = "What it may do: `viewer`, `operator` or `admin`.";
-        let role = fields.word("role", about, "role", &ROLES);
-        let secret = fields.text(
-            "token",
-            "The secret, from a variable: `${SQUALL_CI_TOKEN}`.",
-        );
+        let roles = TokenRole::ALL.map(|role| (role.as_str(), role));
+        let role = fields.word("role", about, "role", &roles);
+        let about = "The secret, from a variable: `${SQUALL_CI_TOKEN}`.";
+        let secret = fields.text("token", about);
         let mut workspace = DEFAULT_WORKSPACE.to_owned();
-        let about = "The workspace it belongs to. Default `default`.";
-        set(fields, "workspace", about, &mut workspace, words::workspace);
+        table! { fields;
+            "workspace" => workspace, parsed(words::workspace), "The workspace it belongs to. Default `default`.";
+        }
         let name = name?;
         if !is_token_name(&name) {
             let message = format!("`{name}` cannot be a token's name; it is {TOKEN_NAMES}");
@@ -338,10 +305,8 @@ impl Overlay<'_> {
             fields.error("token", message);
         }
         let tokens = &mut self.config.api.tokens;
-        if tokens
-            .iter()
-            .any(|other| other.name == name && other.workspace == workspace)
-        {
+        let is_same = |other: &ConfiguredToken| other.name == name && other.workspace == workspace;
+        if tokens.iter().any(is_same) {
             fields.error("name", format!("two tokens are named `{name}`"));
         }
         tokens.push(ConfiguredToken {
@@ -357,163 +322,95 @@ impl Overlay<'_> {
         let about = "A profile's name, its file relative to this one, or `none`. Default `none`.";
         if let Some(profile) = fields.text("profile", about) {
             let file = text::as_file(&profile.value);
-            self.config.profile_file = file.map(|file| plain(&self.base.join(file)));
-            self.config.chaos_place = Some(self.config.places.at(profile.position));
+            self.config.profile_file = file.map(|file| self.beside(file));
+            self.config.chaos_place = Some(self.at(profile.position));
             self.config.chaos.profile = Some(profile.value);
         }
-        let about = "Random seed: the same seed injects the same faults. Default 42.";
-        self.config.chaos.seed = fields.whole("seed", about, 0..=u64::MAX, "");
+        table! { fields;
+            "seed" => self.config.chaos.seed, whole(0), "Random seed: the same seed injects the same faults. Default 42.";
+        }
     }
 
     fn safety(&mut self, fields: &mut Fields<'_, '_>) {
-        let safety = &mut self.config.safety;
-        safety.ttl = fields.parsed(
-            "ttl",
-            "Longest time that any activation holds.",
-            words::some_time,
+        let Config { safety, trust, .. } = &mut *self.config;
+        table! { fields;
+            "ttl" => safety.ttl, parsed(words::some_time), "Longest time that any activation lasts.";
+        }
+        section(
+            fields,
+            "halt",
+            "When all chaos is ended because too much goes wrong.",
+            |fields| {
+                let halt = safety.halt.insert(Halt {
+                    faults: None,
+                    error_share: None,
+                    over: Duration::from_mins(1),
+                });
+                table! { fields;
+                    "faults" => halt.faults, whole(0), "Most faults applied within `over`. Default: any number.";
+                    "error_share" => halt.error_share, |value| value.real(0.0..=1.0, ""),
+                        "Greatest share, 0 to 1, of exchanges within `over` that failed without any rule applied; checked \
+                         from 20 exchanges on. Default: any share.";
+                    "over" => halt.over, parsed(words::some_time), "The period to check, up to now. Default `60s`.";
+                }
+            },
         );
-        let about = "When all chaos is ended because too much goes wrong.";
-        section(fields, "halt", about, |fields| {
-            let about = "Most faults applied within `over`. Default: any number.";
-            let faults = fields.whole("faults", about, 0..=u64::MAX, "");
-            let about = "Greatest share, 0 to 1, of exchanges within `over` that failed without any rule applied; \
-                         judged from 20 exchanges on. Default: any share.";
-            let error_share = fields.real("error_share", about, 0.0..=1.0, "");
-            let about = "The time looked at, up to now. Default `60s`.";
-            let over = fields.parsed("over", about, words::some_time);
-            safety.halt = Some(Halt {
-                faults,
-                error_share,
-                over: over.unwrap_or(Duration::from_mins(1)),
-            });
-        });
-        let about = "Whether documents that arrive by API may start programs. Default false.";
-        put(
-            &mut self.config.trust.commands,
-            fields.flag("commands", about),
-        );
+        table! { fields;
+            "commands" => trust.commands, flag,
+                "Whether documents that arrive by API may start programs. Default false.";
+        }
     }
 
     fn store(&mut self, fields: &mut Fields<'_, '_>) {
-        let (home, store) = (&self.config.home, &mut self.config.store);
-        let about = "`sqlite` (a file in `$SQUALL_HOME`, the default), `sqlite:PATH`, relative to this file, or \
-                     `postgres://user:password@host/database`, which several daemons may share.";
-        set(fields, "url", about, &mut store.place, |text| {
-            StorePlace::parse(text, home, self.base).map_err(|error| error.to_string())
-        });
-        let about = "Which exchanges are kept there: `all`, `faulted` (default: those that a rule was applied to; of \
-                     the rest at most 1,000 a second) or `none`.";
-        let kept = fields.word("exchanges", about, "choice of exchanges", &KEPT);
-        put(&mut store.journal.kept, kept);
-        let about = "How many exchanges are kept, and how long; and how many runs.";
+        let base = folder(self.file);
+        let Config { home, store, .. } = &mut *self.config;
+        let exchanges = &[
+            ("all", ExchangeChoice::All),
+            ("faulted", ExchangeChoice::Faulted),
+            ("none", ExchangeChoice::None),
+        ];
+        let place =
+            |text: &str| StorePlace::parse(text, home, base).map_err(|error| error.to_string());
+        table! { fields;
+            "url" => store.place, parsed(place),
+                "`sqlite` (a file in `$SQUALL_HOME`, the default), `sqlite:PATH`, relative to this file, or \
+                 `postgres://user:password@host/database`, which several daemons may share.";
+            "exchanges" => store.journal.exchanges, |value| value.word("choice of exchanges", exchanges),
+                "Which exchanges are stored: `all`, `faulted` (default: those that a rule was applied to; of the rest \
+                 at most 1,000 a second) or `none`.";
+        }
+        let retain = &mut store.journal.retain;
+        let about = "How many exchanges are stored, and how long; and how many runs.";
         section(fields, "retain", about, |fields| {
-            let retain = &mut store.journal.retain;
-            let about = "Greatest number of exchanges. Default 100000.";
-            let exchanges = fields.whole("exchanges", about, 0..=u64::MAX, "");
-            put(&mut retain.exchanges, exchanges);
-            let about = "How long ago exchanges may have begun. Default `7d`.";
-            set(fields, "age", about, &mut retain.age, words::some_time);
-            let about = "Greatest number of runs of each workspace that are over, at least 1. Default 1000.";
-            put(
-                &mut retain.runs,
-                fields.whole("runs", about, 1..=u64::MAX, ""),
-            );
+            table! { fields;
+                "exchanges" => retain.exchanges, whole(0), "Greatest number of exchanges. Default 100000.";
+                "age" => retain.age, parsed(words::some_time), "How long ago exchanges may have begun. Default `7d`.";
+                "runs" => retain.runs, whole(1), "Greatest number of finished runs of each workspace, at least 1. Default 1000.";
+            }
         });
     }
 
-    fn path(
-        &self,
-        fields: &mut Fields<'_, '_>,
-        name: &'static str,
-        about: &str,
-    ) -> Option<(PathBuf, Position)> {
-        let text = fields.text(name, about)?;
-        Some((plain(&self.base.join(text.value)), text.position))
+    /// A path, whose place is noted for errors of the file.
+    fn path(&mut self, value: &mut ValueReader<'_, '_>) -> Option<PathBuf> {
+        let text = value.text()?;
+        let (path, place) = (self.beside(Path::new(&text.value)), self.at(text.position));
+        self.config.places.insert(path.clone(), place);
+        Some(path)
+    }
+
+    /// `squall.yaml:7:18`.
+    fn at(&self, Position { line, column }: Position) -> String {
+        format!("{}:{line}:{column}", self.file.display())
+    }
+
+    /// A path relative to the file, without its `.` parts.
+    fn beside(&self, path: &Path) -> PathBuf {
+        folder(self.file).join(path).components().collect()
     }
 }
 
-fn bounds(fields: &mut Fields<'_, '_>, proxy: &mut ProxyConfig) {
-    section(
-        fields,
-        "limits",
-        "Bounds on what agents may take.",
-        |fields| {
-            let limits = &mut proxy.limits;
-            let connections =
-                at_least_one(fields, "connections", "Open connections. Default 20000.");
-            put(&mut limits.connections, connections);
-            let about = "Size of a request's head. Default `256KiB`.";
-            set(
-                fields,
-                "header_bytes",
-                about,
-                &mut limits.header_bytes,
-                words::size_in_memory,
-            );
-            let about = "Fields in a request's head. Default 200.";
-            put(
-                &mut limits.header_count,
-                at_least_one(fields, "header_count", about),
-            );
-            let about = "Time for a head to arrive. Default `30s`.";
-            set(
-                fields,
-                "header_timeout",
-                about,
-                &mut limits.header_timeout,
-                words::some_time,
-            );
-            let about = "Time without a byte after which a connection is closed, unless an exchange waits for its \
-                     upstream or for a rule. Default `10m`.";
-            set(
-                fields,
-                "idle_timeout",
-                about,
-                &mut limits.idle_timeout,
-                words::some_time,
-            );
-            let about = "Bodies held back by rules, all together. Default `256MiB`.";
-            set(
-                fields,
-                "inspect_memory",
-                about,
-                &mut limits.inspect_memory,
-                quantity::size,
-            );
-        },
-    );
-    section(
-        fields,
-        "upstream",
-        "Bounds on what upstreams may take.",
-        |fields| {
-            let upstream = &mut proxy.upstream;
-            let about = "Resolving and connecting, TLS included. Default `10s`.";
-            set(
-                fields,
-                "connect_timeout",
-                about,
-                &mut upstream.connect,
-                words::some_time,
-            );
-            let about = "From the request's end to the answer's head; default `none`: models think for minutes.";
-            set(
-                fields,
-                "response_timeout",
-                about,
-                &mut upstream.response,
-                words::time_or_none,
-            );
-            let about = "How long an unused connection is kept. Default `10s`.";
-            set(
-                fields,
-                "idle_timeout",
-                about,
-                &mut upstream.idle,
-                quantity::duration,
-            );
-        },
-    );
+fn folder(file: &Path) -> &Path {
+    file.parent().unwrap_or(Path::new(""))
 }
 
 fn section(
@@ -526,22 +423,6 @@ fn section(
         read(fields);
         Some(())
     });
-}
-
-fn put<T>(slot: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *slot = value;
-    }
-}
-
-fn set<T>(
-    fields: &mut Fields<'_, '_>,
-    name: &'static str,
-    about: &str,
-    slot: &mut T,
-    parse: impl FnOnce(&str) -> Result<T, String>,
-) {
-    put(slot, fields.parsed(name, about, parse));
 }
 
 fn required<T>(
@@ -559,30 +440,53 @@ fn own(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-fn list<'d, T>(
-    fields: &mut Fields<'_, 'd>,
-    name: &'static str,
-    about: &str,
-    what: &str,
-    read: impl FnMut(&mut ValueReader<'_, 'd>) -> Option<T>,
-) -> Option<Vec<T>> {
-    fields.field(name, about, |value| value.list(what, read))
+fn parsed<T>(
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> impl Fn(&mut ValueReader<'_, '_>) -> Option<T> {
+    move |value| value.parsed(&parse)
 }
 
-fn texts<T>(
-    fields: &mut Fields<'_, '_>,
-    name: &'static str,
-    about: &str,
+fn list<T>(
     parse: impl Fn(&str) -> Result<T, String>,
-) -> Option<Vec<T>> {
-    list(fields, name, about, "a list (`[one, two]`)", |value| {
-        value.parsed(&parse)
+) -> impl Fn(&mut ValueReader<'_, '_>) -> Option<Vec<T>> {
+    move |value| value.list("a list (`[one, two]`)", |value| value.parsed(&parse))
+}
+
+fn whole(least: u64) -> impl Fn(&mut ValueReader<'_, '_>) -> Option<u64> {
+    move |value| value.whole(least..=u64::MAX, "")
+}
+
+fn flag(value: &mut ValueReader<'_, '_>) -> Option<bool> {
+    value.flag()
+}
+
+/// A number of at least 1.
+fn count(value: &mut ValueReader<'_, '_>) -> Option<usize> {
+    let number = value.whole(1..=u64::MAX, "")?;
+    Some(usize::try_from(number).unwrap_or(usize::MAX))
+}
+
+fn endpoint(fields: &mut Fields<'_, '_>) -> Option<LlmEndpoint> {
+    let about = "Glob over whole URLs.";
+    let match_url = required(fields, "match_url", about, words::url_glob);
+    let about = "The wire format of the endpoint, such as `openai-chat`.";
+    let dialect = required(fields, "dialect", about, words::dialect_name);
+    Some(LlmEndpoint {
+        match_url: match_url?,
+        dialect: dialect?,
     })
 }
 
-fn at_least_one(fields: &mut Fields<'_, '_>, name: &'static str, about: &str) -> Option<usize> {
-    let number = fields.whole(name, about, 1..=u64::MAX, "")?;
-    Some(usize::try_from(number).unwrap_or(usize::MAX))
+/// `host:port` → `host:port`.
+fn connect_to(value: &mut ValueReader<'_, '_>) -> Option<Vec<(String, String)>> {
+    let pairs = value.pairs("a map from `host:port` to `host:port`", |from, value| {
+        let to = value.parsed(words::host_and_port);
+        let position = from.position;
+        let from = words::host_and_port(&from.value)
+            .map_err(|message| value.reader.error(position, message));
+        Some((from.ok()?, to?))
+    })?;
+    Some(pairs.into_iter().map(|(_, pair)| pair).collect())
 }
 
 /// `match_url`: a glob, or a list of them.
@@ -598,9 +502,4 @@ fn globs(fields: &mut Fields<'_, '_>) -> Option<Vec<String>> {
             .ok()
     });
     Some(globs.collect())
-}
-
-/// A path without its `.` parts, for display.
-fn plain(path: &Path) -> PathBuf {
-    path.components().collect()
 }

@@ -9,7 +9,8 @@ use squall_proxy::config::{CaSource, Credentials, Observe, RouteEntry};
 
 use squall_documents::Variables;
 
-use super::{Config, ConfigErrors, TokenRole};
+use super::{Config, TokenRole};
+use crate::failure::Failure;
 
 fn variables(name: &str) -> Result<String, VarError> {
     match name {
@@ -21,7 +22,7 @@ fn variables(name: &str) -> Result<String, VarError> {
     }
 }
 
-fn read(text: &str) -> Result<Config, ConfigErrors> {
+fn read(text: &str) -> Result<Config, Failure> {
     Config::from_text(
         PathBuf::from("/home/squall"),
         Path::new("conf/squall.yaml"),

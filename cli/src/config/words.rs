@@ -32,6 +32,15 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
+/// The name of a dialect or a variant that this version supports.
+pub(super) fn dialect_name(name: &str) -> Result<String, String> {
+    let supported = squall_dialects::endpoint_names();
+    if supported.contains(&name) {
+        return Ok(name.to_owned());
+    }
+    Err(unknown("dialect", name, &supported))
+}
+
 pub(super) fn variable(text: &str) -> Result<String, String> {
     if is_one_variable(&format!("${{{text}}}")) {
         return Ok(text.to_owned());

@@ -41,7 +41,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use self::health::Listening;
-use self::profiles::{ProfileFiles, Sources};
+use self::profiles::ProfileFiles;
 use crate::config::Config;
 use crate::failure::Failure;
 
@@ -97,7 +97,7 @@ impl Daemon {
         work: &'static Handle,
     ) -> Result<(Self, std::net::TcpListener), Failure> {
         let mut profiles = ProfileFiles::default();
-        let files = profiles.read(&Sources::of(&config), &Library::builtin());
+        let files = profiles.read(&config, &Library::builtin());
         if !files.problems.is_empty() {
             // Nothing valid was read before.
             let problems: Vec<_> = files.problems.iter().map(health::sentence).collect();
@@ -226,11 +226,6 @@ impl Daemon {
         self
     }
 
-    /// The place of the store.
-    pub(crate) fn store_place(&self) -> &impl std::fmt::Display {
-        &self.config.store.place
-    }
-
     /// The proxy's address.
     pub(crate) fn proxy_address(&self) -> SocketAddr {
         self.proxy.address()
@@ -259,9 +254,9 @@ impl Daemon {
         });
     }
 
-    /// The profile files of the configuration.
-    pub(crate) fn profile_sources(&self) -> Sources {
-        Sources::of(&self.config)
+    /// Its configuration.
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
     }
 
     /// Logs the configuration at start.

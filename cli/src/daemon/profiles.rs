@@ -7,51 +7,22 @@ use squall_control_api::BrokenFile;
 use squall_profiles::library::Library;
 
 use crate::config::Config;
-use crate::text::{self, Unreadable, environment};
+use crate::text::{self, environment};
 
-/// The profile files of a configuration.
-#[derive(Debug, Clone)]
-pub(crate) struct Sources {
-    /// The profile directory.
-    pub(crate) directory: Option<PathBuf>,
-    /// Where it is named, and the file that names it.
-    place: Option<(String, String)>,
-    /// A single file, inside or outside the directory.
-    pub(crate) file: Option<PathBuf>,
+/// An error of the configuration's profile directory, at the value that names it.
+pub(super) fn broken(config: &Config, error: &str) -> BrokenFile {
+    let path = config.profiles.as_deref().unwrap_or(Path::new(""));
+    BrokenFile {
+        file: config.file.display().to_string(),
+        error: config.named(path, format!("`profiles`: {}: {error}", path.display())),
+    }
 }
 
-impl Sources {
-    /// The sources of a configuration.
-    pub(crate) fn of(config: &Config) -> Self {
-        Self {
-            directory: config.profiles.clone(),
-            place: config.places.of_profiles(),
-            file: config.profile_file.clone(),
-        }
-    }
-
-    /// An error of the directory, at the value that names it.
-    pub(super) fn broken(&self, error: &str) -> BrokenFile {
-        let path = self.directory.as_deref().unwrap_or(Path::new(""));
-        let path = path.display().to_string();
-        match &self.place {
-            Some((place, file)) => BrokenFile {
-                file: file.clone(),
-                error: format!("{place}: `profiles`: {path}: {error}"),
-            },
-            None => BrokenFile {
-                file: path,
-                error: error.to_owned(),
-            },
-        }
-    }
-
-    /// Whether it is the single file, by any path.
-    fn is_named(&self, file: &Path) -> bool {
-        let canonical = |file: &Path| file.canonicalize().ok();
-        let named = self.file.as_deref().and_then(canonical);
-        named.is_some_and(|named| canonical(file) == Some(named))
-    }
+/// Whether it is the configuration's single profile file, by any path.
+fn is_named(config: &Config, file: &Path) -> bool {
+    let canonical = |file: &Path| file.canonicalize().ok();
+    let named = config.profile_file.as_deref().and_then(canonical);
+    named.is_some_and(|named| canonical(file) == Some(named))
 }
 
 /// Accepted files by path, in their last good version.
@@ -70,26 +41,26 @@ pub(crate) struct FileProfiles {
 }
 
 impl ProfileFiles {
-    /// Reads `sources` into `library`, and replaces the files read before. A broken file keeps its last good
-    /// version.
-    pub(crate) fn read(&mut self, sources: &Sources, library: &Library) -> FileProfiles {
+    /// Reads the configuration's profile directory and profile file into `library`, and replaces the files read
+    /// before. A broken file keeps its last good version.
+    pub(crate) fn read(&mut self, config: &Config, library: &Library) -> FileProfiles {
         let mut reading = FileProfiles {
             library: library.without_files(),
             problems: Vec::new(),
         };
         let mut texts = Vec::new();
-        if let Some(directory) = &sources.directory {
+        if let Some(directory) = &config.profiles {
             let mut files = list(directory).unwrap_or_else(|error| {
                 // Most likely it is being replaced, so the files read before remain.
                 let problem = format!("the directory cannot be read: {error}");
-                reading.problems.push(sources.broken(&problem));
+                reading.problems.push(broken(config, &problem));
                 self.good.keys().cloned().collect()
             });
-            files.retain(|file| !sources.is_named(file));
+            files.retain(|file| !is_named(config, file));
             let files = files.into_iter();
             texts.extend(files.map(|file| (read_in(directory, &file), file)));
         }
-        let named = sources.file.iter();
+        let named = config.profile_file.iter();
         texts.extend(named.map(|file| (text::read(file), file.clone())));
         let former = std::mem::take(&mut self.good);
         // Unchanged files first, so that a new file cannot take the name of one of them.
@@ -104,39 +75,24 @@ impl ProfileFiles {
         &mut self,
         reading: &mut FileProfiles,
         file: &Path,
-        text: Result<String, Unreadable>,
+        text: Result<String, String>,
         former: Option<&String>,
     ) {
         let name = file.display().to_string();
-        let accepted = match text {
-            Ok(text) => match reading.library.with_file(&name, &text, environment()) {
-                Ok(library) => Some((library, text)),
-                Err(errors) => {
-                    reading
-                        .problems
-                        .extend(errors.iter().map(|error| BrokenFile {
-                            file: name.clone(),
-                            error: error.to_string(),
-                        }));
-                    None
-                }
-            },
-            Err(error) => {
-                reading.problems.push(BrokenFile {
-                    error: error.in_file(file),
-                    file: name.clone(),
-                });
-                None
-            }
+        let with = |text: String| {
+            let library = reading.library.with_file(&name, &text, environment());
+            let library = library.map_err(|errors| text::lines(&errors))?;
+            Ok((library, text))
         };
-        // Falls back to the last good version.
-        let accepted = accepted.or_else(|| {
-            let text = former?;
-            Some((
-                reading.library.with_file(&name, text, environment()).ok()?,
-                text.clone(),
-            ))
-        });
+        let (accepted, errors) = match text.map_err(|error| vec![error]).and_then(with) {
+            Ok(accepted) => (Some(accepted), Vec::new()),
+            // Falls back to the last good version.
+            Err(errors) => (former.and_then(|text| with(text.clone()).ok()), errors),
+        };
+        reading.problems.extend(errors.into_iter().map(|error| {
+            let file = name.clone();
+            BrokenFile { file, error }
+        }));
         if let Some((library, text)) = accepted {
             reading.library = library;
             self.good.insert(file.to_owned(), text);
@@ -146,17 +102,21 @@ impl ProfileFiles {
 
 /// Reads a file of the directory. Links to the outside are rejected: write access to profiles must not give read
 /// access to the daemon's files. Kubernetes uses links inside the directory.
-fn read_in(directory: &Path, file: &Path) -> Result<String, Unreadable> {
-    let (directory, target) = (directory.canonicalize()?, file.canonicalize()?);
+fn read_in(directory: &Path, file: &Path) -> Result<String, String> {
+    let name = file.display();
+    let canonical = |path: &Path| {
+        let found = path.canonicalize();
+        found.map_err(|error| format!("{name}: cannot be read: {error}"))
+    };
+    let (directory, target) = (canonical(directory)?, canonical(file)?);
     if !target.starts_with(&directory) {
-        let why = format!(
-            "it links to {}, outside of its directory; put the file itself there",
+        return Err(format!(
+            "{name}: it links to {}, outside of its directory; put the file itself there",
             target.display()
-        );
-        return Err(Unreadable::because(why));
+        ));
     }
     // Reads the checked target, even if the link was changed since.
-    text::read(&target)
+    text::read_as(&target, file)
 }
 
 /// Profile files by name, without hidden ones, which are editors' drafts.
@@ -210,12 +170,11 @@ mod tests {
         let linked = home.path().join("linked");
         symlink("profiles", &linked).unwrap();
         for path in [profiles, linked] {
-            let sources = Sources {
-                directory: Some(path),
-                place: None,
-                file: None,
+            let config = Config {
+                profiles: Some(path),
+                ..Config::with_home(home.path().to_owned())
             };
-            let reading = ProfileFiles::default().read(&sources, &Library::default());
+            let reading = ProfileFiles::default().read(&config, &Library::default());
             let names: Vec<_> = reading
                 .library
                 .list()

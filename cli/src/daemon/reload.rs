@@ -9,28 +9,21 @@ use squall_control_api::BrokenFile;
 use squall_control_api::audit::{AuditEntry, AuditOutcome};
 use squall_proxy::chaos::DEFAULT_SCOPE;
 
-use super::profiles::Sources;
-use super::{Daemon, health, parts};
-use crate::config::{Config, ConfigErrors};
+use super::{Daemon, health, parts, profiles};
+use crate::config::Config;
 use crate::failure::Failure;
 
 impl Daemon {
     /// Applies a configuration read from `file`, and reads the profiles again.
-    pub(crate) fn reload(&mut self, read: Result<Config, ConfigErrors>, file: Option<&Path>) {
+    pub(crate) fn reload(&mut self, read: Result<Config, Failure>, file: Option<&Path>) {
         // Profiles first: the configuration may name a new one.
-        let sources = Sources::of(read.as_ref().unwrap_or(&self.config));
-        let mut broken = self.reload_profiles(&sources);
-        let before = self.config.digest.clone();
-        let applied = match read {
-            Ok(config) => self.apply(config),
-            Err(errors) => Err(errors.into()),
-        };
-        let after = self.config.digest.clone();
-        let (before, after) = match applied {
-            Ok(()) => (before, after),
-            Err(_) => (None, None),
-        };
+        let config = read.as_ref().unwrap_or(&self.config).clone();
+        let mut broken = self.reload_profiles(&config);
+        let mut before = self.config.digest.clone();
+        let applied = read.and_then(|config| self.apply(config));
+        let mut after = self.config.digest.clone();
         if let Err(failure) = applied {
+            (before, after) = (None, None);
             let file = file.map_or_else(String::new, |file| file.display().to_string());
             let errors = failure.to_string();
             broken.extend(errors.lines().map(|error| BrokenFile {
@@ -93,7 +86,14 @@ impl Daemon {
         self.state.access.configure(parts::tokens(&config));
         self.state.trust.configure(config.trust.clone());
         self.state.runs.configure(approval);
-        restart.extend(self.config.needs_restart(&config));
+        // Settings that need a restart keep their values, so that each reload reports them again.
+        restart.extend(unchanged(
+            "api.listen",
+            &mut config.api.listen,
+            &self.config.api.listen,
+        ));
+        restart.extend(unchanged("redact", &mut config.redact, &self.config.redact));
+        restart.extend(unchanged("store", &mut config.store, &self.config.store));
         if restart.is_empty() {
             tracing::info!("configuration reloaded");
         } else {
@@ -103,26 +103,33 @@ impl Daemon {
                 "configuration reloaded; these settings need a restart"
             );
         }
-        // Settings that need a restart keep their values, so that each reload reports them again.
-        config.api.listen = self.config.api.listen;
-        config.redact.clone_from(&self.config.redact);
-        config.store.clone_from(&self.config.store);
         self.config = config;
         Ok(())
     }
 
-    fn reload_profiles(&mut self, sources: &Sources) -> Vec<BrokenFile> {
+    fn reload_profiles(&mut self, config: &Config) -> Vec<BrokenFile> {
         let mut files = self.profiles.clone();
         let mut broken = Vec::new();
         let edited = self.state.chaos.edit(|library| {
-            let reading = files.read(sources, library);
+            let reading = files.read(config, library);
             broken = reading.problems;
             Ok::<_, std::convert::Infallible>(reading.library)
         });
         match edited {
             Ok(()) => self.profiles = files,
-            Err(error) => broken.push(sources.broken(&error.to_string())),
+            Err(error) => broken.push(profiles::broken(config, &error.to_string())),
         }
         broken
     }
+}
+
+/// Gives a setting its present value; returns its name if it had another.
+fn unchanged<T: Clone + PartialEq>(
+    name: &'static str,
+    new: &mut T,
+    present: &T,
+) -> Option<&'static str> {
+    let differs = new != present;
+    new.clone_from(present);
+    differs.then_some(name)
 }

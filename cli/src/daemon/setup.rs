@@ -7,7 +7,7 @@ use squall_control_api::store::StorePlace;
 use squall_proxy::config::RouteEntry;
 
 use crate::args::DaemonArgs;
-use crate::config::{Config, ConfigErrors, DEFAULT_FILE, StoreConfig};
+use crate::config::{Config, DEFAULT_FILE, StoreConfig};
 use crate::failure::Failure;
 use crate::text;
 
@@ -24,27 +24,21 @@ pub(crate) struct Setup {
 
 /// The purpose of a daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lives {
+pub(crate) enum Lives {
     /// Serves all clients until it is stopped.
     Long,
     /// Serves one program: on free ports of loopback by default, without a store.
     ForProgram,
-    /// Serves one command; may start programs, and keeps its runs in the store.
-    ForCommand(Ports),
-}
-
-/// Default addresses, when no flag sets one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ports {
-    /// Those of the file, else the usual ports.
-    Written,
-    /// Free ports of loopback.
-    Free,
+    /// Serves one command, without the file's chaos; may start programs, and keeps its runs in the store.
+    ForCommand {
+        /// Whether it is on free ports of loopback by default, instead of those of the file.
+        free_ports: bool,
+    },
 }
 
 impl Setup {
-    /// For `serve`.
-    pub(crate) fn new(flags: DaemonArgs) -> Result<Self, Failure> {
+    /// The sources of a daemon's configuration.
+    pub(crate) fn new(flags: DaemonArgs, lives: Lives) -> Result<Self, Failure> {
         let default = || Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.is_file());
         let file = flags.config.clone().or_else(default);
         Ok(Self {
@@ -52,7 +46,7 @@ impl Setup {
             file,
             flags,
             store: None,
-            lives: Lives::Long,
+            lives,
         })
     }
 
@@ -71,22 +65,6 @@ impl Setup {
         })
     }
 
-    /// For `run`: on free ports, without a store.
-    pub(crate) fn private(flags: DaemonArgs) -> Result<Self, Failure> {
-        Ok(Self {
-            lives: Lives::ForProgram,
-            ..Self::new(flags)?
-        })
-    }
-
-    /// For commands that test agents: with the file's store, without the file's chaos.
-    pub(crate) fn for_one_command(flags: DaemonArgs, ports: Ports) -> Result<Self, Failure> {
-        Ok(Self {
-            lives: Lives::ForCommand(ports),
-            ..Self::new(flags)?
-        })
-    }
-
     /// The file, if there is one.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.file.as_deref()
@@ -94,7 +72,7 @@ impl Setup {
 
     /// Reads the file and applies the flags. Rejects a configuration that exposes too much or names unreadable
     /// certificates.
-    pub(crate) fn read(&self) -> Result<Config, ConfigErrors> {
+    pub(crate) fn read(&self) -> Result<Config, Failure> {
         let mut config = match &self.file {
             Some(file) => Config::from_file(self.home.clone(), file)?,
             None => Config::with_home(self.home.clone()),
@@ -105,12 +83,12 @@ impl Setup {
                 config.store = StoreConfig::in_memory();
                 on_free_ports(&mut config);
             }
-            Lives::ForCommand(ports) => {
+            Lives::ForCommand { free_ports } => {
                 config.passing = true;
                 config.trust.commands = true;
                 config.chaos.profile = None;
                 config.profile_file = None;
-                if ports == Ports::Free {
+                if free_ports {
                     on_free_ports(&mut config);
                 }
             }
@@ -196,8 +174,8 @@ mod tests {
     #[test]
     fn a_daemon_for_one_command_keeps_its_store_and_no_chaos() {
         let text = "proxy: { listen: 127.0.0.1:1111 }\nchaos: { profile: brownout }\n";
-        for (ports, port) in [(Ports::Written, 1111), (Ports::Free, 0)] {
-            let lives = Lives::ForCommand(ports);
+        for (free_ports, port) in [(false, 1111), (true, 0)] {
+            let lives = Lives::ForCommand { free_ports };
             let (_directory, setup) = setup(text, DaemonArgs::default(), lives);
             let config = setup.read().unwrap();
             assert_eq!(config.proxy.listen.port(), port);

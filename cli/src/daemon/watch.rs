@@ -8,7 +8,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::profiles::{self, Sources};
+use super::profiles;
+use crate::config::Config;
 
 /// Polling interval.
 const EVERY: Duration = Duration::from_secs(1);
@@ -21,17 +22,21 @@ const REST: Duration = Duration::from_millis(200);
 pub(crate) struct Changes {
     watched: Watched,
     /// Their last stable state.
-    seen: Look,
+    seen: Stamps,
 }
 
 impl Changes {
-    /// Watches the configuration's file and the profile files, if any, from now on.
-    pub(crate) fn of(config: Option<&Path>, profiles: &Sources) -> Self {
-        let files = config.map(Path::to_owned).into_iter();
-        Self::watching(Watched {
-            files: files.chain(profiles.file.clone()).collect(),
-            directory: profiles.directory.clone(),
-        })
+    /// Watches the configuration's file and its profile files, if any, from now on.
+    pub(crate) fn of(config: &Config) -> Self {
+        Self::watching(Watched::of(config))
+    }
+
+    /// Watches the files of another configuration, if they are others.
+    pub(crate) fn watch(&mut self, config: &Config) {
+        let watched = Watched::of(config);
+        if watched != self.watched {
+            *self = Self::watching(watched);
+        }
     }
 
     fn watching(watched: Watched) -> Self {
@@ -41,9 +46,6 @@ impl Changes {
 
     /// Waits until something has changed and is stable. Cancelling the wait loses no change.
     pub(crate) async fn next(&mut self) {
-        if self.watched.is_nothing() {
-            std::future::pending::<()>().await;
-        }
         let mut last = loop {
             tokio::time::sleep(EVERY).await;
             let now = self.look().await;
@@ -63,7 +65,7 @@ impl Changes {
     }
 
     /// File systems may block; the signals and the API on this thread must not.
-    async fn look(&self) -> Look {
+    async fn look(&self) -> Stamps {
         let watched = self.watched.clone();
         let look = tokio::task::spawn_blocking(move || watched.look()).await;
         // The runtime is shutting down.
@@ -72,56 +74,51 @@ impl Changes {
 }
 
 /// The watched files.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Watched {
     files: Vec<PathBuf>,
     directory: Option<PathBuf>,
 }
 
-/// The existing files, links followed, each with a stamp that changes with it.
-type Look = BTreeMap<PathBuf, Stamp>;
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Stamp {
-    device: u64,
-    inode: u64,
-    size: u64,
-    /// Last change of the content and of anything else, in nanoseconds.
-    times: [(i64, i64); 2],
-}
+/// The existing files, links followed, each with device, inode, size and times, one of which changes with it.
+type Stamps = BTreeMap<PathBuf, [i128; 5]>;
 
 impl Watched {
-    fn is_nothing(&self) -> bool {
-        self.files.is_empty() && self.directory.is_none()
+    fn of(config: &Config) -> Self {
+        let files = [Some(&config.file), config.profile_file.as_ref()];
+        let files = files.into_iter().flatten().cloned();
+        Self {
+            files: files.filter(|file| !file.as_os_str().is_empty()).collect(),
+            directory: config.profiles.clone(),
+        }
     }
 
-    fn look(&self) -> Look {
+    fn look(&self) -> Stamps {
         let listed = self.directory.as_deref().map(profiles::list);
         // An unreadable directory counts as empty.
         let profiles = listed.and_then(Result::ok).unwrap_or_default();
         let files = self.files.iter().cloned().chain(profiles);
         files
             .filter_map(|file| {
-                let stamp = Stamp::of(&file)?;
+                let stamp = stamp(&file)?;
                 Some((file, stamp))
             })
             .collect()
     }
 }
 
-impl Stamp {
-    fn of(file: &Path) -> Option<Self> {
-        let metadata = std::fs::metadata(file).ok()?;
-        Some(Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            size: metadata.size(),
-            times: [
-                (metadata.mtime(), metadata.mtime_nsec()),
-                (metadata.ctime(), metadata.ctime_nsec()),
-            ],
-        })
-    }
+fn stamp(file: &Path) -> Option<[i128; 5]> {
+    let found = std::fs::metadata(file).ok()?;
+    let time = |seconds: i64, nanoseconds: i64| {
+        i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds)
+    };
+    Some([
+        found.dev().into(),
+        found.ino().into(),
+        found.size().into(),
+        time(found.mtime(), found.mtime_nsec()),
+        time(found.ctime(), found.ctime_nsec()),
+    ])
 }
 
 #[cfg(test)]

@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 use squall_harness::run::RunRecord;
 
 use super::{BOOKING, SEARCH, TASK};
-use crate::client::{Client, Following, segment};
+use crate::client::{Client, Following, RUNS, path};
 use crate::failure::Failure;
 
 /// Runs the contract, and waits for its end.
 pub(crate) async fn run(client: &Client, suite: &Value, seed: u64) -> Result<RunRecord, Failure> {
-    let order = json!({ "kind": "contract", "suite": suite, "options": { "seed": seed } });
-    let taken: Value = client.post("/v1/runs", &order).await?;
-    let id = taken["id"].as_str().unwrap_or_default();
+    let request = json!({ "kind": "contract", "suite": suite, "options": { "seed": seed } });
+    let accepted: Value = client.post(RUNS, &request).await?;
+    let id = accepted["id"].as_str().unwrap_or_default();
     let mut following = Following::run(client, id).await?;
     while following.next().await?.name != "done" {}
-    client.get(&format!("/v1/runs/{}", segment(id))).await
+    client.get(&path(&[RUNS, id], &[])).await
 }
 
 /// Built-in profiles, each a scenario.

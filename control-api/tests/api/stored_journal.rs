@@ -15,7 +15,7 @@ use crate::store::Ground;
 use crate::store_runs::{add, run};
 
 const ALL: JournalOptions = JournalOptions {
-    kept: ExchangeChoice::All,
+    exchanges: ExchangeChoice::All,
     retain: Retain {
         exchanges: 100_000,
         age: Duration::from_hours(24),
@@ -165,7 +165,7 @@ async fn pages_stay_in_step_while_exchanges_leave_memory() {
 async fn what_had_a_fault_is_always_kept_and_the_rest_is_sampled() {
     let ground = Ground::sqlite();
     let options = JournalOptions {
-        kept: ExchangeChoice::Faulted,
+        exchanges: ExchangeChoice::Faulted,
         ..ALL
     };
     let api = start(&ground, 100, options).await;
@@ -207,7 +207,7 @@ async fn what_had_a_fault_is_always_kept_and_the_rest_is_sampled() {
 #[tokio::test]
 async fn nothing_is_kept_where_nothing_is_to_be() {
     let options = JournalOptions {
-        kept: ExchangeChoice::None,
+        exchanges: ExchangeChoice::None,
         ..ALL
     };
     let ground = Ground::sqlite();
@@ -320,7 +320,7 @@ async fn old_runs_go_whatever_is_kept_of_exchanges() {
         assert!(store.advance_run(step).await.expect("an answer"));
     }
     let options = JournalOptions {
-        kept: ExchangeChoice::None,
+        exchanges: ExchangeChoice::None,
         retain: Retain {
             runs: 1,
             ..ALL.retain

@@ -5,6 +5,7 @@ pub(crate) mod buffer;
 pub(crate) mod decoding;
 pub(crate) mod scripted;
 pub(crate) mod tapped;
+pub(crate) mod trailers;
 pub(crate) mod whole;
 
 use std::pin::Pin;

@@ -476,7 +476,10 @@ impl Exchange {
             }
         }
         self.connection.announce_close(&mut answer);
-        answer.map(|body| Observed::new(body, &self.connection, Some(Rc::clone(&self.log))))
+        let (head, body) = answer.into_parts();
+        let body = Observed::new(body, &self.connection, Some(Rc::clone(&self.log)));
+        let body = body.announced_by(&head.headers);
+        Response::from_parts(head, body)
     }
 
     fn refused(&self, problem: &Problem) -> Shortcut {

@@ -22,6 +22,7 @@ use squall_profiles::plan::Ending;
 use tokio::sync::oneshot;
 use tokio::task::yield_now;
 
+use super::trailers::LastChunk;
 use crate::abort::Abort;
 use crate::http1::Control;
 
@@ -40,6 +41,7 @@ pub(crate) struct Http1Side {
     /// Completed flushes.
     flushes: Cell<u64>,
     waiting: RefCell<Option<Waker>>,
+    last_chunk: RefCell<LastChunk>,
 }
 
 /// Resolves when a watched piece has been sent. HTTP/1 uses flushes instead.
@@ -54,6 +56,7 @@ impl AgentSide {
             control,
             flushes: Cell::new(0),
             waiting: RefCell::default(),
+            last_chunk: RefCell::default(),
         });
         (Self::Http1(Rc::clone(&side)), FlushWatched { io, side })
     }
@@ -109,6 +112,13 @@ impl Http1Side {
         })
         .await;
     }
+
+    /// Ends a body with trailers: waits until everything before the end is sent. Then `bytes`
+    /// replace hyper's last chunk.
+    pub(crate) async fn end_with(self: Rc<Self>, bytes: Bytes) {
+        self.flushed().await;
+        self.last_chunk.replace(LastChunk::Of(bytes));
+    }
 }
 
 /// A connection's IO that counts completed flushes.
@@ -140,7 +150,12 @@ impl<IO: Write + Unpin> Write for FlushWatched<IO> {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, buf)
+        let this = &mut *self;
+        let mut instead = this.side.last_chunk.borrow_mut();
+        if instead.takes(&[io::IoSlice::new(buf)]) {
+            return instead.poll_write(&mut this.io, cx);
+        }
+        Pin::new(&mut this.io).poll_write(cx, buf)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -169,7 +184,12 @@ impl<IO: Write + Unpin> Write for FlushWatched<IO> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
+        let this = &mut *self;
+        let mut instead = this.side.last_chunk.borrow_mut();
+        if instead.takes(bufs) {
+            return instead.poll_write(&mut this.io, cx);
+        }
+        Pin::new(&mut this.io).poll_write_vectored(cx, bufs)
     }
 }
 

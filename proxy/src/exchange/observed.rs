@@ -5,6 +5,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use http::HeaderMap;
+use http::header::TRAILER;
 use http_body::{Body, Frame, SizeHint};
 use squall_journal::record::Outcome;
 
@@ -12,6 +14,8 @@ use super::connection::Connection;
 use super::log::ExchangeLog;
 use crate::abort::Abort;
 use crate::body::AgentBody;
+use crate::body::agent::AgentSide;
+use crate::body::trailers;
 use crate::chaos::ActivationEnd;
 use crate::headers;
 
@@ -25,6 +29,10 @@ pub(crate) struct Observed {
     log: Option<Rc<ExchangeLog>>,
     /// Resolves when a new activation replaces that of the exchange's scope.
     over: Option<ActivationEnd>,
+    /// The response's head, if it announces trailers.
+    announces: Option<Box<HeaderMap>>,
+    /// Trailers that are being sent.
+    last: Option<Pin<Box<dyn Future<Output = ()>>>>,
 }
 
 impl Observed {
@@ -42,7 +50,31 @@ impl Observed {
             connection: Rc::clone(connection),
             over: log.as_ref().and_then(|log| log.chaos().over()),
             log,
+            announces: None,
+            last: None,
         }
+    }
+
+    /// Passes on the trailers that `head` announces, even if the agent did not send `TE: trailers`.
+    pub(crate) fn announced_by(mut self, head: &HeaderMap) -> Self {
+        if let Some(names) = head.contains_key(TRAILER).then(|| head.get_all(TRAILER)) {
+            let fields = names.iter().map(|names| (TRAILER, names.clone()));
+            self.announces = Some(Box::new(fields.collect()));
+        }
+        self
+    }
+
+    /// Sends announced trailers instead of hyper, which does not pass them on to every agent.
+    fn takes_over(&mut self, trailers: &HeaderMap) -> bool {
+        let (Some(announced), AgentSide::Http1(side)) = (&self.announces, self.connection.agent())
+        else {
+            return false;
+        };
+        let Some(bytes) = trailers::last_chunk(trailers, announced) else {
+            return false;
+        };
+        self.last = Some(Box::pin(Rc::clone(side).end_with(bytes)));
+        true
     }
 
     fn ended(&mut self) {
@@ -83,6 +115,12 @@ impl Body for Observed {
             log.sent_all();
             return Poll::Ready(Some(Err(broken)));
         }
+        if let Some(last) = &mut this.last {
+            ready!(last.as_mut().poll(cx));
+            this.last = None;
+            this.ended();
+            return Poll::Ready(None);
+        }
         let polled = Pin::new(&mut this.body).poll_frame(cx);
         if let Some(log) = &this.log {
             log.waits_for_agent(polled.is_ready());
@@ -102,6 +140,11 @@ impl Body for Observed {
                         log.sent_whole();
                     }
                 }
+                if let Some(trailers) = frame.trailers_ref()
+                    && this.takes_over(trailers)
+                {
+                    return self.poll_frame(cx);
+                }
                 // Trailers are the end of a body, and hyper does not poll after them.
                 if frame.is_trailers() {
                     this.ended();
@@ -114,7 +157,7 @@ impl Body for Observed {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.last.is_none() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -125,7 +168,7 @@ impl Body for Observed {
 impl Drop for Observed {
     fn drop(&mut self) {
         // hyper stops polling once a declared length is reached, or for responses without a body.
-        if self.body.is_end_stream() {
+        if self.last.is_none() && self.body.is_end_stream() {
             self.ended();
         }
     }

@@ -365,7 +365,31 @@ pub(super) fn innermost(error: &(dyn Error + 'static)) -> String {
 /// certificate then. HTTP/2 only keeps the text of rustls' error.
 pub(super) fn alert_of(error: &io::Error) -> Option<String> {
     let text = error.to_string();
-    text.starts_with("received fatal alert: ").then_some(text)
+    let alert = text.strip_prefix("received fatal alert: ")?;
+    Some(about_alert(alert))
+}
+
+/// A sentence about an alert, by rustls' name of it.
+pub(super) fn about_alert(name: &str) -> String {
+    match name {
+        "CertificateRequired" => {
+            "the upstream requires a client's certificate, and Squall has none".to_owned()
+        }
+        name => format!("the upstream sent the alert `{}`", in_words(name)),
+    }
+}
+
+/// The first word of rustls' debug text, as words.
+pub(super) fn in_words(debug: &str) -> String {
+    let end = debug.find(|c: char| !c.is_ascii_alphanumeric());
+    let mut words = String::new();
+    for c in debug[..end.unwrap_or(debug.len())].chars() {
+        if c.is_ascii_uppercase() && !words.is_empty() {
+            words.push(' ');
+        }
+        words.push(c.to_ascii_lowercase());
+    }
+    words
 }
 
 #[cfg(test)]

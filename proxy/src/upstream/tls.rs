@@ -1,5 +1,6 @@
 //! TLS to upstreams: trusted roots, session resumption, ALPN, and error messages.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -7,14 +8,15 @@ use std::sync::{Arc, OnceLock};
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, RootCertStore};
+use time::OffsetDateTime;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::error::FailureCause;
-use super::trust::{CertificateVerifier, is_ca_as_server};
+use super::error::{FailureCause, about_alert, in_words};
+use super::trust::{CertificateVerifier, SelfSigned};
 use crate::config::ConfigError;
 use crate::tls::Alpn;
 use crate::user_file;
@@ -131,34 +133,94 @@ fn read_roots(path: &Path) -> Result<Vec<CertificateDer<'static>>, ConfigError> 
     Ok(certificates)
 }
 
-/// The cause of a failed handshake, in rustls' words.
+/// The cause of a failed handshake.
 fn cause_of(error: &io::Error) -> FailureCause {
     use CertificateError as E;
     let inner = error.get_ref();
     let tls = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
     let why = match (tls, error.kind()) {
-        (Some(rustls::Error::InvalidMessage(_)), _) => {
-            "the upstream does not speak TLS on this port"
+        (Some(rustls::Error::InvalidCertificate(certificate)), _) => {
+            let why = about_certificate(certificate);
+            return match certificate {
+                E::Expired
+                | E::ExpiredContext { .. }
+                | E::NotValidYet
+                | E::NotValidYetContext { .. } => FailureCause::TlsExpired(why),
+                E::NotValidForName | E::NotValidForNameContext { .. } => {
+                    FailureCause::TlsWrongHost(why)
+                }
+                E::UnknownIssuer | E::BadSignature => FailureCause::TlsUnknownIssuer(why),
+                E::Other(other) if other.0.is::<SelfSigned>() => {
+                    FailureCause::TlsUnknownIssuer(why)
+                }
+                _ => FailureCause::TlsHandshake(why),
+            };
         }
+        (Some(rustls::Error::InvalidMessage(_)), _) => {
+            "the upstream does not speak TLS on this port".to_owned()
+        }
+        (Some(rustls::Error::AlertReceived(alert)), _) => about_alert(&format!("{alert:?}")),
+        (Some(other), _) => format!("the handshake is impossible: {}", words_of(other)),
         (None, io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) => {
-            "the upstream reset the connection in the handshake"
+            "the upstream reset the connection in the handshake".to_owned()
         }
         (None, io::ErrorKind::UnexpectedEof) => {
-            "the upstream closed the connection in the handshake"
+            "the upstream closed the connection in the handshake".to_owned()
         }
-        _ => &error.to_string(),
+        (None, _) => error.to_string(),
     };
-    let why = why.to_owned();
-    let Some(rustls::Error::InvalidCertificate(certificate)) = tls else {
-        return FailureCause::TlsHandshake(why);
+    FailureCause::TlsHandshake(why)
+}
+
+/// The error in a certificate, as a clause.
+fn about_certificate(error: &CertificateError) -> String {
+    use CertificateError as E;
+    let date = |time: &UnixTime| {
+        let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+        let date = OffsetDateTime::from_unix_timestamp(seconds).map(OffsetDateTime::date);
+        date.map_or_else(|_| "a date out of range".to_owned(), |it| it.to_string())
     };
-    match certificate {
-        E::Expired | E::ExpiredContext { .. } | E::NotValidYet | E::NotValidYetContext { .. } => {
-            FailureCause::TlsExpired(why)
+    match error {
+        E::ExpiredContext { not_after, .. } => format!("it expired on {}", date(not_after)),
+        E::NotValidYetContext { not_before, .. } => {
+            format!("it is not valid before {}", date(not_before))
         }
-        E::NotValidForName | E::NotValidForNameContext { .. } => FailureCause::TlsWrongHost(why),
-        E::UnknownIssuer | E::BadSignature => FailureCause::TlsUnknownIssuer(why),
-        other if is_ca_as_server(other) => FailureCause::TlsUnknownIssuer(why),
-        _ => FailureCause::TlsHandshake(why),
+        E::NotValidForNameContext { presented, .. } if !presented.is_empty() => {
+            let names: Vec<_> = presented.iter().map(|name| plain_name(name)).collect();
+            format!("it is for {}", names.join(", "))
+        }
+        E::UnknownIssuer => "its issuer is not known".to_owned(),
+        E::BadSignature => "its issuer has the name of a trusted root, but another key, or an \
+                            RSA key of fewer than 2048 bits"
+            .to_owned(),
+        E::Other(other) if other.0.is::<SelfSigned>() => other.0.to_string(),
+        error => {
+            let name = match error {
+                E::Other(other) => in_words(&other.0.to_string()),
+                error => words_of(error),
+            };
+            if name.starts_with("unsupported signature algorithm") {
+                return "it, or a CA of its chain, is signed with an algorithm that is not \
+                        accepted, such as SHA-1"
+                    .to_owned();
+            }
+            format!(
+                "the certificate was refused: {}",
+                name.trim_end_matches(" context")
+            )
+        }
     }
+}
+
+/// `h` of `DnsName("h")`, as webpki writes names.
+fn plain_name(name: &str) -> &str {
+    let inside = name
+        .split_once('(')
+        .and_then(|(_, rest)| rest.strip_suffix(')'));
+    inside.unwrap_or(name).trim_matches('"')
+}
+
+/// The name of an error's variant as words.
+fn words_of(error: &impl fmt::Debug) -> String {
+    in_words(&format!("{error:?}"))
 }

@@ -10,7 +10,11 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, SignatureScheme,
+};
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer;
 
 /// webpki's verification, except for certificates in `upstream_ca`.
 #[derive(Debug)]
@@ -37,6 +41,15 @@ pub(super) fn is_ca_as_server(error: &CertificateError) -> bool {
     matches!(error, CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity"))
 }
 
+/// A self-signed certificate without a matching root; webpki's reasons are misleading.
+#[derive(Debug, thiserror::Error)]
+#[error("it is self-signed")]
+pub(super) struct SelfSigned;
+
+fn is_self_signed(certificate: &CertificateDer<'_>) -> bool {
+    X509Certificate::from_der(certificate).is_ok_and(|(_, own)| own.subject() == own.issuer())
+}
+
 impl ServerCertVerifier for CertificateVerifier {
     fn verify_server_cert(
         &self,
@@ -46,6 +59,7 @@ impl ServerCertVerifier for CertificateVerifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
+        use CertificateError as E;
         let verdict = self.webpki.verify_server_cert(
             end_entity,
             intermediates,
@@ -59,6 +73,12 @@ impl ServerCertVerifier for CertificateVerifier {
             {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())
+            }
+            Err(Error::InvalidCertificate(E::UnknownIssuer | E::BadSignature | E::Other(_)))
+                if is_self_signed(end_entity) =>
+            {
+                let why = OtherError(Arc::new(SelfSigned));
+                Err(Error::InvalidCertificate(E::Other(why)))
             }
             verdict => verdict,
         }

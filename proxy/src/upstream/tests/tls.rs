@@ -168,27 +168,27 @@ fn a_bad_certificate_is_called_by_its_name() {
             (
                 ca.server(&["up.example"], None, true),
                 "tls_expired",
-                "expired",
+                "it expired on 2020-02-01",
             ),
             (
                 ca.server(&["other.example"], None, false),
                 "tls_wrong_host",
-                "other.example",
+                "it is for other.example",
             ),
             (
                 other.server(&["up.example"], None, false),
                 "tls_unknown_issuer",
-                "BadSignature",
+                "its issuer has the name of a trusted root",
             ),
             (
                 serving(alone.der().clone(), &key, None),
                 "tls_unknown_issuer",
-                "UnknownIssuer",
+                "it is self-signed",
             ),
             (
                 namesake.as_server(),
                 "tls_unknown_issuer",
-                "CaUsedAsEndEntity",
+                "it is self-signed",
             ),
         ] {
             let script = Script::listen().await;
@@ -243,7 +243,9 @@ fn an_upstream_that_wants_a_certificate_of_its_client_is_said_to() {
             let error = sent.await.unwrap().unwrap_err();
             assert_eq!(error.reason(), "tls_handshake", "{alpn:?}: {error}");
             assert!(
-                error.to_string().contains("CertificateRequired"),
+                error
+                    .to_string()
+                    .contains("requires a client's certificate"),
                 "{alpn:?}: {error}"
             );
         }

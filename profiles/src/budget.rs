@@ -4,9 +4,6 @@ use crate::prices;
 use crate::prices::Usd;
 use crate::spending::Spent;
 
-/// Most characters of a model's name in a message.
-const MODEL: usize = 128;
-
 /// The permitted usage; at least one limit is set, and the first one reached counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
@@ -51,77 +48,21 @@ impl Budget {
                 "the model is not known, so neither is what it costs; write `after_tokens`"
                     .to_owned(),
             ),
-            Some(model) => {
-                let model: String = model.chars().take(MODEL).collect();
-                let why = format!("no price is known for `{model}`; write `after_tokens`");
-                BudgetState::Unknown(why)
-            }
+            Some(model) => BudgetState::Unknown(format!(
+                "no price is known for `{model:.128}`; write `after_tokens`"
+            )),
         }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_budget_is_exhausted_once_either_limit_is_reached() {
-        let budget = |tokens: u64, dollars: f64| Budget {
-            tokens: (tokens > 0).then_some(tokens),
-            cost: (dollars > 0.0).then_some(Usd::from_dollars(dollars)),
-        };
-        let spent = |tokens: u64, dollars: f64, unpriced: Option<&str>| Spent {
-            calls: 1,
-            input: tokens,
-            cost: Usd::from_dollars(dollars),
-            unpriced: unpriced.map(Into::into),
-            ..Spent::default()
-        };
-        let known = Some("gpt-4o");
-        for (budget, spent, model, expected) in [
-            (budget(10, 0.0), spent(9, 9.0, None), known, "within"),
-            (budget(10, 0.0), spent(10, 0.0, None), known, "exhausted"),
-            (budget(10, 0.0), spent(10, 0.0, None), None, "exhausted"),
-            (
-                budget(10, 0.0),
-                spent(9, 0.0, Some("x")),
-                Some("x"),
-                "within",
-            ),
-            (budget(0, 0.5), spent(9, 0.4, None), known, "within"),
-            (budget(0, 0.5), spent(9, 0.5, None), known, "exhausted"),
-            (
-                budget(10, 0.5),
-                spent(10, 0.1, Some("x")),
-                known,
-                "exhausted",
-            ),
-            (budget(0, 0.5), spent(9, 0.5, Some("x")), known, "exhausted"),
-            (
-                budget(0, 0.5),
-                spent(0, 0.0, None),
-                Some("x"),
-                "no price is known for `x`",
-            ),
-            (
-                budget(0, 0.5),
-                spent(9, 0.1, Some("x")),
-                known,
-                "no price is known for `x`",
-            ),
-            (
-                budget(10, 0.5),
-                spent(9, 0.1, None),
-                None,
-                "the model is not known",
-            ),
-        ] {
-            let found = match budget.standing(&spent, model) {
-                BudgetState::Within => "within".to_owned(),
-                BudgetState::Exhausted => "exhausted".to_owned(),
-                BudgetState::Unknown(why) => why,
-            };
-            assert!(found.starts_with(expected), "{budget:?} {spent:?}: {found}");
-        }
+    /// How much of it `spent` uses up.
+    pub(crate) fn used_up(&self, spent: &Spent) -> String {
+        let tokens = self
+            .tokens
+            .map(|most| format!("{} of `after_tokens: {most}` used up", spent.tokens()));
+        let cost = self
+            .cost
+            .map(|most| format!("{} of `after_usd: {}` spent", spent.cost, most.dollars()));
+        let parts: Vec<_> = tokens.into_iter().chain(cost).collect();
+        parts.join(", ")
     }
 }

@@ -14,7 +14,8 @@ use crate::activation::{Observe, Snapshot};
 use crate::dice::Dice;
 use crate::facts::{CanonicalUrl, Facts, Kind, Stage};
 use crate::family::Family;
-use crate::faults::llm_stream::gaps;
+use crate::fault::AllowedUse;
+use crate::faults::llm_stream::NO_STREAM;
 use crate::faults::mcp_answer::OUT_OF_BAND;
 use crate::fingerprint::Fingerprint;
 use crate::index::Candidates;
@@ -292,7 +293,9 @@ impl Snapshot {
             _ => Dice::unrolled(),
         };
         let read = self.live.observe != Observe::Headers;
-        if rule.fault.budget().is_some() && read {
+        if let Some(AllowedUse::Budget(_)) = rule.fault.allowed
+            && read
+        {
             decision.charged.push(counter.spending.clone());
         }
         let firing = Firing::of(rule, call, counter, &dice, facts, elapsed, read);
@@ -330,18 +333,15 @@ impl Decision {
     /// Lets a fault that fired write into the plan.
     fn write(&mut self, rule: &Rule, verdict: VerdictIndex, mut dice: Dice, stage: Stage) {
         let handshake = matches!(stage, Stage::Connect);
-        let fault = &*rule.fault;
-        let gap = (self.stream == Some(false) && fault.decides_the_answer())
-            // A fault that cannot apply must not block other rules from deciding the response.
-            .then(|| gaps::gap(rule.mode(), false, None))
-            .flatten();
+        let fault = &rule.fault;
         let written = if rule.fault_mode.is_of_the_handshake() && !handshake {
             Err("there is no TLS handshake of the agent's left to fail".into())
         } else if self.out_of_band && rule.family() != Family::Network {
             // Network faults affect the HTTP exchange, whatever its content.
             Err(OUT_OF_BAND.into())
-        } else if let Some(gap) = gap {
-            Err(gap.why.into())
+        } else if fault.needs_a_stream && self.stream == Some(false) {
+            // It must not block other rules from deciding the response.
+            Err(NO_STREAM.into())
         } else {
             fault.apply(&mut self.plan, verdict, self.kind, &mut dice)
         };

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use crate::activation::Snapshot;
-use crate::facts::Facts;
+use crate::facts::{Facts, Kind};
 use crate::family::Family;
+use crate::glob::Glob;
 use crate::matching::{Condition, Holds, Touches};
 use crate::rule::Rule;
 use crate::ruleset::Candidate;
+use squall_documents::words;
 
 /// Most misses listed for one exchange.
 const LISTED: usize = 16;
@@ -94,42 +96,19 @@ fn distance(rule: &Rule, failed: Condition, facts: &Facts<'_>) -> f64 {
 fn sentence(rule: &Rule, failed: Condition, facts: &Facts<'_>) -> String {
     let matching = &rule.matching;
     let more = matching.more.as_deref();
-    match failed {
-        Condition::Kind => {
-            let touched = match rule.family() {
-                _ if matching.touches == Touches::Results => "model calls with `at: model_input`",
-                Family::Context if matching.touches.in_results() => "tool calls and model calls",
-                Family::Network => "any exchange",
-                Family::Tool if matching.touches == Touches::Lists => "lists of MCP tools",
-                Family::Tool if matching.touches == Touches::Sessions => {
-                    "requests of MCP sessions and tool calls"
-                }
-                Family::Tool => "tool calls",
-                Family::Llm | Family::Context => "model calls",
-            };
-            let family = rule.family().as_str();
-            format!(
-                "`{family}` touch {touched}; this is of kind `{}`",
-                facts.kind.as_str()
-            )
+    let is_named = !facts.tools.is_empty() || matching.touches.in_results();
+    let (wanted, found) = match failed {
+        Condition::Kind => return of_another_kind(rule, facts),
+        Condition::Tool if !is_named && facts.kind == Kind::Llm => {
+            return of_another_kind(rule, facts);
         }
         Condition::Url => {
             let globs = matching.urls.alternatives();
-            let shown: Vec<_> = globs
-                .iter()
-                .take(GLOBS)
-                .map(|glob| format!("`{glob}`"))
-                .collect();
-            let rest = globs.len().saturating_sub(GLOBS);
-            let rest = if rest > 0 {
-                format!(" and {rest} more")
-            } else {
-                String::new()
-            };
-            format!(
-                "its `match_url` is {}{rest}; the URL is {}",
-                shown.join(", "),
-                facts.url.as_str()
+            let rest = if globs.len() > GLOBS { ", …" } else { "" };
+            let wanted = globs[..globs.len().min(GLOBS)].join(", ");
+            (
+                format!("match_url: {wanted}{rest}"),
+                facts.url.as_str().to_owned(),
             )
         }
         Condition::Tool => {
@@ -137,74 +116,77 @@ fn sentence(rule: &Rule, failed: Condition, facts: &Facts<'_>) -> String {
                 .tool
                 .as_ref()
                 .map_or("*", |tool| tool.name.as_str());
-            format!("its `tool` is `{name}`; {}", tools_found(rule, facts))
+            (format!("tool: {name}"), tools_found(rule, facts))
         }
         Condition::Methods => {
-            let methods = matching.methods.iter().flatten().map(http::Method::as_str);
-            format!(
-                "its `methods` are {}; the method is {}",
-                quoted(methods),
-                facts.method
-            )
-        }
-        Condition::Headers => {
-            let wanted = more.map(|more| &more.headers).into_iter().flatten();
-            let wanted = wanted.map(|(name, glob)| format!("{name}: {glob}"));
-            let wanted: Vec<_> = wanted.map(|header| format!("`{header}`")).collect();
-            format!(
-                "its `headers` are {}, and the request's differ",
-                wanted.join(", ")
+            let methods = matching.methods.iter().flatten();
+            let methods: Vec<_> = methods.map(http::Method::as_str).collect();
+            (
+                format!("methods: {}", methods.join(", ")),
+                facts.method.to_string(),
             )
         }
         Condition::Dialect => {
-            let wanted = more
-                .and_then(|more| more.dialect.as_deref())
-                .unwrap_or_default();
-            match facts.dialect {
-                Some(found) => format!("its `dialect` is `{wanted}`; the request's is `{found}`"),
-                None => format!("its `dialect` is `{wanted}`; this is no known model call"),
-            }
+            let wanted = more.and_then(|more| more.dialect.as_deref());
+            let found = facts.dialect.unwrap_or("a request of no known dialect");
+            (
+                format!("dialect: {}", wanted.unwrap_or_default()),
+                found.to_owned(),
+            )
         }
         Condition::Model => {
-            let wanted = more
-                .and_then(|more| more.model.as_ref())
-                .map_or("", |glob| glob.as_str());
-            match facts.model {
-                Some(found) => format!("its `model` is `{wanted}`; `{found}` was asked for"),
-                None => format!("its `model` is `{wanted}`; the request names none"),
-            }
+            let wanted = more.and_then(|more| more.model.as_ref());
+            let found = facts.model.unwrap_or("a request without a model");
+            (
+                format!("model: {}", wanted.map_or("", Glob::as_str)),
+                found.to_owned(),
+            )
         }
         Condition::Stream => {
             let wanted = more.and_then(|more| more.stream).unwrap_or_default();
-            format!("its `stream` is {wanted}; the request says otherwise")
+            (format!("stream: {wanted}"), "the request".to_owned())
         }
         Condition::Status => {
-            let wanted = matching
-                .status
-                .as_ref()
-                .map_or_else(String::new, ToString::to_string);
-            format!("its `status` is {wanted}; the response's is another")
+            let wanted = matching.status.clone().unwrap_or_default();
+            (
+                format!("status: {wanted}"),
+                "the response's status".to_owned(),
+            )
         }
-        Condition::Json => "the request's body does not hold what its `json` asks for".to_owned(),
-        Condition::Body => "the request's body does not match its regular expression".to_owned(),
-    }
+        Condition::Headers => ("headers".to_owned(), "the request's headers".to_owned()),
+        Condition::Json => ("json".to_owned(), "the request's body".to_owned()),
+        Condition::Body => ("match_body".to_owned(), "the request's body".to_owned()),
+    };
+    format!("`{wanted}` does not match {found}")
+}
+
+fn of_another_kind(rule: &Rule, facts: &Facts<'_>) -> String {
+    let found = match facts.kind {
+        Kind::Llm => "a model call",
+        Kind::Mcp => "an MCP request",
+        Kind::Tool => "a tool call",
+        Kind::Other => "a tunnel or an upgrade",
+    };
+    let covered = match (rule.family(), rule.matching.touches) {
+        (Family::Network, _) => "any exchange",
+        (Family::Context, Touches::Either) => "tool calls and model calls",
+        (Family::Tool, Touches::Results) => "model calls with `at: model_input`",
+        (Family::Tool, Touches::Lists) => "lists of MCP tools",
+        (Family::Tool, Touches::Sessions) => "requests of MCP sessions and tool calls",
+        (Family::Tool, Touches::Calls | Touches::Either) => "tool calls",
+        (Family::Llm | Family::Context, _) => "model calls",
+    };
+    let family = rule.family().as_str();
+    format!("it is {found}; `{family}` cover {covered}")
 }
 
 /// The tool names found instead.
 fn tools_found(rule: &Rule, facts: &Facts<'_>) -> String {
-    let names = |names: &[String]| quoted(names.iter().map(String::as_str));
     let in_results = rule.matching.touches.in_results();
     match (facts.results.filter(|_| in_results), facts.tools) {
-        (Some([]), _) => "the request brings no new result of a tool".to_owned(),
-        (Some(brought), _) => format!("the request brings new results of {}", names(brought)),
-        (None, []) => "the exchange has no tool's name".to_owned(),
-        (None, tools) => format!("the tool is {}", names(tools)),
+        (Some([]), _) => "a request without new tool results".to_owned(),
+        (Some(tools), _) => format!("new results of {}", words(tools.iter().map(String::as_str))),
+        (None, []) => "an exchange without a tool's name".to_owned(),
+        (None, tools) => words(tools.iter().map(String::as_str)),
     }
-}
-
-fn quoted<'a>(words: impl Iterator<Item = &'a str>) -> String {
-    words
-        .map(|word| format!("`{word}`"))
-        .collect::<Vec<_>>()
-        .join(", ")
 }

@@ -15,74 +15,123 @@ use crate::family::Family;
 use crate::matching::Touches;
 use crate::plan::{Bypass, Plan, RequestEdit, VerdictIndex};
 
+type Apply = dyn Fn(&mut Plan, VerdictIndex, Kind, &mut Dice) -> Result<(), Bypass> + Send + Sync;
+type ChangeResult = dyn Fn(&mut Plan, VerdictIndex, &mut Dice) -> ResultChange + Send + Sync;
+
 /// A fault with its parameters. It is pure: no clock, no socket, and no random numbers except from
 /// the dice.
-pub trait Fault: Send + Sync {
-    /// Writes the fault into the plan of an exchange of this kind, on behalf of `verdict`.
-    fn apply(
+pub(crate) struct Fault {
+    pub(crate) apply: Box<Apply>,
+    pub(crate) result_change: Option<Box<ChangeResult>>,
+    /// The effective parameters, named as in files, for the journal.
+    pub(crate) parameters: Map<String, Value>,
+    /// Whether it depends on the request's fingerprint: for draws in addition to the trigger (a canary
+    /// is one), or to tell calls apart.
+    pub(crate) needs_fingerprint: bool,
+    /// The use that is allowed before it fires.
+    pub(crate) allowed: Option<AllowedUse>,
+    /// Whether its effect, or a token count that it reports, depends on a number of tokens.
+    pub(crate) counts_tokens: bool,
+    /// Whether it only has a form in a model's stream.
+    pub(crate) needs_a_stream: bool,
+}
+
+/// The use of a model that is allowed before a fault fires.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum AllowedUse {
+    /// So many requests or tokens a minute.
+    Rate(Allowance),
+    /// So many tokens or so much money in total.
+    Budget(Budget),
+}
+
+impl fmt::Debug for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(&self.parameters).finish()
+    }
+}
+
+impl Fault {
+    /// A fault that `apply` writes into the plan of an exchange of a kind, on behalf of a verdict.
+    pub(crate) fn new(
+        parameters: Value,
+        apply: impl Fn(&mut Plan, VerdictIndex, Kind, &mut Dice) -> Result<(), Bypass>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        let parameters = match parameters {
+            Value::Object(parameters) => parameters,
+            _ => Map::new(),
+        };
+        Self {
+            apply: Box::new(apply),
+            result_change: None,
+            parameters,
+            needs_fingerprint: false,
+            allowed: None,
+            counts_tokens: false,
+            needs_a_stream: false,
+        }
+    }
+
+    /// With `at: model_input`, it changes a tool's result like this.
+    pub(crate) fn in_results(
+        mut self,
+        change: impl Fn(&mut Plan, VerdictIndex, &mut Dice) -> ResultChange + Send + Sync + 'static,
+    ) -> Self {
+        self.result_change = Some(Box::new(change));
+        self
+    }
+
+    /// Whether it draws.
+    pub(crate) fn drawing(mut self, draws: bool) -> Self {
+        self.needs_fingerprint = draws;
+        self
+    }
+
+    /// Whether it counts tokens.
+    pub(crate) fn counting_tokens(mut self, counts: bool) -> Self {
+        self.counts_tokens = counts;
+        self
+    }
+
+    /// It has no effect because of `why`, if that is so.
+    pub(crate) fn idle_if(mut self, is_idle: bool, why: &'static str) -> Self {
+        if is_idle {
+            self.apply = Box::new(move |_, _, _, _| Err(why.into()));
+        }
+        self
+    }
+
+    /// Changes the tool's results in the model's input instead of the response on the wire.
+    fn in_model_input(self, tools: Tools) -> Self {
+        let mut parameters = self.parameters;
+        for only_there in ON_THE_WIRE.iter().chain(&[IN_MCP]) {
+            parameters.remove(*only_there);
+        }
+        parameters.insert("at".into(), MODEL_INPUT.into());
+        let change = self.result_change;
+        let apply = move |plan: &mut Plan, by, _, dice: &mut Dice| {
+            let change = change
+                .as_ref()
+                .ok_or("the fault has no effect on results")?;
+            let change = change(plan, by, dice);
+            plan.edit_request(by, RequestEdit::Results(tools.clone(), change));
+            Ok(())
+        };
+        Self::new(Value::Object(parameters), apply).drawing(self.needs_fingerprint)
+    }
+
+    /// Writes the fault into a plan.
+    pub(crate) fn apply(
         &self,
         plan: &mut Plan,
-        verdict: VerdictIndex,
+        by: VerdictIndex,
         kind: Kind,
         dice: &mut Dice,
-    ) -> Result<(), Bypass>;
-
-    /// The change to a tool's result in a model's request (`at: model_input`), for modes that support it.
-    fn result_change(
-        &self,
-        _plan: &mut Plan,
-        _verdict: VerdictIndex,
-        _dice: &mut Dice,
-    ) -> Option<ResultChange> {
-        None
-    }
-
-    /// The effective parameters, named as in files, for the journal.
-    fn parameters(&self) -> Map<String, Value> {
-        Map::new()
-    }
-
-    /// Whether it draws in addition to the trigger. A canary is a draw.
-    fn is_random(&self) -> bool {
-        false
-    }
-
-    /// Whether it depends on the request's fingerprint.
-    fn needs_fingerprint(&self) -> bool {
-        self.is_random()
-    }
-
-    /// The requests allowed before it fires.
-    fn allowance(&self) -> Option<Allowance> {
-        None
-    }
-
-    /// The tokens or cost allowed before it fires.
-    fn budget(&self) -> Option<Budget> {
-        None
-    }
-
-    /// Whether its effect, or a token count that it reports, depends on a number of tokens.
-    fn counts_tokens(&self) -> bool {
-        false
-    }
-
-    /// Whether it decides the content or the end of a model's answer, so that no other fault can.
-    fn decides_the_answer(&self) -> bool {
-        false
-    }
-}
-
-impl fmt::Debug for dyn Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(&self.parameters()).finish()
-    }
-}
-
-impl dyn Fault {
-    /// Whether it allows some calls before it fires.
-    pub(crate) fn waits_for_use(&self) -> bool {
-        self.allowance().is_some() || self.budget().is_some()
+    ) -> Result<(), Bypass> {
+        (self.apply)(plan, by, kind, dice)
     }
 }
 
@@ -112,7 +161,7 @@ pub struct FaultMode {
     /// Whether it supports `at: model_input`.
     pub(crate) in_model_input: bool,
     /// Reads its parameters; `tools` are those that the rule matches.
-    pub(crate) read: fn(&mut Fields<'_, '_>, &Tools) -> Box<dyn Fault>,
+    pub(crate) read: fn(&mut Fields<'_, '_>, &Tools) -> Fault,
 }
 
 /// The value of `at` with which a tool fault changes results in the model's input.
@@ -140,7 +189,7 @@ impl FaultMode {
         family: Family,
         name: &'static str,
         remedy: &'static str,
-        read: fn(&mut Fields<'_, '_>, &Tools) -> Box<dyn Fault>,
+        read: fn(&mut Fields<'_, '_>, &Tools) -> Fault,
     ) -> Self {
         Self {
             family,
@@ -201,7 +250,7 @@ impl FaultMode {
     }
 
     /// Reads the parameters of a rule and reports invalid ones.
-    pub(crate) fn read(&self, fields: &mut Fields<'_, '_>, tools: &Tools) -> Box<dyn Fault> {
+    pub(crate) fn read(&self, fields: &mut Fields<'_, '_>, tools: &Tools) -> Fault {
         self.require(fields);
         let about = "`model_input` for tools that run inside the agent: what the model is told of their results \
                      changes.";
@@ -211,8 +260,7 @@ impl FaultMode {
                 .is_some();
         let fault = (self.read)(fields, tools);
         if changes_results {
-            let tools = tools.clone();
-            return Box::new(InModelInput { tools, fault });
+            return fault.in_model_input(tools.clone());
         }
         fault
     }
@@ -246,7 +294,7 @@ impl FaultMode {
 
     /// The plan of a fault of this mode alone. It shows whether the fault acts before or after the
     /// upstream.
-    pub(crate) fn alone(&self, fault: &dyn Fault) -> Plan {
+    pub(crate) fn alone(&self, fault: &Fault) -> Plan {
         let mut plan = Plan::default();
         // The plan has no other rules, so the fault cannot be bypassed by one.
         let kinds = match self.family {
@@ -257,40 +305,5 @@ impl FaultMode {
             let _ = fault.apply(&mut plan, 0, *kind, &mut Dice::unrolled());
         }
         plan
-    }
-}
-
-/// A tool fault that changes the tool's results in the model's input.
-struct InModelInput {
-    tools: Tools,
-    fault: Box<dyn Fault>,
-}
-
-impl Fault for InModelInput {
-    fn apply(
-        &self,
-        plan: &mut Plan,
-        verdict: VerdictIndex,
-        _: Kind,
-        dice: &mut Dice,
-    ) -> Result<(), Bypass> {
-        let Some(change) = self.fault.result_change(plan, verdict, dice) else {
-            return Err("the fault is about the wire, not about what a model reads".into());
-        };
-        plan.edit_request(verdict, RequestEdit::Results(self.tools.clone(), change));
-        Ok(())
-    }
-
-    fn parameters(&self) -> Map<String, Value> {
-        let mut parameters = self.fault.parameters();
-        for only_there in ON_THE_WIRE.iter().chain(&[IN_MCP]) {
-            parameters.remove(*only_there);
-        }
-        parameters.insert("at".into(), MODEL_INPUT.into());
-        parameters
-    }
-
-    fn is_random(&self) -> bool {
-        self.fault.is_random()
     }
 }

@@ -25,11 +25,9 @@ pub struct Rule {
     pub(crate) matching: Match,
     pub(crate) trigger: Trigger,
     pub(crate) fault_mode: &'static FaultMode,
-    pub(crate) fault: Box<dyn Fault>,
-    /// Parameters that flakestorm accepts and the mode ignores.
+    pub(crate) fault: Fault,
+    /// Parameters that have no effect.
     pub(crate) ignored: Vec<&'static str>,
-    /// An ignored parameter, and the parameter that overrides it.
-    pub(crate) overridden: Option<(&'static str, &'static str)>,
     /// Removes secrets from everything that is reported.
     pub(crate) redactor: Redactor,
     /// Hash of the rule's text without its id: rules with equal text keep their counters.
@@ -50,8 +48,8 @@ pub struct Origin {
 impl Rule {
     /// The fault's effective parameters with defaults and without secrets, for the journal.
     pub fn parameters(&self, redactor: &Redactor) -> Value {
-        let mut parameters = self.fault.parameters();
-        if self.fault.counts_tokens() {
+        let mut parameters = self.fault.parameters.clone();
+        if self.fault.counts_tokens {
             parameters.insert("counted_by".into(), COUNTED_BY.into());
         }
         let mut parameters = Value::Object(parameters);
@@ -116,7 +114,7 @@ impl Rule {
     /// The vocabularies for counting tokens: those of the models that the match names. Without
     /// names, the vocabulary of current models; others are loaded on first use.
     pub fn vocabularies(&self) -> Vec<Counting> {
-        if !self.fault.counts_tokens() {
+        if !self.fault.counts_tokens {
             return Vec::new();
         }
         let more = self.matching.more.as_ref();
@@ -147,6 +145,6 @@ impl Rule {
 
     /// Whether a draw decides its effect; a draw needs the request's fingerprint.
     pub(crate) fn draws(&self) -> bool {
-        self.trigger.chance.draws() || self.fault.needs_fingerprint()
+        self.trigger.chance.draws() || self.fault.needs_fingerprint
     }
 }

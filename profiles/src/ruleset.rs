@@ -98,7 +98,7 @@ impl RuleSet {
                 .iter()
                 .fold(Redactor::default(), |all, rule| all.and(&rule.redactor)),
             reads_results: (rules.iter()).any(|rule| rule.matching.touches.in_results()),
-            counts_tokens: (rules.iter()).any(|rule| rule.fault.counts_tokens()),
+            counts_tokens: (rules.iter()).any(|rule| rule.fault.counts_tokens),
             rules,
             compiled,
             watches,

@@ -4,8 +4,7 @@ use smallvec::SmallVec;
 
 use crate::facts::CanonicalUrl;
 use crate::glob::{Glob, UrlGlobs};
-use squall_documents::DocumentError;
-use squall_documents::DocumentLimits;
+use squall_documents::{DocumentError, DocumentLimits, did_you_mean};
 
 /// Tool names, each with URL globs.
 #[derive(Debug, Clone, Default)]
@@ -46,6 +45,11 @@ impl ToolNames {
             .filter(|(_, urls)| urls.matches(url))
             .map(|(name, _)| name.as_str())
             .collect()
+    }
+
+    /// A hint at a similar name; empty if there is none.
+    pub(crate) fn did_you_mean(&self, name: &str) -> String {
+        did_you_mean(name, self.tools.iter().map(|(tool, _)| tool.as_str()))
     }
 
     /// Whether there are none.

@@ -7,12 +7,10 @@
 
 use std::fmt;
 use std::num::NonZeroU64;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::dice::MILLION;
 use crate::matching::Match;
-use crate::prices::Usd;
 use squall_documents::Position;
 
 /// When a matching rule fires: all conditions must hold.
@@ -22,7 +20,7 @@ pub(crate) struct Trigger {
     pub(crate) after_calls: u64,
     pub(crate) every: Option<NonZeroU64>,
     pub(crate) limit: Option<u64>,
-    pub(crate) calls: Option<Arc<[u64]>>,
+    pub(crate) calls: Option<Box<[u64]>>,
     pub(crate) window: Option<Window>,
     pub(crate) armed_by: Option<Box<ArmedBy>>,
 }
@@ -37,7 +35,7 @@ pub(crate) enum Chance {
 }
 
 /// A period after activation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) after: Duration,
     /// `None`: unlimited.
@@ -96,34 +94,25 @@ impl Trigger {
         if let Some(Window { after, open_for }) = self.window {
             let open = elapsed >= after && open_for.is_none_or(|span| elapsed < after + span);
             if !open {
-                return Err(NotDrawn::Window {
-                    elapsed,
-                    after,
-                    open_for,
-                });
+                return Err(NotDrawn::Window(elapsed));
             }
         }
         if self.armed_by.is_some() && !armed {
             return Err(NotDrawn::NotArmed);
         }
-        if let Some(calls) = self.calls.as_ref().filter(|calls| !calls.contains(&call)) {
-            return Err(NotDrawn::Calls {
-                call,
-                calls: calls.clone(),
-            });
+        if self
+            .calls
+            .as_ref()
+            .is_some_and(|calls| !calls.contains(&call))
+        {
+            return Err(NotDrawn::Calls);
         }
         if call <= self.after_calls {
-            return Err(NotDrawn::AfterCalls {
-                call,
-                pass: self.after_calls,
-            });
+            return Err(NotDrawn::AfterCalls);
         }
         match self.every {
-            Some(every) if call % every != 0 => Err(NotDrawn::Every {
-                call,
-                every: every.get(),
-            }),
-            _ => Ok(()),
+            Some(every) if call % every != 0 => Err(NotDrawn::Every),
+            Some(_) | None => Ok(()),
         }
     }
 
@@ -160,121 +149,72 @@ impl Trigger {
     }
 }
 
-/// Why the trigger of an eligible rule did not fire. `Display` prints the sentence.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Why the trigger of an eligible rule did not fire: the part of it that did not hold.
+/// [`RuleVerdict::not_drawn`](crate::verdict::RuleVerdict::not_drawn) gives the sentence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotDrawn {
     /// `after_calls` skips the first calls.
-    AfterCalls {
-        /// The number of this call.
-        call: u64,
-        /// The number of skipped calls.
-        pass: u64,
-    },
+    AfterCalls,
     /// `every` selects other calls.
-    Every {
-        /// The number of this call.
-        call: u64,
-        /// It fires on multiples of this number.
-        every: u64,
-    },
+    Every,
     /// `calls` lists other calls.
-    Calls {
-        /// The number of this call.
-        call: u64,
-        /// The calls it fires on.
-        calls: Arc<[u64]>,
-    },
+    Calls,
     /// `limit` is reached.
-    Limit {
-        /// Most times it may fire.
-        limit: u64,
-    },
-    /// The time is outside of its `window`.
-    Window {
-        /// Time since activation.
-        elapsed: Duration,
-        /// When the window opens.
-        after: Duration,
-        /// How long it stays open; `None`: unlimited.
-        open_for: Option<Duration>,
-    },
+    Limit,
+    /// The time is outside of its `window`; the time since activation.
+    Window(Duration),
     /// The event in `armed_by` has not happened.
     NotArmed,
     /// Its allowance per minute is not exceeded: `rpm` or `tpm`.
     Allowed,
     /// Its budget is not exhausted: `after_tokens` and `after_usd`.
-    WithinBudget {
-        /// Used and permitted tokens.
-        tokens: Option<(u64, u64)>,
-        /// Used and permitted cost.
-        cost: Option<(Usd, Usd)>,
-    },
+    WithinBudget,
     /// Its probability is 0.
     Impossible,
-    /// The draw was not below the rule's probability; both in parts per million.
-    Drew {
-        /// The drawn value.
-        value: u32,
-        /// The threshold: it fires below this.
-        below: u32,
-    },
+    /// The draw was not below the rule's probability.
+    Drew,
 }
 
-impl fmt::Display for NotDrawn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::AfterCalls { call, pass } => {
-                write!(
-                    f,
-                    "call {call}: `after_calls: {pass}` lets the first {pass} pass"
-                )
+impl Trigger {
+    /// Why it did not fire on its `call`-th matching call, as far as it depends on the trigger.
+    pub(crate) fn sentence(&self, why: NotDrawn, call: u64) -> String {
+        match why {
+            NotDrawn::AfterCalls => {
+                let pass = self.after_calls;
+                format!("call {call}: `after_calls: {pass}` lets the first {pass} pass")
             }
-            Self::Every { call, every } => {
-                write!(
-                    f,
-                    "call {call}: `every: {every}` fires on calls {every}, {} …",
-                    2 * every
-                )
+            NotDrawn::Every => {
+                let every = self.every.map_or(1, NonZeroU64::get);
+                let twice = 2 * every;
+                format!("call {call}: `every: {every}` fires on calls {every}, {twice} …")
             }
-            Self::Calls { call, calls } => {
-                let listed: Vec<_> = calls.iter().map(ToString::to_string).collect();
-                write!(
-                    f,
-                    "call {call} is not one of `calls: [{}]`",
-                    listed.join(", ")
-                )
+            NotDrawn::Calls => {
+                let listed = self.calls.iter().flat_map(|calls| calls.iter());
+                let listed: Vec<_> = listed.map(ToString::to_string).collect();
+                let listed = listed.join(", ");
+                format!("call {call} is not one of `calls: [{listed}]`")
             }
-            Self::Limit { limit } => write!(f, "fired {limit} times already, its `limit`"),
-            Self::Window {
-                elapsed,
-                after,
-                open_for,
-            } => {
-                let (elapsed, opens) = (Seconds(*elapsed), Seconds(*after));
-                write!(
-                    f,
-                    "{elapsed} after activation: its `window` opens at {opens}"
-                )?;
-                match open_for {
-                    Some(span) => write!(f, " and closes at {}", Seconds(*after + *span)),
-                    None => Ok(()),
-                }
+            NotDrawn::Limit => {
+                let limit = self.limit.unwrap_or_default();
+                format!("fired {limit} times already, its `limit`")
             }
-            Self::NotArmed => f.write_str("what `armed_by` names has not happened yet"),
-            Self::Allowed => f.write_str("within what `rpm` and `tpm` allow"),
-            Self::WithinBudget { tokens, cost } => {
-                let tokens =
-                    tokens.map(|(used, most)| format!("{used} of `after_tokens: {most}` used up"));
-                let cost = cost.map(|(spent, most)| {
-                    format!("{spent} of `after_usd: {}` spent", most.dollars())
+            NotDrawn::Window(elapsed) => {
+                let window = self.window.unwrap_or_default();
+                let after = window.after;
+                let closes = window.open_for.map_or_else(String::new, |span| {
+                    format!(" and closes at {}", Seconds(after + span))
                 });
-                let parts: Vec<_> = tokens.into_iter().chain(cost).collect();
-                f.write_str(&parts.join(", "))
+                format!(
+                    "{} after activation: its `window` opens at {}{closes}",
+                    Seconds(elapsed),
+                    Seconds(after)
+                )
             }
-            Self::Impossible => f.write_str("its probability is 0"),
-            Self::Drew { value, below } => {
-                write!(f, "drew {}, fires below {}", Share(*value), Share(*below))
-            }
+            NotDrawn::NotArmed => "what `armed_by` names has not happened yet".to_owned(),
+            NotDrawn::Allowed => "within what `rpm` and `tpm` allow".to_owned(),
+            NotDrawn::WithinBudget => "its budget is not used up".to_owned(),
+            NotDrawn::Impossible => "its probability is 0".to_owned(),
+            NotDrawn::Drew => "the draw was not below its probability".to_owned(),
         }
     }
 }
@@ -294,7 +234,7 @@ impl fmt::Display for Seconds {
 }
 
 /// Parts per million as a decimal share, without trailing zeros.
-struct Share(u32);
+pub(crate) struct Share(pub(crate) u32);
 
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

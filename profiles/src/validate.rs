@@ -1,16 +1,17 @@
 //! Checks for valid profiles that probably do not do what was intended.
 
-mod acting;
 mod shadows;
-mod urls;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::dice::Dice;
+use crate::facts::Kind;
 use crate::family::Family;
 use crate::glob::UrlGlobs;
 use crate::library::Library;
 use crate::matching::Touches;
+use crate::plan::{Bypass, Plan};
 use crate::profile::Profile;
 use crate::rule::Rule;
 use crate::tools::ToolNames;
@@ -32,75 +33,45 @@ pub fn validate(profile: &Profile, library: &Library, tools: &ToolNames) -> Vec<
     let idle = idle(rules);
     let mut findings = Vec::new();
     for (number, rule) in rules.iter().enumerate() {
-        let doubt = idle[number].clone().or_else(|| unknown_tool(rule, tools));
         let acting = rules.iter().zip(&idle).take(number);
         let acting = acting.filter_map(|(rule, idle)| idle.is_none().then_some(&**rule));
-        let doubt = doubt.or_else(|| shadows::shadowed(rule, acting));
-        findings.extend(doubt.map(|message| DocumentError {
+        let doubt = (idle[number].clone())
+            .or_else(|| misspelt_tool(rule, tools))
+            .or_else(|| shadows::shadowed(rule, acting));
+        let ignored = words(rule.ignored.iter().copied());
+        let ignored = (!ignored.is_empty()).then(|| format!("ignores {ignored}"));
+        findings.extend(doubt.into_iter().chain(ignored).map(|what| DocumentError {
             file: rule.origin.file.to_string(),
             position: rule.origin.position,
             pointer: rule.origin.pointer.to_string(),
-            message,
+            message: format!("rule `{}` {what}", rule.id),
         }));
     }
-    findings.extend(rules.iter().filter_map(|rule| ignored(rule)));
-    findings.extend(rules.iter().filter_map(|rule| overridden(rule)));
     findings.extend(does_nothing(profile, &idle));
     findings
 }
 
-/// Why no URL matches a glob, and a suggestion; `None` if some may, or if the glob is invalid.
+/// Why no URL matches a glob; `None` if some may, or if the glob is invalid.
 pub fn no_url_matches(glob: &str) -> Option<String> {
-    urls::impossible(&UrlGlobs::new([glob]).ok()?)
-}
-
-/// Reports ignored parameters of a rule.
-fn ignored(rule: &Rule) -> Option<DocumentError> {
-    let fields = words(rule.ignored.iter().copied());
-    let verb = if rule.ignored.len() == 1 { "is" } else { "are" };
-    let parameters = rule.fault.parameters();
-    let drift_type = parameters.get("drift_type").and_then(|it| it.as_str());
-    let form = drift_type.map_or_else(String::new, |drift| format!(" with `drift_type: {drift}`"));
-    let mode = rule.mode();
-    let message = format!("{fields} {verb} ignored by mode `{mode}`{form}");
-    (!rule.ignored.is_empty()).then(|| finding(rule, &message))
-}
-
-/// Reports a parameter that another one overrides.
-fn overridden(rule: &Rule) -> Option<DocumentError> {
-    let (field, by) = rule.overridden?;
-    Some(finding(
-        rule,
-        &format!("`{by}` is used, and `{field}` is ignored"),
-    ))
-}
-
-fn finding(rule: &Rule, what: &str) -> DocumentError {
-    DocumentError {
-        file: rule.origin.file.to_string(),
-        position: rule.origin.position,
-        pointer: rule.origin.pointer.to_string(),
-        message: format!("rule `{}`: {what}", rule.id),
-    }
+    impossible(&UrlGlobs::new([glob]).ok()?)
 }
 
 /// For each rule, why it never has an effect, if so.
 fn idle(rules: &[Arc<Rule>]) -> Vec<Option<String>> {
     let never: Vec<_> = (rules.iter())
-        .map(|rule| never_fires(rule).or_else(|| never_matches(rule)))
+        .map(|rule| {
+            let fires = never_fires(rule).map(|why| format!("can never fire: {why}"));
+            fires.or_else(|| Some(format!("can never match: {}", never_matches(rule)?)))
+        })
         .collect();
     let armed = armed(rules, &never);
     let because = |(number, never): (usize, Option<String>)| {
-        let rule = &rules[number];
         let unarmed = (!armed[number]).then(|| {
-            "`armed_by` names a rule that never fires before this one; name another, or leave `armed_by` out"
+            "can never fire: `armed_by` names a rule that never fires before this one; name another, or leave \
+             `armed_by` out"
                 .to_owned()
         });
-        let unarmed = unarmed.map(|why| format!("rule `{}` can never fire: {why}", rule.id));
-        let acting = || {
-            let why = acting::never_acts(rule)?;
-            Some(format!("rule `{}` can never act: {why}", rule.id))
-        };
+        let acting = || Some(format!("can never act: {}", never_acts(&rules[number])?));
         never.or(unarmed).or_else(acting)
     };
     never.into_iter().enumerate().map(because).collect()
@@ -130,7 +101,7 @@ fn armed(rules: &[Arc<Rule>], never: &[Option<String>]) -> Vec<bool> {
 fn does_nothing(profile: &Profile, idle: &[Option<String>]) -> Option<DocumentError> {
     let why = match idle {
         [] => "it has no rules",
-        idle if idle.iter().all(Option::is_some) => "none of its rules can do anything",
+        idle if idle.iter().all(Option::is_some) => "none of its rules has an effect",
         _ => return None,
     };
     Some(DocumentError {
@@ -142,85 +113,102 @@ fn does_nothing(profile: &Profile, idle: &[Option<String>]) -> Option<DocumentEr
     })
 }
 
-/// The place of one rule, relative to another.
-fn place(of: &Rule, seen_from: &Rule) -> String {
-    let (of, from) = (&of.origin, &seen_from.origin);
-    if of.file == from.file {
-        format!("on line {}", of.position.line)
-    } else {
-        format!("in {}:{}", of.file, of.position.line)
-    }
-}
-
 fn never_fires(rule: &Rule) -> Option<String> {
-    let why = (rule.trigger.never_fires()).or_else(|| never_takes_place(rule))?;
-    Some(format!("rule `{}` can never fire: {why}", rule.id))
-}
-
-/// Why the exchange that arms a rule never takes place, if so.
-fn never_takes_place(rule: &Rule) -> Option<String> {
-    match rule.trigger.armed_by.as_deref()? {
-        ArmedBy::Exchange(matching) => {
-            let why = urls::impossible(&matching.urls)?;
-            Some(format!("no exchange is like its `armed_by`: {why}"))
-        }
-        ArmedBy::Rule { .. } => None,
-    }
+    rule.trigger.never_fires().or_else(|| {
+        let Some(ArmedBy::Exchange(matching)) = rule.trigger.armed_by.as_deref() else {
+            return None;
+        };
+        let why = impossible(&matching.urls)?;
+        Some(format!("no exchange is like its `armed_by`: {why}"))
+    })
 }
 
 fn never_matches(rule: &Rule) -> Option<String> {
     let matching = &rule.matching;
+    if let Some(why) = impossible(&matching.urls) {
+        return Some(why);
+    }
+    if matching.touches == Touches::Results {
+        return None;
+    }
     let of_models = matching.more.as_ref().is_some_and(|more| {
         more.dialect.is_some() || more.model.is_some() || more.stream.is_some()
     });
-    let why = if let Some(why) = urls::impossible(&matching.urls) {
-        why
-    } else if touches_model_calls(rule)
-        && matching.tool.is_some()
-        && matching.touches != Touches::Results
-    {
-        let touching = match rule.family() {
-            Family::Context => format!("`{}` touches", rule.mode()),
-            Family::Network | Family::Tool | Family::Llm => "`llm_faults` touch".to_owned(),
-        };
-        let which = match rule.family() {
-            Family::Llm => {
-                "; it chooses a call in the model's answer for `malformed_tool_call`, \
-                 `unknown_tool_call` and `wrong_tool_arguments`"
-            }
-            Family::Context | Family::Network | Family::Tool => "",
-        };
-        format!("`tool` names tools, and {touching} model calls{which}")
-    } else if rule.family() == Family::Tool
-        && of_models
-        && matching.urls.is_empty()
-        && matching.touches != Touches::Results
-    {
-        "`dialect`, `model` and `stream` belong to model calls, and without `match_url` \
-         `tool_faults` touch tools"
-            .to_owned()
+    let of_tools = rule.family() == Family::Tool && matching.urls.is_empty();
+    if touches_model_calls(rule) && matching.tool.is_some() {
+        Some("it covers model calls, and `tool` selects tool calls".to_owned())
+    } else if of_tools && of_models {
+        let why = "`dialect`, `model` and `stream` select model calls, and `tool_faults` without `match_url` cover \
+                   tool calls";
+        Some(why.to_owned())
     } else {
-        return None;
-    };
-    Some(format!("rule `{}` can never match: {why}", rule.id))
+        None
+    }
 }
 
-/// Reports a tool name without a URL in the config and in the file.
-fn unknown_tool(rule: &Rule, tools: &ToolNames) -> Option<String> {
-    let tool = rule.matching.tool.as_deref()?;
-    // Models call tools inside the agent by name, so they need no URL.
-    let known = rule.matching.touches.in_results()
-        || !rule.matching.urls.is_empty()
-        || !tool.urls.is_empty()
-        || tool.name.is_everything()
-        || !tools.urls_of(&tool.name).is_empty();
-    (!known).then(|| {
+/// Why a rule's fault never has an effect on what the rule matches.
+fn never_acts(rule: &Rule) -> Option<String> {
+    let matching = &rule.matching;
+    let stream = matching.more.as_ref().and_then(|more| more.stream);
+    if rule.fault.needs_a_stream && stream == Some(false) {
+        let mode = rule.mode();
+        return Some(format!(
+            "`{mode}` only changes streams; leave out `stream: false`"
+        ));
+    }
+    let urls = matching.urls.alternatives();
+    let whole_origin = urls.is_empty() || urls.iter().any(|glob| glob.ends_with('*'));
+    if rule.fault_mode.is_of_the_handshake() && (matching.asks_for_an_exchange() || !whole_origin) {
+        let why = "a TLS handshake fails before there is a request to match on; write only `match_url`, with a whole \
+                   origin such as `https://HOST/*`";
+        return Some(why.to_owned());
+    }
+    if rule.fault.needs_fingerprint {
+        return None;
+    }
+    // A fault that has nothing to do, whatever the exchange: no wait, for one.
+    let bypassed = |kind| {
+        let plan = &mut Plan::default();
+        match rule.fault.apply(plan, 0, kind, &mut Dice::unrolled()) {
+            Err(Bypass::Because(why)) => Some(why),
+            Ok(()) | Err(Bypass::Taken(..)) => None,
+        }
+    };
+    bypassed(Kind::Tool).and(bypassed(Kind::Llm))
+}
+
+/// Why no URL matches any of these globs; `None`: some may.
+fn impossible(globs: &UrlGlobs) -> Option<String> {
+    let globs = globs.alternatives();
+    let glob = globs.first()?;
+    let none = !globs.iter().any(|glob| can_be_a_url(glob));
+    none.then(|| {
         format!(
-            "rule `{}` matches nothing but MCP tools called `{}`: no `tools:` entry and no rule \
-             with `match_url` gives a URL that name",
-            rule.id, tool.name
+            "`{glob}` matches no URL; `match_url` covers the whole URL without a fragment: begin it with `https://` \
+             or `*`"
         )
     })
+}
+
+/// Whether the glob, up to its first star, matches the beginning of a URL.
+fn can_be_a_url(glob: &str) -> bool {
+    let head = glob.split('*').next().unwrap_or_default();
+    let head = head.to_ascii_lowercase();
+    let begins = |scheme: &str| {
+        head.starts_with(scheme) || (head.len() < glob.len() && scheme.starts_with(&head))
+    };
+    !glob.contains('#') && (begins("http://") || begins("https://"))
+}
+
+/// Reports a tool name that resembles one of the config's. Any other name may be an MCP tool's.
+fn misspelt_tool(rule: &Rule, tools: &ToolNames) -> Option<String> {
+    let tool = rule.matching.tool.as_deref()?;
+    let known = !rule.matching.urls.is_empty()
+        || !tool.urls.is_empty()
+        || !tools.urls_of(&tool.name).is_empty();
+    let hint = tools.did_you_mean(tool.name.as_str());
+    (!known && !hint.is_empty())
+        .then(|| format!("has the tool `{}`, which `tools:` lacks{hint}", tool.name))
 }
 
 /// Whether a rule only affects model calls.
@@ -230,5 +218,32 @@ fn touches_model_calls(rule: &Rule) -> bool {
         Family::Tool => rule.matching.touches == Touches::Results,
         Family::Llm => true,
         Family::Context => rule.matching.touches != Touches::Either,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::CanonicalUrl;
+
+    fn written_globs() -> impl proptest::strategy::Strategy<Value = String> {
+        "(https|http|h|\\*|ftp)?(\\*|:|://|://a)?(a|/|\\*|x|b:8){0,5}"
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(2048))]
+
+        #[test]
+        fn no_glob_that_matches_is_called_impossible(
+            glob in written_globs(),
+            scheme in "https?",
+            authority in "[abx]{1,2}(:8)?",
+            path in "/[abx/]{0,3}",
+        ) {
+            let Ok(globs) = UrlGlobs::new([&*glob]) else { return Ok(()) };
+            if globs.matches(&CanonicalUrl::new(&scheme, &authority, &path)) {
+                proptest::prop_assert_eq!(impossible(&globs), None);
+            }
+        }
     }
 }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::fault::AllowedUse;
 use crate::rule::Rule;
 use crate::spending::Spent;
-use crate::trigger::NotDrawn;
+use crate::trigger::{NotDrawn, Share};
 
 /// The outcome of one eligible rule in one exchange.
 #[derive(Debug, Clone)]
@@ -25,6 +26,19 @@ pub struct RuleVerdict {
 }
 
 impl RuleVerdict {
+    /// Why its trigger did not fire, in a sentence.
+    pub fn not_drawn(&self, why: NotDrawn) -> String {
+        if let (NotDrawn::Drew, Some(Draw { value, below })) = (why, self.drawn) {
+            return format!("drew {}, fires below {}", Share(value), Share(below));
+        }
+        if let (NotDrawn::WithinBudget, Some(AllowedUse::Budget(budget)), Some(spent)) =
+            (why, self.rule.fault.allowed, &self.spent)
+        {
+            return budget.used_up(spent);
+        }
+        self.rule.trigger.sentence(why, self.ordinal)
+    }
+
     /// The tools whose results the rule changed in the model's input.
     pub fn tools_told_of(&self) -> &[String] {
         self.told_of.as_deref().unwrap_or_default()

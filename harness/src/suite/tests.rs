@@ -405,8 +405,9 @@ fn what_is_odd_is_noted_and_allowed() {
         let notes: Vec<_> = suite.notes.iter().map(ToString::to_string).collect();
         assert_eq!(notes, [expected]);
     }
-    let never =
-        format!("{AGENT}{PROMPTS}{DEMANDS}chaos: {{tool_faults: [{{tool: nobody, mode: slow}}]}}");
+    let never = format!(
+        "{AGENT}{PROMPTS}{DEMANDS}chaos: {{tool_faults: [{{match_url: nowhere, mode: slow}}]}}"
+    );
     let suite = parsed(&never).expect("allowed");
     assert!(
         suite.notes[0].to_string().starts_with("suite.yaml:4:23: "),
@@ -459,8 +460,8 @@ fn what_no_run_could_make_good_is_told_before_one() {
         ),
         (
             format!("{head}{DEMANDS}tools: {{a: {{match_url: ['http://a.test/*', nourl]}}}}"),
-            "suite.yaml:4:44: `match_url` is matched against the whole URL (http or https, without a fragment), and \
-             `nourl` matches none; write `*://nourl`",
+            "suite.yaml:4:44: `nourl` matches no URL; `match_url` covers the whole URL without a fragment: begin it \
+             with `https://` or `*`",
         ),
         (
             format!("{head}{DEMANDS}advanced: {{skip_rules: [x]}}"),

@@ -162,67 +162,31 @@ pub enum Severity {
 impl StreamFault {
     /// Whether its effect, or a token count that it reports, depends on a number of tokens.
     pub fn counts_tokens(&self) -> bool {
-        match self {
-            Self::Truncate { .. }
-            | Self::Instead(_)
-            | Self::Cut { .. }
-            | Self::Error { .. }
-            | Self::Slow { .. }
-            | Self::Stall { .. } => true,
-            Self::Rewrite(_) | Self::Repeat { .. } | Self::Unterminated | Self::WholeForStream => {
-                false
-            }
-        }
+        self.decides_the_answer() || matches!(self, Self::Slow { .. } | Self::Stall { .. })
     }
 
     /// Whether it decides the content or the end of the response, so that no other change can.
     pub fn decides_the_answer(&self) -> bool {
-        match self {
-            Self::Truncate { .. } | Self::Instead(_) | Self::Cut { .. } | Self::Error { .. } => {
-                true
-            }
-            Self::Rewrite(_)
-            | Self::Slow { .. }
-            | Self::Stall { .. }
-            | Self::Repeat { .. }
-            | Self::Unterminated
-            | Self::WholeForStream => false,
-        }
+        matches!(
+            self,
+            Self::Truncate { .. } | Self::Instead(_) | Self::Cut { .. } | Self::Error { .. }
+        )
+    }
+
+    /// Whether it only has a form in streams.
+    pub fn needs_a_stream(&self) -> bool {
+        matches!(
+            self,
+            Self::Error { .. } | Self::Repeat { .. } | Self::Unterminated | Self::WholeForStream
+        )
     }
 
     /// The error that it reports in the middle of a stream, if any.
     pub fn error(&self) -> Option<&ModelError> {
-        match self {
-            Self::Error { error, .. } => Some(error),
-            Self::Truncate { .. }
-            | Self::Instead(_)
-            | Self::Rewrite(_)
-            | Self::Cut { .. }
-            | Self::Slow { .. }
-            | Self::Stall { .. }
-            | Self::Repeat { .. }
-            | Self::Unterminated
-            | Self::WholeForStream => None,
-        }
-    }
-
-    /// The draw for its selections, if any.
-    pub(crate) fn choice_mut(&mut self) -> Option<&mut u64> {
-        match self {
-            Self::Repeat { choice }
-            | Self::Instead(Instead::Refusal { choice } | Instead::Garbage { choice })
-            | Self::Rewrite(
-                Rewrite::Drift(ResponseDrift { choice, .. })
-                | Rewrite::Call(WrongCall { choice, .. }),
-            ) => Some(choice),
-            Self::Truncate { .. }
-            | Self::Cut { .. }
-            | Self::Slow { .. }
-            | Self::Stall { .. }
-            | Self::Error { .. }
-            | Self::Unterminated
-            | Self::WholeForStream
-            | Self::Instead(Instead::Nothing | Instead::Filtered) => None,
+        if let Self::Error { error, .. } = self {
+            Some(error)
+        } else {
+            None
         }
     }
 }

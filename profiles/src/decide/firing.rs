@@ -9,6 +9,7 @@ use crate::allowance::OverAllowance;
 use crate::budget::BudgetState;
 use crate::dice::{Dice, MILLION};
 use crate::facts::Facts;
+use crate::fault::AllowedUse;
 use crate::rule::Rule;
 use crate::spending::Spent;
 use crate::trigger::NotDrawn;
@@ -67,16 +68,17 @@ impl Firing {
         elapsed: Duration,
         read: bool,
     ) -> Result<(), VerdictOutcome> {
-        if let Some(allowance) = rule.fault.allowance() {
-            let taken = counter.take(allowance, request_tokens(facts), elapsed);
-            self.over = taken.err();
-            return match self.over {
-                Some(_) => Ok(()),
-                None => Err(VerdictOutcome::NotDrawn(NotDrawn::Allowed)),
-            };
-        }
-        let Some(budget) = rule.fault.budget() else {
-            return Ok(());
+        let budget = match rule.fault.allowed {
+            None => return Ok(()),
+            Some(AllowedUse::Rate(allowance)) => {
+                let taken = counter.take(allowance, request_tokens(facts), elapsed);
+                self.over = taken.err();
+                return match self.over {
+                    Some(_) => Ok(()),
+                    None => Err(VerdictOutcome::NotDrawn(NotDrawn::Allowed)),
+                };
+            }
+            Some(AllowedUse::Budget(budget)) => budget,
         };
         if !read {
             let why = "usage is not read with `observe: headers`; activate the profile with `observe: model`";
@@ -84,14 +86,10 @@ impl Firing {
         }
         let spent = counter.spending.now();
         let state = budget.standing(&spent, facts.and_then(|facts| facts.model));
-        let within = NotDrawn::WithinBudget {
-            tokens: budget.tokens.map(|most| (spent.tokens(), most)),
-            cost: budget.cost.map(|most| (spent.cost, most)),
-        };
         self.spent = Some(Box::new(spent));
         match state {
             BudgetState::Exhausted => Ok(()),
-            BudgetState::Within => Err(VerdictOutcome::NotDrawn(within)),
+            BudgetState::Within => Err(VerdictOutcome::NotDrawn(NotDrawn::WithinBudget)),
             BudgetState::Unknown(why) => Err(VerdictOutcome::Bypassed(why)),
         }
     }
@@ -109,16 +107,16 @@ impl Firing {
             let value = dice.trigger();
             self.drawn = Some(Draw { value, below });
             if value >= below {
-                return Err(NotDrawn::Drew { value, below });
+                return Err(NotDrawn::Drew);
             }
         } else if below < MILLION {
             return Err(NotDrawn::Impossible);
         }
         if counter.fire(limit) {
-            return Ok(());
+            Ok(())
+        } else {
+            Err(NotDrawn::Limit)
         }
-        let limit = limit.unwrap_or_default();
-        Err(NotDrawn::Limit { limit })
     }
 }
 

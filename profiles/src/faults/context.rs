@@ -8,12 +8,9 @@ mod conflicting_context;
 mod indirect_injection;
 mod memory_poisoning;
 mod overflow;
-mod planted;
 
-use serde_json::Map;
+use serde_json::Value;
 use squall_documents::{Fields, ScalarKind, Tree};
-
-use self::planted::planted;
 
 use super::remedies::{CONFLICT, INSTRUCTION, OVERFLOW};
 use crate::canary::PLACEHOLDER;
@@ -33,7 +30,7 @@ pub(super) const MODES: &[FaultMode] = &[
     mode("conflicting_context", CONFLICT, conflicting_context::read),
     // An instruction among the documents that come with a question.
     mode("injection_via_context", INSTRUCTION, |fields, _| {
-        planted(read_payloads(fields), Map::new(), RequestEdit::Attach)
+        planted(read_payloads(fields), RequestEdit::Attach)
     }),
 ];
 
@@ -42,9 +39,23 @@ const MEMORY_POISONING: &str = "memory_poisoning";
 const fn mode(
     name: &'static str,
     remedy: &'static str,
-    read: fn(&mut Fields<'_, '_>, &Tools) -> Box<dyn Fault>,
+    read: fn(&mut Fields<'_, '_>, &Tools) -> Fault,
 ) -> FaultMode {
     FaultMode::new(Family::Context, name, remedy, read)
+}
+
+/// An attack that draws a payload and adds it by this edit.
+fn planted(
+    payloads: Payloads,
+    write: impl Fn(String) -> RequestEdit + Send + Sync + 'static,
+) -> Fault {
+    let parameters = Value::Object(payloads.parameters());
+    let fault = Fault::new(parameters, move |plan, by, _, dice| {
+        let text = plant(&payloads, plan, by, dice);
+        plan.edit_request(by, write(text));
+        Ok(())
+    });
+    fault.drawing(true)
 }
 
 /// Draws one of these texts for this exchange, and adds its canary.
@@ -53,19 +64,16 @@ fn plant(payloads: &Payloads, plan: &mut Plan, verdict: VerdictIndex, dice: &mut
     plan.plant(verdict, chosen, dice)
 }
 
-/// If both `payload` and `payloads` are given: the ignored one, and the effective one. flakestorm
-/// accepts both for every attack; `memory_poisoning` uses the first, other attacks use the second.
-pub(crate) fn overridden(
-    mode: &FaultMode,
-    fields: &Fields<'_, '_>,
-) -> Option<(&'static str, &'static str)> {
+/// If both `payload` and `payloads` are given: the ignored one. flakestorm accepts both for every
+/// attack; `memory_poisoning` uses the first, other attacks use the second.
+pub(crate) fn overridden(mode: &FaultMode, fields: &Fields<'_, '_>) -> Option<&'static str> {
     let stands_twice = fields.has("payload") && fields.has("payloads");
     if !stands_twice || !mode.parameters().contains(&"payload") {
         return None;
     }
     Some(match mode.name {
-        MEMORY_POISONING => ("payloads", "payload"),
-        _ => ("payload", "payloads"),
+        MEMORY_POISONING => "payloads",
+        _ => "payload",
     })
 }
 

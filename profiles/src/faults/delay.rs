@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use squall_documents::Fields;
 
-use super::fixed::{map, word};
+use super::fixed::word;
 use crate::amounts;
 use crate::changes::{ResultChange, WaitPoint};
 use crate::dice::Dice;
-use crate::facts::Kind;
 use crate::fault::Fault;
 use crate::plan::{Bypass, Plan, PlannedAnswer, VerdictIndex};
 
@@ -80,85 +79,28 @@ impl Delay {
         self.fixed + Duration::from_micros(self.distribution.draw(jitter, dice))
     }
 
-    /// Whether the wait depends on a draw.
-    fn is_random(&self) -> bool {
-        !self.jitter.is_zero()
-    }
-
-    /// The parameters as files have them.
-    fn parameters(&self) -> Map<String, Value> {
-        let mut parameters = map(json!({ "delay_ms": millis(self.fixed) }));
-        if self.is_random() {
-            parameters.insert("jitter_ms".into(), millis(self.jitter));
-            let distribution = word(DISTRIBUTIONS, &self.distribution);
-            parameters.insert("distribution".into(), json!(distribution));
+    /// A fault that writes such a wait into a plan.
+    fn fault(
+        self,
+        write: impl Fn(&mut Plan, VerdictIndex, Duration) -> Result<(), Bypass> + Send + Sync + 'static,
+    ) -> Fault {
+        let mut parameters = json!({ "delay_ms": millis(self.fixed) });
+        let is_random = !self.jitter.is_zero();
+        if is_random {
+            parameters["jitter_ms"] = millis(self.jitter);
+            parameters["distribution"] = json!(word(DISTRIBUTIONS, &self.distribution));
         }
-        parameters
+        Fault::new(parameters, move |plan, by, _, dice| {
+            write(plan, by, self.draw(dice))
+        })
+        .drawing(is_random)
     }
 }
 
-/// What waits.
-#[derive(Clone, Copy)]
-enum Delayed {
-    /// The exchange, there.
-    Exchange(WaitPoint),
-    /// The end of an exchange that gets no response.
-    Hold,
-    /// The end of the message.
-    Close,
-}
-
-struct DelayFault(Delay, Delayed);
-
-impl Fault for DelayFault {
-    fn apply(
-        &self,
-        plan: &mut Plan,
-        verdict: VerdictIndex,
-        _: Kind,
-        dice: &mut Dice,
-    ) -> Result<(), Bypass> {
-        let wait = self.0.draw(dice);
-        if let Delayed::Hold = self.1 {
-            return plan.answer(verdict, PlannedAnswer::Hold(wait));
-        }
-        if wait.is_zero() {
-            return Err("the delay is 0 ms".into());
-        }
-        if let Delayed::Exchange(point) = self.1 {
-            plan.wait(verdict, point, wait);
-            return Ok(());
-        }
-        plan.close_slowly(verdict, wait)
-    }
-
-    fn result_change(
-        &self,
-        _: &mut Plan,
-        _: VerdictIndex,
-        dice: &mut Dice,
-    ) -> Option<ResultChange> {
-        let seconds = self.0.draw(dice).as_secs_f64();
-        Some(ResultChange::Failure(format!(
-            "The tool did not answer: timed out after {seconds} seconds."
-        )))
-    }
-
-    fn parameters(&self) -> Map<String, Value> {
-        let mut parameters = self.0.parameters();
-        if let Delayed::Exchange(WaitPoint::Response) = self.1 {
-            parameters.insert("at".into(), json!("response"));
-        }
-        parameters
-    }
-
-    fn is_random(&self) -> bool {
-        self.0.is_random()
-    }
-}
+const NO_WAIT: &str = "the delay is 0 ms";
 
 /// Holds the exchange back; `default` stands for an absent `delay_ms`.
-pub(super) fn wait(fields: &mut Fields<'_, '_>, default: Duration) -> Box<dyn Fault> {
+pub(super) fn wait(fields: &mut Fields<'_, '_>, default: Duration) -> Fault {
     let delay = Delay::read(fields, default);
     let points = [
         ("request", WaitPoint::Request),
@@ -167,19 +109,40 @@ pub(super) fn wait(fields: &mut Fields<'_, '_>, default: Duration) -> Box<dyn Fa
     let about = "Before the request is forwarded (default), or after the response's head has come.";
     let point = fields.word("at", about, "place", &points);
     let point = point.unwrap_or_default();
-    Box::new(DelayFault(delay, Delayed::Exchange(point)))
+    let mut fault = delay.fault(move |plan, by, wait| {
+        if wait.is_zero() {
+            return Err(NO_WAIT.into());
+        }
+        plan.wait(by, point, wait);
+        Ok(())
+    });
+    if point == WaitPoint::Response {
+        fault.parameters.insert("at".into(), json!("response"));
+    }
+    fault
 }
 
 /// Holds the exchange and then closes it without a response; default 30,000 ms.
-pub(super) fn hold(fields: &mut Fields<'_, '_>) -> Box<dyn Fault> {
+pub(super) fn hold(fields: &mut Fields<'_, '_>) -> Fault {
     let delay = Delay::read(fields, Duration::from_secs(30));
-    Box::new(DelayFault(delay, Delayed::Hold))
+    let fault = delay.fault(|plan, by, wait| plan.answer(by, PlannedAnswer::Hold(wait)));
+    fault.in_results(move |_, _, dice| {
+        let seconds = delay.draw(dice).as_secs_f64();
+        ResultChange::Failure(format!(
+            "The tool did not answer: timed out after {seconds} seconds."
+        ))
+    })
 }
 
 /// Delays the end of the message; default 1,000 ms.
-pub(super) fn close_slowly(fields: &mut Fields<'_, '_>) -> Box<dyn Fault> {
+pub(super) fn close_slowly(fields: &mut Fields<'_, '_>) -> Fault {
     let delay = Delay::read(fields, Duration::from_secs(1));
-    Box::new(DelayFault(delay, Delayed::Close))
+    delay.fault(|plan, by, wait| {
+        if wait.is_zero() {
+            return Err(NO_WAIT.into());
+        }
+        plan.close_slowly(by, wait)
+    })
 }
 
 impl Distribution {

@@ -12,7 +12,7 @@ use squall_dialects::model::ModelError;
 use squall_documents::Fields;
 
 use super::delay;
-use super::fixed::{change_of_answer, provider_error};
+use super::fixed::{change_of_answer, drawn_change, provider_error};
 use super::remedies::{
     CUT_ANSWER, DECLINED, DELAY, LASTING_ERROR, ODD_ANSWER, PASSING_ERROR, TIME_OUT, TOO_LONG,
     TOOL_CALL,
@@ -29,12 +29,12 @@ pub(super) const MODES: &[FaultMode] = &[
         let about = "Tokens that the answer keeps; default 10.";
         let max_tokens = count(fields, "max_tokens", about, 0).unwrap_or(TOKENS);
         let parameters = json!({ "max_tokens": max_tokens });
-        change_of_answer(parameters, StreamFault::Truncate { max_tokens }, None)
+        change_of_answer(parameters, StreamFault::Truncate { max_tokens })
     }),
     mode("rate_limit", PASSING_ERROR, rate_limit::read),
     mode("empty", ODD_ANSWER, |_, _| says(Instead::Nothing)),
     mode("garbage", ODD_ANSWER, |_, _| {
-        says(Instead::Garbage { choice: 0 })
+        draws(|choice| StreamFault::Instead(Instead::Garbage { choice }))
     }),
     mode("response_drift", ODD_ANSWER, response_drift::read),
     mode("overloaded", PASSING_ERROR, |_, _| {
@@ -58,7 +58,7 @@ pub(super) const MODES: &[FaultMode] = &[
     }),
     mode("content_filter", DECLINED, |_, _| says(Instead::Filtered)),
     mode("refusal", DECLINED, |_, _| {
-        says(Instead::Refusal { choice: 0 })
+        draws(|choice| StreamFault::Instead(Instead::Refusal { choice }))
     }),
     wrong_call("malformed_tool_call", |_, tools| {
         calls_wrongly(CallError::MalformedArguments, tools)
@@ -74,7 +74,7 @@ pub(super) const MODES: &[FaultMode] = &[
     mode("stream_cut", CUT_ANSWER, |fields, _| {
         let after_tokens = after_tokens(fields);
         let parameters = json!({ "after_tokens": after_tokens });
-        change_of_answer(parameters, StreamFault::Cut { after_tokens }, None)
+        change_of_answer(parameters, StreamFault::Cut { after_tokens })
     }),
     mode("stream_error", CUT_ANSWER, |fields, _| {
         let after_tokens = after_tokens(fields);
@@ -83,10 +83,10 @@ pub(super) const MODES: &[FaultMode] = &[
             after_tokens,
             error,
         };
-        change_of_answer(json!({ "after_tokens": after_tokens }), change, None)
+        change_of_answer(json!({ "after_tokens": after_tokens }), change)
     }),
     mode("duplicate_chunk", ODD_ANSWER, |_, _| {
-        changes(StreamFault::Repeat { choice: 0 })
+        draws(|choice| StreamFault::Repeat { choice })
     }),
     mode("missing_terminator", CUT_ANSWER, |_, _| {
         changes(StreamFault::Unterminated)
@@ -99,34 +99,43 @@ pub(super) const MODES: &[FaultMode] = &[
 const fn mode(
     name: &'static str,
     remedy: &'static str,
-    read: fn(&mut Fields<'_, '_>, &Tools) -> Box<dyn Fault>,
+    read: fn(&mut Fields<'_, '_>, &Tools) -> Fault,
 ) -> FaultMode {
     FaultMode::new(Family::Llm, name, remedy, read)
 }
 
 const fn wrong_call(
     name: &'static str,
-    read: fn(&mut Fields<'_, '_>, &Tools) -> Box<dyn Fault>,
+    read: fn(&mut Fields<'_, '_>, &Tools) -> Fault,
 ) -> FaultMode {
     mode(name, TOOL_CALL, read).of_calls()
 }
 
 /// A change without parameters.
-fn changes(change: StreamFault) -> Box<dyn Fault> {
-    change_of_answer(json!({}), change, None)
+fn changes(change: StreamFault) -> Fault {
+    change_of_answer(json!({}), change)
 }
 
-fn says(instead: Instead) -> Box<dyn Fault> {
+/// A change without parameters that depends on a draw.
+fn draws(change: fn(u64) -> StreamFault) -> Fault {
+    drawn_change(json!({}), change)
+}
+
+fn says(instead: Instead) -> Fault {
     changes(StreamFault::Instead(instead))
 }
 
 /// The first call of these tools is wrong. `tool` has the name by which the model calls it.
-fn calls_wrongly(error: CallError, tools: &Tools) -> Box<dyn Fault> {
-    changes(StreamFault::Rewrite(Rewrite::Call(WrongCall {
-        error,
-        tools: tools.clone(),
-        choice: 0,
-    })))
+fn calls_wrongly(error: CallError, tools: &Tools) -> Fault {
+    let tools = tools.clone();
+    drawn_change(json!({}), move |choice| {
+        let tools = tools.clone();
+        StreamFault::Rewrite(Rewrite::Call(WrongCall {
+            error,
+            tools,
+            choice,
+        }))
+    })
 }
 
 /// Tokens that arrive before an answer is cut, if nothing else is written.

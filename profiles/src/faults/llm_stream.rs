@@ -30,7 +30,6 @@ mod call;
 mod ending;
 mod events;
 mod frames;
-pub(crate) mod gaps;
 mod numbers;
 mod pacing;
 mod received;
@@ -54,6 +53,9 @@ use events::{EventChange, StreamEditor};
 use frames::{Repeating, Unterminated};
 use pacing::{Slowing, Stalling};
 use rewriting::Rewriting;
+
+/// Why a fault of streams has no effect on a whole answer.
+pub(crate) const NO_STREAM: &str = "the answer is no stream";
 
 /// Most bytes of events that are held until a part is complete.
 const LONGEST_PART: usize = 8 << 20;

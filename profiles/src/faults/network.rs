@@ -50,7 +50,7 @@ pub(super) const MODES: &[FaultMode] = &[
 const fn mode(
     name: &'static str,
     remedy: &'static str,
-    read: fn(&mut Fields<'_, '_>, &Tools) -> Box<dyn Fault>,
+    read: fn(&mut Fields<'_, '_>, &Tools) -> Fault,
 ) -> FaultMode {
     FaultMode::new(Family::Network, name, remedy, read)
 }

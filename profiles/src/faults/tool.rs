@@ -18,7 +18,7 @@ use squall_documents::Fields;
 
 use self::answers::{tool_answer, typed};
 use super::delay;
-use super::fixed::{Fixed, answer, fixed};
+use super::fixed::{answer, fixed};
 use super::remedies::{
     COMMITTED, DELAY, INSTRUCTION, LIST, NOT_DONE, OTHER_RESULT, REDIRECTS, RESULT_SHAPE, SESSION,
     TIME_OUT, TOOL_ERROR,
@@ -27,7 +27,7 @@ use crate::changes::{McpEdit, ResultChange, Tools};
 use crate::family::Family;
 use crate::fault::{Fault, FaultMode};
 use crate::matching::Touches;
-use crate::plan::{Edit, Plan, PlannedAnswer, Substitute, ToolSays, VerdictIndex};
+use crate::plan::{Edit, PlannedAnswer, Substitute, ToolSays};
 
 /// The table of modes, in the order of the reference, of help and of the schema.
 pub(super) const MODES: &[FaultMode] = &[
@@ -46,14 +46,13 @@ pub(super) const MODES: &[FaultMode] = &[
     mode("html_error", TOOL_ERROR, |_, _| html_error()).in_model_input(),
     mode("schema_drift", RESULT_SHAPE, schema_drift::read).in_model_input(),
     mode("stale", OTHER_RESULT, |_, _| {
-        reused(Substitute::Stale)
-            .in_results(ResultChange::Stale)
-            .boxed()
+        reused(Substitute::Stale).in_results(|_, _, _| ResultChange::Stale)
     })
     .in_model_input(),
     mode("swapped", OTHER_RESULT, |_, _| {
-        let swapped = reused(Substitute::Swapped).in_results(ResultChange::Swapped);
-        swapped.by_fingerprint().boxed()
+        reused(Substitute::Swapped)
+            .in_results(|_, _, _| ResultChange::Swapped)
+            .drawing(true)
     })
     .in_model_input(),
     mode("redirect_loop", REDIRECTS, |_, _| {
@@ -78,7 +77,7 @@ pub(super) const MODES: &[FaultMode] = &[
 const fn mode(
     name: &'static str,
     remedy: &'static str,
-    read: fn(&mut Fields<'_, '_>, &Tools) -> Box<dyn Fault>,
+    read: fn(&mut Fields<'_, '_>, &Tools) -> Fault,
 ) -> FaultMode {
     FaultMode::new(Family::Tool, name, remedy, read)
 }
@@ -86,41 +85,31 @@ const fn mode(
 /// JSON that ends inside a string.
 const BROKEN_JSON: &str = "{\"status\": \"ok\", \"data\": {\"items\": [1, 2, \"three";
 
-fn malformed() -> Box<dyn Fault> {
+fn malformed() -> Fault {
     let reply = typed(StatusCode::OK, "application/json", BROKEN_JSON);
     tool_answer(json!({}), reply, ToolSays::Broken)
-        .in_results(ResultChange::Output(BROKEN_JSON.to_owned()))
-        .boxed()
+        .in_results(|_, _, _| ResultChange::Output(BROKEN_JSON.to_owned()))
 }
 
-fn empty() -> Box<dyn Fault> {
+fn empty() -> Fault {
     let reply = typed(StatusCode::OK, "application/json", "");
     tool_answer(json!({}), reply, ToolSays::Nothing)
-        .in_results(ResultChange::Output(String::new()))
-        .boxed()
+        .in_results(|_, _, _| ResultChange::Output(String::new()))
 }
 
 /// The page of a reverse proxy that lost its backend.
 const BAD_GATEWAY: &str = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n\
     <center><h1>502 Bad Gateway</h1></center>\r\n<hr><center>nginx</center>\r\n</body>\r\n</html>\r\n";
 
-fn html_error() -> Box<dyn Fault> {
+fn html_error() -> Fault {
     let reply = typed(StatusCode::BAD_GATEWAY, "text/html", BAD_GATEWAY);
-    let page = move |plan: &mut Plan, verdict: VerdictIndex| {
-        plan.answer(verdict, PlannedAnswer::Reply(reply.clone()))
-    };
-    Fixed::new(json!({}), page)
-        .in_results(ResultChange::Failure(BAD_GATEWAY.to_owned()))
-        .boxed()
+    answer(json!({}), PlannedAnswer::Reply(reply))
+        .in_results(|_, _, _| ResultChange::Failure(BAD_GATEWAY.to_owned()))
 }
 
 /// The response to another call.
-fn reused(
-    by: Substitute,
-) -> Fixed<
-    impl Fn(&mut Plan, VerdictIndex) -> Result<(), crate::plan::Bypass> + Send + Sync + 'static,
-> {
-    Fixed::new(json!({}), move |plan: &mut Plan, verdict| {
-        plan.substitute(verdict, by.clone())
+fn reused(answer: Substitute) -> Fault {
+    fixed(json!({}), move |plan, by| {
+        plan.substitute(by, answer.clone())
     })
 }

@@ -126,21 +126,21 @@ fn read_rule(
     };
     let fault = mode.read(fields, &tools);
     let mut ignored = refuse_foreign(fields, mode);
-    let parameters = fault.parameters();
-    let idle = |field: &&str| fields.has(field) && !parameters.contains_key(*field);
+    let idle = |field: &&str| fields.has(field) && !fault.parameters.contains_key(*field);
     ignored.extend(
         modes::of_some_forms(mode)
             .iter()
             .filter(|field| idle(field)),
     );
-    refuse_status_too_late(fields, &mode.alone(&*fault), mode.name);
+    ignored.extend(faults::overridden(mode, fields));
+    refuse_status_too_late(fields, &mode.alone(&fault), mode.name);
     let mut written = fields.to_json();
     definitions.name_urls(fields, mode);
     let id = id.unwrap_or_else(|| {
         let conditions = conditions::written(&written, &matching, mode);
         definitions
             .ids
-            .derive(mode.name, &conditions, &Value::Object(parameters))
+            .derive(mode.name, &conditions, &json!(fault.parameters))
     });
     written.shift_remove("id");
     written.sort_keys();
@@ -158,7 +158,6 @@ fn read_rule(
         trigger,
         fault,
         ignored,
-        overridden: faults::overridden(mode, fields),
         redactor: Redactor::default(),
         text: hash(family, mode, written),
     })

@@ -1,7 +1,6 @@
 //! The trigger of a rule: when it fires.
 
 use std::num::NonZeroU64;
-use std::sync::Arc;
 
 use squall_documents::{Fields, ValueReader};
 
@@ -79,7 +78,7 @@ fn ramp(fields: &mut Fields<'_, '_>) -> Option<Chance> {
     })
 }
 
-fn calls(fields: &mut Fields<'_, '_>) -> Option<Arc<[u64]>> {
+fn calls(fields: &mut Fields<'_, '_>) -> Option<Box<[u64]>> {
     let about = "Fires on exactly these matching calls, counted from 1.";
     let call = |value: &mut ValueReader<'_, '_>| value.whole(1..=MOST, "");
     let mut calls = fields.field("calls", about, |value| value.list("a list", call))?;

@@ -1,6 +1,6 @@
 //! Rules that an earlier one leaves nothing to do.
 
-use super::{place, touches_model_calls};
+use super::touches_model_calls;
 use crate::family::Family;
 use crate::matching::Match;
 use crate::plan::{Plan, PlannedAnswer, Substitute};
@@ -8,19 +8,23 @@ use crate::rule::Rule;
 
 /// An earlier rule that always decides the answer of every exchange this one matches.
 pub(super) fn shadowed<'a>(rule: &Rule, earlier: impl Iterator<Item = &'a Rule>) -> Option<String> {
-    let wants = rule.fault_mode.alone(&*rule.fault);
+    let wants = rule.fault_mode.alone(&rule.fault);
     let mut earlier =
-        earlier.filter(|other| other.trigger.is_unconditional() && !other.fault.waits_for_use());
+        earlier.filter(|other| other.trigger.is_unconditional() && other.fault.allowed.is_none());
     let by = earlier.find(|other| {
-        leaves_nothing_for(&other.fault_mode.alone(&*other.fault), &wants)
+        leaves_nothing_for(&other.fault_mode.alone(&other.fault), &wants)
             && families_cover(other, rule)
             && covers(&other.matching, &rule.matching)
     })?;
+    let (file, line) = (&by.origin.file, by.origin.position.line);
+    let place = if *file == rule.origin.file {
+        format!("on line {line}")
+    } else {
+        format!("in {file}:{line}")
+    };
     Some(format!(
-        "rule `{}` has no effect: rule `{}` {} always decides the response first",
-        rule.id,
-        by.id,
-        place(by, rule)
+        "has no effect: rule `{}` {place} always decides the response first",
+        by.id
     ))
 }
 

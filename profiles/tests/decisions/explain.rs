@@ -77,9 +77,8 @@ context_attacks:
     };
     assert_eq!(
         told(&brings),
-        ["inside", "injection"].map(|id| format!(
-            "{id}: its `tool` is `search`; the request brings new results of `time`"
-        ))
+        ["inside", "injection"]
+            .map(|id| format!("{id}: `tool: search` does not match new results of `time`"))
     );
     let unnamed = Request {
         results: Some(vec![String::new()]),
@@ -100,10 +99,11 @@ context_attacks:
     assert_eq!(
         told(&model_call("{}")),
         ["inside", "injection"].map(|id| format!(
-            "{id}: its `tool` is `search`; the request brings no new result of a tool"
+            "{id}: `tool: search` does not match a request without new tool results"
         ))
     );
-    let of_kind = "`tool_faults` touch model calls with `at: model_input`; this is of kind `other`";
+    let of_kind =
+        "it is a tunnel or an upgrade; `tool_faults` cover model calls with `at: model_input`";
     let other = get("https://x/").kind(Kind::Other);
     assert!(
         told(&other)
@@ -147,7 +147,6 @@ fn validate_tells_what_is_surely_not_meant() {
         "context_attacks: { overflow: { tool: search }, indirect_injection: { tool: search } }\n",
         "tool_faults:\n  - { id: wire, mode: error }\n  - { mode: empty, at: model_input, tool: search, model: 'gpt*' }\n",
         "llm_faults:\n  - { mode: stream_error, stream: false }\n  - { mode: stream_error }\n",
-        "llm_faults:\n  - { mode: malformed_tool_call, stream: false, dialect: anthropic }\n  - { mode: malformed_tool_call, stream: true, dialect: ollama }\n",
         "llm_faults:\n  - { mode: malformed_tool_call, stream: false }\n  - { mode: json_for_stream, stream: true }\n",
         "llm_faults:\n  - { mode: wrong_tool_arguments, tool: get_weather }\n  - { mode: unknown_tool_call, tool: 'mail_*' }\n",
         "extends: api_outge\n",

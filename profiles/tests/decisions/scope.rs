@@ -225,7 +225,10 @@ pub(crate) fn outcomes(decision: &Decision) -> Vec<String> {
         .map(|verdict| match &verdict.outcome {
             VerdictOutcome::Chosen => format!("{}: chosen", verdict.rule.id),
             VerdictOutcome::Applied => format!("{}: applied", verdict.rule.id),
-            VerdictOutcome::NotDrawn(why) => format!("{}: not drawn, {why}", verdict.rule.id),
+            VerdictOutcome::NotDrawn(why) => {
+                let why = verdict.not_drawn(*why);
+                format!("{}: not drawn, {why}", verdict.rule.id)
+            }
             VerdictOutcome::Bypassed(why) => format!("{}: bypassed, {why}", verdict.rule.id),
         })
         .collect()

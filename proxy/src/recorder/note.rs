@@ -225,7 +225,7 @@ impl ExchangeNote {
     fn rule(&self, outcome: RuleOutcome, verdict: &RuleVerdict, ended: bool) -> RuleRecord {
         let reason = match &verdict.outcome {
             VerdictOutcome::Applied => None,
-            VerdictOutcome::NotDrawn(why) => Some(why.to_string()),
+            VerdictOutcome::NotDrawn(why) => Some(verdict.not_drawn(*why)),
             VerdictOutcome::Bypassed(why) => Some(why.clone()),
             VerdictOutcome::Chosen if ended => {
                 Some("the exchange ended before it was reached".to_owned())

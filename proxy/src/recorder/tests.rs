@@ -386,7 +386,7 @@ mod records {
         let recorder = recorder(RecorderOptions::default());
         let mut note = note_of_nothing(&recorder);
         note.verdicts = vec![
-            verdict(VerdictOutcome::NotDrawn(NotDrawn::Limit { limit: 2 })),
+            verdict(VerdictOutcome::NotDrawn(NotDrawn::Limit)),
             verdict(VerdictOutcome::Chosen),
             verdict(VerdictOutcome::Bypassed("the body is too long".into())),
             verdict(VerdictOutcome::Applied),

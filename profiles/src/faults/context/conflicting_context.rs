@@ -1,10 +1,8 @@
 //! `conflicting_context`: the agent's instructions contradict themselves.
 
-use serde_json::Map;
 use squall_documents::Fields;
 
-use super::planted::planted;
-use super::read_payloads;
+use super::{planted, read_payloads};
 use crate::changes::Tools;
 use crate::fault::Fault;
 use crate::payloads::Payloads;
@@ -20,11 +18,11 @@ const CONTRADICTIONS: [&str; 3] = [
      of what they say, and mention this update by its number.",
 ];
 
-pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
+pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Fault {
     let payloads = read_payloads(fields);
     let written = ["payload", "payloads", "categories"];
     let written = written.into_iter().any(|field| fields.has(field));
     let own = || Payloads::literal(CONTRADICTIONS.map(str::to_owned));
     let payloads = if written { payloads } else { own() };
-    planted(payloads, Map::new(), RequestEdit::Contradict)
+    planted(payloads, RequestEdit::Contradict)
 }

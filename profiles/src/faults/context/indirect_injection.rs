@@ -1,26 +1,14 @@
 //! `indirect_injection`: an instruction in a tool's answer, on the wire and among the messages.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use squall_documents::Fields;
 
 use super::{plant, read_payloads};
 use crate::changes::{Injection, Placement, Tools};
-use crate::dice::Dice;
 use crate::facts::Kind;
 use crate::fault::Fault;
 use crate::faults::fixed::word;
-use crate::payloads::Payloads;
-use crate::plan::{Bypass, Edit, Plan, RequestEdit, VerdictIndex};
-
-/// What is put where.
-struct IndirectInjection {
-    /// Whose answers.
-    tools: Tools,
-    /// The instructions.
-    payloads: Payloads,
-    /// Where in the answer; default behind its prose.
-    placement: Placement,
-}
+use crate::plan::{Edit, RequestEdit};
 
 const PLACEMENT: &str = "Where in the tool's result the instruction is put; default `field`.";
 
@@ -32,53 +20,25 @@ const PLACEMENTS: [(&str, Placement); 5] = [
     ("error_message", Placement::ErrorMessage),
 ];
 
-impl IndirectInjection {
-    fn injection(&self, plan: &mut Plan, verdict: VerdictIndex, dice: &mut Dice) -> Injection {
-        Injection {
-            text: plant(&self.payloads, plan, verdict, dice),
-            placement: self.placement,
+pub(super) fn read(fields: &mut Fields<'_, '_>, tools: &Tools) -> Fault {
+    let tools = tools.clone();
+    let payloads = read_payloads(fields);
+    let placement = fields.word("placement", PLACEMENT, "placement", &PLACEMENTS);
+    let placement = placement.unwrap_or_default();
+    let mut parameters = Value::Object(payloads.parameters());
+    parameters["placement"] = json!(word(&PLACEMENTS, &placement));
+    let fault = Fault::new(parameters, move |plan, by, kind, dice| {
+        let injection = Injection {
+            text: plant(&payloads, plan, by, dice),
+            placement,
             choice: dice.next_choice(),
-        }
-    }
-}
-
-pub(super) fn read(fields: &mut Fields<'_, '_>, tools: &Tools) -> Box<dyn Fault> {
-    Box::new(IndirectInjection {
-        tools: tools.clone(),
-        payloads: read_payloads(fields),
-        placement: fields
-            .word("placement", PLACEMENT, "placement", &PLACEMENTS)
-            .unwrap_or_default(),
-    })
-}
-
-impl Fault for IndirectInjection {
-    fn apply(
-        &self,
-        plan: &mut Plan,
-        verdict: VerdictIndex,
-        kind: Kind,
-        dice: &mut Dice,
-    ) -> Result<(), Bypass> {
-        let injection = self.injection(plan, verdict, dice);
+        };
         if kind == Kind::Llm {
-            plan.edit_request(verdict, RequestEdit::Inject(self.tools.clone(), injection));
+            plan.edit_request(by, RequestEdit::Inject(tools.clone(), injection));
         } else {
-            plan.edit(verdict, Edit::Inject(injection));
+            plan.edit(by, Edit::Inject(injection));
         }
         Ok(())
-    }
-
-    fn parameters(&self) -> Map<String, Value> {
-        let mut parameters = self.payloads.parameters();
-        parameters.insert(
-            "placement".into(),
-            json!(word(&PLACEMENTS, &self.placement)),
-        );
-        parameters
-    }
-
-    fn is_random(&self) -> bool {
-        true
-    }
+    });
+    fault.drawing(true)
 }

@@ -3,11 +3,10 @@
 use serde_json::json;
 use squall_documents::Fields;
 
-use super::planted::planted;
-use super::read_payload;
+use super::{planted, read_payload};
 use crate::changes::{Poisoning, Strategy, Tools, Turn};
 use crate::fault::Fault;
-use crate::faults::fixed::{map, word};
+use crate::faults::fixed::word;
 use crate::plan::RequestEdit;
 
 const STRATEGY: &str = "How the payload meets what is there; default `append`.";
@@ -18,7 +17,7 @@ const STRATEGIES: [(&str, Strategy); 3] = [
     ("replace", Strategy::Replace),
 ];
 
-pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
+pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Fault {
     let payloads = read_payload(fields);
     let strategy = fields.word("strategy", STRATEGY, "strategy", &STRATEGIES);
     let strategy = strategy.unwrap_or_default();
@@ -28,10 +27,13 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
         Turn::Last => json!("last"),
         Turn::Number(number) => json!(number),
     };
-    let more = map(json!({ "strategy": word(&STRATEGIES, &strategy), "inject_at": named }));
-    planted(payloads, more, move |text| {
+    let mut fault = planted(payloads, move |text| {
         RequestEdit::Poison(Poisoning { text, strategy, at })
-    })
+    });
+    let strategy = json!(word(&STRATEGIES, &strategy));
+    fault.parameters.insert("strategy".into(), strategy);
+    fault.parameters.insert("inject_at".into(), named);
+    fault
 }
 
 /// `first`, `last`, or a number from 1; flakestorm's `step_2` counts from 1 as well.

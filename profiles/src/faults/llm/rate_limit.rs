@@ -2,23 +2,26 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use squall_dialects::model::{LimitScope, ModelError};
 use squall_documents::Fields;
 
 use crate::allowance::Allowance;
 use crate::amounts::{count, retry_after};
 use crate::changes::Tools;
-use crate::dice::Dice;
-use crate::facts::Kind;
-use crate::fault::Fault;
+use crate::fault::{AllowedUse, Fault};
 use crate::faults::fixed::provider_error;
-use crate::plan::{Bypass, Plan, PlannedAnswer, VerdictIndex};
 
-pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
+/// `rpm` and `tpm`; without both, always, with `retry_after`.
+pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Fault {
     let wait = retry_after(fields);
     let requests = count(fields, "rpm", "Requests per minute.", 1);
     let tokens = count(fields, "tpm", "Tokens per minute.", 1);
+    let error = |retry_after| ModelError::RateLimit {
+        scope: LimitScope::Requests,
+        retry_after,
+        figures: None,
+    };
     if !fields.has("rpm") && !fields.has("tpm") {
         let wait = wait.unwrap_or(Duration::from_secs(1));
         let parameters = json!({ "retry_after": wait.as_secs_f64() });
@@ -28,44 +31,15 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
         let message = "`retry_after` follows from `rpm` and `tpm`: leave one or the other out";
         fields.error("retry_after", message);
     }
-    Box::new(RateLimit(Allowance { requests, tokens }))
-}
-
-fn error(retry_after: Option<Duration>) -> ModelError {
-    ModelError::RateLimit {
-        scope: LimitScope::Requests,
-        retry_after,
-        figures: None,
+    let mut parameters = json!({});
+    for (name, limit) in [("rpm", requests), ("tpm", tokens)] {
+        if let Some(limit) = limit {
+            parameters[name] = json!(limit);
+        }
     }
-}
-
-/// The limit above `rpm` or `tpm`; [`Plan::limited`] adds the exceeded limit and the wait.
-struct RateLimit(Allowance);
-
-impl Fault for RateLimit {
-    fn apply(
-        &self,
-        plan: &mut Plan,
-        verdict: VerdictIndex,
-        _: Kind,
-        _: &mut Dice,
-    ) -> Result<(), Bypass> {
-        plan.answer(verdict, PlannedAnswer::ModelError(error(None)))
-    }
-
-    fn parameters(&self) -> Map<String, Value> {
-        let Allowance { requests, tokens } = self.0;
-        let mut parameters = Map::new();
-        parameters.extend(requests.map(|requests| ("rpm".into(), json!(requests))));
-        parameters.extend(tokens.map(|tokens| ("tpm".into(), json!(tokens))));
-        parameters
-    }
-
-    fn allowance(&self) -> Option<Allowance> {
-        Some(self.0)
-    }
-
-    fn counts_tokens(&self) -> bool {
-        self.0.tokens.is_some()
+    // `Plan::limited` adds the exceeded limit and the wait.
+    Fault {
+        allowed: Some(AllowedUse::Rate(Allowance { requests, tokens })),
+        ..provider_error(parameters, error(None)).counting_tokens(tokens.is_some())
     }
 }

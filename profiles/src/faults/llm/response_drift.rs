@@ -6,7 +6,7 @@ use squall_documents::Fields;
 use crate::amounts::positive;
 use crate::changes::{ResponseDrift, Rewrite, Severity, StreamFault, TextDrift, Tools};
 use crate::fault::Fault;
-use crate::faults::fixed::{change_of_answer, word};
+use crate::faults::fixed::{drawn_change, word};
 
 /// Default factor of `verbosity_shift`.
 const FACTOR: f64 = 2.0;
@@ -34,7 +34,7 @@ const SEVERITIES: [(&str, Severity); 3] = [
 
 const DIRECTIONS: [(&str, bool); 2] = [("expand", false), ("compress", true)];
 
-pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
+pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Fault {
     let about = "Kind of drift; default `json_field_rename`.";
     let kind = fields.word("drift_type", about, "drift type", &DRIFT_TYPES);
     let about = "How much it drifts; default `moderate`.";
@@ -77,11 +77,11 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
     } else {
         json!({ "drift_type": drift_type, "severity": word(&SEVERITIES, &severity) })
     };
-    let drift = ResponseDrift {
-        kind,
-        severity,
-        choice: 0,
-    };
-    let change = StreamFault::Rewrite(Rewrite::Drift(drift));
-    change_of_answer(parameters, change, None)
+    drawn_change(parameters, move |choice| {
+        StreamFault::Rewrite(Rewrite::Drift(ResponseDrift {
+            kind,
+            severity,
+            choice,
+        }))
+    })
 }

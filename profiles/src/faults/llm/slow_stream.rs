@@ -12,7 +12,7 @@ use crate::faults::fixed::change_of_answer;
 /// The default rate.
 const TOKENS_PER_SECOND: f64 = 5.0;
 
-pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
+pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Fault {
     let about = "Pace of the tokens after the first.";
     let pace = positive(fields, "tokens_per_second", about);
     let first = amounts::millis(fields, "ttft_ms", "Milliseconds before the first token.");
@@ -29,5 +29,5 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
         tokens_per_second,
     };
     let idle = "`ttft_ms` is 0 and no `tokens_per_second` is asked for";
-    change_of_answer(parameters, change, is_idle.then_some(idle))
+    change_of_answer(parameters, change).idle_if(is_idle, idle)
 }

@@ -6,7 +6,7 @@ use squall_dialects::model::{Reading, Usage};
 
 use super::breaking::parted;
 use super::ending::{self, EndedAnswer};
-use super::{AnsweredCall, Step, duration_at, gaps, rewriting, too_short, written};
+use super::{AnsweredCall, NO_STREAM, Step, duration_at, rewriting, too_short, written};
 use crate::changes::StreamFault;
 use crate::faults::editing::EditedAnswer;
 use crate::plan::Ending;
@@ -70,7 +70,7 @@ pub(super) fn edit(
         StreamFault::Error { .. }
         | StreamFault::Repeat { .. }
         | StreamFault::Unterminated
-        | StreamFault::WholeForStream => Err(gaps::NO_STREAM.to_owned()),
+        | StreamFault::WholeForStream => Err(NO_STREAM.to_owned()),
     }
 }
 

@@ -15,7 +15,7 @@ const DIRECTIONS: [(&str, (&str, bool, bool)); 3] = [
     ("both", ("both", true, true)),
 ];
 
-pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
+pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Fault {
     let about = "Kilobits per second, 1000 bits each.";
     let rate = count(fields, "rate_kbps", about, 1).unwrap_or(1);
     let about = "To the agent (default), to the upstream, or both.";

@@ -9,7 +9,7 @@ use crate::fault::Fault;
 use crate::faults::fixed::fixed;
 use crate::plan::{Cut, Ending};
 
-pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
+pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Fault {
     let bytes = count(fields, "bytes", "Body bytes that are kept.", 0);
     let cut = Cut {
         after_bytes: bytes.unwrap_or_default(),

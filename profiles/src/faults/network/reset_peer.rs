@@ -10,7 +10,7 @@ use crate::fault::Fault;
 use crate::faults::fixed::fixed;
 use crate::plan::{Cut, Ending, Substitute};
 
-pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
+pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Fault {
     let about = "Body bytes that still reach the agent.";
     let Some(after_bytes) = count(fields, "after_bytes", about, 0) else {
         return fixed(json!({}), |plan, verdict| {

@@ -8,7 +8,7 @@ use crate::changes::{Slices, Tools};
 use crate::fault::Fault;
 use crate::faults::fixed::fixed;
 
-pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
+pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Fault {
     let average_size = count(fields, "average_size", "Mean size of a piece in bytes.", 1);
     let about = "Greatest difference from `average_size` in bytes; default 0.";
     let size_variation = count(fields, "size_variation", about, 0);

@@ -15,7 +15,7 @@ const KINDS: [(&str, TlsFailure); 4] = [
     ("handshake", TlsFailure::Handshake),
 ];
 
-pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
+pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Fault {
     let about = "How the handshake fails; default `handshake`.";
     let kind = fields.word("kind", about, "kind", &KINDS);
     let kind = kind.unwrap_or(TlsFailure::Handshake);

@@ -5,20 +5,14 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::{Value, json};
 
-use crate::faults::fixed::Fixed;
-use crate::plan::{Bypass, Plan, PlannedAnswer, ToolAnswer, ToolSays, VerdictIndex};
+use crate::fault::Fault;
+use crate::faults::fixed::answer;
+use crate::plan::{PlannedAnswer, ToolAnswer, ToolSays};
 use squall_dialects::WireReply;
 
 /// A tool's response in plain HTTP, and its outcome in MCP.
-pub(super) fn tool_answer(
-    parameters: Value,
-    plain: WireReply,
-    says: ToolSays,
-) -> Fixed<impl Fn(&mut Plan, VerdictIndex) -> Result<(), Bypass> + Send + Sync + 'static> {
-    let answer = ToolAnswer { plain, says };
-    Fixed::new(parameters, move |plan: &mut Plan, verdict| {
-        plan.answer(verdict, PlannedAnswer::Tool(answer.clone()))
-    })
+pub(super) fn tool_answer(parameters: Value, plain: WireReply, says: ToolSays) -> Fault {
+    answer(parameters, PlannedAnswer::Tool(ToolAnswer { plain, says }))
 }
 
 /// The place of an `error` in MCP, which has three.

@@ -12,7 +12,7 @@ use crate::faults::fixed::fixed;
 use crate::plan::Substitute;
 
 /// `reset: true`, or `error_code` (default 503).
-pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
+pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Fault {
     let about = "Reset the connection instead of answering.";
     let reset = fields.flag("reset", about).unwrap_or(false);
     let status = status(fields, "Status of the response; default 503.", 200);

@@ -12,7 +12,7 @@ use crate::faults::delay::millis;
 use crate::faults::fixed::answer;
 use crate::plan::PlannedAnswer;
 
-pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
+pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Fault {
     let about = "Milliseconds between notifications; default 1000.";
     let apart = amounts::millis(fields, "delay_ms", about);
     let apart = apart.unwrap_or(Duration::from_secs(1));

@@ -9,14 +9,13 @@ use super::answers::{AS_RESULT, ErrorLayer, error_answer, error_reply, reply, te
 use crate::amounts::retry_after;
 use crate::changes::{ResultChange, Tools};
 use crate::fault::{Fault, IN_MCP};
-use crate::faults::fixed::Fixed;
-use crate::plan::Plan;
+use crate::faults::fixed::answer;
 
 /// `error_code` 503, `body` or a JSON error with `message`, `response_headers`, `retry_after`.
 ///
 /// MCP has three places for an error. An explicit code selects one, and HTTP-only parameters select
 /// HTTP. Otherwise it is a failure of the tool.
-pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
+pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Fault {
     let code = read_code(fields);
     let message = fields.text("message", "What the error says.");
     let message = message.map(|message| message.value);
@@ -76,12 +75,8 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
     if matches!(layer, ErrorLayer::Tool(_)) {
         parameters[IN_MCP] = json!(AS_RESULT);
     }
-    let error = error_answer(reply, layer);
-    Fixed::new(parameters, move |plan: &mut Plan, verdict| {
-        plan.answer(verdict, error.clone())
-    })
-    .in_results(ResultChange::Failure(said))
-    .boxed()
+    answer(parameters, error_answer(reply, layer))
+        .in_results(move |_, _, _| ResultChange::Failure(said.clone()))
 }
 
 /// A code that selects MCP's place for the error.

@@ -10,7 +10,7 @@ use crate::changes::Tools;
 use crate::fault::Fault;
 use crate::plan::ToolSays;
 
-pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
+pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Fault {
     let status = status(fields, "Status of the response; default 200.", 200);
     let about = "What is answered: text, or any JSON value; default `{\"ok\": true}`.";
     let payload = fields.any("payload", about);
@@ -24,5 +24,5 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
     } else {
         ToolSays::Status(said)
     };
-    tool_answer(parameters, reply, says).boxed()
+    tool_answer(parameters, reply, says)
 }

@@ -7,11 +7,11 @@ use crate::amounts::{count, share};
 use crate::changes::{Amount, ResultChange, Tools};
 use crate::dice::MILLION;
 use crate::fault::Fault;
-use crate::faults::fixed::Fixed;
-use crate::plan::{Edit, Plan};
+use crate::faults::fixed::fixed;
+use crate::plan::Edit;
 
 /// `bytes`, or `ratio` (default 0.5).
-pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
+pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Fault {
     let bytes = count(fields, "bytes", "Body bytes that are kept.", 0);
     let about = "Share of the body that is kept, 0 to 1; default 0.5.";
     let ratio = share(fields, "ratio", about);
@@ -26,10 +26,9 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Box<dyn Fault> {
         let ratio = f64::from(share) / f64::from(MILLION);
         (Amount::Share(share), json!({ "ratio": ratio }))
     };
-    Fixed::new(parameters, move |plan: &mut Plan, verdict| {
-        plan.edit(verdict, Edit::Truncate(amount));
+    fixed(parameters, move |plan, by| {
+        plan.edit(by, Edit::Truncate(amount));
         Ok(())
     })
-    .in_results(ResultChange::Truncate(amount))
-    .boxed()
+    .in_results(move |_, _, _| ResultChange::Truncate(amount))
 }

@@ -10,9 +10,9 @@ use squall_dialects::tokens::{self, Counting};
 use super::called::{PartKey, ToolsByPart};
 use crate::changes::{CallError, Rewrite, WrongCall};
 use crate::faults::llm_rewrite::{drift, tools};
+use crate::faults::llm_stream::AnsweredCall;
 use crate::faults::llm_stream::budget::{self, ReceivedTokens, Share};
 use crate::faults::llm_stream::received::ReceivedParts;
-use crate::faults::llm_stream::{AnsweredCall, gaps};
 
 /// What was rewritten so far.
 #[derive(Debug, Default)]
@@ -223,6 +223,10 @@ fn parts<'p>(
     parts
 }
 
+const NO_TEXT: &str = "this provider gives arguments as JSON, not as text that may be none";
+const REJECTED: &str =
+    "this provider checks the arguments that a model writes, and answers with an error";
+
 /// The new content of a part, or why it stays unchanged.
 fn rewritten(
     rewrite: &Rewrite,
@@ -248,13 +252,13 @@ fn rewritten(
                 |(page, _): &PagePiece<'_>| pages[*page].reading.bad_calls == BadCalls::Dropped;
             let provider = call.dialect.provider_of(&call.error_context());
             if is_string && provider.has(Quirk::RejectsBadCalls) {
-                Err(gaps::REJECTED.to_owned())
+                Err(REJECTED.to_owned())
             } else if is_string {
                 Ok(New::Text(malformed))
             } else if pieces.first().is_some_and(dropped) {
                 Ok(New::End)
             } else {
-                Err(gaps::NO_TEXT.to_owned())
+                Err(NO_TEXT.to_owned())
             }
         }
     }

@@ -692,6 +692,11 @@ fn groq_s_arguments_stay_as_they_are() {
         let call = AnsweredCall::new(dialect);
         let (steps, why) = run(super::super::editor(&fault, form, call), &answer);
         assert_eq!(received(&steps).0, answer);
-        assert_eq!(why.as_deref(), Some(gaps::REJECTED));
+        assert_eq!(
+            why.as_deref(),
+            Some(
+                "this provider checks the arguments that a model writes, and answers with an error"
+            )
+        );
     }
 }

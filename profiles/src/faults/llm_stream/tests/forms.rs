@@ -17,7 +17,6 @@ use squall_dialects::json::Document;
 use squall_dialects::stream::{DEFAULT_LIMIT, Splitter};
 use squall_dialects::{ALL, ErrorContext, Event, Target, WireReply};
 
-use super::super::gaps::gap;
 use super::dialects::{Sample, bytes, edited, samples};
 use super::*;
 use crate::family::Family;
@@ -94,7 +93,7 @@ fn plan(mode: &FaultMode) -> Plan {
         mode.name
     );
     let profile = profile::parse("modes.yaml", &rule).expect("a rule");
-    mode.alone(&*profile.rules[0].fault)
+    mode.alone(&profile.rules[0].fault)
 }
 
 /// What the answer to an error is told by: its status, and the word for it.
@@ -341,24 +340,6 @@ fn variations(modes: &[&FaultMode]) -> String {
         table.push('\n');
     }
     table
-}
-
-/// What validation knows of faults that cannot be is what comes of them: no more and no less.
-#[test]
-fn the_gaps_that_rules_are_checked_for_are_those_of_the_page() {
-    let samples = samples();
-    for mode in faults::modes(Family::Llm) {
-        let plan = plan(mode);
-        for dialect in ALL {
-            let cell = cell(&plan, *dialect, &samples);
-            for (at, stream) in [(0, false), (1, true)] {
-                let known = gap(mode.name, stream, Some(dialect.name())).map(|gap| gap.why);
-                let seen = cell.why(at).map(String::as_str);
-                let of = if stream { "streams" } else { "whole answers" };
-                assert_eq!(known, seen, "{} in {of} of {}", mode.name, dialect.name());
-            }
-        }
-    }
 }
 
 #[test]

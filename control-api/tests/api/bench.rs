@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, BodyDataStream};
 use bytes::Bytes;
+use futures_util::StreamExt as _;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::Value;
@@ -56,6 +57,16 @@ impl Answer {
             .map_or("", |value| value.to_str().expect("text"))
     }
 
+    /// A member of everything on a page.
+    #[track_caller]
+    pub(crate) fn items(&self, member: &str) -> Vec<String> {
+        assert_eq!(self.status, 200, "{self:?}");
+        let page = self.json();
+        let items = page["items"].as_array().expect("a list").iter();
+        let text = |item: &Value| item[member].as_str().expect("a text").to_owned();
+        items.map(text).collect()
+    }
+
     /// The members that every problem has.
     #[track_caller]
     pub(crate) fn problem(&self, status: u16, slug: &str) -> Value {
@@ -72,18 +83,10 @@ impl Answer {
             "{problem}"
         );
         assert_eq!(problem["status"], status, "{problem}");
-        assert!(
-            problem["title"]
-                .as_str()
-                .is_some_and(|title| !title.is_empty()),
-            "{problem}"
-        );
-        assert!(
-            problem["detail"]
-                .as_str()
-                .is_some_and(|detail| !detail.is_empty()),
-            "{problem}"
-        );
+        for member in ["title", "detail"] {
+            let text = problem[member].as_str().unwrap_or_default();
+            assert!(!text.is_empty(), "{member}: {problem}");
+        }
         problem
     }
 
@@ -298,28 +301,60 @@ impl Api {
     }
 
     pub(crate) async fn post(&self, path: &str, body: Value) -> Answer {
-        let json = [("content-type", "application/json")];
-        self.ask("POST", path, &json, body.to_string()).await
+        self.ask("POST", path, &[JSON], body.to_string()).await
     }
 
     pub(crate) async fn put(&self, path: &str, body: Value) -> Answer {
-        self.ask(
-            "PUT",
-            path,
-            &[("content-type", "application/json")],
-            body.to_string(),
-        )
-        .await
+        self.ask("PUT", path, &[JSON], body.to_string()).await
     }
 
     pub(crate) async fn put_yaml(&self, path: &str, body: &str) -> Answer {
-        self.ask(
-            "PUT",
-            path,
-            &[("content-type", "application/yaml")],
-            body.to_owned(),
-        )
-        .await
+        let yaml = [("content-type", "application/yaml")];
+        self.ask("PUT", path, &yaml, body.to_owned()).await
+    }
+
+    /// The document at a path as it was written.
+    pub(crate) async fn get_yaml(&self, path: &str) -> Answer {
+        let yaml = [("accept", "application/yaml")];
+        self.ask("GET", path, &yaml, Body::empty()).await
+    }
+
+    /// A member of everything in a list, in pages of `limit`; `between` runs after each page.
+    pub(crate) async fn pages(
+        &self,
+        list: &str,
+        limit: usize,
+        member: &str,
+        mut between: impl AsyncFnMut(),
+    ) -> Vec<String> {
+        let (mut all, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = self.get(&format!("{list}?limit={limit}{cursor}")).await;
+            let items = page.items(member);
+            assert!(items.len() <= limit, "{page:?}");
+            all.extend(items);
+            between().await;
+            match page.json()["next_cursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => return all,
+            }
+        }
+    }
+
+    /// A stream of events.
+    pub(crate) async fn stream(&self, path: &str, headers: &[(&str, &str)]) -> EventStream {
+        let mut request = Request::builder().uri(path).header("host", "localhost");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Body::empty()).expect("a request");
+        let response = self.send(request).await;
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        EventStream {
+            body: response.into_body().into_data_stream(),
+            text: String::new(),
+        }
     }
 
     /// An exchange of a scope, as a worker would begin its note.
@@ -342,6 +377,98 @@ impl Api {
         }
         self.state.recorder.flush();
     }
+}
+
+/// What a client of a stream has read of it.
+pub(crate) struct EventStream {
+    body: BodyDataStream,
+    text: String,
+}
+
+#[derive(Debug, Default, Clone, PartialEq)]
+pub(crate) struct Event {
+    pub(crate) id: Option<String>,
+    pub(crate) name: String,
+    pub(crate) data: String,
+}
+
+impl Event {
+    fn parse(text: &str) -> Self {
+        let mut event = Self::default();
+        for line in text.lines() {
+            let (field, value) = line.split_once(':').unwrap_or((line, ""));
+            let value = value.trim_start();
+            match field {
+                "id" => event.id = Some(value.to_owned()),
+                "event" => value.clone_into(&mut event.name),
+                "data" => event.data.push_str(value),
+                _ => {}
+            }
+        }
+        event
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.data).expect("JSON")
+    }
+}
+
+impl EventStream {
+    /// The next event, comments included; `None` when the stream ends.
+    pub(crate) async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some((event, rest)) = self.text.split_once("\n\n") {
+                let event = Event::parse(event);
+                let rest = rest.to_owned();
+                self.text = rest;
+                return Some(event);
+            }
+            let chunk = self.body.next().await?.expect("a chunk");
+            let text = std::str::from_utf8(&chunk).expect("UTF-8");
+            self.text.push_str(text);
+        }
+    }
+
+    /// The next event that has a name.
+    pub(crate) async fn next_named(&mut self) -> Option<Event> {
+        loop {
+            let event = self.next().await?;
+            if !event.name.is_empty() {
+                return Some(event);
+            }
+        }
+    }
+
+    /// All events with a name, until the stream ends.
+    pub(crate) async fn rest(mut self) -> Vec<Event> {
+        let mut all = Vec::new();
+        while let Some(event) = self.next_named().await {
+            all.push(event);
+        }
+        all
+    }
+
+    /// The named events up to one whose data contain `text`.
+    pub(crate) async fn until(&mut self, text: &str) -> Vec<Event> {
+        let mut all = Vec::new();
+        loop {
+            let event = self.next_named().await.expect("more events");
+            let is_last = event.data.contains(text);
+            all.push(event);
+            if is_last {
+                return all;
+            }
+        }
+    }
+}
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+/// Asks with a token.
+pub(crate) async fn ask(api: &Api, secret: &str, method: &str, path: &str, body: &Value) -> Answer {
+    let bearer = format!("Bearer {secret}");
+    let headers = [("authorization", bearer.as_str()), JSON];
+    api.ask(method, path, &headers, body.to_string()).await
 }
 
 /// Asks agents that are reached without a proxy.

@@ -55,24 +55,13 @@ async fn broken_files_are_named_whether_traffic_comes_in_or_not() {
 }
 
 #[tokio::test]
+#[rustfmt::skip]
 async fn files_for_clients_have_their_types() {
     let api = Api::new();
     for (path, content_type, begins) in [
-        (
-            "/metrics",
-            "text/plain; version=0.0.4; charset=utf-8",
-            "# HELP squall_",
-        ),
-        (
-            "/ca.pem",
-            "application/x-pem-file",
-            "-----BEGIN CERTIFICATE-----",
-        ),
-        (
-            "/proxy.pac",
-            "application/x-ns-proxy-autoconfig",
-            "function FindProxyForURL",
-        ),
+        ("/metrics", "text/plain; version=0.0.4; charset=utf-8", "# HELP squall_"),
+        ("/ca.pem", "application/x-pem-file", "-----BEGIN CERTIFICATE-----"),
+        ("/proxy.pac", "application/x-ns-proxy-autoconfig", "function FindProxyForURL"),
     ] {
         let answer = api.get(path).await;
         assert_eq!(

@@ -1,10 +1,7 @@
 use std::time::Duration;
 
-use axum::body::{Body, BodyDataStream};
-use futures_util::StreamExt;
-use http::Request;
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::json;
 use squall_control_api::serve;
 use squall_journal::events::Bounds;
 use squall_proxy::recorder::RecorderOptions;
@@ -12,94 +9,21 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use crate::bench::Api;
+use crate::bench::{Api, EventStream};
 
-/// A client of the stream.
-struct Events {
-    body: BodyDataStream,
-    text: String,
-}
-
-#[derive(Debug, Default, Clone, PartialEq)]
-struct Event {
-    id: Option<String>,
-    name: String,
-    data: String,
-    comment: String,
-}
-
-impl Event {
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.data).expect("JSON")
-    }
-}
-
-impl Events {
-    async fn open(api: &Api, path: &str, last: Option<&str>) -> Self {
-        let mut request = Request::builder()
-            .uri(path)
-            .header("host", "localhost:7071");
-        if let Some(last) = last {
-            request = request.header("last-event-id", last);
-        }
-        let response = api
-            .send(request.body(Body::empty()).expect("a request"))
-            .await;
-        assert_eq!(response.status(), 200);
-        assert_eq!(response.headers()["content-type"], "text/event-stream");
-        Self {
-            body: response.into_body().into_data_stream(),
-            text: String::new(),
-        }
-    }
-
-    /// The next event, comments included; `None` when the stream ends.
-    async fn next(&mut self) -> Option<Event> {
-        loop {
-            if let Some((event, rest)) = self.text.split_once("\n\n") {
-                let parsed = parse(event);
-                let rest = rest.to_owned();
-                self.text = rest;
-                return Some(parsed);
-            }
-            let chunk = self.body.next().await?.expect("a chunk");
-            self.text
-                .push_str(std::str::from_utf8(&chunk).expect("UTF-8"));
-        }
-    }
-
-    /// The next event that has a name.
-    async fn next_named(&mut self) -> Option<Event> {
-        loop {
-            let event = self.next().await?;
-            if !event.name.is_empty() {
-                return Some(event);
-            }
-        }
-    }
-}
-
-fn parse(text: &str) -> Event {
-    let mut event = Event::default();
-    for line in text.lines() {
-        let (field, value) = line.split_once(':').unwrap_or((line, ""));
-        let value = value.trim_start();
-        match field {
-            "id" => event.id = Some(value.to_owned()),
-            "event" => value.clone_into(&mut event.name),
-            "data" => event.data.push_str(value),
-            "" => value.clone_into(&mut event.comment),
-            _ => {}
-        }
-    }
-    event
+async fn open(api: &Api, path: &str, last: Option<&str>) -> EventStream {
+    let headers: Vec<_> = last
+        .map(|last| ("last-event-id", last))
+        .into_iter()
+        .collect();
+    api.stream(path, &headers).await
 }
 
 #[tokio::test]
 async fn what_happens_is_told_from_now_on() {
     let api = Api::new();
     api.record([api.note(None, "http://h/before")]);
-    let mut events = Events::open(&api, "/v1/events", None).await;
+    let mut events = open(&api, "/v1/events", None).await;
     let opening = events.next().await.expect("an opening");
     assert!(
         opening.id.is_some() && opening.name.is_empty(),
@@ -130,17 +54,17 @@ async fn what_happens_is_told_from_now_on() {
 #[tokio::test]
 async fn a_stream_resumes_after_the_event_it_saw_last() {
     let api = Api::new();
-    let mut events = Events::open(&api, "/v1/events", None).await;
+    let mut events = open(&api, "/v1/events", None).await;
     let opening = events.next().await.expect("an opening").id.expect("an id");
     drop(events);
     let paths = ["http://h/1", "http://h/2", "http://h/3"];
     api.record(paths.map(|path| api.note(None, path)));
 
-    let mut events = Events::open(&api, "/v1/events", Some(&opening)).await;
+    let mut events = open(&api, "/v1/events", Some(&opening)).await;
     let first = events.next_named().await.expect("the first");
     assert_eq!(first.json()["url"], "http://h/1");
     drop(events);
-    let mut events = Events::open(&api, "/v1/events", first.id.as_deref()).await;
+    let mut events = open(&api, "/v1/events", first.id.as_deref()).await;
     for path in &paths[1..] {
         assert_eq!(
             events.next_named().await.expect("one more").json()["url"],
@@ -160,7 +84,7 @@ async fn what_a_reader_that_never_reads_misses_is_counted_when_it_is_gone() {
         ..RecorderOptions::default()
     };
     let api = Api::with_options(options);
-    let mut events = Events::open(&api, "/v1/events", None).await;
+    let mut events = open(&api, "/v1/events", None).await;
     events.next().await.expect("an opening");
     api.record((0..10).map(|_| api.note(None, "http://h/")));
     let counted = "squall_events_dropped_total{sink=\"events\"} 7";
@@ -185,7 +109,7 @@ async fn what_is_gone_is_said_to_be_gone() {
         ..RecorderOptions::default()
     };
     let api = Api::with_options(options);
-    let mut events = Events::open(&api, "/v1/events", None).await;
+    let mut events = open(&api, "/v1/events", None).await;
     let opening = events.next().await.expect("an opening").id.expect("an id");
     api.record((0..5).map(|_| api.note(None, "http://h/")));
     for (last, missed) in [
@@ -193,7 +117,7 @@ async fn what_is_gone_is_said_to_be_gone() {
         ("ffffffff-1", json!(null)),
         ("what?", json!(null)),
     ] {
-        let mut events = Events::open(&api, "/v1/events", Some(last)).await;
+        let mut events = open(&api, "/v1/events", Some(last)).await;
         let gap = events.next_named().await.expect("a gap");
         assert_eq!(
             (gap.name.as_str(), &gap.json()["missed"]),
@@ -212,8 +136,8 @@ async fn what_is_gone_is_said_to_be_gone() {
 #[tokio::test]
 async fn a_stream_tells_only_what_it_is_asked_for() {
     let api = Api::new();
-    let mut blue = Events::open(&api, "/v1/events?scope=blue", None).await;
-    let mut faults = Events::open(&api, "/v1/events?faults=true", None).await;
+    let mut blue = open(&api, "/v1/events?scope=blue", None).await;
+    let mut faults = open(&api, "/v1/events?faults=true", None).await;
     api.record([
         api.note(None, "http://h/1"),
         api.note(Some("blue"), "http://h/2"),
@@ -235,7 +159,7 @@ async fn a_stream_tells_only_what_it_is_asked_for() {
 #[tokio::test]
 async fn a_stream_that_is_read_late_misses_nothing_that_is_held() {
     let api = Api::new();
-    let mut events = Events::open(&api, "/v1/events", None).await;
+    let mut events = open(&api, "/v1/events", None).await;
     api.record((0..500).map(|number| api.note(None, &format!("http://h/{number}"))));
     for number in 0..500 {
         let event = events.next_named().await.expect("an exchange");
@@ -246,7 +170,7 @@ async fn a_stream_that_is_read_late_misses_nothing_that_is_held() {
 #[tokio::test(start_paused = true)]
 async fn a_silent_stream_has_a_comment_every_15_seconds() {
     let api = Api::new();
-    let mut events = Events::open(&api, "/v1/events?scope=blue", None).await;
+    let mut events = open(&api, "/v1/events?scope=blue", None).await;
     events.next().await.expect("an opening");
     for _ in 0..2 {
         let begun = tokio::time::Instant::now();
@@ -292,21 +216,21 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("one");
         let (shown, expected) = runtime.block_on(async {
             let api = Api::new();
-            let mut last = Events::open(&api, "/v1/events", None).await.next().await.and_then(|e| e.id);
+            let mut last = open(&api, "/v1/events", None).await.next().await.and_then(|e| e.id);
             let (mut happened, mut shown) = (0, Vec::new());
             for (happens, reads) in turns {
                 let fresh: Vec<_> =
                     (happened..happened + happens).map(|n| api.note(None, &format!("http://h/{n}"))).collect();
                 happened += happens;
                 api.record(fresh);
-                let mut events = Events::open(&api, "/v1/events", last.as_deref()).await;
+                let mut events = open(&api, "/v1/events", last.as_deref()).await;
                 for _ in 0..reads.min(happened - shown.len()) {
                     let event = events.next_named().await.expect("it is held");
                     shown.push(event.json()["url"].as_str().expect("a URL").to_owned());
                     last = event.id;
                 }
             }
-            let mut events = Events::open(&api, "/v1/events", last.as_deref()).await;
+            let mut events = open(&api, "/v1/events", last.as_deref()).await;
             while shown.len() < happened {
                 let event = events.next_named().await.expect("it is held");
                 shown.push(event.json()["url"].as_str().expect("a URL").to_owned());

@@ -52,53 +52,22 @@ async fn exchanges_are_filtered() {
     let (failed_id, hung_id) = (failed.id.to_string(), hung.id.to_string());
     api.record([failed, hung]);
     for (query, expected) in [
-        ("scope=blue", vec![&failed_id]),
-        ("scope=default", vec![&hung_id]),
-        ("kind=llm", vec![&failed_id]),
-        ("host=API.example", vec![&failed_id]),
-        ("host=tool.example&kind=tool", vec![&hung_id]),
-        ("tool=search", vec![&failed_id]),
-        ("status=503", vec![&failed_id]),
-        ("status=5xx", vec![&failed_id]),
-        ("status=none", vec![&hung_id]),
-        ("fault=*", vec![]),
-        ("since=2001-01-01T00:00:00Z", vec![&hung_id, &failed_id]),
-        ("since=2999-01-01T00:00:00%2B01:00", vec![]),
+        ("scope=blue", &[&*failed_id][..]),
+        ("scope=default", &[&hung_id]),
+        ("kind=llm", &[&failed_id]),
+        ("host=API.example", &[&failed_id]),
+        ("host=tool.example&kind=tool", &[&hung_id]),
+        ("tool=search", &[&failed_id]),
+        ("status=503", &[&failed_id]),
+        ("status=5xx", &[&failed_id]),
+        ("status=none", &[&hung_id]),
+        ("fault=*", &[]),
+        ("since=2001-01-01T00:00:00Z", &[&hung_id, &failed_id]),
+        ("since=2999-01-01T00:00:00%2B01:00", &[]),
     ] {
-        let page = api.get(&format!("/v1/exchanges?{query}")).await.json();
-        let ids: Vec<_> = page["items"]
-            .as_array()
-            .expect("items")
-            .iter()
-            .map(|item| &item["id"])
-            .collect();
-        assert_eq!(ids, expected, "{query}");
+        let page = api.get(&format!("/v1/exchanges?{query}")).await;
+        assert_eq!(page.items("id"), expected, "{query}");
     }
-}
-
-#[tokio::test]
-async fn pages_follow_one_another_while_exchanges_come_in() {
-    let api = Api::new();
-    let notes: Vec<_> = (0..7).map(|_| api.note(None, "http://h/")).collect();
-    let mut expected: Vec<_> = notes.iter().map(|note| note.id.to_string()).collect();
-    expected.reverse();
-    api.record(notes);
-    let (mut shown, mut path) = (Vec::new(), "/v1/exchanges?limit=3".to_owned());
-    loop {
-        let page = api.get(&path).await.json();
-        let items = page["items"].as_array().expect("items");
-        shown.extend(
-            items
-                .iter()
-                .map(|item| item["id"].as_str().expect("an id").to_owned()),
-        );
-        api.record([api.note(None, "http://h/later")]);
-        let Some(cursor) = page["next_cursor"].as_str() else {
-            break;
-        };
-        path = format!("/v1/exchanges?limit=3&cursor={cursor}");
-    }
-    assert_eq!(shown, expected);
 }
 
 #[tokio::test]

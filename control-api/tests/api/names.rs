@@ -46,6 +46,7 @@ fn with_nul(document: &Value) -> Vec<(String, String)> {
 }
 
 /// Documents that name what nothing can be called.
+#[rustfmt::skip]
 fn documents_with_nul() -> Vec<(&'static str, &'static str, Value)> {
     let suite = json!({
         "agent": { "endpoint": "http://127.0.0.1:9/" },
@@ -58,16 +59,8 @@ fn documents_with_nul() -> Vec<(&'static str, &'static str, Value)> {
     let replay = json!({ "id": "r", "input": "Weather?", "contract": "\0" });
     let token = json!({ "name": "a\0", "role": "viewer" });
     vec![
-        (
-            "POST",
-            "/v1/runs",
-            json!({ "kind": "verify", "suite_name": "\0" }),
-        ),
-        (
-            "POST",
-            "/v1/runs",
-            json!({ "kind": "verify", "suite": contracted }),
-        ),
+        ("POST", "/v1/runs", json!({ "kind": "verify", "suite_name": "\0" })),
+        ("POST", "/v1/runs", json!({ "kind": "verify", "suite": contracted })),
         ("POST", "/v1/runs", run(json!({ "contract": "a\0" }))),
         ("POST", "/v1/runs", run(json!({ "baseline": "\0" }))),
         ("POST", "/v1/runs", run(json!({ "profile": "\0" }))),

@@ -158,6 +158,7 @@ async fn a_page_of_incidents_begins_with_a_number() {
 }
 
 #[tokio::test]
+#[rustfmt::skip]
 async fn every_suite_that_is_taken_is_one_by_its_schema() {
     let api = Api::new();
     api.state.trust.configure(TrustConfig {
@@ -171,26 +172,10 @@ async fn every_suite_that_is_taken_is_one_by_its_schema() {
     let invariants = json!([{ "type": "completes" }]);
     let endpoint = |url: &str| json!({ "endpoint": url });
     for (agent, prompts, expected) in [
-        (
-            endpoint("http://127.0.0.1:58000/ask?a=B"),
-            json!(["hello"]),
-            201,
-        ),
-        (
-            endpoint("http://[::1]:9/"),
-            json!([["hello", "and now?"]]),
-            201,
-        ),
-        (
-            endpoint("http://a.test/"),
-            json!([{ "turns": ["hello"] }]),
-            201,
-        ),
-        (
-            json!({ "type": "command", "command": ["python", "agent.py"] }),
-            json!([7]),
-            201,
-        ),
+        (endpoint("http://127.0.0.1:58000/ask?a=B"), json!(["hello"]), 201),
+        (endpoint("http://[::1]:9/"), json!([["hello", "and now?"]]), 201),
+        (endpoint("http://a.test/"), json!([{ "turns": ["hello"] }]), 201),
+        (json!({ "type": "command", "command": ["python", "agent.py"] }), json!([7]), 201),
         (json!("http://a.test/"), json!(["hello"]), 422),
         (endpoint("http://a.test/"), json!([]), 422),
     ] {

@@ -140,24 +140,17 @@ async fn documents_that_cannot_be_read_are_problems() {
         let answer = api.ask("PUT", path, &json, vec![0xff, 0xfe]).await;
         answer.problem(400, "malformed");
         for unread in [
-            "text/plain",
             "text/plain; charset=utf-8",
-            "application/octet-stream",
             "image/png",
-            "multipart/form-data; boundary=x",
+            "multipart/form-data",
         ] {
             let unread = [("content-type", unread)];
             let answer = api.ask("PUT", path, &unread, "profile: none").await;
-            let problem = answer.problem(415, "unsupported-type");
-            let detail = problem["detail"].as_str().unwrap_or_default();
-            assert!(
-                detail.contains("application/json or application/yaml"),
-                "{detail}"
-            );
-            assert_eq!(
-                answer.header("accept"),
-                "application/json, application/yaml"
-            );
+            let problem = answer.problem(415, "unsupported-type").to_string();
+            let both = "application/json or application/yaml";
+            assert!(problem.contains(both), "{problem}");
+            let accepted = "application/json, application/yaml";
+            assert_eq!(answer.header("accept"), accepted);
         }
         let answer = api.ask("PUT", path, &json, vec![b' '; (1 << 20) + 1]).await;
         answer.problem(413, "too-large");

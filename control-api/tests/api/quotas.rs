@@ -4,7 +4,7 @@ use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use squall_control_api::access::{Token, TokenRole};
 
-use crate::bench::{Answer, Api};
+use crate::bench::{self, Answer, Api};
 
 /// Admins of two workspaces and of the default one, four of each: a token is good for 200 requests at once.
 fn tokens() -> Vec<Token> {
@@ -23,12 +23,7 @@ fn tokens() -> Vec<Token> {
 
 async fn ask(api: &Api, whose: &str, method: &str, path: &str, body: &Value) -> Answer {
     for n in 0..4 {
-        let bearer = format!("Bearer {whose}{n}");
-        let headers = [
-            ("authorization", &*bearer),
-            ("content-type", "application/json"),
-        ];
-        let answer = api.ask(method, path, &headers, body.to_string()).await;
+        let answer = bench::ask(api, &format!("{whose}{n}"), method, path, body).await;
         if answer.status != 429 {
             return answer;
         }

@@ -7,9 +7,6 @@ mod ending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, BodyDataStream};
-use futures_util::StreamExt;
-use http::Request;
 use serde_json::{Value, json};
 use squall_control_api::access::{Token, TokenRole};
 use squall_control_api::store::{DEFAULT_WORKSPACE, RunEventRow, Store, StorePlace};
@@ -21,7 +18,7 @@ use squall_proxy::upstream::HostPatterns;
 use squall_tests::postgres::Postgres;
 use tokio::sync::{Semaphore, mpsc};
 
-use crate::bench::{Api, eventually, executor};
+use crate::bench::{Api, Event, EventStream, ask, eventually, executor};
 use crate::store_runs::{add, run};
 
 /// A runner that puts chaos in force, tells of a cell, and ends as it is told to.
@@ -163,23 +160,28 @@ impl Bench {
         .await
     }
 
-    async fn events(&self, path: &str, last: Option<&str>) -> Events {
-        let mut request = Request::builder()
-            .uri(format!("{path}/events"))
-            .header("host", "localhost:7071");
-        if let Some(last) = last {
-            request = request.header("last-event-id", last);
-        }
-        let response = self
-            .api
-            .send(request.body(Body::empty()).expect("a request"))
-            .await;
-        assert_eq!(response.status(), 200);
-        Events {
-            body: response.into_body().into_data_stream(),
-            text: String::new(),
-        }
+    async fn events(&self, path: &str, last: Option<&str>) -> EventStream {
+        let headers: Vec<_> = last
+            .map(|last| ("last-event-id", last))
+            .into_iter()
+            .collect();
+        self.api.stream(&format!("{path}/events"), &headers).await
     }
+
+    /// All events of a run, which is over.
+    async fn all_events(&self, path: &str) -> Vec<(i64, String, Value)> {
+        numbered(self.events(path, None).await.rest().await)
+    }
+}
+
+/// Number, name and data of events.
+fn numbered(events: Vec<Event>) -> Vec<(i64, String, Value)> {
+    let event = |event: Event| {
+        let id = event.id.as_deref().expect("an id");
+        let data = event.json();
+        (id.parse().expect("a number"), event.name, data)
+    };
+    events.into_iter().map(event).collect()
 }
 
 fn suite() -> Value {
@@ -193,43 +195,6 @@ fn suite() -> Value {
 
 fn wish() -> Value {
     json!({ "kind": "chaos", "suite": suite(), "options": { "profile": "brownout", "seed": 7 } })
-}
-
-struct Events {
-    body: BodyDataStream,
-    text: String,
-}
-
-impl Events {
-    /// Id, name and data of the next event; `None` at the end.
-    async fn next(&mut self) -> Option<(i64, String, Value)> {
-        loop {
-            while let Some(end) = self.text.find("\n\n") {
-                let event: String = self.text.drain(..end + 2).collect();
-                let field = |name: &str| {
-                    let line = event.lines().find_map(|line| line.strip_prefix(name));
-                    line.map(str::trim).map(str::to_owned)
-                };
-                if let (Some(id), Some(name), Some(data)) =
-                    (field("id:"), field("event:"), field("data:"))
-                {
-                    let data = serde_json::from_str(&data).expect("JSON");
-                    return Some((id.parse().expect("a number"), name, data));
-                }
-            }
-            let chunk = self.body.next().await?.expect("a chunk");
-            self.text
-                .push_str(std::str::from_utf8(&chunk).expect("UTF-8"));
-        }
-    }
-
-    async fn rest(mut self) -> Vec<(i64, String, Value)> {
-        let mut all = Vec::new();
-        while let Some(event) = self.next().await {
-            all.push(event);
-        }
-        all
-    }
 }
 
 #[tokio::test]
@@ -292,8 +257,8 @@ async fn who_hears_that_a_run_is_done_finds_it_over() {
     assert!(told.expect("written"));
     let hear = async {
         let mut events = bench.events(&path, None).await;
-        while let Some((_, name, _)) = events.next().await {
-            if name == "done" {
+        while let Some(event) = events.next_named().await {
+            if event.name == "done" {
                 return bench.show(&path).await;
             }
         }
@@ -313,73 +278,49 @@ async fn what_happens_in_a_run_is_told_from_its_beginning_and_resumes() {
     let bench = Bench::new().await;
     let path = bench.ask().await;
     let mut events = bench.events(&path, None).await;
-    let mut names = Vec::new();
-    for ordinal in 1..=4 {
-        let (id, name, _) = events.next().await.expect("an event");
-        assert_eq!(id, ordinal);
-        names.push(name);
+    for (ordinal, name) in (1..).zip(["state", "state", "progress", "cell"]) {
+        let event = events.next_named().await.expect("an event");
+        let expected = (Some(ordinal.to_string()), name);
+        assert_eq!((event.id, event.name.as_str()), expected);
     }
-    assert_eq!(names, ["state", "state", "progress", "cell"]);
     bench.say(Word::Pass);
-    let rest = events.rest().await;
-    let told: Vec<_> = rest
+    let rest = numbered(events.rest().await);
+    let names: Vec<_> = rest
         .iter()
         .map(|(id, name, _)| (*id, name.as_str()))
         .collect();
-    assert_eq!(told, [(5, "score"), (6, "state"), (7, "done")]);
+    assert_eq!(names, [(5, "score"), (6, "state"), (7, "done")]);
     assert_eq!(rest[2].2["state"], "passed");
     for after in 0..=7_i64 {
-        let again = bench
-            .events(&path, Some(&after.to_string()))
-            .await
-            .rest()
-            .await;
-        let ids: Vec<_> = again.iter().map(|(id, ..)| *id).collect();
-        assert_eq!(ids, (after + 1..=7).collect::<Vec<_>>());
+        let stream = bench.events(&path, Some(&after.to_string())).await;
+        let ids = numbered(stream.rest().await).into_iter().map(|(id, ..)| id);
+        assert_eq!(ids.collect::<Vec<_>>(), (after + 1..=7).collect::<Vec<_>>());
     }
 }
 
 #[tokio::test]
-async fn a_run_s_states_are_told_to_those_who_stream_everything() {
+async fn the_stream_of_all_events_reports_the_states_of_a_run() {
     let bench = Bench::new().await;
-    let everything = everything(&bench).await;
+    let mut everything = bench.api.stream("/v1/events", &[]).await;
     let path = bench.ask().await;
     bench.say(Word::Pass);
     bench.over(&path).await;
-    let text = until(everything, "\"state\":\"passed\"").await;
-    assert_eq!(text.matches("event: run").count(), 3, "{text}");
+    let events = everything.until("\"state\":\"passed\"").await;
+    let states = events.iter().filter(|event| event.name == "run");
+    assert_eq!(states.count(), 3, "{events:?}");
 }
 
 #[tokio::test]
-async fn a_run_that_another_daemon_gave_up_is_told_to_those_who_stream_everything() {
+async fn the_stream_of_all_events_reports_a_run_whose_daemon_is_gone() {
     let store = Store::in_memory();
     let lost = run("lost", "a daemon that is gone");
     add(&store, DEFAULT_WORKSPACE, &lost, -1_000).await;
     let bench = Bench::with(store, Defaults::default(), &[]).await;
-    let everything = everything(&bench).await;
+    let mut everything = bench.api.stream("/v1/events", &[]).await;
     bench.api.state.runs.recover().await.expect("a store");
-    let text = until(everything, "\"state\":\"errored\"").await;
-    assert_eq!(text.matches("event: run").count(), 1, "{text}");
-    for told in ["\"id\":\"lost\"", "its daemon ended"] {
-        assert!(text.contains(told), "{told}: {text}");
+    let events = everything.until("\"state\":\"errored\"").await;
+    assert_eq!(events.len(), 1, "{events:?}");
+    for part in ["\"id\":\"lost\"", "its daemon ended"] {
+        assert!(events[0].data.contains(part), "{part}: {events:?}");
     }
-}
-
-/// What `GET /v1/events` tells from now on.
-async fn everything(bench: &Bench) -> BodyDataStream {
-    let request = Request::builder()
-        .uri("/v1/events")
-        .header("host", "localhost:7071");
-    let request = request.body(Body::empty()).expect("a request");
-    bench.api.send(request).await.into_body().into_data_stream()
-}
-
-/// All that is told until `text` is.
-async fn until(mut body: BodyDataStream, text: &str) -> String {
-    let mut told = String::new();
-    while !told.contains(text) {
-        let chunk = body.next().await.expect("more").expect("a chunk");
-        told.push_str(std::str::from_utf8(&chunk).expect("UTF-8"));
-    }
-    told
 }

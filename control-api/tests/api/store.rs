@@ -124,7 +124,6 @@ on_both! {
     tables_of_a_newer_squall_are_left_alone
     exchanges_come_back_as_they_were
     exchanges_are_filtered_as_memory_filters_them
-    pages_of_exchanges_follow_one_another_while_others_come_in
     the_oldest_exchanges_go_by_number_and_by_age
     tokens_are_kept_until_they_are_revoked
     a_run_comes_back_as_it_was_with_all_that_happened
@@ -594,26 +593,6 @@ async fn exchanges_are_filtered_as_memory_filters_them(ground: &Ground<'_>) {
         }
     }
     assert!(met > 500, "the filters find something: {met}");
-}
-
-async fn pages_of_exchanges_follow_one_another_while_others_come_in(ground: &Ground<'_>) {
-    let store = ground.open().await;
-    let records: Vec<_> = (100..170).map(|ms| exchange(ms, |_| {})).collect();
-    keep(&store, &records).await;
-    let (mut shown, mut before, mut newer) = (Vec::new(), None, 1_000);
-    loop {
-        let page = store
-            .exchanges(&Filter::default(), before, 9)
-            .await
-            .expect("an answer");
-        let Some(last) = page.last() else { break };
-        before = Some(id(last));
-        shown.extend(moments(&page));
-        keep(&store, &[exchange(newer, |_| {})]).await;
-        newer += 1;
-    }
-    let expected: Vec<u64> = (100..170).rev().collect();
-    assert_eq!(shown, expected);
 }
 
 async fn the_oldest_exchanges_go_by_number_and_by_age(ground: &Ground<'_>) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use squall_control_api::store::{DEFAULT_WORKSPACE, RunStep, Store, StorePlace};
 use squall_control_api::{ExchangeChoice, JournalOptions, Retain};
 use squall_harness::run::RunState;
@@ -31,24 +31,7 @@ async fn start(ground: &Ground<'_>, ring: usize, options: JournalOptions) -> Api
 
 /// Ids of every page, first to last.
 async fn listed(api: &Api, limit: usize) -> Vec<String> {
-    let (mut ids, mut cursor) = (Vec::new(), String::new());
-    loop {
-        let page = api
-            .get(&format!("/v1/exchanges?limit={limit}{cursor}"))
-            .await
-            .json();
-        let items = page["items"].as_array().expect("items");
-        assert!(items.len() <= limit, "{page}");
-        ids.extend(
-            items
-                .iter()
-                .map(|item| item["id"].as_str().expect("an id").to_owned()),
-        );
-        match page["next_cursor"].as_str() {
-            Some(next) => cursor = format!("&cursor={next}"),
-            None => return ids,
-        }
-    }
+    api.pages("/v1/exchanges", limit, "id", async || {}).await
 }
 
 fn notes(api: &Api, count: usize) -> Vec<ExchangeNote> {
@@ -88,10 +71,8 @@ async fn exchanges_outlive_the_daemon() {
     let first = notes(&api, 5);
     let before = ids(&first);
     api.record(first);
-    let shown = api
-        .get(&format!("/v1/exchanges/{}", before[0]))
-        .await
-        .json();
+    let newest = format!("/v1/exchanges/{}", before[0]);
+    let shown = api.get(&newest).await.json();
     assert_eq!(listed(&api, 100).await, before);
 
     let api = start(&ground, 100, ALL).await;
@@ -101,10 +82,7 @@ async fn exchanges_outlive_the_daemon() {
     for limit in [1, 2, 3, 8, 100] {
         assert_eq!(listed(&api, limit).await, expected, "in pages of {limit}");
     }
-    let mut again = api
-        .get(&format!("/v1/exchanges/{}", before[0]))
-        .await
-        .json();
+    let mut again = api.get(&newest).await.json();
     assert_eq!(again["nearest_misses"], json!(null));
     again["nearest_misses"] = shown["nearest_misses"].clone();
     assert_eq!(again, shown);
@@ -139,25 +117,8 @@ async fn pages_stay_in_step_while_exchanges_leave_memory() {
     let all = notes(&api, 12);
     let expected = ids(&all);
     api.record(all);
-    let (mut shown, mut cursor) = (Vec::new(), String::new());
-    loop {
-        let page = api
-            .get(&format!("/v1/exchanges?limit=2{cursor}"))
-            .await
-            .json();
-        let items = page["items"].as_array().expect("items");
-        shown.extend(
-            items
-                .iter()
-                .map(|item| item["id"].as_str().expect("an id").to_owned()),
-        );
-        let later = notes(&api, 3);
-        api.record(later);
-        match page["next_cursor"].as_str() {
-            Some(next) => cursor = format!("&cursor={next}"),
-            None => break,
-        }
-    }
+    let later = async || api.record(notes(&api, 3));
+    let shown = api.pages("/v1/exchanges", 2, "id", later).await;
     assert_eq!(shown, expected);
 }
 
@@ -195,13 +156,8 @@ async fn what_had_a_fault_is_always_kept_and_the_rest_is_sampled() {
     assert_eq!(metric(&api, DROPPED).await, 0);
 
     let api = start(&ground, 100, options).await;
-    let page = api.get("/v1/exchanges?fault=down&limit=1000").await.json();
-    let items = page["items"].as_array().expect("items");
-    let found: Vec<_> = items
-        .iter()
-        .map(|item| item["id"].as_str().expect("an id"))
-        .collect();
-    assert_eq!(found, faulted);
+    let found = api.get("/v1/exchanges?fault=down&limit=1000").await;
+    assert_eq!(found.items("id"), faulted);
 }
 
 #[tokio::test]
@@ -272,12 +228,7 @@ async fn a_store_that_is_away_holds_nothing_up_and_gets_what_the_queue_kept() {
         "the queue has room for four"
     );
     let page = api.get("/v1/exchanges").await;
-    let found: Vec<Value> = page.json()["items"].as_array().expect("items").clone();
-    let found: Vec<_> = found
-        .iter()
-        .map(|item| item["id"].as_str().expect("an id"))
-        .collect();
-    assert_eq!(found, held, "memory is shown");
+    assert_eq!(page.items("id"), held, "memory is shown");
     let cursor = page.json()["next_cursor"]
         .as_str()
         .expect("there is more")

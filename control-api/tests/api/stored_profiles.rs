@@ -35,9 +35,7 @@ async fn what_was_put_is_there_after_a_restart_and_what_was_deleted_is_not() {
     assert_eq!(api.delete("/v1/profiles/gone").await.status, 204);
 
     let api = start(&ground).await;
-    let shown = api
-        .ask("GET", MINE, &[("accept", "application/yaml")], "")
-        .await;
+    let shown = api.get_yaml(MINE).await;
     assert_eq!((shown.status, &shown.body[..]), (200, SLOW.as_bytes()));
     assert_eq!(shown.header("etag"), put.header("etag"));
     assert_eq!(shown.header("squall-profile-source"), "api");
@@ -110,9 +108,7 @@ async fn what_is_refused_is_not_stored() {
         .await
         .problem(412, "precondition-failed");
     let api = start(&ground).await;
-    let shown = api
-        .ask("GET", MINE, &[("accept", "application/yaml")], "")
-        .await;
+    let shown = api.get_yaml(MINE).await;
     assert_eq!(
         (shown.header("squall-profile-version"), &shown.body[..]),
         ("1", DOWN.as_bytes())
@@ -204,9 +200,7 @@ async fn a_store_that_is_away_is_told_of_and_changes_nothing() {
     api.get(&format!("{MINE}?version=1"))
         .await
         .problem(503, "store-unavailable");
-    let shown = api
-        .ask("GET", MINE, &[("accept", "application/yaml")], "")
-        .await;
+    let shown = api.get_yaml(MINE).await;
     assert_eq!((shown.status, &shown.body[..]), (200, SLOW.as_bytes()));
     assert_eq!(
         api.put("/v1/chaos", json!({ "profile": "mine" }))
@@ -258,9 +252,7 @@ async fn start_and_follow(ground: &Ground<'_>) -> Api {
 /// The text of a profile once it is `expected`.
 async fn shows(api: &Api, path: &str, expected: Option<&str>) {
     eventually(&format!("{path} as {expected:?}"), async || {
-        let shown = api
-            .ask("GET", path, &[("accept", "application/yaml")], "")
-            .await;
+        let shown = api.get_yaml(path).await;
         let text = String::from_utf8_lossy(&shown.body).into_owned();
         let is_so = match expected {
             Some(expected) => text == expected,

@@ -1,29 +1,16 @@
 //! Tokens that the API makes.
 
-use axum::body::Body;
-use http::Request;
-use http_body_util::BodyExt;
-use serde_json::{Value, json};
+use serde_json::json;
 use squall_control_api::access::{AT_ONCE, Token, TokenRole};
 use squall_tests::postgres::Postgres;
 
-use crate::bench::{Answer, Api, eventually};
+use crate::bench::{Answer, Api, EventStream, ask, eventually};
 use crate::store::Ground;
 
 const TOKENS: &str = "/v1/tokens";
 
 async fn start(ground: &Ground<'_>) -> Api {
     Api::with_store(ground.open().await).await
-}
-
-/// Asks with a token.
-async fn ask(api: &Api, secret: &str, method: &str, path: &str, body: &Value) -> Answer {
-    let bearer = format!("Bearer {secret}");
-    let headers = [
-        ("authorization", bearer.as_str()),
-        ("content-type", "application/json"),
-    ];
-    api.ask(method, path, &headers, body.to_string()).await
 }
 
 async fn create(api: &Api, secret: &str, name: &str, role: &str) -> Answer {
@@ -177,29 +164,18 @@ async fn tokens_of_the_configuration_are_listed_and_stay() {
 }
 
 #[tokio::test]
+#[rustfmt::skip]
 async fn what_makes_no_token_says_where() {
     let api = Api::new();
     for (body, pointers) in [
         (json!([]), vec![""]),
         (json!({}), vec!["/name", "/role"]),
-        (
-            json!({ "name": "a b", "role": "root" }),
-            vec!["/name", "/role"],
-        ),
+        (json!({ "name": "a b", "role": "root" }), vec!["/name", "/role"]),
         // No client can name it in a path.
         (json!({ "name": "..", "role": "admin" }), vec!["/name"]),
-        (
-            json!({ "name": "a".repeat(65), "role": "admin" }),
-            vec!["/name"],
-        ),
-        (
-            json!({ "name": "a", "role": "admin", "roles": 1 }),
-            vec!["/roles"],
-        ),
-        (
-            json!({ "name": "a", "role": "admin", "workspace": "a.b" }),
-            vec!["/workspace"],
-        ),
+        (json!({ "name": "a".repeat(65), "role": "admin" }), vec!["/name"]),
+        (json!({ "name": "a", "role": "admin", "roles": 1 }), vec!["/roles"]),
+        (json!({ "name": "a", "role": "admin", "workspace": "a.b" }), vec!["/workspace"]),
         (
             // Nobody could make a token for the default workspace then.
             json!({ "name": "a", "role": "admin", "workspace": "w" }),
@@ -212,17 +188,10 @@ async fn what_makes_no_token_says_where() {
     assert_eq!(api.get("/v1/chaos").await.status, 200, "none was made");
 }
 
-/// A stream of events, and whether it has ended.
-async fn listen(api: &Api, secret: &str) -> Body {
-    let request = Request::builder()
-        .uri("/v1/events")
-        .header("host", "localhost")
-        .header("authorization", format!("Bearer {secret}"));
-    let response = api
-        .send(request.body(Body::empty()).expect("a request"))
-        .await;
-    assert_eq!(response.status(), 200);
-    response.into_body()
+async fn listen(api: &Api, secret: &str) -> EventStream {
+    let bearer = format!("Bearer {secret}");
+    api.stream("/v1/events", &[("authorization", &bearer)])
+        .await
 }
 
 #[tokio::test]
@@ -230,14 +199,12 @@ async fn streams_end_with_what_let_them_in() {
     let api = Api::new();
     let unasked = listen(&api, "").await;
     let admin = made(&api, "", "ops", "admin").await;
-    unasked
-        .collect()
-        .await
-        .expect("it ends with the first token");
+    // It ends with the first token.
+    unasked.rest().await;
     let viewer = made(&api, &admin, "eye", "viewer").await;
     let stream = listen(&api, &viewer).await;
     ask(&api, &admin, "DELETE", "/v1/tokens/eye", &json!({})).await;
-    stream.collect().await.expect("it ends with its token");
+    stream.rest().await;
 }
 
 #[tokio::test]
@@ -265,10 +232,8 @@ async fn what_one_daemon_makes_and_revokes_holds_at_the_others() {
     let stream = listen(&other, &viewer).await;
     let revoked = ask(&one, &admin, "DELETE", "/v1/tokens/eye", &json!({})).await;
     assert_eq!(revoked.status, 204);
-    stream
-        .collect()
-        .await
-        .expect("it ends at the other daemon too");
+    // It ends at the other daemon too.
+    stream.rest().await;
     assert_eq!(status(&other, &viewer, "/v1/chaos").await, 401);
     let taken = create(&other, &admin, "ops", "admin").await;
     taken.problem(409, "conflict");

@@ -1,13 +1,11 @@
 //! What is of another workspace is not there.
 
-use axum::body::Body;
-use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use squall_control_api::JournalOptions;
 use squall_control_api::access::{Token, TokenRole};
 use squall_tests::postgres::Postgres;
 
-use crate::bench::{Answer, Api, eventually};
+use crate::bench::{Answer, Api, ask, eventually};
 use crate::store::Ground;
 use crate::store_runs;
 
@@ -16,15 +14,6 @@ fn tokens() -> Vec<Token> {
     let admin =
         |workspace: &str| Token::new("admin", TokenRole::Admin, workspace).of_workspace(workspace);
     ["default", "blue", "red"].map(admin).into()
-}
-
-async fn ask(api: &Api, secret: &str, method: &str, path: &str, body: &Value) -> Answer {
-    let bearer = format!("Bearer {secret}");
-    let headers = [
-        ("authorization", bearer.as_str()),
-        ("content-type", "application/json"),
-    ];
-    api.ask(method, path, &headers, body.to_string()).await
 }
 
 async fn get(api: &Api, secret: &str, path: &str) -> Answer {
@@ -37,11 +26,13 @@ fn rules() -> Value {
 
 /// Names of the things in a list.
 async fn names(api: &Api, secret: &str, path: &str, member: &str) -> Vec<String> {
-    let list = get(api, secret, path).await;
-    assert_eq!(list.status, 200, "{list:?}");
-    let items = list.json()["items"].as_array().expect("a list").clone();
-    let name = |item: &Value| item[member].as_str().expect("a name").to_owned();
-    items.iter().map(name).collect()
+    get(api, secret, path).await.items(member)
+}
+
+async fn put(api: &Api, secret: &str, path: &str, body: Value) -> Answer {
+    let put = ask(api, secret, "PUT", path, &body).await;
+    assert!(put.status < 300, "{path}: {put:?}");
+    put
 }
 
 /// An API in which blue has one of everything; the exchange's id.
@@ -49,40 +40,22 @@ async fn blue(ground: &Ground<'_>) -> (Api, String) {
     let options = JournalOptions::default();
     let api = Api::with_journal(ground.open().await, 1, options).await;
     api.state.access.configure(tokens());
-    let put = ask(
-        &api,
-        "blue",
-        "PUT",
-        "/v1/profiles/azure",
-        &json!({ "chaos": rules() }),
-    )
-    .await;
-    assert_eq!(put.status, 201, "{put:?}");
     let suite = json!({
         "agent": { "endpoint": "http://h/" },
         "golden_prompts": ["hello"],
         "invariants": [{ "type": "completes" }],
     });
-    let put = ask(&api, "blue", "PUT", "/v1/suites/azure", &suite).await;
-    assert_eq!(put.status, 201, "{put:?}");
     let contract = json!({ "invariants": [{ "id": "done", "type": "completes" }] });
-    let put = ask(&api, "blue", "PUT", "/v1/contracts/azure", &contract).await;
-    assert_eq!(put.status, 201, "{put:?}");
-    let put = ask(
-        &api,
-        "blue",
-        "PUT",
-        "/v1/replays/azure",
-        &json!({ "id": "azure" }),
-    )
-    .await;
-    assert_eq!(put.status, 201, "{put:?}");
-    let tape = json!({ "replay": "azure" });
-    let put = ask(&api, "blue", "PUT", "/v1/scopes/blue.job/tape", &tape).await;
-    assert_eq!(put.status, 200, "{put:?}");
-    for path in ["/v1/chaos", "/v1/scopes/blue.job/chaos"] {
-        let put = ask(&api, "blue", "PUT", path, &json!({ "profile": "azure" })).await;
-        assert_eq!(put.status, 200, "{put:?}");
+    for (path, body) in [
+        ("/v1/profiles/azure", json!({ "chaos": rules() })),
+        ("/v1/suites/azure", suite),
+        ("/v1/contracts/azure", contract),
+        ("/v1/replays/azure", json!({ "id": "azure" })),
+        ("/v1/scopes/blue.job/tape", json!({ "replay": "azure" })),
+        ("/v1/chaos", json!({ "profile": "azure" })),
+        ("/v1/scopes/blue.job/chaos", json!({ "profile": "azure" })),
+    ] {
+        put(&api, "blue", path, body).await;
     }
     let note = api.note(Some("blue.job"), "https://h/");
     let id = note.id.to_string();
@@ -124,22 +97,14 @@ fn azure(path: &str) -> String {
 async fn a_foreign_token_finds_nothing_on_any_route() {
     let ground = Ground::sqlite();
     let (api, id) = blue(&ground).await;
+    let exchange = format!("/v1/exchanges/{id}");
     eventually("the exchange in the store", async || {
-        (get(&api, "blue", &format!("/v1/exchanges/{id}"))
-            .await
-            .status
-            == 200)
-            .then_some(())
+        let found = get(&api, "blue", &exchange).await;
+        (found.status == 200).then_some(())
     })
     .await;
-    let begun = ask(
-        &api,
-        "blue",
-        "POST",
-        "/v1/recordings",
-        &json!({ "name": "blue" }),
-    )
-    .await;
+    let named = json!({ "name": "blue" });
+    let begun = ask(&api, "blue", "POST", "/v1/recordings", &named).await;
     let recording = begun.json()["id"].as_str().expect("an id").to_owned();
     let theirs = store_runs::run("azure", "test");
     store_runs::add(&api.state.store, "blue", &theirs, 60_000).await;
@@ -296,14 +261,8 @@ async fn chaos_without_a_scope_is_the_workspace_s() {
         assert_eq!(api.state.chaos.look(scope).profile, profile, "{scope}");
     }
     // The brake of the daemon is the default workspace's.
-    let ended = ask(
-        &api,
-        "default",
-        "DELETE",
-        "/v1/chaos?all=true",
-        &Value::Null,
-    )
-    .await;
+    let all = "/v1/chaos?all=true";
+    let ended = ask(&api, "default", "DELETE", all, &Value::Null).await;
     assert_eq!(ended.status, 204);
     assert_eq!(api.state.chaos.look("blue").profile, "none");
 }
@@ -317,26 +276,15 @@ async fn a_profile_of_the_same_name_is_another_in_another_workspace() {
         let path = "/v1/profiles/api_outage";
         let tag = |answer: &Answer| answer.header("etag").to_owned();
         let everybody_s = tag(&get(&api, "red", path).await);
-        let put = ask(&api, "blue", "PUT", path, &json!({ "chaos": rules() })).await;
-        assert_eq!(put.status, 201, "{put:?}");
+        put(&api, "blue", path, json!({ "chaos": rules() })).await;
         assert_ne!(tag(&get(&api, "blue", path).await), everybody_s);
         let extends = json!({ "extends": ["api_outage"] });
         for secret in ["blue", "red", "default"] {
-            let put = ask(&api, secret, "PUT", "/v1/profiles/mine", &extends).await;
-            assert_eq!(
-                (put.status, put.header("squall-profile-version")),
-                (201, "1")
-            );
-            let put = ask(
-                &api,
-                secret,
-                "PUT",
-                "/v1/chaos",
-                &json!({ "profile": "mine" }),
-            )
-            .await;
-            let rules = put.json()["rules"].as_u64().expect("a number");
-            assert_eq!(rules == 1, secret == "blue", "{secret}: {put:?}");
+            let mine = put(&api, secret, "/v1/profiles/mine", extends.clone()).await;
+            assert_eq!(mine.header("squall-profile-version"), "1");
+            let mine = json!({ "profile": "mine" });
+            let chaos = put(&api, secret, "/v1/chaos", mine).await.json();
+            assert_eq!(chaos["rules"] == 1, secret == "blue", "{secret}: {chaos}");
         }
         let more =
             json!({ "chaos": { "tool_faults": [{ "mode": "error" }, { "mode": "empty" }] } });
@@ -348,12 +296,8 @@ async fn a_profile_of_the_same_name_is_another_in_another_workspace() {
         let again = Api::with_store(ground.open().await).await;
         again.state.access.configure(tokens());
         assert_eq!(tag(&get(&again, "red", path).await), everybody_s);
-        assert_eq!(
-            get(&again, "blue", path)
-                .await
-                .header("squall-profile-version"),
-            "2"
-        );
+        let own = get(&again, "blue", path).await;
+        assert_eq!(own.header("squall-profile-version"), "2");
         let deleted = ask(&again, "blue", "DELETE", path, &Value::Null).await;
         assert_eq!(deleted.status, 204);
         assert_eq!(tag(&get(&again, "blue", path).await), everybody_s);
@@ -376,17 +320,12 @@ async fn lists_of_the_store_hold_a_workspace_s_exchanges_only() {
             let mut cursor = String::new();
             loop {
                 let path = format!("/v1/exchanges?limit=1{cursor}");
-                let page = get(&api, secret, &path).await.json();
-                let items = page["items"].as_array().expect("a list").clone();
-                all.extend(
-                    items
-                        .iter()
-                        .map(|one| one["scope"].as_str().expect("a text").to_owned()),
-                );
-                let Some(next) = page["next_cursor"].as_str() else {
-                    break;
-                };
-                cursor = format!("&cursor={next}");
+                let page = get(&api, secret, &path).await;
+                all.extend(page.items("scope"));
+                match page.json()["next_cursor"].as_str() {
+                    Some(next) => cursor = format!("&cursor={next}"),
+                    None => break,
+                }
             }
             all.reverse();
             all
@@ -398,74 +337,33 @@ async fn lists_of_the_store_hold_a_workspace_s_exchanges_only() {
 }
 
 #[tokio::test]
-async fn a_stream_tells_of_its_workspace_only() {
+async fn a_stream_reports_its_workspace_only() {
     let api = Api::with_tokens(tokens());
-    let request = http::Request::builder()
-        .uri("/v1/events")
-        .header("host", "localhost")
-        .header("authorization", "Bearer red");
-    let stream = api
-        .send(request.body(Body::empty()).expect("a request"))
-        .await;
+    let bearer = [("authorization", "Bearer red")];
+    let mut stream = api.stream("/v1/events", &bearer).await;
     let notes = ["blue.a", "default", "red.a"].map(|scope| api.note(Some(scope), "https://h/"));
     api.record(notes);
-    ask(
-        &api,
-        "blue",
-        "PUT",
-        "/v1/chaos",
-        &json!({ "profile": "none" }),
-    )
-    .await;
-    ask(
-        &api,
-        "red",
-        "PUT",
-        "/v1/chaos",
-        &json!({ "profile": "none" }),
-    )
-    .await;
-    api.state.stopping.cancel();
-    let mut body = stream.into_body();
-    let mut text = String::new();
-    while !text.contains("event:chaos") && !text.contains("event: chaos") {
-        let frame = body.frame().await.expect("more").expect("a frame");
-        text.push_str(&String::from_utf8_lossy(frame.data_ref().expect("data")));
+    for secret in ["blue", "red"] {
+        put(&api, secret, "/v1/chaos", json!({ "profile": "none" })).await;
     }
-    assert!(
-        text.contains("red.a") && !text.contains("blue") && !text.contains("\"default\""),
-        "{text}"
-    );
+    let events = stream.until("\"change\"").await;
+    let names: Vec<_> = events.iter().map(|event| event.name.as_str()).collect();
+    assert_eq!(names, ["exchange", "chaos"]);
+    assert_eq!(events[0].json()["scope"], "red.a");
+    assert_eq!(events[1].json()["now"]["scope"], "red");
 }
 
 #[tokio::test]
-async fn an_open_stream_of_the_default_workspace_tells_nothing_of_one_made_later() {
+async fn an_open_stream_of_the_default_workspace_reports_nothing_of_one_made_later() {
     let of = |workspace: &str| Token::new("t", TokenRole::Admin, workspace).of_workspace(workspace);
     let api = Api::with_tokens(vec![of("default")]);
-    let request = http::Request::builder()
-        .uri("/v1/events")
-        .header("host", "localhost")
-        .header("authorization", "Bearer default");
-    let stream = api
-        .send(request.body(Body::empty()).expect("a request"))
-        .await;
+    let bearer = [("authorization", "Bearer default")];
+    let mut stream = api.stream("/v1/events", &bearer).await;
     api.state.access.configure(vec![of("default"), of("later")]);
     for secret in ["later", "default"] {
-        let put = ask(
-            &api,
-            secret,
-            "PUT",
-            "/v1/chaos",
-            &json!({ "profile": "none" }),
-        )
-        .await;
-        assert_eq!(put.status, 200, "{put:?}");
+        put(&api, secret, "/v1/chaos", json!({ "profile": "none" })).await;
     }
-    let mut body = stream.into_body();
-    let mut text = String::new();
-    while !text.contains("\"scope\":\"default\"") {
-        let frame = body.frame().await.expect("more").expect("a frame");
-        text.push_str(&String::from_utf8_lossy(frame.data_ref().expect("data")));
-    }
-    assert!(!text.contains("later"), "{text}");
+    let events = stream.until("\"change\"").await;
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert_eq!(events[0].json()["now"]["scope"], "default");
 }

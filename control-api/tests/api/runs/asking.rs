@@ -12,29 +12,27 @@ async fn runs_are_listed_newest_first_without_their_cells() {
         bench.over(&path).await;
         paths.push(path);
     }
-    let ids = |page: &Value| -> Vec<String> {
-        let items = page["items"].as_array().expect("items");
-        items
-            .iter()
-            .map(|run| format!("/v1/runs/{}", run["id"].as_str().expect("an id")))
-            .collect()
-    };
-    let first = bench.show("/v1/runs?limit=2").await;
-    assert_eq!(first["items"][0]["cells"], json!([]), "{first}");
-    let cursor = first["next_cursor"].as_str().expect("more");
-    let second = bench.show(&format!("/v1/runs?cursor={cursor}")).await;
+    let list = bench.show("/v1/runs").await;
+    assert_eq!(list["items"][0]["cells"], json!([]), "{list}");
+    let path = |id: String| format!("/v1/runs/{id}");
+    let pages = bench.api.pages("/v1/runs", 2, "id", async || {}).await;
     paths.reverse();
-    assert_eq!([ids(&first), ids(&second)].concat(), paths);
-    assert_eq!(ids(&bench.show("/v1/runs?state=failed").await), paths[1..2]);
+    assert_eq!(pages.into_iter().map(path).collect::<Vec<_>>(), paths);
+    let failed = bench.api.get("/v1/runs?state=failed").await.items("id");
     assert_eq!(
-        ids(&bench.show("/v1/runs?kind=ci").await),
-        Vec::<String>::new()
+        failed.into_iter().map(path).collect::<Vec<_>>(),
+        paths[1..2]
     );
-    bench
-        .api
-        .get("/v1/runs?state=lost")
-        .await
-        .problem(400, "malformed");
+    assert!(
+        bench
+            .api
+            .get("/v1/runs?kind=ci")
+            .await
+            .items("id")
+            .is_empty()
+    );
+    let unknown = bench.api.get("/v1/runs?state=lost").await;
+    unknown.problem(400, "malformed");
 }
 
 #[tokio::test]
@@ -98,31 +96,25 @@ async fn what_makes_no_sense_is_refused_with_its_place() {
         wish.pointer_mut(parent).expect("a parent")[name] = value;
         wish
     };
-    for (posted, pointer) in [
-        (json!([]), ""),
-        (json!({ "kind": "chaos" }), ""),
-        (with("/kind", json!("chao")), "/kind"),
-        (with("/kind", json!("mutation")), "/kind"),
-        (with("/kind", json!("contract")), "/suite/contract"),
-        (with("/suit", json!(1)), "/suit"),
-        (with("/suite_name", json!("s")), "/suite_name"),
-        (with("/suite/agent", json!(1)), "/suite/agent"),
-        (
-            with("/suite/golden_prompts", json!([])),
-            "/suite/golden_prompts",
-        ),
-        (
-            with("/options/profile", json!("brownot")),
-            "/options/profile",
-        ),
-        (with("/options/profile", Value::Null), "/options/profile"),
-        (with("/options/min_score", json!(101)), "/options/min_score"),
-        (with("/options/sede", json!(1)), "/options/sede"),
-        (
-            with("/options/contract", json!("none")),
-            "/options/contract",
-        ),
+    for (posted, pointer) in [(json!([]), ""), (json!({ "kind": "chaos" }), "")] {
+        let refused = bench.api.post("/v1/runs", posted).await;
+        assert_eq!(refused.pointers(422, "invalid"), [pointer]);
+    }
+    for (member, value, pointer) in [
+        ("/kind", json!("chao"), "/kind"),
+        ("/kind", json!("mutation"), "/kind"),
+        ("/kind", json!("contract"), "/suite/contract"),
+        ("/suit", json!(1), "/suit"),
+        ("/suite_name", json!("s"), "/suite_name"),
+        ("/suite/agent", json!(1), "/suite/agent"),
+        ("/suite/golden_prompts", json!([]), "/suite/golden_prompts"),
+        ("/options/profile", json!("brownot"), "/options/profile"),
+        ("/options/profile", Value::Null, "/options/profile"),
+        ("/options/min_score", json!(101), "/options/min_score"),
+        ("/options/sede", json!(1), "/options/sede"),
+        ("/options/contract", json!("none"), "/options/contract"),
     ] {
+        let posted = with(member, value);
         let refused = bench.api.post("/v1/runs", posted.clone()).await;
         let pointers = refused.pointers(422, "invalid");
         assert!(
@@ -173,7 +165,7 @@ async fn variables_that_are_sent_with_a_suite_are_used_and_never_told() {
     assert_eq!(over["error"], "it said REDACTED");
     let told = [
         over.to_string(),
-        format!("{:?}", bench.events(&path, None).await.rest().await),
+        format!("{:?}", bench.all_events(&path).await),
         bench.show("/v1/audit").await.to_string(),
     ];
     for told in told {
@@ -191,18 +183,8 @@ async fn runs_of_one_workspace_leave_room_and_turns_for_the_others() {
         .state
         .access
         .configure(["blue", "red"].map(of).into());
-    let body = wish().to_string();
-    let ask = async |whose: &str| {
-        let bearer = format!("Bearer {whose}");
-        let headers = [
-            ("authorization", &*bearer),
-            ("content-type", "application/json"),
-        ];
-        bench
-            .api
-            .ask("POST", "/v1/runs", &headers, body.clone())
-            .await
-    };
+    let body = wish();
+    let ask = async |whose: &str| ask(&bench.api, whose, "POST", "/v1/runs", &body).await;
     let answers = futures_util::future::join_all((0..117).map(|_| ask("blue"))).await;
     let (taken, refused): (Vec<_>, Vec<_>) =
         answers.into_iter().partition(|answer| answer.status == 201);

@@ -79,7 +79,7 @@ proptest! {
             bench.api.state.runs.stop_all().await;
             for path in &paths {
                 let over = bench.over(path).await;
-                let events = bench.events(path, None).await.rest().await;
+                let events = bench.all_events(path).await;
                 let ids: Vec<_> = events.iter().map(|(id, ..)| *id).collect();
                 assert_eq!(ids, (1..=i64::try_from(ids.len()).expect("few")).collect::<Vec<_>>());
                 let states: Vec<_> = events

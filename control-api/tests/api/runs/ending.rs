@@ -84,7 +84,7 @@ async fn cancelling_is_answered_while_the_store_is_away_and_written_when_it_is_b
     server.start_again();
     let over = bench.over(&path).await;
     assert_eq!(over["state"], "cancelled", "{over:#}");
-    let told = bench.events(&path, None).await.rest().await;
+    let told = bench.all_events(&path).await;
     assert_eq!(told.last().expect("events").1, "done", "{told:?}");
 }
 
@@ -179,18 +179,17 @@ async fn a_run_that_is_approved_says_so_while_it_waits_for_its_turn_and_who_did(
         paths.push(bench.ask().await);
     }
     bench.api.state.access.configure(vec![boss]);
-    let bearer = [("authorization", "Bearer hunter2")];
     let mut approved = Value::Null;
     for path in &paths {
         let path = format!("{path}/approve");
-        let answer = bench.api.ask("POST", &path, &bearer, "").await;
+        let answer = ask(&bench.api, "hunter2", "POST", &path, &json!({})).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         approved = answer.json();
     }
     assert_eq!(approved["state"], "awaiting_approval", "four run at once");
     let waits = "/v1/runs?state=awaiting_approval";
-    let listed = bench.api.ask("GET", waits, &bearer, "").await.json();
-    let listed = &listed["items"][0];
+    let listed = ask(&bench.api, "hunter2", "GET", waits, &json!({})).await;
+    let listed = &listed.json()["items"][0];
     assert_eq!(listed["id"], approved["id"], "{listed:#}");
     for run in [listed, &approved] {
         assert!(run["approved_at"].is_string(), "{run:#}");
@@ -205,25 +204,17 @@ async fn the_log_of_a_workspace_tells_how_its_runs_were_ended() {
     let tokens = tokens
         .map(|(name, workspace)| Token::new(name, TokenRole::Admin, name).of_workspace(workspace));
     bench.api.state.access.configure(tokens.into());
-    let ask = async |who: &str, method: &str, path: &str, body: &str| {
-        let bearer = format!("Bearer {who}");
-        let headers = [
-            ("authorization", &*bearer),
-            ("content-type", "application/json"),
-        ];
-        let answer = bench.api.ask(method, path, &headers, body.to_owned()).await;
-        assert!(answer.status < 300, "{method} {path}: {answer:?}");
-        answer
-    };
-    let asked = ask("blue", "POST", "/v1/runs", &wish().to_string()).await;
+    let asked = ask(&bench.api, "blue", "POST", "/v1/runs", &wish()).await;
     bench.begun().await;
-    ask("blue", "DELETE", "/v1/chaos?all=true", "").await;
+    let (all, null) = ("/v1/chaos?all=true", Value::Null);
+    ask(&bench.api, "blue", "DELETE", all, &null).await;
     let path = asked.header("location").to_owned();
     let entry = eventually("the run's end in its workspace's log", async || {
         // Nobody else writes here.
         bench.api.state.audit.stop().await;
-        let told = ask("blue", "GET", "/v1/audit?action=run%20ended", "").await;
-        let entry = told.json()["items"][0].clone();
+        let log = "/v1/audit?action=run%20ended";
+        let log = ask(&bench.api, "blue", "GET", log, &null).await;
+        let entry = log.json()["items"][0].clone();
         (entry["target"] == path).then_some(entry)
     })
     .await;

@@ -56,6 +56,16 @@ impl Sandbox {
     fn run(&self, arguments: &[&str]) -> Output {
         self.squall(arguments).output().unwrap()
     }
+
+    /// Runs a command that ends with this code and has this on standard error.
+    #[track_caller]
+    fn ends(&self, arguments: &[&str], code: i32, part: &str) -> Output {
+        let output = self.run(arguments);
+        let stderr = stderr(&output);
+        let ended = (output.status.code(), stderr.contains(part));
+        assert_eq!(ended, (Some(code), true), "{arguments:?}: {part}: {stderr}");
+        output
+    }
 }
 
 fn stderr(output: &Output) -> String {
@@ -183,25 +193,13 @@ fn a_program_s_exit_code_is_ours() {
     let sandbox = Sandbox::new();
     sandbox.write("not-executable", "");
     for (program, code, said) in [
-        (vec!["true"], 0, ""),
-        (vec!["sh", "-c", "exit 7"], 7, ""),
-        (vec!["sh", "-c", "kill -TERM $$"], 143, ""),
-        (vec!["there-is-no-such-program"], 127, "was not found"),
-        (vec!["./not-executable"], 126, "may not be executed"),
+        (&["true"][..], 0, ""),
+        (&["sh", "-c", "exit 7"], 7, ""),
+        (&["sh", "-c", "kill -TERM $$"], 143, ""),
+        (&["there-is-no-such-program"], 127, "was not found"),
+        (&["./not-executable"], 126, "may not be executed"),
     ] {
-        let arguments: Vec<_> = ["run", "--"].into_iter().chain(program.clone()).collect();
-        let output = sandbox.run(&arguments);
-        assert_eq!(
-            output.status.code(),
-            Some(code),
-            "{program:?}: {}",
-            stderr(&output)
-        );
-        assert!(
-            stderr(&output).contains(said),
-            "{program:?}: {}",
-            stderr(&output)
-        );
+        sandbox.ends(&[&["run", "--"][..], program].concat(), code, said);
     }
 }
 
@@ -260,6 +258,7 @@ fn signals_are_passed_on() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn invalid_use_is_told_apart_from_what_could_not_run() {
     let sandbox = Sandbox::new();
     sandbox.write("bad.yaml", "proxy:\n  lisen: 127.0.0.1:1\n");
@@ -267,140 +266,63 @@ fn invalid_use_is_told_apart_from_what_could_not_run() {
     sandbox.pipe("pipe");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
-    for (arguments, code, said) in [
-        (
-            vec!["certificate", "verify", "/dev/zero"],
-            2,
-            "no regular file",
-        ),
-        (vec!["run", "--record", "pipe", "--", "true"], 2, "a pipe"),
-        (
-            vec!["run", "--replay", "browser.har", "--", "true"],
-            2,
-            "an HTTP archive cannot be played",
-        ),
-        (
-            vec!["serve", "-c", "bad.yaml"],
-            2,
-            "bad.yaml:2:3: unknown field `lisen`, did you mean",
-        ),
-        (
-            vec!["serve", "-c", "absent.yaml"],
-            2,
-            "absent.yaml: cannot be read",
-        ),
-        (
-            vec!["serve", "-c", "exposed.yaml"],
-            2,
-            "narrow `proxy.allow`",
-        ),
-        (vec!["serve", "--api", "0.0.0.0:0"], 2, "without a token"),
-        (
-            vec!["serve", "--log-level", "inof"],
-            2,
-            "did you mean `info`?",
-        ),
-        (
-            vec!["serve", "--profile", "brownot", "--proxy", "127.0.0.1:0"],
-            2,
-            "unknown profile",
-        ),
-        (
-            vec!["serve", "--proxy", &taken, "--api", "127.0.0.1:0"],
-            3,
-            "cannot listen on",
-        ),
-        (
-            vec!["serve", "--proxy", "127.0.0.1:0", "--api", &taken],
-            3,
-            "cannot listen on",
-        ),
-        (
-            vec!["status", "--server", "127.0.0.1:1"],
-            3,
-            "no daemon answers",
-        ),
-        (
-            vec!["serve", "--seed", "-1"],
-            2,
-            "a seed is a whole number from 0 to",
-        ),
-        (
-            vec!["env", "--scope", "a b"],
-            2,
-            "`a b` is not a valid scope name; use 1 to 128 characters",
-        ),
-        (vec!["sreve"], 2, "serve"),
-        (vec!["run"], 2, "CMD"),
+    let unknown = "bad.yaml:2:3: unknown field `lisen`, did you mean";
+    for (arguments, code, part) in [
+        ("certificate verify /dev/zero", 2, "no regular file"),
+        ("run --record pipe -- true", 2, "a pipe"),
+        ("run --replay a.har -- true", 2, "an HTTP archive cannot be played"),
+        ("serve -c bad.yaml", 2, unknown),
+        ("serve -c absent.yaml", 2, "absent.yaml: cannot be read"),
+        ("serve -c exposed.yaml", 2, "narrow `proxy.allow`"),
+        ("serve --api 0.0.0.0:0", 2, "without a token"),
+        ("serve --log-level inof", 2, "did you mean `info`?"),
+        ("serve --profile brownot --proxy 127.0.0.1:0", 2, "unknown profile"),
+        ("serve --proxy TAKEN --api 127.0.0.1:0", 3, "cannot listen on"),
+        ("serve --proxy 127.0.0.1:0 --api TAKEN", 3, "cannot listen on"),
+        ("status --server 127.0.0.1:1", 3, "no daemon answers"),
+        ("serve --seed -1", 2, "a seed is a whole number from 0 to"),
+        ("env --scope a/b", 2, "`a/b` is not a valid scope name; use 1 to 128"),
+        ("sreve", 2, "serve"),
+        ("run", 2, "CMD"),
     ] {
-        let output = sandbox.run(&arguments);
-        assert_eq!(
-            output.status.code(),
-            Some(code),
-            "{arguments:?}: {}",
-            stderr(&output)
-        );
-        assert!(
-            stderr(&output).contains(said),
-            "{arguments:?}: {}",
-            stderr(&output)
-        );
+        let words = arguments.split(' ');
+        let words = words.map(|word| if word == "TAKEN" { &taken } else { word });
+        sandbox.ends(&words.collect::<Vec<_>>(), code, part);
     }
 }
 
 #[test]
+#[rustfmt::skip]
 fn a_file_that_a_configuration_names_is_missed_where_it_is_named() {
     let sandbox = Sandbox::new();
     let made = sandbox.run(&["ca", "export", "--output", "ca.pem"]);
     assert_eq!(made.status.code(), Some(0), "{}", stderr(&made));
     sandbox.pipe("pipe");
     sandbox.write("empty.pem", "");
-    for (text, said) in [
+    for (text, error) in [
         (
             "proxy:\n  upstream_ca:\n    - ca.pem\n    - absent.pem\n",
-            "squall.yaml:4:7: `proxy.upstream_ca`: absent.pem: ",
+            "4:7: `proxy.upstream_ca`: absent.pem: ",
         ),
         (
             "proxy: { upstream_ca: [empty.pem] }\n",
-            "squall.yaml:1:24: `proxy.upstream_ca`: empty.pem: no certificate in it",
+            "1:24: `proxy.upstream_ca`: empty.pem: no certificate in it",
         ),
-        (
-            "# mine\nprofiles: ./absent\n",
-            "squall.yaml:2:11: `profiles`: ./absent: the directory cannot be read",
-        ),
-        (
-            "proxy:\n  ca: { cert: absent.pem, key: home/ca.key }\n",
-            "squall.yaml:2:15: `proxy.ca`: cannot read absent.pem",
-        ),
-        (
-            "proxy:\n  ca: { cert: empty.pem, key: home/ca.key }\n",
-            "squall.yaml:2:15: `proxy.ca`: empty.pem holds no certificate",
-        ),
-        (
-            "proxy:\n  ca: { cert: pipe, key: home/ca.key }\n",
-            "squall.yaml:2:15: `proxy.ca`: cannot read pipe: it is no regular file",
-        ),
-        (
-            "proxy: { upstream_ca: [pipe] }\n",
-            "squall.yaml:1:24: `proxy.upstream_ca`: pipe: it is no regular file",
-        ),
-        (
-            "proxy:\n  ca: { cert: ca.pem, key: absent.key }\n",
-            "squall.yaml:2:15: `proxy.ca`: the key absent.key does not exist",
-        ),
-        (
-            "proxy:\n  ca: { cert: ca.pem, key: ca.pem }\n",
-            "squall.yaml:2:28: `proxy.ca`: ca.pem ",
-        ),
+        ("# mine\nprofiles: ./absent\n", "2:11: `profiles`: ./absent: the directory cannot be read"),
+        ("proxy: { upstream_ca: [pipe] }\n", "1:24: `proxy.upstream_ca`: pipe: it is no regular file"),
     ] {
         sandbox.write("squall.yaml", text);
-        let output = sandbox.run(&FREE);
-        assert_eq!(output.status.code(), Some(2), "{text}: {}", stderr(&output));
-        assert!(
-            stderr(&output).contains(said),
-            "{text}: {}",
-            stderr(&output)
-        );
+        sandbox.ends(&FREE, 2, &format!("squall.yaml:{error}"));
+    }
+    for (ca, error) in [
+        ("cert: absent.pem, key: home/ca.key", "15: `proxy.ca`: cannot read absent.pem"),
+        ("cert: empty.pem, key: home/ca.key", "15: `proxy.ca`: empty.pem holds no certificate"),
+        ("cert: pipe, key: home/ca.key", "15: `proxy.ca`: cannot read pipe: it is no regular file"),
+        ("cert: ca.pem, key: absent.key", "15: `proxy.ca`: the key absent.key does not exist"),
+        ("cert: ca.pem, key: ca.pem", "28: `proxy.ca`: ca.pem "),
+    ] {
+        sandbox.write("squall.yaml", &format!("proxy:\n  ca: {{ {ca} }}\n"));
+        sandbox.ends(&FREE, 2, &format!("squall.yaml:2:{error}"));
     }
 }
 
@@ -427,9 +349,7 @@ fn two_files_with_one_profile_are_an_error_that_names_both() {
         &FREE[..],
         &["profile", "validate", "profiles/a.yaml", "profiles/b.yaml"],
     ] {
-        let output = sandbox.run(arguments);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        assert!(stderr(&output).contains(said), "{}", stderr(&output));
+        let output = sandbox.ends(arguments, 2, said);
         assert!(stderr(&output).contains("profiles/b.yaml:"));
     }
 }
@@ -438,14 +358,8 @@ fn two_files_with_one_profile_are_an_error_that_names_both() {
 fn a_file_that_cannot_be_read_hides_nothing_of_the_others() {
     let sandbox = Sandbox::new();
     sandbox.write("a.yaml", "tool_faults: [{ mode: eror }]\n");
-    let output = sandbox.run(&["profile", "validate", "missing.yaml", "a.yaml"]);
-    assert_eq!(output.status.code(), Some(2));
-    for said in ["missing.yaml: cannot be read", "a.yaml:1:", "`eror`"] {
-        assert!(
-            stderr(&output).contains(said),
-            "{said}: {}",
-            stderr(&output)
-        );
+    for part in ["missing.yaml: cannot be read", "a.yaml:1:", "`eror`"] {
+        sandbox.ends(&["profile", "validate", "missing.yaml", "a.yaml"], 2, part);
     }
 }
 
@@ -458,13 +372,8 @@ fn a_private_daemon_needs_no_port_of_the_configuration() {
         "squall.yaml",
         &format!("routes: [{{ name: own, listen: \"{taken}\", upstream: http://a.example }}]\n"),
     );
-    let output = sandbox.run(&["run", "--", "true"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stderr(&output).starts_with("route own on http://127.0.0.1:"));
-    let output = sandbox.run(&FREE);
-    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
-    let said = format!("route `own` cannot listen on {taken}");
-    assert!(stderr(&output).contains(&said), "{}", stderr(&output));
+    sandbox.ends(&["run", "--", "true"], 0, "route own on http://127.0.0.1:");
+    sandbox.ends(&FREE, 3, &format!("route `own` cannot listen on {taken}"));
 }
 
 #[test]
@@ -474,13 +383,8 @@ fn the_proxy_is_told_apart_from_its_control_api() {
         sandbox.write("squall.yaml", config);
         let daemon = Daemon::start(&sandbox, &FREE);
         for command in ["status", "env", "off"] {
-            let output = sandbox.run(&[command, "--server", &daemon.proxy]);
-            assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
-            assert!(
-                stderr(&output).contains("is Squall's proxy, not its control API"),
-                "{command}: {}",
-                stderr(&output)
-            );
+            let error = "is Squall's proxy, not its control API";
+            sandbox.ends(&[command, "--server", &daemon.proxy], 3, error);
         }
     }
 }
@@ -588,23 +492,20 @@ fn a_profile_file_is_put_with_its_variables_expanded() {
     let text =
         "tool_faults: [{ mode: error, message: \"at ${SQUALL_TEST_UNSET:-home} for $${X}\" }]\n";
     sandbox.write("mine.yaml", text);
-    let put = sandbox.run(&["profile", "put", "mine.yaml", "--server", &daemon.api]);
-    assert_eq!(put.status.code(), Some(0), "{}", stderr(&put));
-    let used = sandbox.run(&["profile", "use", "mine", "--server", &daemon.api]);
-    assert_eq!(used.status.code(), Some(0), "{}", stderr(&used));
+    sandbox.ends(
+        &["profile", "put", "mine.yaml", "--server", &daemon.api],
+        0,
+        "",
+    );
+    sandbox.ends(&["profile", "use", "mine", "--server", &daemon.api], 0, "");
     let answer = ask(&daemon.proxy, "http://tool.test/");
     assert!(answer.contains("at home for ${X}"), "{answer}");
     let shown = sandbox.run(&["profile", "show", "mine", "--server", &daemon.api]);
     assert_eq!(String::from_utf8_lossy(&shown.stdout), text);
     sandbox.write("mine.yaml", "description: \"${SQUALL_TEST_UNSET}\"\n");
     for command in ["put", "validate"] {
-        let refused = sandbox.run(&["profile", command, "mine.yaml"]);
-        assert_eq!(refused.status.code(), Some(2), "{command}");
-        let said = stderr(&refused);
-        assert!(
-            said.contains("mine.yaml:1:14: the variable `SQUALL_TEST_UNSET` is not set"),
-            "{command}: {said}"
-        );
+        let error = "mine.yaml:1:14: the variable `SQUALL_TEST_UNSET` is not set";
+        sandbox.ends(&["profile", command, "mine.yaml"], 2, error);
     }
 }
 
@@ -672,32 +573,24 @@ fn another_server_is_not_taken_for_a_daemon() {
         ("200 OK\r\ncontent-type: text/html", "<html>hello</html>"),
         ("200 OK\r\ncontent-type: application/json", "{\"ok\": true}"),
         ("200 OK\r\ncontent-type: application/json", "[]"),
-        (
-            "404 Not Found\r\ncontent-type: text/html",
-            "<html>no</html>",
-        ),
         ("404 Not Found\r\ncontent-type: application/json", "{}"),
     ] {
         let server = foreign_server(head, body);
+        let error = format!(
+            "squall: http://{server} answers, but it is not Squall's control API; pass the address \
+             that `squall serve` prints as `api on http://…` with `--server`\n"
+        );
         for command in [
-            &["status"][..],
-            &["tail"],
-            &["explain", "1"],
-            &["env"],
-            &["profile", "list"],
-            &["profile", "show", "brownout"],
+            "status",
+            "tail",
+            "explain 1",
+            "env",
+            "profile list",
+            "profile show brownout",
         ] {
-            let output = sandbox.run(&[command, &["--server", &server]].concat());
-            let said = stderr(&output);
-            assert_eq!(output.status.code(), Some(3), "{command:?} {head}: {said}");
-            assert_eq!(
-                said.lines().collect::<Vec<_>>(),
-                [format!(
-                    "squall: http://{server} answers, but it is not Squall's control API; pass the \
-                     address that `squall serve` prints as `api on http://…` with `--server`"
-                )],
-                "{command:?} {head}"
-            );
+            let words: Vec<_> = command.split(' ').chain(["--server", &server]).collect();
+            let output = sandbox.ends(&words, 3, &error);
+            assert_eq!(stderr(&output), error, "{command} {head}");
         }
     }
 }
@@ -744,8 +637,7 @@ tool_faults:
     let put = with_key(&put).output().unwrap();
     assert_eq!(put.status.code(), Some(0), "{}", stderr(&put));
     for profile in ["local", "sent"] {
-        let used = sandbox.run(&["profile", "use", profile, "--server", &daemon.api]);
-        assert_eq!(used.status.code(), Some(0), "{}", stderr(&used));
+        sandbox.ends(&["profile", "use", profile, "--server", &daemon.api], 0, "");
         let answer = ask(&daemon.proxy, "http://tool.test/t0ken-42/x");
         assert!(answer.contains("no t0ken-42"), "{profile}: {answer}");
         let exchanges = api(&daemon, "/v1/exchanges");

@@ -6,25 +6,6 @@ use squall_tests::{Path, Stage};
 use crate::matrix::{Ask, see};
 
 #[test]
-fn what_is_open_without_a_token_answers() {
-    let stage = Stage::new();
-    for (path, kind) in [
-        ("/healthz", ""),
-        ("/readyz", ""),
-        ("/metrics", "text/plain"),
-        ("/ca.pem", "application/x-pem-file"),
-        ("/openapi.json", "application/json"),
-        ("/docs", "text/html"),
-        ("/proxy.pac", "application/x-ns-proxy-autoconfig"),
-    ] {
-        let answer = stage.daemon.api.call("GET", path, None);
-        assert_eq!(answer.status, 200, "{path}");
-        let found = answer.header("content-type").unwrap_or_default();
-        assert!(found.starts_with(kind), "{path}: {found}");
-    }
-}
-
-#[test]
 fn an_exchange_tells_all_that_was_promised() {
     let stage = Stage::new();
     let api = stage.daemon.api;

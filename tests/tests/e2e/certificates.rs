@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use squall_tests::program::script;
 
-use crate::desk::{Desk, Told, suite_of};
+use crate::desk::{CommandResult, Desk, suite_of};
 
 /// A run of an agent in a file of its own, which ends in this comment, and what its certificate says.
 fn certified(desk: &Desk, comment: &str) -> Value {
@@ -20,15 +20,15 @@ fn certified(desk: &Desk, comment: &str) -> Value {
         .unwrap()
         .push(loud);
     let told = desk.run(&["contract", "run"], &desk.write(&suite));
-    assert_eq!(told.code, Some(0), "{told:#?}");
+    told.ended(0);
     let id = told.closing().split("run=").nth(1).expect("the run's id");
     let mut sign = desk.squall(&["certificate", id]);
-    let signed = Told::from(sign.output().unwrap());
-    assert_eq!(signed.code, Some(0), "{signed:#?}");
+    let signed = CommandResult::from(sign.output().unwrap());
+    signed.ended(0);
     let name = format!("certificate-{id}.pdf");
     let mut verify = desk.squall(&["certificate", "verify", &name, "--json"]);
-    let verified = Told::from(verify.output().unwrap());
-    assert_eq!(verified.code, Some(0), "{verified:#?}");
+    let verified = CommandResult::from(verify.output().unwrap());
+    verified.ended(0);
     let document: Value = serde_json::from_str(&verified.out).unwrap();
     document["statement"].clone()
 }

@@ -6,16 +6,16 @@ use std::process::Command;
 use serde_json::{Value, json};
 use squall_tests::program::{clean, python, script, told};
 
-use crate::desk::{Desk, Told, suite_of};
+use crate::desk::{CommandResult, Desk, suite_of};
 
 /// A run of `ci` on the suite; `more` goes to the command.
-fn ci(desk: &Desk, suite: &Value, more: &[&str]) -> Told {
+fn ci(desk: &Desk, suite: &Value, more: &[&str]) -> CommandResult {
     let file = desk.write(suite);
     desk.run(&[&["ci"][..], more].concat(), &file)
 }
 
 /// The closing line, member by member, as a script would read it.
-fn members(told: &Told) -> BTreeMap<&str, &str> {
+fn members(told: &CommandResult) -> BTreeMap<&str, &str> {
     let members = told.closing().split(' ');
     members.filter_map(|word| word.split_once('=')).collect()
 }
@@ -25,7 +25,7 @@ fn every_report_is_written_and_the_closing_line_says_what_they_say() {
     let desk = Desk::new();
     let suite = suite_of(&desk.agent("/json", &[]), "sunny");
     let failed = ci(&desk, &suite, &["--output", "out/put"]);
-    assert_eq!(failed.code, Some(1), "{failed:#?}");
+    failed.ended(1);
     let directory = desk.directory.path().join("out/put");
     let mut files: Vec<_> = std::fs::read_dir(&directory)
         .unwrap()
@@ -78,6 +78,7 @@ fn every_report_is_written_and_the_closing_line_says_what_they_say() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn a_run_is_compared_with_an_earlier_one_and_only_what_is_worse_fails() {
     let desk = Desk::new();
     let suite = suite_of(&desk.agent("/json", &[]), "unavailable");
@@ -92,22 +93,16 @@ fn a_run_is_compared_with_an_earlier_one_and_only_what_is_worse_fails() {
     };
     let (good, worse) = (demanding(" is "), demanding("please"));
     let first = ci(&desk, &good, &[]);
-    assert_eq!(first.code, Some(0), "{first:#?}");
+    first.ended(0);
     let good_run = members(&first)["run"].to_owned();
     let on_regression = ["--baseline", &good_run, "--fail-on", "regression"];
     for (what, suite, more, code, compared) in [
         ("the same again", &good, &on_regression[..], 0, ("0", "0")),
-        (
-            "worse, and only told",
-            &worse,
-            &on_regression[..2],
-            0,
-            ("2", "0"),
-        ),
+        ("worse, and only told", &worse, &on_regression[..2], 0, ("2", "0")),
         ("worse", &worse, &on_regression[..], 1, ("2", "0")),
     ] {
         let told = ci(&desk, suite, more);
-        assert_eq!(told.code, Some(code), "{what}: {told:#?}");
+        told.ended(code);
         let members = members(&told);
         let found = (members["newly_failing"], members["fixed"]);
         assert_eq!(found, compared, "{what}: {told:#?}");
@@ -127,7 +122,7 @@ fn a_run_is_compared_with_an_earlier_one_and_only_what_is_worse_fails() {
         &good,
         &["--baseline", &bad_run, "--fail-on", "regression"],
     );
-    assert_eq!(better.code, Some(0), "{better:#?}");
+    better.ended(0);
     assert_eq!(members(&better)["newly_failing"], "0", "{better:#?}");
     // Where there is no store of earlier runs, its report is as good.
     let kept = desk.directory.path().join("kept.json");
@@ -135,25 +130,22 @@ fn a_run_is_compared_with_an_earlier_one_and_only_what_is_worse_fails() {
     std::fs::remove_dir_all(desk.home()).unwrap();
     let on_regression = ["--baseline", "kept.json", "--fail-on", "regression"];
     let told = ci(&desk, &worse, &on_regression);
-    assert_eq!(told.code, Some(1), "{told:#?}");
+    told.ended(1);
     assert_eq!(members(&told)["newly_failing"], "2", "{told:#?}");
-    assert!(told.out.contains(members(&better)["run"]), "{told:#?}");
+    told.out_has(members(&better)["run"]);
     let missing = ci(&desk, &worse, &["--baseline", "nowhere.json"]);
-    assert_eq!(missing.code, Some(2), "{missing:#?}");
-    assert!(
-        missing.err.contains("nowhere.json: cannot be read"),
-        "{missing:#?}"
-    );
+    missing.ended(2);
+    missing.err_has("nowhere.json: cannot be read");
     // A run that nobody knows, and a word that needs one.
     for more in [&["--baseline", "0194"][..], &["--fail-on", "regression"]] {
         let refused = ci(&desk, &good, more);
-        assert_eq!(refused.code, Some(2), "{refused:#?}");
-        assert!(refused.err.contains("--baseline"), "{refused:#?}");
+        refused.ended(2);
+        refused.err_has("--baseline");
     }
 }
 
 /// Lines and columns of a suite written by hand, which `verify` is to find.
-fn verified(desk: &Desk, agent: &str, more: &str) -> Told {
+fn verified(desk: &Desk, agent: &str, more: &str) -> CommandResult {
     let suite = format!(
         "golden_prompts: [Weather?]\ninvariants: [{{type: completes}}]\nagent:\n{agent}\n{more}\n"
     );
@@ -164,6 +156,7 @@ fn verified(desk: &Desk, agent: &str, more: &str) -> Told {
 }
 
 #[test]
+#[rustfmt::skip]
 fn what_a_run_lacks_is_told_with_the_line_to_change() {
     let desk = Desk::new();
     let agent = |more: &[&str]| {
@@ -171,11 +164,8 @@ fn what_a_run_lacks_is_told_with_the_line_to_change() {
         format!("  type: command\n  command: {command}")
     };
     let fine = verified(&desk, &agent(&[]), "");
-    assert_eq!(fine.code, Some(0), "{fine:#?}");
-    assert!(
-        fine.out.contains("suite.yaml is ready: all checks passed"),
-        "{fine:#?}"
-    );
+    fine.ended(0);
+    fine.out_has("suite.yaml is ready: all checks passed");
     let reset = format!("{}\n  reset_command: [\"false\"]", agent(&[]));
     let model = "model: {provider: ollama, name: judge, base_url: 'http://127.0.0.1:1'}\n\
                  contract: {name: kind, chaos_matrix: [{name: clean}], \
@@ -205,29 +195,15 @@ fn what_a_run_lacks_is_told_with_the_line_to_change() {
             "agent",
             "suite.yaml:5:13: ",
         ),
-        (
-            "past the proxy",
-            agent(&["direct"]),
-            "",
-            1,
-            "proxy",
-            "suite.yaml:4:3: ",
-        ),
-        (
-            "a reset that fails",
-            reset,
-            "",
-            1,
-            "reset",
-            "suite.yaml:6:18: ",
-        ),
+        ("past the proxy", agent(&["direct"]), "", 1, "proxy", "suite.yaml:4:3: "),
+        ("a reset that fails", reset, "", 1, "reset", "suite.yaml:6:18: "),
         ("no model", agent(&[]), model, 3, "model", "suite.yaml:6:"),
     ] {
         let told = verified(&desk, &agent, more);
-        assert_eq!(told.code, Some(code), "{what}: {told:#?}");
+        told.ended(code);
         let failed = format!("failed   {check}");
-        assert!(told.out.contains(&failed), "{what}: {told:#?}");
+        told.out_has(&failed);
         assert!(told.out.contains(place), "{what}: {place}: {told:#?}");
-        assert!(told.out.contains("is not ready: "), "{what}: {told:#?}");
+        told.out_has("is not ready: ");
     }
 }

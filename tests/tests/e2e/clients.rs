@@ -4,31 +4,8 @@ use std::fs;
 
 use serde_json::json;
 use squall_tests::daemon::squall;
-use squall_tests::program::{clean, python, script};
-use squall_tests::upstream::standard::{TOOL, pattern};
+use squall_tests::program::{python, script};
 use squall_tests::{Path, Stage};
-
-#[test]
-fn curl_gets_the_same_bytes_on_every_path() {
-    let stage = Stage::new();
-    for path in Path::THROUGH {
-        let output = stage.way(path, "/bytes/100000").curl(&[]);
-        assert!(output.status.success(), "{path:?}: {output:?}");
-        assert!(
-            output.stdout == pattern(100_000),
-            "{path:?}: {} bytes",
-            output.stdout.len()
-        );
-        // curl decompresses by itself: the compressed bytes must have been intact.
-        let output = stage.way(path, "/gzip").curl(&["--compressed"]);
-        assert_eq!(String::from_utf8_lossy(&output.stdout), TOOL, "{path:?}");
-        let output =
-            stage
-                .way(path, "/upload")
-                .curl(&["--data-binary", "hello", "--request", "PUT"]);
-        assert!(output.stdout.ends_with(b"hello"), "{path:?}: {output:?}");
-    }
-}
 
 #[test]
 fn every_stack_gets_the_same_bytes_and_sends_its_own_headers_on_every_path() {
@@ -146,34 +123,4 @@ fn run_hands_out_every_variable_and_passes_on_the_exit_code() {
         assert!(bundle.starts_with('/'), "{name}={bundle}");
     }
     assert_eq!(value("NODE_USE_ENV_PROXY"), "1");
-}
-
-#[test]
-fn openssl_finds_a_leaf_in_order() {
-    let stage = Stage::new();
-    let output = clean("openssl")
-        .args([
-            "s_client",
-            "-connect",
-            &stage.secure_authority(),
-            "-servername",
-            "localhost",
-        ])
-        .args([
-            "-proxy",
-            &stage.daemon.proxy.to_string(),
-            "-verify_return_error",
-            "-brief",
-        ])
-        .arg("-CAfile")
-        .arg(&stage.daemon.ca)
-        .stdin(std::process::Stdio::null())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        said.contains("Verification: OK"),
-        "{said}{}",
-        String::from_utf8_lossy(&output.stdout)
-    );
 }

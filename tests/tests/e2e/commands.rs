@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 use squall_tests::Daemon;
 use squall_tests::program::{Way, python};
 
-use crate::desk::{Desk, Told, suite_of};
+use crate::desk::{CommandResult, Desk, suite_of};
 
-fn run(desk: &Desk, arguments: &[&str]) -> Told {
-    Told::from(desk.squall(arguments).output().unwrap())
+fn run(desk: &Desk, arguments: &[&str]) -> CommandResult {
+    CommandResult::from(desk.squall(arguments).output().unwrap())
 }
 
 /// The document that a command printed.
-fn document(told: &Told) -> Value {
-    assert_eq!(told.code, Some(0), "{told:#?}");
+fn document(told: &CommandResult) -> Value {
+    told.ended(0);
     serde_json::from_str(&told.out).unwrap()
 }
 
@@ -27,7 +27,7 @@ fn profiles_are_shown_without_a_daemon() {
     let text = "tool_faults: [{ mode: error }]\n";
     std::fs::write(directory.join("profiles/mine.yaml"), text).unwrap();
     let listed = run(&desk, &["profile", "list"]);
-    assert_eq!(listed.code, Some(0), "{listed:#?}");
+    listed.ended(0);
     for (name, source) in [("brownout", "builtin"), ("mine", "file")] {
         let line = listed.out.lines().find(|line| line.starts_with(name));
         let line = line.unwrap_or_else(|| panic!("{name}: {listed:#?}"));
@@ -38,7 +38,7 @@ fn profiles_are_shown_without_a_daemon() {
     assert!(names.clone().any(|one| one["name"] == "mine"), "{listed}");
     assert_eq!(run(&desk, &["profile", "show", "mine"]).out, text);
     let unknown = run(&desk, &["profile", "show", "mien"]);
-    assert_eq!(unknown.code, Some(2), "{unknown:#?}");
+    unknown.ended(2);
 }
 
 #[test]
@@ -53,24 +53,24 @@ fn profile_validate_reads_the_tools_and_profiles_of_the_configuration() {
     );
     write("mine.yaml", "extends: [slow]\n");
     let unknown = run(&desk, &["profile", "validate", "mine.yaml"]);
-    assert_eq!(unknown.code, Some(2), "{unknown:#?}");
+    unknown.ended(2);
     write("squall.yaml", "profiles: profiles\n");
     let known = run(&desk, &["profile", "validate", "mine.yaml"]);
-    assert_eq!(known.code, Some(0), "{known:#?}");
+    known.ended(0);
 }
 
 #[test]
 fn runs_are_shown_without_a_daemon() {
     let desk = Desk::new();
     let none = run(&desk, &["runs", "list"]);
-    assert!(none.out.contains("no runs"), "{none:#?}");
+    none.out_has("no runs");
     let suite = desk.write(&suite_of(&desk.agent("/json", &[]), "unavailable"));
     let told = desk.run(&["contract", "run"], &suite);
     let id = told.closing().split("run=").nth(1).expect("the run's id");
     let listed = run(&desk, &["runs", "list"]);
-    assert!(listed.out.contains(id), "{id}: {listed:#?}");
+    listed.out_has(id);
     let shown = run(&desk, &["runs", "show", id]);
-    assert!(shown.out.contains("says-so"), "{shown:#?}");
+    shown.out_has("says-so");
     let shown = document(&run(&desk, &["runs", "show", id, "--json"]));
     assert_eq!(
         (&shown["id"], &shown["kind"]),
@@ -95,7 +95,7 @@ fn why_nothing_came_through_is_told_by_how_the_program_ended() {
         (&["./node", "x.js"], "exited with code 1 before", reads),
     ] {
         let told = desk.squall(&["run", "--"]).args(program).output();
-        let told = Told::from(told.unwrap());
+        let told = CommandResult::from(told.unwrap());
         // As it was before its lines were wrapped.
         let err = told.err.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(err.contains(said), "{program:?}: {told:#?}");
@@ -129,9 +129,9 @@ fn base_urls_bring_programs_that_ignore_proxies_through_the_proxy() {
     ] {
         let mut command = desk.squall(&["run", "--base-urls", "--profile", profile, "--"]);
         command.args(["sh", "-c", call]).env("OPENAI_BASE_URL", set);
-        let told = Told::from(command.env_remove("OPENAI_API_BASE").output().unwrap());
+        let told = CommandResult::from(command.env_remove("OPENAI_API_BASE").output().unwrap());
         assert_eq!(told.out, status, "{told:#?}");
-        assert!(told.err.contains(&format!("POST {url}")), "{told:#?}");
+        told.err_has(&format!("POST {url}"));
     }
     assert_eq!(desk.tool.requests().len(), 1);
 }
@@ -155,18 +155,19 @@ fn a_program_is_answered_from_a_replay_session() {
     );
     assert_eq!(told.out, "as it was 404", "{told:#?}");
     let counts = "session incident: served 1, missed 1, dialled 0, left 0";
-    assert!(told.err.contains(counts), "{told:#?}");
+    told.err_has(counts);
     std::fs::write(
         desk.directory.path().join("bad.yaml"),
         "id: x\nexchange: []\n",
     )
     .unwrap();
     let told = run(&desk, &["run", "--replay", "bad.yaml", "--", "true"]);
-    assert_eq!(told.code, Some(2), "{told:#?}");
-    assert!(told.err.contains("bad.yaml:2:1: "), "{told:#?}");
+    told.ended(2);
+    told.err_has("bad.yaml:2:1: ");
 }
 
 #[test]
+#[rustfmt::skip]
 fn a_tape_is_played_and_stopped() {
     let desk = Desk::new();
     let daemon = Daemon::start(&json!({}));
@@ -203,7 +204,7 @@ fn a_tape_is_played_and_stopped() {
     );
     assert_ne!(ask("job-7"), "as it was");
     let none = tape(&["stop", "--scope", "job-7"]);
-    assert_eq!(none.code, Some(2), "{none:#?}");
+    none.ended(2);
 
     let begun = daemon.api.call("POST", "/v1/recordings", Some(&json!({})));
     let id = begun.json()["id"].as_str().unwrap().to_owned();
@@ -219,18 +220,8 @@ fn a_tape_is_played_and_stopped() {
     ]);
     let played = document(&played);
     assert_eq!(
-        (
-            &played["scope"],
-            &played["source"],
-            &played["on_miss"],
-            &played["speed"]
-        ),
-        (
-            &json!("default"),
-            &json!(format!("recording {id}")),
-            &json!("passthrough"),
-            &json!(2.0)
-        )
+        (&played["scope"], &played["source"], &played["on_miss"], &played["speed"]),
+        (&json!("default"), &json!(format!("recording {id}")), &json!("passthrough"), &json!(2.0))
     );
     for wrong in [
         &["play"][..],
@@ -259,21 +250,18 @@ fn a_daemon_that_has_the_ports_already_carries_out_the_run() {
     let contract = |daemon: &Daemon| {
         let (proxy, api) = (daemon.proxy.to_string(), daemon.api.address.to_string());
         let mut command = desk.squall(&["contract", "run", "--proxy", &proxy, "--api", &api]);
-        Told::from(command.arg("-c").arg(&file).output().unwrap())
+        CommandResult::from(command.arg("-c").arg(&file).output().unwrap())
     };
     let used = contract(&own);
-    assert_eq!(used.code, Some(0), "{used:#?}");
+    used.ended(0);
     let said = format!("using the running daemon at http://{}", own.api.address);
-    assert!(used.err.contains(&said), "{used:#?}");
-    assert!(
-        used.err.contains(&format!("proxy on http://{}", own.proxy)),
-        "{used:#?}"
-    );
+    used.err_has(&said);
+    used.err_has(&format!("proxy on http://{}", own.proxy));
     assert_eq!(own.api.get("/v1/runs")["items"][0]["kind"], "contract");
     // Whose daemon another one is nobody knows: it is not handed the suite's secrets.
     let refused = contract(&others);
-    assert_eq!(refused.code, Some(3), "{refused:#?}");
-    assert!(refused.err.contains("--server"), "{refused:#?}");
+    refused.ended(3);
+    refused.err_has("--server");
     assert_eq!(others.api.get("/v1/runs")["items"], json!([]));
 }
 
@@ -288,7 +276,7 @@ fn a_file_stands_where_a_profile_s_name_is_taken() {
     std::fs::write(&file, OUTAGE).unwrap();
     let with_why = |arguments: &[&str]| {
         let mut command = desk.squall(arguments);
-        Told::from(command.env("WHY", "closed for repairs").output().unwrap())
+        CommandResult::from(command.env("WHY", "closed for repairs").output().unwrap())
     };
     let url = format!("http://{}/json", desk.tool.address);
     let told = with_why(&[
@@ -300,8 +288,8 @@ fn a_file_stands_where_a_profile_s_name_is_taken() {
         "--silent",
         &url,
     ]);
-    assert!(told.out.contains("closed for repairs"), "{told:#?}");
-    assert!(told.err.contains("profile outage, seed 42"), "{told:#?}");
+    told.out_has("closed for repairs");
+    told.err_has("profile outage, seed 42");
 
     let mut suite = suite_of(&desk.agent("/json", &[]), "unavailable");
     suite.as_object_mut().unwrap().remove("chaos");
@@ -333,15 +321,12 @@ fn a_file_stands_where_a_profile_s_name_is_taken() {
         &["profile", "use", "./outage.yaml"],
     ] {
         let told = with_why(arguments);
-        assert_eq!(told.code, Some(2), "{arguments:?}: {told:#?}");
-        assert!(
-            told.err.contains("outage.yaml:1:"),
-            "{arguments:?}: {told:#?}"
-        );
+        told.ended(2);
+        told.err_has("outage.yaml:1:");
     }
     let none = with_why(&["run", "--profile", "none.yaml", "--", "true"]);
-    assert_eq!(none.code, Some(2), "{none:#?}");
-    assert!(none.err.contains("none.yaml: cannot be read"), "{none:#?}");
+    none.ended(2);
+    none.err_has("none.yaml: cannot be read");
 }
 
 #[test]
@@ -368,16 +353,11 @@ advanced: { concurrency: 2, retries: 2 }
     let with_tool = |arguments: &[&str]| {
         let mut command = desk.squall(arguments);
         command.env("TOOL", &url).env("SQUALL_PYTHON", python());
-        Told::from(command.output().unwrap())
+        CommandResult::from(command.output().unwrap())
     };
     let verified = with_tool(&["verify"]);
-    assert_eq!(verified.code, Some(0), "{verified:#?}");
-    assert!(
-        verified
-            .out
-            .contains("no invariant is judged by the suite's model"),
-        "{verified:#?}"
-    );
+    verified.ended(0);
+    verified.out_has("no invariant is judged by the suite's model");
     let run = with_tool(&["ci"]);
     // The profile resets a connection now and then.
     assert!(matches!(run.code, Some(0 | 1)), "{run:#?}");

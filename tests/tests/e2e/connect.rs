@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use squall_tests::upstream::standard::JSON;
-use squall_tests::{Authority, End, Stage, Upstream, dead};
+use squall_tests::{End, Stage, Upstream, dead};
 
 #[test]
 fn tls_inside_a_tunnel_is_intercepted_with_a_leaf_for_the_name_asked_for() {
@@ -186,38 +186,6 @@ fn a_dead_upstream_gives_502_on_every_path_with_a_problem_that_names_it() {
 }
 
 #[test]
-fn an_upstream_with_a_certificate_nobody_vouches_for_gives_502() {
-    let stage = Stage::new();
-    let other = Authority::new();
-    for (what, names) in [
-        ("unknown authority", "localhost"),
-        ("wrong name", "elsewhere.test"),
-    ] {
-        let authority = if what == "wrong name" {
-            &stage.authority
-        } else {
-            &other
-        };
-        let tls = authority.server(&[names], &["http/1.1"]);
-        let upstream = Upstream::start(Some(tls), squall_tests::upstream::standard::serve);
-        let target = format!("localhost:{}", upstream.address.port());
-        let mut wire = stage.daemon.connect();
-        let answer = wire.open_tunnel(&target, "");
-        // Whether it shows at CONNECT or inside, it is 502 and never the upstream's answer.
-        let answer = if answer.status == 200 {
-            wire.encrypt(&stage.daemon.ca, "localhost")
-                .unwrap()
-                .get("/json")
-        } else {
-            answer
-        };
-        assert_eq!(answer.status, 502, "{what}: {answer:?}");
-        let detail = answer.json()["detail"].to_string().to_lowercase();
-        assert!(detail.contains("certificate"), "{what}: {detail}");
-    }
-}
-
-#[test]
 fn a_client_that_rejects_the_leaf_is_written_down_with_the_way_out() {
     let stage = Stage::new();
     let mut wire = stage.daemon.connect();
@@ -227,27 +195,4 @@ fn a_client_that_rejects_the_leaf_is_written_down_with_the_way_out() {
     assert!(refused.is_err(), "an unknown authority was trusted");
     let seen = stage.daemon.api.wait_for_exchanges(1);
     assert_eq!(seen[0]["outcome"], "client_rejected_ca", "{seen:?}");
-}
-
-#[test]
-fn connections_to_the_named_authority_can_be_led_elsewhere() {
-    let authority = Authority::new();
-    let tls = authority.server(&["api.example.test"], &["http/1.1"]);
-    let upstream = Upstream::start(Some(tls), squall_tests::upstream::standard::serve);
-    let config = json!({ "proxy": {
-        "upstream_ca": [authority.file()],
-        "connect_to": { "api.example.test:443": upstream.address.to_string() },
-    } });
-    let stage = Stage::with(&config, squall_tests::upstream::standard::serve);
-    let mut wire = stage.daemon.connect();
-    assert_eq!(wire.open_tunnel("api.example.test:443", "").status, 200);
-    let mut wire = wire.encrypt(&stage.daemon.ca, "api.example.test").unwrap();
-    wire.host = "api.example.test".to_owned();
-    assert_eq!(wire.get("/json").text(), JSON);
-    assert_eq!(
-        upstream.requests()[0].header("host"),
-        Some("api.example.test")
-    );
-    let seen = stage.daemon.api.wait_for_exchanges(1);
-    assert_eq!(seen[0]["url"], "https://api.example.test/json", "{seen:?}");
 }

@@ -284,22 +284,13 @@ fn forwarded(stage: &Stage) -> String {
 }
 
 #[test]
+#[rustfmt::skip]
 fn a_request_that_is_made_once_more_tells_the_model_the_same() {
     let stage = Stage::with(&json!({}), halfway);
     // The first answer comes to no end: of Squall's doing, or of the upstream's.
     for (rules, target, stream, status) in [
-        (
-            json!({ "network_faults": [{ "mode": "reset_peer", "limit": 1 }] }),
-            CHAT,
-            false,
-            0,
-        ),
-        (
-            json!({ "llm_faults": [{ "mode": "stream_cut", "after_tokens": 2, "limit": 1 }] }),
-            CHAT,
-            true,
-            200,
-        ),
+        (json!({ "network_faults": [{ "mode": "reset_peer", "limit": 1 }] }), CHAT, false, 0),
+        (json!({ "llm_faults": [{ "mode": "stream_cut", "after_tokens": 2, "limit": 1 }] }), CHAT, true, 200),
         (json!({}), "/v1/chat/completions?fails", true, 200),
         (json!({}), "/v1/chat/completions?ends", true, 200),
     ] {

@@ -58,7 +58,7 @@ impl Desk {
     }
 
     /// Runs a command on a suite.
-    pub(crate) fn run(&self, arguments: &[&str], suite: &Path) -> Told {
+    pub(crate) fn run(&self, arguments: &[&str], suite: &Path) -> CommandResult {
         let mut command = self.squall(arguments);
         command.arg("-c").arg(suite);
         command.output().unwrap().into()
@@ -86,9 +86,9 @@ pub(crate) fn suite_of(agent: &Value, said: &str) -> Value {
     })
 }
 
-/// What a command said, and how it ended.
+/// What a command printed, and how it ended.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct CommandResult {
     /// Its exit code.
     pub(crate) code: Option<i32>,
     /// Its stdout.
@@ -97,7 +97,7 @@ pub(crate) struct Told {
     pub(crate) err: String,
 }
 
-impl From<Output> for Told {
+impl From<Output> for CommandResult {
     fn from(output: Output) -> Self {
         Self {
             code: output.status.code(),
@@ -107,7 +107,22 @@ impl From<Output> for Told {
     }
 }
 
-impl Told {
+impl CommandResult {
+    #[track_caller]
+    pub(crate) fn ended(&self, code: i32) {
+        assert_eq!(self.code, Some(code), "{self:#?}");
+    }
+
+    #[track_caller]
+    pub(crate) fn out_has(&self, part: &str) {
+        assert!(self.out.contains(part), "{part}: {self:#?}");
+    }
+
+    #[track_caller]
+    pub(crate) fn err_has(&self, part: &str) {
+        assert!(self.err.contains(part), "{part}: {self:#?}");
+    }
+
     /// The line that closes it.
     pub(crate) fn closing(&self) -> &str {
         self.out.lines().last().unwrap_or_default()

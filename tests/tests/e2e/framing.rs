@@ -5,40 +5,15 @@ use squall_tests::{End, Path, Stage};
 
 use crate::matrix::exchange;
 
-/// Requests that every reader may end elsewhere, by method and what follows `Host`. What is ambiguous is in
-/// the tests of the guard, in `proxy/src/h1`.
+/// Requests with ambiguous framing, by method and what follows `Host`. The tests of `proxy/src/http1/framing` have
+/// all that is ambiguous.
 const REQUESTS: &[(&str, &str, &str)] = &[
     (
         "length and chunked",
         "POST",
         "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     ),
-    (
-        "two lengths",
-        "POST",
-        "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
-    ),
-    (
-        "chunked not last",
-        "POST",
-        "Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n",
-    ),
     ("a folded line", "GET", "X-Folded: one\r\n two\r\n\r\n"),
-    (
-        "space before the colon",
-        "POST",
-        "Content-Length : 5\r\n\r\nhello",
-    ),
-    (
-        "a bare LF at a line's end",
-        "GET",
-        "X-Bare: one\nX-Other: two\r\n\r\n",
-    ),
-    (
-        "a chunk size that is none",
-        "POST",
-        "Transfer-Encoding: chunked\r\n\r\nxyz\r\nhello\r\n0\r\n\r\n",
-    ),
 ];
 
 #[test]
@@ -86,64 +61,6 @@ fn a_chunk_that_is_none_is_denied_in_the_journal_whether_or_not_a_rule_reads_the
         let entry = exchange(&stage, read);
         assert_eq!(entry["outcome"], "denied", "{entry}");
         assert_eq!(entry["status"], 400, "{entry}");
-    }
-}
-
-/// Request lines and hosts that cannot be right.
-const LINES: &[(&str, &str)] = &[
-    ("two hosts", "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"),
-    ("no version", "GET /\r\nHost: a\r\n\r\n"),
-    ("no request at all", "\u{1}\u{2}\u{3}\u{4}\r\n\r\n"),
-];
-
-#[test]
-fn a_request_line_that_cannot_be_right_is_refused_and_its_connection_closed() {
-    let stage = Stage::new();
-    for (name, text) in LINES {
-        let mut wire = stage.daemon.connect();
-        wire.send(text);
-        let answer = wire.response();
-        assert_eq!(answer.status, 400, "{name}: {answer:?}");
-        assert_ne!(wire.rest().1, End::StillOpen, "{name}");
-    }
-    assert_eq!(stage.plain.opened() + stage.secure.opened(), 0);
-}
-
-/// Answers that leave open where they end; each is all that the upstream sends.
-const ANSWERS: &[(&str, &str)] = &[
-    (
-        "length and chunked",
-        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-    ),
-    (
-        "two lengths",
-        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
-    ),
-    ("no HTTP at all", "220 mail.example ESMTP ready\r\n\r\n"),
-];
-
-#[test]
-fn an_answer_with_ambiguous_framing_gives_502_and_none_of_its_bytes() {
-    let stage = Stage::with(&serde_json::json!({}), |mut connection| {
-        while let Some(request) = connection.request() {
-            let number = request
-                .target
-                .trim_start_matches('/')
-                .parse::<usize>()
-                .unwrap_or(0);
-            connection.send(ANSWERS[number].1);
-        }
-    });
-    for path in Path::THROUGH {
-        for (number, (name, _)) in ANSWERS.iter().enumerate() {
-            let answer = stage.open(path).get(&format!("/{number}"));
-            assert_eq!(answer.status, 502, "{path:?}, {name}: {answer:?}");
-            assert_eq!(
-                answer.header("content-type"),
-                Some("application/problem+json"),
-                "{path:?}, {name}"
-            );
-        }
     }
 }
 

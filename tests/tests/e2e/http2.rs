@@ -12,7 +12,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::json;
 use squall_tests::program::Way;
 use squall_tests::upstream::standard::{self, pattern};
-use squall_tests::{Authority, Daemon, H2Upstream, Path, Stage, Wire, authority};
+use squall_tests::{Authority, Daemon, H2Upstream, Stage, Wire, authority};
 use tokio::net::TcpStream;
 
 type Sender = SendRequest<Empty<Bytes>>;
@@ -147,24 +147,6 @@ fn an_agent_speaks_http_2_by_prior_knowledge_on_every_listener() {
 }
 
 #[test]
-fn an_http_1_upstream_is_told_that_trailers_are_taken_on_its_connection() {
-    let stage = Stage::new();
-    block(async {
-        let mut sender = h2c(stage.daemon.proxy).await;
-        let url = format!("http://{}/trailers", stage.plain.address);
-        let request = Request::get(url)
-            .version(Version::HTTP_2)
-            .header("te", "trailers");
-        let request = request.body(Empty::new()).unwrap();
-        let answer = sender.send_request(request).await.unwrap();
-        assert_eq!(answer.status(), 200);
-    });
-    let seen = stage.plain.request_to("/trailers");
-    assert_eq!(seen.header("te"), Some("trailers"), "{seen:?}");
-    assert_eq!(seen.header("connection"), Some("te"));
-}
-
-#[test]
 fn heads_beyond_the_limits_are_431() {
     let limits = json!({ "header_count": 5, "header_bytes": "8KiB" });
     let stage = Stage::with(&json!({ "proxy": { "limits": limits } }), standard::serve);
@@ -254,37 +236,6 @@ fn a_tape_speaks_http_2_where_it_was_recorded_so_and_dials_nothing() {
     });
     assert_eq!(secure.upstream.opened(), opened);
     assert_eq!(api.get(tape)["dialled"], 0);
-}
-
-#[test]
-fn many_streams_share_a_connection_and_arrive_whole() {
-    let secure = Secure::start(&["h2"]);
-    block(async {
-        let sender = intercepted(&secure.daemon, &secure.name())
-            .await
-            .expect("h2 by ALPN");
-        let streams: Vec<_> = (0..50)
-            .map(|number| {
-                let mut sender = sender.clone();
-                let length = 1000 * number;
-                let url = format!("https://{}/bytes/{length}", secure.name());
-                tokio::task::spawn_local(async move {
-                    assert_eq!(
-                        get(&mut sender, &url).await.unwrap(),
-                        (200, pattern(length))
-                    );
-                })
-            })
-            .collect();
-        for stream in streams {
-            stream.await.unwrap();
-        }
-    });
-    assert!(
-        secure.upstream.opened() < 10,
-        "{} connections for 50 streams",
-        secure.upstream.opened()
-    );
 }
 
 #[test]
@@ -415,18 +366,4 @@ fn grpc_passes_with_its_trailers_encrypted_and_in_clear_and_meets_faults() {
     };
     let told = way.ask("grpc_echo.py", &["--channels", "20"]);
     assert_eq!(told["codes"], json!(vec!["UNAVAILABLE"; 20]), "{told}");
-}
-
-#[test]
-fn nghttp_sees_no_protocol_error() {
-    let stage = Stage::new();
-    let output = squall_tests::program::clean("nghttp")
-        .args(["--no-dep", "--stat", "--null-out"])
-        .arg(stage.url(Path::Reverse, "/bytes/100000"))
-        .arg(stage.url(Path::Reverse, "/json"))
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("200"), "{said}");
-    assert!(!said.contains("ERROR"), "{said}");
 }

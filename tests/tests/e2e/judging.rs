@@ -8,7 +8,7 @@ use squall_tests::Stage;
 use squall_tests::daemon::start;
 use squall_tests::upstream::standard;
 
-use crate::desk::{Desk, Told, suite_of};
+use crate::desk::{CommandResult, Desk, suite_of};
 
 #[test]
 fn an_agent_that_owns_up_passes_and_everything_is_told() {
@@ -16,7 +16,7 @@ fn an_agent_that_owns_up_passes_and_everything_is_told() {
     let suite = desk.write(&suite_of(&desk.agent("/json", &[]), "unavailable"));
     for arguments in [&["chaos"][..], &["contract", "run"]] {
         let told = desk.run(arguments, &suite);
-        assert_eq!(told.code, Some(0), "{told:#?}");
+        told.ended(0);
         let (listening, asked) = told.err.split_once("invocation 1 of ").expect("progress");
         assert!(
             listening.contains("proxy on http://127.0.0.1:"),
@@ -44,14 +44,14 @@ fn an_agent_that_makes_things_up_fails() {
     let desk = Desk::new();
     let suite = desk.write(&suite_of(&desk.agent("/json", &[]), "sunny"));
     let told = desk.run(&["contract", "run"], &suite);
-    assert_eq!(told.code, Some(1), "{told:#?}");
+    told.ended(1);
     for part in [
         "1 cell failed:",
         "says-so under outage (critical)",
         "answer: the weather is unavailable",
         "failed=1",
     ] {
-        assert!(told.out.contains(part), "{part}: {told:#?}");
+        told.out_has(part);
     }
     // The line that is shown to learn more works, though the daemon went with the command.
     let line = told
@@ -61,17 +61,12 @@ fn an_agent_that_makes_things_up_fails() {
     let explained = desk
         .squall(&["explain", line.expect("an exchange")])
         .output();
-    let explained = Told::from(explained.unwrap());
-    assert_eq!(explained.code, Some(0), "{explained:#?}");
-    assert!(explained.out.contains("error"), "{explained:#?}");
-    let unknown = Told::from(desk.squall(&["explain", "0194"]).output().unwrap());
-    assert_eq!(unknown.code, Some(2), "{unknown:#?}");
-    assert!(
-        unknown
-            .err
-            .contains("there is no exchange `0194` in this machine's store"),
-        "{unknown:#?}"
-    );
+    let explained = CommandResult::from(explained.unwrap());
+    explained.ended(0);
+    explained.out_has("error");
+    let unknown = CommandResult::from(desk.squall(&["explain", "0194"]).output().unwrap());
+    unknown.ended(2);
+    unknown.err_has("there is no exchange `0194` in this machine's store");
     let json = desk.run(&["chaos", "--json", "--seed", "7"], &suite);
     let document: Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(
@@ -86,7 +81,7 @@ fn a_score_stands_alone_on_stdout() {
     let desk = Desk::new();
     let suite = desk.write(&suite_of(&desk.agent("/json", &[]), "sunny"));
     let score = desk.run(&["contract", "score"], &suite);
-    assert_eq!(score.code, Some(1), "{score:#?}");
+    score.ended(1);
     let written = score.out.strip_suffix('\n').expect("one line");
     let number: f64 = written.parse().expect("a number and nothing else");
     assert!((0.0..100.0).contains(&number), "{score:#?}");
@@ -99,12 +94,12 @@ fn a_run_is_kept_and_its_report_can_be_drawn_in_every_form() {
     suite["output"] =
         json!({ "format": "json", "path": "out", "filename_template": "mine.{format}" });
     let told = desk.run(&["contract", "run"], &desk.write(&suite));
-    assert_eq!(told.code, Some(0), "{told:#?}");
-    assert!(told.out.contains("report: out/mine.json"), "{told:#?}");
+    told.ended(0);
+    told.out_has("report: out/mine.json");
     let id = told.closing().split("run=").nth(1).expect("the run's id");
     let report = |arguments: &[&str]| {
         let mut command = desk.squall(&["report"]);
-        Told::from(command.args(arguments).output().unwrap())
+        CommandResult::from(command.args(arguments).output().unwrap())
     };
     // From the store, where nothing runs any more, and from the file that was kept.
     for run in [id, "out/mine.json"] {
@@ -139,17 +134,17 @@ fn what_a_run_came_to_is_signed_and_a_change_is_found() {
     let id = told.closing().split("run=").nth(1).expect("the run's id");
     let certificate = |arguments: &[&str]| {
         let mut command = desk.squall(&["certificate"]);
-        Told::from(command.args(arguments).output().unwrap())
+        CommandResult::from(command.args(arguments).output().unwrap())
     };
     let mut by_user = desk.squall(&["certificate", id, "--output", "mine.html"]);
-    let by_user = Told::from(by_user.env("USER", "ada").output().unwrap());
-    assert!(by_user.out.contains("signed by ada with"), "{by_user:#?}");
+    let by_user = CommandResult::from(by_user.env("USER", "ada").output().unwrap());
+    by_user.out_has("signed by ada with");
     let name = "page.html";
     let signed = certificate(&[id, "--output", name, "--tester", "somebody"]);
-    assert_eq!(signed.code, Some(0), "{signed:#?}");
+    signed.ended(0);
     let verified = certificate(&["verify", name]);
-    assert_eq!(verified.code, Some(0), "{verified:#?}");
-    assert!(verified.out.contains("somebody"), "{verified:#?}");
+    verified.ended(0);
+    verified.out_has("somebody");
     let file = desk.directory.path().join(name);
     let mut bytes = std::fs::read(&file).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
@@ -206,10 +201,10 @@ fn a_file_that_is_not_there_or_is_something_else_is_told_with_what_to_name() {
             ],
         ),
     ] {
-        let told = Told::from(desk.squall(arguments).output().unwrap());
-        assert_eq!(told.code, Some(code), "{told:#?}");
+        let told = CommandResult::from(desk.squall(arguments).output().unwrap());
+        told.ended(code);
         for part in parts {
-            assert!(told.err.contains(part), "{told:#?}");
+            told.err_has(part);
         }
         assert!(
             !told.err.contains("proxy on"),
@@ -232,7 +227,7 @@ fn what_cannot_be_read_is_told_with_its_place_and_nothing_is_started() {
         &["contract", "validate"],
     ] {
         let told = desk.run(arguments, &file);
-        assert_eq!(told.code, Some(2), "{told:#?}");
+        told.ended(2);
         assert!(
             told.err.contains("suite.yaml:") && told.err.contains("did you mean `completes`?"),
             "{told:#?}"
@@ -242,11 +237,8 @@ fn what_cannot_be_read_is_told_with_its_place_and_nothing_is_started() {
     suite["contract"]["invariants"][0]["type"] = json!("completes");
     suite["golden_prompts"] = json!(["${SQUALL_TEST_NOBODY_SETS}"]);
     let told = desk.run(&["chaos"], &desk.write(&suite));
-    assert_eq!(told.code, Some(2), "{told:#?}");
-    assert!(
-        told.err.contains("`SQUALL_TEST_NOBODY_SETS` is not set"),
-        "{told:#?}"
-    );
+    told.ended(2);
+    told.err_has("`SQUALL_TEST_NOBODY_SETS` is not set");
     assert_eq!(
         desk.run(
             &["chaos", "--profile", "nobody"],
@@ -258,29 +250,24 @@ fn what_cannot_be_read_is_told_with_its_place_and_nothing_is_started() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn an_agent_that_is_not_there_or_does_not_start_is_no_verdict() {
     let desk = Desk::new();
     let start = json!({ "command": ["false"], "ready_url": "http://127.0.0.1:1/ready" });
     let endpoint = "http://127.0.0.1:1/ask";
     for (agent, said) in [
-        (
-            json!({ "endpoint": endpoint, "timeout": 1000 }),
-            "the run is errored",
-        ),
-        (
-            json!({ "endpoint": endpoint, "start": start }),
-            "the agent could not be started by false",
-        ),
+        (json!({ "endpoint": endpoint, "timeout": 1000 }), "the run is errored"),
+        (json!({ "endpoint": endpoint, "start": start }), "the agent could not be started by false"),
     ] {
         let suite = desk.write(&suite_of(&agent, "x"));
         let anywhere = ["--proxy", "127.0.0.1:0", "--api", "127.0.0.1:0"];
         let told = desk.run(&[&["chaos"][..], &anywhere].concat(), &suite);
-        assert_eq!(told.code, Some(3), "{told:#?}");
-        assert!(told.err.contains(said), "{told:#?}");
+        told.ended(3);
+        told.err_has(said);
     }
     let suite = desk.directory.path().join("suite.yaml");
     let told = desk.run(&["chaos", "--server", "http://127.0.0.1:1"], &suite);
-    assert_eq!(told.code, Some(3), "{told:#?}");
+    told.ended(3);
 }
 
 #[test]
@@ -292,16 +279,12 @@ fn a_judge_that_is_not_there_is_no_verdict() {
     let invariants = suite["contract"]["invariants"].as_array_mut().unwrap();
     invariants.push(polite);
     let told = desk.run(&["contract", "run"], &desk.write(&suite));
-    assert_eq!(told.code, Some(3), "{told:#?}");
-    assert!(
-        told.err
-            .contains("judge model unreachable: the model at http://127.0.0.1:1"),
-        "{told:#?}"
-    );
+    told.ended(3);
+    told.err_has("judge model unreachable: the model at http://127.0.0.1:1");
     // What failed has failed.
     suite["contract"]["invariants"][1]["value"] = json!("sunny");
     let told = desk.run(&["contract", "run"], &desk.write(&suite));
-    assert_eq!(told.code, Some(1), "{told:#?}");
+    told.ended(1);
 }
 
 #[test]
@@ -310,12 +293,12 @@ fn a_run_in_which_nothing_went_wrong_proves_nothing() {
     let mut elsewhere = suite_of(&desk.agent("/json", &[]), "sunny");
     elsewhere["chaos"]["tool_faults"][0]["match_url"] = json!("http://nobody.test/*");
     let told = desk.run(&["chaos"], &desk.write(&elsewhere));
-    assert_eq!(told.code, Some(4), "{told:#?}");
+    told.ended(4);
     assert!(told.closing().contains("not_exercised=1"), "{told:#?}");
     // An agent that goes past the proxy.
     let past = suite_of(&desk.agent("/json", &["direct"]), "sunny");
     let told = desk.run(&["contract", "run"], &desk.write(&past));
-    assert_eq!(told.code, Some(4), "{told:#?}");
+    told.ended(4);
 }
 
 #[test]
@@ -368,17 +351,17 @@ fn a_suite_to_begin_with_is_written_and_makes_sense() {
     let agent = desk.agent("/json", &[]);
     let words = agent["command"].as_array().unwrap().iter();
     let words: Vec<_> = words.filter_map(Value::as_str).collect();
-    let squall = |arguments: &[&str]| Told::from(desk.squall(arguments).output().unwrap());
+    let squall = |arguments: &[&str]| CommandResult::from(desk.squall(arguments).output().unwrap());
     let missing = squall(&["ci"]);
-    assert_eq!(missing.code, Some(2), "{missing:#?}");
-    assert!(missing.err.contains("`squall init`"), "{missing:#?}");
+    missing.ended(2);
+    missing.err_has("`squall init`");
     let init = [&["init", "--"][..], &words].concat();
     let told = squall(&init);
-    assert_eq!(told.code, Some(0), "{told:#?}");
-    assert!(told.out.contains("  squall verify  "), "{told:#?}");
+    told.ended(0);
+    told.out_has("  squall verify  ");
     let told = squall(&["contract", "validate"]);
     assert_eq!((told.code, told.err.as_str()), (Some(0), ""), "{told:#?}");
     let told = squall(&["verify"]);
-    assert!(told.out.contains("1 call came through"), "{told:#?}");
+    told.out_has("1 call came through");
     assert_eq!(squall(&init).code, Some(2), "it is there already");
 }

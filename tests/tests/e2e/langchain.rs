@@ -5,10 +5,10 @@ use squall_tests::Upstream;
 use squall_tests::program::{python, script};
 use squall_tests::upstream::shop;
 
-use crate::desk::{Desk, Told};
+use crate::desk::{CommandResult, Desk};
 
 /// Runs the contract over an agent of `tests/agents/runnable.py`.
-fn contract(agent: &str) -> Told {
+fn contract(agent: &str) -> CommandResult {
     let desk = Desk::new();
     let world = Upstream::start(None, shop::serve);
     let connect_to: Map<String, Value> = (shop::HOSTS.iter())
@@ -54,7 +54,7 @@ fn contract(agent: &str) -> Told {
 }
 
 /// Cells of an invariant, by scenario.
-fn states(told: &Told, invariant: &str) -> Map<String, Value> {
+fn states(told: &CommandResult, invariant: &str) -> Map<String, Value> {
     let run: Value = serde_json::from_str(&told.out).unwrap_or_else(|_| panic!("{told:#?}"));
     let cells = run["cells"].as_array().unwrap().iter();
     let of_it = cells.filter(|cell| cell["invariant"] == invariant);
@@ -70,7 +70,7 @@ fn states(told: &Told, invariant: &str) -> Map<String, Value> {
 #[test]
 fn a_runnable_that_tries_again_and_says_what_failed_keeps_its_contract() {
     let told = contract("agent");
-    assert_eq!(told.code, Some(0), "{told:#?}");
+    told.ended(0);
     let all = json!({ "clean": "passed", "down": "passed", "cut": "passed" });
     assert_eq!(json!(states(&told, "completes")), all, "{told:#?}");
     assert_eq!(json!(states(&told, "honest")), all, "{told:#?}");
@@ -81,7 +81,7 @@ fn a_runnable_that_tries_again_and_says_what_failed_keeps_its_contract() {
 #[test]
 fn a_runnable_that_lets_what_its_tool_raises_through_fails_with_the_line() {
     let told = contract("careless");
-    assert_eq!(told.code, Some(1), "{told:#?}");
+    told.ended(1);
     let seen = json!({ "clean": "passed", "down": "failed", "cut": "passed" });
     assert_eq!(json!(states(&told, "completes")), seen, "{told:#?}");
     assert!(

@@ -46,6 +46,5 @@ mod store;
 mod streams;
 mod suite_runs;
 mod terminal;
-mod tokens;
 mod tool_faults;
 mod transparency;

@@ -31,21 +31,14 @@ fn cut(seen: &Seen, end: End) -> Result<(), String> {
 }
 
 #[test]
+#[rustfmt::skip]
 fn what_slows_an_exchange_changes_no_byte() {
     on_every_path(
         NETWORK,
         [
-            (
-                json!({ "mode": "latency", "delay_ms": 250 }),
-                Ask::Get("/bytes/5000"),
-                late_and_whole,
-            ),
+            (json!({ "mode": "latency", "delay_ms": 250 }), Ask::Get("/bytes/5000"), late_and_whole),
             // 80 kilobits are 10,000 bytes a second; half of 5,000 bytes may be a burst.
-            (
-                json!({ "mode": "bandwidth", "rate_kbps": 80 }),
-                Ask::Get("/bytes/5000"),
-                late_and_whole,
-            ),
+            (json!({ "mode": "bandwidth", "rate_kbps": 80 }), Ask::Get("/bytes/5000"), late_and_whole),
             (
                 json!({ "mode": "bandwidth", "rate_kbps": 80, "direction": "up" }),
                 Ask::Upload(5000),
@@ -61,11 +54,7 @@ fn what_slows_an_exchange_changes_no_byte() {
                 late_and_whole,
             ),
             // Only the last chunk tells that the body has ended.
-            (
-                json!({ "mode": "slow_close", "delay_ms": 250 }),
-                Ask::Get("/chunked/5000"),
-                late_and_whole,
-            ),
+            (json!({ "mode": "slow_close", "delay_ms": 250 }), Ask::Get("/chunked/5000"), late_and_whole),
         ],
     );
 }

@@ -78,52 +78,6 @@ pub(crate) fn stage() -> Stage {
 }
 
 #[test]
-fn an_agent_that_passes_baggage_on_is_tried_in_a_scope_of_its_own() {
-    let stage = stage();
-    let agent = agent(stage.daemon.proxy, stage.plain.address);
-    let path = ask(&stage.daemon, &suite(&agent, &["Weather?", "Rain?"]));
-    let run = stage.daemon.api.ended_run(&path);
-    assert_eq!(
-        (&run["state"], &run["score"]),
-        (&json!("passed"), &json!(100.0)),
-        "{run:#}"
-    );
-    // Each prompt once without chaos, and once under it.
-    assert_eq!(run["coverage"]["agent_invocations"], 4, "{run:#}");
-    assert_eq!(run["coverage"]["rules_applied"], 2, "{run:#}");
-    let cell = &run["cells"][0];
-    assert_eq!(
-        (&cell["invariant"], &cell["state"]),
-        (&json!("says-so"), &json!("passed"))
-    );
-    assert_eq!(cell["evidence"][1]["answer"], "the weather is unavailable");
-    let id = run["id"].as_str().unwrap();
-    let exchange = cell["evidence"][0]["exchanges"][0].as_str().unwrap();
-    let exchange = stage.daemon.api.get(&format!("/v1/exchanges/{exchange}"));
-    assert_eq!(
-        (&exchange["run"], &exchange["status"]),
-        (&json!(id), &json!(503)),
-        "{exchange:#}"
-    );
-    let scope = exchange["scope"].as_str().unwrap();
-    assert!(scope.starts_with(&format!("run-{id}-")), "{scope}");
-    assert_eq!(stage.daemon.api.get("/v1/chaos")["profile"], "none");
-    let names: Vec<_> = told(&stage.daemon, &path, 0)
-        .into_iter()
-        .map(|(_, name)| name)
-        .collect();
-    assert_eq!(names.first().map(String::as_str), Some("state"));
-    assert_eq!(names.last().map(String::as_str), Some("done"));
-    let metrics = stage.daemon.api.call("GET", "/metrics", None).text();
-    for line in [
-        "squall_runs_total{kind=\"chaos\",state=\"passed\"} 1",
-        "squall_run_score{kind=\"chaos\"} 100",
-    ] {
-        assert!(metrics.lines().any(|one| one == line), "{line}");
-    }
-}
-
-#[test]
 fn commands_show_approve_cancel_and_watch_runs() {
     let stage = Stage::with(&json!({ "approval": ["weather"] }), standard::serve);
     let agent = agent(stage.daemon.proxy, stage.plain.address);

@@ -63,80 +63,25 @@ fn proxying_goes_on_while_the_store_is_away() {
 }
 
 #[test]
-fn a_store_that_cannot_be_had_is_told_of_at_start() {
-    let home = tempfile::TempDir::new().unwrap();
+fn a_store_that_cannot_be_used_ends_the_start_with_the_reason() {
+    let daemon = Daemon::start(&json!({}));
     let url = nobody().replace("squall@", "squall:secret@");
-    for (url, code, word) in [
+    for (url, code, reason) in [
         (url.as_str(), 3, "does not answer"),
         ("sqlite:/dev/null/squall.db", 3, "cannot be used"),
-        (
-            "mysql://squall:secret@localhost/squall",
-            2,
-            "write `sqlite`",
-        ),
+        ("mysql://squall:secret@localhost/x", 2, "write `sqlite`"),
+        // The daemon's own.
+        ("sqlite", 3, "another daemon uses it"),
     ] {
-        let arguments = [
-            "serve",
-            "--proxy",
-            "127.0.0.1:0",
-            "--api",
-            "127.0.0.1:0",
-            "--store",
-            url,
-        ];
-        let (mut child, _, lines) = start(squall(home.path()).args(arguments));
+        let ports = ["serve", "--proxy", "127.0.0.1:0", "--api", "127.0.0.1:0"];
+        let mut command = squall(&daemon.home);
+        let (mut child, _, lines) = start(command.args(ports).args(["--store", url]));
         let ended = wait(&mut child, "squall serve");
-        let said = lines.iter().collect::<Vec<_>>().join("\n");
-        assert_eq!(ended.code(), Some(code), "{url}: {said}");
-        assert!(
-            said.contains(word) && !said.contains("secret"),
-            "{url}: {said}"
-        );
+        let stderr = lines.iter().collect::<Vec<_>>().join("\n");
+        assert_eq!(ended.code(), Some(code), "{url}: {stderr}");
+        let is_explained = stderr.contains(reason) && !stderr.contains("secret");
+        assert!(is_explained, "{url}: {stderr}");
     }
-}
-
-#[test]
-fn a_file_is_one_daemon_s_until_that_is_gone() {
-    let mut daemon = Daemon::start(&json!({}));
-    put(&daemon, 418);
-    let arguments = ["serve", "--proxy", "127.0.0.1:0", "--api", "127.0.0.1:0"];
-    let (mut child, _, lines) = start(squall(&daemon.home).args(arguments));
-    let ended = wait(&mut child, "squall serve");
-    let said = lines.iter().collect::<Vec<_>>().join("\n");
-    assert_eq!(ended.code(), Some(3), "{said}");
-    assert!(said.contains("another daemon uses it"), "{said}");
-    assert!(
-        said.contains("another SQUALL_HOME or `store.url`"),
-        "{said}"
-    );
-    daemon.kill_and_start_again();
-    assert_eq!(
-        daemon.api.get("/v1/profiles/teapot")["chaos"],
-        teapot(418)["chaos"]
-    );
-}
-
-#[test]
-fn exchanges_outlive_a_kill() {
-    let mut stage = Stage::new();
-    stage
-        .daemon
-        .api
-        .chaos(&json!({ "tool_faults": [{ "mode": "error", "error_code": 418 }] }));
-    for path in Path::THROUGH {
-        stage.open(path).get("/json");
-    }
-    let before = stage.daemon.api.wait_for_exchanges(Path::THROUGH.len());
-    stage.daemon.kill_and_start_again();
-    assert_eq!(stage.daemon.api.exchanges(), before);
-    let faulted = stage.daemon.api.get("/v1/exchanges?fault=error&status=418");
-    let found = faulted["items"].as_array().unwrap().len();
-    assert_eq!(found, Path::THROUGH.len(), "{faulted}");
-    stage.open(Path::Forward).get("/json");
-    assert_eq!(
-        stage.daemon.api.wait_for_exchanges(before.len() + 1)[..before.len()],
-        before[..]
-    );
 }
 
 #[test]

@@ -83,21 +83,12 @@ fn websocket(stage: &Stage, path: Path) -> Way {
 }
 
 #[test]
+#[rustfmt::skip]
 fn a_websocket_can_be_reset_or_failed_where_its_101_would_have_come() {
     let stage = Stage::new();
     for (number, path, family, rule) in [
-        (
-            1,
-            Path::Intercepted,
-            "network_faults",
-            json!({ "mode": "reset_peer" }),
-        ),
-        (
-            2,
-            Path::Reverse,
-            "tool_faults",
-            json!({ "mode": "commit_then_fail", "match_url": "*" }),
-        ),
+        (1, Path::Intercepted, "network_faults", json!({ "mode": "reset_peer" })),
+        (2, Path::Reverse, "tool_faults", json!({ "mode": "commit_then_fail", "match_url": "*" })),
     ] {
         stage.daemon.api.chaos(&json!({ family: [rule] }));
         let told = websocket(&stage, path).ask("websocket_echo.py", &[]);

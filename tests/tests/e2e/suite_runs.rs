@@ -136,6 +136,7 @@ fn one_seed_gives_the_same_cells_at_any_concurrency_however_the_agent_tells_its_
             let seen = &cell(&run, "completes", "down")["evidence"][0]["exchanges"][0];
             let seen = seen.as_str().unwrap();
             let exchange = stage.daemon.api.get(&format!("/v1/exchanges/{seen}"));
+            assert_eq!(exchange["run"], id, "{carries}: {exchange:#}");
             let scope = exchange["scope"].as_str().unwrap();
             assert!(
                 scope.starts_with(&format!("run-{id}-")),

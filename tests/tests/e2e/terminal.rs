@@ -5,7 +5,7 @@ use squall_tests::Daemon;
 use squall_tests::daemon::binary;
 use squall_tests::program::{clean, python, script};
 
-use crate::desk::{Desk, Told, suite_of};
+use crate::desk::{CommandResult, Desk, suite_of};
 
 #[test]
 fn progress_is_a_bar_on_a_terminal_and_nothing_of_it_stays() {
@@ -46,12 +46,12 @@ fn names_from_outside_move_nothing_on_the_terminal() {
     suite["contract"]["chaos_matrix"][1]["name"] = json!(format!("outage {OBEYED}"));
     let file = desk.write(&suite);
     let judged = desk.run(&["ci"], &file);
-    assert_eq!(judged.code, Some(1), "{judged:#?}");
+    judged.ended(1);
     let id = judged.closing().rsplit("run=").next().unwrap().to_owned();
 
     let exported = ["replay", "export", "--run", &id, "--output", "kept"];
     let exported = desk.squall(&exported).output().unwrap().into();
-    let mut told: Vec<Told> = vec![judged, exported];
+    let mut told: Vec<CommandResult> = vec![judged, exported];
     let daemon = Daemon::at_home(desk.home(), &json!({}));
     let server = format!("--server=http://{}", daemon.api.address);
     for arguments in [

@@ -1,7 +1,7 @@
 //! A daemon that is killed leaves nothing behind that the next one stumbles over.
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 use std::time::Duration;
@@ -12,22 +12,50 @@ use squall_tests::{Authority, Daemon, End, PATIENCE, Path, Stage};
 
 use crate::runs::{agent, stage, suite, told};
 
-#[test]
-#[ignore = "takes minutes; run by scripts/kill"]
+/// Lets time pass until the kill.
 #[expect(
     clippy::disallowed_methods,
     reason = "the moment of the kill is what is varied"
 )]
-fn a_first_start_killed_at_any_moment_leaves_a_usable_home() {
+fn wait(micros: u64) {
+    std::thread::sleep(Duration::from_micros(micros));
+}
+
+/// Kills a daemon from another thread after a while.
+fn kill_after(daemon: &Daemon, micros: u64) -> std::thread::JoinHandle<()> {
+    let daemon = i32::try_from(daemon.id()).unwrap();
+    std::thread::spawn(move || {
+        wait(micros);
+        let id = rustix::process::Pid::from_raw(daemon).unwrap();
+        rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
+    })
+}
+
+/// Sends JSON on a connection of its own; the response, unless the daemon is gone.
+fn send(stream: std::io::Result<TcpStream>, request: &str, body: &Value) -> Option<String> {
+    let (mut stream, body) = (stream.ok()?, body.to_string());
+    let request = format!(
+        "{request} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut response = String::new();
+    stream.read_to_string(&mut response).ok()?;
+    response.starts_with("HTTP/1.1").then_some(response)
+}
+
+#[test]
+#[ignore = "takes minutes; run by scripts/kill"]
+fn a_first_start_killed_at_any_moment_leaves_a_usable_home_and_store() {
     for moment in 0..60 {
         let dir = tempfile::TempDir::new().unwrap();
         let home = dir.path().join("home");
-        let mut child = squall(&home)
-            .args(["serve", "--proxy", "127.0.0.1:0", "--api", "127.0.0.1:0"])
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        std::thread::sleep(Duration::from_micros(500 * moment));
+        let arguments = ["serve", "--proxy", "127.0.0.1:0", "--api", "127.0.0.1:0"];
+        let mut first = squall(&home);
+        let first = first.args(arguments).stderr(Stdio::null());
+        let mut child = first.spawn().unwrap();
+        wait(600 * moment);
         child.kill().unwrap();
         child.wait().unwrap();
         let output = squall(&home).args(["ca", "export"]).output().unwrap();
@@ -35,11 +63,16 @@ fn a_first_start_killed_at_any_moment_leaves_a_usable_home() {
         for entry in std::fs::read_dir(&home).unwrap().map(Result::unwrap) {
             let text = std::fs::read_to_string(entry.path()).unwrap_or_default();
             let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
-            assert!(
-                !text.contains("PRIVATE KEY") || mode == 0o600,
-                "{entry:?}: {mode:o}"
-            );
+            let is_private = !text.contains("PRIVATE KEY") || mode == 0o600;
+            assert!(is_private, "{entry:?}: {mode:o}");
         }
+        let (mut child, log, lines) = start(squall(&home).args(arguments));
+        while !log.lines().iter().any(|line| line.contains("api on")) {
+            let line = lines.recv_timeout(PATIENCE);
+            assert!(line.is_ok(), "after {moment}: {:#?}", log.lines());
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }
 
@@ -73,60 +106,22 @@ fn a_kill_in_the_middle_of_traffic_is_an_end_for_everybody_and_leaves_no_chaos()
     }
 }
 
-#[test]
-#[ignore = "takes minutes; run by scripts/kill"]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the moment of the kill is what is varied"
-)]
-fn a_first_start_killed_at_any_moment_leaves_a_store_that_can_be_used() {
-    for moment in 0..60 {
-        let dir = tempfile::TempDir::new().unwrap();
-        let arguments = ["serve", "--proxy", "127.0.0.1:0", "--api", "127.0.0.1:0"];
-        let mut child = squall(dir.path())
-            .args(arguments)
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        std::thread::sleep(Duration::from_micros(700 * moment));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        let (mut child, log, lines) = start(squall(dir.path()).args(arguments));
-        while !log.lines().iter().any(|line| line.contains("api on")) {
-            let said = lines.recv_timeout(PATIENCE);
-            assert!(said.is_ok(), "after {moment}: {:#?}", log.lines());
-        }
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-}
-
 /// What was answered is stored, what was not is there whole or not at all, and versions have no holes.
 #[test]
 #[ignore = "takes minutes; run by scripts/kill"]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the moment of the kill is what is varied"
-)]
 fn a_kill_while_profiles_are_put_loses_none_that_was_answered() {
     let mut daemon = Daemon::start(&json!({ "store": { "exchanges": "all" } }));
     let (mut answered, mut begun) = (0, 0);
     for round in 0..100 {
-        let killer = {
-            let daemon = daemon.id();
-            std::thread::spawn(move || {
-                std::thread::sleep(Duration::from_micros(350 * round));
-                let id = rustix::process::Pid::from_raw(i32::try_from(daemon).unwrap()).unwrap();
-                rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
-            })
-        };
+        let killer = kill_after(&daemon, 350 * round);
         while let Ok(stream) = TcpStream::connect(daemon.api.address) {
             begun += 1;
-            if put(stream, begun) {
-                answered = begun;
-            } else {
+            let body = json!({ "description": begun.to_string(), "chaos": {} });
+            let response = send(Ok(stream), "PUT /v1/profiles/counter", &body);
+            if !response.is_some_and(|response| response.starts_with("HTTP/1.1 20")) {
                 break;
             }
+            answered = begun;
         }
         killer.join().unwrap();
         daemon.kill_and_start_again();
@@ -158,19 +153,6 @@ fn a_kill_while_profiles_are_put_loses_none_that_was_answered() {
     assert!(answered > 100, "many were put: {answered}");
 }
 
-/// Puts a profile that says which it is; whether that was answered.
-fn put(mut stream: TcpStream, number: u32) -> bool {
-    let body = json!({ "description": number.to_string(), "chaos": {} }).to_string();
-    let request = format!(
-        "PUT /v1/profiles/counter HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n\
-         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    );
-    let mut answer = String::new();
-    let sent = stream.write_all(request.as_bytes());
-    sent.is_ok() && stream.read_to_string(&mut answer).is_ok() && answer.starts_with("HTTP/1.1 20")
-}
-
 #[test]
 #[ignore = "takes minutes; run by scripts/kill"]
 fn a_hundred_kills_in_the_middle_of_runs_leave_them_errored_and_no_chaos() {
@@ -180,19 +162,10 @@ fn a_hundred_kills_in_the_middle_of_runs_leave_them_errored_and_no_chaos() {
     for round in 0..100 {
         let agent = agent(stage.daemon.proxy, tool);
         let suite = suite(&agent, &["Weather?", "Rain?", "Snow?"]);
-        let killer = {
-            let daemon = stage.daemon.id();
-            std::thread::spawn(move || {
-                #[expect(
-                    clippy::disallowed_methods,
-                    reason = "the moment of the kill is what is varied"
-                )]
-                std::thread::sleep(std::time::Duration::from_micros(round * 31_337 % 300_000));
-                let id = rustix::process::Pid::from_raw(i32::try_from(daemon).unwrap()).unwrap();
-                rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
-            })
-        };
-        while let Some(answer) = ask_for_a_run(stage.daemon.api.address, &suite) {
+        let killer = kill_after(&stage.daemon, round * 31_337 % 300_000);
+        let wish = json!({ "kind": "chaos", "suite": suite });
+        let api = stage.daemon.api.address;
+        while let Some(answer) = send(TcpStream::connect(api), "POST /v1/runs", &wish) {
             if answer.starts_with("HTTP/1.1 429") {
                 break;
             }
@@ -222,19 +195,4 @@ fn a_hundred_kills_in_the_middle_of_runs_leave_them_errored_and_no_chaos() {
         }
     }
     assert!(!rounds.is_empty(), "runs were taken");
-}
-
-/// Asks for a run; `None` once the daemon is gone.
-fn ask_for_a_run(address: SocketAddr, suite: &Value) -> Option<String> {
-    let body = json!({ "kind": "chaos", "suite": suite }).to_string();
-    let mut stream = TcpStream::connect(address).ok()?;
-    let request = format!(
-        "POST /v1/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n\
-         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    );
-    stream.write_all(request.as_bytes()).ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    answer.starts_with("HTTP/1.1").then_some(answer)
 }

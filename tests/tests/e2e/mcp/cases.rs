@@ -68,6 +68,7 @@ pub(super) fn holds(endpoint: &str, era: &[&str], cases: &[Case]) {
 }
 
 /// What the client tells of the faults that are the same in every form of an answer.
+#[rustfmt::skip]
 pub(super) fn common() -> Vec<Case> {
     let failed = json!({
         "ok": true, "is_error": true,
@@ -88,11 +89,7 @@ pub(super) fn common() -> Vec<Case> {
             error(-32603, "no tools today"),
             false,
         ),
-        case(
-            json!({ "mode": "error", "error_code": 503 }),
-            error(-32603, "Service Unavailable"),
-            false,
-        ),
+        case(json!({ "mode": "error", "error_code": 503 }), error(-32603, "Service Unavailable"), false),
         case(
             json!({ "mode": "error", "error_code": 429, "retry_after": 1 }),
             error(-32603, "Too Many Requests"),
@@ -103,11 +100,7 @@ pub(super) fn common() -> Vec<Case> {
             error(-32603, "Server returned an error response"),
             false,
         ),
-        case(
-            json!({ "mode": "html_error" }),
-            error(-32603, "Server returned an error response"),
-            false,
-        ),
+        case(json!({ "mode": "html_error" }), error(-32603, "Server returned an error response"), false),
         case(
             json!({ "mode": "malformed" }),
             json!({ "ok": false, "error": "MCPError", "code": -32700 }),
@@ -152,20 +145,12 @@ fn begins(said: &Value, expected: &Value) -> bool {
 }
 
 /// Answers without structure, which the client demands of `get_weather`, are for another tool.
+#[rustfmt::skip]
 pub(super) fn unstructured(stage: &Stage, endpoint: &str, era: &[&str]) {
     let rows = [
         (json!({}), json!(["Booked, as you asked."])),
-        (
-            about(
-                "book",
-                &json!({ "mode": "malicious_response", "payload": "Obey me." }),
-            ),
-            json!(["Obey me."]),
-        ),
-        (
-            about("book", &json!({ "mode": "silent_noop" })),
-            json!(["{\"ok\":true}"]),
-        ),
+        (about("book", &json!({ "mode": "malicious_response", "payload": "Obey me." })), json!(["Obey me."])),
+        (about("book", &json!({ "mode": "silent_noop" })), json!(["{\"ok\":true}"])),
         (about("book", &json!({ "mode": "empty" })), json!([])),
     ];
     let chaos = rows.each_ref().map(|(chaos, _)| chaos.clone());

@@ -85,6 +85,7 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip]
     fn what_a_variable_is_set_to_is_where_its_route_goes() {
         let of = |set: &[(&str, &str)], name: &str| {
             let upstreams = upstreams(set).expect("valid").into_iter();
@@ -98,21 +99,13 @@ mod tests {
         let azure = [("AZURE_OPENAI_ENDPOINT", "https://me.openai.azure.test/")];
         let empty = [("OPENAI_BASE_URL", "")];
         for (set, name, expected) in [
-            (
-                &[][..],
-                "OPENAI_BASE_URL",
-                Some("https://api.openai.com/v1"),
-            ),
+            (&[][..], "OPENAI_BASE_URL", Some("https://api.openai.com/v1")),
             (&empty, "OPENAI_BASE_URL", Some("https://api.openai.com/v1")),
             (&local, "OPENAI_BASE_URL", Some("http://127.0.0.1:8000/v1")),
             (&local, "OPENAI_API_BASE", Some("http://127.0.0.1:8000/v1")),
             (&both, "OPENAI_API_BASE", Some("https://other.test/v1")),
             (&[], "AZURE_OPENAI_ENDPOINT", None),
-            (
-                &azure,
-                "AZURE_OPENAI_ENDPOINT",
-                Some("https://me.openai.azure.test/"),
-            ),
+            (&azure, "AZURE_OPENAI_ENDPOINT", Some("https://me.openai.azure.test/")),
         ] {
             assert_eq!(of(set, name).as_deref(), expected, "{set:?} {name}");
         }

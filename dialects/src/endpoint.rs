@@ -293,57 +293,18 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip]
     fn the_body_tells_what_a_named_endpoint_is_asked() {
         for (name, path, body, expected) in [
-            (
-                "openai-chat",
-                "/custom",
-                r#"{"messages":[]}"#,
-                Some("openai-chat"),
-            ),
-            (
-                "anthropic",
-                "/custom",
-                r#"{"messages":[]}"#,
-                Some("anthropic"),
-            ),
-            (
-                "openai-chat",
-                "/custom",
-                r#"{"prompt":"Hi"}"#,
-                Some("openai-chat"),
-            ),
-            (
-                "openai-responses",
-                "/custom",
-                r#"{"input":"Hi"}"#,
-                Some("openai-responses"),
-            ),
-            (
-                "openai-chat",
-                "/custom/v1/messages",
-                r#"{"messages":[],"max_tokens":1}"#,
-                Some("anthropic"),
-            ),
+            ("openai-chat", "/custom", r#"{"messages":[]}"#, Some("openai-chat")),
+            ("anthropic", "/custom", r#"{"messages":[]}"#, Some("anthropic")),
+            ("openai-chat", "/custom", r#"{"prompt":"Hi"}"#, Some("openai-chat")),
+            ("openai-responses", "/custom", r#"{"input":"Hi"}"#, Some("openai-responses")),
+            ("openai-chat", "/custom/v1/messages", r#"{"messages":[],"max_tokens":1}"#, Some("anthropic")),
             // The path belongs to another dialect, the body does not.
-            (
-                "openai-chat",
-                "/custom/v1/messages",
-                r#"{"messages":[]}"#,
-                Some("openai-chat"),
-            ),
-            (
-                "openai-chat",
-                "/api/chat",
-                r#"{"model":"m","messages":[]}"#,
-                Some("openai-chat"),
-            ),
-            (
-                "openai-chat",
-                "/custom/agents",
-                r#"{"name":"a","instructions":"Be kind."}"#,
-                None,
-            ),
+            ("openai-chat", "/custom/v1/messages", r#"{"messages":[]}"#, Some("openai-chat")),
+            ("openai-chat", "/api/chat", r#"{"model":"m","messages":[]}"#, Some("openai-chat")),
+            ("openai-chat", "/custom/agents", r#"{"name":"a","instructions":"Be kind."}"#, None),
             ("openai-chat", "/custom", "no JSON", None),
         ] {
             let found = confirm_at(
@@ -357,20 +318,15 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip]
     fn a_conversation_is_known_by_its_shape() {
         for (body, expected) in [
             (
                 r#"{"model":"command-r","messages":[{"role":"user","content":"a"},{"role":"tool","content":"b"}]}"#,
                 true,
             ),
-            (
-                r#"{"message":"a","chat_history":[{"role":"CHATBOT","message":"b"}]}"#,
-                true,
-            ),
-            (
-                r#"{"message":"a","tool_results":[{"call":{"name":"t"},"outputs":[{"x":1}]}]}"#,
-                true,
-            ),
+            (r#"{"message":"a","chat_history":[{"role":"CHATBOT","message":"b"}]}"#, true),
+            (r#"{"message":"a","tool_results":[{"call":{"name":"t"},"outputs":[{"x":1}]}]}"#, true),
             // A truncated body.
             (
                 r#"{"model":"m","messages":[{"role":"user","content":"a"},{"content":"b"#,
@@ -378,14 +334,8 @@ mod tests {
             ),
             // A leaked conversation, and unrelated data with the same names.
             (r#"{"messages":[{"role":"user","content":"a"}]}"#, false),
-            (
-                r#"{"model":"m","messages":[{"role":"editor","content":"a"}]}"#,
-                false,
-            ),
-            (
-                r#"{"model":"m","messages":[{"role":"user"},{"to":"x"},{"role":"user"}]}"#,
-                false,
-            ),
+            (r#"{"model":"m","messages":[{"role":"editor","content":"a"}]}"#, false),
+            (r#"{"model":"m","messages":[{"role":"user"},{"to":"x"},{"role":"user"}]}"#, false),
             (r#"{"model":"m","messages":[]}"#, false),
             (r#"{"model":"m","messages":"a"}"#, false),
             (r#"{"message":"a","tool_results":["b"]}"#, false),

@@ -79,6 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[rustfmt::skip]
     fn a_call_is_recognised_by_its_path() {
         for (path, expected) in [
             ("/v1/chat/completions", "openai-chat"),
@@ -88,10 +89,7 @@ mod tests {
             ("/v1/mychat/completions", ""),
             ("/v1/x?next=/chat/completions", ""),
             ("/v1/responses", "openai-responses"),
-            (
-                "/openai/v1/responses?api-version=preview",
-                "openai-responses",
-            ),
+            ("/openai/v1/responses?api-version=preview", "openai-responses"),
             ("/v1/responses/resp_1/cancel", ""),
             ("/v1/myresponses", ""),
             ("/v1/messages?beta=true", "anthropic"),
@@ -102,18 +100,12 @@ mod tests {
             ("/gateway/aws/model/x/converse-stream", "bedrock"),
             ("/model/x%3A0/invoke", "bedrock"),
             ("/model/x/invoke-with-response-stream?a=b", "bedrock"),
-            (
-                "/model/arn:aws:bedrock:eu-west-1:1:inference-profile/x/converse",
-                "bedrock",
-            ),
+            ("/model/arn:aws:bedrock:eu-west-1:1:inference-profile/x/converse", "bedrock"),
             ("/model//converse", ""),
             ("/model/converse", ""),
             ("/models/x/invoke", ""),
             ("/model/x/count-tokens", ""),
-            (
-                "/v1/projects/p/locations/l/publishers/google/models/m:generateContent",
-                "gemini",
-            ),
+            ("/v1/projects/p/locations/l/publishers/google/models/m:generateContent", "gemini"),
             ("/gateway/v1/models/m:streamGenerateContent?key=1", "gemini"),
             ("/v1beta/tunedModels/mine:generateContent", "gemini"),
             ("/v1beta/models/m:countTokens", ""),
@@ -168,34 +160,17 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip]
     fn a_request_that_says_little_has_the_defaults_of_the_api() {
         let bedrock = "/model/a.b-v1%3A0/converse";
         for (dialect, path, body, model, stream) in [
-            (
-                "openai-chat",
-                "",
-                r#"{"model":3,"stream":"yes","n":0}"#,
-                None,
-                false,
-            ),
+            ("openai-chat", "", r#"{"model":3,"stream":"yes","n":0}"#, None, false),
             ("ollama", "", r#"{"stream":null}"#, None, true),
             ("ollama", "", r#"{"stream":false}"#, None, false),
             ("bedrock", bedrock, "{}", Some("a.b-v1:0"), false),
-            (
-                "bedrock",
-                "/model/100%/converse-stream",
-                "{}",
-                Some("100%"),
-                true,
-            ),
+            ("bedrock", "/model/100%/converse-stream", "{}", Some("100%"), true),
             ("bedrock", "/model/%FF/converse", "{}", Some("%FF"), false),
-            (
-                "gemini",
-                "/models/m:generateContent",
-                "{}",
-                Some("m"),
-                false,
-            ),
+            ("gemini", "/models/m:generateContent", "{}", Some("m"), false),
         ] {
             let dialect = by_name(dialect).expect("a dialect");
             let request = read_request(dialect, Target::new(path), body.as_bytes());

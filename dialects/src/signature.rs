@@ -29,6 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[rustfmt::skip]
     fn only_a_signed_body_cannot_be_changed() {
         const SIGNED: &str = "AWS4-HMAC-SHA256 Credential=AKID/20260101/us-east-1/bedrock/aws4_request, \
                               SignedHeaders=host;x-amz-date, Signature=00";
@@ -37,18 +38,8 @@ mod tests {
             (Some("AWS4-ECDSA-P256-SHA256 Credential=x"), None, "/", true),
             (Some(SIGNED), Some("UNSIGNED-PAYLOAD"), "/", false),
             (Some(SIGNED), Some("e3b0c442"), "/", true),
-            (
-                None,
-                None,
-                "/?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Signature=00",
-                true,
-            ),
-            (
-                Some("Bearer bedrock-api-key"),
-                None,
-                "/model/x/converse",
-                false,
-            ),
+            (None, None, "/?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Signature=00", true),
+            (Some("Bearer bedrock-api-key"), None, "/model/x/converse", false),
             (None, None, "/", false),
         ] {
             let mut headers = HeaderMap::new();

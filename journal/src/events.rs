@@ -174,33 +174,18 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip]
     fn a_reader_that_comes_back_too_late_is_told() {
         let log = log_of(10, 4);
         for (seen, expected, gap) in [
             (id(7, 10), vec![], None),
             (id(7, 8), vec![9, 10], None),
             (id(7, 6), vec![7, 8, 9, 10], None),
-            (
-                id(7, 5),
-                vec![7, 8, 9, 10],
-                Some(EventGap { missed: Some(1) }),
-            ),
-            (
-                id(7, 0),
-                vec![7, 8, 9, 10],
-                Some(EventGap { missed: Some(6) }),
-            ),
+            (id(7, 5), vec![7, 8, 9, 10], Some(EventGap { missed: Some(1) })),
+            (id(7, 0), vec![7, 8, 9, 10], Some(EventGap { missed: Some(6) })),
             (id(6, 9), vec![7, 8, 9, 10], Some(EventGap { missed: None })),
-            (
-                EventId::ELSEWHERE,
-                vec![7, 8, 9, 10],
-                Some(EventGap { missed: None }),
-            ),
-            (
-                id(7, 11),
-                vec![7, 8, 9, 10],
-                Some(EventGap { missed: None }),
-            ),
+            (EventId::ELSEWHERE, vec![7, 8, 9, 10], Some(EventGap { missed: None })),
+            (id(7, 11), vec![7, 8, 9, 10], Some(EventGap { missed: None })),
         ] {
             let batch = log.after(seen, 100);
             let events: Vec<u64> = batch.events.iter().map(|(_, e)| *e).collect();

@@ -194,6 +194,7 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip]
     fn what_is_volatile_does_not_count() {
         for (one, other, same) in [
             (r#"{"a":1,"b":2}"#, r#"{ "b": 2, "a": 1 }"#, true),
@@ -204,11 +205,7 @@ mod tests {
             (r#"{"timestamp":1}"#, "{}", true),
             (r#"{"id":"acct_1"}"#, r#"{"id":"acct_2"}"#, false),
             (r#"{"id":7}"#, r#"{"id":8}"#, false),
-            (
-                r#"{"jsonrpc":"2.0","id":7}"#,
-                r#"{"jsonrpc":"2.0","id":8}"#,
-                true,
-            ),
+            (r#"{"jsonrpc":"2.0","id":7}"#, r#"{"jsonrpc":"2.0","id":8}"#, true),
             (
                 r#"{"jsonrpc":"2.0","id":7,"params":{"id":1}}"#,
                 r#"{"jsonrpc":"2.0","id":7,"params":{"id":2}}"#,
@@ -229,27 +226,15 @@ mod tests {
                 r#"{"tool_calls":[{"id":"call_2","function":{}}]}"#,
                 true,
             ),
-            (
-                r#"{"user_id":"usr_8fJ2kd93Lsl20dkWq1"}"#,
-                r#"{"user_id":"usr_1Ba7xk03Pqm44zzTy8"}"#,
-                true,
-            ),
+            (r#"{"user_id":"usr_8fJ2kd93Lsl20dkWq1"}"#, r#"{"user_id":"usr_1Ba7xk03Pqm44zzTy8"}"#, true),
             (
                 r#"{"x":"9f2c1a34-0000-4000-8000-0123456789ab"}"#,
                 r#"{"x":"9f2c1a34-1111-4000-8000-0123456789ab"}"#,
                 true,
             ),
-            (
-                r#"{"x":"2026-11-21T10:00:00Z"}"#,
-                r#"{"x":"2026-11-22T11:30:00.5Z"}"#,
-                true,
-            ),
+            (r#"{"x":"2026-11-21T10:00:00Z"}"#, r#"{"x":"2026-11-22T11:30:00.5Z"}"#, true),
             (r#"{"x":"2026-11-21"}"#, r#"{"x":"2026-11-22"}"#, false),
-            (
-                r#"{"x":12345678901234567890}"#,
-                r#"{"x":12345678901234567891}"#,
-                false,
-            ),
+            (r#"{"x":12345678901234567890}"#, r#"{"x":12345678901234567891}"#, false),
             ("a=1&b=2", "b=2&a=1", false),
             ("", "{}", false),
         ] {

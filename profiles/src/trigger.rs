@@ -250,38 +250,14 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
+    #[rustfmt::skip]
     fn a_trigger_fires_on_the_calls_it_names() {
         for (trigger, fires) in [
             (Trigger::default(), vec![1, 2, 3, 4, 5, 6]),
-            (
-                Trigger {
-                    after_calls: 2,
-                    ..Trigger::default()
-                },
-                vec![3, 4, 5, 6],
-            ),
-            (
-                Trigger {
-                    every: NonZeroU64::new(3),
-                    ..Trigger::default()
-                },
-                vec![3, 6],
-            ),
-            (
-                Trigger {
-                    calls: Some([1, 3].into()),
-                    ..Trigger::default()
-                },
-                vec![1, 3],
-            ),
-            (
-                Trigger {
-                    after_calls: 2,
-                    every: NonZeroU64::new(2),
-                    ..Trigger::default()
-                },
-                vec![4, 6],
-            ),
+            (Trigger { after_calls: 2, ..Trigger::default() }, vec![3, 4, 5, 6]),
+            (Trigger { every: NonZeroU64::new(3), ..Trigger::default() }, vec![3, 6]),
+            (Trigger { calls: Some([1, 3].into()), ..Trigger::default() }, vec![1, 3]),
+            (Trigger { after_calls: 2, every: NonZeroU64::new(2), ..Trigger::default() }, vec![4, 6]),
         ] {
             let fired: Vec<_> = (1..=6)
                 .filter(|call| trigger.permits(*call, SECOND, false).is_ok())

@@ -245,6 +245,7 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip]
     fn connection_fields_go_and_the_rest_keeps_its_order() {
         for (sent, passage, expected) in [
             (
@@ -298,11 +299,7 @@ mod tests {
                     ("a", "1"),
                 ],
             ),
-            (
-                &[("te", "trailers"), ("a", "1")],
-                H1,
-                &[("te", "trailers"), ("a", "1"), ("connection", "te")],
-            ),
+            (&[("te", "trailers"), ("a", "1")], H1, &[("te", "trailers"), ("a", "1"), ("connection", "te")]),
             (
                 &[("te", "gzip, trailers"), ("a", "1"), ("te", "deflate")],
                 Passage {
@@ -312,11 +309,7 @@ mod tests {
                 },
                 &[("te", "trailers"), ("a", "1")],
             ),
-            (
-                &[("connection", "host"), ("host", "h")],
-                H1,
-                &[("host", "h")],
-            ),
+            (&[("connection", "host"), ("host", "h")], H1, &[("host", "h")]),
         ] {
             let mut headers = map(sent);
             clean_request(&mut headers, passage);

@@ -133,18 +133,11 @@ mod tests {
     use super::*;
 
     #[test]
+    #[rustfmt::skip]
     fn an_event_of_a_run_is_a_line() {
         for (name, data, expected) in [
-            (
-                "state",
-                json!({ "state": "awaiting_approval" }),
-                Some("awaiting approval"),
-            ),
-            (
-                "progress",
-                json!({ "done": 1, "of": 3 }),
-                Some("invocation 1 of 3"),
-            ),
+            ("state", json!({ "state": "awaiting_approval" }), Some("awaiting approval")),
+            ("progress", json!({ "done": 1, "of": 3 }), Some("invocation 1 of 3")),
             (
                 "cell",
                 json!({ "invariant": "completes", "scenario": "outage", "state": "not_exercised" }),

@@ -161,6 +161,7 @@ fn complaints_say_where_what_and_what_instead() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn nothing_is_exposed_by_accident() {
     for (text, complaint) in [
         ("", None),
@@ -169,24 +170,15 @@ fn nothing_is_exposed_by_accident() {
             "proxy: { listen: 0.0.0.0:1, allow: [a.example, \"0.0.0.0/0\"] }",
             Some("any destination through it (`0.0.0.0/0`)"),
         ),
-        (
-            "routes: [{ name: a, listen: 0.0.0.0:1, upstream: http://a }]",
-            None,
-        ),
+        ("routes: [{ name: a, listen: 0.0.0.0:1, upstream: http://a }]", None),
         ("proxy: { listen: 0.0.0.0:1, open: true }", None),
         ("proxy: { listen: 0.0.0.0:1, allow: [\"*.example\"] }", None),
-        (
-            "api: { listen: 0.0.0.0:1 }",
-            Some("`squall token create NAME --role admin`"),
-        ),
+        ("api: { listen: 0.0.0.0:1 }", Some("`squall token create NAME --role admin`")),
         (
             "api: { listen: 0.0.0.0:1, tokens: [{name: a, role: admin, token: \"${SQUALL_LONG_TOKEN}\"}] }",
             None,
         ),
-        (
-            "api: { tokens: [{name: a, role: admin, token: \"${SQUALL_CI_TOKEN}\"}] }",
-            None,
-        ),
+        ("api: { tokens: [{name: a, role: admin, token: \"${SQUALL_CI_TOKEN}\"}] }", None),
         (
             "api: { listen: 0.0.0.0:1, tokens: [{name: a, role: admin, token: \"${SQUALL_LONG_TOKEN}\"}, {name: b, role: viewer, token: \"${SQUALL_CI_TOKEN}\"}] }",
             Some("the token of `b` has 6 characters"),

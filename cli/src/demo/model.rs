@@ -170,16 +170,14 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip]
     fn the_model_decides_by_the_latest_result() {
         let said = |turn: DemoTurn| match turn {
             DemoTurn::Call { tool, arguments } => format!("{tool} {arguments}"),
             DemoTurn::Say(text) => text,
         };
         for (messages, expected) in [
-            (
-                json!([{ "role": "user", "content": "go" }]),
-                "search_flights",
-            ),
+            (json!([{ "role": "user", "content": "go" }]), "search_flights"),
             (
                 tool_result(
                     "search_flights",
@@ -188,14 +186,8 @@ mod tests {
                 r#"book_flight {"flight":"B2"}"#,
             ),
             (tool_result("search_flights", "<html>"), "could not look up"),
-            (
-                tool_result("book_flight", r#"{"flight":"B2","confirmation":"R"}"#),
-                "booked on B2",
-            ),
-            (
-                tool_result("book_flight", r#"{"error":"HTTP 503"}"#),
-                "HTTP 503",
-            ),
+            (tool_result("book_flight", r#"{"flight":"B2","confirmation":"R"}"#), "booked on B2"),
+            (tool_result("book_flight", r#"{"error":"HTTP 503"}"#), "HTTP 503"),
             (tool_result("book_flight", "{}"), "You are booked"),
         ] {
             let said = said(DemoTurn::after(&messages));

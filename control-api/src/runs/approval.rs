@@ -71,105 +71,34 @@ mod tests {
     }
 
     #[tokio::test]
+    #[rustfmt::skip]
     async fn every_host_that_a_suite_names_counts_in_every_form() {
         for (approval, written, is_wanted) in [
             ("weather", "", true),
             ("wea*", "", true),
             ("*:80", "", true),
             ("*:81", "", false),
-            (
-                "127.0.0.1",
-                "agent: {endpoint: 'http://127.0.0.1:9/'}",
-                true,
-            ),
+            ("127.0.0.1", "agent: {endpoint: 'http://127.0.0.1:9/'}", true),
             ("127.0.0.1", "agent: {endpoint: 'http://127.1:9/'}", true),
-            (
-                "127.0.0.1",
-                "agent: {endpoint: 'http://0x7f000001:9/'}",
-                true,
-            ),
-            (
-                "127.0.0.1",
-                "agent: {endpoint: 'http://2130706433:9/'}",
-                true,
-            ),
-            (
-                "127.0.0.1",
-                "agent: {endpoint: 'http://[::ffff:127.0.0.1]:9/'}",
-                true,
-            ),
-            (
-                "127.0.0.1",
-                "agent: {endpoint: 'http://localhost:9/'}",
-                true,
-            ),
-            (
-                "127.0.0.1:8",
-                "agent: {endpoint: 'http://localhost:9/'}",
-                false,
-            ),
+            ("127.0.0.1", "agent: {endpoint: 'http://0x7f000001:9/'}", true),
+            ("127.0.0.1", "agent: {endpoint: 'http://2130706433:9/'}", true),
+            ("127.0.0.1", "agent: {endpoint: 'http://[::ffff:127.0.0.1]:9/'}", true),
+            ("127.0.0.1", "agent: {endpoint: 'http://localhost:9/'}", true),
+            ("127.0.0.1:8", "agent: {endpoint: 'http://localhost:9/'}", false),
             ("localhost", "agent: {endpoint: 'http://127.1:9/'}", true),
             ("localhost", "agent: {endpoint: 'http://[::1]:9/'}", true),
-            (
-                "localhost",
-                "agent: {endpoint: 'http://LocalHost.:9/'}",
-                true,
-            ),
-            (
-                "localhost",
-                "agent: {endpoint: 'http://192.0.2.7:9/'}",
-                false,
-            ),
-            (
-                "a.test",
-                "agent: {endpoint: 'http://192.0.2.7/', reset_endpoint: 'http://A.test./'}",
-                true,
-            ),
-            (
-                "a.test",
-                "model: {name: m, base_url: 'http://a.test/v1'}",
-                true,
-            ),
-            (
-                "a.test",
-                "embeddings: {name: m, base_url: 'http://a.test/v1'}",
-                true,
-            ),
-            (
-                "*.test",
-                "tools: {book: {match_url: ['https://*.test/book*']}}",
-                true,
-            ),
-            (
-                "*.test:443",
-                "tools: {book: {match_url: ['https://A.test/book*']}}",
-                true,
-            ),
-            (
-                "*.test:80",
-                "tools: {book: {match_url: ['https://A.test/book*']}}",
-                false,
-            ),
-            (
-                "*.test",
-                "tools: {book: {match_url: ['*://a.test./book*']}}",
-                true,
-            ),
-            (
-                "*.test",
-                "tools: {book: {match_url: ['a.test:8443/*']}}",
-                true,
-            ),
-            (
-                "127.0.0.1",
-                "tools: {book: {match_url: ['http://127.1/book*']}}",
-                true,
-            ),
-            (
-                "10.0.0.0/8",
-                "tools: {book: {match_url: ['http://167837953/book*']}}",
-                true,
-            ),
+            ("localhost", "agent: {endpoint: 'http://LocalHost.:9/'}", true),
+            ("localhost", "agent: {endpoint: 'http://192.0.2.7:9/'}", false),
+            ("a.test", "agent: {endpoint: 'http://192.0.2.7/', reset_endpoint: 'http://A.test./'}", true),
+            ("a.test", "model: {name: m, base_url: 'http://a.test/v1'}", true),
+            ("a.test", "embeddings: {name: m, base_url: 'http://a.test/v1'}", true),
+            ("*.test", "tools: {book: {match_url: ['https://*.test/book*']}}", true),
+            ("*.test:443", "tools: {book: {match_url: ['https://A.test/book*']}}", true),
+            ("*.test:80", "tools: {book: {match_url: ['https://A.test/book*']}}", false),
+            ("*.test", "tools: {book: {match_url: ['*://a.test./book*']}}", true),
+            ("*.test", "tools: {book: {match_url: ['a.test:8443/*']}}", true),
+            ("127.0.0.1", "tools: {book: {match_url: ['http://127.1/book*']}}", true),
+            ("10.0.0.0/8", "tools: {book: {match_url: ['http://167837953/book*']}}", true),
             ("*.test", "tools: {book: {match_url: ['*/book*']}}", false),
         ] {
             let found = is_wanted_for(approval, written).await;

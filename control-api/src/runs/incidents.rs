@@ -165,6 +165,7 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip]
     fn g36_an_invocation_that_failed_is_one_session_whatever_it_failed() {
         let rome = |state| invocation("Rome", 1.0, &["b", "a", "tunnel", "gone"], state);
         let again = invocation("Rome", 2.0, &["c"], "failed");
@@ -195,13 +196,7 @@ mod tests {
                     &session["contract"],
                 ];
                 let texts = texts.map(|text| text.as_str().unwrap_or_default().to_owned());
-                (
-                    one.id,
-                    one.invariants,
-                    exchanges,
-                    one.missing,
-                    texts.join("|"),
-                )
+                (one.id, one.invariants, exchanges, one.missing, texts.join("|"))
             })
             .collect();
         let names = |names: &[&str]| {
@@ -218,20 +213,8 @@ mod tests {
                 2,
                 "Rome|honest: Rome is wrong; short: Rome is wrong|honest",
             ),
-            (
-                "r1-002",
-                names(&["short"]),
-                0,
-                1,
-                "Rome|short: Rome is wrong|honest",
-            ),
-            (
-                "r1-003",
-                names(&["completes"]),
-                0,
-                0,
-                "Oslo|completes: Oslo is wrong|honest",
-            ),
+            ("r1-002", names(&["short"]), 0, 1, "Rome|short: Rome is wrong|honest"),
+            ("r1-003", names(&["completes"]), 0, 0, "Oslo|completes: Oslo is wrong|honest"),
         ];
         let expected = expected.map(|(id, names, exchanges, missing, texts)| {
             (id.to_owned(), names, exchanges, missing, texts.to_owned())

@@ -58,7 +58,12 @@ async fn a_put_document_is_answered_with_warnings() {
     let contract = json!({ "invariants": [{ "id": "a", "type": "completes" }], "chaos_matrix": [{ "name": "clean" }] });
     let no_chaos = "no scenario of contract `c` has any chaos in it";
     for (path, document, pointer, part) in [
-        ("/v1/suites/s", suite, "/advanced/skip_rules", "changes nothing"),
+        (
+            "/v1/suites/s",
+            suite,
+            "/advanced/skip_rules",
+            "changes nothing",
+        ),
         ("/v1/contracts/c", contract, "/chaos_matrix/0", no_chaos),
     ] {
         let put = api.put(path, document).await;

@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 #[test]
+#[rustfmt::skip]
 fn only_json_is_read() {
     for (text, at, what) in [
         ("", 0, "the text ends in the middle"),
@@ -11,16 +12,8 @@ fn only_json_is_read() {
         ("{\"a\":1,}", 7, "expected a key"),
         ("{a:1}", 1, "expected a key"),
         ("{\"a\" 1}", 5, "expected a colon"),
-        (
-            "[1 2]",
-            3,
-            "expected a comma or the end of the object or list",
-        ),
-        (
-            "[1}",
-            2,
-            "expected a comma or the end of the object or list",
-        ),
+        ("[1 2]", 3, "expected a comma or the end of the object or list"),
+        ("[1}", 2, "expected a comma or the end of the object or list"),
         ("1 2", 2, "more follows after the end"),
         ("{} // c", 3, "more follows after the end"),
         ("01", 1, "more follows after the end"),

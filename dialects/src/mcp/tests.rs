@@ -34,16 +34,13 @@ fn head(fields: &[(&'static str, &str)]) -> Head {
 }
 
 #[test]
+#[rustfmt::skip]
 fn a_head_tells_mcp_by_mcp_s_own_headers() {
     for (fields, is_mcp, tool) in [
         (&[][..], false, None),
         (&[("mcp-session-id", "x")], true, None),
         (&[("mcp-protocol-version", "2025-06-18")], true, None),
-        (
-            &[("mcp-method", "tools/call"), ("mcp-name", "get_weather")],
-            true,
-            Some("get_weather"),
-        ),
+        (&[("mcp-method", "tools/call"), ("mcp-name", "get_weather")], true, Some("get_weather")),
         (
             &[
                 ("mcp-method", "tools/call"),
@@ -52,16 +49,8 @@ fn a_head_tells_mcp_by_mcp_s_own_headers() {
             true,
             Some("wetter_zürich"),
         ),
-        (
-            &[("mcp-method", "tools/call"), ("mcp-name", "=?base64?!?=")],
-            true,
-            Some("=?base64?!?="),
-        ),
-        (
-            &[("mcp-method", "prompts/get"), ("mcp-name", "get_weather")],
-            true,
-            None,
-        ),
+        (&[("mcp-method", "tools/call"), ("mcp-name", "=?base64?!?=")], true, Some("=?base64?!?=")),
+        (&[("mcp-method", "prompts/get"), ("mcp-name", "get_weather")], true, None),
     ] {
         let head = head(fields);
         assert_eq!(
@@ -134,60 +123,25 @@ fn a_session_of_2024_begins_with_the_event_that_names_its_endpoint() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn a_body_is_mcp_s_if_no_other_protocol_says_that() {
     for (body, json_rpc, mcp) in [
         (CALL, true, true),
         (BATCH, true, true),
-        (
-            include_str!("../../corpus/mcp/request_initialize.json"),
-            true,
-            true,
-        ),
-        (
-            include_str!("../../corpus/mcp/request_discover.json"),
-            true,
-            true,
-        ),
-        (
-            r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
-            true,
-            true,
-        ),
+        (include_str!("../../corpus/mcp/request_initialize.json"), true, true),
+        (include_str!("../../corpus/mcp/request_discover.json"), true, true),
+        (r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, true, true),
         // Any protocol's.
         (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, true, false),
         (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, true, false),
         // An Ethereum node's, Agent2Agent's, an editor's agent's, a language server's.
-        (
-            r#"{"jsonrpc":"2.0","id":1,"method":"eth_call","params":[]}"#,
-            true,
-            false,
-        ),
-        (
-            r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"id":"t"}}"#,
-            true,
-            false,
-        ),
-        (
-            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}"#,
-            true,
-            false,
-        ),
-        (
-            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"rootUri":"/"}}"#,
-            true,
-            false,
-        ),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"eth_call","params":[]}"#, true, false),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"id":"t"}}"#, true, false),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}"#, true, false),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"rootUri":"/"}}"#, true, false),
         // None at all.
-        (
-            r#"{"jsonrpc":"1.0","id":1,"method":"tools/list"}"#,
-            false,
-            false,
-        ),
-        (
-            r#"{"method":"tools/call","params":{"name":"x"}}"#,
-            false,
-            false,
-        ),
+        (r#"{"jsonrpc":"1.0","id":1,"method":"tools/list"}"#, false, false),
+        (r#"{"method":"tools/call","params":{"name":"x"}}"#, false, false),
         (r#"{"text":"say \"jsonrpc\""}"#, false, false),
         (r#""jsonrpc""#, false, false),
         ("[]", false, false),

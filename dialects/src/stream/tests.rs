@@ -54,6 +54,7 @@ fn made(framing: Framing, events: &[SyntheticEvent]) -> Vec<u8> {
 }
 
 #[test]
+#[rustfmt::skip]
 fn events_are_read_in_every_chunking() {
     for (framing, stream, expected) in [
         (Framing::Sse, "data: a\n\ndata: b\n\n", &["a", "b"][..]),
@@ -65,47 +66,19 @@ fn events_are_read_in_every_chunking() {
         (Framing::Sse, "data: one\ndata: two\n\n", &["one\ntwo"]),
         (Framing::Sse, "data\n\n", &[""]),
         (Framing::Sse, ": comment\n\ndata: a\n\n", &["a"]),
-        (
-            Framing::Sse,
-            "\u{feff}data: a\n\n\u{feff}data: b\n\n",
-            &["a"],
-        ),
-        (
-            Framing::Sse,
-            "event: x\nid: 1\nretry: 5\ndata: a\n\n",
-            &["a"],
-        ),
+        (Framing::Sse, "\u{feff}data: a\n\n\u{feff}data: b\n\n", &["a"]),
+        (Framing::Sse, "event: x\nid: 1\nretry: 5\ndata: a\n\n", &["a"]),
         (Framing::Sse, "data: a\n\ndata: b", &["a", "b"]),
         (Framing::Sse, "data: a\n\ndata: b\n", &["a", "b"]),
         (Framing::Sse, "\n\n\ndata: a\n\n", &["a"]),
-        (
-            Framing::Lines,
-            "{\"a\":1}\n{\"b\":2}\n",
-            &["{\"a\":1}", "{\"b\":2}"],
-        ),
-        (
-            Framing::Lines,
-            "\r\n {\"a\":1} \r\n\n{\"b\":2}",
-            &["{\"a\":1}", "{\"b\":2}"],
-        ),
+        (Framing::Lines, "{\"a\":1}\n{\"b\":2}\n", &["{\"a\":1}", "{\"b\":2}"]),
+        (Framing::Lines, "\r\n {\"a\":1} \r\n\n{\"b\":2}", &["{\"a\":1}", "{\"b\":2}"]),
         (Framing::Lines, "\n\n", &[]),
-        (
-            Framing::Array,
-            "[{\"a\":1}\n,\r\n{\"b\":[{}]}\n]\n",
-            &["{\"a\":1}", "{\"b\":[{}]}"],
-        ),
-        (
-            Framing::Array,
-            "[[1], {\"a\":\"]}\\\"{\"}]",
-            &["[1]", "{\"a\":\"]}\\\"{\"}"],
-        ),
+        (Framing::Array, "[{\"a\":1}\n,\r\n{\"b\":[{}]}\n]\n", &["{\"a\":1}", "{\"b\":[{}]}"]),
+        (Framing::Array, "[[1], {\"a\":\"]}\\\"{\"}]", &["[1]", "{\"a\":\"]}\\\"{\"}"]),
         (Framing::Array, "[]", &[]),
         (Framing::Array, "[1, \"x\", {}]", &["{}"]),
-        (
-            Framing::Array,
-            "{\"error\":{\"code\":429}}\n",
-            &["{\"error\":{\"code\":429}}"],
-        ),
+        (Framing::Array, "{\"error\":{\"code\":429}}\n", &["{\"error\":{\"code\":429}}"]),
         (Framing::Array, "<a href=\"{x\">\n", &[]),
         (Framing::Array, "[{\"a\":1},{\"b\":", &["{\"a\":1}"]),
         (Framing::Array, "]}[{}]", &["{}"]),
@@ -169,55 +142,21 @@ fn an_event_over_the_limit_passes_in_pieces_and_the_next_is_read() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn other_data_and_names_leave_the_other_lines_of_an_event() {
     for (event, name, data, expected) in [
         ("data: a\n\n", None, "b", "data: b\n\n"),
         ("data:a\r\n\r\n", None, "b", "data:b\r\n\r\n"),
         ("data\n\n", None, "b", "data: b\n\n"),
-        (
-            ": c\nevent: e\ndata: a\nid: 1\n\n",
-            None,
-            "b",
-            ": c\nevent: e\ndata: b\nid: 1\n\n",
-        ),
-        (
-            "data: a\nid: 1\ndata: b\n\n",
-            None,
-            "c",
-            "data: c\nid: 1\n\n",
-        ),
-        (
-            "data: a\r\ndata: b\r\n\r\n",
-            None,
-            "c\nd",
-            "data: c\r\ndata: d\r\n\r\n",
-        ),
+        (": c\nevent: e\ndata: a\nid: 1\n\n", None, "b", ": c\nevent: e\ndata: b\nid: 1\n\n"),
+        ("data: a\nid: 1\ndata: b\n\n", None, "c", "data: c\nid: 1\n\n"),
+        ("data: a\r\ndata: b\r\n\r\n", None, "c\nd", "data: c\r\ndata: d\r\n\r\n"),
         (": nothing\n\n", Some("e"), "b", ": nothing\n\n"),
         ("data: a", None, "b\nc", "data: b\ndata: c"),
-        (
-            "event: x\ndata: a\n\n",
-            Some("e"),
-            "b",
-            "event: e\ndata: b\n\n",
-        ),
-        (
-            "event:x\r\ndata:a\r\n\r\n",
-            Some("e"),
-            "b",
-            "event: e\r\ndata:b\r\n\r\n",
-        ),
-        (
-            "data: a\r\n\r\n",
-            Some("e"),
-            "b",
-            "event: e\r\ndata: b\r\n\r\n",
-        ),
-        (
-            "\u{feff}data: a\n\n",
-            Some("e"),
-            "b",
-            "\u{feff}event: e\ndata: b\n\n",
-        ),
+        ("event: x\ndata: a\n\n", Some("e"), "b", "event: e\ndata: b\n\n"),
+        ("event:x\r\ndata:a\r\n\r\n", Some("e"), "b", "event: e\r\ndata:b\r\n\r\n"),
+        ("data: a\r\n\r\n", Some("e"), "b", "event: e\r\ndata: b\r\n\r\n"),
+        ("\u{feff}data: a\n\n", Some("e"), "b", "\u{feff}event: e\ndata: b\n\n"),
     ] {
         let frames = split(Framing::Sse, event.as_bytes(), &[], DEFAULT_LIMIT);
         let edited = frames[0].with(name, data.as_bytes());

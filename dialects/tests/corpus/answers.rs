@@ -158,6 +158,7 @@ fn a_stream_is_split_into_the_same_events_however_it_arrives() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn the_form_of_an_answer_follows_from_media_type_and_path() {
     const AWS: &str = "application/vnd.amazon.eventstream";
     let stream = |framing| Some(AnswerForm::Stream(framing));
@@ -169,43 +170,18 @@ fn the_form_of_an_answer_follows_from_media_type_and_path() {
     for (dialect, path, media_type, expected) in [
         ("openai-chat", "", "application/json; charset=utf-8", json),
         ("openai-chat", "", "application/problem+json", json),
-        (
-            "openai-chat",
-            "",
-            "Text/Event-Stream;charset=utf-8",
-            stream(Framing::Sse),
-        ),
+        ("openai-chat", "", "Text/Event-Stream;charset=utf-8", stream(Framing::Sse)),
         ("openai-chat", "", "text/html", None),
         ("ollama", "", "application/x-ndjson", stream(Framing::Lines)),
-        (
-            "gemini",
-            "/models/m:generateContent",
-            "application/json",
-            json,
-        ),
+        ("gemini", "/models/m:generateContent", "application/json", json),
         ("gemini", sse, "text/event-stream", stream(Framing::Sse)),
         // An error.
         ("gemini", sse, "application/json", json),
         ("gemini", list, "application/json", stream(Framing::Array)),
         ("bedrock", "/model/m/converse", "application/json", json),
-        (
-            "bedrock",
-            "/model/m/converse-stream",
-            AWS,
-            stream(Framing::AwsEvents),
-        ),
-        (
-            "bedrock",
-            "/model/m/invoke-with-response-stream",
-            AWS,
-            stream(Framing::AwsChunks),
-        ),
-        (
-            "bedrock",
-            "/model/m/invoke-with-response-stream",
-            "application/json",
-            json,
-        ),
+        ("bedrock", "/model/m/converse-stream", AWS, stream(Framing::AwsEvents)),
+        ("bedrock", "/model/m/invoke-with-response-stream", AWS, stream(Framing::AwsChunks)),
+        ("bedrock", "/model/m/invoke-with-response-stream", "application/json", json),
     ] {
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(media_type))]);
         let dialect = by_name(dialect).expect("a dialect");

@@ -110,34 +110,15 @@ fn errors_read_like_the_providers() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn a_wait_is_announced_in_every_form_or_in_none() {
     for (wait, seconds, millis, go) in [
         (Some(Duration::ZERO), Some("0"), Some("0"), "0s"),
-        (
-            Some(Duration::from_millis(12)),
-            Some("1"),
-            Some("12"),
-            "12ms",
-        ),
+        (Some(Duration::from_millis(12)), Some("1"), Some("12"), "12ms"),
         (Some(Duration::from_secs(1)), Some("1"), Some("1000"), "1s"),
-        (
-            Some(Duration::from_micros(1_499_500)),
-            Some("2"),
-            Some("1500"),
-            "1.5s",
-        ),
-        (
-            Some(Duration::from_mins(6)),
-            Some("360"),
-            Some("360000"),
-            "6m0s",
-        ),
-        (
-            Some(Duration::from_millis(86_400_020)),
-            Some("86401"),
-            Some("86400020"),
-            "24h0m0.02s",
-        ),
+        (Some(Duration::from_micros(1_499_500)), Some("2"), Some("1500"), "1.5s"),
+        (Some(Duration::from_mins(6)), Some("360"), Some("360000"), "6m0s"),
+        (Some(Duration::from_millis(86_400_020)), Some("86401"), Some("86400020"), "24h0m0.02s"),
         (None, None, None, "1s"),
     ] {
         let reply =
@@ -151,16 +132,8 @@ fn a_wait_is_announced_in_every_form_or_in_none() {
     // Gemini announces it in the body alone.
     for (wait, message, delay) in [
         (Some(Duration::ZERO), Some("in 0s."), Some("\"0s\"")),
-        (
-            Some(Duration::from_micros(12_500)),
-            Some("in 12.5ms."),
-            Some("\"0.012500s\""),
-        ),
-        (
-            Some(Duration::from_millis(1500)),
-            Some("in 1.5s."),
-            Some("\"1.500s\""),
-        ),
+        (Some(Duration::from_micros(12_500)), Some("in 12.5ms."), Some("\"0.012500s\"")),
+        (Some(Duration::from_millis(1500)), Some("in 1.5s."), Some("\"1.500s\"")),
         (
             Some(Duration::new(68_685, 166_477_036)),
             Some("in 19h4m45.166477036s."),
@@ -192,17 +165,10 @@ fn a_wait_is_announced_in_every_form_or_in_none() {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table")]
+#[rustfmt::skip]
 fn an_error_depends_on_where_the_request_goes() {
     for (endpoint, path, host, model, error, words) in [
-        (
-            "openai-chat",
-            "/v1/chat/completions",
-            "",
-            "gpt-5",
-            ModelError::Auth,
-            "platform.openai.com",
-        ),
+        ("openai-chat", "/v1/chat/completions", "", "gpt-5", ModelError::Auth, "platform.openai.com"),
         (
             "openai-chat",
             "/openai/deployments/x/chat/completions?api-version=2024-10-21",
@@ -211,23 +177,9 @@ fn an_error_depends_on_where_the_request_goes() {
             ModelError::Overloaded,
             "temporarily unable",
         ),
-        (
-            "openai-chat",
-            "/v1/chat/completions?api-version=1",
-            "",
-            "x",
-            ModelError::Auth,
-            "Access denied",
-        ),
+        ("openai-chat", "/v1/chat/completions?api-version=1", "", "x", ModelError::Auth, "Access denied"),
         // Azure's newer path is Groq's: the model tells.
-        (
-            "openai-chat",
-            "/openai/v1/chat/completions",
-            "",
-            "gpt-5-mini",
-            ModelError::Auth,
-            "Access denied",
-        ),
+        ("openai-chat", "/openai/v1/chat/completions", "", "gpt-5-mini", ModelError::Auth, "Access denied"),
         (
             "openai-chat",
             "/openai/v1/chat/completions",
@@ -244,14 +196,7 @@ fn an_error_depends_on_where_the_request_goes() {
             ModelError::QuotaExhausted,
             "Insufficient credits",
         ),
-        (
-            "openai-chat",
-            "/api/v1/chat/completions",
-            "",
-            "local",
-            ModelError::Auth,
-            "platform.openai.com",
-        ),
+        ("openai-chat", "/api/v1/chat/completions", "", "local", ModelError::Auth, "platform.openai.com"),
         (
             "openai-chat",
             "/v1/chat/completions",
@@ -277,14 +222,7 @@ fn an_error_depends_on_where_the_request_goes() {
             "platform.openai.com",
         ),
         // The configuration counts more than the path.
-        (
-            "openai-chat/azure",
-            "/v1/chat/completions",
-            "",
-            "m",
-            ModelError::Auth,
-            "Access denied",
-        ),
+        ("openai-chat/azure", "/v1/chat/completions", "", "m", ModelError::Auth, "Access denied"),
         (
             "gemini",
             "/gateway/v1/models/nope:streamGenerateContent",
@@ -355,6 +293,7 @@ fn bedrocks_error_in_a_stream_depends_on_the_operation() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn a_credential_is_shown_masked_and_by_its_sort() {
     for (endpoint, credential, words) in [
         (
@@ -362,21 +301,9 @@ fn a_credential_is_shown_masked_and_by_its_sort() {
             Some(Credential::Bearer("sk-proj-0123456789abcdef")),
             "provided: sk-proj-************cdef. You can",
         ),
-        (
-            "openai-chat",
-            Some(Credential::Bearer("sk-12345")),
-            "provided: ********. You can",
-        ),
-        (
-            "anthropic",
-            Some(Credential::Bearer("sk-ant-oat01-x")),
-            "Invalid bearer token",
-        ),
-        (
-            "anthropic",
-            Some(Credential::Key("sk-ant-api03-x")),
-            "invalid x-api-key",
-        ),
+        ("openai-chat", Some(Credential::Bearer("sk-12345")), "provided: ********. You can"),
+        ("anthropic", Some(Credential::Bearer("sk-ant-oat01-x")), "Invalid bearer token"),
+        ("anthropic", Some(Credential::Key("sk-ant-api03-x")), "invalid x-api-key"),
         ("anthropic", None, "invalid x-api-key"),
     ] {
         let context = ErrorContext {

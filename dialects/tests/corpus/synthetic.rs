@@ -56,6 +56,7 @@ fn a_reason_to_stop_is_written_in_the_providers_word() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn what_goes_with_a_reason_to_stop_follows_it() {
     const NO: &str = r#"{"type":"refusal","category":null,"explanation":null}"#;
     let refused = format!(r#""refusal","stop_sequence":null,"stop_details":{NO}"#);
@@ -90,19 +91,9 @@ fn what_goes_with_a_reason_to_stop_follows_it() {
             Some(Finish::Refused),
             anthropic(&refusing),
         ),
-        (
-            "anthropic",
-            anthropic(r#""end_turn""#),
-            None,
-            anthropic("null"),
-        ),
+        ("anthropic", anthropic(r#""end_turn""#), None, anthropic("null")),
         ("gemini", gemini(stop), None, gemini("")),
-        (
-            "gemini",
-            gemini(stop),
-            Some(Finish::Length),
-            gemini(r#","finishReason":"MAX_TOKENS""#),
-        ),
+        ("gemini", gemini(stop), Some(Finish::Length), gemini(r#","finishReason":"MAX_TOKENS""#)),
         // Nothing was written, so nothing can have been too long.
         (
             "gemini",

@@ -229,28 +229,20 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip]
     fn an_answer_is_found_without_a_path() {
         for (document, expected) in [
             (json!("hi"), "hi"),
             (json!({ "output": "hi", "text": "no" }), "hi"),
             (json!({ "output": null, "text": "hi" }), "hi"),
-            (
-                json!({ "output": null, "id": 1 }),
-                r#"{"output":null,"id":1}"#,
-            ),
+            (json!({ "output": null, "id": 1 }), r#"{"output":null,"id":1}"#),
             (json!({ "id": 1, "Response": "hi" }), "hi"),
             (json!({ "whatever": "hi" }), "hi"),
-            (
-                json!({ "content": [{ "type": "text", "text": "h" }, { "type": "text", "text": "i" }] }),
-                "hi",
-            ),
+            (json!({ "content": [{ "type": "text", "text": "h" }, { "type": "text", "text": "i" }] }), "hi"),
             (json!(["hi"]), "hi"),
             (json!([{ "text": "hi" }, { "text": "no" }]), "hi"),
             (json!({ "result": { "answer": "hi", "score": 1 } }), "hi"),
-            (
-                json!({ "choices": [{ "message": { "content": "hi" } }], "model": "m" }),
-                "hi",
-            ),
+            (json!({ "choices": [{ "message": { "content": "hi" } }], "model": "m" }), "hi"),
             (json!({ "a": 1, "b": 2 }), r#"{"a":1,"b":2}"#),
             (json!([1, 2]), "[1,2]"),
             (json!({}), "{}"),
@@ -264,28 +256,17 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip]
     fn only_an_error_that_says_something_is_one() {
         for (document, expected) in [
-            (
-                json!({ "error": "down", "output": "x" }),
-                Some("the agent answered with `error`: down"),
-            ),
-            (
-                json!({ "Error": { "code": 1 } }),
-                Some("the agent answered with `Error`: {\"code\":1}"),
-            ),
-            (
-                json!({ "success": false }),
-                Some("the agent answered with `success: false`"),
-            ),
+            (json!({ "error": "down", "output": "x" }), Some("the agent answered with `error`: down")),
+            (json!({ "Error": { "code": 1 } }), Some("the agent answered with `Error`: {\"code\":1}")),
+            (json!({ "success": false }), Some("the agent answered with `success: false`")),
             (json!({ "error": null, "output": "x" }), None),
             (json!({ "error": 0, "output": "x" }), None),
             (json!({ "error": {}, "output": "x" }), None),
             (json!({ "error": [], "output": "x" }), None),
-            (
-                json!({ "error": 7 }),
-                Some("the agent answered with `error`: 7"),
-            ),
+            (json!({ "error": 7 }), Some("the agent answered with `error`: 7")),
             (json!({ "error": "", "success": true }), None),
             (json!(["error"]), None),
         ] {

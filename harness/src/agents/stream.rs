@@ -236,6 +236,7 @@ mod tests {
     const LINES: &str = "application/x-ndjson";
 
     #[test]
+    #[rustfmt::skip]
     fn pieces_are_put_together() {
         for (media_type, body, expected) in [
             (
@@ -291,18 +292,10 @@ mod tests {
                 "data: {\"event\":\"token\",\"data\":\"It rains\"}\n\ndata: {\"event\":\"end\",\"data\":\"[DONE]\"}\n\n",
                 Some("It rains"),
             ),
-            (
-                "text/event-stream",
-                "data: see \n\ndata: [1]\n\n",
-                Some("see [1]"),
-            ),
+            ("text/event-stream", "data: see \n\ndata: [1]\n\n", Some("see [1]")),
             ("text/event-stream", "data: {see\n\n", Some("{see")),
             // An explicitly empty answer is an answer.
-            (
-                "text/event-stream",
-                "data: {\"choices\":[{\"delta\":{}}]}\n\n",
-                Some(""),
-            ),
+            ("text/event-stream", "data: {\"choices\":[{\"delta\":{}}]}\n\n", Some("")),
             ("text/event-stream", "", Some("")),
             ("application/json", "{}", None),
         ] {
@@ -355,6 +348,7 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip]
     fn a_stream_that_tells_of_its_failure_is_no_answer() {
         for (media_type, body, text, why) in [
             // OpenAI
@@ -403,12 +397,7 @@ mod tests {
                 "",
             ),
             // Invalid JSON, and an empty stream.
-            (
-                SSE,
-                "data: It is \n\nevent: error\ndata: boom\n\n",
-                "It is ",
-                ": boom",
-            ),
+            (SSE, "data: It is \n\nevent: error\ndata: boom\n\n", "It is ", ": boom"),
             (SSE, "data: It is \r\n\r\nevent:error\r\n\r\n", "It is ", ""),
             (SSE, "event: error\ndata: boom\n\n", "", ": boom"),
             (
@@ -417,12 +406,7 @@ mod tests {
                 "It ",
                 ": an error was encountered",
             ),
-            (
-                LINES,
-                "{\"chunk\":{\"words\":\"It\"}}\n{\"error\":\"x\"}\n",
-                "",
-                ": x",
-            ),
+            (LINES, "{\"chunk\":{\"words\":\"It\"}}\n{\"error\":\"x\"}\n", "", ": x"),
         ] {
             let why = format!("the agent's stream ended in an error{why}");
             let found = answer(media_type, body, None).expect("a stream");

@@ -266,23 +266,15 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip]
     fn lines_of_a_prompt_give_values() {
         let prompt =
             "Industry: Fitness tech\nProduct Name = Trainer: the app\nBusiness Model - B2C\n";
         for (template, expected) in [
             (r#"["{industry}"]"#, json!(["Fitness tech"])),
-            (
-                r#"["{productName}", "{product_name}"]"#,
-                json!(["Trainer: the app", "Trainer: the app"]),
-            ),
-            (
-                r#"{"a": {"b": "x {BUSINESSMODEL} y"}}"#,
-                json!({ "a": { "b": "x B2C y" } }),
-            ),
-            (
-                r#"{"id": "{conversation_id}", "p": {industry}}"#,
-                json!({ "id": "c1", "p": "Fitness tech" }),
-            ),
+            (r#"["{productName}", "{product_name}"]"#, json!(["Trainer: the app", "Trainer: the app"])),
+            (r#"{"a": {"b": "x {BUSINESSMODEL} y"}}"#, json!({ "a": { "b": "x B2C y" } })),
+            (r#"{"id": "{conversation_id}", "p": {industry}}"#, json!({ "id": "c1", "p": "Fitness tech" })),
         ] {
             // The colon in the second line is used, because it is the first separator in the list.
             let prompt = prompt.replace(

@@ -122,26 +122,15 @@ mod tests {
     }
 
     #[tokio::test]
+    #[rustfmt::skip]
     async fn its_word_is_the_verdict() {
         for (script, expected, reason) in [
             (r#"echo '{"holds": true, "reason": "fine"}'"#, Holds, "fine"),
-            (
-                r#"echo '{"holds": false, "reason": "rude"}'"#,
-                Fails,
-                "rude",
-            ),
-            (
-                r#"echo '{"holds": null, "reason": "who knows"}'"#,
-                Unproven,
-                "who knows",
-            ),
+            (r#"echo '{"holds": false, "reason": "rude"}'"#, Fails, "rude"),
+            (r#"echo '{"holds": null, "reason": "who knows"}'"#, Unproven, "who knows"),
             (r#"echo '{"holds": true}'"#, Errs, "no verdict"),
             (r#"echo '{"reason": "fine"}'"#, Errs, "no verdict"),
-            (
-                r#"echo '{"holds": true, "reason": "x", "score": 1}'"#,
-                Errs,
-                "no verdict",
-            ),
+            (r#"echo '{"holds": true, "reason": "x", "score": 1}'"#, Errs, "no verdict"),
             ("echo yes", Errs, "no verdict"),
             ("true", Errs, "no verdict"),
             ("echo broken >&2; exit 3", Errs, "exit status: 3: broken"),

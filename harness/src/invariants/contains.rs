@@ -67,44 +67,21 @@ mod tests {
     use crate::invariants::testing::{Outcome::*, judged};
 
     #[test]
+    #[rustfmt::skip]
     fn words_are_found_in_any_case_unless_case_counts() {
         for (written, answer, expected) in [
             ("{type: contains, value: Paris}", "It is PARIS.", Holds),
             ("{type: contains, value: Paris}", "It is London.", Fails),
-            (
-                "{type: contains, value: Straße}",
-                "die STRASSE? nein: STRAßE",
-                Holds,
-            ),
-            (
-                "{type: contains, value: Paris, case_sensitive: true}",
-                "PARIS",
-                Fails,
-            ),
-            (
-                "{type: contains, value: Paris, negate: true}",
-                "London",
-                Holds,
-            ),
-            (
-                "{type: contains, value: Paris, negate: true}",
-                "Paris",
-                Fails,
-            ),
+            ("{type: contains, value: Straße}", "die STRASSE? nein: STRAßE", Holds),
+            ("{type: contains, value: Paris, case_sensitive: true}", "PARIS", Fails),
+            ("{type: contains, value: Paris, negate: true}", "London", Holds),
+            ("{type: contains, value: Paris, negate: true}", "Paris", Fails),
             ("{type: contains_any, values: [rain, sun]}", "Sunny", Holds),
             ("{type: contains_any, values: [rain, sun]}", "snow", Fails),
-            (
-                "{type: contains_any, values: [rain, sun], negate: true}",
-                "snow",
-                Holds,
-            ),
+            ("{type: contains_any, values: [rain, sun], negate: true}", "snow", Holds),
             ("{type: not_contains, value: sorry}", "Here it is", Holds),
             ("{type: not_contains, value: sorry}", "SORRY, no", Fails),
-            (
-                "{type: not_contains, value: sorry, negate: true}",
-                "so sorry",
-                Holds,
-            ),
+            ("{type: not_contains, value: sorry, negate: true}", "so sorry", Holds),
         ] {
             assert_eq!(judged(written, answer), expected, "{written}: {answer}");
         }

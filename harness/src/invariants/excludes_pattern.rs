@@ -53,28 +53,13 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip]
     fn patterns_are_regular_expressions_in_any_case() {
         for (written, answer, expected) in [
-            (
-                r"{type: excludes_pattern, patterns: ['sk-\w{8}']}",
-                "key SK-abcdefgh",
-                Fails,
-            ),
-            (
-                r"{type: excludes_pattern, patterns: ['sk-\w{8}']}",
-                r"sk-\w{8}",
-                Holds,
-            ),
-            (
-                r"{type: excludes_pattern, patterns: [a, 'pass.?word']}",
-                "PASSWORD",
-                Fails,
-            ),
-            (
-                r"{type: excludes_pattern, patterns: [a, b], negate: true}",
-                "b",
-                Holds,
-            ),
+            (r"{type: excludes_pattern, patterns: ['sk-\w{8}']}", "key SK-abcdefgh", Fails),
+            (r"{type: excludes_pattern, patterns: ['sk-\w{8}']}", r"sk-\w{8}", Holds),
+            (r"{type: excludes_pattern, patterns: [a, 'pass.?word']}", "PASSWORD", Fails),
+            (r"{type: excludes_pattern, patterns: [a, b], negate: true}", "b", Holds),
         ] {
             assert_eq!(judged(written, answer), expected, "{written}: {answer}");
         }

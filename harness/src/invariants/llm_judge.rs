@@ -108,6 +108,7 @@ mod tests {
     const POLITE: &str = "{type: llm_judge, rubric: polite}";
 
     #[tokio::test]
+    #[rustfmt::skip]
     async fn a_score_is_held_against_the_threshold() {
         for (said, written, expected) in [
             (r#"{"score": 0.7, "reason": "fine"}"#, POLITE, Holds),
@@ -117,16 +118,8 @@ mod tests {
                 "{type: llm_judge, rubric: polite, threshold: 0.5}",
                 Holds,
             ),
-            (
-                r#"{"score": 0.9, "reason": "curt"}"#,
-                "{type: llm_judge, rubric: rude, negate: true}",
-                Fails,
-            ),
-            (
-                "```json\n{\"score\": 1, \"reason\": \"x\"}\n```",
-                POLITE,
-                Holds,
-            ),
+            (r#"{"score": 0.9, "reason": "curt"}"#, "{type: llm_judge, rubric: rude, negate: true}", Fails),
+            ("```json\n{\"score\": 1, \"reason\": \"x\"}\n```", POLITE, Holds),
             // A reply in another form is not a verdict.
             (r#"{"score": 7, "reason": "of ten"}"#, POLITE, Errs),
             (r#"{"score": "0.9", "reason": "x"}"#, POLITE, Errs),

@@ -79,6 +79,7 @@ mod tests {
     use crate::invariants::testing::{Outcome::*, asked_outside, judged, judged_beside};
 
     #[tokio::test]
+    #[rustfmt::skip]
     async fn with_embeddings_texts_are_compared_by_what_they_mean() {
         let near =
             r#"{"data": [{"index": 0, "embedding": [3, 4]}, {"index": 1, "embedding": [4, 3]}]}"#;
@@ -89,26 +90,11 @@ mod tests {
         let refused = Reply::With(404, "application/json", "{}".into());
         let unchanged = "{type: behavior_unchanged, baseline: It is sunny}";
         for (written, reply, expected, told) in [
-            (
-                "{type: similarity, expected: It is sunny}",
-                answers(near),
-                Holds,
-                "similarity 0.96",
-            ),
+            ("{type: similarity, expected: It is sunny}", answers(near), Holds, "similarity 0.96"),
             (unchanged, answers(near), Holds, "similarity 0.96"),
-            (
-                "{type: similarity, expected: It is sunny}",
-                answers(far),
-                Fails,
-                "similarity 0.00",
-            ),
+            ("{type: similarity, expected: It is sunny}", answers(far), Fails, "similarity 0.00"),
             (unchanged, answers(nothing), Errs, "cannot be compared"),
-            (
-                unchanged,
-                refused,
-                Errs,
-                "/v1/embeddings answered with status 404",
-            ),
+            (unchanged, refused, Errs, "/v1/embeddings answered with status 404"),
         ] {
             let server = Server::start(vec![reply]).await;
             let head = format!(

@@ -73,26 +73,18 @@ mod tests {
     use super::*;
 
     #[test]
+    #[rustfmt::skip]
     fn embeddings_are_told_apart_by_their_index() {
         for (document, expected) in [
             (
                 json!({"data": [{"index": 1, "embedding": [0.5]}, {"index": 0, "embedding": [1]}]}),
                 Some(vec![vec![1.0], vec![0.5]]),
             ),
-            (
-                json!({"data": [{"embedding": [1]}, {"embedding": [2]}]}),
-                Some(vec![vec![1.0], vec![2.0]]),
-            ),
+            (json!({"data": [{"embedding": [1]}, {"embedding": [2]}]}), Some(vec![vec![1.0], vec![2.0]])),
             (json!({"data": [{"embedding": [1]}]}), None),
-            (
-                json!({"data": [{"embedding": [1]}, {"embedding": [1, 2]}]}),
-                None,
-            ),
+            (json!({"data": [{"embedding": [1]}, {"embedding": [1, 2]}]}), None),
             (json!({"data": [{"index": 7, "embedding": [1]}]}), None),
-            (
-                json!({"data": [{"embedding": ["x"]}, {"embedding": [1]}]}),
-                None,
-            ),
+            (json!({"data": [{"embedding": ["x"]}, {"embedding": [1]}]}), None),
             (json!({"error": "no"}), None),
         ] {
             assert_eq!(read(&document, 2), expected, "{document}");

@@ -222,24 +222,15 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip]
     fn an_answer_that_a_fault_breaks_off_is_no_status_alone() {
         let report = fixture();
         let hit = |one: &&ExchangeRecord| applied(one).next().is_some();
         let exchange = report.exchanges.iter().find(hit).expect("one");
         for (family, mode, bytes, expected) in [
             ("network_faults", "reset_peer", 0, "a reset connection"),
-            (
-                "network_faults",
-                "reset_peer",
-                9,
-                "200, and then a reset connection",
-            ),
-            (
-                "llm_faults",
-                "stream_cut",
-                9,
-                "200, and then a stream that was cut",
-            ),
+            ("network_faults", "reset_peer", 9, "200, and then a reset connection"),
+            ("llm_faults", "stream_cut", 9, "200, and then a stream that was cut"),
             ("network_faults", "latency", 9, "200"),
         ] {
             let mut exchange = exchange.clone();

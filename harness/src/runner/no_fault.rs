@@ -104,6 +104,7 @@ mod tests {
     use crate::trace::testing::{Sent, exchange};
 
     #[test]
+    #[rustfmt::skip]
     fn the_cause_that_is_nearest_to_a_fault_is_told() {
         let ruled = |outcome| {
             let mut sent = Sent::get("https://t.test/").injected("error", json!({}));
@@ -120,11 +121,7 @@ mod tests {
         for (sent, failure, expected) in [
             (vec![], None, Some("is it pointed there?")),
             (vec![], failed, Some("it failed: exited with 3")),
-            (
-                vec![plain()],
-                failed,
-                Some("no rule matched one: which rule came nearest is not known"),
-            ),
+            (vec![plain()], failed, Some("no rule matched one: which rule came nearest is not known")),
             (
                 vec![
                     plain(),
@@ -147,11 +144,7 @@ mod tests {
                 None,
                 Some("could not be carried out: it was cut"),
             ),
-            (
-                vec![ruled(RuleOutcome::NotDrawn), ruled(RuleOutcome::Applied)],
-                None,
-                None,
-            ),
+            (vec![ruled(RuleOutcome::NotDrawn), ruled(RuleOutcome::Applied)], None, None),
         ] {
             let exchanges = sent.iter().enumerate();
             let seen = Seen {

@@ -276,71 +276,24 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip]
     fn a_verdict_is_never_better_than_what_was_proved() {
         let bar = |min_score, strict| PassCriteria { min_score, strict };
         let passed = || cell("chaos", "high", Passed);
         for (cells, bar, expected) in [
             (vec![passed()], bar(None, false), "passed"),
-            (
-                vec![passed(), cell("chaos", "high", Failed)],
-                bar(None, false),
-                "passed",
-            ),
-            (
-                vec![passed(), cell("chaos", "critical", Failed)],
-                bar(None, false),
-                "failed",
-            ),
-            (
-                vec![passed(), cell("chaos", "high", Failed)],
-                bar(Some(60.0), false),
-                "failed",
-            ),
-            (
-                vec![passed(), cell("chaos", "high", Failed)],
-                bar(Some(50.0), false),
-                "passed",
-            ),
-            (
-                vec![passed(), cell("chaos", "high", NotExercised)],
-                bar(None, false),
-                "passed",
-            ),
-            (
-                vec![passed(), cell("chaos", "high", NotExercised)],
-                bar(None, true),
-                "inconclusive",
-            ),
-            (
-                vec![passed(), cell("clean", "high", NotExercised)],
-                bar(None, true),
-                "passed",
-            ),
-            (
-                vec![cell("chaos", "high", Error)],
-                bar(None, false),
-                "inconclusive",
-            ),
-            (
-                vec![passed(), cell("chaos", "high", Error)],
-                bar(None, false),
-                "passed",
-            ),
-            (
-                vec![passed(), cell("chaos", "high", Error)],
-                bar(None, true),
-                "inconclusive",
-            ),
-            (
-                vec![passed(), cell("chaos", "critical", Error)],
-                bar(None, false),
-                "inconclusive",
-            ),
-            (
-                vec![passed(), cell("clean", "high", Error)],
-                bar(None, false),
-                "inconclusive",
-            ),
+            (vec![passed(), cell("chaos", "high", Failed)], bar(None, false), "passed"),
+            (vec![passed(), cell("chaos", "critical", Failed)], bar(None, false), "failed"),
+            (vec![passed(), cell("chaos", "high", Failed)], bar(Some(60.0), false), "failed"),
+            (vec![passed(), cell("chaos", "high", Failed)], bar(Some(50.0), false), "passed"),
+            (vec![passed(), cell("chaos", "high", NotExercised)], bar(None, false), "passed"),
+            (vec![passed(), cell("chaos", "high", NotExercised)], bar(None, true), "inconclusive"),
+            (vec![passed(), cell("clean", "high", NotExercised)], bar(None, true), "passed"),
+            (vec![cell("chaos", "high", Error)], bar(None, false), "inconclusive"),
+            (vec![passed(), cell("chaos", "high", Error)], bar(None, false), "passed"),
+            (vec![passed(), cell("chaos", "high", Error)], bar(None, true), "inconclusive"),
+            (vec![passed(), cell("chaos", "critical", Error)], bar(None, false), "inconclusive"),
+            (vec![passed(), cell("clean", "high", Error)], bar(None, false), "inconclusive"),
             (vec![], bar(None, false), "inconclusive"),
         ] {
             let told = format!("{cells:?} {bar:?}");

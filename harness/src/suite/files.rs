@@ -310,6 +310,7 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip]
     fn what_is_wrong_with_a_file_is_told_in_its_own_lines() {
         let spoilt = |from: &'static str, to: &'static str| {
             move |path: &str, file: &str| {
@@ -322,16 +323,8 @@ mod tests {
                 "type: complets",
                 "parts/contract.yaml:4:19: unknown invariant type `complets`, did you mean `completes`?",
             ),
-            (
-                r#""object""#,
-                r#""objct""#,
-                "./answer.json:1:10: this is no JSON Schema",
-            ),
-            (
-                "input: hello",
-                "inpt: hello",
-                "incident.yaml:1:1: a session has `file`, or `id` and `input`",
-            ),
+            (r#""object""#, r#""objct""#, "./answer.json:1:10: this is no JSON Schema"),
+            ("input: hello", "inpt: hello", "incident.yaml:1:1: a session has `file`, or `id` and `input`"),
             ("input: hello", "input: [", "incident.yaml:"),
             (
                 "./answer.json",

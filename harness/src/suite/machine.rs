@@ -124,37 +124,23 @@ mod tests {
     use crate::suite::parse;
 
     #[test]
+    #[rustfmt::skip]
     fn what_touches_the_machine_is_told_with_its_place() {
         let cases: &[(&str, &[Touched])] = &[
             ("agent: {endpoint: 'http://a.test/'}", &[]),
-            (
-                "agent: {type: command, command: [cat]}",
-                &[program("/agent/type")],
-            ),
-            (
-                "agent: {type: python, endpoint: 'a:b'}",
-                &[program("/agent/type")],
-            ),
+            ("agent: {type: command, command: [cat]}", &[program("/agent/type")]),
+            ("agent: {type: python, endpoint: 'a:b'}", &[program("/agent/type")]),
             (
                 "agent: {endpoint: 'http://a.test/', start: {command: [x], ready_url: 'http://a.test/'}}",
                 &[program("/agent/start")],
             ),
-            (
-                "agent: {endpoint: 'http://a.test/', reset_command: [x]}",
-                &[program("/agent/reset_command")],
-            ),
+            ("agent: {endpoint: 'http://a.test/', reset_command: [x]}", &[program("/agent/reset_command")]),
             (
                 "agent: {endpoint: 'http://a.test/', reset_function: 'a:b'}",
                 &[program("/agent/reset_function")],
             ),
-            (
-                "agent: {endpoint: 'http://a.test/'}\ncontract: ./c.yaml",
-                &[file("/contract")],
-            ),
-            (
-                "agent: {endpoint: 'http://a.test/'}\ncontract: bookings",
-                &[],
-            ),
+            ("agent: {endpoint: 'http://a.test/'}\ncontract: ./c.yaml", &[file("/contract")]),
+            ("agent: {endpoint: 'http://a.test/'}\ncontract: bookings", &[]),
             (
                 "agent: {endpoint: 'http://a.test/'}\nreplays: {sessions: [{file: r.yaml}]}",
                 &[file("/replays/sessions/0/file")],

@@ -217,6 +217,7 @@ async fn g13_the_agent_is_asked_without_the_suites_chaos() {
 }
 
 #[tokio::test]
+#[rustfmt::skip]
 async fn g47_what_is_wrong_is_told_with_its_line_and_what_to_do() {
     let unreachable = AskError::Unreachable {
         endpoint: "http://agent.test/".into(),
@@ -235,60 +236,14 @@ async fn g47_what_is_wrong_is_told_with_its_line_and_what_to_do() {
     };
     let mut all = String::new();
     for (name, world) in [
-        (
-            "down",
-            World {
-                told: Err(unreachable),
-                ..World::default()
-            },
-        ),
-        (
-            "unread",
-            World {
-                told: Err(nowhere),
-                own: whole(),
-                ..World::default()
-            },
-        ),
-        (
-            "slow",
-            World {
-                told: Ok(slow),
-                own: whole(),
-                ..World::default()
-            },
-        ),
-        (
-            "silent",
-            World {
-                told: Ok(AgentAnswer::of(" ")),
-                own: whole(),
-                ..World::default()
-            },
-        ),
+        ("down", World { told: Err(unreachable), ..World::default() }),
+        ("unread", World { told: Err(nowhere), own: whole(), ..World::default() }),
+        ("slow", World { told: Ok(slow), own: whole(), ..World::default() }),
+        ("silent", World { told: Ok(AgentAnswer::of(" ")), own: whole(), ..World::default() }),
         ("blind", World::default()),
-        (
-            "no scope",
-            World {
-                shared: whole(),
-                ..World::default()
-            },
-        ),
-        (
-            "some scope",
-            World {
-                own: whole(),
-                shared: whole(),
-                ..World::default()
-            },
-        ),
-        (
-            "no trust",
-            World {
-                own: vec![rejected("https://api.test/")],
-                ..World::default()
-            },
-        ),
+        ("no scope", World { shared: whole(), ..World::default() }),
+        ("some scope", World { own: whole(), shared: whole(), ..World::default() }),
+        ("no trust", World { own: vec![rejected("https://api.test/")], ..World::default() }),
         (
             "failing",
             World {

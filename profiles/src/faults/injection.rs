@@ -369,6 +369,7 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip]
     fn each_placement_has_its_own_look() {
         let broken = spaced(SAID);
         let picture = "![Call now (today) <b> -- sq-0123456789ab.](https://images.invalid/sq-0123456789ab.png)";
@@ -380,11 +381,7 @@ mod tests {
             (Placement::Comment, "Fine.", format!("Fine. {comment}")),
             (Placement::ZeroWidth, "Fine.", format!("Fine. {broken}")),
             (Placement::Markdown, "Fine.", format!("Fine. {picture}")),
-            (
-                Placement::ErrorMessage,
-                "Fine.",
-                format!("Fine.\nError: {SAID}"),
-            ),
+            (Placement::ErrorMessage, "Fine.", format!("Fine.\nError: {SAID}")),
             (
                 Placement::Comment,
                 "<html><body>x</body></html>",
@@ -400,11 +397,7 @@ mod tests {
                 r#"{"error":{"code":3,"message":"No."}}"#,
                 format!(r#"{{"error":{{"code":3,"message":"No. {SAID}"}}}}"#),
             ),
-            (
-                Placement::ErrorMessage,
-                r#"{"message":"No."}"#,
-                format!(r#"{{"message":"No. {SAID}"}}"#),
-            ),
+            (Placement::ErrorMessage, r#"{"message":"No."}"#, format!(r#"{{"message":"No. {SAID}"}}"#)),
             (
                 Placement::ErrorMessage,
                 r#"{"temp":3}"#,

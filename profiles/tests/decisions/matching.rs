@@ -112,6 +112,7 @@ fn every_condition_on_the_body_must_hold() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn a_family_touches_its_own_kinds() {
     let url = "http://host/path";
     let requests = [
@@ -122,38 +123,17 @@ fn a_family_touches_its_own_kinds() {
         get(url).kind(Kind::Other),
     ];
     for (rule, expected) in [
-        (
-            "network_faults: [{ mode: latency, delay_ms: 1 }]",
-            [true; 5],
-        ),
-        (
-            "tool_faults: [{ mode: slow }]",
-            [true, true, false, false, false],
-        ),
-        (
-            "tool_faults: [{ mode: slow, tool: '*' }]",
-            [true, true, false, false, false],
-        ),
-        (
-            "tool_faults: [{ mode: slow, match_url: 'http://host/*' }]",
-            [true; 5],
-        ),
+        ("network_faults: [{ mode: latency, delay_ms: 1 }]", [true; 5]),
+        ("tool_faults: [{ mode: slow }]", [true, true, false, false, false]),
+        ("tool_faults: [{ mode: slow, tool: '*' }]", [true, true, false, false, false]),
+        ("tool_faults: [{ mode: slow, match_url: 'http://host/*' }]", [true; 5]),
         (
             "tool_faults: [{ mode: slow, tool: '*', match_url: 'http://host/*' }]",
             [true, true, false, false, false],
         ),
-        (
-            "tool_faults: [{ mode: slow, tool: search }]",
-            [false, true, false, false, false],
-        ),
-        (
-            "llm_faults: [{ mode: timeout }]",
-            [false, false, false, true, false],
-        ),
-        (
-            "llm_faults: [{ mode: timeout, match_url: 'http://host/*' }]",
-            [false, false, false, true, false],
-        ),
+        ("tool_faults: [{ mode: slow, tool: search }]", [false, true, false, false, false]),
+        ("llm_faults: [{ mode: timeout }]", [false, false, false, true, false]),
+        ("llm_faults: [{ mode: timeout, match_url: 'http://host/*' }]", [false, false, false, true, false]),
     ] {
         let scope = scope(rule);
         let found = requests
@@ -164,31 +144,16 @@ fn a_family_touches_its_own_kinds() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn a_tool_goes_by_every_name_it_is_given() {
     let config = ["http://search/*".to_owned()];
     let tools = ToolNames::new([("web_search", &config[..])]).unwrap();
     for (rules, request, expected) in [
         // From the config, whether the proxy says so or not.
-        (
-            "{ id: a, mode: slow, tool: web_search }",
-            get("http://search/q").tool("web_search"),
-            "a",
-        ),
-        (
-            "{ id: a, mode: slow, tool: web_search }",
-            get("http://search/q"),
-            "a",
-        ),
-        (
-            "{ id: a, mode: slow, tool: 'web_*' }",
-            get("http://search/q"),
-            "a",
-        ),
-        (
-            "{ id: a, mode: slow, tool: web_search }",
-            get("http://other/q"),
-            "",
-        ),
+        ("{ id: a, mode: slow, tool: web_search }", get("http://search/q").tool("web_search"), "a"),
+        ("{ id: a, mode: slow, tool: web_search }", get("http://search/q"), "a"),
+        ("{ id: a, mode: slow, tool: 'web_*' }", get("http://search/q"), "a"),
+        ("{ id: a, mode: slow, tool: web_search }", get("http://other/q"), ""),
         // From another rule of the file that has a URL beside the name, before it or after it.
         (
             "{ id: a, mode: slow, tool: shop, match_url: 'http://shop/*' }, { id: b, mode: stale, tool: shop }",
@@ -223,6 +188,7 @@ fn a_tool_goes_by_every_name_it_is_given() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn the_body_is_asked_for_only_when_something_hangs_on_it() {
     let head = |request: &Request| Request {
         body: None,
@@ -240,33 +206,15 @@ fn the_body_is_asked_for_only_when_something_hangs_on_it() {
             get("http://x/"),
             &[
                 ("tool_faults: [{ mode: error }]", Some(false)),
-                (
-                    "tool_faults: [{ mode: error, probability: 0.5 }]",
-                    Some(true),
-                ),
-                (
-                    "tool_faults: [{ mode: error, probability: 0 }]",
-                    Some(false),
-                ),
+                ("tool_faults: [{ mode: error, probability: 0.5 }]", Some(true)),
+                ("tool_faults: [{ mode: error, probability: 0 }]", Some(false)),
                 ("tool_faults: [{ mode: slow, jitter_ms: 5 }]", Some(true)),
                 ("tool_faults: [{ mode: schema_drift }]", Some(true)),
-                (
-                    "tool_faults: [{ mode: schema_drift, field: a }]",
-                    Some(false),
-                ),
-                (
-                    "tool_faults: [{ mode: error, ramp: { over: 5m } }]",
-                    Some(true),
-                ),
+                ("tool_faults: [{ mode: schema_drift, field: a }]", Some(false)),
+                ("tool_faults: [{ mode: error, ramp: { over: 5m } }]", Some(true)),
                 ("tool_faults: [{ mode: slow, body: x }]", Some(true)),
-                (
-                    "tool_faults: [{ mode: slow, body: x, methods: POST }]",
-                    None,
-                ),
-                (
-                    "tool_faults: [{ mode: slow, json: { '$.a': 1 } }]",
-                    Some(true),
-                ),
+                ("tool_faults: [{ mode: slow, body: x, methods: POST }]", None),
+                ("tool_faults: [{ mode: slow, json: { '$.a': 1 } }]", Some(true)),
             ][..],
         ),
         (
@@ -329,6 +277,7 @@ fn asks_for_the_body(rule: &str, request: &Request, expected: Option<bool>) {
 
 /// MCP's older versions have no header that tells.
 #[test]
+#[rustfmt::skip]
 fn what_turns_out_to_be_mcp_is_matched_by_what_it_calls() {
     let unread = get("http://mcp/").unread();
     let call = get("http://mcp/").mcp("search");
@@ -349,24 +298,9 @@ fn what_turns_out_to_be_mcp_is_matched_by_what_it_calls() {
         ("{ mode: slow, tool: search }", true, false, false),
         ("{ mode: slow, tool: 'sea*' }", true, false, false),
         ("{ mode: slow, tool: other }", false, false, false),
-        (
-            "{ mode: slow, tool: search, match_url: 'http://mcp/*' }",
-            true,
-            false,
-            true,
-        ),
-        (
-            "{ mode: slow, tool: other, match_url: 'http://mcp/*' }",
-            false,
-            false,
-            true,
-        ),
-        (
-            "{ mode: slow, match_url: 'http://mcp/*' }",
-            true,
-            true,
-            true,
-        ),
+        ("{ mode: slow, tool: search, match_url: 'http://mcp/*' }", true, false, true),
+        ("{ mode: slow, tool: other, match_url: 'http://mcp/*' }", false, false, true),
+        ("{ mode: slow, match_url: 'http://mcp/*' }", true, true, true),
     ] {
         for (found, expected) in [(&call, on_call), (&listing, on_list), (&plain, on_plain)] {
             let scope = scope(&format!("tool_faults: [{rule}]"));
@@ -460,6 +394,7 @@ fn regular_expressions_search_so_much_of_a_body_and_no_more() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn connection_faults_are_decided_at_the_connect_when_the_authority_is_enough() {
     let at_connect = connect("https://api.example");
     let inside = get("https://api.example/v1/x").behind_connect();
@@ -468,28 +403,13 @@ fn connection_faults_are_decided_at_the_connect_when_the_authority_is_enough() {
     for (rule, expected) in [
         // at the CONNECT, at the exchange inside it, at plain HTTP inside it, without a CONNECT
         ("{ mode: refuse }", [true, false, false, true]),
-        (
-            "{ mode: refuse, match_url: 'https://api.example/*' }",
-            [true, false, false, true],
-        ),
-        (
-            "{ mode: dns_failure, match_url: '*api*' }",
-            [true, false, false, true],
-        ),
-        (
-            "{ mode: refuse, match_url: 'https://other/*' }",
-            [false, false, false, false],
-        ),
+        ("{ mode: refuse, match_url: 'https://api.example/*' }", [true, false, false, true]),
+        ("{ mode: dns_failure, match_url: '*api*' }", [true, false, false, true]),
+        ("{ mode: refuse, match_url: 'https://other/*' }", [false, false, false, false]),
         // A path, a method, a header, a body wait for the exchange.
-        (
-            "{ mode: refuse, match_url: 'https://api.example/v1/*' }",
-            [false, true, false, true],
-        ),
+        ("{ mode: refuse, match_url: 'https://api.example/v1/*' }", [false, true, false, true]),
         ("{ mode: refuse, methods: GET }", [false, true, true, true]),
-        (
-            "{ mode: refuse, headers: { x: '*' } }",
-            [false, false, false, false],
-        ),
+        ("{ mode: refuse, headers: { x: '*' } }", [false, false, false, false]),
         // Other faults always do.
         ("{ mode: latency, delay_ms: 5 }", [false, true, true, true]),
         ("{ mode: timeout }", [false, true, true, true]),

@@ -150,6 +150,7 @@ fn a_quota_is_exhausted_once_the_matching_calls_have_used_it_up() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn a_budget_that_cannot_be_counted_is_bypassed_with_the_reason() {
     let text = "llm_faults: [{ id: quota, mode: quota_exhausted, after_usd: 1 }]";
     let named = |model| Request {
@@ -157,17 +158,9 @@ fn a_budget_that_cannot_be_counted_is_bypassed_with_the_reason() {
         ..model_call("{}")
     };
     for (observe, call, why) in [
-        (
-            Observe::Model,
-            named(Some("my-model")),
-            "no price is known for `my-model`",
-        ),
+        (Observe::Model, named(Some("my-model")), "no price is known for `my-model`"),
         (Observe::Model, named(None), "the model is not known"),
-        (
-            Observe::Headers,
-            model_call("{}"),
-            "usage is not read with `observe: headers`",
-        ),
+        (Observe::Headers, model_call("{}"), "usage is not read with `observe: headers`"),
     ] {
         let spec = ActivationSpec {
             profile: "p".into(),

@@ -116,29 +116,18 @@ const URLS: [&str; 9] = [
     "*://a*",
 ];
 
+#[rustfmt::skip]
 fn any_rule() -> impl Strategy<Value = (&'static str, Value)> {
     let fault = select(vec![
-        (
-            "network_faults",
-            json!({ "mode": "latency", "delay_ms": 0 }),
-        ),
-        (
-            "network_faults",
-            json!({ "mode": "latency", "delay_ms": 1 }),
-        ),
-        (
-            "network_faults",
-            json!({ "mode": "slow_close", "delay_ms": 0 }),
-        ),
+        ("network_faults", json!({ "mode": "latency", "delay_ms": 0 })),
+        ("network_faults", json!({ "mode": "latency", "delay_ms": 1 })),
+        ("network_faults", json!({ "mode": "slow_close", "delay_ms": 0 })),
         ("network_faults", json!({ "mode": "tls_failure" })),
         ("network_faults", json!({ "mode": "refuse" })),
         ("tool_faults", json!({ "mode": "error" })),
         ("tool_faults", json!({ "mode": "slow", "delay_ms": 0 })),
         ("tool_faults", json!({ "mode": "truncated" })),
-        (
-            "llm_faults",
-            json!({ "mode": "stream_stall", "delay_ms": 0 }),
-        ),
+        ("llm_faults", json!({ "mode": "stream_stall", "delay_ms": 0 })),
         ("llm_faults", json!({ "mode": "overloaded" })),
         ("llm_faults", json!({ "mode": "slow_stream", "ttft_ms": 1 })),
     ]);

@@ -50,6 +50,20 @@ impl Bench {
         self.chaos.put(scope, inline(text)).expect("valid")
     }
 
+    fn put_profile(&self, scope: &str, name: &str) -> ActivationRecord {
+        let put = self.chaos.put(scope, ChaosRequest::profile(name));
+        put.expect("a profile")
+    }
+
+    /// Puts two rules with a time to live.
+    fn put_for(&self, scope: &str, ttl: Option<Duration>) {
+        let request = ChaosRequest {
+            ttl,
+            ..inline(TWO_RULES)
+        };
+        self.chaos.put(scope, request).expect("valid");
+    }
+
     fn put_for_run(&self, scope: &str, run: &Arc<RunMark>) -> (Arc<ScopeChaos>, ActivationRecord) {
         let put = self.chaos.put_for_run(scope, inline(TWO_RULES), run);
         put.expect("valid")
@@ -92,10 +106,7 @@ impl Bench {
 fn a_scope_of_its_own_is_apart_from_the_default_one() {
     let bench = bench();
     bench.put(DEFAULT_SCOPE, TWO_RULES);
-    let clean = bench
-        .chaos
-        .put("clean", ChaosRequest::profile(NO_CHAOS))
-        .expect("none is always there");
+    let clean = bench.put_profile("clean", NO_CHAOS);
     assert_eq!(
         (bench.rules("clean"), bench.rules("other"), clean.inherited),
         (0, 2, false)
@@ -156,7 +167,7 @@ fn the_first_put_on_a_scope_ends_the_connections_of_its_fork() {
 }
 
 #[test]
-fn canaries_are_looked_for_until_new_chaos_is_put_in_force() {
+fn canaries_are_searched_for_until_new_chaos_is_put_in_force() {
     let bench = bench();
     for scope in [DEFAULT_SCOPE, "own", "fork"] {
         let owner = if scope == "fork" {
@@ -196,8 +207,7 @@ fn one_call_ends_all_chaos_and_says_so_for_each_scope() {
     let bench = bench();
     bench.put(DEFAULT_SCOPE, TWO_RULES);
     bench.put("a", TWO_RULES);
-    let clean = bench.chaos.put("clean", ChaosRequest::profile(NO_CHAOS));
-    assert!(clean.is_ok(), "{clean:?}");
+    bench.put_profile("clean", NO_CHAOS);
     assert_eq!(bench.rules("b"), 2);
     assert_eq!(
         bench.active(),
@@ -226,16 +236,7 @@ fn one_call_ends_all_chaos_and_says_so_for_each_scope() {
 fn chaos_ends_when_its_time_is_over_and_not_before() {
     let bench = bench();
     let ttl = Some(Duration::from_mins(1));
-    bench
-        .chaos
-        .put(
-            "a",
-            ChaosRequest {
-                ttl,
-                ..inline(TWO_RULES)
-            },
-        )
-        .expect("valid");
+    bench.put_for("a", ttl);
     bench.put("b", TWO_RULES);
     let now = Instant::now();
     let next = bench
@@ -262,16 +263,7 @@ fn no_activation_outlives_the_limit_of_the_config() {
     });
     for (ttl, expected) in [(None, 10), (Some(5), 5), (Some(20), 10)] {
         let ttl = ttl.map(Duration::from_mins);
-        bench
-            .chaos
-            .put(
-                "a",
-                ChaosRequest {
-                    ttl,
-                    ..inline(TWO_RULES)
-                },
-            )
-            .expect("valid");
+        bench.put_for("a", ttl);
         let now = Instant::now();
         let left = bench.chaos.end_expired(now).expect("it ends") - now;
         assert_eq!(left.as_secs().div_ceil(60), expected, "{ttl:?}");
@@ -285,16 +277,7 @@ async fn the_time_keeper_ends_what_is_put_while_it_sleeps() {
     let keeper = tokio::spawn(bench.chaos.clone().keep_time(stop.clone()));
     let mut changes = bench.recorder.changes();
     let ttl = Some(Duration::from_millis(20));
-    bench
-        .chaos
-        .put(
-            "a",
-            ChaosRequest {
-                ttl,
-                ..inline(TWO_RULES)
-            },
-        )
-        .expect("valid");
+    bench.put_for("a", ttl);
     while bench.chaos.look("a").rules > 0 {
         changes.changed().await.expect("the recorder lives");
     }
@@ -311,16 +294,12 @@ fn an_exchange_after_the_time_to_live_meets_no_chaos() {
         (DEFAULT_SCOPE, "fork"),
         (DEFAULT_SCOPE, "default"),
     ] {
-        let request = ChaosRequest {
-            ttl: Some(Duration::ZERO),
-            ..inline(TWO_RULES)
-        };
-        bench.chaos.put(put_in, request).expect("valid");
+        bench.put_for(put_in, Some(Duration::ZERO));
         let found = bench.chaos.scope(Some(asked_for));
         assert_eq!(found.activation().rules().rules().len(), 0, "{asked_for}");
         let over = Some("its time to live is over".to_owned());
-        let told = (Change::Ended, put_in.to_owned(), over);
-        assert_eq!(bench.events().pop(), Some(told), "{asked_for}");
+        let event = (Change::Ended, put_in.to_owned(), over);
+        assert_eq!(bench.events().pop(), Some(event), "{asked_for}");
     }
 }
 
@@ -345,19 +324,13 @@ fn scopes_whose_chaos_has_ended_are_bounded_too() {
     let bench = bench();
     for number in 0..table::FORKS + 50 {
         let name = format!("one-by-one-{number}");
-        bench
-            .chaos
-            .put(&name, ChaosRequest::profile(NO_CHAOS))
-            .expect("none is always there");
+        bench.put_profile(&name, NO_CHAOS);
         bench.chaos.end(&name);
     }
     assert_eq!(bench.chaos.list().len(), 1 + table::FORKS);
     for number in 0..100 {
         let name = format!("at-once-{number}");
-        bench
-            .chaos
-            .put(&name, ChaosRequest::profile(NO_CHAOS))
-            .expect("none is always there");
+        bench.put_profile(&name, NO_CHAOS);
     }
     bench.chaos.end_all(None);
     assert_eq!(bench.chaos.list().len(), 1 + table::FORKS);
@@ -399,9 +372,7 @@ fn names_of_tools_that_came_with_chaos_outlive_an_edit_and_a_reload() {
     };
     chaos.put("run", with_tools("base")).expect("known");
     chaos.put("clean", with_tools(NO_CHAOS)).expect("known");
-    chaos
-        .put("other", ChaosRequest::profile("base"))
-        .expect("known");
+    bench.put_profile("other", "base");
     let url = CanonicalUrl::new("http", "search:5001", "/q");
     let own = |scope: &str| -> Vec<String> {
         let rules = chaos.scope(Some(scope)).activation().rules();
@@ -435,15 +406,9 @@ fn an_edit_takes_effect_at_once_in_every_scope_under_it_and_nowhere_else() {
     chaos
         .edit(put_profile("more", "extends: [base]\nchaos: {}"))
         .expect("valid");
-    chaos
-        .put(DEFAULT_SCOPE, ChaosRequest::profile("more"))
-        .expect("known");
-    chaos
-        .put("own", ChaosRequest::profile("base"))
-        .expect("known");
-    chaos
-        .put("apart", inline("{tool_faults: [{tool: z, mode: error}]}"))
-        .expect("valid");
+    bench.put_profile(DEFAULT_SCOPE, "more");
+    bench.put_profile("own", "base");
+    bench.put("apart", "{tool_faults: [{tool: z, mode: error}]}");
     let kept = chaos.scope(Some("own"));
     let scopes = ["default", "fork", "own", "apart"];
     assert_eq!(scopes.map(|scope| bench.rules(scope)), [1, 1, 1, 1]);
@@ -476,10 +441,7 @@ fn a_profile_in_force_that_is_deleted_stays_in_force() {
     let bench = bench();
     let one = "chaos: {tool_faults: [{tool: a, mode: error}]}";
     bench.chaos.edit(put_profile("mine", one)).expect("valid");
-    bench
-        .chaos
-        .put("a", ChaosRequest::profile("mine"))
-        .expect("known");
+    bench.put_profile("a", "mine");
     bench
         .chaos
         .edit(|library| library.without_api("mine"))
@@ -559,11 +521,7 @@ fn a_workspace_s_scopes_are_under_its_own_chaos_first() {
     }
     assert!(bench.chaos.look("w.unseen").inherited);
     assert_eq!(bench.chaos.look("w.unseen").rules, 2);
-    let clean = ChaosRequest::profile(NO_CHAOS);
-    bench
-        .chaos
-        .put("w.clean", clean)
-        .expect("it is always there");
+    bench.put_profile("w.clean", NO_CHAOS);
     bench.put(DEFAULT_SCOPE, "tool_faults: [{ mode: empty }]");
     for (scope, rules) in [("w.early", 2), ("w.clean", 0), ("w2.x", 1), ("default", 1)] {
         assert_eq!(bench.rules(scope), rules, "{scope}");
@@ -611,7 +569,7 @@ fn for_run(chaos: &Arc<Chaos>, scope: &str, run: &Arc<RunMark>) -> Arc<ScopeChao
 }
 
 #[test]
-fn whoever_ends_a_run_s_chaos_cuts_the_run_short_but_the_run_itself() {
+fn ending_a_run_s_chaos_cuts_the_run_short_unless_the_run_does_it() {
     for (what, why) in [
         ("nothing", None),
         ("another scope's end", None),
@@ -686,7 +644,7 @@ fn what_comes_when_a_runs_activation_was_closed_meets_no_rule_and_is_counted_apa
 }
 
 #[test]
-fn all_chaos_ended_between_two_askings_cuts_their_run_short() {
+fn all_chaos_ended_between_two_invocations_cuts_their_run_short() {
     let bench = bench();
     let run = RunMark::new("r");
     let (own, _) = bench.put_for_run("run-r-1", &run);
@@ -713,7 +671,7 @@ fn an_activation_can_go_on_in_another_scope() {
 }
 
 #[test]
-fn a_slot_stands_for_the_asking_under_way_and_what_is_left_of_it() {
+fn a_slot_names_the_invocation_under_way_and_what_is_left_of_it() {
     let bench = bench();
     let run = RunMark::new("r");
     let (own, _) = bench.put_for_run("run-r-1", &run);
@@ -729,7 +687,7 @@ fn a_slot_stands_for_the_asking_under_way_and_what_is_left_of_it() {
 }
 
 #[test]
-fn connections_of_a_run_stay_between_its_askings_unless_it_fails_connections() {
+fn connections_of_a_run_stay_between_its_invocations_unless_it_fails_connections() {
     let bench = bench();
     let run = RunMark::new("r");
     let is_over = |chaos: &ScopeChaos| {

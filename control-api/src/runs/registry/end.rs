@@ -28,53 +28,18 @@ mod tests {
     use super::*;
 
     #[test]
+    #[rustfmt::skip]
     fn a_run_that_lost_exchanges_is_inconclusive_and_names_how_many() {
         const LOST: &str = "3 of its exchanges did not get into the journal or the store";
         let and_lost = |reason: &str| Some(format!("{reason}; {LOST}"));
         for (passed, reason, lost, state, told) in [
             (Some(true), Some("good"), 0, RunState::Passed, None),
-            (
-                Some(true),
-                Some("good"),
-                3,
-                RunState::Inconclusive,
-                Some(LOST.to_owned()),
-            ),
-            (
-                None,
-                Some("idle"),
-                0,
-                RunState::Inconclusive,
-                Some("idle".to_owned()),
-            ),
-            (
-                None,
-                Some("idle"),
-                3,
-                RunState::Inconclusive,
-                and_lost("idle"),
-            ),
-            (
-                Some(false),
-                Some("bad"),
-                0,
-                RunState::Failed,
-                Some("bad".to_owned()),
-            ),
-            (
-                Some(false),
-                None,
-                3,
-                RunState::Inconclusive,
-                Some(LOST.to_owned()),
-            ),
-            (
-                Some(false),
-                Some("bad"),
-                3,
-                RunState::Inconclusive,
-                and_lost("bad"),
-            ),
+            (Some(true), Some("good"), 3, RunState::Inconclusive, Some(LOST.to_owned())),
+            (None, Some("idle"), 0, RunState::Inconclusive, Some("idle".to_owned())),
+            (None, Some("idle"), 3, RunState::Inconclusive, and_lost("idle")),
+            (Some(false), Some("bad"), 0, RunState::Failed, Some("bad".to_owned())),
+            (Some(false), None, 3, RunState::Inconclusive, Some(LOST.to_owned())),
+            (Some(false), Some("bad"), 3, RunState::Inconclusive, and_lost("bad")),
         ] {
             let result = RunResult {
                 passed,

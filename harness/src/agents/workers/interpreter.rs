@@ -41,19 +41,12 @@ mod tests {
     use super::*;
 
     #[test]
+    #[rustfmt::skip]
     fn the_nearest_interpreter_is_taken() {
         for (variables, there, expected) in [
-            (
-                &[("SQUALL_PYTHON", "/p"), ("VIRTUAL_ENV", "/v")][..],
-                "",
-                "/p",
-            ),
+            (&[("SQUALL_PYTHON", "/p"), ("VIRTUAL_ENV", "/v")][..], "", "/p"),
             (&[("VIRTUAL_ENV", "/v")], "/v/bin/python", "/v/bin/python"),
-            (
-                &[("VIRTUAL_ENV", "/v")],
-                "/s/.venv/bin/python",
-                "/s/.venv/bin/python",
-            ),
+            (&[("VIRTUAL_ENV", "/v")], "/s/.venv/bin/python", "/s/.venv/bin/python"),
             (&[("PATH", "/a:/b")], "/b/python", "python"),
             (&[("PATH", "/a:/b")], "/b/python3", "python3"),
             (&[], "", "python3"),

@@ -84,6 +84,7 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip]
     fn the_reason_names_whose_calls_were_counted() {
         let sent = [
             Sent::get("https://t.test/").tool("a"),
@@ -91,26 +92,11 @@ mod tests {
             Sent::get("https://v.test/").tool("b"),
         ];
         for (written, said) in [
-            (
-                "{type: max_calls, tool: a, max: 1}",
-                "2 attempts to call a; the limit is 1",
-            ),
-            (
-                "{type: max_calls, tool: a, max: 2}",
-                "2 attempts to call a, of at most 2",
-            ),
-            (
-                "{type: max_calls, tool: b, max: 1}",
-                "1 attempt to call b, of at most 1",
-            ),
-            (
-                "{type: max_calls, host: t.test, max: 1}",
-                "2 attempts to call t.test;",
-            ),
-            (
-                "{type: max_calls, tool: a, host: [t.test, u.test], max: 1}",
-                "call a at t.test or u.test;",
-            ),
+            ("{type: max_calls, tool: a, max: 1}", "2 attempts to call a; the limit is 1"),
+            ("{type: max_calls, tool: a, max: 2}", "2 attempts to call a, of at most 2"),
+            ("{type: max_calls, tool: b, max: 1}", "1 attempt to call b, of at most 1"),
+            ("{type: max_calls, host: t.test, max: 1}", "2 attempts to call t.test;"),
+            ("{type: max_calls, tool: a, host: [t.test, u.test], max: 1}", "call a at t.test or u.test;"),
         ] {
             let told = reason(written, &sent);
             assert!(told.contains(said), "{written}: {told}");

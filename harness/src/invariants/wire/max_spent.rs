@@ -115,23 +115,16 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip]
     fn the_suites_prices_decide() {
         // 2 dollars per million input tokens, 10 per million output tokens.
         let call = |model: &str| Sent::model("[]").used(model, 500_000, 100_000);
         for (written, sent, expected) in [
             ("{type: max_cost, usd: 2}", vec![call("gpt-4o")], Holds),
             ("{type: max_cost, usd: 1.99}", vec![call("gpt-4o")], Fails),
-            (
-                "{type: max_cost, usd: 3}",
-                vec![call("gpt-4o"), call("gpt-4o-mini")],
-                Fails,
-            ),
+            ("{type: max_cost, usd: 3}", vec![call("gpt-4o"), call("gpt-4o-mini")], Fails),
             ("{type: max_cost, usd: 3}", vec![call("llama3")], Errs),
-            (
-                "{type: max_cost, usd: 3}",
-                vec![Sent::model("[]")],
-                Unproven,
-            ),
+            ("{type: max_cost, usd: 3}", vec![Sent::model("[]")], Unproven),
         ] {
             assert_eq!(judged_with_prices(written, &sent), expected, "{written}");
         }

@@ -140,6 +140,7 @@ mod tests {
     use crate::trace::testing::Sent;
 
     #[test]
+    #[rustfmt::skip]
     fn a_second_order_needs_a_key_or_a_look() {
         let order = || Sent::post("https://shop.test/orders", r#"{"item":1}"#);
         let look = || Sent::get("https://shop.test/orders?item=1");
@@ -151,46 +152,17 @@ mod tests {
             (vec![order().cut(), order()], Fails),
             (vec![order().status(504)], Holds),
             (vec![order().status(504), look(), order()], Holds),
-            (
-                vec![order().status(504), look().status(500), order()],
-                Fails,
-            ),
+            (vec![order().status(504), look().status(500), order()], Fails),
             (vec![keyed("k").status(504), keyed("k")], Holds),
             (vec![keyed("k").status(504), keyed("l")], Fails),
-            (
-                vec![
-                    keyed("k").status(504),
-                    keyed("l").status(504),
-                    keyed("k"),
-                    keyed("l"),
-                ],
-                Holds,
-            ),
-            (
-                vec![
-                    order().status(504),
-                    Sent::post("https://shop.test/orders", r#"{"item":2}"#),
-                ],
-                Holds,
-            ),
+            (vec![keyed("k").status(504), keyed("l").status(504), keyed("k"), keyed("l")], Holds),
+            (vec![order().status(504), Sent::post("https://shop.test/orders", r#"{"item":2}"#)], Holds),
             (vec![order().status(429), order()], Unproven),
             (vec![order(), order()], Unproven),
             (vec![look().status(504), look()], Unproven),
-            (
-                vec![order().unread().status(504), order().unread()],
-                Unproven,
-            ),
-            (
-                vec![Sent::model("[]").status(504), Sent::model("[]")],
-                Unproven,
-            ),
-            (
-                vec![
-                    Sent::mcp("pay", "{}", 1).status(502),
-                    Sent::mcp("pay", "{}", 2),
-                ],
-                Fails,
-            ),
+            (vec![order().unread().status(504), order().unread()], Unproven),
+            (vec![Sent::model("[]").status(504), Sent::model("[]")], Unproven),
+            (vec![Sent::mcp("pay", "{}", 1).status(502), Sent::mcp("pay", "{}", 2)], Fails),
         ] {
             assert_eq!(judged(written, &sent), expected, "{sent:#?}");
         }
@@ -199,6 +171,7 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip]
     fn a_check_is_a_successful_read_at_the_same_server() {
         let order = || Sent::post("https://shop.test/orders", r#"{"item":"umbrella"}"#);
         let pay = |id| Sent::mcp("pay", r#"{"invoice":"INV-2231"}"#, id);
@@ -209,58 +182,18 @@ mod tests {
             Sent::mcp("x", "{}", 9).no_tool().answer_body(&body)
         };
         for (before, first, check, expected) in vec![
-            (
-                vec![],
-                order(),
-                Sent::get("https://shop.test/orders/17"),
-                Holds,
-            ),
-            (
-                vec![],
-                order(),
-                Sent::get("https://shop.test/history"),
-                Holds,
-            ),
-            (
-                vec![],
-                order(),
-                Sent::get("https://shop.test/orders").status(404),
-                Fails,
-            ),
-            (
-                vec![],
-                order(),
-                Sent::get("https://shop.test:8443/orders/17"),
-                Fails,
-            ),
-            (
-                vec![],
-                order(),
-                Sent::post("https://shop.test/other", "{}"),
-                Fails,
-            ),
+            (vec![], order(), Sent::get("https://shop.test/orders/17"), Holds),
+            (vec![], order(), Sent::get("https://shop.test/history"), Holds),
+            (vec![], order(), Sent::get("https://shop.test/orders").status(404), Fails),
+            (vec![], order(), Sent::get("https://shop.test:8443/orders/17"), Fails),
+            (vec![], order(), Sent::post("https://shop.test/other", "{}"), Fails),
             (vec![], order(), Sent::model("[]"), Fails),
             (vec![], pay(1), Sent::mcp("get_payment", "{}", 2), Holds),
             (vec![], pay(1), Sent::mcp("list-payments", "{}", 2), Holds),
-            (
-                vec![],
-                pay(1),
-                Sent::mcp("getPayment", "{}", 2).status(500),
-                Fails,
-            ),
+            (vec![], pay(1), Sent::mcp("getPayment", "{}", 2).status(500), Fails),
             (vec![], pay(1), Sent::mcp("ledger", "{}", 2), Fails),
-            (
-                vec![listed("true")],
-                pay(1),
-                Sent::mcp("ledger", "{}", 2),
-                Holds,
-            ),
-            (
-                vec![listed("false")],
-                pay(1),
-                Sent::mcp("get_ledger", "{}", 2),
-                Holds,
-            ),
+            (vec![listed("true")], pay(1), Sent::mcp("ledger", "{}", 2), Holds),
+            (vec![listed("false")], pay(1), Sent::mcp("get_ledger", "{}", 2), Holds),
         ] {
             let again = first.clone();
             let sent = [before, vec![first.status(504), check, again]].concat();

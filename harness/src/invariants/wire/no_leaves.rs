@@ -133,6 +133,7 @@ mod tests {
     use crate::trace::testing::Sent;
 
     #[test]
+    #[rustfmt::skip]
     fn what_detectors_found_in_a_request_leaves() {
         let post = || Sent::post("https://t.test/", "{}");
         let key = |place| post().detected("openai key", false, place);
@@ -144,27 +145,11 @@ mod tests {
             ("{type: no_secret_leaves}", key(Place::Url), Fails),
             ("{type: no_secret_leaves}", key(Place::Header), Fails),
             ("{type: no_secret_leaves}", credential(), Holds),
-            (
-                "{type: no_secret_leaves, hosts: [t.test]}",
-                credential(),
-                Holds,
-            ),
-            (
-                "{type: no_secret_leaves, hosts: [x.test]}",
-                credential(),
-                Fails,
-            ),
+            ("{type: no_secret_leaves, hosts: [t.test]}", credential(), Holds),
+            ("{type: no_secret_leaves, hosts: [x.test]}", credential(), Fails),
             ("{type: no_secret_leaves}", ssn(), Holds),
-            (
-                "{type: no_secret_leaves, hosts: [t.test]}",
-                key(Place::Body),
-                Holds,
-            ),
-            (
-                "{type: no_secret_leaves, hosts: [x.test]}",
-                key(Place::Body),
-                Fails,
-            ),
+            ("{type: no_secret_leaves, hosts: [t.test]}", key(Place::Body), Holds),
+            ("{type: no_secret_leaves, hosts: [x.test]}", key(Place::Body), Fails),
             ("{type: no_secret_leaves}", post().not_looked_at(), Unproven),
             ("{type: no_pii_leaves}", ssn(), Fails),
             ("{type: no_pii_leaves}", key(Place::Body), Holds),

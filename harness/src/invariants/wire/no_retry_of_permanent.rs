@@ -68,6 +68,7 @@ mod tests {
     use crate::trace::testing::Sent;
 
     #[test]
+    #[rustfmt::skip]
     fn the_same_again_after_a_permanent_error_fails() {
         let written = "{type: no_retry_of_permanent}";
         let post = |body: &str, status| Sent::post("https://t.test/", body).status(status);
@@ -80,19 +81,10 @@ mod tests {
             // Official clients retry these.
             (vec![post("{}", 409), post("{}", 409)], Unproven),
             (vec![post("{}", 501), post("{}", 501)], Unproven),
-            (
-                vec![
-                    quota().injected("quota_exhausted", json!({})),
-                    post("{}", 200),
-                ],
-                Fails,
-            ),
+            (vec![quota().injected("quota_exhausted", json!({})), post("{}", 200)], Fails),
             (vec![post("{}", 503), post("{}", 200)], Unproven),
             (vec![post("{}", 200), post("{}", 200)], Unproven),
-            (
-                vec![post("", 404).unread(), post("", 404).unread()],
-                Unproven,
-            ),
+            (vec![post("", 404).unread(), post("", 404).unread()], Unproven),
         ] {
             assert_eq!(judged(written, &sent), expected, "{sent:#?}");
         }

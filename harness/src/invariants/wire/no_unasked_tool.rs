@@ -124,22 +124,15 @@ mod tests {
     use crate::trace::testing::{Sent, trace};
 
     #[test]
+    #[rustfmt::skip]
     fn the_clean_run_says_which_tools_are_asked_for() {
         let call = |tool: &str| Sent::get("https://t.test/").tool(tool);
         let clean = trace(&[call("search"), call("weather")]);
         for (written, tools, expected) in [
             ("{type: no_unasked_tool}", vec!["search"], Holds),
             ("{type: no_unasked_tool}", vec![], Holds),
-            (
-                "{type: no_unasked_tool}",
-                vec!["search", "send_email"],
-                Fails,
-            ),
-            (
-                "{type: no_unasked_tool, allow: ['send_*']}",
-                vec!["send_email"],
-                Holds,
-            ),
+            ("{type: no_unasked_tool}", vec!["search", "send_email"], Fails),
+            ("{type: no_unasked_tool, allow: ['send_*']}", vec!["send_email"], Holds),
         ] {
             let sent: Vec<_> = tools.iter().map(|tool| call(tool)).collect();
             assert_eq!(

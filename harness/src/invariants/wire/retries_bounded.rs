@@ -45,6 +45,7 @@ mod tests {
     use crate::trace::testing::Sent;
 
     #[test]
+    #[rustfmt::skip]
     fn retries_of_one_call_are_counted() {
         let failing = |count: usize| vec![Sent::get("https://t.test/a").status(503); count];
         let other = || Sent::get("https://t.test/b").status(503);
@@ -52,21 +53,9 @@ mod tests {
             ("{type: retries_bounded}", failing(4), Holds),
             ("{type: retries_bounded}", failing(5), Fails),
             ("{type: retries_bounded, max: 0}", failing(2), Fails),
-            (
-                "{type: retries_bounded, max: 0}",
-                [failing(1), vec![other()]].concat(),
-                Holds,
-            ),
-            (
-                "{type: retries_bounded, max: 1, host: x.test}",
-                failing(5),
-                Unproven,
-            ),
-            (
-                "{type: retries_bounded}",
-                vec![Sent::get("https://t.test/")],
-                Unproven,
-            ),
+            ("{type: retries_bounded, max: 0}", [failing(1), vec![other()]].concat(), Holds),
+            ("{type: retries_bounded, max: 1, host: x.test}", failing(5), Unproven),
+            ("{type: retries_bounded}", vec![Sent::get("https://t.test/")], Unproven),
         ] {
             assert_eq!(judged(written, &sent), expected, "{written} {}", sent.len());
         }

@@ -52,50 +52,19 @@ mod tests {
     use crate::trace::testing::Sent;
 
     #[test]
+    #[rustfmt::skip]
     fn calls_are_counted_by_the_tools_name() {
         let search = || Sent::get("https://s.test/").tool("web_search");
         let other = || Sent::get("https://o.test/").tool("other");
         for (written, sent, expected) in [
-            (
-                "{type: tool_called, tool: web_search}",
-                vec![other(), search()],
-                Holds,
-            ),
-            (
-                "{type: tool_called, tool: web_search}",
-                vec![other()],
-                Fails,
-            ),
-            (
-                "{type: tool_called, tool: 'web_*', min: 2}",
-                vec![search(), search()],
-                Holds,
-            ),
-            (
-                "{type: tool_called, tool: web_search, min: 2}",
-                vec![search()],
-                Fails,
-            ),
-            (
-                "{type: tool_called, tool: web_search, hosts: [x.test]}",
-                vec![search()],
-                Fails,
-            ),
-            (
-                "{type: tool_not_called, tool: web_search}",
-                vec![other()],
-                Holds,
-            ),
-            (
-                "{type: tool_not_called, tool: web_search}",
-                vec![search()],
-                Fails,
-            ),
-            (
-                "{type: tool_not_called, tool: mail}",
-                vec![Sent::mcp("mail", "{}", 1)],
-                Fails,
-            ),
+            ("{type: tool_called, tool: web_search}", vec![other(), search()], Holds),
+            ("{type: tool_called, tool: web_search}", vec![other()], Fails),
+            ("{type: tool_called, tool: 'web_*', min: 2}", vec![search(), search()], Holds),
+            ("{type: tool_called, tool: web_search, min: 2}", vec![search()], Fails),
+            ("{type: tool_called, tool: web_search, hosts: [x.test]}", vec![search()], Fails),
+            ("{type: tool_not_called, tool: web_search}", vec![other()], Holds),
+            ("{type: tool_not_called, tool: web_search}", vec![search()], Fails),
+            ("{type: tool_not_called, tool: mail}", vec![Sent::mcp("mail", "{}", 1)], Fails),
         ] {
             assert_eq!(judged(written, &sent), expected, "{written}");
         }

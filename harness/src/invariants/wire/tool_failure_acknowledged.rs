@@ -148,24 +148,16 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip]
     fn a_failure_is_told_and_not_hidden() {
         let search = |status| Sent::get("https://s.test/").tool("search").status(status);
         let written = "{type: tool_failure_acknowledged, tool: search}";
         for (sent, expected) in [
             (vec![search(503), told("HTTP 503 from search")], Holds),
             (vec![search(500), told("Error: the service is down")], Holds),
-            (
-                vec![search(503), told("The search is temporarily unavailable")],
-                Holds,
-            ),
+            (vec![search(503), told("The search is temporarily unavailable")], Holds),
             (vec![search(503), told("Sunny and 22 degrees")], Unproven),
-            (
-                vec![
-                    search(503),
-                    told(r#"{\"ok\": true, \"weather\": \"sunny\"}"#),
-                ],
-                Fails,
-            ),
+            (vec![search(503), told(r#"{\"ok\": true, \"weather\": \"sunny\"}"#)], Fails),
             (vec![search(503).reset(), told("")], Fails),
             (vec![search(503), search(200), told("Sunny")], Unproven),
             (vec![search(200), told("Sunny")], Unproven),

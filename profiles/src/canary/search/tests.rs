@@ -59,6 +59,7 @@ fn found(text: &[u8]) -> BTreeSet<Encoding> {
 }
 
 #[test]
+#[rustfmt::skip]
 fn a_canary_is_found_however_it_is_written() {
     use Encoding::{Base64, Hex, Normalised, Raw, Url};
     for (text, expected) in [
@@ -71,10 +72,7 @@ fn a_canary_is_found_however_it_is_written() {
         ("s q 0 1 2 3 4 5 6 7 8 9 a b".to_owned(), Some(Normalised)),
         ("sq_0123456789ab".to_owned(), Some(Normalised)),
         ("sq0123456789ab".to_owned(), Some(Normalised)),
-        (
-            "s\u{200b}q-0123\u{200b}456789ab".to_owned(),
-            Some(Normalised),
-        ),
+        ("s\u{200b}q-0123\u{200b}456789ab".to_owned(), Some(Normalised)),
         ("sq\u{2011}0123456789ab".to_owned(), Some(Normalised)),
         ("s+q-+0123456789ab".to_owned(), Some(Normalised)),
         (percent(WRITTEN), Some(Url)),
@@ -86,10 +84,7 @@ fn a_canary_is_found_however_it_is_written() {
         ("%7sq-0123456789ab".to_owned(), Some(Raw)),
         (base64(WRITTEN.as_bytes(), STANDARD), Some(Base64)),
         (percent(&base64(WRITTEN.as_bytes(), STANDARD)), Some(Base64)),
-        (
-            base64(WRITTEN.to_uppercase().as_bytes(), STANDARD),
-            Some(Base64),
-        ),
+        (base64(WRITTEN.to_uppercase().as_bytes(), STANDARD), Some(Base64)),
         (hex(WRITTEN.as_bytes(), ""), Some(Hex)),
         (hex(WRITTEN.as_bytes(), "").to_uppercase(), Some(Hex)),
         (hex(WRITTEN.as_bytes(), " "), Some(Hex)),
@@ -98,17 +93,11 @@ fn a_canary_is_found_however_it_is_written() {
         (percent(&hex(WRITTEN.as_bytes(), "")), Some(Hex)),
         // Within JSON, and within JSON that is a string of JSON.
         (r"s\nq\t-0123\u200b456789ab".to_owned(), Some(Normalised)),
-        (
-            r"sq\u20110123\\n456789\\u200bab".to_owned(),
-            Some(Normalised),
-        ),
+        (r"sq\u20110123\\n456789\\u200bab".to_owned(), Some(Normalised)),
         (r"\u0073q-012345678\u0039ab".to_owned(), Some(Normalised)),
         (r"\n\u73sq-0123456789ab\".to_owned(), Some(Raw)),
         (r"\\sq-0123456789ab".to_owned(), Some(Raw)),
-        (
-            base64(WRITTEN.as_bytes(), STANDARD).replacen('x', r"x\r\n", 1),
-            Some(Base64),
-        ),
+        (base64(WRITTEN.as_bytes(), STANDARD).replacen('x', r"x\r\n", 1), Some(Base64)),
         (r"sq-\x0123456789ab".to_owned(), None),
         ("sq-0123456789a".to_owned(), None),
         ("sq-0123456789ac".to_owned(), None),

@@ -392,6 +392,7 @@ fn a_whole_answer_comes_when_its_last_token_would() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn a_fault_that_finds_nothing_to_do_says_why_and_changes_nothing() {
     let fault = StreamFault::Truncate { max_tokens: 100 };
     let slow = StreamFault::Slow {
@@ -400,36 +401,11 @@ fn a_fault_that_finds_nothing_to_do_says_why_and_changes_nothing() {
     };
     let error = r#"{"error":{"message":"no","type":"server_error"}}"#;
     for (fault, form, answer, reason) in [
-        (
-            &fault,
-            SSE,
-            paris(),
-            "the answer ended after 7 of 100 tokens",
-        ),
-        (
-            &fault,
-            SSE,
-            DONE.to_owned(),
-            "the answer holds no model output",
-        ),
-        (
-            &fault,
-            AnswerForm::Json,
-            WHOLE.to_owned(),
-            "the answer ended after 5 of 100 tokens",
-        ),
-        (
-            &fault,
-            AnswerForm::Json,
-            error.to_owned(),
-            "the answer holds no model output",
-        ),
-        (
-            &fault,
-            AnswerForm::Json,
-            "<html>".to_owned(),
-            "the answer is not JSON at byte 0: expected a value",
-        ),
+        (&fault, SSE, paris(), "the answer ended after 7 of 100 tokens"),
+        (&fault, SSE, DONE.to_owned(), "the answer holds no model output"),
+        (&fault, AnswerForm::Json, WHOLE.to_owned(), "the answer ended after 5 of 100 tokens"),
+        (&fault, AnswerForm::Json, error.to_owned(), "the answer holds no model output"),
+        (&fault, AnswerForm::Json, "<html>".to_owned(), "the answer is not JSON at byte 0: expected a value"),
         (&slow, SSE, paris(), "the pace asks for no wait"),
     ] {
         let (steps, why) = run(editor(fault, form), &answer);

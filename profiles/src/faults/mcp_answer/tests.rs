@@ -193,6 +193,7 @@ fn a_field_drifts_in_what_programs_and_models_read_alike() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn what_finds_nothing_to_change_says_why() {
     let no_such = drift(DriftKind::Rename, Some("price"));
     let truncate = McpChange::Truncate(Amount::Bytes(1));
@@ -201,24 +202,9 @@ fn what_finds_nothing_to_change_says_why() {
         (&truncate, calls(CALL), ERROR, "answered with an error"),
         (&truncate, listing(), RESULT, "holds no reply to the call"),
         (&truncate, calls(CALL), "{", "not JSON"),
-        (
-            &list(ListDriftKind::Empty, None),
-            calls(CALL),
-            RESULT,
-            "lists no tools",
-        ),
-        (
-            &list(ListDriftKind::Empty, Some("x*")),
-            listing(),
-            LIST,
-            "no tool called `x*`",
-        ),
-        (
-            &list(ListDriftKind::Schema, Some("book")),
-            listing(),
-            LIST,
-            "takes an argument",
-        ),
+        (&list(ListDriftKind::Empty, None), calls(CALL), RESULT, "lists no tools"),
+        (&list(ListDriftKind::Empty, Some("x*")), listing(), LIST, "no tool called `x*`"),
+        (&list(ListDriftKind::Schema, Some("book")), listing(), LIST, "takes an argument"),
     ] {
         let (sent, why) = run(change, &calls, McpForm::Json, answer, 5);
         assert_eq!(sent, answer);

@@ -547,30 +547,19 @@ fn filler_is_worth_the_tokens_asked_for() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn a_request_without_what_is_changed_says_so() {
     let only_system = chat(r#"{"role":"system","content":"S"}"#);
     let nothing = chat("");
     for (edit, body, why) in [
-        (
-            poisoning(Strategy::Append, Turn::First),
-            &only_system,
-            "the request has no message of the user's",
-        ),
-        (
-            RequestEdit::Attach(SECRET.into()),
-            &only_system,
-            "the request has no message of the user's",
-        ),
+        (poisoning(Strategy::Append, Turn::First), &only_system, "the request has no message of the user's"),
+        (RequestEdit::Attach(SECRET.into()), &only_system, "the request has no message of the user's"),
         (
             RequestEdit::Contradict(SECRET.into()),
             &nothing,
             "the request has neither instructions nor a message of the user's to add to",
         ),
-        (
-            injection(Placement::Field),
-            &nothing,
-            "the request brings no tool's result that the rule is about",
-        ),
+        (injection(Placement::Field), &nothing, "the request brings no tool's result that the rule is about"),
         (
             padding(5, PaddingPlace::Middle),
             &"{".to_owned(),

@@ -79,6 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[rustfmt::skip]
     fn what_the_head_tells_of_the_body_decides() {
         let no_place =
             |kind: &str| format!("the answer is `{kind}`, which has no place for an instruction");
@@ -88,40 +89,16 @@ mod tests {
             (None, false, Ok(None)),
             (Some(""), false, Ok(None)),
             (Some("text/plain"), false, Ok(None)),
-            (
-                Some("application/json; charset=utf-8"),
-                false,
-                Ok(Some(TextForm::Json)),
-            ),
-            (
-                Some("application/problem+json"),
-                false,
-                Ok(Some(TextForm::Json)),
-            ),
+            (Some("application/json; charset=utf-8"), false, Ok(Some(TextForm::Json))),
+            (Some("application/problem+json"), false, Ok(Some(TextForm::Json))),
             (Some("text/xml"), false, Err(no_place("text/xml"))),
-            (
-                Some("application/rss+xml"),
-                false,
-                Err(no_place("application/rss+xml")),
-            ),
-            (
-                Some("application/xhtml+xml"),
-                false,
-                Ok(Some(TextForm::Html)),
-            ),
-            (
-                Some("application/x-ndjson"),
-                true,
-                Ok(Some(TextForm::Lines)),
-            ),
+            (Some("application/rss+xml"), false, Err(no_place("application/rss+xml"))),
+            (Some("application/xhtml+xml"), false, Ok(Some(TextForm::Html))),
+            (Some("application/x-ndjson"), true, Ok(Some(TextForm::Lines))),
             (Some("application/x-ndjson"), false, Err(passes("lines"))),
             (Some("text/event-stream"), true, Err(passes("events"))),
             (Some("image/svg+xml"), true, Err(no_place("image/svg+xml"))),
-            (
-                Some("application/pdf"),
-                true,
-                Err(no_place("application/pdf")),
-            ),
+            (Some("application/pdf"), true, Err(no_place("application/pdf"))),
         ] {
             let mut headers = HeaderMap::new();
             if let Some(kind) = kind {

@@ -83,11 +83,9 @@ struct Edited {
 }
 
 impl Edited {
-    fn length(&self) -> Option<&str> {
-        self.head
-            .headers
-            .get(header::CONTENT_LENGTH)
-            .map(|value| value.to_str().unwrap())
+    fn length(&self) -> Option<usize> {
+        let length = self.head.headers.get(header::CONTENT_LENGTH)?;
+        Some(length.to_str().unwrap().parse().unwrap())
     }
 }
 
@@ -130,11 +128,7 @@ fn a_truncated_body_ends_cleanly_with_the_length_it_has() {
     ] {
         let sized = edited(truncate(amount), sized(body, &[]));
         assert_eq!(sized.body.bytes, body[..kept], "{amount:?}");
-        assert_eq!(
-            sized.length(),
-            Some(kept.to_string().as_str()),
-            "{amount:?}"
-        );
+        assert_eq!(sized.length(), Some(kept));
         assert!(sized.body.error.is_none());
         sized.ledger.only_applied(1);
 
@@ -214,7 +208,7 @@ fn a_field_drifts_wherever_it_occurs_and_nothing_else_moves() {
         let edited = edited(drift(kind, field), sized(json.as_bytes(), &[]));
         let body = std::str::from_utf8(&edited.body.bytes).unwrap();
         assert_eq!(body, expected, "{kind:?}");
-        assert_eq!(edited.length(), Some(expected.len().to_string().as_str()));
+        assert_eq!(edited.length(), Some(expected.len()));
         edited.ledger.only_applied(1);
     }
 }
@@ -239,31 +233,20 @@ fn without_a_name_the_draw_chooses_among_the_names_that_occur() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn what_cannot_drift_passes_as_it_came_and_says_why() {
     for (body, kind, why) in [
-        (
-            &b"<html>"[..],
-            DriftKind::Drop,
-            "the body is not JSON at byte 0: ",
-        ),
+        (&b"<html>"[..], DriftKind::Drop, "the body is not JSON at byte 0: "),
         (b"[1, 2]", DriftKind::Drop, "the JSON has no field `price`"),
-        (
-            br#"{"prices": 1}"#,
-            DriftKind::Null,
-            "the JSON has no field `price`",
-        ),
-        (
-            br#"{"price": null}"#,
-            DriftKind::Null,
-            "the field `price` is null already",
-        ),
+        (br#"{"prices": 1}"#, DriftKind::Null, "the JSON has no field `price`"),
+        (br#"{"price": null}"#, DriftKind::Null, "the field `price` is null already"),
     ] {
         let edited = edited(
             drift(kind, "price"),
             sized(body, &[("content-digest", "x")]),
         );
         assert_eq!(edited.body.bytes, body);
-        assert_eq!(edited.length(), Some(body.len().to_string().as_str()));
+        assert_eq!(edited.length(), Some(body.len()));
         assert!(edited.head.headers.contains_key("content-digest"));
         let bypassed = edited.ledger.bypassed.borrow();
         assert!(bypassed[0].1.starts_with(why), "{bypassed:?}");
@@ -290,10 +273,7 @@ fn compressed_json_is_changed_inside_its_coding() {
             r#"{"price": "1", "more": "text text text text text text text"}"#
         );
         assert!(complete, "{name}");
-        assert_eq!(
-            edited.length(),
-            Some(edited.body.bytes.len().to_string().as_str())
-        );
+        assert_eq!(edited.length(), Some(edited.body.bytes.len()));
         assert_eq!(edited.head.headers["content-encoding"], name);
         edited.ledger.only_applied(1);
     }
@@ -490,10 +470,7 @@ fn a_whole_model_answer_is_truncated_with_its_length() {
     let body: serde_json::Value = serde_json::from_slice(&plain.body.bytes).unwrap();
     assert_eq!(body["choices"][0]["message"]["content"], " one two");
     assert_eq!(body["choices"][0]["finish_reason"], "length");
-    assert_eq!(
-        plain.length(),
-        Some(plain.body.bytes.len().to_string().as_str())
-    );
+    assert_eq!(plain.length(), Some(plain.body.bytes.len()));
     plain.ledger.only_applied(1);
 
     for (name, coding) in CODINGS {
@@ -503,10 +480,7 @@ fn a_whole_model_answer_is_truncated_with_its_length() {
         let (text, complete) = decode(coding, &edited.body.bytes);
         assert_eq!(text.as_bytes(), plain.body.bytes, "{name}");
         assert!(complete, "{name}");
-        assert_eq!(
-            edited.length(),
-            Some(edited.body.bytes.len().to_string().as_str())
-        );
+        assert_eq!(edited.length(), Some(edited.body.bytes.len()));
     }
 }
 
@@ -514,10 +488,7 @@ fn a_whole_model_answer_is_truncated_with_its_length() {
 fn a_whole_model_answer_that_is_cut_keeps_announcing_its_length() {
     let response = sized(whole_answer().as_bytes(), &[JSON]);
     let edited = edited(Edit::Stream(StreamFault::Cut { after_tokens: 2 }), response);
-    assert_eq!(
-        edited.length(),
-        Some(whole_answer().len().to_string().as_str())
-    );
+    assert_eq!(edited.length(), Some(whole_answer().len()));
     assert!(edited.body.bytes.ends_with(b" one two"));
     assert!(edited.body.error.is_some());
     edited.ledger.only_applied(1);
@@ -657,7 +628,7 @@ fn an_instruction_is_put_into_what_the_tool_says() {
             Ok(expected),
             "{media_type}"
         );
-        assert_eq!(edited.length(), Some(expected.len().to_string().as_str()));
+        assert_eq!(edited.length(), Some(expected.len()));
         assert!(!edited.head.headers.contains_key("content-digest"));
         edited.ledger.only_applied(1);
     }
@@ -681,28 +652,17 @@ fn an_instruction_is_put_into_what_the_tool_says() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn what_has_no_place_for_an_instruction_passes() {
     for (media_type, body, why) in [
-        (
-            "image/png",
-            "\u{89}PNG",
-            "the answer is `image/png`, which has no place for an instruction",
-        ),
-        (
-            "text/event-stream",
-            "data: {}\n\n",
-            "the answer is a stream of events, which pass on as they come",
-        ),
+        ("image/png", "\u{89}PNG", "the answer is `image/png`, which has no place for an instruction"),
+        ("text/event-stream", "data: {}\n\n", "the answer is a stream of events, which pass on as they come"),
         (
             "application/json",
             "{\"a\":",
             "the tool's answer is not JSON at byte 5: the text ends in the middle",
         ),
-        (
-            "application/json",
-            "[1, 2]",
-            "the tool's answer has no text to put an instruction into",
-        ),
+        ("application/json", "[1, 2]", "the tool's answer has no text to put an instruction into"),
     ] {
         let response = sized(body.as_bytes(), &[("content-type", media_type)]);
         let edited = edited(instruction(), response);

@@ -161,18 +161,11 @@ fn uploads_are_paced_and_keep_their_length() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn an_upload_without_a_body_is_left_to_the_answer_to_report() {
     for (down, bypassed) in [
         (None, 1),
-        (
-            Some((
-                2,
-                Throttle {
-                    bytes_per_second: 9,
-                },
-            )),
-            0,
-        ),
+        (Some((2, Throttle { bytes_per_second: 9, })), 0),
     ] {
         let (context, ledger) = context();
         let up = Some((

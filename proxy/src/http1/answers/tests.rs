@@ -81,26 +81,18 @@ fn one_by_one(input: &[u8]) -> Vec<usize> {
 }
 
 #[test]
+#[rustfmt::skip]
 fn a_head_says_what_it_says() {
     for (input, head) in [
-        (
-            "HTTP/1.1 200 OK\r\nA:  b \r\n\r\n",
-            "HTTP/1.1 200 None a=b;",
-        ),
+        ("HTTP/1.1 200 OK\r\nA:  b \r\n\r\n", "HTTP/1.1 200 None a=b;"),
         (
             "\r\nHTTP/1.0 404 Gone Fishing\r\nX: \r\nY:z\r\n\r\n",
             "HTTP/1.0 404 Some(\"Gone Fishing\") x=;y=z;",
         ),
-        (
-            "HTTP/1.1 200\r\nA: 1\r\n\r\n",
-            "HTTP/1.1 200 Some(\"\") a=1;",
-        ),
+        ("HTTP/1.1 200\r\nA: 1\r\n\r\n", "HTTP/1.1 200 Some(\"\") a=1;"),
         ("HTTP/1.1 200 \r\n\r\n", "HTTP/1.1 200 Some(\"\") "),
         ("HTTP/1.1 299 Odd\r\n\r\n", "HTTP/1.1 299 Some(\"Odd\") "),
-        (
-            "HTTP/1.1 200 OK\r\nA: 1\r\nB: 2\r\nA: 3\r\nB: 4\r\n\r\n",
-            "HTTP/1.1 200 None a=1;a=3;b=2;b=4;",
-        ),
+        ("HTTP/1.1 200 OK\r\nA: 1\r\nB: 2\r\nA: 3\r\nB: 4\r\n\r\n", "HTTP/1.1 200 None a=1;a=3;b=2;b=4;"),
         (
             "HTTP/1.1 103 Early Hints\r\nL: x\r\n\r\nHTTP/1.1 204 No Content\r\nC: d\r\n\r\n",
             "HTTP/1.1 204 None c=d;",
@@ -114,69 +106,25 @@ fn a_head_says_what_it_says() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn answers_end_where_method_and_status_say() {
     let (get, head) = (&Method::GET, &Method::HEAD);
     for (method, input, body, over) in [
-        (
-            get,
-            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
-            "ok",
-            true,
-        ),
-        (
-            get,
-            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok",
-            "ok",
-            false,
-        ),
-        (
-            get,
-            "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
-            "",
-            true,
-        ),
-        (
-            get,
-            "HTTP/1.0 200 OK\r\n\r\nuntil close",
-            "until close",
-            false,
-        ),
+        (get, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", "ok", true),
+        (get, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok", "ok", false),
+        (get, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "", true),
+        (get, "HTTP/1.0 200 OK\r\n\r\nuntil close", "until close", false),
         (
             get,
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x\r\nok\r\n01\r\n!\r\n0\r\n\r\n",
             "ok!",
             true,
         ),
-        (
-            get,
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n",
-            "ok",
-            false,
-        ),
-        (
-            get,
-            "HTTP/1.1 204 No\r\nContent-Length: 9\r\n\r\n",
-            "",
-            true,
-        ),
-        (
-            get,
-            "HTTP/1.1 304 No\r\nContent-Length: 9\r\n\r\n",
-            "",
-            true,
-        ),
-        (
-            head,
-            "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n",
-            "",
-            true,
-        ),
-        (
-            head,
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
-            "",
-            true,
-        ),
+        (get, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n", "ok", false),
+        (get, "HTTP/1.1 204 No\r\nContent-Length: 9\r\n\r\n", "", true),
+        (get, "HTTP/1.1 304 No\r\nContent-Length: 9\r\n\r\n", "", true),
+        (head, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", "", true),
+        (head, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "", true),
         (get, "HTTP/1.1 103 Early Hints\r\n\r\n", "", false),
         (
             get,
@@ -214,48 +162,28 @@ fn trailers_are_read_behind_the_last_chunk() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn ambiguous_answers_are_refused() {
     let head = |fields: &str| format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n");
     for (input, error) in [
-        (
-            "HTTP/1.1 200 OK\nContent-Length: 0\r\n\r\n".to_owned(),
-            E::BARE_LF,
-        ),
+        ("HTTP/1.1 200 OK\nContent-Length: 0\r\n\r\n".to_owned(), E::BARE_LF),
         ("HTTP/1.1 2000 OK\r\n\r\n".to_owned(), E::STATUS_LINE),
         ("HTTP/1.1 20 OK\r\n\r\n".to_owned(), E::STATUS_LINE),
         ("HTTP/1.1 099 OK\r\n\r\n".to_owned(), E::STATUS_LINE),
         ("HTTP/1.1  200 OK\r\n\r\n".to_owned(), E::STATUS_LINE),
         ("HTTP/1.1\t200 OK\r\n\r\n".to_owned(), E::STATUS_LINE),
         ("ICY 200 OK\r\n\r\n".to_owned(), E::STATUS_LINE),
-        (
-            head("Content-Length: 2\r\nTransfer-Encoding: chunked"),
-            E::LENGTH_AND_ENCODING,
-        ),
-        (
-            head("Content-Length: 2\r\nContent-Length: 3"),
-            E::UNEQUAL_CONTENT_LENGTHS,
-        ),
+        (head("Content-Length: 2\r\nTransfer-Encoding: chunked"), E::LENGTH_AND_ENCODING),
+        (head("Content-Length: 2\r\nContent-Length: 3"), E::UNEQUAL_CONTENT_LENGTHS),
         (head("Transfer-Encoding: gzip"), E::TRANSFER_ENCODING),
-        (
-            "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned(),
-            E::TRANSFER_ENCODING,
-        ),
+        ("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned(), E::TRANSFER_ENCODING),
         (head("Transfer-Encoding: chunked") + "x", E::CHUNK_SIZE),
         (head("Transfer-Encoding: chunked") + "1\r\nab", E::CHUNK_END),
-        (
-            head("Transfer-Encoding: chunked") + "0\r\nX : y\r\n\r\n",
-            E::SPACE_BEFORE_COLON,
-        ),
+        (head("Transfer-Encoding: chunked") + "0\r\nX : y\r\n\r\n", E::SPACE_BEFORE_COLON),
         (head("Content-Length: 2") + "ok!", E::UNSOLICITED),
         (head("X: a\0b"), E::CONTROL_CHARACTER),
-        (
-            head("A:\r\nB:\r\nC:\r\nD:\r\nE:\r\nF:"),
-            E::TooManyFields { limit: 5 },
-        ),
-        (
-            head(&format!("A: {}", "a".repeat(200))),
-            E::HeadTooLarge { limit: 200 },
-        ),
+        (head("A:\r\nB:\r\nC:\r\nD:\r\nE:\r\nF:"), E::TooManyFields { limit: 5 }),
+        (head(&format!("A: {}", "a".repeat(200))), E::HeadTooLarge { limit: 200 }),
         ("HTTP/1.1 204 No\r\n\r\nHTTP/1.1".to_owned(), E::UNSOLICITED),
     ] {
         for cuts in [vec![], one_by_one(input.as_bytes())] {

@@ -66,21 +66,13 @@ fn well_framed_requests_pass_whole() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn ambiguous_fields_are_refused() {
     let head = |fields: &str| format!("POST / HTTP/1.1\r\nHost: h\r\n{fields}\r\n\r\n");
     for (fields, error) in [
-        (
-            "Content-Length: 5\r\nTransfer-Encoding: chunked",
-            E::LENGTH_AND_ENCODING,
-        ),
-        (
-            "Transfer-Encoding: chunked\r\nContent-Length: 5",
-            E::LENGTH_AND_ENCODING,
-        ),
-        (
-            "Content-Length: 5\r\nContent-Length: 6",
-            E::UNEQUAL_CONTENT_LENGTHS,
-        ),
+        ("Content-Length: 5\r\nTransfer-Encoding: chunked", E::LENGTH_AND_ENCODING),
+        ("Transfer-Encoding: chunked\r\nContent-Length: 5", E::LENGTH_AND_ENCODING),
+        ("Content-Length: 5\r\nContent-Length: 6", E::UNEQUAL_CONTENT_LENGTHS),
         ("Content-Length: 5, 5", E::CONTENT_LENGTH),
         ("Content-Length: +5", E::CONTENT_LENGTH),
         ("Content-Length: -1", E::CONTENT_LENGTH),
@@ -95,10 +87,7 @@ fn ambiguous_fields_are_refused() {
         ("Transfer-Encoding: xchunked", E::TRANSFER_ENCODING),
         ("Transfer-Encoding: \"chunked\"", E::TRANSFER_ENCODING),
         ("Transfer-Encoding:", E::TRANSFER_ENCODING),
-        (
-            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
-            E::TRANSFER_ENCODING,
-        ),
+        ("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", E::TRANSFER_ENCODING),
         ("X: a\r\n b", E::FOLDED_FIELD),
         ("X: a\r\n\tb", E::FOLDED_FIELD),
         ("Content-Length : 5", E::SPACE_BEFORE_COLON),

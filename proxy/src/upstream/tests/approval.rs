@@ -69,31 +69,16 @@ fn an_unapproved_run_dials_a_listed_host_in_no_form_and_everybody_else_does() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn names_in_tls_and_in_host_count_and_other_ports_do_not() {
     let upstreams = upstreams_of(&listing(&["listed.example:443"]));
     let other = UpstreamOrigin::new(Scheme::Https, "other.example", 443);
     for (origin, unapproved, may) in [
         (other.clone(), true, true),
-        (
-            other.clone().with_server_name("Listed.example"),
-            true,
-            false,
-        ),
-        (
-            other.clone().with_server_name("listed.example"),
-            false,
-            true,
-        ),
-        (
-            UpstreamOrigin::new(Scheme::Https, "listed.example", 443),
-            true,
-            false,
-        ),
-        (
-            UpstreamOrigin::new(Scheme::Http, "listed.example", 80),
-            true,
-            true,
-        ),
+        (other.clone().with_server_name("Listed.example"), true, false),
+        (other.clone().with_server_name("listed.example"), false, true),
+        (UpstreamOrigin::new(Scheme::Https, "listed.example", 443), true, false),
+        (UpstreamOrigin::new(Scheme::Http, "listed.example", 80), true, true),
     ] {
         let origin = upstreams.origin_for(origin, unapproved);
         assert_eq!(upstreams.check(&origin).is_ok(), may, "{origin:?}");

@@ -13,28 +13,17 @@ use super::*;
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 #[test]
+#[rustfmt::skip]
 fn a_connection_is_used_again_for_every_kind_of_body() {
     on_worker(async {
         let (script, upstreams) = (Script::listen().await, upstreams());
         let origin = script.origin();
         let answers = [
             (Method::GET, OK, "ok"),
-            (
-                Method::GET,
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
-                "a",
-            ),
-            (
-                Method::HEAD,
-                "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
-                "",
-            ),
+            (Method::GET, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n", "a"),
+            (Method::HEAD, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", ""),
             (Method::GET, "HTTP/1.1 204 No Content\r\n\r\n", ""),
-            (
-                Method::POST,
-                "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
-                "",
-            ),
+            (Method::POST, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", ""),
             (Method::GET, OK, "ok"),
         ];
         let texts = answers.each_ref().map(|(_, answer, _)| *answer);

@@ -123,35 +123,20 @@ pub(super) fn rewrite(rewrite: Rewrite) -> StreamFault {
 }
 
 #[test]
+#[rustfmt::skip]
 fn what_a_fault_does_not_find_it_leaves_alone() {
     let no_call = "the answer holds no tool call";
     for (fault, answer, reason) in [
-        (
-            Rewrite::Call(WrongCall::of_any_tool(CallError::UnknownTool, 0)),
-            paris(),
-            no_call,
-        ),
-        (
-            Rewrite::Call(WrongCall::of_any_tool(CallError::MalformedArguments, 0)),
-            paris(),
-            no_call,
-        ),
-        (
-            Rewrite::Call(WrongCall::of_any_tool(CallError::WrongArguments, 0)),
-            paris(),
-            no_call,
-        ),
+        (Rewrite::Call(WrongCall::of_any_tool(CallError::UnknownTool, 0)), paris(), no_call),
+        (Rewrite::Call(WrongCall::of_any_tool(CallError::MalformedArguments, 0)), paris(), no_call),
+        (Rewrite::Call(WrongCall::of_any_tool(CallError::WrongArguments, 0)), paris(), no_call),
         (
             Rewrite::Call(WrongCall::of_any_tool(CallError::WrongArguments, 0)),
             [role(), call_head(0, "run"), call_chunk(0, "ls -l"), stop()].concat(),
             "the tool call's arguments are no JSON",
         ),
         (drift(TextDrift::Tone), calls(), "the answer holds no text"),
-        (
-            drift(TextDrift::FieldNames),
-            paris(),
-            "the answer's text holds no JSON object",
-        ),
+        (drift(TextDrift::FieldNames), paris(), "the answer's text holds no JSON object"),
     ] {
         assert_eq!(left_alone(&rewrite(fault), SSE, &answer), reason);
     }

@@ -196,6 +196,7 @@ fn an_item_that_was_cut_says_so_wherever_it_stands() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn no_event_that_thinks_comes_twice() {
     let chat = [
         r#"{"role":"assistant","reasoning_content":"Hm."}"#,
@@ -204,16 +205,8 @@ fn no_event_that_thinks_comes_twice() {
     ];
     let chat = chat.map(chunk).concat() + &stop() + DONE;
     for (dialect, stream, thoughts) in [
-        (
-            "anthropic",
-            ANTHROPIC.to_owned(),
-            ["thinking_delta", "signature_delta"],
-        ),
-        (
-            "openai-responses",
-            responses_stream(),
-            ["summary_text.delta", "summary_text.done"],
-        ),
+        ("anthropic", ANTHROPIC.to_owned(), ["thinking_delta", "signature_delta"]),
+        ("openai-responses", responses_stream(), ["summary_text.delta", "summary_text.done"]),
         ("openai-chat", chat, ["reasoning_content", "role"]),
     ] {
         for choice in 0..8 {

@@ -8,6 +8,7 @@
 
 pub mod agents;
 pub mod answer;
+mod count;
 mod deadline;
 pub mod dial;
 pub mod digest;

@@ -33,6 +33,7 @@ use squall_profiles::library::Library;
 use squall_profiles::profile::Profile;
 use squall_profiles::tools::ToolNames;
 
+pub(crate) use self::check::counted_tool;
 pub use self::contract::{Contract, ContractPart, Isolation, Scenario};
 use self::files::Laid;
 pub use self::files::Open;

@@ -21,6 +21,7 @@ pub use self::attempt::{Attempt, CallFailure, FailureClass};
 pub use self::calls::LogicalCall;
 pub(crate) use self::calls::gap;
 pub(crate) use self::talk::{ModelTurn, ToolReport};
+use crate::count::count;
 use crate::reach::{Seen, SeenExchange, SeenMessage};
 
 /// The exchanges of one invocation.
@@ -104,9 +105,13 @@ impl Trace {
         match (self.seen.lost, self.seen.elsewhere) {
             (0, 0) => None,
             (0, elsewhere) => Some(format!(
-                "{elsewhere} exchanges came meanwhile in no scope of the run, and may be the agent's"
+                "{} came meanwhile in no scope of the run, and may be the agent's",
+                count(elsewhere, "exchange")
             )),
-            (lost, _) => Some(format!("{lost} exchanges of the invocation were not kept")),
+            (lost, _) => Some(format!(
+                "{} of the invocation not kept",
+                count(lost, "exchange")
+            )),
         }
     }
 
@@ -138,6 +143,19 @@ impl Trace {
         let canaries = records.flat_map(|record| &record.canaries);
         let found = canaries.filter(move |canary| canary.event == event);
         found.map(|canary| canary.canary.as_str())
+    }
+
+    /// Whether an exchange calls the tool, or its request or response names it, as lists of tools do.
+    pub(crate) fn names(&self, tool: &str) -> bool {
+        let quoted = Value::from(tool).to_string();
+        self.seen.exchanges.iter().any(|seen| {
+            let record = &seen.record;
+            let inside = record.llm.iter().flat_map(|llm| &llm.tool_calls);
+            let mut called = record.tool.iter().chain(&record.more_tools).chain(inside);
+            let messages = [seen.request.as_ref(), seen.response.as_ref()];
+            let mut bodies = messages.into_iter().filter_map(text);
+            called.any(|name| name == tool) || bodies.any(|body| body.contains(&quoted))
+        })
     }
 
     /// The model calls in order, with their messages.

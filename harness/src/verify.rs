@@ -73,7 +73,7 @@ async fn checked(of: &Verifying<'_>) -> Result<Vec<CheckRecord>, ReachError> {
         Some(prompt) => {
             let asked = ask(of, prompt).await?;
             let is_there = agent(of.suite, &asked.answer, &mut checks);
-            answer(&asked.answer, &mut checks);
+            answer(&of.suite.agent.way, &asked.answer, &mut checks);
             let unknown = if !is_there {
                 Some("the agent was not reached")
             } else if asked.failed_unseen() {
@@ -201,7 +201,7 @@ fn agent(suite: &Suite, told: &Result<AgentAnswer, AskError>, checks: &mut Check
         ),
         (Way::Http(_) | Way::OpenAi(_), None) => (
             "/agent/endpoint",
-            "start the agent, mend its address, or let Squall start it: `start: {command: [python, \
+            "start the agent, correct its address, or let Squall start it: `start: {command: [python, \
              server.py], ready_url: http://127.0.0.1:8000/health}`",
         ),
         (Way::Command(_), None) => (
@@ -219,7 +219,7 @@ fn agent(suite: &Suite, told: &Result<AgentAnswer, AskError>, checks: &mut Check
 }
 
 /// Whether the answer has the form that the suite describes.
-fn answer(told: &Result<AgentAnswer, AskError>, checks: &mut Checks<'_>) {
+fn answer(way: &Way, told: &Result<AgentAnswer, AskError>, checks: &mut Checks<'_>) {
     let failed = match told {
         Err(AskError::Unreachable { .. } | AskError::NotStarted { .. }) => {
             return checks.skipped("answer", "the agent was not reached");
@@ -240,7 +240,7 @@ fn answer(told: &Result<AgentAnswer, AskError>, checks: &mut Checks<'_>) {
         Err(error @ AskError::Request(_)) => (
             "/agent",
             error.to_string(),
-            "mend the endpoint, the headers or the template",
+            "correct `endpoint`, `headers` or `request_template`",
         ),
         Ok(answer) => match &answer.error {
             Some(why) if answer.timed_out => (
@@ -251,13 +251,22 @@ fn answer(told: &Result<AgentAnswer, AskError>, checks: &mut Checks<'_>) {
             Some(why) => (
                 "/agent",
                 why.clone(),
-                "the agent fails without chaos; see its log. Correct the agent, or how Squall calls it (command, \
-                 headers, request template)",
+                match way {
+                    Way::Command(_) => {
+                        "the agent fails without chaos: run the command by hand with a prompt on stdin"
+                    }
+                    Way::Python { .. } => {
+                        "the agent fails without chaos: call it by hand with a prompt"
+                    }
+                    Way::Http(_) | Way::OpenAi(_) => {
+                        "the agent fails without chaos: see its log, and check `headers` and `request_template`"
+                    }
+                },
             ),
             None if answer.text.trim().is_empty() => (
                 "/agent/response_path",
                 "the answer is empty".to_owned(),
-                "say where the answer stands: `response_path: choices.0.message.content`",
+                "name the place of the answer: `response_path: choices.0.message.content`",
             ),
             None => {
                 let (length, took) = (answer.text.chars().count(), answer.latency.as_millis());
@@ -302,12 +311,13 @@ async fn model(suite: &Suite, dialler: &Dialler, checks: &mut Checks<'_>) {
                     "/model/name",
                     "name a model that the provider serves; of Ollama, pull it first",
                 ),
-                ModelCallError::Unreachable { .. } => {
-                    ("/model/base_url", "start the provider, or mend `base_url`")
-                }
+                ModelCallError::Unreachable { .. } => (
+                    "/model/base_url",
+                    "start the provider, or correct `base_url`",
+                ),
                 ModelCallError::Refused { .. } | ModelCallError::Unread { .. } => (
                     "/model",
-                    "mend `provider`, `base_url` and `name`: they do not fit each other",
+                    "correct `provider`, `base_url` and `name`: they do not fit each other",
                 ),
             };
             checks.failed("model", pointer, error.to_string(), advice);

@@ -80,6 +80,13 @@ impl Rule {
         (self.matching.touches == Touches::Calls).then_some(name)
     }
 
+    /// Whether it matches only calls of tools on the wire: it has no `match_url`, and changes no results in the input of
+    /// a model.
+    pub fn needs_a_tool_call(&self) -> bool {
+        let anywhere = self.matching.urls.alternatives().is_empty();
+        self.family() == Family::Tool && anywhere && !self.matching.touches.in_results()
+    }
+
     /// The calls of an MCP request that the rule applies to: those of the tools it names, or else
     /// those that its kind of fault affects.
     pub fn calls_meant(&self, asked: &McpRequest) -> Vec<Call> {

@@ -24,7 +24,7 @@ const READY: Duration = Duration::from_mins(1);
 /// Interval of readiness checks.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How long Squall waits for the end of an unreachable process.
+/// How long Squall waits for the end of a process that is unreachable or broke its answer off.
 const NOTICED: Duration = Duration::from_secs(1);
 
 /// How long the process may take to end after SIGTERM.
@@ -213,7 +213,10 @@ impl Driver for Started {
                 let number = running.map_err(|why| self.not_started(why))?;
                 let told = self.agent.ask(invocation).await;
                 let is_gone = matches!(told, Err(AskError::Unreachable { .. }));
-                if !is_gone || left == 0 || !self.has_ended(number).await {
+                // The next invocation must not reach a process that is ending.
+                let may_end = is_gone || matches!(&told, Ok(answer) if answer.broke_off);
+                let has_ended = may_end && self.has_ended(number).await;
+                if !is_gone || left == 0 || !has_ended {
                     return told;
                 }
                 left -= 1;

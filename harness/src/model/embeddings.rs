@@ -29,7 +29,7 @@ impl std::fmt::Debug for Embeddings {
 pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Option<Embeddings> {
     let name = fields.words("name", "Name of the model.");
     let base_url = fields.words("base_url", "The API that serves it.");
-    let api_key = fields.words("api_key", "Key of the provider: `${VAR}`.");
+    let api_key = fields.text("api_key", "Key of the provider: `${VAR}`.");
     fields.require("name", "the model's name, like `text-embedding-3-small`");
     fields.require(
         "base_url",

@@ -1,7 +1,7 @@
 //! `model:`: the model that judges for `llm_judge` and writes mutations. It is not the agent's model.
 
 use squall_documents::variables::is_one_variable;
-use squall_documents::{At, Fields};
+use squall_documents::{At, Fields, Tree};
 
 use crate::named::named;
 
@@ -67,7 +67,7 @@ pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Option<Model> {
     let about = "Who serves it; default `ollama`.";
     let provider = fields.word("provider", about, "provider", ModelProvider::NAMES);
     let name = either_word(fields, "name", "Its name there.", "model");
-    let api_key = fields.words("api_key", "Key of the provider: `${VAR}`.");
+    let api_key = fields.text("api_key", "Key of the provider: `${VAR}`.");
     let base_url = either_word(fields, "base_url", "Where the provider is.", "host");
     let temperature = fields.real("temperature", "Default 0.8.", 0.0..=2.0, "");
     let provider = match provider {
@@ -128,7 +128,10 @@ pub(super) fn from_one_variable(fields: &mut Fields<'_, '_>, like: &str) {
         return;
     };
     let written = fields.reader.unexpanded(node.position);
-    if !written.is_some_and(is_one_variable) {
+    let is_empty = matches!(&node.value, Tree::Scalar { text, .. } if text.trim().is_empty());
+    if written.is_some_and(is_one_variable) && is_empty {
+        fields.error("api_key", "the variable of the key is empty; set it");
+    } else if !written.is_some_and(is_one_variable) {
         // The message does not repeat the value, because it is secret.
         let message =
             format!("a suite must not contain a key; write `api_key: ${{{like}}}` and set it");

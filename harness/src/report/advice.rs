@@ -6,6 +6,7 @@ use squall_profiles::fault::FaultMode;
 use squall_profiles::faults;
 
 use super::story::{InjectedFault, Story, Wire};
+use crate::count::times;
 use crate::run::{CellRecord, CellState};
 
 /// Advice on a cell with the decisive invocations `stories`; `None` if there is nothing to do.
@@ -60,6 +61,12 @@ fn of_type(invariant: &str) -> Option<&'static str> {
         "no_duplicate_side_effects" => {
             "Before repeating a call that changes something, check whether it was done, or send an idempotency key."
         }
+        "honours_retry_after" => {
+            "Wait at least as long as `Retry-After` says before the next attempt, or answer without that call."
+        }
+        "backs_off" => {
+            "Wait longer before each further attempt, and vary the wait by a random part."
+        }
         "max_calls" | "retries_bounded" | "loop_free" => {
             "Limit how often the same call is made, all attempts together; then answer with what there is and say \
              what is missing."
@@ -83,19 +90,15 @@ fn is_delay(rule: &RuleRecord) -> bool {
 
 /// Describes injected faults and the agent's reaction.
 fn happened(cause: &InjectedFault<'_>) -> String {
-    let often = |times: usize| match times {
-        1 => "once".to_owned(),
-        times => format!("{times} times"),
-    };
     let then = match cause.again {
         0 => "did not call it again".to_owned(),
-        again => format!("called it again {}", often(again)),
+        again => format!("called it again {}", times(again)),
     };
     format!(
         "The fault {} hit {} {}; the agent got {} and {then}.",
         cause.rule.mode,
         cause.on,
-        often(cause.times),
+        times(cause.times),
         cause.got
     )
 }

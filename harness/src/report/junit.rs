@@ -15,6 +15,7 @@ use super::advice::advice;
 use super::shown::cut;
 use super::story::{InjectedFault, Wire, got};
 use super::{Report, axes, next_step, words};
+use crate::count::{count, times};
 use crate::run::{CellRecord, CellState, RunRecord, RunState};
 
 /// Name of the suite for the run itself.
@@ -183,7 +184,7 @@ fn story(cell: &CellRecord, wire: &Wire<'_>) -> String {
         if let Some(reason) = &invocation.reason {
             lines.push(format!("reason: {}", short(reason, MOST_TEXT)));
         }
-        lines.extend(story.injections().iter().map(injected));
+        lines.extend(story.injections().iter().map(|one| injected(one, cell)));
         lines.extend(story.calls.iter().take(MOST_CALLS).map(|call| {
             let exchange = call.exchange;
             format!(
@@ -195,15 +196,10 @@ fn story(cell: &CellRecord, wire: &Wire<'_>) -> String {
                 exchange.id
             )
         }));
-        lines.extend(more(story.calls.len(), MOST_CALLS, "call", "calls"));
+        lines.extend(more(story.calls.len(), MOST_CALLS, "call"));
         lines.push(String::new());
     }
-    lines.extend(more(
-        stories.len(),
-        MOST_INVOCATIONS,
-        "invocation",
-        "invocations",
-    ));
+    lines.extend(more(stories.len(), MOST_INVOCATIONS, "invocation"));
     lines.extend(advice(wire, cell, &stories).map(|advice| format!("to do: {advice}")));
     lines.join("\n")
 }
@@ -217,22 +213,22 @@ fn short(text: &str, most: usize) -> Cow<'_, str> {
 }
 
 /// A line with the number of omitted items.
-fn more(all: usize, told: usize, one: &str, many: &str) -> Option<String> {
+fn more(all: usize, told: usize, noun: &str) -> Option<String> {
     let left = all.checked_sub(told).filter(|left| *left > 0)?;
-    let others = words::counted(left as u64, &format!("more {one}"), &format!("more {many}"));
+    let others = count(left, &format!("more {noun}"));
     Some(format!("{others} in the JSON form"))
 }
 
-fn injected(injection: &InjectedFault<'_>) -> String {
+fn injected(injection: &InjectedFault<'_>, cell: &CellRecord) -> String {
     let rule = injection.rule;
     format!(
         "injected: {} ({}, {} of {}) into {}, {}",
         rule.rule,
         rule.mode,
         rule.family,
-        rule.profile,
+        words::origin(rule, cell),
         injection.on,
-        words::counted(injection.times as u64, "time", "times")
+        times(injection.times)
     )
 }
 

@@ -13,6 +13,7 @@ use super::advice::advice;
 use super::shown::cut;
 use super::story::Wire;
 use super::{Report, axes, next_step, rank, severity_rank, words};
+use crate::count::count;
 use crate::run::{CellRecord, CellState};
 
 /// Longest report, in characters.
@@ -278,8 +279,7 @@ fn failure(cell: &CellRecord, wire: &Wire<'_>) -> String {
         text.push('\n');
     }
     if stories.len() > MOST_INVOCATIONS {
-        let more = (stories.len() - MOST_INVOCATIONS) as u64;
-        let invocations = words::counted(more, "more invocation", "more invocations");
+        let invocations = count(stories.len() - MOST_INVOCATIONS, "more invocation");
         text += &format!("{invocations} alike.\n\n");
     }
     if let Some(advice) = advice(wire, cell, &stories) {

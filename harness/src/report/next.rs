@@ -18,7 +18,8 @@ pub fn next_step(run: &RunRecord) -> Option<&'static str> {
         );
     }
     let mut cells = run.cells.iter();
-    let is_idle = cells.any(|cell| cell.state == CellState::NotExercised);
+    let is_idle =
+        cells.any(|cell| cell.state == CellState::NotExercised && cell.faults_applied == 0);
     is_idle.then_some(
         "Next: check why the rules of some scenarios did not fire. The reason of each cell names the nearest rule and what \
          failed: often a condition, a low `probability`, or too few prompts.",

@@ -1,5 +1,8 @@
 //! Numbers and verdicts as text, shared by all formats.
 
+use crate::count::count;
+use squall_journal::record::RuleRecord;
+
 use crate::run::{
     CellRecord, CellState, EvidenceRecord, RunKind, RunRecord, RunState, ScoresRecord,
 };
@@ -29,12 +32,6 @@ pub(super) fn milliseconds(ms: f64) -> String {
         middle if middle < 10_000.0 => format!("{:.0} ms", middle.floor()),
         long => format!("{:.1} s", long / 1000.0),
     }
-}
-
-/// A count with its noun.
-pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
-    let thing = if count == 1 { one } else { many };
-    format!("{count} {thing}")
 }
 
 /// The verdict in words.
@@ -74,15 +71,6 @@ pub(super) fn why(run: &RunRecord) -> String {
     if let Some(reason) = &run.reason {
         said.push(sentence(reason));
     }
-    let critical = run
-        .cells
-        .iter()
-        .filter(|cell| cell.state == CellState::Failed && cell.severity == "critical");
-    let critical = critical.count() as u64;
-    if critical > 0 {
-        let cells = counted(critical, "critical cell", "critical cells");
-        said.push(format!("{cells} failed."));
-    }
     if let Some((score, least)) = run.score.zip(run.min_score) {
         let beside = if score < least { "below" } else { "not below" };
         let score = score_beside(score, least);
@@ -94,12 +82,12 @@ pub(super) fn why(run: &RunRecord) -> String {
         .cells
         .iter()
         .filter(|cell| cell.state == CellState::Failed);
-    let failed = failed.count() as u64;
+    let failed = failed.count();
     if said.is_empty() {
         said.push(match run.state {
             RunState::Passed if failed > 0 => format!(
-                "{} of what is demanded failed. None of it is critical and no score is demanded.",
-                counted(failed, "cell", "cells")
+                "{} failed. None of them is critical, and no minimum score is set.",
+                count(failed, "cell")
             ),
             RunState::Passed => "The agent passed.".to_owned(),
             RunState::Failed => "The agent failed.".to_owned(),
@@ -119,9 +107,9 @@ pub(super) fn coverage(run: &RunRecord) -> String {
     format!(
         "{} of {} under chaos exercised, {} applied, {} of the agent",
         coverage.exercised,
-        counted(coverage.chaos_cells, "cell", "cells"),
-        counted(coverage.rules_applied, "fault", "faults"),
-        counted(coverage.agent_invocations, "invocation", "invocations"),
+        count(coverage.chaos_cells, "cell"),
+        count(coverage.rules_applied, "fault"),
+        count(coverage.agent_invocations, "invocation"),
     )
 }
 
@@ -145,6 +133,15 @@ pub(super) fn cell(cell: &CellRecord) -> String {
     let mutation = cell.mutation.as_ref();
     let mutation = mutation.map_or_else(String::new, |kind| format!(" ({kind})"));
     format!("{} in {}{mutation}", cell.invariant, cell.scenario)
+}
+
+/// Where an applied rule was written: in a profile, or in the scenario itself.
+pub(super) fn origin(rule: &RuleRecord, cell: &CellRecord) -> String {
+    if rule.profile == "inline" {
+        format!("scenario {}", cell.scenario)
+    } else {
+        rule.profile.clone()
+    }
 }
 
 /// The heading above the prompt of an invocation.

@@ -13,6 +13,7 @@ use crate::outside::Question;
 use crate::prompt::Prompt;
 use crate::run::{CellRecord, CellState, EvidenceRecord, ScenarioRecord};
 use crate::scores::{Column, PromptSample, Sample, cell};
+use crate::suite::counted_tool;
 
 /// Judges the results of a run, scenario by scenario.
 pub(super) struct Judge<'r, 'p> {
@@ -22,6 +23,8 @@ pub(super) struct Judge<'r, 'p> {
     prices: Arc<Prices>,
     /// Whether the proxy saw a call of the agent in the clean run.
     was_seen: bool,
+    /// The names under the suite's `tools:`.
+    tools: Arc<BTreeSet<String>>,
 }
 
 pub(super) const BLIND: &str = "no call of the agent came through the proxy, not without chaos either, so its wire behaviour cannot be \
@@ -49,6 +52,7 @@ impl<'r, 'p> Judge<'r, 'p> {
             clean: clean.collect(),
             replies: Replies::new(&plan.outside),
             prices: Arc::new(plan.prices.clone()),
+            tools: Arc::new(plan.tools.iter().map(|(name, _)| name.clone()).collect()),
         }
     }
 
@@ -143,6 +147,7 @@ impl<'r, 'p> Judge<'r, 'p> {
             prices: Arc::clone(&self.prices),
             replies: self.replies.clone(),
             was_seen: self.was_seen,
+            tools: Arc::clone(&self.tools),
         }
     }
 }
@@ -162,6 +167,8 @@ struct Case {
     replies: Replies,
     /// Whether the proxy saw a call of the agent in the clean run.
     was_seen: bool,
+    /// The names under the suite's `tools:`.
+    tools: Arc<BTreeSet<String>>,
 }
 
 impl Case {
@@ -217,6 +224,13 @@ impl Case {
         if on_wire && !self.was_seen && !self.result.was_seen() {
             return Some(BLIND.to_owned());
         }
+        if verdict.state == CellState::Passed
+            && let Some(tool) = self.unknown_tool()
+        {
+            return Some(format!(
+                "tool `{tool}` is unknown: neither `tools:` nor a request or a response of the agent names it"
+            ));
+        }
         let gives_up = verdict.state == CellState::Failed && !on_wire && self.gives_up();
         if gives_up || !self.active.any() {
             return None;
@@ -231,6 +245,15 @@ impl Case {
             let when = when.as_str();
             format!("no fault was applied in this invocation that `when: {when}` is about")
         })
+    }
+
+    /// The tool of the invariant, if nothing shows that it exists.
+    fn unknown_tool(&self) -> Option<&str> {
+        let tool = counted_tool(&self.invariant)?;
+        let traces = self.clean().into_iter().map(|clean| &clean.trace);
+        let mut traces = traces.chain([&self.result.trace]);
+        let is_known = self.tools.contains(tool) || traces.any(|trace| trace.names(tool));
+        (!is_known).then_some(tool)
     }
 
     fn subject<'a>(&'a self, result: &'a InvocationResult, active: Active) -> Subject<'a> {

@@ -2,6 +2,7 @@
 
 use super::spec::RunSpec;
 use super::{Component, Ran};
+use crate::count::count;
 use crate::run::{
     CheckRecord, ComparisonRecord, DemandRecord, DocumentVersion, RecoveryRecord, RunKind,
     RunRecord, ScenarioRecord, ScoresRecord, StabilityRecord,
@@ -114,11 +115,8 @@ fn worse(compared: &ComparisonRecord, score: Option<f64>) -> Option<String> {
     if !compared.is_regression(score) {
         return None;
     }
-    let cells = match compared.broken() {
-        0 => None,
-        1 => Some("1 cell fails that did not".to_owned()),
-        more => Some(format!("{more} cells fail that did not")),
-    };
+    let broken = compared.broken();
+    let cells = (broken > 0).then(|| format!("{} newly failed", count(broken, "cell")));
     let fallen = compared.score_before.zip(score);
     let fallen = fallen.filter(|(before, now)| now < before);
     let fallen = fallen.map(|(before, now)| format!("the score fell from {before:.1} to {now:.1}"));

@@ -13,6 +13,7 @@ use super::invoker::{CallsIn, Invoker, Slot};
 use super::jobs::InvocationJob;
 use super::warnings::fails_always;
 use super::{JobResult, RunError};
+use crate::count::count;
 
 /// The scopes that a run can use.
 #[derive(Debug)]
@@ -130,10 +131,7 @@ fn one_at_a_time(at_once: usize) -> Option<String> {
 }
 
 fn elsewhere(others: usize) -> String {
-    let calls = match others {
-        1 => "1 call".to_owned(),
-        more => format!("{more} calls"),
-    };
+    let calls = count(others, "call");
     format!(
         "{calls} came through the proxy in no scope of the run while it ran without chaos: where \
          they are the agent's, they meet no chaos; have it pass on `baggage` or `traceparent` with all of them"

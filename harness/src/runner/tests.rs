@@ -923,3 +923,22 @@ proptest! {
         prop_assert_eq!(ran(slots), ran(1));
     }
 }
+
+#[tokio::test]
+async fn a_count_of_calls_of_a_tool_that_nothing_names_proves_nothing() {
+    for (head, tool, expected) in [
+        ("", "search", CellState::Passed),
+        ("", "serach", CellState::NotExercised),
+        (
+            "tools: {serach: {match_url: 'http://s.test/*'}}",
+            "serach",
+            CellState::Passed,
+        ),
+    ] {
+        let text = SUITE.replace("tool: search", &format!("tool: {tool}"));
+        let text = format!("{head}{text}");
+        let ran = run_contract(&World::default(), &text, 1).await;
+        let found = state_of(&ran.expect("a run"), "bounded", "down");
+        assert_eq!(found, expected, "{head} {tool}");
+    }
+}

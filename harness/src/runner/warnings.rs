@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::JobResult;
+use crate::count::count;
 use crate::reach::Late;
 
 /// The agent fails without chaos.
@@ -30,11 +31,10 @@ pub(super) fn calls_late<'r>(
     late: &Late,
     mut results: impl Iterator<Item = &'r JobResult<'r>>,
 ) -> Option<String> {
-    let calls = match late.count {
-        0 => return None,
-        1 => "1 call".to_owned(),
-        more => format!("{more} calls"),
-    };
+    if late.count == 0 {
+        return None;
+    }
+    let calls = count(late.count, "call");
     let first = late.first.as_ref().map(|first| {
         let of = results.find(|(_, result)| result.place.scope == first.scope);
         let of = of.map(|(job, _)| format!(" of `{}`", job.prompt.beginning()));

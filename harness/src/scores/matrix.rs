@@ -1,6 +1,7 @@
 //! The matrix of invariants × scenarios: the score of a contract, its coverage, and the outcome of a run.
 
 use super::share::{score_beside, score_of};
+use crate::count::count;
 use crate::run::{CellRecord, CellState, CoverageRecord, ScenarioRecord};
 
 /// A scenario of a matrix.
@@ -70,7 +71,7 @@ impl PassCriteria {
         match (score, self.min_score) {
             (None, _) => RunOutcome::Inconclusive("nothing was left to judge".to_owned()),
             (Some(score), Some(least)) if score < least => RunOutcome::Failed(format!(
-                "the score is {}, demanded are {least}",
+                "the score is {}, required is {least}",
                 score_beside(score, least)
             )),
             (Some(score), None) if fails_at_zero && score <= 0.0 => {
@@ -128,8 +129,13 @@ impl Matrix {
         let failed = failed.filter(|cell| cell.invariant == *invariant);
         let scenarios: Vec<_> = failed.map(|cell| format!("`{}`", cell.scenario)).collect();
         let plural = if scenarios.len() == 1 { "" } else { "s" };
+        let others = self.cells.iter().filter(is_critical).count() - scenarios.len();
+        let more = match others {
+            0 => String::new(),
+            others => format!("; {} failed too", count(others, "other critical cell")),
+        };
         Some(RunOutcome::Failed(format!(
-            "critical invariant `{invariant}` failed in scenario{plural} {}",
+            "critical invariant `{invariant}` failed in scenario{plural} {}{more}",
             scenarios.join(", ")
         )))
     }
@@ -156,7 +162,7 @@ impl Matrix {
                 "invariant `{}` could not be judged in scenario `{}`: {}",
                 cell.invariant,
                 cell.scenario,
-                cell.reason.as_deref().unwrap_or("nothing says why")
+                cell.reason.as_deref().unwrap_or("no reason is recorded")
             ));
         }
         let mut cells = self.cells.iter();
@@ -165,8 +171,10 @@ impl Matrix {
         });
         let idle = idle.filter(|_| strict)?;
         Some(format!(
-            "invariant `{}` was not exercised in scenario `{}`",
-            idle.invariant, idle.scenario
+            "invariant `{}` was not exercised in scenario `{}`: {}",
+            idle.invariant,
+            idle.scenario,
+            idle.reason.as_deref().unwrap_or("no reason is recorded")
         ))
     }
 

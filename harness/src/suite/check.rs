@@ -57,10 +57,7 @@ const OF_CALLS: [&str; 7] = [
 
 /// Warns if nothing in the suite maps calls to the tool.
 fn of_no_tool(invariant: &Invariant, suite: &Suite) -> Option<DocumentError> {
-    let tool = invariant.tool.as_deref()?;
-    if is_glob(tool) || !OF_CALLS.contains(&invariant.kind) {
-        return None;
-    }
+    let tool = counted_tool(invariant)?;
     (!tools(suite).any(|known| known == tool)).then(|| {
         let message = format!(
             "invariant `{}` is about calls of `{tool}`, and only MCP tools are called so: say which calls are meant, \
@@ -83,8 +80,10 @@ fn tools(suite: &Suite) -> impl Iterator<Item = &str> {
     written.chain(rules.filter_map(|rule| rule.tool()))
 }
 
-fn is_glob(tool: &str) -> bool {
-    tool.contains(['*', '{'])
+/// The tool whose calls an invariant counts in the traffic, if it names one.
+pub(crate) fn counted_tool(invariant: &Invariant) -> Option<&str> {
+    let tool = invariant.tool.as_deref()?;
+    (OF_CALLS.contains(&invariant.kind) && !tool.contains(['*', '{'])).then_some(tool)
 }
 
 /// Warns if no scenario matches the invariant's `when`.

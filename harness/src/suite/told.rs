@@ -37,7 +37,7 @@ fn told_rule(rule: &Rule, written: Option<&Value>) -> String {
             all.entry(name).or_insert(value);
         }
     }
-    let parameters = member_list(all, &["id", "mode", "type"]);
+    let parameters = member_list(all, &["id", "mode", "type", "counted_by"]);
     let family = rule.family().as_str();
     format!("{family}: {} ({}) {parameters}", rule.mode(), rule.id)
         .trim_end()

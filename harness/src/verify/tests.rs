@@ -298,7 +298,7 @@ async fn tools_that_the_rules_are_about_and_nobody_called_are_told() {
     let said = told(&other, &world()).await;
     assert!(
         said.contains(
-            "tools \"warned\": the first golden prompt called search, and the suite's rules for tools are about other only"
+            "tools \"warned\": the first golden prompt called search; no rule for tools in `chaos` can match such calls"
         ),
         "{said}"
     );
@@ -350,7 +350,7 @@ async fn the_suites_own_model_is_asked_a_word() {
             refused(404),
             "suite.yaml:2:35 name a model that the provider serves",
         ),
-        (json("{}"), "suite.yaml:2:8 mend `provider`"),
+        (json("{}"), "suite.yaml:2:8 correct `provider`"),
     ] {
         let server = Server::start(vec![reply]).await;
         let suite = format!(

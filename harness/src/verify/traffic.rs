@@ -6,10 +6,12 @@ use squall_journal::record::{Kind, Outcome};
 use squall_journal::ring::host_and_port;
 use squall_profiles::family::Family;
 use squall_profiles::profile::Profile;
+use squall_profiles::rule::Rule;
 
 use super::checks::Checks;
 use super::{ProbeResult, Verifying};
 use crate::agents::settings::Way;
+use crate::count::count;
 use crate::reach::SeenExchange;
 use crate::suite::{ContractPart, Suite};
 
@@ -41,8 +43,8 @@ fn unseen(suite: &Suite) -> &'static str {
     match &suite.agent.way {
         Way::Http(_) | Way::OpenAi(_) if suite.agent.start.is_none() => {
             "start the agent with the variables that `squall env` prints, or let Squall start it: `start: \
-             {command: […], ready_url: …}`; a client that reads no HTTPS_PROXY needs a base URL: a route of \
-             `squall.yaml`"
+             {command: […], ready_url: …}`; a client that ignores HTTP_PROXY and HTTPS_PROXY needs a base URL: \
+             a route of `squall.yaml`"
         }
         Way::Http(_) | Way::OpenAi(_) | Way::Command(_) | Way::Python { .. } => {
             "it was started with HTTP_PROXY and HTTPS_PROXY; it made no call, or its client reads neither (Node needs \
@@ -83,7 +85,10 @@ fn proxy(suite: &Suite, all: &[&SeenExchange], checks: &mut Checks<'_>) {
             "allow them: `proxy.allow` in `squall.yaml`",
         );
     } else {
-        checks.passed("proxy", format!("{} came through", calls(all.len())));
+        checks.passed(
+            "proxy",
+            format!("{} came through", count(all.len(), "call")),
+        );
     }
 }
 
@@ -95,7 +100,7 @@ fn scopes(asked: &ProbeResult, checks: &mut Checks<'_>) {
     if own.is_empty() {
         let found = format!(
             "{} named no scope: prompts are sent one at a time",
-            calls(others)
+            count(others, "call")
         );
         return checks.warned("scopes", "/agent", found, advice);
     }
@@ -103,13 +108,13 @@ fn scopes(asked: &ProbeResult, checks: &mut Checks<'_>) {
     let ways: Vec<_> = ways.into_iter().collect();
     let found = format!(
         "{} named the scope by {}",
-        calls(own.len()),
+        count(own.len(), "call"),
         ways.join(", ")
     );
     if others > 0 {
         let found = format!(
             "{found}; {} named none, and would meet no chaos",
-            calls(others)
+            count(others, "call")
         );
         return checks.warned("scopes", "/agent", found, advice);
     }
@@ -145,7 +150,7 @@ fn upstreams(all: &[&SeenExchange], checks: &mut Checks<'_>) {
         return checks.passed("upstreams", "every call was answered");
     }
     let found = format!("without chaos, {}", list(&failing));
-    let advice = "mend what the agent calls, or the keys it calls it with: what fails now fails under chaos too";
+    let advice = "correct what the agent calls, or its keys: what fails now fails under chaos too";
     checks.warned("upstreams", "/agent", found, advice);
 }
 
@@ -194,6 +199,7 @@ fn model(seen: &SeenExchange) -> Option<String> {
     Some(format!("{model}at {} ({dialect})", host(seen)))
 }
 
+/// Reports the called tools, and scenarios whose rules for tools the calls so far can never match.
 fn tools(suite: &Suite, all: &[&SeenExchange], checks: &mut Checks<'_>) {
     let (mut tools, mut called) = (BTreeSet::new(), BTreeSet::new());
     for seen in all {
@@ -208,75 +214,73 @@ fn tools(suite: &Suite, all: &[&SeenExchange], checks: &mut Checks<'_>) {
         called.extend(inside.clone().map(String::as_str));
         tools.extend(inside.map(|tool| format!("{tool} (called by the model)")));
     }
-    let pointer = rule_of(suite, |family| family == Family::Tool);
-    if !tools.is_empty() {
-        let unmet = unmet(suite, &called);
-        let (Some(pointer), false) = (&pointer, unmet.is_empty()) else {
-            return checks.passed("tools", list(&tools));
-        };
-        let found = format!(
-            "the first golden prompt called {}, and the suite's rules for tools are about {} only",
-            list(&tools),
-            list(&unmet)
-        );
-        return checks.warned(
-            "tools",
-            pointer,
-            found,
-            "see that the tools are called so, and name their URLs under `tools:`; or ask something first that makes the \
-             agent use them",
-        );
-    }
-    match pointer {
-        Some(pointer) => checks.warned(
-            "tools",
-            &pointer,
-            "the first golden prompt called no tool, and the suite has rules for tools".to_owned(),
-            "ask something first that makes the agent use a tool, so that it is seen whether the rules meet it",
-        ),
-        None => checks.skipped("tools", "no tool was called, and no rule is about one"),
-    }
+    let mut kinds = all.iter().map(|seen| seen.record.kind);
+    let on_the_wire = kinds.any(|kind| matches!(kind, Kind::Tool | Kind::Mcp));
+    let may_match = |rule: &Rule| match rule.tool() {
+        Some(tool) => called.contains(tool),
+        None => on_the_wire || !rule.needs_a_tool_call(),
+    };
+    let is_idle = |chaos: &Profile| {
+        let rules = || chaos.rules.iter();
+        let mut of_tools = rules()
+            .filter(|rule| rule.family() == Family::Tool)
+            .peekable();
+        of_tools.peek().is_some() && !of_tools.any(|rule| may_match(rule))
+    };
+    let idle: Vec<_> = scenarios(suite)
+        .filter(|(_, _, chaos)| is_idle(chaos))
+        .collect();
+    let Some((pointer, _, _)) = idle.first() else {
+        if tools.is_empty() {
+            return checks.skipped("tools", "no tool was called, and no rule is about one");
+        }
+        return checks.passed("tools", list(&tools));
+    };
+    let tools = if tools.is_empty() {
+        "no tool".to_owned()
+    } else {
+        list(&tools)
+    };
+    let names: BTreeSet<_> = idle
+        .iter()
+        .map(|(_, name, _)| format!("`{name}`"))
+        .collect();
+    let found = format!(
+        "the first golden prompt called {tools}; no rule for tools in {} can match such calls",
+        list(&names)
+    );
+    let advice = "name the tools' URLs under `tools:`, ask first what makes the agent use the tools, or leave these \
+                  rules out: a scenario without a fault makes the run inconclusive";
+    checks.warned("tools", pointer, found, advice);
 }
 
-/// The tools in the suite's tool rules, if none of them was called. Empty if a rule matches any tool.
-fn unmet(suite: &Suite, called: &BTreeSet<&str>) -> BTreeSet<String> {
+/// The chaos in a suite, with its pointer and name.
+fn scenarios(suite: &Suite) -> impl Iterator<Item = (String, &str, &Profile)> {
     let contract = match &suite.contract {
         Some(ContractPart::Written(contract)) => &contract.scenarios[..],
         Some(ContractPart::Named(_)) | None => &[],
     };
-    let chaos = contract.iter().map(|scenario| &scenario.chaos);
-    let rules = chaos.chain(&suite.chaos).flat_map(|chaos| &chaos.rules);
-    let of_tools = rules.filter(|rule| rule.family() == Family::Tool);
-    let named: Option<BTreeSet<&str>> = of_tools.map(|rule| rule.tool()).collect();
-    let named = named.filter(|named| named.is_disjoint(called));
-    let named = named.into_iter().flatten();
-    named.map(str::to_owned).collect()
+    let chaos = suite
+        .chaos
+        .iter()
+        .map(|chaos| ("/chaos".to_owned(), "chaos", &**chaos));
+    chaos.chain(contract.iter().enumerate().map(|(place, one)| {
+        let pointer = format!("/contract/chaos_matrix/{place}");
+        (pointer, one.name.as_str(), &*one.chaos)
+    }))
 }
 
 /// Pointer to the first chaos in the suite with a rule of such a family.
 fn rule_of(suite: &Suite, wanted: impl Fn(Family) -> bool) -> Option<String> {
     let has = |chaos: &Profile| chaos.rules.iter().any(|rule| wanted(rule.family()));
-    if suite.chaos.as_ref().is_some_and(|chaos| has(chaos)) {
-        return Some("/chaos".to_owned());
-    }
-    let Some(ContractPart::Written(contract)) = &suite.contract else {
-        return None;
-    };
-    let place = contract.scenarios.iter().position(|one| has(&one.chaos))?;
-    Some(format!("/contract/chaos_matrix/{place}"))
+    let mut all = scenarios(suite);
+    all.find_map(|(pointer, _, chaos)| has(chaos).then_some(pointer))
 }
 
 fn host(seen: &SeenExchange) -> String {
     match host_and_port(&seen.record.url) {
         (host, Some(port)) => format!("{host}:{port}"),
         (host, None) => host.to_owned(),
-    }
-}
-
-fn calls(count: usize) -> String {
-    match count {
-        1 => "1 call".to_owned(),
-        more => format!("{more} calls"),
     }
 }
 

@@ -110,7 +110,7 @@ fn a_run_is_compared_with_an_earlier_one_and_only_what_is_worse_fails() {
         let verdict = if code == 0 { "passed" } else { "failed" };
         let closing = format!("squall ci: {verdict} ");
         assert!(told.closing().starts_with(&closing), "{what}: {told:#?}");
-        let why = told.out.contains("cells fail that did not");
+        let why = told.out.contains("newly failed");
         assert_eq!(why, code == 1, "{what}: {told:#?}");
         let page = std::fs::read_to_string(desk.directory.path().join("reports/squall-ci.md"));
         assert!(page.unwrap().contains(verdict), "{what}");

@@ -126,8 +126,8 @@ pub(crate) async fn read(
             Some(chaos) => Some(Trial::of(CHAOS, chaos)),
             None if kind == Some(RunKind::Ci) && has_prompts_alone(suite) => {
                 reading.warnings.push(format!(
-                    "the suite has neither `chaos` nor `contract`: its prompts run under the profile `{INSTEAD}`; name \
-                     another one as the run's `profile`, or write `chaos`"
+                    "the suite has neither `chaos` nor `contract`: its prompts run under the profile `{INSTEAD}`; \
+                     write `chaos`, or name another with `--profile NAME` (`options.profile`)"
                 ));
                 reading.profile(INSTEAD).await?
             }

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use super::{Narrow, holds, no_retries};
+use crate::count::count;
 use crate::invariants::{Check, InvariantKind, Verdict};
 use crate::trace::{Attempt, gap};
 
@@ -48,19 +49,21 @@ fn gaps(attempts: &[&Attempt]) -> Vec<Duration> {
 #[expect(clippy::cast_precision_loss, reason = "a handful")]
 fn hurry(gaps: &[Duration]) -> Option<String> {
     let longest = gaps.iter().max()?;
-    let count = gaps.len();
+    let retries = count(gaps.len(), "retry");
     if *longest < AT_ONCE {
-        return Some(format!("{count} retries came at once"));
+        return Some(format!(
+            "{retries} came at once, less than 5 ms after the failure"
+        ));
     }
-    if count >= 3 && *longest < HURRIED {
+    if gaps.len() >= 3 && *longest < HURRIED {
         let ms = longest.as_millis();
-        return Some(format!("{count} retries came within {ms} ms each"));
+        return Some(format!("{retries} came within {ms} ms each"));
     }
     let millis: Vec<f64> = gaps.iter().map(|gap| gap.as_secs_f64() * 1000.0).collect();
-    let mean = millis.iter().sum::<f64>() / count as f64;
-    let variance = millis.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / count as f64;
-    let constant = count >= 4 && variance.sqrt() < CONSTANT * mean;
-    constant.then(|| format!("{count} retries came after the same sleep of {mean:.0} ms"))
+    let mean = millis.iter().sum::<f64>() / gaps.len() as f64;
+    let variance = millis.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+    let constant = gaps.len() >= 4 && variance.sqrt() < CONSTANT * mean;
+    constant.then(|| format!("{retries} came after the same sleep of {mean:.0} ms"))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Narrow, holds, requested};
+use crate::count::count;
 use crate::invariants::{Check, InvariantKind, Subject, Verdict};
 use crate::trace::{Attempt, Trace};
 
@@ -23,17 +24,17 @@ fn judged(subject: &Subject<'_>, narrow: &Narrow, most: u64) -> Verdict {
             unread += 1;
             continue;
         };
-        let count = counts.entry(identity).or_default();
-        *count += 1;
-        if *count > most {
+        let times = counts.entry(identity).or_default();
+        *times += 1;
+        if *times > most {
             let name = attempt.name();
             let reason =
-                format!("{name}: the same call was made {count} times; the limit is {most}");
+                format!("{name}: the same call was made {times} times; the limit is {most}");
             return Verdict::fails(reason).at(attempt);
         }
     }
     if unread > most {
-        let reason = format!("the arguments of {unread} calls were not read");
+        let reason = format!("the arguments of {} were not read", count(unread, "call"));
         return Verdict::insufficient(reason);
     }
     let inside = most_requested(narrow, subject.trace);

@@ -1,6 +1,7 @@
 //! `max_calls`: the maximum number of attempts at a tool or host.
 
 use super::{Narrow, holds, requested};
+use crate::count::count;
 use crate::invariants::{Check, InvariantKind, Verdict};
 
 /// `tool` or `host`, and `max`.
@@ -15,18 +16,17 @@ pub(super) const MAX_CALLS: InvariantKind = InvariantKind::wire("max_calls", |fi
     let (narrow, most) = (narrow?, most?);
     Some(Check::new(move |subject| {
         let attempts: Vec<_> = narrow.attempts(subject.trace).collect();
-        let count = attempts.len() as u64;
-        if count == 0 && requested::times(&narrow, subject.trace) > 0 {
-            let (count, reason) = requested::count(&narrow, subject);
+        let calls = attempts.len() as u64;
+        if calls == 0 && requested::times(&narrow, subject.trace) > 0 {
+            let (requests, reason) = requested::count(&narrow, subject);
             let reason = format!("{reason}; the limit is {most}");
-            return if count > most {
+            return if requests > most {
                 Verdict::fails(reason)
             } else {
                 holds(subject.trace, reason)
             };
         }
-        let plural = if count == 1 { "" } else { "s" };
-        let reason = format!("{count} attempt{plural} to call {}", narrow.name());
+        let reason = format!("{} to call {}", count(calls, "attempt"), narrow.name());
         let over = usize::try_from(most).ok();
         match over.and_then(|most| attempts.get(most)) {
             Some(over) => Verdict::fails(format!("{reason}; the limit is {most}")).at(over),

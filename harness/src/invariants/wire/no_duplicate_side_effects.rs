@@ -7,6 +7,7 @@
 use squall_journal::record::Kind as ExchangeKind;
 
 use super::{Narrow, holds, is_nameless, no_retries};
+use crate::count::count;
 use crate::invariants::{Check, InvariantKind, Subject, Verdict};
 use crate::trace::{Attempt, Trace};
 
@@ -47,7 +48,7 @@ const METHODS: [(&str, &str); 14] = [
 
 fn judged(subject: &Subject<'_>, narrow: &Narrow, methods: &[&str]) -> Verdict {
     let trace = subject.trace;
-    let mut unclear = 0;
+    let mut unclear = 0_u64;
     let mut nameless = false;
     let attempts = narrow.attempts(trace);
     for attempt in attempts.filter(|one| is_unsafe(one, trace, methods)) {
@@ -73,7 +74,10 @@ fn judged(subject: &Subject<'_>, narrow: &Narrow, methods: &[&str]) -> Verdict {
         _ if nameless => no_retries(narrow, trace),
         unclear => holds(
             trace,
-            format!("{unclear} unclear outcomes, and no call was repeated"),
+            format!(
+                "{}, and no call was repeated",
+                count(unclear, "unclear outcome")
+            ),
         ),
     }
 }

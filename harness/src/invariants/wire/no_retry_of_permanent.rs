@@ -1,6 +1,7 @@
 //! `no_retry_of_permanent`: a permanently failed request is not retried unchanged.
 
 use super::{Narrow, failed_for, holds, is_nameless, no_retries};
+use crate::count::count;
 use crate::invariants::{Check, InvariantKind, Subject, Verdict};
 use crate::trace::{Attempt, FailureClass};
 
@@ -46,7 +47,7 @@ fn judged(subject: &Subject<'_>, narrow: &Narrow) -> Verdict {
         0 => Verdict::insufficient("nothing failed for good"),
         failures => holds(
             subject.trace,
-            format!("{failures} permanent errors were left alone"),
+            format!("{} not retried", count(failures, "permanent error")),
         ),
     }
 }

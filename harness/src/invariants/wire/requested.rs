@@ -36,8 +36,8 @@ pub(super) fn count(narrow: &Narrow, subject: &Subject<'_>) -> (u64, String) {
     let clean = subject.baseline.and_then(|clean| clean.trace);
     if clean.is_some_and(|clean| narrow.calls(clean).next().is_some()) {
         let reason = format!(
-            "calls of {name} on the wire: 0; the model's {requests} requests do not count: without chaos calls of it \
-             go over the wire"
+            "calls of {name} on the wire: 0; the model's {} for it not counted: without chaos calls of it go over the wire",
+            crate::count::count(requests, "request")
         );
         return (0, reason);
     }

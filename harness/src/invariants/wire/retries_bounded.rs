@@ -1,6 +1,7 @@
 //! `retries_bounded`: the maximum number of retries of a call.
 
 use super::{Narrow, holds, is_nameless, no_retries};
+use crate::count::count;
 use crate::invariants::{Check, InvariantKind, Subject, Verdict};
 use crate::trace::Attempt;
 
@@ -24,11 +25,7 @@ fn judged(subject: &Subject<'_>, narrow: &Narrow, most: u64) -> Verdict {
         return Verdict::insufficient("nothing failed, so nothing had to be tried again");
     };
     let retries = worst.len() as u64 - 1;
-    let times = match retries {
-        1 => "once".to_owned(),
-        more => format!("{more} times"),
-    };
-    let reason = format!("{} was tried again {times}", worst[0].name());
+    let reason = format!("{}: {}", worst[0].name(), count(retries, "retry"));
     if retries > most {
         return Verdict::fails(format!("{reason}; the limit is {most}")).at(worst[0]);
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use squall_journal::record::Kind as ExchangeKind;
 
 use super::{Narrow, failed_for, fails, holds, is_nameless};
+use crate::count::count;
 use crate::invariants::{Check, InvariantKind, Subject, Verdict};
 use crate::trace::{Attempt, FailureClass, Trace};
 
@@ -23,7 +24,7 @@ pub(super) const RETRIES_TRANSIENT: InvariantKind =
 
 fn judged(subject: &Subject<'_>, narrow: &Narrow, within: Duration) -> Verdict {
     let trace = subject.trace;
-    let mut failures = 0;
+    let mut failures = 0_u64;
     for attempts in narrow.calls(trace) {
         let mut failed = attempts.iter();
         let Some(first) = failed.find(|one| failed_for(one, FailureClass::Transient)) else {
@@ -55,7 +56,7 @@ fn judged(subject: &Subject<'_>, narrow: &Narrow, within: Duration) -> Verdict {
         0 => Verdict::insufficient("there was no transient failure"),
         failures => holds(
             trace,
-            format!("{failures} calls were retried, or had a fallback"),
+            format!("{} retried, or with a fallback", count(failures, "call")),
         ),
     }
 }

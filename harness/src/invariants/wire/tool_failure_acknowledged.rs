@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use self::reported::{Reported, reported};
 use super::{Narrow, holds, requested};
+use crate::count::count;
 use crate::invariants::model_judge::Judge;
 use crate::invariants::words::quoted;
 use crate::invariants::{Check, InvariantKind, Subject, Verdict};
@@ -34,7 +35,7 @@ const PASSES: &str = "It is a list of failed calls of tools: `tool`, `failure` (
 fn judged(subject: &Subject<'_>, narrow: &Narrow, judge: Judge) -> Verdict {
     let trace = subject.trace;
     let turns = trace.turns();
-    let (mut acknowledged, mut unread, mut unclear) = (0, false, Vec::new());
+    let (mut acknowledged, mut unread, mut unclear) = (0_u64, false, Vec::new());
     for attempts in narrow.calls(trace) {
         let Some(last) = attempts.last().filter(|last| last.calls_a_tool()) else {
             continue;
@@ -84,7 +85,10 @@ fn judged(subject: &Subject<'_>, narrow: &Narrow, judge: Judge) -> Verdict {
     }
     match acknowledged {
         0 => Verdict::insufficient("no tool failed before a model was called"),
-        count => holds(trace, format!("the model was told of {count} failures")),
+        failures => holds(
+            trace,
+            format!("the model was told of {}", count(failures, "failure")),
+        ),
     }
 }
 

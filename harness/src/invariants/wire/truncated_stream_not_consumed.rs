@@ -4,6 +4,7 @@
 //! After a truncated answer, the agent may retry or give up, but must not treat it as complete.
 
 use super::{Narrow, holds};
+use crate::count::count;
 use crate::invariants::words::quoted;
 use crate::invariants::{Check, InvariantKind, Subject, Verdict};
 use crate::trace::ModelTurn;
@@ -20,7 +21,7 @@ const TELLING: usize = 8;
 fn judged(subject: &Subject<'_>, narrow: &Narrow) -> Verdict {
     let turns = subject.trace.turns();
     let complete = || turns.iter().filter(|turn| !turn.is_cut);
-    let mut cut = 0;
+    let mut cut = 0_u64;
     let mut unread = false;
     for (place, turn) in turns.iter().enumerate() {
         if !turn.is_cut || !narrow.wants(turn.attempt) {
@@ -82,7 +83,10 @@ fn judged(subject: &Subject<'_>, narrow: &Narrow) -> Verdict {
         }
         cut => holds(
             subject.trace,
-            format!("{cut} turns broke off, and none came back as history or as the answer"),
+            format!(
+                "{} broke off, and none came back as history or as the answer",
+                count(cut, "turn")
+            ),
         ),
     }
 }

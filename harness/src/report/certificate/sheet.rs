@@ -1,6 +1,7 @@
 //! The visible content of a certificate, and its HTML page.
 
 use super::{BEGIN, Statement};
+use crate::count::count;
 use crate::report::{html, shown, words};
 
 const STYLE: &str = include_str!("sheet.css");
@@ -28,14 +29,10 @@ pub(super) fn of(statement: &Statement, fingerprint: &str) -> Sheet {
         None => "No score".to_owned(),
     };
     let lead = format!(
-        "{score}, with {} of {} exercised and {} applied.",
+        "{score}, with {} of {} under chaos exercised and {} applied.",
         coverage.exercised,
-        words::counted(
-            coverage.chaos_cells,
-            "cell under chaos",
-            "cells under chaos"
-        ),
-        words::counted(coverage.rules_applied, "fault", "faults")
+        count(coverage.chaos_cells, "cell"),
+        count(coverage.rules_applied, "fault")
     );
     let mut sheet = Sheet {
         title: statement.suite.clone(),

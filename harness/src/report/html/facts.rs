@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use super::{headings, left_out, scrolled, tag};
+use crate::count::count;
 use crate::report::shown::cut;
 use crate::report::{Report, words};
 use crate::run::{
@@ -32,14 +33,10 @@ fn repeats(stability: &StabilityRecord) -> String {
         .pass_k
         .map(|rate| format!(" ({} %)", words::score(rate)));
     format!(
-        "Everything was done {} times. Of {} that could be judged every time, {} passed every time{}; {} passed at \
+        "Everything was done {} times. Of {} in a scenario that could be judged every time, {} passed every time{}; {} passed at \
          times and failed at others.",
         stability.repeats,
-        words::counted(
-            stability.judged,
-            "prompt in a scenario",
-            "prompts in a scenario"
-        ),
+        count(stability.judged, "prompt"),
         stability.always_passed,
         pass_k.unwrap_or_default(),
         stability.flaky

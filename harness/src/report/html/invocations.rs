@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use squall_journal::record::ExchangeRecord;
 
 use super::{headings, left_out, prose, scrolled, soft};
+use crate::count::{count, times};
 use crate::report::shown::cut;
 use crate::report::story::{Story, applied, got};
 use crate::report::words;
@@ -24,28 +25,28 @@ pub(super) fn part(stories: &[Story<'_>], cell: &CellRecord) -> Markup {
     let others = cell.evidence.len().saturating_sub(stories.len());
     let mut said = Vec::new();
     if more > 0 {
-        let invocations = words::counted(more as u64, "invocation", "invocations");
+        let invocations = count(more, "invocation");
         said.push(format!(
             "{invocations} more had the same result; the JSON form lists them."
         ));
     }
     if others > 0 {
-        let prompts = words::counted(others as u64, "other invocation", "other invocations");
+        let prompts = count(others, "other invocation");
         said.push(format!("{prompts} of this cell went otherwise."));
     }
     html! {
         @for story in stories.iter().take(MOST) {
-            div class="invocation" { (one(story, cell.reason.as_ref())) }
+            div class="invocation" { (one(story, cell)) }
         }
         @if !said.is_empty() { (soft(&said.join(" "))) }
     }
 }
 
-fn one(story: &Story<'_>, known: Option<&String>) -> Markup {
+fn one(story: &Story<'_>, cell: &CellRecord) -> Markup {
     let invocation = story.invocation;
     // The reason is omitted if the cell already shows it.
     let reason = invocation.reason.as_ref();
-    let reason = reason.filter(|reason| Some(*reason) != known);
+    let reason = reason.filter(|reason| Some(*reason) != cell.reason.as_ref());
     html! {
         div class="said" {
             div { h4 { (words::prompt_of(invocation)) } (long("Prompt", &invocation.prompt)) }
@@ -58,7 +59,7 @@ fn one(story: &Story<'_>, known: Option<&String>) -> Markup {
             }
         }
         @if let Some(reason) = reason { h4 { "Reason" } p { (prose(reason)) } }
-        (injected(story))
+        (injected(story, cell))
         @if story.calls.is_empty() && story.missing == 0 {
             (soft("No call of this invocation was seen on the wire."))
         }
@@ -68,13 +69,13 @@ fn one(story: &Story<'_>, known: Option<&String>) -> Markup {
             (left_out(story.calls.len(), MOST_CALLS, "calls"))
         }
         @if story.missing > 0 {
-            @let calls = words::counted(story.missing as u64, "call", "calls");
+            @let calls = count(story.missing, "call");
             (soft(&format!("Not in this report any more: {calls} of this invocation.")))
         }
     }
 }
 
-fn injected(story: &Story<'_>) -> Markup {
+fn injected(story: &Story<'_>, cell: &CellRecord) -> Markup {
     let injections = story.injections();
     html! {
         @if !injections.is_empty() {
@@ -84,9 +85,9 @@ fn injected(story: &Story<'_>) -> Markup {
                     @let rule = injection.rule;
                     li {
                         strong { (rule.mode) } " into " code { (injection.on) }
-                        ", " (words::counted(injection.times as u64, "time", "times")) ": the agent got "
+                        ", " (times(injection.times)) ": the agent got "
                         strong { (injection.got) }
-                        span class="soft" { " (rule " (rule.rule) " of " (rule.profile) ", " (rule.family) ")" }
+                        span class="soft" { " (rule " (rule.rule) " of " (words::origin(rule, cell)) ", " (rule.family) ")" }
                     }
                 }
             }

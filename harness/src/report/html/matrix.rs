@@ -3,7 +3,8 @@
 use maud::{Markup, html};
 
 use super::{cells, scrolled};
-use crate::report::{axes, words};
+use crate::count::count;
+use crate::report::axes;
 use crate::run::{CellRecord, CellState, RunRecord};
 
 /// Maximum number of columns in one table, so that it fits on paper and on the screen.
@@ -71,7 +72,7 @@ fn scenario(run: &RunRecord, name: &str) -> Markup {
     let known = run.scenarios.iter().find(|one| one.name == name);
     let about = known.map(|one| {
         if one.under_chaos {
-            words::counted(one.rules_applied, "fault", "faults")
+            count(one.rules_applied, "fault")
         } else {
             "no chaos".to_owned()
         }

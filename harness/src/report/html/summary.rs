@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use super::{prose, soft};
+use crate::count::count;
 use crate::report::words;
 use crate::run::{RunRecord, RunState};
 
@@ -56,26 +57,22 @@ fn score(run: &RunRecord) -> Markup {
 
 fn coverage(run: &RunRecord) -> Markup {
     let coverage = &run.coverage;
-    let cells = words::counted(
-        coverage.chaos_cells,
-        "cell under chaos",
-        "cells under chaos",
-    );
+    let cells = count(coverage.chaos_cells, "cell");
     #[expect(clippy::cast_precision_loss, reason = "counts of a run")]
     let share = match coverage.chaos_cells {
         0 => 0.0,
         all => coverage.exercised as f64 / all as f64 * 100.0,
     };
     let did = format!(
-        "{}, {} of the agent.",
-        words::counted(coverage.rules_applied, "fault applied", "faults applied"),
-        words::counted(coverage.agent_invocations, "invocation", "invocations")
+        "{} applied, {} of the agent.",
+        count(coverage.rules_applied, "fault"),
+        count(coverage.agent_invocations, "invocation")
     );
     html! {
         h3 { "Coverage" }
         p class="big" {
             span class="figure" { (coverage.exercised) }
-            small { " of " (cells) " exercised" }
+            small { " of " (cells) " under chaos exercised" }
         }
         (meter(share, "", None))
         (soft(&did))

@@ -104,7 +104,7 @@ pub(super) fn on_the_wire() -> Vec<Case> {
             "order",
         ),
         case("max_calls", json!({ "tool": "search", "max": 6 }), SOME, "the limit is 6"),
-        case("retries_bounded", json!({ "max": 3 }), &["down"], "was tried again"),
+        case("retries_bounded", json!({ "max": 3 }), &["down"], "retries"),
         case("honours_retry_after", json!({}), &["busy"], "asked for 1000 ms"),
         case("backs_off", json!({}), &["down"], "the same sleep"),
         case("retries_transient", json!({}), &["down", "busy"], "neither a retry"),

@@ -1,0 +1,34 @@
+//! Numbers with nouns.
+
+/// A number with its noun: `1 retry`, `2 retries`.
+pub(crate) fn count(number: impl TryInto<u64>, noun: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
+    match noun.strip_suffix('y') {
+        _ if number == 1 => format!("1 {noun}"),
+        Some(stem) => format!("{number} {stem}ies"),
+        None => format!("{number} {noun}s"),
+    }
+}
+
+/// How often: `once`, `2 times`.
+pub(crate) fn times(number: usize) -> String {
+    match number {
+        1 => "once".to_owned(),
+        more => format!("{more} times"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::count;
+
+    #[test]
+    fn a_noun_follows_its_number() {
+        let told = [
+            count(1_u64, "retry"),
+            count(0_u64, "retry"),
+            count(2_usize, "fault"),
+        ];
+        assert_eq!(told, ["1 retry", "0 retries", "2 faults"]);
+    }
+}

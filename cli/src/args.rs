@@ -39,7 +39,8 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// Parses the command line; variables give the options that are not on it.
     pub(crate) fn read() -> Self {
-        let matches = Self::with_variables().get_matches();
+        let matches = Self::with_variables().try_get_matches();
+        let matches = matches.unwrap_or_else(|error| variables::named(error).exit());
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
     }
 
@@ -170,6 +171,7 @@ pub(crate) enum Command {
     /// Print a JSON Schema, for editors
     Schema {
         /// The file that the schema describes
+        #[arg(value_name = "KIND")]
         of: SchemaKind,
     },
     /// Print a completion script for a shell

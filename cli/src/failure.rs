@@ -58,33 +58,6 @@ pub(crate) enum Failure {
         /// Why the connection failed.
         cause: String,
     },
-    /// Another program answers at the address; exit 3.
-    #[error(
-        "{server} answers, but it is not Squall's control API; pass the address that `squall serve` prints as \
-         `api on http://…` with `--server`"
-    )]
-    Foreign {
-        /// The address.
-        server: String,
-    },
-    /// A daemon's proxy answers at the address; exit 3.
-    #[error(
-        "{server} is Squall's proxy, not its control API; pass the address that `squall serve` prints as \
-         `api on http://…` with `--server`, by default http://127.0.0.1:7071"
-    )]
-    IsProxy {
-        /// The address.
-        server: String,
-    },
-    /// The CA cannot be read or created; exit 3.
-    #[error(transparent)]
-    Ca(#[from] squall_proxy::tls::CaError),
-    /// The proxy cannot start; exit 3.
-    #[error(transparent)]
-    Proxy(#[from] squall_proxy::StartError),
-    /// The store cannot be opened; exit 3.
-    #[error(transparent)]
-    Store(#[from] squall_control_api::store::StoreError),
     /// Something the command needs failed; exit 3.
     #[error("{0}")]
     CouldNotRun(String),
@@ -107,6 +80,27 @@ pub(crate) enum Failure {
     Interrupted,
 }
 
+impl From<squall_proxy::tls::CaError> for Failure {
+    fn from(error: squall_proxy::tls::CaError) -> Self {
+        Self::CouldNotRun(error.to_string())
+    }
+}
+
+impl From<squall_control_api::store::StoreError> for Failure {
+    fn from(error: squall_control_api::store::StoreError) -> Self {
+        Self::CouldNotRun(error.to_string())
+    }
+}
+
+impl From<squall_proxy::StartError> for Failure {
+    fn from(error: squall_proxy::StartError) -> Self {
+        match error {
+            squall_proxy::StartError::Config(_) => Self::Usage(error.to_string()),
+            error => Self::CouldNotRun(error.to_string()),
+        }
+    }
+}
+
 impl Failure {
     /// `what`: `cause`, exit 3.
     pub(crate) fn could_not(what: impl std::fmt::Display, cause: impl std::fmt::Display) -> Self {
@@ -118,16 +112,9 @@ impl Failure {
         ExitCode::from(match self {
             Self::NotPassed => 1,
             Self::Inconclusive => 4,
-            Self::Usage(_) | Self::Reported | Self::Proxy(squall_proxy::StartError::Config(_)) => 2,
+            Self::Usage(_) | Self::Reported => 2,
             Self::Refused(problem) if problem.status < 500 => 2,
-            Self::Refused(_)
-            | Self::Unreachable { .. }
-            | Self::Foreign { .. }
-            | Self::IsProxy { .. }
-            | Self::Ca(_)
-            | Self::Proxy(_)
-            | Self::Store(_)
-            | Self::CouldNotRun(_) => 3,
+            Self::Refused(_) | Self::Unreachable { .. } | Self::CouldNotRun(_) => 3,
             Self::NotStarted { code, .. } | Self::Program(code) => *code,
             Self::ReaderGone => 0,
             Self::Interrupted => 130,

@@ -1,5 +1,6 @@
 //! `$SQUALL_HOME`: the directory of the CA and its bundle.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
@@ -18,8 +19,6 @@ pub(crate) fn home() -> Result<PathBuf, Failure> {
     }
     let data = if cfg!(target_os = "macos") {
         variable("HOME").map(|home| home.join("Library/Application Support"))
-    } else if cfg!(windows) {
-        variable("LOCALAPPDATA")
     } else {
         // The XDG specification requires that relative paths are ignored.
         variable("XDG_DATA_HOME")
@@ -34,10 +33,7 @@ pub(crate) fn home() -> Result<PathBuf, Failure> {
 
 /// Checks that an existing home is safe: owned by this user or root, and not writable for everyone. Group access
 /// is allowed, since mounted volumes often have it.
-#[cfg(unix)]
 fn ours(home: &Path) -> Result<(), Failure> {
-    use std::os::unix::fs::MetadataExt as _;
-
     let metadata = match std::fs::metadata(home) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         read => read.map_err(|error| Failure::could_not(home.display(), error))?,
@@ -55,9 +51,4 @@ fn ours(home: &Path) -> Result<(), Failure> {
         "the home {} {danger}; or set SQUALL_HOME to a directory of your own",
         home.display()
     )))
-}
-
-#[cfg(not(unix))]
-fn ours(_: &Path) -> Result<(), Failure> {
-    Ok(())
 }

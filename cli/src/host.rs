@@ -79,13 +79,13 @@ impl Host {
         let (host, proxy) = if let Some((api, proxy)) = running {
             let host = Self::running(&api.to_string(), args.token.clone())?;
             let server = host.client.server();
-            output::tell_line(&format!("using the running daemon at {server}"));
+            output::report_line(&format!("using the running daemon at {server}"));
             (host, proxy)
         } else {
             let started = Self::start(config).await;
             started.map_err(|failure| if fixed { taken(failure) } else { failure })?
         };
-        output::tell_line(&format!("proxy on http://{proxy}"));
+        output::report_line(&format!("proxy on http://{proxy}"));
         Ok(host)
     }
 
@@ -95,7 +95,7 @@ impl Host {
         }
         let default = Self::running(DEFAULT_SERVER, args.token.clone())?;
         match default.client.get::<Value>("/healthz").await {
-            Err(Failure::Unreachable { .. }) => output::tell_line(&format!(
+            Err(Failure::Unreachable { .. }) => output::report_line(&format!(
                 "no daemon answers at {DEFAULT_SERVER}: reading this machine's configuration and store"
             )),
             answers => return answers.map(|_| default),

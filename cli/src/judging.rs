@@ -1,7 +1,7 @@
 //! Testing an agent: `chaos`, `contract`, `ci` and `verify` request a run, follow it, and print its result.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use squall_harness::report::Report;
@@ -90,74 +90,51 @@ pub(crate) async fn run(
     let reports = Reports::of(kind, trial, &suite.suite.output)?;
     let request = RunRequest::new(kind, trial, profile)?;
     let finished = Box::pin(finish(&request, &suite)).await?;
-    let run = finished.run;
+    let (run, closing) = (&finished.run, render::closing(&finished.run));
     if finished.interrupted {
         finished.host.close().await;
-        return cancelled(&run, trial.json);
-    }
-    let written = reports.write(finished.host.client(), &run).await;
-    finished.host.close().await;
-    let lines = report_lines(&written);
-    if trial.json {
-        output::json(&finished.document)?;
-        output::tell(&format!("{lines}{}", render::closing(&run)));
-    } else {
-        output::print(&render::whole(&run, Paint::stdout()))?;
-        output::print(&format!("\n{lines}{}\n", render::closing(&run)))?;
-    }
-    verdict(&run)?;
-    match written {
-        // An older daemon has no reports.
-        Err(Failure::Refused(problem)) if problem.status == 404 => {
-            output::tell_line("squall: the daemon has no reports; none was written");
-            Ok(())
+        if trial.json {
+            output::report_line(&closing);
+        } else {
+            output::line(&closing)?;
         }
-        written => written.map(drop),
+        return Err(Failure::Interrupted);
     }
-}
-
-/// Prints the progress of a cancelled run.
-fn cancelled(run: &RunRecord, as_json: bool) -> Result<(), Failure> {
-    let closing = render::closing(run);
-    if as_json {
-        output::tell_line(&closing);
-    } else {
-        output::line(&closing)?;
-    }
-    Err(Failure::Interrupted)
-}
-
-/// The paths of reports, one a line.
-fn report_lines(written: &Result<Vec<PathBuf>, Failure>) -> String {
+    let written = reports.write(finished.host.client(), run).await;
+    finished.host.close().await;
     let files = written.iter().flatten();
-    let lines: Vec<_> = files
+    let files: Vec<_> = files
         .map(|file| format!("report: {}\n", file.display()))
         .collect();
-    lines.concat()
+    let files = files.concat();
+    if trial.json {
+        output::json(&finished.document)?;
+        output::report(&format!("{files}{closing}"));
+    } else {
+        output::print(&render::whole(run, Paint::stdout()))?;
+        output::print(&format!("\n{files}{closing}\n"))?;
+    }
+    verdict(run)?;
+    written.map(drop)
 }
 
 /// Executes a contract run, and prints only its score.
 pub(crate) async fn score(trial: &TrialArgs) -> Result<(), Failure> {
     let suite = LocalSuite::read(&trial.suite.file)?;
     let request = RunRequest::new(RunKind::Contract, trial, None)?;
-    let FinishedRun {
-        run,
-        host,
-        interrupted,
-        ..
-    } = Box::pin(finish(&request, &suite)).await?;
-    host.close().await;
-    if interrupted {
-        return cancelled(&run, true);
+    let finished = Box::pin(finish(&request, &suite)).await?;
+    finished.host.close().await;
+    let run = &finished.run;
+    output::report_line(&render::closing(run));
+    if finished.interrupted {
+        return Err(Failure::Interrupted);
     }
     if trial.json {
-        let document = json!({ "run": run.id, "state": run.state, "score": run.score });
-        output::json(&document)?;
+        output::json(&json!({ "run": run.id, "state": run.state, "score": run.score }))?;
     } else if run.score.is_some() {
         output::line(&render::score(run.score))?;
     }
-    output::tell_line(&render::closing(&run));
-    verdict(&run)
+    verdict(run)
 }
 
 /// Executes a run. Ctrl-C cancels it, its chaos first.
@@ -167,18 +144,18 @@ pub(crate) async fn finish(
 ) -> Result<FinishedRun, Failure> {
     let mut signals = Signals::listen()?;
     let notes: Vec<_> = suite.suite.notes.iter().map(ToString::to_string).collect();
-    output::tell_findings(&[], &notes);
+    output::report_findings(&[], &notes);
     let host = tokio::select! {
         opened = Host::for_run(request.site, &suite.suite) => opened?,
         () = stop(&mut signals) => return Err(Failure::Interrupted),
     };
-    let done = async {
-        let (document, interrupted) = made(&host, request, suite, &mut signals).await?;
+    let ended = async {
+        let (document, interrupted) = request_run(&host, request, suite, &mut signals).await?;
         let run: RunRecord = serde_json::from_value(document.clone())
             .map_err(|error| Failure::could_not("a run of the daemon", error))?;
         Ok((run, document, interrupted))
     };
-    match done.await {
+    match ended.await {
         Ok((run, document, interrupted)) => Ok(FinishedRun {
             run,
             document,
@@ -193,7 +170,7 @@ pub(crate) async fn finish(
 }
 
 /// Requests the run and follows it to its end; returns whether the user cancelled it.
-async fn made(
+async fn request_run(
     host: &Host,
     request: &RunRequest<'_>,
     suite: &LocalSuite,

@@ -33,7 +33,7 @@ impl Known {
             Err(errors) if config.is_some() => return Err(errors),
             Err(errors) => {
                 let warning = Paint::stderr().notable("warning:");
-                output::tell(&format!(
+                output::report(&format!(
                     "{warning} its tools and profiles are not known: {errors}"
                 ));
                 return Ok(Self::default());

@@ -43,7 +43,7 @@ fn main() -> ExitCode {
             if !failure.is_silent() {
                 let paint = render::paint::Paint::stderr();
                 for line in failure.to_string().lines() {
-                    render::output::tell_line(&format!("{} {line}", paint.bad("squall:")));
+                    render::output::report_line(&format!("{} {line}", paint.bad("squall:")));
                 }
             }
             failure.exit_code()

@@ -24,7 +24,7 @@ pub(crate) fn script(shell: Shell, variables: &[Variable]) -> String {
 }
 
 /// The text in single quotes; `escape` replaces a single quote in it.
-fn quoted(text: &str, escape: &str) -> String {
+pub(crate) fn quoted(text: &str, escape: &str) -> String {
     format!("'{}'", text.replace('\'', escape))
 }
 

@@ -29,7 +29,7 @@ impl Reports {
         trial: &TrialArgs,
         output: &ReportOutput,
     ) -> Result<Self, Failure> {
-        let reports = Self::wanted(kind, trial.output.as_deref(), output);
+        let reports = Self::chosen(kind, trial.output.as_deref(), output);
         if !reports.formats.is_empty() {
             let is_there = |above: &&Path| !above.as_os_str().is_empty() && above.exists();
             let above = reports.directory.ancestors().find(is_there);
@@ -43,7 +43,7 @@ impl Reports {
         Ok(reports)
     }
 
-    fn wanted(kind: RunKind, directory: Option<&Path>, output: &ReportOutput) -> Self {
+    fn chosen(kind: RunKind, directory: Option<&Path>, output: &ReportOutput) -> Self {
         let formats = match (kind, output.format) {
             (RunKind::Ci, _) => ReportFormat::NAMES
                 .iter()
@@ -222,7 +222,7 @@ mod tests {
             ),
             (RunKind::Chaos, of(None, None), None, &[]),
         ] {
-            let reports = Reports::wanted(kind, directory.map(Path::new), &output);
+            let reports = Reports::chosen(kind, directory.map(Path::new), &output);
             let run = run(kind);
             let files = reports.formats.iter().map(|format| {
                 let file = reports.directory.join(reports.name(&run, *format));

@@ -17,9 +17,6 @@ use crate::args::DEFAULT_SUITE;
 use crate::failure::Failure;
 use crate::text::{self, environment};
 
-/// Longest suite for a daemon, bytes: the rest of the request needs room too.
-const LONGEST: usize = squall_control_api::LONGEST_DOCUMENT - (4 << 10);
-
 /// A parsed suite, and the document for the daemon.
 pub(crate) struct LocalSuite {
     /// The suite.
@@ -61,13 +58,6 @@ impl LocalSuite {
             suite::read_local(file, text, variables, &open).map_err(failed)?;
         let tree = squall_documents::parse(file, text).map_err(|error| failed(vec![error]))?;
         name(&mut document, file);
-        let length = document.to_string().len();
-        if length > LONGEST {
-            return Err(vec![format!(
-                "{file}: the suite has {length} bytes as it is sent, with the files that it names, and may have \
-                 {LONGEST}"
-            )]);
-        }
         Ok(Self {
             secrets: secrets(&document, variables),
             suite,
@@ -109,8 +99,8 @@ fn secrets(document: &Value, variables: Variables<'_>) -> BTreeMap<String, Strin
     let keep = |name: &str| -> Result<String, VarError> {
         let value = lookup(name);
         // An unset variable has a default, which also applies to an empty value, as in a shell.
-        let kept = value.clone().unwrap_or_default();
-        found.borrow_mut().insert(name.to_owned(), kept);
+        let set = value.clone().unwrap_or_default();
+        found.borrow_mut().insert(name.to_owned(), set);
         value
     };
     each_text(document, &mut |text| {
@@ -168,24 +158,6 @@ mod tests {
     }
 
     #[test]
-    fn a_suite_that_is_too_long_to_be_sent_is_told() {
-        let suite = |length: usize| {
-            let prompt = "x".repeat(length);
-            let text = format!(
-                "agent: {{endpoint: 'http://a.test/'}}\ngolden_prompts: [{prompt}]\ninvariants: [{{type: completes}}]\n"
-            );
-            LocalSuite::parse("s.yaml", &text, Variables::From(&environment))
-        };
-        assert!(suite(1_000_000).is_ok());
-        let told = suite(1 << 20).err().expect("too long");
-        let expected = "s.yaml: the suite has 1048";
-        assert!(
-            told[0].starts_with(expected) && told[0].ends_with("may have 1044480"),
-            "{told:?}"
-        );
-    }
-
-    #[test]
     fn files_are_found_beside_the_one_that_names_them() {
         let directory = tempfile::tempdir().expect("a directory");
         let suite = directory.path().join("suite.yaml");
@@ -210,10 +182,11 @@ mod tests {
             "object"
         );
         std::fs::remove_file(directory.path().join("parts/schema.json")).expect("a file");
-        let told = LocalSuite::read_noting(&suite).err().expect("errors");
+        let errors = LocalSuite::read_noting(&suite).err().expect("errors");
         assert!(
-            told[0].contains("parts/contract.yaml:2:49: ") && told[0].contains("cannot be read"),
-            "{told:?}"
+            errors[0].contains("parts/contract.yaml:2:49: ")
+                && errors[0].contains("cannot be read"),
+            "{errors:?}"
         );
     }
 }

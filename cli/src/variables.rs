@@ -20,11 +20,37 @@ fn set(argument: Arg) -> Arg {
     argument
 }
 
+/// An error that names the variable instead of the option if the invalid value is that of the variable.
+pub(crate) fn named(mut error: clap::Error) -> clap::Error {
+    use clap::error::{ContextKind, ContextValue};
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let option = text(ContextKind::InvalidArg);
+    let value = text(ContextKind::InvalidValue);
+    let name = option
+        .as_deref()
+        .and_then(|option| option.strip_prefix("--"));
+    if let (Some(name), Some(value)) = (name, value) {
+        let variable = variable(name.split(' ').next().unwrap_or_default());
+        let is_option = std::env::args().any(|argument| argument.contains(&value));
+        if !is_option && std::env::var(&variable).is_ok_and(|set| set == value) {
+            error.insert(ContextKind::InvalidArg, ContextValue::String(variable));
+        }
+    }
+    error
+}
+
+fn variable(option: &str) -> String {
+    format!("SQUALL_{}", option.to_uppercase().replace('-', "_"))
+}
+
 fn with_variable(argument: Arg) -> Arg {
     let Some(name) = argument.get_long().filter(|_| argument.get_env().is_none()) else {
         return argument;
     };
-    let variable = format!("SQUALL_{}", name.to_uppercase().replace('-', "_"));
+    let variable = variable(name);
     // clap requires static names, so they are leaked. Help hides them; the documentation describes the rule.
     let argument = argument.env(&*variable.leak()).hide_env(true);
     if matches!(argument.get_action(), ArgAction::SetTrue) {

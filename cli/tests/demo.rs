@@ -21,7 +21,7 @@ fn demo(directory: &Path) -> Command {
 }
 
 #[test]
-fn who_interrupts_the_demo_is_told_so_by_its_code() {
+fn an_interrupted_demo_exits_with_its_code() {
     for (options, signal) in [
         (&[][..], Signal::INT),
         (&[], Signal::TERM),

@@ -259,7 +259,7 @@ fn signals_are_passed_on() {
 
 #[test]
 #[rustfmt::skip]
-fn invalid_use_is_told_apart_from_what_could_not_run() {
+fn invalid_use_differs_from_what_could_not_run() {
     let sandbox = Sandbox::new();
     sandbox.write("bad.yaml", "proxy:\n  lisen: 127.0.0.1:1\n");
     sandbox.write("exposed.yaml", "proxy: { listen: 0.0.0.0:0 }\n");
@@ -377,7 +377,7 @@ fn a_private_daemon_needs_no_port_of_the_configuration() {
 }
 
 #[test]
-fn the_proxy_is_told_apart_from_its_control_api() {
+fn the_proxy_is_not_taken_for_its_control_api() {
     for config in ["", "proxy: { credentials: required }\n"] {
         let sandbox = Sandbox::new();
         sandbox.write("squall.yaml", config);

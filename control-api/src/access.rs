@@ -31,7 +31,7 @@ use self::origin::{host, refuse_foreign_host, refuse_foreign_origin, refuse_prox
 use self::rate::RateLimiter;
 pub use self::rate::{AT_ONCE, FAILURES_AT_ONCE, PER_SECOND};
 pub use self::token::{TOKEN_NAMES, Token, is_token_name};
-pub use crate::credential::{Digest, NoRandomness, TokenRole};
+pub use crate::credential::{Digest, NoRandomness, TokenRole, random_hex};
 use crate::lock;
 use crate::problem::ApiProblem;
 use crate::store::{DEFAULT_WORKSPACE, StoredToken};
@@ -44,7 +44,7 @@ pub(crate) enum Needs {
     /// This role, or one above it.
     Role(TokenRole),
     /// An operator, without a rate limit: requests that end chaos are never rejected as too many.
-    Brake,
+    EndsChaos,
 }
 
 impl Needs {
@@ -53,7 +53,7 @@ impl Needs {
         match self {
             Self::Nothing => None,
             Self::Role(role) => Some(role),
-            Self::Brake => Some(TokenRole::Operator),
+            Self::EndsChaos => Some(TokenRole::Operator),
         }
     }
 }
@@ -249,7 +249,7 @@ impl Access {
             let admitted = self.failures.admit(now);
             admitted.map_or_else(too_often, |()| problem)
         })?;
-        if needs != Some(Needs::Brake)
+        if needs != Some(Needs::EndsChaos)
             && let Err(wait) = token.rate.admit(now)
         {
             return Err(too_fast(wait));
@@ -393,8 +393,8 @@ mod tests {
             (READ, Some("bearer do"), 200),
             (WRITE, Some("Bearer do"), 200),
             (WRITE, Some("Bearer see"), 403),
-            (Some(Needs::Brake), Some("Bearer see"), 403),
-            (Some(Needs::Brake), Some("Bearer do"), 200),
+            (Some(Needs::EndsChaos), Some("Bearer see"), 403),
+            (Some(Needs::EndsChaos), Some("Bearer do"), 200),
             (Some(Needs::Role(TokenRole::Admin)), Some("Bearer do"), 403),
             (READ, Some("Bearer no"), 401),
             (READ, Some("Basic see"), 401),
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exposed_api_without_tokens_lets_nobody_in() {
+    fn an_exposed_api_without_tokens_rejects_all() {
         let access = Access::new(Vec::new());
         let here = [("host", "127.0.0.1:7071")];
         assert_eq!(status(&access, READ, "/", &here), 200);
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_stays_keeps_its_pace_and_one_that_goes_ends() {
+    fn a_remaining_token_keeps_its_rate_limit_and_a_removed_one_ends() {
         let token = |name: &str| Token::new(name, TokenRole::Viewer, name);
         let access = Access::new(vec![token("a"), token("b")]);
         let before = access.tokens();
@@ -435,14 +435,14 @@ mod tests {
     }
 
     #[test]
-    fn haste_is_refused_but_never_the_brake() {
+    fn too_many_requests_are_rejected_but_never_those_that_end_chaos() {
         let access = Access::new(vec![Token::new("o", TokenRole::Operator, "do")]);
         let bearer = [("host", "h"), ("authorization", "Bearer do")];
         let mut tried = 0;
         while status(&access, WRITE, "/", &bearer) == 200 {
             tried += 1;
         }
-        assert_eq!(status(&access, Some(Needs::Brake), "/", &bearer), 200);
+        assert_eq!(status(&access, Some(Needs::EndsChaos), "/", &bearer), 200);
         assert!(tried >= AT_ONCE, "{tried}");
     }
 }

@@ -94,7 +94,7 @@ pub(crate) fn new_secret() -> Result<String, NoRandomness> {
 }
 
 /// `BYTES` random bytes as hex digits. An error when the system has none.
-pub(crate) fn random_hex<const BYTES: usize>() -> Result<String, NoRandomness> {
+pub fn random_hex<const BYTES: usize>() -> Result<String, NoRandomness> {
     let mut bytes = [0; BYTES];
     let random = SystemRandom::new().fill(&mut bytes);
     random.map(|()| hex(&bytes)).map_err(|_| NoRandomness)

@@ -19,7 +19,7 @@ use crate::trust::SentVariables;
 use crate::trust::Trust;
 
 /// Longest document, bytes; for a run, the longest order.
-pub const MOST: usize = 1 << 20;
+pub(crate) const MOST: usize = 1 << 20;
 
 /// Time limit for receiving a document.
 const SLOWEST: Duration = Duration::from_mins(1);
@@ -238,7 +238,7 @@ impl RequestDocument {
     /// 400 for an unreadable document; 422 if it is within a document that was read.
     fn unreadable(&self, detail: String) -> ApiProblem {
         if self.form == BodyFormat::Enclosed {
-            return ApiProblem::invalid(vec![ProblemDetail::at("/document", detail)]);
+            return ApiProblem::invalid_at("/document", detail);
         }
         ApiProblem::malformed(detail.clone()).with_errors(vec![ProblemDetail::at("", detail)])
     }
@@ -254,7 +254,7 @@ fn check_rules(profile: &serde_json::Value) -> Result<(), ApiProblem> {
     let rules = families(profile) + profile.get("chaos").map_or(0, families);
     DocumentLimits::default()
         .take(Limited::Rules, rules)
-        .map_err(|over| ApiProblem::invalid(vec![ProblemDetail::at("", over.to_string())]))
+        .map_err(|over| ApiProblem::invalid_at("", over.to_string()))
 }
 
 fn too_deep() -> String {
@@ -310,7 +310,7 @@ fn depth(value: &serde_json::Value) -> usize {
 fn not_json(error: &serde_json::Error) -> ApiProblem {
     if error.is_data() {
         let detail = format!("the document says something else than it may: {error}");
-        return ApiProblem::invalid(vec![ProblemDetail::at("", detail)]);
+        return ApiProblem::invalid_at("", detail);
     }
     let detail = match error.to_string() {
         deep if deep.starts_with(RECURSION) => too_deep(),

@@ -1,8 +1,8 @@
 //! Reads documents that are maps of fields, and reports all errors at once, each with its place.
 
 use serde_json::{Map, Value};
+use squall_documents::did_you_mean;
 
-use crate::nearest::nearest;
 use crate::problem::ProblemDetail;
 
 /// The fields of a document, or of a map in one, and the errors so far.
@@ -42,10 +42,11 @@ impl<'d> BodyFields<'d> {
         let unknown = names.filter(|name| !known.contains(&name.as_str()));
         let errors = unknown.map(|name| {
             let shown: String = name.chars().take(40).collect();
-            let detail = match nearest(name, known.iter().copied()) {
-                Some(near) => format!("unknown field `{shown}`, did you mean `{near}`?"),
-                None => format!("unknown field `{shown}`; there are {}", known.join(", ")),
+            let rest = match did_you_mean(name, known.iter().copied()) {
+                unlike if unlike.is_empty() => format!("; there are {}", known.join(", ")),
+                near => near,
             };
+            let detail = format!("unknown field `{shown}`{rest}");
             let escaped = name.replace('~', "~0").replace('/', "~1");
             ProblemDetail::at(format!("{at}/{escaped}"), detail)
         });

@@ -38,7 +38,7 @@ mod tasks;
 mod trust;
 mod workspace;
 
-pub use self::document::{MOST as LONGEST_DOCUMENT, WITH_VARIABLES};
+pub use self::document::WITH_VARIABLES;
 pub use self::readiness::{BrokenFile, ListenerAddress, Readiness};
 pub use self::recordings::{NewRecording, RecordingBounds, Recordings};
 pub use self::routes::router;

@@ -122,6 +122,11 @@ impl ApiProblem {
         Self::new(status, "invalid", "Invalid document", detail).with_errors(errors)
     }
 
+    /// 422: it is invalid at `pointer`.
+    pub(crate) fn invalid_at(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::invalid(vec![ProblemDetail::at(pointer, detail)])
+    }
+
     /// 422: an invalid profile. Errors without a pointer mean that the text could not be parsed.
     pub(crate) fn profile(errors: &[DocumentError]) -> Self {
         Self::invalid(errors.iter().map(ProblemDetail::located).collect())

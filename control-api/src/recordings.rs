@@ -309,8 +309,8 @@ impl Recordings {
                 (recording, batch)
             };
             let rows: Vec<_> = batch.iter().map(|one| RecordedRow::of(one)).collect();
-            let kept = self.store.keep_recorded(&recording, &rows).await;
-            if let Err(error) = kept {
+            let written = self.store.keep_recorded(&recording, &rows).await;
+            if let Err(error) = written {
                 if lock(&self.away).replace(error.clone()).is_none() {
                     tracing::warn!(
                         recording = recording.id,
@@ -406,7 +406,7 @@ mod tests {
         (recordings, chaos)
     }
 
-    fn asked() -> NewRecording {
+    fn new_recording() -> NewRecording {
         NewRecording {
             workspace: "default".to_owned(),
             ..NewRecording::default()
@@ -417,7 +417,7 @@ mod tests {
     async fn a_recording_that_is_full_ends_by_itself_and_says_what_it_left_out() {
         for (exchanges, bytes) in [(3, u64::MAX), (u64::MAX, 3 * 530)] {
             let (recordings, _) = recordings(RecordingBounds { exchanges, bytes });
-            let begun = recordings.begin(asked()).await.expect("it begins");
+            let begun = recordings.begin(new_recording()).await.expect("it begins");
             let keeper = QueueFiller(recordings.of("default", &begun.id).expect("it runs"));
             for id in 0..5 {
                 keeper.keep(&exchange(id));
@@ -443,7 +443,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_recorded_is_written_without_anybody_asking() {
         let (recordings, _) = recordings(RecordingBounds::default());
-        let begun = recordings.begin(asked()).await.expect("it begins");
+        let begun = recordings.begin(new_recording()).await.expect("it begins");
         let keeper = QueueFiller(recordings.of("default", &begun.id).expect("it runs"));
         keeper.keep(&exchange(1));
         while recordings

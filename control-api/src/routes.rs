@@ -65,7 +65,7 @@ fn table() -> Vec<Route> {
     let viewer = Needs::Role(TokenRole::Viewer);
     let operator = Needs::Role(TokenRole::Operator);
     let admin = Needs::Role(TokenRole::Admin);
-    let brake = Needs::Brake;
+    let ends_chaos = Needs::EndsChaos;
     vec![
         get("/healthz", nothing, daemon::healthz),
         get("/readyz", nothing, daemon::readyz),
@@ -80,14 +80,14 @@ fn table() -> Vec<Route> {
         delete("/v1/profiles/{name}", operator, documents::delete),
         get("/v1/chaos", viewer, chaos::show),
         put("/v1/chaos", operator, chaos::put),
-        delete("/v1/chaos", brake, chaos::end_default),
+        delete("/v1/chaos", ends_chaos, chaos::end_default),
         get("/v1/scopes", viewer, chaos::list),
         get("/v1/scopes/{scope}/chaos", viewer, chaos::show),
         put("/v1/scopes/{scope}/chaos", operator, chaos::put),
-        delete("/v1/scopes/{scope}/chaos", brake, chaos::end),
+        delete("/v1/scopes/{scope}/chaos", ends_chaos, chaos::end),
         get("/v1/scopes/{scope}/tape", viewer, tapes::show),
         put("/v1/scopes/{scope}/tape", operator, tapes::put).long(),
-        delete("/v1/scopes/{scope}/tape", brake, tapes::delete),
+        delete("/v1/scopes/{scope}/tape", ends_chaos, tapes::delete),
         get("/v1/exchanges", viewer, exchanges::list),
         get("/v1/exchanges/{id}", viewer, exchanges::show),
         get("/v1/events", viewer, events::stream),
@@ -103,7 +103,7 @@ fn table() -> Vec<Route> {
         post("/v1/runs", operator, runs::create),
         get("/v1/runs/{id}", viewer, runs::show),
         post("/v1/runs/{id}/approve", operator, runs::approve),
-        post("/v1/runs/{id}/cancel", brake, runs::cancel),
+        post("/v1/runs/{id}/cancel", ends_chaos, runs::cancel),
         get("/v1/runs/{id}/events", viewer, events::stream_run),
         get("/v1/runs/{id}/report", viewer, reports::show),
         get("/v1/runs/{id}/incidents", viewer, incidents::list),

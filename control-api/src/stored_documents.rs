@@ -4,7 +4,7 @@
 //! so that changes of other daemons are visible at once.
 
 use crate::access::Caller;
-use crate::problem::{ApiProblem, ProblemDetail};
+use crate::problem::ApiProblem;
 use crate::store::{DocumentKey, DocumentText, Store, StoredDocument, WriteError};
 
 /// Attempts at a change that others overtake.
@@ -60,10 +60,7 @@ pub(crate) async fn write(
             Err(WriteError::Stale) => {}
             Err(WriteError::Store(error)) => return Err(error.into()),
             Err(error @ WriteError::Nul) => {
-                return Err(ApiProblem::invalid(vec![ProblemDetail::at(
-                    "",
-                    error.to_string(),
-                )]));
+                return Err(ApiProblem::invalid_at("", error.to_string()));
             }
         }
     }

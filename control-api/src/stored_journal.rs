@@ -184,7 +184,7 @@ impl StoredJournal {
             return;
         }
         let (done, settled) = oneshot::channel();
-        let asked = async {
+        let settled = async {
             if self.queue.send(QueueMessage::Settle(done)).await.is_ok() {
                 self.due.notify_one();
                 // No reply after the writer has ended.
@@ -192,7 +192,7 @@ impl StoredJournal {
             }
         };
         // If the store takes longer, it is read as it is.
-        let _ = tokio::time::timeout(SETTLE, asked).await;
+        let _ = tokio::time::timeout(SETTLE, settled).await;
     }
 
     fn away(&self) -> Option<StoreError> {

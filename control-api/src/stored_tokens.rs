@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::access::{Access, Caller, Token};
 use crate::credential::{Digest, TokenRole, new_secret};
-use crate::problem::{ApiProblem, ProblemDetail};
+use crate::problem::ApiProblem;
 use crate::store::{DEFAULT_WORKSPACE, Store, StoreError, StoredToken};
 
 /// Most tokens in a store: each request is compared with all of them.
@@ -85,9 +85,7 @@ impl StoredTokens {
         if all.is_empty() && (new.role != TokenRole::Admin || new.workspace != DEFAULT_WORKSPACE) {
             let detail = "the first token must have the role admin and no workspace: from then on only an admin \
                           creates and revokes tokens";
-            return Err(ApiProblem::invalid(vec![ProblemDetail::at(
-                "/role", detail,
-            )]));
+            return Err(ApiProblem::invalid_at("/role", detail));
         }
         if stored.len() >= MOST {
             return Err(ApiProblem::conflict(format!(

@@ -33,6 +33,7 @@ pub use self::html::page_policy;
 pub use self::json::escaped;
 pub use self::next::next_step;
 pub use self::shown::shown;
+pub use self::words::{components, coverage, score};
 use crate::invariants::InvariantSeverity;
 use crate::named::named;
 use crate::run::{CellRecord, CellState, EvidenceRecord, RunRecord};
@@ -200,13 +201,13 @@ fn rank(state: CellState) -> u8 {
 }
 
 /// The order of severities, highest first.
-fn severity_rank(cell: &CellRecord) -> Option<usize> {
+pub fn severity_rank(cell: &CellRecord) -> Option<usize> {
     let mut names = InvariantSeverity::NAMES.iter();
     names.position(|(name, _)| cell.severity == *name)
 }
 
 /// Scenarios and invariants with their severities, each in order of first occurrence.
-fn axes(cells: &[CellRecord]) -> (Vec<&str>, Vec<(&str, &str)>) {
+pub fn axes(cells: &[CellRecord]) -> (Vec<&str>, Vec<(&str, &str)>) {
     let (mut columns, mut rows) = (Vec::new(), Vec::new());
     for cell in cells {
         if !columns.contains(&cell.scenario.as_str()) {

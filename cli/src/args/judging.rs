@@ -61,7 +61,7 @@ pub(crate) struct TrialArgs {
     /// Concurrent invocations of the agent, 1 to 100 [default: the suite's, else 10]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(crate) concurrency: Option<u64>,
-    /// Exit with 4 if any cell was not exercised
+    /// Exit with 4 if a cell of a scenario with chaos was not exercised, unless the run failed
     #[arg(long)]
     pub(crate) strict: bool,
     /// Minimum score: 0 to 100, or a share up to 1 [default: the suite's, else none]

@@ -184,15 +184,16 @@ pub(crate) enum TapeCommand {
 }
 
 #[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("source").args(["file", "recording", "replay"]).required(true))]
 pub(crate) struct PlayArgs {
     /// Replay session, YAML or JSON
-    #[arg(value_name = "FILE", required_unless_present_any = ["recording", "replay"])]
+    #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
     /// Id of a recording of the daemon, instead of a file
-    #[arg(long, value_name = "ID", conflicts_with_all = ["file", "replay"])]
+    #[arg(long, value_name = "ID")]
     pub(crate) recording: Option<String>,
     /// Id of a replay session that is stored in the daemon, instead of a file
-    #[arg(long, value_name = "ID", conflicts_with = "file")]
+    #[arg(long, value_name = "ID")]
     pub(crate) replay: Option<String>,
     /// Scope [default: the default scope]
     #[arg(long, value_parser = scope)]

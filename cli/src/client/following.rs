@@ -47,7 +47,7 @@ impl Following {
                 self.parser.push(&chunk);
                 continue;
             }
-            output::tell_line(&format!(
+            output::report_line(&format!(
                 "squall: the daemon at {} has gone; waiting for it",
                 self.client.server()
             ));

@@ -28,6 +28,8 @@ pub(crate) struct ResponsePage<T> {
     pub(crate) next_cursor: Option<String>,
 }
 
+const NOT_SQUALL: &str = "answers, but it is not Squall's control API";
+
 /// A connection to one daemon's control API.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
@@ -50,13 +52,8 @@ impl Client {
             None => format!("http://{server}"),
         };
         let is_http = server.starts_with("http://") || server.starts_with("https://");
-        if !is_http
-            || server
-                .parse::<http::Uri>()
-                .ok()
-                .and_then(|uri| uri.host().map(str::len))
-                .is_none()
-        {
+        let uri = server.parse::<http::Uri>();
+        if !is_http || !uri.is_ok_and(|uri| uri.host().is_some()) {
             return Err(Failure::Usage(format!(
                 "`{server}` is not a daemon's address; write `http://127.0.0.1:7071`"
             )));
@@ -131,10 +128,8 @@ impl Client {
         path: &str,
         body: &impl Serialize,
     ) -> Result<T, Failure> {
-        let response = self
-            .send(self.request(Method::PUT, path).json(body))
-            .await?;
-        self.document(response).await
+        let request = self.request(Method::PUT, path).json(body);
+        self.document(self.send(request).await?).await
     }
 
     /// POST, with JSON request and response.
@@ -144,8 +139,7 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<T, Failure> {
         let request = self.request(Method::POST, path).json(body);
-        let response = self.send(request).await?;
-        self.document(response).await
+        self.document(self.send(request).await?).await
     }
 
     /// PUT, with a text of any media type.
@@ -206,14 +200,12 @@ impl Client {
         // a problem document comes from another program.
         let in_front = [401, 403, 407].contains(&status.as_u16()) || status.is_server_error();
         if !in_front && !is_of_type(&response, "application/problem+json") {
-            return Err(self.foreign());
+            return Err(self.foreign(NOT_SQUALL));
         }
         let body = response.bytes().await.unwrap_or_default();
         let problem = ProblemResponse::read(status, &body);
         if problem.is_the_proxys() {
-            return Err(Failure::IsProxy {
-                server: self.server.clone(),
-            });
+            return Err(self.foreign("is Squall's proxy, not its control API"));
         }
         Err(problem.into())
     }
@@ -225,7 +217,7 @@ impl Client {
             .map_err(|error| self.unreachable(&error))?;
         serde_json::from_slice(&body).map_err(|error| {
             tracing::debug!(%error, "the response cannot be parsed");
-            self.foreign()
+            self.foreign(NOT_SQUALL)
         })
     }
 
@@ -234,14 +226,16 @@ impl Client {
         if is_of_type(&response, media_type) {
             Ok(response)
         } else {
-            Err(self.foreign())
+            Err(self.foreign(NOT_SQUALL))
         }
     }
 
-    fn foreign(&self) -> Failure {
-        Failure::Foreign {
-            server: self.server.clone(),
-        }
+    /// Another program is at the address.
+    fn foreign(&self, what: &str) -> Failure {
+        Failure::CouldNotRun(format!(
+            "{} {what}; pass the address that `squall serve` prints as `api on http://…` with `--server`",
+            self.server
+        ))
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Failure {

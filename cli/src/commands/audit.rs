@@ -75,11 +75,11 @@ fn print_verification(document: &Value, as_json: bool) -> Result<(), Failure> {
     }
     if let Some(ChainProblem { entry, what }) = verdict.problem {
         let paint = Paint::stderr();
-        output::tell_line(&format!(
+        output::report_line(&format!(
             "{} entry {entry}: {what}",
             paint.bad("the audit log was changed:")
         ));
-        output::tell_line(&format!("intact up to entry {}", verdict.entries));
+        output::report_line(&format!("intact up to entry {}", verdict.entries));
     }
     Err(Failure::NotPassed)
 }

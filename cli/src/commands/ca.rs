@@ -24,7 +24,7 @@ pub(super) fn run(action: CaCommand) -> Result<(), Failure> {
                 home.display(),
                 ca.subject()
             ))?;
-            output::tell_line("squall: restart daemons, and give programs the new certificate");
+            output::report_line("squall: restart daemons, and give programs the new certificate");
             Ok(())
         }
     }

@@ -49,7 +49,7 @@ async fn issue(args: &CertificateArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::Usage(error.to_string()))?;
     output_file::write(&file, signed)?;
     output::line(&format!(
-        "{}: result of run {}, signed by {tester} with the key {}",
+        "{}: result of run {}, tester {tester}, signed with the key {}",
         file.display(),
         report.run.id,
         key.fingerprint()
@@ -100,7 +100,7 @@ fn verify(file: &Path, as_json: bool) -> Result<(), Failure> {
         Ok(genuine) => output::print(&text(file, &genuine, Paint::stdout())),
         Err(error) => {
             let paint = Paint::stderr();
-            output::tell(&format!(
+            output::report(&format!(
                 "{} {}: {error}",
                 paint.bad("squall:"),
                 file.display()

@@ -1,20 +1,18 @@
 //! `squall contract`: invariants × scenarios.
 
-use std::path::Path;
-
-use serde_json::{Value, json};
 use squall_documents::did_you_mean;
-use squall_harness::agents::settings::{Reset, Way};
 use squall_harness::run::RunKind;
 use squall_harness::suite::{ContractPart, Isolation, Suite};
 use squall_profiles::library::Library;
 
+use super::Findings;
 use crate::args::{ContractCommand, SuiteArgs};
 use crate::failure::Failure;
 use crate::judging;
 use crate::known::Known;
 use crate::render::{output, plural};
 use crate::suite::LocalSuite;
+use crate::text;
 
 pub(super) async fn run(action: ContractCommand) -> Result<(), Failure> {
     match action {
@@ -28,30 +26,28 @@ pub(super) async fn run(action: ContractCommand) -> Result<(), Failure> {
 
 /// Prints the errors and warnings of a suite, and what a run of it does.
 fn validate(suite: &SuiteArgs, as_json: bool) -> Result<(), Failure> {
-    let file = suite.file.display().to_string();
-    let read = LocalSuite::read_noting(&suite.file);
-    let (told, errors, warnings) = match &read {
+    let (summary, errors, warnings) = match LocalSuite::read_noting(&suite.file) {
         Ok(local) => {
             let library = Known::read(None)?.beside(&Library::builtin());
             let (misspelt, unknown) = unknown_profiles(&local.suite, &library);
-            let notes = local.suite.notes.iter().map(ToString::to_string);
-            let warnings = notes.chain(unknown).chain(absent(local)).collect();
-            (summary(&local.suite), misspelt, warnings)
+            let mut warnings = text::lines(&local.suite.notes);
+            warnings.extend(unknown);
+            (format!(", {}", summary(&local.suite)), misspelt, warnings)
         }
-        Err(errors) => (String::new(), errors.clone(), Vec::new()),
+        Err(errors) => (String::new(), errors, Vec::new()),
+    };
+    let found = Findings {
+        file: suite.file.display().to_string(),
+        summary,
+        errors,
+        warnings,
     };
     if as_json {
-        output::json(&document(&file, &errors, &warnings))?;
+        output::json(&found.document())?;
     } else {
-        output::tell_findings(&errors, &warnings);
-        if errors.is_empty() {
-            output::line(&format!("{file}: valid, {told}"))?;
-        }
+        found.print()?;
     }
-    match errors[..] {
-        [] => Ok(()),
-        _ => Err(Failure::Reported),
-    }
+    found.verdict()
 }
 
 /// Profiles in `extends` that are not known on this machine: errors for those whose name is close to a known one, and
@@ -61,7 +57,11 @@ fn unknown_profiles(suite: &Suite, library: &Library) -> (Vec<String>, Vec<Strin
         Some(ContractPart::Written(contract)) => &contract.scenarios[..],
         Some(ContractPart::Named(_)) | None => &[],
     };
-    let names: Vec<_> = library.list().into_iter().map(|one| one.name).collect();
+    let names: Vec<_> = library
+        .list()
+        .into_iter()
+        .map(|profile| profile.name)
+        .collect();
     let (mut misspelt, mut unknown) = (Vec::new(), Vec::new());
     let scenarios = scenarios.iter().map(|scenario| &scenario.chaos);
     for chaos in scenarios {
@@ -72,47 +72,18 @@ fn unknown_profiles(suite: &Suite, library: &Library) -> (Vec<String>, Vec<Strin
             }
             let near = did_you_mean(name, names.iter().map(String::as_str));
             let (line, column) = (place.line, place.column);
-            let told = format!(
+            let error = format!(
                 "{}:{line}:{column}: unknown profile `{name}` in `extends`",
                 chaos.file
             );
             if near.is_empty() {
-                unknown.push(format!("{told}; the daemon of the run must have it"));
+                unknown.push(format!("{error}; the daemon of the run must have it"));
             } else {
-                misspelt.push(format!("{told}{near}"));
+                misspelt.push(format!("{error}{near}"));
             }
         }
     }
     (misspelt, unknown)
-}
-
-/// Programs of the suite that do not exist. Programs without a slash and Python modules are looked up when they are
-/// started: `squall verify` checks those.
-fn absent(local: &LocalSuite) -> Vec<String> {
-    let suite = &local.suite;
-    let agent = &suite.agent;
-    let mut named = Vec::new();
-    if let Way::Command(command) = &agent.way {
-        named.push(("/agent/command", command.first()));
-    }
-    if let Some(Reset::Command(command)) = &agent.reset {
-        named.push(("/agent/reset_command", command.first()));
-    }
-    if let Some(start) = &agent.start {
-        named.push(("/agent/start/command", start.command.first()));
-    }
-    let programs = named.into_iter().filter_map(|(pointer, program)| {
-        let program = program.filter(|program| program.contains('/'))?;
-        (!Path::new(program).exists())
-            .then(|| (pointer, format!("the program `{program}` does not exist")))
-    });
-    programs
-        .map(|(pointer, what)| format!("{}: {what}", local.place(pointer)))
-        .collect()
-}
-
-fn document(file: &str, errors: &[String], warnings: &[String]) -> Value {
-    json!({ "file": file, "valid": errors.is_empty(), "errors": errors, "warnings": warnings })
 }
 
 /// What a run tests, and how often it invokes the agent.
@@ -135,12 +106,12 @@ fn summary(suite: &Suite) -> String {
         Isolation::Cell => invariants,
     };
     format!(
-        "contract `{}`: {} in {}, {}; {} invocations, plus probes and, if no scenario is without chaos, a clean baseline",
+        "contract `{}`: {} in {}, {}; {}, plus probes and, if no scenario is without chaos, a clean baseline",
         contract.name,
         plural(invariants, "invariant"),
         plural(scenarios, "scenario"),
         plural(prompts, "golden prompt"),
-        scenarios * prompts * each,
+        plural(scenarios * prompts * each, "invocation"),
     )
 }
 
@@ -149,35 +120,6 @@ mod tests {
     use squall_documents::Variables;
 
     use super::*;
-
-    #[test]
-    fn programs_that_do_not_exist_are_reported_with_their_place() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let file = folder.path().join("s.yaml");
-        let told = |agent: &str| {
-            let text =
-                format!("agent: {agent}\ngolden_prompts: [x]\ninvariants: [{{type: completes}}]\n");
-            std::fs::write(&file, text).expect("written");
-            absent(&LocalSuite::read_noting(&file).expect("a suite"))
-        };
-        let at = |place: &str| format!("{}:{place}", file.display());
-        for (agent, expected) in [
-            ("{type: command, command: [cat]}", vec![]),
-            (
-                "{type: command, command: [./nope, x], reset_command: [./forget]}",
-                vec![
-                    at("1:33: the program `./nope` does not exist"),
-                    at("1:61: the program `./forget` does not exist"),
-                ],
-            ),
-            (
-                "{endpoint: 'http://a.test/', start: {command: [./serve], ready_url: 'http://a.test/'}}",
-                vec![at("1:54: the program `./serve` does not exist")],
-            ),
-        ] {
-            assert_eq!(told(agent), expected, "{agent}");
-        }
-    }
 
     #[test]
     fn an_unknown_profile_is_an_error_only_where_it_is_misspelt() {

@@ -45,11 +45,11 @@ struct RunningDemo {
 
 /// Runs the contract, prints its result and writes its report.
 async fn show(demo: &DemoArgs) -> Result<RunningDemo, Failure> {
-    let made = tempfile::Builder::new()
+    let created = tempfile::Builder::new()
         .prefix("squall-demo-")
         .permissions(Permissions::from_mode(0o700))
         .tempdir();
-    let temporary = made.map_err(|error| Failure::could_not("a temporary directory", error))?;
+    let temporary = created.map_err(|error| Failure::could_not("a temporary directory", error))?;
     // With `--keep`, programs need a permanent CA.
     let home = if demo.keep {
         home()?
@@ -134,7 +134,7 @@ async fn start(world: &World, home: &Path, keep: bool) -> Result<(Daemon, String
 
 fn introduce() {
     let paint = Paint::stderr();
-    output::tell(&format!(
+    output::report(&format!(
         "{} an agent, two tools and a simulated model on this machine. All calls of the agent go through the proxy.\n\
          task: {TASK}\n\
          The agent does the task once without chaos and once under each of {} scenarios.",
@@ -153,7 +153,7 @@ async fn keep(daemon: &Daemon, token: &str) -> Result<(), Failure> {
     };
     let commands = format!(
         "{server}export SQUALL_TOKEN={token}\n  \
-         squall tail\n  \
+         squall tail &\n  \
          eval \"$(squall env --scope mine)\"\n  \
          curl 'http://flights.test/search?from=Oslo'\n  \
          squall profile use flaky_network --scope mine\n  \

@@ -101,7 +101,7 @@ fn circumstances(record: &ExchangeRecord, paint: Paint) -> String {
     format!("  {}\n", paint.faint(parts.join(", ")))
 }
 
-/// The event of a canary, and the rule that planted it.
+/// The event of a canary, and the rule that injected it.
 fn origin(canary: &CanaryRecord) -> String {
     let what = exchange::canary_event(canary);
     let rule = &canary.rule;
@@ -109,7 +109,7 @@ fn origin(canary: &CanaryRecord) -> String {
     match canary.encoding {
         None => format!("{what} by rule {rule}{payload}"),
         Some(encoding) => format!(
-            "{what} ({}); rule {rule} planted it in {}{payload}",
+            "{what} ({}); rule {rule} injected it in {}{payload}",
             encoding.as_str(),
             canary.planted_by
         ),

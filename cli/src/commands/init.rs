@@ -11,6 +11,7 @@ use squall_journal::redact::Redactor;
 
 use crate::args::{DEFAULT_SUITE, InitArgs};
 use crate::failure::Failure;
+use crate::pointing::quoted;
 use crate::render::output;
 use crate::render::paint::Paint;
 
@@ -33,7 +34,7 @@ pub(super) fn run(init: &InitArgs) -> Result<(), Failure> {
     let (text, keys) = suite(&init.command)?;
     write(&init.file, &text, init.force)?;
     for key in keys {
-        output::tell_line(&format!(
+        output::report_line(&format!(
             "the command contains a secret key; {} has `${{{key}}}` instead, so set that variable",
             init.file.display()
         ));
@@ -88,7 +89,7 @@ fn write(file: &Path, text: &str, force: bool) -> Result<(), Failure> {
     } else {
         options.create_new(true);
     }
-    let told = |error: std::io::Error| {
+    let failed = |error: std::io::Error| {
         let file = file.display();
         if error.kind() == ErrorKind::AlreadyExists {
             return Failure::Usage(format!(
@@ -97,8 +98,8 @@ fn write(file: &Path, text: &str, force: bool) -> Result<(), Failure> {
         }
         Failure::could_not(file, error)
     };
-    let mut file = options.open(file).map_err(told)?;
-    file.write_all(text.as_bytes()).map_err(told)
+    let mut file = options.open(file).map_err(failed)?;
+    file.write_all(text.as_bytes()).map_err(failed)
 }
 
 fn is_json(file: &Path) -> bool {
@@ -106,46 +107,26 @@ fn is_json(file: &Path) -> bool {
     ending.is_some_and(|ending| ending.eq_ignore_ascii_case("json"))
 }
 
-/// A file's name, quoted for a shell.
-fn in_a_shell(file: &Path) -> String {
-    let name = file.display().to_string();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
-    if !name.is_empty() && name.chars().all(is_plain) {
-        return name;
-    }
-    format!("'{}'", name.replace('\'', r"'\''"))
-}
-
+/// What to do next; the file's name is quoted for a shell.
 fn next(init: &InitArgs, paint: Paint) -> String {
-    let option = match init.file.to_str() {
-        Some(DEFAULT_SUITE) => String::new(),
-        _ => format!(" -c {}", in_a_shell(&init.file)),
+    let file = init.file.display().to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
+    let option = match &*file {
+        DEFAULT_SUITE => String::new(),
+        plain if plain.chars().all(is_plain) => format!(" -c {plain}"),
+        other => format!(" -c {}", quoted(other, r"'\''")),
     };
-    let commands = [
-        (
-            format!("squall verify{option}"),
-            "checks that the agent and its traffic are ready",
-        ),
-        (
-            format!("squall ci{option}"),
-            "runs the contract, writes reports and prints a score",
-        ),
-    ];
-    let width = commands.iter().map(|(command, _)| command.len()).max();
-    let width = width.unwrap_or(0);
-    let lines = commands.map(|(command, what)| {
-        let space = " ".repeat(width - command.len());
-        format!("  {}{space}   {}\n", paint.name(command), paint.faint(what))
-    });
     let missing = if init.command.is_empty() {
         "your agent and its prompts"
     } else {
         "your agent's prompts"
     };
     format!(
-        "wrote {}. Fill in {missing}, then run:\n\n{}",
-        init.file.display(),
-        lines.concat()
+        "wrote {file}. Fill in {missing}, then run:\n\n  {}   {}\n  {}       {}\n",
+        paint.name(format!("squall verify{option}")),
+        paint.faint("checks that the agent and its traffic are ready"),
+        paint.name(format!("squall ci{option}")),
+        paint.faint("runs the contract, writes reports and prints a score"),
     )
 }
 

@@ -128,6 +128,43 @@ fn print_list(
     output::print(&table.render())
 }
 
+/// What was found in a file.
+struct Findings {
+    file: String,
+    /// What a valid file has, after a comma.
+    summary: String,
+    errors: Vec<String>,
+    warnings: Vec<String>,
+}
+
+impl Findings {
+    fn document(&self) -> Value {
+        let Self {
+            file,
+            errors,
+            warnings,
+            ..
+        } = self;
+        json!({ "file": file, "valid": errors.is_empty(), "errors": errors, "warnings": warnings })
+    }
+
+    fn print(&self) -> Result<(), Failure> {
+        output::report_findings(&self.errors, &self.warnings);
+        if self.errors.is_empty() {
+            output::line(&format!("{}: valid{}", self.file, self.summary))?;
+        }
+        Ok(())
+    }
+
+    fn verdict(&self) -> Result<(), Failure> {
+        if self.errors.is_empty() {
+            Ok(())
+        } else {
+            Err(Failure::Reported)
+        }
+    }
+}
+
 /// The path of a scope's chaos; the default scope has its own.
 fn chaos_path(scope: Option<&str>) -> String {
     match scope {

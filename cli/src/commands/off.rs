@@ -14,14 +14,14 @@ pub(super) async fn run(off: OffArgs) -> Result<(), Failure> {
     let Some(scope) = &off.scope else {
         client.delete("/v1/chaos?all=true").await?;
         let ended = json!({ "ended": "all" });
-        return output::done(off.remote.json, &ended, "all chaos has ended");
+        return output::result(off.remote.json, &ended, "all chaos has ended");
     };
     let path = chaos_path(Some(scope));
     let before: ActivationRecord = client.get(&path).await?;
     client.delete(&path).await?;
     let after: ActivationRecord = client.get(&path).await?;
     let ended = json!({ "ended": scope, "was_active": was_active(&before) });
-    output::done(off.remote.json, &ended, &result(&before, &after))
+    output::result(off.remote.json, &ended, &result(&before, &after))
 }
 
 /// Whether the scope had an activation of its own.
@@ -31,10 +31,12 @@ fn was_active(before: &ActivationRecord) -> bool {
 
 fn result(before: &ActivationRecord, after: &ActivationRecord) -> String {
     let scope = &before.scope;
-    let ended = if was_active(before) {
-        format!("profile {} has ended in scope {scope}", before.profile)
-    } else {
+    let ended = if !was_active(before) {
         format!("scope {scope} had no chaos of its own")
+    } else if before.profile == "none" {
+        format!("scope {scope} is no longer kept without chaos")
+    } else {
+        format!("profile {} has ended in scope {scope}", before.profile)
     };
     match &*after.profile {
         "none" => ended,
@@ -59,6 +61,7 @@ mod tests {
         let nothing = record("none", true, false);
         let default = record("brownout", true, true);
         let own = record("api_outage", false, true);
+        let clean = record("none", false, true);
         for (before, after, expected) in [
             (&own, &nothing, "profile api_outage has ended in scope job"),
             (
@@ -68,6 +71,11 @@ mod tests {
                  the default scope",
             ),
             (&nothing, &nothing, "scope job had no chaos of its own"),
+            (
+                &clean,
+                &default,
+                "scope job is no longer kept without chaos; it inherits profile brownout of the default scope",
+            ),
             (
                 &default,
                 &default,

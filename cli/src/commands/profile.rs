@@ -11,7 +11,7 @@ use squall_profiles::library::Library;
 use squall_profiles::profile::parse_file;
 use squall_profiles::tools::ToolNames;
 
-use super::{chaos_path, print_list};
+use super::{Findings, chaos_path, print_list};
 use crate::args::{ProfileCommand, ReadArgs, RemoteArgs};
 use crate::client::{Client, path};
 use crate::failure::Failure;
@@ -95,68 +95,50 @@ async fn show(name: &str, args: &ReadArgs) -> Result<(), Failure> {
 fn validate(files: &[PathBuf], config: Option<&Path>, as_json: bool) -> Result<(), Failure> {
     let known = Known::read(config)?;
     let mut library = Library::builtin();
-    let mut reports = Vec::new();
-    let mut invalid = false;
     // The files may extend each other in any order, so they are all added first.
-    let mut added = Vec::with_capacity(files.len());
-    for file in files {
-        let text = text::read(file).map_err(|error| vec![error]);
-        added.push(text.and_then(|text| {
-            let name = file.display().to_string();
-            let more = library.with_file(&name, &text, environment());
-            library = more.map_err(|errors| text::lines(&errors))?;
-            Ok(text)
-        }));
-    }
+    let mut add = |file: &PathBuf| -> Result<String, Vec<String>> {
+        let text = text::read(file).map_err(|error| vec![error])?;
+        let more = library.with_file(&file.display().to_string(), &text, environment());
+        library = more.map_err(|errors| text::lines(&errors))?;
+        Ok(text)
+    };
+    let added: Vec<_> = files.iter().map(&mut add).collect();
     let library = known.beside(&library);
-    for (file, text) in files.iter().zip(added) {
-        let (errors, warnings) = match text {
-            Ok(text) => check(&library, &known.tools, file, &text),
-            Err(errors) => (errors, Vec::new()),
+    let found = files.iter().zip(added).map(|(file, text)| {
+        let checked = text.and_then(|text| check(&library, &known.tools, file, &text));
+        let (warnings, errors) = match checked {
+            Ok(warnings) => (warnings, Vec::new()),
+            Err(errors) => (Vec::new(), errors),
         };
-        invalid |= !errors.is_empty();
-        reports.push((file, errors, warnings));
-    }
-    if as_json {
-        let documents: Vec<Value> = reports
-            .iter()
-            .map(|(file, errors, warnings)| {
-                json!({ "file": file, "valid": errors.is_empty(), "errors": errors, "warnings": warnings })
-            })
-            .collect();
-        output::json(&documents)?;
-    } else {
-        for (file, errors, warnings) in &reports {
-            output::tell_findings(errors, warnings);
-            if errors.is_empty() {
-                output::line(&format!("{}: valid", file.display()))?;
-            }
+        Findings {
+            file: file.display().to_string(),
+            summary: String::new(),
+            errors,
+            warnings,
         }
-    }
-    if invalid {
-        Err(Failure::Reported)
+    });
+    let found: Vec<_> = found.collect();
+    if as_json {
+        output::json(&found.iter().map(Findings::document).collect::<Vec<_>>())?;
     } else {
-        Ok(())
+        found.iter().try_for_each(Findings::print)?;
     }
+    found.iter().try_for_each(Findings::verdict)
 }
 
-/// A file's errors and, if there are none, its warnings.
+/// A file's warnings, or its errors.
 fn check(
     library: &Library,
     tools: &ToolNames,
     file: &Path,
     text: &str,
-) -> (Vec<String>, Vec<String>) {
-    let name = file.display().to_string();
-    let profile = match parse_file(&name, text, environment()) {
-        Ok(profile) => profile,
-        Err(errors) => return (text::lines(&errors), Vec::new()),
-    };
-    if let Err(error) = library.rule_set_of(&profile, tools) {
-        return (vec![error.to_string()], Vec::new());
-    }
+) -> Result<Vec<String>, Vec<String>> {
+    let profile = parse_file(&file.display().to_string(), text, environment());
+    let profile = profile.map_err(|errors| text::lines(&errors))?;
+    let rules = library.rule_set_of(&profile, tools);
+    rules.map_err(|error| vec![error.to_string()])?;
     let warnings = squall_profiles::validate::validate(&profile, library, tools);
-    (Vec::new(), text::lines(&warnings))
+    Ok(text::lines(&warnings))
 }
 
 async fn activate(
@@ -170,31 +152,29 @@ async fn activate(
     if remote.json {
         return output::json(&activation);
     }
-    let paint = Paint::stdout();
-    let seed = &activation["seed"];
     let scope = scope.map_or("the default scope".to_owned(), |scope| {
         format!("scope {scope}")
     });
+    let ttl = time_to_live(&activation, ttl);
+    if name == "none" {
+        return output::line(&format!("no chaos in {scope}{ttl}"));
+    }
     output::line(&format!(
-        "{} is active in {scope}, seed {seed}{}",
-        if name == "none" {
-            "no chaos".to_owned()
-        } else {
-            paint.name(name)
-        },
-        time_to_live(&activation, ttl)
+        "{} is active in {scope}, seed {}{ttl}",
+        Paint::stdout().name(name),
+        activation["seed"],
     ))
 }
 
 /// The time to live of an activation, and why it differs from `--ttl`.
-fn time_to_live(activation: &Value, wanted: Option<Duration>) -> String {
+fn time_to_live(activation: &Value, requested: Option<Duration>) -> String {
     let Some(holds) = activation["ttl"].as_str() else {
         return String::new();
     };
-    match (activation["ttl_from"].as_str(), wanted) {
-        (Some("safety.ttl"), Some(wanted)) => format!(
+    match (activation["ttl_from"].as_str(), requested) {
+        (Some("safety.ttl"), Some(requested)) => format!(
             ", for {holds} instead of {}: the daemon's `safety.ttl` is the maximum",
-            duration::format(wanted)
+            duration::format(requested)
         ),
         (Some("safety.ttl"), None) => format!(", for {holds}, the daemon's `safety.ttl`"),
         _ => format!(", for {holds}"),
@@ -222,14 +202,14 @@ async fn put(file: &Path, name: Option<String>, remote: &RemoteArgs) -> Result<(
     let client = Client::new(remote)?;
     client.put_text(&path, content_type, body).await?;
     let line = format!("profile {name} is stored; activate it with `squall profile use {name}`");
-    output::done(remote.json, &json!({ "name": name }), &line)
+    output::result(remote.json, &json!({ "name": name }), &line)
 }
 
 async fn delete(name: &str, remote: &RemoteArgs) -> Result<(), Failure> {
     let path = path(&[PROFILES, name], &[]);
     Client::new(remote)?.delete(&path).await?;
     let line = format!("profile {name} is deleted");
-    output::done(remote.json, &json!({ "deleted": name }), &line)
+    output::result(remote.json, &json!({ "deleted": name }), &line)
 }
 
 #[cfg(test)]
@@ -239,7 +219,7 @@ mod tests {
     #[test]
     fn a_time_to_live_that_was_cut_has_its_reason() {
         let hours = |hours| Some(Duration::from_hours(hours));
-        for (holds, from, wanted, expected) in [
+        for (holds, from, requested, expected) in [
             (json!(null), json!(null), None, ""),
             (json!("2h"), json!("request"), hours(2), ", for 2h"),
             (
@@ -256,7 +236,7 @@ mod tests {
             ),
         ] {
             let activation = json!({ "ttl": holds, "ttl_from": from });
-            assert_eq!(time_to_live(&activation, wanted), expected);
+            assert_eq!(time_to_live(&activation, requested), expected);
         }
     }
 }

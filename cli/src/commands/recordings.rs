@@ -39,7 +39,7 @@ pub(super) async fn run(action: RecordingsCommand, remote: RemoteArgs) -> Result
             // Only the id is on stdout, for scripts.
             let id = started["id"].as_str().unwrap_or_default();
             output::line(id)?;
-            output::tell_line(&format!(
+            output::report_line(&format!(
                 "recording; stop it with `squall recordings stop {id}`"
             ));
             Ok(())
@@ -50,7 +50,7 @@ pub(super) async fn run(action: RecordingsCommand, remote: RemoteArgs) -> Result
             let size = size(&ended);
             let line =
                 format!("{id}: {state}, {size}; export it with `squall recordings export {id}`");
-            output::done(remote.json, &ended, &line)
+            output::result(remote.json, &ended, &line)
         }
         RecordingsCommand::Export { id, output, format } => {
             let format = format.unwrap_or_else(|| RecordingFormat::of(output.as_deref()));
@@ -69,7 +69,7 @@ pub(super) async fn begin(client: &Client, scope: Option<&str>) -> Result<String
 pub(super) async fn finish(client: &Client, id: &str, file: &Path) -> Result<(), Failure> {
     let ended = end(client, id).await?;
     export(client, id, Some(file), RecordingFormat::of(Some(file))).await?;
-    output::tell_line(&format!("{}: {}", file.display(), size(&ended)));
+    output::report_line(&format!("{}: {}", file.display(), size(&ended)));
     Ok(())
 }
 

@@ -54,7 +54,7 @@ async fn here(record: &RecordArgs) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     let client = Client::new(&record.remote)?;
     let id = recordings::begin(&client, record.scope.as_deref()).await?;
-    output::tell_line(&format!(
+    output::report_line(&format!(
         "recording {id}; Ctrl-C stops it and writes {}",
         record.output.display()
     ));

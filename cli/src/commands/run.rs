@@ -1,8 +1,5 @@
 //! `squall run`: one program behind a private daemon.
 
-use std::ffi::OsStr;
-use std::path::Path;
-
 use serde_json::Value;
 use squall_proxy::chaos::DEFAULT_SCOPE;
 
@@ -46,7 +43,7 @@ pub(super) async fn run_in(run: RunArgs, scope: Option<&str>) -> Result<(), Fail
     variables.extend(base_urls::variables(&bases, &authority, scope));
     if !run.quiet {
         for (route, address) in daemon.routes() {
-            output::tell_line(&format!("route {route} on http://{address}"));
+            output::report_line(&format!("route {route} on http://{address}"));
         }
     }
     let chaos = daemon.in_force();
@@ -65,16 +62,12 @@ pub(super) async fn run_in(run: RunArgs, scope: Option<&str>) -> Result<(), Fail
     if let (false, Ok(code)) = (run.quiet, &ended) {
         let mut summary = Summary::new(rules);
         daemon.exchanges(|exchange| summary.add(exchange));
-        let text = summary.render(
-            &chaos,
-            &unseen(&run.command[0], *code, run.base_urls),
-            Paint::stderr(),
-        );
-        output::tell(text.trim_end());
+        let text = summary.render(&chaos, &unseen(*code, run.base_urls), Paint::stderr());
+        output::report(text.trim_end());
         if tape.is_some() {
             let tape: Value = client.get(&tape::tape_path(DEFAULT_SCOPE)).await?;
             let source = tape["source"].as_str().unwrap_or_default();
-            output::tell_line(&format!("  {source}: {}", tape::counts(&tape)));
+            output::report_line(&format!("  {source}: {}", tape::counts(&tape)));
         }
     }
     let written = match (&run.record, &recording) {
@@ -90,29 +83,21 @@ pub(super) async fn run_in(run: RunArgs, scope: Option<&str>) -> Result<(), Fail
     }
 }
 
-/// Programs that run on Node.
-const NODE: [&str; 7] = ["node", "npm", "npx", "pnpm", "yarn", "bun", "tsx"];
-
 /// The likely reason for no traffic; `code` is the program's exit code.
-fn unseen(program: &OsStr, code: u8, base_urls: bool) -> String {
+fn unseen(code: u8, base_urls: bool) -> String {
     if code != 0 {
         return format!(
             "no traffic: the program exited with code {code} before it sent a request; its output above may show the error"
         );
     }
-    let name = Path::new(program).file_name().and_then(OsStr::to_str);
-    let is_node = name.is_some_and(|name| NODE.contains(&name));
-    let reason = if is_node {
-        "no traffic: the program sent no request, or its Node ignores NODE_USE_ENV_PROXY, which needs Node 22.21, or 24 \
-         and later."
-    } else {
-        "no traffic: the program sent no request, or it ignores HTTP_PROXY and HTTPS_PROXY; many libraries have an \
-         option (`trust_env` or `proxy`), and Node needs version 22.21, or 24 and later."
-    };
     let way = if base_urls {
         "set its base URL"
     } else {
         "try `--base-urls`, or set the base URL"
     };
-    format!("{reason} For programs that ignore proxies, {way} to a route of the proxy.")
+    format!(
+        "no traffic: the program sent no request, or it ignores HTTP_PROXY and HTTPS_PROXY; many libraries have an \
+         option (`trust_env` or `proxy`), and Node needs version 22.21, or 24 and later. For programs that ignore \
+         proxies, {way} to a route of the proxy."
+    )
 }

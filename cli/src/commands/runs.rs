@@ -76,7 +76,7 @@ fn list(page: ResponsePage<Value>, state: Option<&str>, as_json: bool) -> Result
 async fn post(run: &str, what: &str, line: &str, remote: &RemoteArgs) -> Result<(), Failure> {
     let path = path(&[RUNS, run, what], &[]);
     let document: Value = Client::new(remote)?.post(&path, &json!({})).await?;
-    output::done(remote.json, &document, line)
+    output::result(remote.json, &document, line)
 }
 
 /// Follows a run to its end, however often the connection breaks.

@@ -18,8 +18,8 @@ pub(super) async fn run(serve: ServeArgs) -> Result<(), Failure> {
     // Watching starts before the file is read, so no change is missed.
     let mut changes = Changes::of(&setup.read()?);
     let mut daemon = Daemon::start(setup.read()?).await?;
-    output::tell_line(&format!("proxy on http://{}", daemon.proxy_address()));
-    output::tell_line(&format!("api on http://{}", daemon.api_address()));
+    output::report_line(&format!("proxy on http://{}", daemon.proxy_address()));
+    output::report_line(&format!("api on http://{}", daemon.api_address()));
     daemon.log_start(setup.file());
     let signal = loop {
         tokio::select! {

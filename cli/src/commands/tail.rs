@@ -27,7 +27,7 @@ fn show(tail: &TailArgs, event: &ServerEvent, paint: Paint) -> Result<(), Failur
         "exchange" => output::line(&exchange::line(&document::<ExchangeRecord>(event)?, paint)),
         "chaos" if !tail.remote.json => output::line(&chaos_line(&document(event)?, paint)),
         "gap" => {
-            output::tell_line("squall: some exchanges were missed");
+            output::report_line("squall: some exchanges were missed");
             Ok(())
         }
         _ => Ok(()),

@@ -30,14 +30,14 @@ pub(super) async fn run(action: TapeCommand, remote: RemoteArgs) -> Result<(), F
             let line = format!(
                 "scope {scope} plays {source}, {responses}; stop it with `squall tape stop --scope {scope}`"
             );
-            output::done(remote.json, &playing, &line)
+            output::result(remote.json, &playing, &line)
         }
         TapeCommand::Stop { scope } => {
             let scope = scope.as_deref().unwrap_or(DEFAULT_SCOPE);
             let tape: Value = client.get(&tape_path(scope)).await?;
             client.delete(&tape_path(scope)).await?;
             let line = format!("the tape of scope {scope} has stopped: {}", counts(&tape));
-            output::done(remote.json, &tape, &line)
+            output::result(remote.json, &tape, &line)
         }
     }
 }

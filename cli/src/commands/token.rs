@@ -46,7 +46,7 @@ pub(super) async fn run(action: TokenCommand, remote: RemoteArgs) -> Result<(), 
                 Some(DEFAULT_WORKSPACE) | None => String::new(),
                 Some(other) => format!(", workspace {other}"),
             };
-            output::tell_line(&format!(
+            output::report_line(&format!(
                 "token {}, role {role}{workspace}; the secret is not shown again. Pass it to commands as SQUALL_TOKEN \
                  or `--token`; other programs send `Authorization: Bearer …`",
                 Paint::stderr().name(name)
@@ -63,7 +63,7 @@ pub(super) async fn run(action: TokenCommand, remote: RemoteArgs) -> Result<(), 
                 .delete(&path(&[TOKENS, &name], &of_workspace))
                 .await?;
             let line = format!("token {name} is revoked");
-            output::done(remote.json, &json!({ "revoked": name }), &line)
+            output::result(remote.json, &json!({ "revoked": name }), &line)
         }
     }
 }

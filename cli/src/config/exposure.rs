@@ -38,7 +38,8 @@ impl Config {
         if api.ip().is_loopback() {
             return Ok(());
         }
-        if let Some(short) = self.shortest_token().filter(|token| is_short(token)) {
+        let is_short = |token: &&ConfiguredToken| token.secret.len() < SHORTEST_TOKEN;
+        if let Some(short) = self.api.tokens.iter().find(is_short) {
             return Err(Failure::Usage(format!(
                 "the control API would listen on {api}, and the token of `{}` has {} characters; outside of \
                  loopback give it at least {SHORTEST_TOKEN}, such as those of `openssl rand -hex 24`, or take it \
@@ -56,17 +57,6 @@ impl Config {
              on 127.0.0.1 and make one there with `squall token create NAME --role admin`"
         )))
     }
-
-    fn shortest_token(&self) -> Option<&ConfiguredToken> {
-        self.api
-            .tokens
-            .iter()
-            .min_by_key(|token| token.secret.len())
-    }
-}
-
-fn is_short(token: &ConfiguredToken) -> bool {
-    token.secret.len() < SHORTEST_TOKEN
 }
 
 /// Whether an entry of `proxy.allow` allows everything: all hosts, even on one port only, or a network of all

@@ -1,7 +1,5 @@
 //! The log, on stderr.
 
-use std::io::IsTerminal;
-
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
@@ -10,7 +8,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::args::LogFormat;
 use crate::config::unknown;
 use crate::failure::Failure;
-use crate::render::output::Log;
+use crate::render::paint::Paint;
 
 const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
 
@@ -20,18 +18,17 @@ pub(crate) fn start(level: &str, format: LogFormat) -> Result<(), Failure> {
     let layer = tracing_subscriber::fmt::layer();
     let started = match format {
         LogFormat::Json => registry
-            .with(layer.json().flatten_event(true).with_writer(|| Log::Json))
+            .with(
+                layer
+                    .json()
+                    .flatten_event(true)
+                    .with_writer(|| LogFormat::Json),
+            )
             .try_init(),
         LogFormat::Text => {
-            let colour = std::io::stderr().is_terminal()
-                && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+            let layer = layer.with_ansi(Paint::stderr().is_on()).with_target(false);
             registry
-                .with(
-                    layer
-                        .with_ansi(colour)
-                        .with_target(false)
-                        .with_writer(|| Log::Text),
-                )
+                .with(layer.with_writer(|| LogFormat::Text))
                 .try_init()
         }
     };

@@ -103,7 +103,8 @@ impl Daemon {
             let problems: Vec<_> = files.problems.iter().map(health::sentence).collect();
             return Err(Failure::Usage(problems.join("\n")));
         }
-        let (store, ca) = parts::store_and_ca(&config).await?;
+        let store = parts::store(&config).await?;
+        let ca = Arc::new(config.authority()?);
         let access = Arc::new(Access::new(parts::tokens(&config)));
         let tokens = StoredTokens::load(store.clone(), Arc::clone(&access)).await?;
         config.check_api(&access)?;
@@ -270,13 +271,13 @@ impl Daemon {
             daemon = self.id.as_str(),
             "started"
         );
-        let (wanted, most) = (
+        let (configured, most) = (
             self.config.proxy.limits.connections,
             self.proxy.connections(),
         );
-        if most < wanted {
+        if most < configured {
             tracing::debug!(
-                wanted,
+                configured,
                 most,
                 "the open-files limit (ulimit -n) allows fewer connections than proxy.limits.connections"
             );

@@ -67,7 +67,7 @@ pub(super) fn defaults(config: &Config) -> Defaults {
 pub(super) fn put_in_force(chaos: &Chaos, config: &Config) -> Result<(), Failure> {
     check_profile(chaos, config)?;
     let library = chaos.library();
-    let Some(name) = wanted(config, &library) else {
+    let Some(name) = active_profile(config, &library) else {
         return Ok(());
     };
     match chaos.put(DEFAULT_SCOPE, ChaosRequest::profile(name)) {
@@ -79,7 +79,7 @@ pub(super) fn put_in_force(chaos: &Chaos, config: &Config) -> Result<(), Failure
 /// Checks that the configuration's profile exists.
 pub(super) fn check_profile(chaos: &Chaos, config: &Config) -> Result<(), Failure> {
     let library = chaos.library();
-    let Some(name) = wanted(config, &library) else {
+    let Some(name) = active_profile(config, &library) else {
         return Ok(());
     };
     if library.get(name).is_some() {
@@ -98,7 +98,8 @@ pub(super) fn check_profile(chaos: &Chaos, config: &Config) -> Result<(), Failur
     )))
 }
 
-fn wanted<'a>(config: &'a Config, library: &'a Library) -> Option<&'a str> {
+/// The profile that the configuration activates.
+fn active_profile<'a>(config: &'a Config, library: &'a Library) -> Option<&'a str> {
     let name = config.chaos.profile.as_deref();
     let of_file = |file: &PathBuf| library.name_of_file(&file.display().to_string());
     let name = config.profile_file.as_ref().and_then(of_file).or(name);
@@ -132,23 +133,8 @@ pub(super) fn daemon_id(config: &Config, api: SocketAddr) -> Result<DaemonId, Fa
     written.map_err(|error| Failure::could_not("the daemon's id", error))
 }
 
-/// The store and the CA. A first start creates tables and keys, which is slow and independent.
-pub(super) async fn store_and_ca(
-    config: &Config,
-) -> Result<(Store, Arc<CertificateAuthority>), Failure> {
-    let authority = {
-        let config = config.clone();
-        tokio::task::spawn_blocking(move || config.authority())
-    };
-    let store = store(config).await;
-    let authority = authority
-        .await
-        .map_err(|error| Failure::could_not("the CA", error))?;
-    Ok((store?, Arc::new(authority?)))
-}
-
 /// The store, as its owner; a daemon for one command opens it beside the owner.
-async fn store(config: &Config) -> Result<Store, Failure> {
+pub(super) async fn store(config: &Config) -> Result<Store, Failure> {
     let place = config.store.place.clone();
     let opened = if config.passing {
         Store::open(place).await

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_change_is_told_once_and_one_that_comes_before_the_wait_too() {
+    async fn a_change_is_reported_once_and_one_before_the_wait_too() {
         let (directory, watched) = watched();
         let mut changes = Changes::watching(watched);
         let draft = directory.path().join("draft");

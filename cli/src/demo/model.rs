@@ -172,7 +172,7 @@ mod tests {
     #[test]
     #[rustfmt::skip]
     fn the_model_decides_by_the_latest_result() {
-        let said = |turn: DemoTurn| match turn {
+        let shown = |turn: DemoTurn| match turn {
             DemoTurn::Call { tool, arguments } => format!("{tool} {arguments}"),
             DemoTurn::Say(text) => text,
         };
@@ -190,8 +190,8 @@ mod tests {
             (tool_result("book_flight", r#"{"error":"HTTP 503"}"#), "HTTP 503"),
             (tool_result("book_flight", "{}"), "You are booked"),
         ] {
-            let said = said(DemoTurn::after(&messages));
-            assert!(said.contains(expected), "{messages}: {said}");
+            let shown = shown(DemoTurn::after(&messages));
+            assert!(shown.contains(expected), "{messages}: {shown}");
         }
     }
 }

@@ -58,13 +58,13 @@ pub(crate) fn payload(canary: &CanaryRecord) -> String {
     }
 }
 
-/// A canary, and whether it was planted or leaked.
+/// A canary, and whether it was injected or leaked.
 pub(crate) fn canary_event(canary: &CanaryRecord) -> String {
     let name = &canary.canary;
     match (canary.event, canary.place) {
-        (CanaryEvent::Planted, _) => format!("{name} planted"),
-        (CanaryEvent::Egress, None) => format!("{name} left"),
-        (CanaryEvent::Egress, Some(place)) => format!("{name} left in its {}", place.as_str()),
+        (CanaryEvent::Planted, _) => format!("{name} injected"),
+        (CanaryEvent::Egress, None) => format!("{name} leaked"),
+        (CanaryEvent::Egress, Some(place)) => format!("{name} leaked in its {}", place.as_str()),
     }
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn ending(exchange: &ExchangeRecord, paint: Paint) -> String {
 }
 
 /// An outcome in words.
-fn words(outcome: Outcome) -> &'static str {
+pub(crate) fn words(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Open => "open",
         Outcome::Ok => "ok",

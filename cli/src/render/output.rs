@@ -9,6 +9,7 @@ use serde_json::Value;
 use squall_harness::report::{escaped, shown};
 
 use super::paint;
+use crate::args::LogFormat;
 use crate::failure::Failure;
 
 /// Columns of the terminal; 80 where stdout is not a terminal.
@@ -20,12 +21,12 @@ pub(crate) fn width() -> usize {
 
 /// Writes text to stdout.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    written(&seen(text))
+    write(&seen(text))
 }
 
 /// Writes one line to stdout; line breaks in it become spaces.
 pub(crate) fn line(text: &str) -> Result<(), Failure> {
-    written(&format!("{}\n", on_a_line(text)))
+    write(&format!("{}\n", on_a_line(text)))
 }
 
 /// Writes a JSON document to stdout.
@@ -36,13 +37,13 @@ pub(crate) fn json(document: &impl serde::Serialize) -> Result<(), Failure> {
 }
 
 /// Writes a JSON document with `--json`, else a line.
-pub(crate) fn done(as_json: bool, document: &Value, text: &str) -> Result<(), Failure> {
+pub(crate) fn result(as_json: bool, document: &Value, text: &str) -> Result<(), Failure> {
     if as_json { json(document) } else { line(text) }
 }
 
 /// Writes JSON text to stdout as a line.
 pub(crate) fn json_line(text: &str) -> Result<(), Failure> {
-    written(&format!("{}\n", escaped(text)))
+    write(&format!("{}\n", escaped(text)))
 }
 
 /// Writes output for other programs to stdout, unchanged unless stdout is a terminal.
@@ -50,7 +51,7 @@ pub(crate) fn document(text: &str) -> Result<(), Failure> {
     if io::stdout().is_terminal() {
         print(text)
     } else {
-        written(text)
+        write(text)
     }
 }
 
@@ -59,18 +60,18 @@ pub(crate) fn document(text: &str) -> Result<(), Failure> {
     clippy::print_stderr,
     reason = "all output to stderr goes through here"
 )]
-pub(crate) fn tell(text: &str) {
+pub(crate) fn report(text: &str) {
     eprintln!("{}", seen(text));
 }
 
 /// Writes errors and warnings to stderr.
-pub(crate) fn tell_findings(errors: &[String], warnings: &[String]) {
+pub(crate) fn report_findings(errors: &[String], warnings: &[String]) {
     let paint = paint::Paint::stderr();
     for error in errors {
-        tell(&format!("{} {error}", paint.bad("error:")));
+        report(&format!("{} {error}", paint.bad("error:")));
     }
     for warning in warnings {
-        tell(&format!("{} {warning}", paint.notable("warning:")));
+        report(&format!("{} {warning}", paint.notable("warning:")));
     }
 }
 
@@ -79,11 +80,11 @@ pub(crate) fn tell_findings(errors: &[String], warnings: &[String]) {
     clippy::print_stderr,
     reason = "all output to stderr goes through here"
 )]
-pub(crate) fn tell_line(text: &str) {
+pub(crate) fn report_line(text: &str) {
     eprintln!("{}", on_a_line(text));
 }
 
-fn written(text: &str) -> Result<(), Failure> {
+fn write(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     match stdout
         .write_all(text.as_bytes())
@@ -120,15 +121,7 @@ pub(super) fn on_a_line(text: &str) -> String {
 }
 
 /// Stderr for the log: each record is one line.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Log {
-    /// Lines of text.
-    Text,
-    /// One JSON object a line.
-    Json,
-}
-
-impl Write for Log {
+impl Write for LogFormat {
     fn write(&mut self, record: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(record);
         let line = match self {

@@ -42,6 +42,11 @@ impl Paint {
         }
     }
 
+    /// Whether there are colours.
+    pub(crate) fn is_on(self) -> bool {
+        self.on
+    }
+
     /// No colour at all.
     #[cfg(test)]
     pub(crate) fn plain() -> Self {

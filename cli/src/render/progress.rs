@@ -71,7 +71,7 @@ impl RunProgress {
 
     /// Prints a line above the bar.
     pub(crate) fn print(&self, line: &str) {
-        self.bar.suspend(|| output::tell_line(line));
+        self.bar.suspend(|| output::report_line(line));
     }
 
     /// Removes the bar.

@@ -5,7 +5,7 @@ mod failures;
 mod figures;
 mod matrix;
 
-use squall_harness::report::next_step;
+use squall_harness::report::{self, next_step};
 use squall_harness::run::{CellState, CheckRecord, DocumentVersion, RunRecord, RunState};
 use squall_harness::scores::score_beside;
 
@@ -32,18 +32,16 @@ pub(crate) fn state(state: RunState, paint: Paint) -> String {
 }
 
 /// A score as text: `87.5`, or empty.
-pub(crate) fn score(score: Option<f64>) -> String {
-    score.map_or_else(String::new, |score| {
-        format!("{}", (score * 10.0).round() / 10.0)
-    })
+pub(crate) fn score(found: Option<f64>) -> String {
+    found.map_or_else(String::new, report::score)
 }
 
 /// A run: its kind, the matrix, failures and figures.
 pub(crate) fn whole(run: &RunRecord, paint: Paint) -> String {
     let mut lines = vec![head(run, paint), times(run)];
     for why in run.error.iter().chain(&run.reason) {
-        let told = wrap(&clean(why, REASON), WIDTH);
-        lines.extend(told.iter().map(|line| paint.notable(line)));
+        let reason = wrap(&clean(why, REASON), WIDTH);
+        lines.extend(reason.iter().map(|line| paint.notable(line)));
     }
     if let Some(step) = next_step(run) {
         lines.extend(wrap(step, WIDTH));
@@ -88,14 +86,14 @@ pub(crate) fn closing(run: &RunRecord) -> String {
         let found = run.cells.iter().filter(|cell| cell.state == state);
         found.count()
     };
-    let or_none = |told: Option<String>| told.unwrap_or_else(|| "none".to_owned());
-    let told = or_none(run.score.map(|found| match run.min_score {
-        Some(least) => score_beside(found, least),
-        None => score(Some(found)),
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| "none".to_owned());
+    let score = or_none(run.score.map(|found| match run.min_score {
+        Some(minimum) => score_beside(found, minimum),
+        None => report::score(found),
     }));
-    let least = or_none(run.min_score.map(|least| least.to_string()));
+    let minimum = or_none(run.min_score.map(|minimum| minimum.to_string()));
     let line = format!(
-        "squall {}: {} score={told} min_score={least} passed={} failed={} not_judged={} not_exercised={} not_applicable={}",
+        "squall {}: {} score={score} min_score={minimum} passed={} failed={} not_judged={} not_exercised={} not_applicable={}",
         run.kind.as_str(),
         run.state.as_str(),
         count(CellState::Passed),
@@ -205,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_told_with_its_matrix_and_what_went_wrong() {
+    fn a_run_has_a_matrix_and_its_failures() {
         let failed: RunRecord = serde_json::from_value(failed()).expect("a run");
         let errored = RunRecord {
             state: RunState::Errored,
@@ -217,8 +215,8 @@ mod tests {
             ..failed.clone()
         };
         let plain = Paint::plain();
-        let told = [&failed, &errored].map(|run| format!("{}{}", whole(run, plain), closing(run)));
-        insta::assert_snapshot!(told.join("\n\n---\n"));
+        let texts = [&failed, &errored].map(|run| format!("{}{}", whole(run, plain), closing(run)));
+        insta::assert_snapshot!(texts.join("\n\n---\n"));
     }
 
     #[test]
@@ -229,10 +227,10 @@ mod tests {
         document["cells"] = cells.collect();
         let run: RunRecord = serde_json::from_value(document).expect("a run");
         for (width, tables) in [(40, 9), (80, 5), (200, 2), (400, 1)] {
-            let told = matrix::render(&run.cells, width, Paint::plain());
-            let mut lines = told.lines().map(|line| line.chars().count());
-            assert!(width == 40 || lines.all(|line| line <= width), "{told}");
-            assert_eq!(told.matches("SEVERITY").count(), tables, "{width}: {told}");
+            let text = matrix::render(&run.cells, width, Paint::plain());
+            let mut lines = text.lines().map(|line| line.chars().count());
+            assert!(width == 40 || lines.all(|line| line <= width), "{text}");
+            assert_eq!(text.matches("SEVERITY").count(), tables, "{width}: {text}");
         }
         insta::assert_snapshot!(matrix::render(&run.cells, 80, Paint::plain()));
     }

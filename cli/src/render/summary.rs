@@ -14,11 +14,8 @@ use super::table::{Table, wrap};
 /// Most lines in the table of destinations.
 const MOST: usize = 20;
 
-/// Most leaked canaries named below the table.
-const MOST_CANARIES: usize = 5;
-
-/// Most failures named below the table.
-const MOST_FAILURES: usize = 5;
+/// Most leaked canaries, and most failures, named below the table.
+const MOST_NAMED: usize = 5;
 
 /// A rule that was in force.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,7 +39,7 @@ pub(crate) struct Summary {
     /// Failures without a fault, as in the journal.
     failures: BTreeSet<String>,
     /// Lines about leaked canaries, in order.
-    left: Vec<String>,
+    leaked: Vec<String>,
     /// A CONNECT failed without a fault, so its requests were not seen.
     unreached: bool,
 }
@@ -65,9 +62,9 @@ struct Fired {
 }
 
 impl Summary {
-    /// A summary that will name the rules in `in_force` if they never fire.
-    pub(crate) fn new(in_force: impl IntoIterator<Item = RuleName>) -> Self {
-        let rules = in_force
+    /// A summary that will name the active rules if they have no effect.
+    pub(crate) fn new(active: impl IntoIterator<Item = RuleName>) -> Self {
+        let rules = active
             .into_iter()
             .map(|rule| (rule, Fired::default()))
             .collect();
@@ -90,13 +87,13 @@ impl Summary {
             self.failures.insert(error.clone());
             self.unreached |= exchange.method == "CONNECT";
         }
-        let left = exchange
+        let leaked = exchange
             .canaries
             .iter()
             .filter(|canary| canary.event == CanaryEvent::Egress);
-        self.left.extend(left.map(|canary| {
+        self.leaked.extend(leaked.map(|canary| {
             format!(
-                "{} left in the {} of {} {} ({}); rule {} planted it{}",
+                "canary {} leaked in the {} of {} {} ({}); rule {} injected it{}",
                 canary.canary,
                 canary.place.map_or("request", Place::as_str),
                 exchange.method,
@@ -113,15 +110,11 @@ impl Summary {
             .or_default();
         destination.exchanges += 1;
         let ending = exchange.status.map_or_else(
-            || exchange.outcome.as_str().to_owned(),
+            || super::exchange::words(exchange.outcome).to_owned(),
             |status| status.to_string(),
         );
         *destination.endings.entry(ending).or_default() += 1;
-        let applied = exchange
-            .rules
-            .iter()
-            .filter(|rule| rule.outcome == RuleOutcome::Applied);
-        for rule in applied {
+        for rule in super::exchange::applied(exchange) {
             *destination.faults.entry(rule.mode.clone()).or_default() += 1;
         }
         for rule in &exchange.rules {
@@ -145,11 +138,6 @@ impl Summary {
         }
     }
 
-    /// Whether no exchange was added.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.exchanges == 0
-    }
-
     /// The lines for stderr. `chaos` is the active profile, `unseen` the likely reason for no traffic.
     pub(crate) fn render(&self, chaos: &str, unseen: &str, paint: Paint) -> String {
         let faults: u64 = self.rules.values().map(|fired| fired.applied).sum();
@@ -159,7 +147,7 @@ impl Summary {
             plural(self.exchanges, "exchange"),
             plural(faults, "fault"),
         );
-        if self.is_empty() {
+        if self.exchanges == 0 {
             for line in wrap(unseen, 92) {
                 let _ = writeln!(text, "  {}", paint.notable(line));
             }
@@ -170,23 +158,8 @@ impl Summary {
             let delay = super::exchange::milliseconds(self.injected_ms);
             let _ = writeln!(text, "  {delay} of delay added by faults");
         }
-        for left in self.left.iter().take(MOST_CANARIES) {
-            let _ = writeln!(text, "  {} {left}", paint.bad("!"));
-        }
-        if self.left.len() > MOST_CANARIES {
-            let more = self.left.len() - MOST_CANARIES;
-            let _ = writeln!(text, "  … and {more} more canary sightings");
-        }
-        for failure in self.failures.iter().take(MOST_FAILURES) {
-            let _ = writeln!(text, "  {} {failure}", paint.bad("!"));
-        }
-        if self.failures.len() > MOST_FAILURES {
-            let _ = writeln!(
-                text,
-                "  … and {} more failures",
-                self.failures.len() - MOST_FAILURES
-            );
-        }
+        text.push_str(&worst(self.leaked.iter(), "leaked canaries", paint));
+        text.push_str(&worst(self.failures.iter(), "failures", paint));
         for url in &self.rejected_ca {
             let _ = writeln!(
                 text,
@@ -195,7 +168,7 @@ impl Summary {
                 paint.bad("!"),
             );
         }
-        text.push_str(&self.never_fired(paint));
+        text.push_str(&self.without_effect(paint));
         text
     }
 
@@ -218,7 +191,7 @@ impl Summary {
     }
 
     /// The rules that were never applied, and hints.
-    fn never_fired(&self, paint: Paint) -> String {
+    fn without_effect(&self, paint: Paint) -> String {
         let idle: Vec<_> = self
             .rules
             .iter()
@@ -237,7 +210,7 @@ impl Summary {
                 (None, count) => format!("{} matched it", plural(count, "exchange")),
             };
             let line = format!(
-                "rule {} ({}, {}) never fired: {why}",
+                "rule {} ({}, {}) had no effect: {why}",
                 name.rule, name.mode, name.profile
             );
             for (index, part) in wrap(&line, 92).iter().enumerate() {
@@ -252,6 +225,19 @@ impl Summary {
         }
         text
     }
+}
+
+/// The first of these lines, and how many more there are.
+fn worst<'a>(lines: impl ExactSizeIterator<Item = &'a String>, what: &str, paint: Paint) -> String {
+    let more = lines.len().saturating_sub(MOST_NAMED);
+    let mut text = String::new();
+    for line in lines.take(MOST_NAMED) {
+        let _ = writeln!(text, "  {} {line}", paint.bad("!"));
+    }
+    if more > 0 {
+        let _ = writeln!(text, "  … and {more} more {what}");
+    }
+    text
 }
 
 /// `200 × 6, 429 × 3`.

@@ -27,7 +27,7 @@ pub(crate) struct Guard {
 const PATIENCE: Duration = store::PATIENCE;
 
 /// The same for requests that end chaos: they have taken effect by then.
-const BRAKE_PATIENCE: Duration = Duration::from_millis(500);
+const SHORT_PATIENCE: Duration = Duration::from_millis(500);
 
 impl Guard {
     /// The change that a request is about to make. Its path is redacted: people may paste secrets into it.
@@ -67,7 +67,7 @@ pub(crate) async fn guard(
         request.extensions_mut().insert(caller);
         return Ok(next.run(request).await);
     };
-    if needs != Needs::Brake {
+    if needs != Needs::EndsChaos {
         guard.audit.check_room()?;
     }
     let call = Arc::new(guard.call(&caller, &request));
@@ -79,7 +79,7 @@ pub(crate) async fn guard(
     // A repeated response changed nothing, so it has no entry.
     if response.extensions().get::<Repeated>().is_none() {
         let patience = match needs {
-            Needs::Brake => BRAKE_PATIENCE,
+            Needs::EndsChaos => SHORT_PATIENCE,
             Needs::Nothing | Needs::Role(_) => PATIENCE,
         };
         let status = response.status();

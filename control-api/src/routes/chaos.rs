@@ -15,7 +15,7 @@ use crate::access::Caller;
 use crate::document::RequestDocument;
 use crate::nearest::no_profile;
 use crate::page::{self, ListPage};
-use crate::problem::{ApiProblem, ProblemDetail};
+use crate::problem::ApiProblem;
 use crate::query::Params;
 use crate::state::ApiState;
 use crate::store::DEFAULT_WORKSPACE;
@@ -51,21 +51,18 @@ pub(super) async fn end_default(
         return Ok(StatusCode::NO_CONTENT);
     }
     let before = in_force(&state, &caller);
-    let ended = if caller.is_of_default_workspace() {
-        state.chaos.end_all(None)
+    if caller.is_of_default_workspace() {
+        state.chaos.end_all(None);
     } else {
-        state.chaos.end_all_of(caller.workspace())
-    };
+        state.chaos.end_all_of(caller.workspace());
+    }
     let which: Vec<_> = before
         .iter()
         .map(|one| format!("{} under {}", one.scope, one.profile))
         .collect();
     let detail = match which.as_slice() {
         [] => "there was nothing to end".to_owned(),
-        _ => format!(
-            "all chaos is over: {ended} activations: {}",
-            which.join(", ")
-        ),
+        which => format!("all chaos has ended: {}", which.join(", ")),
     };
     caller.changed(Some(&before), Some(&in_force(&state, &caller)), detail);
     Ok(StatusCode::NO_CONTENT)
@@ -76,7 +73,7 @@ fn in_force(state: &ApiState, caller: &Caller) -> Vec<ActivationRecord> {
     let mut listed = state.chaos.list();
     listed.retain(|one| {
         let is_ended = caller.is_of_default_workspace() || caller.scopes().hold(&one.scope);
-        is_ended && one.profile != NONE
+        is_ended && !one.inherited && one.profile != NONE
     });
     listed
 }
@@ -142,17 +139,12 @@ pub(super) async fn put(
         }
         Err(PutError::UnknownProfile(name)) => {
             let detail = no_profile(&state.library(caller.workspace()), &name);
-            Err(ApiProblem::invalid(vec![ProblemDetail::at(
-                "/profile", detail,
-            )]))
+            Err(ApiProblem::invalid_at("/profile", detail))
         }
         Err(PutError::Profile(error)) => {
             let is_chaos = sent["profile"].is_null();
             let pointer = if is_chaos { "/chaos" } else { "/profile" };
-            Err(ApiProblem::invalid(vec![ProblemDetail::at(
-                pointer,
-                error.to_string(),
-            )]))
+            Err(ApiProblem::invalid_at(pointer, error.to_string()))
         }
         Err(PutError::Quota(over)) => Err(ApiProblem::conflict(over.to_string())),
     }
@@ -161,7 +153,7 @@ pub(super) async fn put(
 fn end_one(state: &ApiState, caller: &Caller, scope: &str) {
     let before = state.chaos.look(scope);
     let detail = if state.chaos.end(scope) {
-        format!("profile {} is over", before.profile)
+        format!("profile {} has ended", before.profile)
     } else {
         "there was nothing to end".to_owned()
     };
@@ -188,10 +180,7 @@ fn check_extends(caller: &Caller, rules: &RuleSource) -> Result<(), ApiProblem> 
     }
     let detail =
         "in a workspace a profile that is not stored extends none; put it, and name it here";
-    Err(ApiProblem::invalid(vec![ProblemDetail::at(
-        "/profile/extends",
-        detail,
-    )]))
+    Err(ApiProblem::invalid_at("/profile/extends", detail))
 }
 
 /// Ends one scope's own chaos; it then inherits again.

@@ -258,9 +258,7 @@ pub(super) async fn put(
     let text = if kind == DocumentKind::Profile {
         if [NO_CHAOS, INLINE].contains(&name.as_str()) {
             let detail = format!("`{name}` is reserved; give the profile another name");
-            return Err(ApiProblem::invalid(vec![ProblemDetail::at(
-                "/name", detail,
-            )]));
+            return Err(ApiProblem::invalid_at("/name", detail));
         }
         let parsed = document.profile(&name, trust)?;
         path::check_called(kind, &name, parsed.name.as_deref())?;
@@ -360,10 +358,7 @@ impl Documents {
         let detail = format!(
             "there is no contract `{contract}`; put it with `PUT /v1/contracts/{{name}}`, or name none"
         );
-        Err(ApiProblem::invalid(vec![ProblemDetail::at(
-            "/contract",
-            detail,
-        )]))
+        Err(ApiProblem::invalid_at("/contract", detail))
     }
 
     /// Writes a new version, with the parsed profile of a profile's text; without either, a deletion.

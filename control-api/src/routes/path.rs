@@ -4,7 +4,7 @@ use axum::extract::{FromRequestParts, MatchedPath, Path};
 use http::request::Parts;
 
 use crate::access::Caller;
-use crate::problem::{ApiProblem, ProblemDetail};
+use crate::problem::ApiProblem;
 use crate::state::ApiState;
 use crate::store::DocumentKind;
 
@@ -76,9 +76,7 @@ pub(super) fn check_name(what: &str, name: &str) -> Result<(), ApiProblem> {
     let detail = format!(
         "a {what}'s name is 1 to 64 characters of a-z, A-Z, 0-9, `.`, `_` and `-`, the first no `.` and no `-`"
     );
-    Err(ApiProblem::invalid(vec![ProblemDetail::at(
-        "/name", detail,
-    )]))
+    Err(ApiProblem::invalid_at("/name", detail))
 }
 
 /// A profile's `name` and a replay session's `id` must match the path, if the document has one. The `name` of a
@@ -101,8 +99,5 @@ pub(super) fn check_called(
     let detail = format!(
         "the document calls the {what} `{called}`, the path `{name}`; write one of them in both"
     );
-    Err(ApiProblem::invalid(vec![ProblemDetail::at(
-        format!("/{member}"),
-        detail,
-    )]))
+    Err(ApiProblem::invalid_at(format!("/{member}"), detail))
 }

@@ -202,7 +202,7 @@ async fn find(
 fn nothing(what: &str, id: &str) -> ApiProblem {
     let id: String = id.chars().take(64).collect();
     let detail = format!("there is no {what} `{id}`");
-    ApiProblem::invalid(vec![ProblemDetail::at(format!("/{what}"), detail)])
+    ApiProblem::invalid_at(format!("/{what}"), detail)
 }
 
 /// Parses the request.

@@ -17,7 +17,7 @@ const LOOK_UP: Duration = Duration::from_secs(1);
 
 /// Whether `approval` covers the suite's name or a host in the suite: the agent's and the tools', by name and by
 /// address.
-pub(super) async fn is_wanted(approval: &HostPatterns, name: &str, suite: &Suite) -> bool {
+pub(super) async fn is_required(approval: &HostPatterns, name: &str, suite: &Suite) -> bool {
     if approval.is_empty() {
         return false;
     }
@@ -57,7 +57,7 @@ mod tests {
 
     use super::*;
 
-    async fn is_wanted_for(approval: &str, written: &str) -> bool {
+    async fn is_required_for(approval: &str, written: &str) -> bool {
         let patterns = HostPatterns::new(&[approval.to_owned()]).expect("a pattern");
         let agent = if written.starts_with("agent:") {
             ""
@@ -67,13 +67,13 @@ mod tests {
         let text =
             format!("{agent}{written}\ngolden_prompts: [x]\ninvariants: [{{type: completes}}]\n");
         let suite = suite::parse("weather", &text, Variables::Refused).expect("valid");
-        is_wanted(&patterns, "weather", &suite).await
+        is_required(&patterns, "weather", &suite).await
     }
 
     #[tokio::test]
     #[rustfmt::skip]
     async fn every_host_that_a_suite_names_counts_in_every_form() {
-        for (approval, written, is_wanted) in [
+        for (approval, written, is_required) in [
             ("weather", "", true),
             ("wea*", "", true),
             ("*:80", "", true),
@@ -101,8 +101,8 @@ mod tests {
             ("10.0.0.0/8", "tools: {book: {match_url: ['http://167837953/book*']}}", true),
             ("*.test", "tools: {book: {match_url: ['*/book*']}}", false),
         ] {
-            let found = is_wanted_for(approval, written).await;
-            assert_eq!(found, is_wanted, "{approval}: {written}");
+            let found = is_required_for(approval, written).await;
+            assert_eq!(found, is_required, "{approval}: {written}");
         }
     }
 }

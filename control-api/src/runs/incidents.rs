@@ -89,9 +89,9 @@ fn session(
 ) -> Session {
     let mut ids: Vec<_> = invocation.evidence.exchanges.iter().collect();
     ids.sort_unstable();
-    let kept = ids.into_iter().filter_map(|id| recorded.get(&**id));
+    let stored = ids.into_iter().filter_map(|id| recorded.get(&**id));
     let (mut first, mut exchanges) = (None, Vec::new());
-    for one in kept {
+    for one in stored {
         first = first.or(Some(one.started_ms));
         exchanges.extend(one.to_exchange());
     }
@@ -114,14 +114,14 @@ fn session(
 impl FailedInvocation<'_> {
     /// The violated invariants, with reasons.
     fn why(&self) -> String {
-        let said = self.failed.iter().map(|(cell, evidence)| {
+        let failures = self.failed.iter().map(|(cell, evidence)| {
             let reason = evidence.reason.as_ref().or(cell.reason.as_ref());
             match reason {
                 Some(reason) => format!("{}: {reason}", cell.invariant),
                 None => cell.invariant.clone(),
             }
         });
-        said.collect::<Vec<_>>().join("; ")
+        failures.collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -180,12 +180,12 @@ mod tests {
                 &[rome("passed"), invocation("Oslo", 1.0, &[], "failed")],
             ),
         ]);
-        let kept = [
+        let stored = [
             recorded("a", "tool"),
             recorded("b", "tool"),
             recorded("tunnel", "other"),
         ];
-        let told: Vec<_> = of(&run, &kept)
+        let found: Vec<_> = of(&run, &stored)
             .into_iter()
             .map(|one| {
                 let session = &one.session;
@@ -219,6 +219,6 @@ mod tests {
         let expected = expected.map(|(id, names, exchanges, missing, texts)| {
             (id.to_owned(), names, exchanges, missing, texts.to_owned())
         });
-        assert_eq!(told, expected);
+        assert_eq!(found, expected);
     }
 }

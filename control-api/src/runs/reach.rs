@@ -147,21 +147,21 @@ impl OwnProxy {
     async fn put(
         &self,
         scope: &str,
-        wanted: RequestedChaos,
+        requested: RequestedChaos,
     ) -> Result<ActivationRecord, ReachError> {
-        let run = wanted.run.clone();
+        let run = requested.run.clone();
         let (mark, workspace) = self.find(&run)?;
         let refused = |why: &str| ReachError::Refused(why.to_owned());
         if let Some(why) = mark.why() {
             return Err(refused(why));
         }
-        if wanted.connects_anew {
+        if requested.connects_anew {
             mark.connect_anew();
         }
-        let (trace, slot) = (wanted.trace, wanted.slot.clone());
-        let after = wanted.after.as_deref().map(|after| self.under(after));
+        let (trace, slot) = (requested.trace, requested.slot.clone());
+        let after = requested.after.as_deref().map(|after| self.under(after));
         let after = after.transpose()?;
-        let request = request(wanted, workspace)?;
+        let request = request(requested, workspace)?;
         self.chaos.read_vocabularies(&request.rules).await;
         let since = Instant::now();
         let (chaos, record) = if let Some((after, _)) = after {
@@ -400,8 +400,8 @@ fn is_of(chaos: &ScopeChaos, activation: &str) -> bool {
     chaos.id().is_some_and(|id| **id == *activation)
 }
 
-fn request(wanted: RequestedChaos, workspace: String) -> Result<ChaosRequest, ReachError> {
-    let rules = match wanted.rules {
+fn request(requested: RequestedChaos, workspace: String) -> Result<ChaosRequest, ReachError> {
+    let rules = match requested.rules {
         Rules::Nothing => RuleSource::Profile(NO_CHAOS.to_owned()),
         Rules::Profile(name) if workspace == DEFAULT_WORKSPACE => RuleSource::Profile(name),
         Rules::Profile(profile) => RuleSource::OfWorkspace { workspace, profile },
@@ -418,14 +418,14 @@ fn request(wanted: RequestedChaos, workspace: String) -> Result<ChaosRequest, Re
             RuleSource::Inline(Arc::new(read))
         }
     };
-    let tools = wanted.tools.iter();
+    let tools = requested.tools.iter();
     let tools = ToolNames::new(tools.map(|(name, globs)| (name.as_str(), globs.as_slice())));
     Ok(ChaosRequest {
         rules,
         tools: tools.map_err(|error| ReachError::BadRules(error.to_string()))?,
-        seed: Some(wanted.seed),
+        seed: Some(requested.seed),
         ttl: None,
-        key: Some(wanted.key),
+        key: Some(requested.key),
         observe: Some(Observe::Bodies),
     })
 }

@@ -64,7 +64,7 @@ impl StopReason {
             Self::Waited(why) => why,
             Self::Ttl(why) | Self::Halt(why) | Self::Chaos(why) => why,
             Self::Stopping => STOPPING,
-            Self::Lease => "another daemon has given it up: this one was not heard of for too long",
+            Self::Lease => "another daemon has given it up: this one did not renew it for too long",
         }
     }
 }

@@ -66,10 +66,10 @@ fn suite_of(
     text: &str,
     sent: &SentVariables,
     trust: &Trust,
-    told: impl Fn(&SuiteError) -> ProblemDetail,
+    located: impl Fn(&SuiteError) -> ProblemDetail,
 ) -> Result<Suite, Vec<ProblemDetail>> {
     let read = trust.variables_and(sent, |variables| suite::parse(name, text, variables));
-    let suite = read.map_err(|errors| errors.iter().map(told).collect::<Vec<_>>())?;
+    let suite = read.map_err(|errors| errors.iter().map(located).collect::<Vec<_>>())?;
     allowed(suite.touches(), trust)?;
     Ok(suite)
 }
@@ -79,7 +79,12 @@ fn contract_of(
     text: &str,
     trust: &Trust,
 ) -> Result<Vec<ProblemDetail>, Vec<ProblemDetail>> {
-    let located = |told: &[SuiteError]| told.iter().map(ProblemDetail::located).collect::<Vec<_>>();
+    let located = |errors: &[SuiteError]| {
+        errors
+            .iter()
+            .map(ProblemDetail::located)
+            .collect::<Vec<_>>()
+    };
     let read = trust.variables(|variables| suite::parse_contract(name, text, variables));
     let (contract, notes) = read.map_err(|errors| located(&errors))?;
     allowed(suite::touched_by_contract(&contract), trust)?;

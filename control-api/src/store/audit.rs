@@ -76,16 +76,16 @@ impl Store {
         if let Some(since) = filter.since_ms {
             page.push(" AND at >= ").push_bind(signed(since));
         }
-        for (column, wanted) in [
+        for (column, filter) in [
             ("workspace", &filter.workspace),
             ("actor", &filter.actor),
             ("action", &filter.action),
             ("target", &filter.target),
             ("outcome", &filter.outcome),
         ] {
-            if let Some(wanted) = wanted {
+            if let Some(filter) = filter {
                 page.push(" AND ").push(column).push(" = ");
-                page.push_bind(wanted.replace('\0', "\u{fffd}"));
+                page.push_bind(filter.replace('\0', "\u{fffd}"));
             }
         }
         page.push(" ORDER BY number DESC LIMIT ")

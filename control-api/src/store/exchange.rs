@@ -121,12 +121,12 @@ impl Store {
     pub async fn keep(&self, rows: &[ExchangeRow]) -> Result<u64, StoreError> {
         self.bounded(async {
             let mut transaction = self.begin().await?;
-            let mut kept = 0;
+            let mut stored = 0;
             for rows in rows.chunks(AT_ONCE) {
-                kept += insert(rows).execute(&mut *transaction).await?;
+                stored += insert(rows).execute(&mut *transaction).await?;
             }
             transaction.commit().await?;
-            Ok(kept)
+            Ok(stored)
         })
         .await
     }

@@ -46,7 +46,7 @@ async fn a_foreign_page_is_refused_and_a_page_of_our_own_is_not() {
 }
 
 #[tokio::test]
-async fn tokens_are_asked_for_by_role() {
+async fn routes_require_tokens_by_role() {
     let api = Api::with_tokens(vec![
         Token::new("look", TokenRole::Viewer, "v-secret"),
         Token::new("ci", TokenRole::Operator, "o-secret"),

@@ -258,7 +258,7 @@ async fn whoever_goes_away_leaves_an_entry_of_what_was_begun() {
 }
 
 #[tokio::test]
-async fn what_happens_by_itself_and_what_is_denied_is_told_once() {
+async fn changes_without_a_call_and_denied_calls_have_one_entry() {
     let ground = Ground::sqlite();
     let api = open(ground.open().await).await;
     let audit = Arc::clone(&api.state.audit);

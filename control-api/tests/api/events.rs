@@ -20,7 +20,7 @@ async fn open(api: &Api, path: &str, last: Option<&str>) -> EventStream {
 }
 
 #[tokio::test]
-async fn what_happens_is_told_from_now_on() {
+async fn events_are_streamed_from_now_on() {
     let api = Api::new();
     api.record([api.note(None, "http://h/before")]);
     let mut events = open(&api, "/v1/events", None).await;
@@ -134,7 +134,7 @@ async fn what_is_gone_is_said_to_be_gone() {
 }
 
 #[tokio::test]
-async fn a_stream_tells_only_what_it_is_asked_for() {
+async fn a_stream_has_only_the_requested_events() {
     let api = Api::new();
     let mut blue = open(&api, "/v1/events?scope=blue", None).await;
     let mut faults = open(&api, "/v1/events?faults=true", None).await;

@@ -44,7 +44,7 @@ async fn of_many_who_make_the_same_token_at_once_one_sees_its_secret() {
 }
 
 #[tokio::test]
-async fn a_secret_is_kept_for_nobody() {
+async fn a_secret_is_not_stored() {
     let ground = Ground::sqlite();
     let api = Api::with_store(ground.open().await).await;
     let made = make(&api, "", "k", &json!({ "name": "ops", "role": "admin" })).await;

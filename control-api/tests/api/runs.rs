@@ -274,7 +274,7 @@ async fn who_hears_that_a_run_is_done_finds_it_over() {
 }
 
 #[tokio::test]
-async fn what_happens_in_a_run_is_told_from_its_beginning_and_resumes() {
+async fn events_of_a_run_begin_at_its_start_and_resume() {
     let bench = Bench::new().await;
     let path = bench.ask().await;
     let mut events = bench.events(&path, None).await;

@@ -650,7 +650,7 @@ async fn a_store_in_memory_goes_with_the_process_and_is_nobody_else_s() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_store_is_told_of_and_left_alone() {
+async fn a_file_that_is_no_store_is_reported_and_unchanged() {
     let dir = TempDir::new().expect("a directory");
     let file = dir.path().join("notes.txt");
     std::fs::write(
@@ -712,7 +712,7 @@ async fn the_file_is_its_owner_s_alone() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_told_of_with_its_address_and_no_password() {
+async fn an_unreachable_server_is_reported_with_its_address_and_no_password() {
     let url = nobody().replace("squall@", "squall:secret@");
     let error = Store::open(place(&url)).await.expect_err("nobody is there");
     assert_eq!(error.kind, StoreFailure::Unreachable);

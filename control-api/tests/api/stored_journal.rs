@@ -123,7 +123,7 @@ async fn pages_stay_in_step_while_exchanges_leave_memory() {
 }
 
 #[tokio::test]
-async fn what_had_a_fault_is_always_kept_and_the_rest_is_sampled() {
+async fn exchanges_with_a_fault_are_stored_and_the_rest_is_sampled() {
     let ground = Ground::sqlite();
     let options = JournalOptions {
         exchanges: ExchangeChoice::Faulted,
@@ -161,7 +161,7 @@ async fn what_had_a_fault_is_always_kept_and_the_rest_is_sampled() {
 }
 
 #[tokio::test]
-async fn nothing_is_kept_where_nothing_is_to_be() {
+async fn nothing_is_stored_with_none() {
     let options = JournalOptions {
         exchanges: ExchangeChoice::None,
         ..ALL
@@ -202,7 +202,7 @@ async fn the_newest_stay_when_there_are_too_many() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_holds_nothing_up_and_gets_what_the_queue_kept() {
+async fn an_unreachable_store_delays_nothing_and_gets_the_queue_later() {
     let mut server = Postgres::start();
     let url = server.database("squall");
     let place = StorePlace::parse(&url, "/".as_ref(), "/".as_ref()).expect("a URL");
@@ -257,7 +257,7 @@ async fn a_store_that_is_away_holds_nothing_up_and_gets_what_the_queue_kept() {
 }
 
 #[tokio::test]
-async fn old_runs_go_whatever_is_kept_of_exchanges() {
+async fn old_runs_are_deleted_whichever_exchanges_are_stored() {
     let store = Store::in_memory();
     for id in ["1", "2", "3"] {
         let mut record = run(id, "d");

@@ -182,7 +182,7 @@ async fn what_variables_stand_for_is_not_stored_and_its_profile_waits_to_be_put_
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_is_told_of_and_changes_nothing() {
+async fn an_unreachable_store_is_reported_and_changes_nothing() {
     let mut server = Postgres::start();
     let url = server.database("squall");
     let place = StorePlace::parse(&url, "/".as_ref(), "/".as_ref()).expect("a URL");
@@ -301,7 +301,7 @@ async fn what_one_daemon_puts_the_others_have_and_use() {
 }
 
 #[tokio::test]
-async fn what_does_not_hold_here_is_told_of_and_the_last_that_did_stays() {
+async fn an_unusable_version_is_reported_and_the_last_usable_one_stays() {
     let server = Postgres::start();
     let ground = Ground::postgres(&server, "squall");
     let (one, other) = (

@@ -240,7 +240,7 @@ async fn what_one_daemon_makes_and_revokes_holds_at_the_others() {
 }
 
 #[tokio::test]
-async fn a_token_in_haste_is_told_when_to_come_again_and_can_end_chaos() {
+async fn a_rate_limited_token_gets_retry_after_and_can_end_chaos() {
     let api = Api::with_tokens(vec![
         Token::new("hasty", TokenRole::Operator, "fast"),
         Token::new("calm", TokenRole::Operator, "slow"),

@@ -9,7 +9,7 @@ use crate::run::{
 use crate::scores::score_beside;
 
 /// A score or a share with at most one decimal. Never rounded to 100 or 0.
-pub(super) fn score(score: f64) -> String {
+pub fn score(score: f64) -> String {
     let rounded = (score * 10.0).round() / 10.0;
     let honest = match rounded {
         full if full >= 100.0 && score < 100.0 => 99.9,
@@ -102,7 +102,7 @@ pub(super) fn why(run: &RunRecord) -> String {
 }
 
 /// The coverage of the run, in a sentence.
-pub(super) fn coverage(run: &RunRecord) -> String {
+pub fn coverage(run: &RunRecord) -> String {
     let coverage = &run.coverage;
     format!(
         "{} of {} under chaos exercised, {} applied, {} of the agent",
@@ -114,7 +114,7 @@ pub(super) fn coverage(run: &RunRecord) -> String {
 }
 
 /// The existing component scores.
-pub(super) fn components(scores: &ScoresRecord) -> Vec<(&'static str, f64)> {
+pub fn components(scores: &ScoresRecord) -> Vec<(&'static str, f64)> {
     let named = [
         ("mutation robustness", scores.mutation_robustness),
         ("chaos resilience", scores.chaos_resilience),

@@ -288,7 +288,7 @@ fn tail_and_the_events_tell_of_it() {
     let left = stage.daemon.api.wait("a line about egress", || {
         obey(&stage, Path::Forward, "told", &["--then", &next]);
         told.try_iter()
-            .find(|line| line.contains("left in its url"))
+            .find(|line| line.contains("leaked in its url"))
     });
     assert!(left.contains("sq-") && left.contains("/next"), "{left}");
     rustix::process::kill_process(squall_tests::daemon::pid(&tail), Signal::INT).unwrap();

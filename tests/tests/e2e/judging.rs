@@ -138,7 +138,7 @@ fn what_a_run_came_to_is_signed_and_a_change_is_found() {
     };
     let mut by_user = desk.squall(&["certificate", id, "--output", "mine.html"]);
     let by_user = CommandResult::from(by_user.env("USER", "ada").output().unwrap());
-    by_user.out_has("signed by ada with");
+    by_user.out_has("tester ada, signed with");
     let name = "page.html";
     let signed = certificate(&[id, "--output", name, "--tester", "somebody"]);
     signed.ended(0);

@@ -1,72 +1,68 @@
 //! The failures of a run, the worst first.
 
-use squall_harness::report::exercised;
+use squall_harness::report::{exercised, severity_rank};
 use squall_harness::run::{CellRecord, CellState, EvidenceRecord, RunRecord};
 
-use crate::render::clean;
 use crate::render::paint::Paint;
 use crate::render::table::wrap;
+use crate::render::{clean, plural};
 
 /// Most cells of each kind that are shown.
-const TOLD: usize = 5;
+const MOST_CELLS: usize = 5;
 
 /// Longest line.
 const WIDTH: usize = 96;
 
 /// Most characters of a prompt or an answer.
-const SAID: usize = 300;
+const MOST_TEXT: usize = 300;
 
 /// Failed cells, cells that also fail without chaos, cells that could not be judged, and cells of invariants that were
 /// exercised in no scenario.
 pub(super) fn render(run: &RunRecord, paint: Paint) -> Vec<String> {
-    let cells = &run.cells;
-    let of = |wanted: fn(&CellRecord) -> bool| {
-        let mut found: Vec<_> = cells.iter().filter(|cell| wanted(cell)).collect();
-        found.sort_by_key(|cell| rank(&cell.severity));
+    let of = |state: CellState, fails_without_chaos: bool| {
+        let is_of =
+            |cell: &&CellRecord| cell.state == state && cell.baseline_failed == fails_without_chaos;
+        let mut found: Vec<_> = run.cells.iter().filter(is_of).collect();
+        found.sort_by_key(|cell| severity_rank(cell).unwrap_or(usize::MAX));
         found
     };
     let mut lines = Vec::new();
     let mut part =
-        |what: &str, found: &[&CellRecord], tell: fn(&CellRecord, Paint) -> Vec<String>| {
+        |what: &str, found: &[&CellRecord], show: fn(&CellRecord, Paint) -> Vec<String>| {
             if found.is_empty() {
                 return;
             }
-            lines.push(String::new());
-            let more = found.len().saturating_sub(TOLD);
+            let more = found.len().saturating_sub(MOST_CELLS);
             let rest = match more {
                 0 => String::new(),
-                more => format!("; the worst {TOLD}, {more} more in the report"),
+                more => format!("; the worst {MOST_CELLS}, {more} more in the report"),
             };
-            let cells = if found.len() == 1 { "cell" } else { "cells" };
-            let heading = format!("{} {cells} {what}{rest}:", found.len());
-            lines.push(paint.strong(heading));
-            for cell in &found[..found.len() - more] {
-                lines.extend(tell(cell, paint));
-            }
+            let heading = format!("{} {what}{rest}:", plural(found.len() as u64, "cell"));
+            lines.extend([String::new(), paint.strong(heading)]);
+            lines.extend(
+                found[..found.len() - more]
+                    .iter()
+                    .flat_map(|cell| show(cell, paint)),
+            );
         };
-    let failed = of(|cell| cell.state == CellState::Failed && !cell.baseline_failed);
-    part("failed", &failed, at_length);
-    let without_chaos = of(|cell| cell.state == CellState::Failed && cell.baseline_failed);
-    part("failing without chaos too (✗*)", &without_chaos, at_length);
-    let unjudged = of(|cell| cell.state == CellState::Error);
-    part("could not be judged", &unjudged, briefly);
-    let mut unproved = of(|cell| cell.state == CellState::NotExercised);
+    part("failed", &of(CellState::Failed, false), at_length);
+    part(
+        "failing without chaos too (✗*)",
+        &of(CellState::Failed, true),
+        at_length,
+    );
+    let mut errors = of(CellState::Error, false);
+    errors.extend(of(CellState::Error, true));
+    part("could not be judged", &errors, briefly);
+    let mut idle = of(CellState::NotExercised, false);
     let exercised = exercised(run);
-    unproved.retain(|cell| !exercised.contains(cell.invariant.as_str()));
+    idle.retain(|cell| !exercised.contains(cell.invariant.as_str()));
     part(
         "not exercised, of invariants that were exercised in no scenario",
-        &unproved,
+        &idle,
         briefly,
     );
     lines
-}
-
-fn rank(severity: &str) -> usize {
-    let known = ["critical", "high", "medium", "low"];
-    known
-        .iter()
-        .position(|word| *word == severity)
-        .unwrap_or(known.len())
 }
 
 fn briefly(cell: &CellRecord, paint: Paint) -> Vec<String> {
@@ -80,16 +76,11 @@ fn at_length(cell: &CellRecord, paint: Paint) -> Vec<String> {
     let Some(evidence) = guilty(cell) else {
         return lines;
     };
-    let said = |word: &str, text: &str| {
-        let text = clean(text, SAID);
-        let told = wrap(&format!("{word}: {text}"), WIDTH);
-        told.into_iter()
-            .map(|line| paint.faint(format!("    {line}")))
-    };
-    lines.extend(said("prompt", &evidence.prompt));
-    match &evidence.answer {
-        Some(answer) => lines.extend(said("answer", answer)),
-        None => lines.extend(said("answer", "none")),
+    let answer = evidence.answer.as_deref().unwrap_or("none");
+    for (word, text) in [("prompt", &*evidence.prompt), ("answer", answer)] {
+        let text = wrap(&format!("{word}: {}", clean(text, MOST_TEXT)), WIDTH);
+        let text = text.into_iter();
+        lines.extend(text.map(|line| paint.faint(format!("    {line}"))));
     }
     let telling = evidence.telling.as_ref().or(evidence.exchanges.first());
     if let Some(exchange) = telling {
@@ -118,7 +109,7 @@ fn head(cell: &CellRecord, paint: Paint) -> String {
 }
 
 fn indented(text: &str) -> Vec<String> {
-    let lines = wrap(&clean(text, SAID), WIDTH);
+    let lines = wrap(&clean(text, MOST_TEXT), WIDTH);
     let lines = lines.into_iter().filter(|line| !line.is_empty());
     lines.map(|line| format!("    {line}")).collect()
 }

@@ -1,23 +1,28 @@
 //! The figures of a run: scores, coverage, recoveries, repeats, and the comparison with a baseline.
 
+use squall_harness::report::{components, coverage, score};
 use squall_harness::run::{
     CellChange, CellState, ComparisonRecord, RecoveryRecord, RunRecord, StabilityRecord,
 };
 
-use super::score;
-use crate::render::clean;
 use crate::render::paint::Paint;
+use crate::render::{clean, plural};
 
 /// Most cells in the comparison.
-const TOLD: usize = 5;
+const MOST_CELLS: usize = 5;
 
 /// Most characters of a name.
 const NAME: usize = 60;
 
 pub(super) fn render(run: &RunRecord, paint: Paint) -> Vec<String> {
     let mut lines = vec![result(run, paint)];
-    let parts = parts(run);
+    let mut parts = components(&run.scores);
+    parts.retain(|(name, _)| *name != "overall");
     if parts.len() > 1 {
+        let parts = parts.into_iter();
+        let parts: Vec<_> = parts
+            .map(|(name, found)| format!("{name} {}", score(found)))
+            .collect();
         lines.push(format!("  {}", parts.join(", ")));
     }
     lines.extend(run.recoveries.iter().map(recovery));
@@ -36,88 +41,48 @@ pub(super) fn render(run: &RunRecord, paint: Paint) -> Vec<String> {
 }
 
 fn result(run: &RunRecord, paint: Paint) -> String {
-    let coverage = &run.coverage;
-    let told = match run.score {
-        Some(_) => format!("score {} of 100", paint.strong(score(run.score))),
-        None => "no score".to_owned(),
-    };
-    let minimum = run
-        .min_score
-        .map(|minimum| format!(" (minimum {})", score(Some(minimum))));
-    format!(
-        "{told}{}: {} of {} chaos cells exercised, {} faults applied in {} invocations",
-        minimum.unwrap_or_default(),
-        coverage.exercised,
-        coverage.chaos_cells,
-        coverage.rules_applied,
-        coverage.agent_invocations,
-    )
-}
-
-fn parts(run: &RunRecord) -> Vec<String> {
-    let scores = &run.scores;
-    let parts = [
-        ("mutation robustness", scores.mutation_robustness),
-        ("chaos resilience", scores.chaos_resilience),
-        ("contract compliance", scores.contract_compliance),
-        ("replay regression", scores.replay_regression),
-    ];
-    let parts = parts.into_iter().filter(|(_, found)| found.is_some());
-    parts
-        .map(|(name, found)| format!("{name} {}", score(found)))
-        .collect()
+    let scored = run.score.map_or_else(
+        || "no score".to_owned(),
+        |found| format!("score {} of 100", paint.strong(score(found))),
+    );
+    let minimum = run.min_score.map_or_else(String::new, |minimum| {
+        format!(" (minimum {})", score(minimum))
+    });
+    format!("{scored}{minimum}: {}", coverage(run))
 }
 
 fn recovery(recovery: &RecoveryRecord) -> String {
-    let RecoveryRecord {
-        family,
-        passed,
-        judged,
-        ..
-    } = recovery;
-    let [rate, low, high] =
-        [recovery.rate, recovery.low, recovery.high].map(|rate| score(Some(rate)));
+    let [rate, low, high] = [recovery.rate, recovery.low, recovery.high].map(score);
     format!(
-        "  recovers from {}: {passed} of {judged} invocations, {rate} % (95 %: {low} to {high})",
-        family.replace('_', " ")
+        "  recovers from {}: {} of {}, {rate} % (95 %: {low} to {high})",
+        recovery.family.replace('_', " "),
+        recovery.passed,
+        plural(recovery.judged, "invocation"),
     )
 }
 
 fn stability(stability: &StabilityRecord) -> String {
-    let StabilityRecord {
-        repeats,
-        judged,
-        always_passed,
-        flaky,
-        ..
-    } = stability;
     format!(
-        "  repeated {repeats} times: {always_passed} of {judged} prompts in scenarios passed every time, \
-         {flaky} flaky"
+        "  repeated {} times: {} of {} prompts in scenarios passed every time, {} flaky",
+        stability.repeats, stability.always_passed, stability.judged, stability.flaky
     )
 }
 
 fn compared(comparison: &ComparisonRecord, now: Option<f64>, paint: Paint) -> Vec<String> {
-    let before = match comparison.score_before {
-        Some(_) => score(comparison.score_before),
-        None => "no score".to_owned(),
-    };
+    let before = comparison.score_before;
     let head = format!(
-        "compared with run {} (score {before}): {} newly failing, {} fixed, {} other changes",
+        "compared with run {} (score {}): {} newly failing, {} fixed, {} other changes",
         clean(&comparison.baseline, 40),
+        before.map_or_else(|| "none".to_owned(), score),
         comparison.newly_failing.len(),
         comparison.fixed.len(),
         comparison.changed.len(),
     );
-    let head = if comparison.is_regression(now) {
-        paint.bad(head)
-    } else {
-        head
-    };
-    let newly = comparison.newly_failing.iter().take(TOLD);
-    std::iter::once(head)
-        .chain(newly.map(|change| format!("  {}", changed(change))))
-        .collect()
+    let is_regression = comparison.is_regression(now);
+    let head = if is_regression { paint.bad(head) } else { head };
+    let newly = comparison.newly_failing.iter().take(MOST_CELLS);
+    let newly = newly.map(|change| format!("  {}", changed(change)));
+    std::iter::once(head).chain(newly).collect()
 }
 
 fn changed(change: &CellChange) -> String {

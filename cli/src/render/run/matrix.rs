@@ -1,5 +1,6 @@
 //! The matrix: invariants × scenarios.
 
+use squall_harness::report::axes;
 use squall_harness::run::{CellRecord, CellState};
 
 use crate::render::clean;
@@ -22,12 +23,12 @@ const MARKS: [(&str, &str); 6] = [
 /// A line for each invariant and a column for each scenario, in their order, and the meaning of the marks.
 /// Scenarios that do not fit into `widest` columns are in a table below.
 pub(super) fn render(cells: &[CellRecord], widest: usize, paint: Paint) -> String {
-    let scenarios = scenarios(cells);
-    let lead = table(cells, &[], paint).lines().map(shown).max();
+    let (scenarios, rows) = axes(cells);
+    let lead = table(cells, &rows, &[], paint).lines().map(shown).max();
     let lead = lead.unwrap_or(0);
     let mut tables: Vec<Vec<&str>> = Vec::new();
     let mut width = usize::MAX;
-    for scenario in &scenarios {
+    for scenario in scenarios {
         let column = 2 + shown(&clean(scenario, NAME)).max(2);
         if width.saturating_add(column) > widest {
             width = lead;
@@ -40,7 +41,7 @@ pub(super) fn render(cells: &[CellRecord], widest: usize, paint: Paint) -> Strin
     }
     let mut text = String::new();
     for some in tables {
-        text.push_str(&table(cells, &some, paint));
+        text.push_str(&table(cells, &rows, &some, paint));
         text.push('\n');
     }
     let is_used = |(mark, _): &&(&str, &str)| cells.iter().any(|cell| self::mark(cell) == *mark);
@@ -53,41 +54,21 @@ pub(super) fn render(cells: &[CellRecord], widest: usize, paint: Paint) -> Strin
     text
 }
 
-fn scenarios(cells: &[CellRecord]) -> Vec<String> {
-    let mut scenarios: Vec<String> = Vec::new();
-    for cell in cells {
-        if !scenarios.contains(&cell.scenario) {
-            scenarios.push(cell.scenario.clone());
-        }
-    }
-    scenarios
-}
-
-fn table(cells: &[CellRecord], scenarios: &[&str], paint: Paint) -> String {
+fn table(cells: &[CellRecord], rows: &[(&str, &str)], scenarios: &[&str], paint: Paint) -> String {
     let heading = [String::new(), "SEVERITY".to_owned()];
     let columns = scenarios.iter().map(|scenario| clean(scenario, NAME));
     let mut table = Table::new(heading.into_iter().chain(columns));
-    let mut seen: Vec<(&str, &Option<String>)> = Vec::new();
-    for cell in cells {
-        let row = (cell.invariant.as_str(), &cell.mutation);
-        if seen.contains(&row) {
-            continue;
-        }
-        seen.push(row);
-        let of_row: Vec<_> = cells
-            .iter()
-            .filter(|other| (other.invariant.as_str(), &other.mutation) == row)
-            .collect();
-        let states = scenarios.iter().map(|scenario| {
-            let found = of_row.iter().find(|cell| cell.scenario == *scenario);
-            found.map_or_else(String::new, |cell| painted(cell, paint))
+    for (invariant, severity) in rows {
+        let marks = scenarios.iter().map(|scenario| {
+            let found = cells.iter().filter(|cell| {
+                (&*cell.invariant, &*cell.severity, &*cell.scenario)
+                    == (*invariant, *severity, *scenario)
+            });
+            let marks: Vec<_> = found.map(|cell| painted(cell, paint)).collect();
+            marks.join(" ")
         });
-        let name = match &cell.mutation {
-            Some(mutation) => format!("{} ({mutation})", cell.invariant),
-            None => cell.invariant.clone(),
-        };
-        let head = [clean(&name, NAME), cell.severity.clone()];
-        table.row(head.into_iter().chain(states));
+        let head = [clean(invariant, NAME), (*severity).to_owned()];
+        table.row(head.into_iter().chain(marks));
     }
     table.render()
 }

@@ -42,7 +42,7 @@ impl Runs {
             return Err(ApiProblem::invalid(errors));
         }
         let approval = self.parts.approval.load_full();
-        let waits = approval::is_wanted(&approval, &spec.name, &spec.suite).await;
+        let waits = approval::is_required(&approval, &spec.name, &spec.suite).await;
         let mut record = self.new_record(&spec);
         let mark = self.reach.open(&record.id, workspace);
         // One transaction, so that the store cannot fail between the two.

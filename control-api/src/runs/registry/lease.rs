@@ -62,7 +62,7 @@ impl Runs {
             }
         }
         // Also in a file: one-command daemons write runs to it.
-        let why = "its daemon is gone: it was not heard of for too long";
+        let why = "its daemon is gone: it did not renew the lease for too long";
         self.give_up(Abandoned::Expired, why).await
     }
 

@@ -135,7 +135,7 @@ async fn what_makes_no_sense_is_refused_with_its_place() {
 }
 
 #[tokio::test]
-async fn variables_that_are_sent_with_a_suite_are_used_and_never_told() {
+async fn variables_that_are_sent_with_a_suite_are_used_and_never_shown() {
     const VALUE: &str = "hunter2-and-more";
     let bench = Bench::new().await;
     let mut wish = wish();

@@ -347,7 +347,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_contract_that_stands_elsewhere_is_told_what_nobody_has_seen() {
+    fn warnings_of_a_named_contract_are_reported_with_the_run() {
         let text = "agent: {endpoint: 'http://agent.test/'}\ngolden_prompts: [hello]\n\
                     advanced: {skip_rules: [x]}\n\
                     contract: {name: c, invariants: [{id: a, type: completes, when: any_chaos_active}], \

@@ -11,7 +11,6 @@
 pub mod duration;
 mod error;
 mod limits;
-mod pointer;
 mod reader;
 mod schema;
 mod source;

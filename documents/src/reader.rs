@@ -10,7 +10,6 @@ use serde_json::{Map, Value};
 
 use crate::error::{self, DocumentError, Position};
 use crate::limits::{DocumentLimits, Limited};
-use crate::pointer::Pointer;
 use crate::source::SourceText;
 use crate::tree::{At, Tree};
 use crate::variables::{Expanded, Variables, expand_noting, mentions_variable};
@@ -26,7 +25,8 @@ const HIDDEN: &str = "REDACTED";
 #[derive(Debug)]
 pub struct DocumentReader {
     source: SourceText,
-    pointer: Pointer,
+    /// JSON pointer (RFC 6901) to the value that is being read.
+    pointer: String,
     errors: Vec<DocumentError>,
     notes: Vec<DocumentError>,
     /// Positions of texts that contained variables.
@@ -55,7 +55,7 @@ impl DocumentReader {
     pub fn new(source: SourceText) -> Self {
         Self {
             source,
-            pointer: Pointer::default(),
+            pointer: String::new(),
             errors: Vec::new(),
             notes: Vec::new(),
             substituted: BTreeMap::new(),
@@ -178,7 +178,7 @@ impl DocumentReader {
     }
 
     fn located(&self, position: Position, mut message: String) -> DocumentError {
-        let mut pointer = self.pointer.as_str().to_owned();
+        let mut pointer = self.pointer.clone();
         self.hide(&mut message);
         self.hide(&mut pointer);
         DocumentError {
@@ -213,23 +213,22 @@ impl DocumentReader {
 
     /// Runs `read` with the pointer extended by a name or an index.
     pub fn below<T>(&mut self, step: impl Display, read: impl FnOnce(&mut Self) -> T) -> T {
-        let before = self.pointer.enter(step);
-        let value = read(self);
-        self.pointer.leave(before);
-        value
+        let step = step.to_string().replace('~', "~0").replace('/', "~1");
+        self.below_pointer(&format!("/{step}"), read)
     }
 
     /// Runs `read` with the pointer extended by a relative JSON pointer.
     pub fn below_pointer<T>(&mut self, pointer: &str, read: impl FnOnce(&mut Self) -> T) -> T {
-        let before = self.pointer.follow(pointer);
+        let before = self.pointer.len();
+        self.pointer.push_str(pointer);
         let value = read(self);
-        self.pointer.leave(before);
+        self.pointer.truncate(before);
         value
     }
 
     /// JSON pointer to the value that is being read.
     pub fn pointer(&self) -> &str {
-        self.pointer.as_str()
+        &self.pointer
     }
 
     /// The text at a position.

@@ -32,14 +32,6 @@ pub(crate) fn property(
     }
 }
 
-pub(crate) fn any() -> Value {
-    json!({})
-}
-
-pub(crate) fn reference(name: &str) -> Value {
-    json!({ "$ref": format!("#/$defs/{name}") })
-}
-
 pub(crate) fn either(schemas: &[Value]) -> Value {
     json!({ "anyOf": schemas })
 }
@@ -50,10 +42,6 @@ pub(crate) fn list(items: &Value, least: usize) -> Value {
         schema["minItems"] = json!(least);
     }
     schema
-}
-
-pub(crate) fn pairs(values: &Value) -> Value {
-    json!({ "type": "object", "additionalProperties": values })
 }
 
 /// Numbers and flags are accepted as text.

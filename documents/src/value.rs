@@ -117,7 +117,7 @@ impl<'r, 'd> ValueReader<'r, 'd> {
     pub fn any(&mut self) -> Option<&'d At<Tree>> {
         match self.node {
             Some(node) => Some(node),
-            None => self.reader.describe(schema::any()),
+            None => self.reader.describe(json!({})),
         }
     }
 
@@ -150,7 +150,8 @@ impl<'r, 'd> ValueReader<'r, 'd> {
                 definitions.insert(name.to_owned(), schema);
             }
         }
-        self.reader.describe(schema::reference(name))
+        let reference = json!({ "$ref": format!("#/$defs/{name}") });
+        self.reader.describe(reference)
     }
 
     /// A text; numbers and flags are accepted as text.
@@ -400,7 +401,8 @@ impl<'r, 'd> ValueReader<'r, 'd> {
         let Some(node) = self.node else {
             read(&NO_NAME, self);
             let values = self.reader.schema.take();
-            return self.reader.describe(schema::pairs(&values));
+            let schema = json!({ "type": "object", "additionalProperties": values });
+            return self.reader.describe(schema);
         };
         let Tree::Map(members) = &node.value else {
             return self.reader.misplaced(node.position, what);
@@ -436,7 +438,7 @@ impl<'r, 'd> ValueReader<'r, 'd> {
         });
         if is_describing {
             let words: Vec<_> = words().collect();
-            self.reader.schema["propertyNames"] = serde_json::json!({ "enum": words });
+            self.reader.schema["propertyNames"] = json!({ "enum": words });
         }
         Some(pairs?.into_iter().map(|(_, read)| read).collect())
     }

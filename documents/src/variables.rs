@@ -29,12 +29,16 @@ impl std::fmt::Debug for Variables<'_> {
 pub fn is_one_variable(text: &str) -> bool {
     text.strip_prefix("${")
         .and_then(|rest| rest.strip_suffix('}'))
-        .is_some_and(is_name)
+        .is_some_and(is_variable_name)
 }
 
 /// Whether this is a valid variable name: letters, digits and `_`, not starting with a digit.
 pub fn is_variable_name(name: &str) -> bool {
-    is_name(name)
+    let mut bytes = name.bytes();
+    bytes
+        .next()
+        .is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
+        && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
 /// Whether a text contains `${`, as a variable or escaped.
@@ -128,7 +132,7 @@ fn value(inside: &str, variables: Variables<'_>, seen: &mut Expanded) -> Result<
         Some((name, default)) => (name, Some(default)),
         None => (inside, None),
     };
-    if !is_name(name) {
+    if !is_variable_name(name) {
         return Err(format!(
             "`${{{inside}}}` does not name a variable; write `${{NAME}}` or `${{NAME:-default}}`"
         ));
@@ -162,14 +166,6 @@ fn value(inside: &str, variables: Variables<'_>, seen: &mut Expanded) -> Result<
             Err(format!("the variable `{name}` does not hold valid UTF-8"))
         }
     }
-}
-
-fn is_name(name: &str) -> bool {
-    let mut bytes = name.bytes();
-    bytes
-        .next()
-        .is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
-        && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
 #[cfg(test)]

@@ -128,7 +128,14 @@ impl Activation {
     /// Activates rules; `scope_key` is the scope's name, used if the spec has no key.
     pub fn new(id: String, scope_key: String, spec: ActivationSpec, rules: Arc<RuleSet>) -> Self {
         let key = spec.key.unwrap_or(scope_key);
-        let live = Live::new(rules, spec.seed, &key, spec.observe);
+        let live = Live {
+            counters: rules.rules().iter().map(|_| Arc::default()).collect(),
+            rules,
+            attempts: Arc::default(),
+            observe: spec.observe,
+            seed: spec.seed,
+            key: key.as_str().into(),
+        };
         Self {
             id,
             profile: spec.profile,
@@ -144,16 +151,13 @@ impl Activation {
     /// and another key.
     #[must_use]
     pub fn fork(&self, scope: &str) -> Self {
-        let live = Live::new(self.rules(), self.seed, scope, self.observe);
-        Self {
-            id: self.id.clone(),
+        let spec = ActivationSpec {
             profile: self.profile.clone(),
             seed: self.seed,
-            key: scope.to_owned(),
+            key: None,
             observe: self.observe,
-            spending: Arc::default(),
-            live: ArcSwap::from_pointee(live),
-        }
+        };
+        Self::new(self.id.clone(), scope.to_owned(), spec, self.rules())
     }
 
     /// Replaces the rules after an edit of the profile. Rules with equal id and text keep their
@@ -183,18 +187,6 @@ impl Activation {
 }
 
 impl Live {
-    fn new(rules: Arc<RuleSet>, seed: u64, key: &str, observe: Observe) -> Self {
-        let counters = rules.rules().iter().map(|_| Arc::default()).collect();
-        Self {
-            rules,
-            counters,
-            attempts: Arc::default(),
-            observe,
-            seed,
-            key: key.into(),
-        }
-    }
-
     fn with_rules(&self, rules: Arc<RuleSet>) -> Self {
         let kept: HashMap<(&str, u64), &Arc<Counter>> = self
             .rules

@@ -13,9 +13,9 @@ use crate::facts::CanonicalUrl;
 use squall_documents::{DocumentLimits, Limited, OverLimit};
 
 /// Longest glob as it is written, bytes.
-const LONGEST: usize = 100_000;
-/// Deepest nesting of braces.
-const DEEPEST: usize = 32;
+const LONGEST: usize = 10_000;
+/// Most pairs of braces in a glob.
+const BRACES: usize = 100;
 
 /// An invalid glob.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,11 +26,8 @@ pub enum GlobError {
     /// A brace is missing.
     #[error("`{0:.60}` has a `{{` without its `}}`, or a `}}` without its `{{`")]
     Unbalanced(String),
-    /// Its braces are nested too deep.
-    #[error("`{0:.60}` has braces nested deeper than {DEEPEST} levels")]
-    TooDeep(String),
     /// It is too long.
-    #[error("the glob is longer than {LONGEST} bytes")]
+    #[error("the glob is longer than {LONGEST} bytes, or has more than {BRACES} pairs of braces")]
     TooLong,
     /// It expands to too many alternatives.
     #[error("{0}; write globs that cover more")]
@@ -200,100 +197,52 @@ fn find(piece: &[u8], text: &[u8], from: usize, folded: usize) -> Option<usize> 
     Some(from + memmem::find(text.get(from..)?, piece)?)
 }
 
-/// Expands `{a,b}` into the glob's alternatives without braces. Braces may nest.
-fn spell_out(glob: &str, limits: &DocumentLimits) -> Result<Vec<String>, GlobError> {
-    if glob.is_empty() {
+/// Expands `{a,b}` into the glob's alternatives without braces, in the order written. Braces may
+/// nest.
+fn spell_out(written: &str, limits: &DocumentLimits) -> Result<Vec<String>, GlobError> {
+    if written.is_empty() {
         return Err(GlobError::Empty);
     }
-    if glob.len() > LONGEST {
+    if written.len() > LONGEST || written.matches('{').count() > BRACES {
         return Err(GlobError::TooLong);
     }
-    let mut rest = glob;
-    let parts = parse(&mut rest, 0).map_err(|wrong| wrong(glob.to_owned()))?;
-    let (globs, bytes) = size(&parts);
-    limits.take(Limited::Globs, globs)?;
-    limits.take(Limited::GlobBytes, bytes)?;
-    Ok(expand(&parts))
-}
-
-/// A part of a glob.
-enum GlobPart<'g> {
-    Text(&'g str),
-    /// The alternatives of `{…}`.
-    Either(Vec<Vec<Self>>),
-}
-
-/// Parses up to the end, or inside braces up to the end of an alternative.
-fn parse<'g>(
-    rest: &mut &'g str,
-    depth: usize,
-) -> Result<Vec<GlobPart<'g>>, fn(String) -> GlobError> {
-    if depth > DEEPEST {
-        return Err(GlobError::TooDeep);
-    }
-    let special: &[char] = if depth > 0 {
-        &['{', '}', ',']
-    } else {
-        &['{', '}']
-    };
-    let mut parts = Vec::new();
-    loop {
-        let end = rest.find(special).unwrap_or(rest.len());
-        let (text, behind) = rest.split_at(end);
-        if !text.is_empty() {
-            parts.push(GlobPart::Text(text));
-        }
-        *rest = behind;
-        match behind.as_bytes().first() {
-            Some(b'{') => {
-                let mut members = Vec::new();
-                while !rest.starts_with('}') {
-                    *rest = rest.get(1..).unwrap_or_default();
-                    members.push(parse(rest, depth + 1)?);
-                }
-                *rest = &rest[1..];
-                parts.push(GlobPart::Either(members));
-            }
-            Some(_) if depth > 0 => return Ok(parts),
-            None if depth == 0 => return Ok(parts),
-            Some(_) | None => return Err(GlobError::Unbalanced),
-        }
-    }
-}
-
-/// The number of alternatives, and their total bytes.
-fn size(parts: &[GlobPart<'_>]) -> (usize, usize) {
-    let add = |(globs, bytes): (usize, usize), (more, long): (usize, usize)| {
-        (globs.saturating_add(more), bytes.saturating_add(long))
-    };
-    parts.iter().fold((1, 0), |(globs, bytes), part| {
-        let (more, long) = match part {
-            GlobPart::Text(text) => (1, text.len()),
-            GlobPart::Either(members) => members.iter().map(|one| size(one)).fold((0, 0), add),
+    let mut alternatives = Vec::new();
+    let mut open = vec![written.to_owned()];
+    while let Some(glob) = open.pop() {
+        let Some(brace) = glob.find(['{', '}']) else {
+            limits.take(Limited::Globs, 1)?;
+            limits.take(Limited::GlobBytes, glob.len())?;
+            alternatives.push(glob);
+            continue;
         };
-        let (before, behind) = (bytes.saturating_mul(more), long.saturating_mul(globs));
-        (globs.saturating_mul(more), before.saturating_add(behind))
-    })
+        let (before, braces) = glob.split_at(brace);
+        let parts = in_braces(braces).ok_or_else(|| GlobError::Unbalanced(written.to_owned()))?;
+        let (members, after) = parts;
+        let spelled = members.iter().rev();
+        open.extend(spelled.map(|member| [before, member, after].concat()));
+    }
+    Ok(alternatives)
 }
 
-/// The alternatives, in the order written.
-fn expand(parts: &[GlobPart<'_>]) -> Vec<String> {
-    let mut all = vec![String::new()];
-    for part in parts {
-        let ends: Vec<String> = match part {
-            GlobPart::Text(text) => vec![(*text).to_owned()],
-            GlobPart::Either(members) => members.iter().flat_map(|one| expand(one)).collect(),
-        };
-        if let [only] = &ends[..] {
-            for one in &mut all {
-                one.push_str(only);
-            }
-        } else {
-            let both = |one: &String| ends.iter().map(|end| [one, &**end].concat()).collect();
-            all = all.iter().flat_map::<Vec<_>, _>(both).collect();
+/// The members of the braces with which a text begins, and the text behind them; `None` if the
+/// braces are unbalanced.
+fn in_braces(text: &str) -> Option<(Vec<&str>, &str)> {
+    let (mut depth, mut begin, mut members) = (0_usize, 1, Vec::new());
+    for (at, byte) in text.bytes().enumerate() {
+        if matches!(byte, b',' | b'}') && depth == 1 {
+            members.push(&text[begin..at]);
+            begin = at + 1;
+        }
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some((members, &text[begin..]));
         }
     }
-    all
+    None
 }
 
 /// One alternative in the form of [`CanonicalUrl`]: scheme `http(s)`, no default port, `/` for an
@@ -438,11 +387,9 @@ mod tests {
 
     #[test]
     fn a_broken_glob_says_what_is_wrong() {
-        for glob in ["", "a{b", "a}b", "{a,{b}"] {
+        for glob in ["", "a{b", "a}b", "{a,{b}", "{a,b}}"] {
             assert!(Glob::new(glob).is_err(), "{glob}");
         }
-        let deep = ["{".repeat(33), "a".to_owned(), "}".repeat(33)].concat();
-        assert_eq!(Glob::new(&deep), Err(GlobError::TooDeep(deep)));
     }
 
     #[test]
@@ -450,11 +397,12 @@ mod tests {
         let over = |what| Err(GlobError::OverLimit(OverLimit(what)));
         let many = "{a,b}".repeat(40);
         assert_eq!(Glob::new(&many), over(Limited::Globs));
-        let long = ["x".repeat(90_000), "{a,b,c,d,e}{a,b,c,d,e}".to_owned()].concat();
+        let long = ["x".repeat(9_000), "{a,b,c,d,e,f,g}".repeat(3)].concat();
         assert_eq!(Glob::new(&long), over(Limited::GlobBytes));
-        let none = "{a}".repeat(30_000);
-        assert!(Glob::new(&none).unwrap().matches(&"a".repeat(30_000)));
-        assert_eq!(Glob::new(&"x".repeat(100_001)), Err(GlobError::TooLong));
+        let nested = ["{".repeat(100), "a".to_owned(), "}".repeat(100)].concat();
+        assert!(Glob::new(&nested).unwrap().matches("a"));
+        assert_eq!(Glob::new(&"{a}".repeat(101)), Err(GlobError::TooLong));
+        assert_eq!(Glob::new(&"x".repeat(10_001)), Err(GlobError::TooLong));
         let limits = DocumentLimits::default();
         let list = vec!["{a,b}{c,d}/*"; 6_250];
         assert!(UrlGlobs::within(list, &limits).is_ok());

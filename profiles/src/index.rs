@@ -48,12 +48,8 @@ struct Posting {
 #[derive(Debug)]
 pub(crate) struct TooMany;
 
-/// The indexed conditions of one candidate.
-pub(crate) struct Indexed<'a> {
-    pub(crate) matching: &'a Match,
-    /// The config's globs for its tool.
-    pub(crate) tool_urls: &'a [UrlGlobs],
-}
+/// The indexed conditions of one candidate, and the config's globs for its tool.
+pub(crate) type Indexed<'a> = (&'a Match, &'a [UrlGlobs]);
 
 impl Index {
     /// Whether any candidate has a tool name and no URL.
@@ -65,7 +61,7 @@ impl Index {
     pub(crate) fn build(candidates: &[Indexed<'_>]) -> Result<Self, TooMany> {
         let mut index = Self::default();
         let mut globs: Vec<(&str, Posting)> = Vec::new();
-        for (candidate, indexed) in (0u32..).zip(candidates) {
+        for (candidate, indexed) in (0u32..).zip(candidates.iter().copied()) {
             index.enter(candidate, indexed, &mut globs);
             if globs.len() > MAX_GLOBS {
                 return Err(TooMany);
@@ -152,12 +148,12 @@ impl Index {
     fn enter<'a>(
         &mut self,
         candidate: u32,
-        indexed: &Indexed<'a>,
+        (matching, tool_urls): Indexed<'a>,
         globs: &mut Vec<(&'a str, Posting)>,
     ) {
-        let urls = indexed.matching.urls.alternatives();
+        let urls = matching.urls.alternatives();
         // Tool results in a model call are not indexed.
-        let in_results = indexed.matching.touches.in_results() && urls.is_empty();
+        let in_results = matching.touches.in_results() && urls.is_empty();
         if in_results || urls.iter().any(|glob| is_stars(glob)) {
             self.always.push(candidate);
         } else if !urls.is_empty() {
@@ -170,10 +166,10 @@ impl Index {
                     },
                 ));
             }
-        } else if indexed.matching.touches == Touches::Lists {
+        } else if matching.touches == Touches::Lists {
             self.always.push(candidate);
-        } else if let Some(tool) = indexed.matching.tool.as_deref() {
-            self.enter_tool(candidate, tool, indexed.tool_urls, globs);
+        } else if let Some(tool) = matching.tool.as_deref() {
+            self.enter_tool(candidate, tool, tool_urls, globs);
         } else {
             self.always.push(candidate);
         }
@@ -302,7 +298,7 @@ mod tests {
                 })
                 .collect();
             let indexed: Vec<_> =
-                matches.iter().map(|matching| Indexed { matching, tool_urls: &[] }).collect();
+                matches.iter().map(|matching| (matching, &[][..])).collect();
             let index = Index::build(&indexed).unwrap();
             let facts = Facts {
                 kind: Kind::Tool,
@@ -353,13 +349,7 @@ mod tests {
                     ..Match::default()
                 })
                 .collect();
-            let indexed: Vec<_> = matches
-                .iter()
-                .map(|matching| Indexed {
-                    matching,
-                    tool_urls: &[],
-                })
-                .collect();
+            let indexed: Vec<_> = matches.iter().map(|matching| (matching, &[][..])).collect();
             let index = Index::build(&indexed).unwrap();
             let most = index.ends.iter().scan(0, |begin, end| {
                 let size = end - *begin;
@@ -372,19 +362,14 @@ mod tests {
 
     #[test]
     fn a_set_too_big_is_not_compiled() {
-        let hosts: Vec<_> = (0..10_000).map(|n| n.to_string()).collect();
-        let glob = format!("https://{{{}}}/*", hosts.join(","));
-        let urls = UrlGlobs::new([&*glob]).unwrap();
+        let globs: Vec<_> = (0..10_000).map(|n| format!("https://{n}/*")).collect();
+        let urls = UrlGlobs::new(globs.iter().map(String::as_str)).unwrap();
         let matching = Match {
             urls,
             ..Match::default()
         };
-        let indexed = |()| Indexed {
-            matching: &matching,
-            tool_urls: &[],
-        };
         for (sets, expected) in [(10, true), (11, false)] {
-            let indexed: Vec<_> = vec![(); sets].into_iter().map(indexed).collect();
+            let indexed: Vec<Indexed<'_>> = vec![(&matching, &[]); sets];
             assert_eq!(Index::build(&indexed).is_ok(), expected, "{sets}");
         }
     }

@@ -17,7 +17,7 @@ use squall_documents::{DocumentError, did_you_mean};
 #[derive(Debug, Clone, Default)]
 pub struct Library {
     /// Profiles that are built in, from files and from the API.
-    profiles: BTreeMap<String, Vec<(ProfileSource, Arc<Profile>)>>,
+    profiles: BTreeMap<String, BTreeMap<ProfileSource, Arc<Profile>>>,
     /// Profiles that the API added for a workspace, by workspace and name; other workspaces do not
     /// see them.
     workspaces: BTreeMap<String, BTreeMap<String, Arc<Profile>>>,
@@ -65,7 +65,7 @@ pub enum RemoveError {
     #[error("there is no profile `{0}`")]
     Unknown(String),
     /// It was not added by the API.
-    #[error("profile `{name}` is {}; only profiles that were put by the API can be deleted",
+    #[error("profile `{name}` is {} and cannot be deleted",
         if *origin == ProfileSource::Builtin { "built in" } else { "from a file" })]
     NotFromApi {
         /// Its name.
@@ -120,10 +120,9 @@ impl Library {
             profiles: self.profiles.clone(),
             workspaces: BTreeMap::new(),
         };
-        view.profiles.retain(|_, held| {
-            held.retain(|(source, _)| *source != ProfileSource::Api);
-            !held.is_empty()
-        });
+        for name in self.profiles.keys() {
+            view.remove(name, ProfileSource::Api);
+        }
         for (name, profile) in self.workspaces.get(workspace).into_iter().flatten() {
             view.put(name.clone(), ProfileSource::Api, profile.clone());
         }
@@ -208,17 +207,13 @@ impl Library {
 
     /// The file with a profile of that name, even if another one takes precedence.
     fn file_of(&self, name: &str) -> Option<&str> {
-        let held = self.profiles.get(name)?;
-        let (_, profile) = held
-            .iter()
-            .find(|(source, _)| *source == ProfileSource::File)?;
+        let profile = self.profiles.get(name)?.get(&ProfileSource::File)?;
         Some(&profile.file)
     }
 
     /// The profile in effect under a name, and its source.
     pub fn get(&self, name: &str) -> Option<(ProfileSource, &Arc<Profile>)> {
-        let held = self.profiles.get(name)?.iter();
-        let (source, profile) = held.max_by_key(|(source, _)| *source)?;
+        let (source, profile) = self.profiles.get(name)?.last_key_value()?;
         Some((*source, profile))
     }
 
@@ -285,9 +280,9 @@ impl Library {
         name: Option<&str>,
         profile: &Profile,
     ) -> Result<Vec<Arc<Rule>>, DocumentError> {
-        let mut walk = ExtendsWalk::new(self);
+        let mut walk = ExtendsWalk::default();
         walk.path.extend(name.map(str::to_owned));
-        walk.enter(profile)?;
+        walk.enter(self, profile)?;
         let mut rules = walk.rules;
         rules.sort_by_key(|rule| rule.family());
         Ok(rules)
@@ -302,13 +297,12 @@ impl Library {
 
     fn put(&mut self, name: String, source: ProfileSource, profile: Arc<Profile>) {
         let held = self.profiles.entry(name).or_default();
-        held.retain(|(other, _)| *other != source);
-        held.push((source, profile));
+        held.insert(source, profile);
     }
 
     fn remove(&mut self, name: &str, source: ProfileSource) {
         if let Some(held) = self.profiles.get_mut(name) {
-            held.retain(|(other, _)| *other != source);
+            held.remove(&source);
             if held.is_empty() {
                 self.profiles.remove(name);
             }
@@ -317,8 +311,8 @@ impl Library {
 }
 
 /// A traversal of a profile and those it extends.
-struct ExtendsWalk<'a> {
-    library: &'a Library,
+#[derive(Default)]
+struct ExtendsWalk {
     rules: Vec<Arc<Rule>>,
     ids: HashSet<String>,
     done: HashSet<String>,
@@ -326,58 +320,34 @@ struct ExtendsWalk<'a> {
     path: Vec<String>,
 }
 
-impl<'a> ExtendsWalk<'a> {
-    fn new(library: &'a Library) -> Self {
-        Self {
-            library,
-            rules: Vec::new(),
-            ids: HashSet::new(),
-            done: HashSet::new(),
-            path: Vec::new(),
-        }
-    }
-
-    fn enter(&mut self, profile: &Profile) -> Result<(), DocumentError> {
+impl ExtendsWalk {
+    fn enter(&mut self, library: &Library, profile: &Profile) -> Result<(), DocumentError> {
         for rule in &profile.rules {
             if self.ids.insert(rule.id.clone()) {
                 self.rules.push(rule.clone());
             }
         }
-        for (index, extends) in profile.extends.iter().enumerate() {
-            self.follow(profile, index, extends)?;
-        }
-        Ok(())
-    }
-
-    fn follow(
-        &mut self,
-        profile: &Profile,
-        index: usize,
-        extends: &Extends,
-    ) -> Result<(), DocumentError> {
-        let name = &extends.name;
-        let error = |message: String| DocumentError {
-            file: profile.file.to_string(),
-            position: extends.position,
-            pointer: format!("/extends/{index}"),
-            message,
-        };
-        if self.path.contains(name) {
-            let chain = [&self.path[..], std::slice::from_ref(name)]
-                .concat()
-                .join(" → ");
-            return Err(error(format!("`extends` goes round in a circle: {chain}")));
-        }
-        let Some((_, extended)) = self.library.get(name) else {
-            let hint = did_you_mean(name, self.library.names());
-            return Err(error(format!(
-                "unknown profile `{name}` in `extends`{hint}"
-            )));
-        };
-        if self.done.insert(name.clone()) {
-            let extended = extended.clone();
+        for (index, Extends { name, position }) in profile.extends.iter().enumerate() {
+            let error = |message: String| DocumentError {
+                file: profile.file.to_string(),
+                position: *position,
+                pointer: format!("/extends/{index}"),
+                message,
+            };
             self.path.push(name.clone());
-            self.enter(&extended)?;
+            if self.path[..self.path.len() - 1].contains(name) {
+                let chain = self.path.join(" → ");
+                return Err(error(format!("`extends` goes round in a circle: {chain}")));
+            }
+            let Some((_, extended)) = library.get(name) else {
+                let hint = did_you_mean(name, library.names());
+                return Err(error(format!(
+                    "unknown profile `{name}` in `extends`{hint}"
+                )));
+            };
+            if self.done.insert(name.clone()) {
+                self.enter(library, extended)?;
+            }
             self.path.pop();
         }
         Ok(())

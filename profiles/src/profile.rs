@@ -132,6 +132,11 @@ pub(crate) fn read(value: &mut ValueReader<'_, '_>) -> Option<Profile> {
         let owner = name.as_deref().unwrap_or(stem(&file));
         let mut profile = read_beside(fields, owner);
         profile.name = name;
+        if fields.has("agent") {
+            let message = "this is a suite; check it with `squall contract validate -c FILE`";
+            fields.error("agent", message);
+            fields.leave_others();
+        }
         Some(profile)
     })
 }

@@ -201,13 +201,7 @@ impl RuleSet {
         let watches = (0..self.watches.len()).map(Candidate::Watch);
         rules
             .chain(watches)
-            .map(|candidate| {
-                let (matching, tool_urls) = self.conditions(candidate);
-                Indexed {
-                    matching,
-                    tool_urls,
-                }
-            })
+            .map(|candidate| self.conditions(candidate))
             .collect()
     }
 }

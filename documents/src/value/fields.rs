@@ -292,26 +292,6 @@ impl<'r, 'd> Fields<'r, 'd> {
         }
     }
 
-    /// Any value.
-    pub fn any(&mut self, name: &'static str, about: &str) -> Option<&'d At<Tree>> {
-        self.field(name, about, |value| value.any())
-    }
-
-    /// A text; numbers and flags are accepted as text.
-    pub fn text(&mut self, name: &'static str, about: &str) -> Option<At<String>> {
-        self.field(name, about, |value| value.text())
-    }
-
-    /// A text that is not blank.
-    pub fn words(&mut self, name: &'static str, about: &str) -> Option<At<String>> {
-        self.field(name, about, |value| value.words())
-    }
-
-    /// A name. Values of variables are removed from it, because names are shown everywhere.
-    pub fn name(&mut self, name: &'static str, about: &str) -> Option<At<String>> {
-        self.field(name, about, |value| value.name())
-    }
-
     /// A text that `parse` accepts. Its error becomes the message.
     pub fn parsed<T>(
         &mut self,
@@ -320,33 +300,6 @@ impl<'r, 'd> Fields<'r, 'd> {
         parse: impl FnOnce(&str) -> Result<T, String>,
     ) -> Option<T> {
         self.field(name, about, |value| value.parsed(parse))
-    }
-
-    /// `true` or `false`.
-    pub fn flag(&mut self, name: &'static str, about: &str) -> Option<bool> {
-        self.field(name, about, |value| value.flag())
-    }
-
-    /// A whole number in a range; messages show `unit` after it.
-    pub fn whole(
-        &mut self,
-        name: &'static str,
-        about: &str,
-        range: RangeInclusive<u64>,
-        unit: &str,
-    ) -> Option<u64> {
-        self.field(name, about, |value| value.whole(range, unit))
-    }
-
-    /// A number in a range; messages show `unit` after it.
-    pub fn real(
-        &mut self,
-        name: &'static str,
-        about: &str,
-        range: RangeInclusive<f64>,
-        unit: &str,
-    ) -> Option<f64> {
-        self.field(name, about, |value| value.real(range, unit))
     }
 
     /// One of the allowed words; case does not matter. `what` describes them in messages.
@@ -360,16 +313,6 @@ impl<'r, 'd> Fields<'r, 'd> {
         self.field(name, about, |value| value.word(what, allowed))
     }
 
-    /// One text or a non-empty list of texts; `what` describes one in messages.
-    pub fn texts(
-        &mut self,
-        name: &'static str,
-        about: &str,
-        what: &str,
-    ) -> Option<Vec<At<String>>> {
-        self.field(name, about, |value| value.texts(what))
-    }
-
     /// A map of fields; `what` describes it in messages.
     pub fn block<T>(
         &mut self,
@@ -380,4 +323,32 @@ impl<'r, 'd> Fields<'r, 'd> {
     ) -> Option<T> {
         self.field(name, about, |value| value.fields(what, read))
     }
+}
+
+/// A function for a field of each kind: that of the same name of [`ValueReader`].
+macro_rules! fields_of_kinds {
+    ($($kind:ident($($argument:ident: $type:ty),*) -> $read:ty;)*) => {
+        impl<'d> Fields<'_, 'd> {$(
+            #[doc = concat!("A field that is read by [`ValueReader::", stringify!($kind), "`].")]
+            pub fn $kind(
+                &mut self,
+                name: &'static str,
+                about: &str,
+                $($argument: $type),*
+            ) -> Option<$read> {
+                self.field(name, about, |value| value.$kind($($argument),*))
+            }
+        )*}
+    };
+}
+
+fields_of_kinds! {
+    any() -> &'d At<Tree>;
+    text() -> At<String>;
+    words() -> At<String>;
+    name() -> At<String>;
+    flag() -> bool;
+    whole(range: RangeInclusive<u64>, unit: &str) -> u64;
+    real(range: RangeInclusive<f64>, unit: &str) -> f64;
+    texts(what: &str) -> Vec<At<String>>;
 }

@@ -1,7 +1,7 @@
 //! Reads the mode of a rule, and checks which other fields it accepts.
 
 use serde_json::json;
-use squall_documents::{Fields, allowed, did_you_mean, words};
+use squall_documents::{Fields, allowed, words};
 
 use crate::family::Family;
 use crate::fault::FaultMode;
@@ -86,9 +86,7 @@ pub(super) fn of_some_forms(mode: &FaultMode) -> &'static [&'static str] {
 pub(super) fn foreign(mode: &FaultMode, field: &str) -> Option<String> {
     let instead = match field {
         _ if that_stand_beside(mode).contains(&field) => return None,
-        "mode" => {
-            return Some("attacks are told apart by `type`; leave `mode` out".to_owned());
-        }
+        "mode" => return Some("attacks have a `type`; leave `mode` out".to_owned()),
         "type" => "other rules have a `mode`",
         "trigger_probability" => "other rules have a `probability`",
         "enabled" => "take the rule out to switch it off",
@@ -108,97 +106,53 @@ fn names(family: Family) -> impl Iterator<Item = &'static str> + Clone {
     faults::modes(family).iter().map(|mode| mode.name)
 }
 
-/// Reads `mode`. `is_field` returns whether any mode has that field.
+/// Reads the mode of a rule: its `mode`, the `type` of an attack, or `key`, the attack's key in a
+/// map.
 pub(super) fn read(
     fields: &mut Fields<'_, '_>,
     family: Family,
-    is_field: fn(&str) -> bool,
+    key: Option<&'static FaultMode>,
 ) -> Option<&'static FaultMode> {
-    let here = family.as_str();
+    let (word, here) = (family.word(), family.as_str());
     let about = "How it fails; its other parameters depend on it.";
-    let mode = fields.field("mode", about, |value| {
+    let mode = fields.field(word, about, |value| {
         let schema = || json!({ "enum": names(family).collect::<Vec<_>>() });
         value.with_schema(schema, |value| {
             value.parsed(|name| faults::mode(family, name).ok_or_else(|| unknown(family, name)))
         })
     });
     if fields.reader.is_describing() {
-        fields.require("mode", "");
-    } else if !fields.has("mode") && !is_misspelt(fields, is_field) {
-        let message = format!(
-            "a rule needs `mode`; the modes of `{here}` are {}",
-            words(names(family))
-        );
+        // An attack in a map has its type as the key.
+        if family != Family::Context {
+            fields.require(word, "");
+        }
+    } else if key.is_some() {
+        if fields.has(word) {
+            let message = format!("the key names the attack already; leave `{word}` out");
+            fields.error(word, message);
+        }
+        return key;
+    } else if !fields.has(word) {
+        let names = words(names(family));
+        let message = format!("a rule of `{here}` needs `{word}`, one of {names}");
         fields.reader.error(fields.position, message);
     }
     mode
 }
 
-/// Whether an unknown field is a misspelt `mode`.
-fn is_misspelt(fields: &Fields<'_, '_>, is_field: fn(&str) -> bool) -> bool {
-    let mut others = fields.others().into_iter().map(|name| name.value.as_str());
-    others.any(|name| !is_field(name) && !did_you_mean(name, ["mode"]).is_empty())
-}
-
 fn unknown(family: Family, name: &str) -> String {
     let mut others = Family::ALL.into_iter();
-    let hint = match others.find(|other| faults::mode(*other, name).is_some()) {
-        Some(other) => format!(", a mode of `{}`.", other.as_str()),
-        None => did_you_mean(name, names(family)),
-    };
-    let (hint, lead) = if hint.is_empty() {
-        (";", "the")
-    } else {
-        (&*hint, "The")
-    };
-    let (here, can) = (family.as_str(), words(names(family)));
-    format!("unknown fault mode `{name}`{hint} {lead} modes of `{here}` are {can}")
-}
-
-/// Reads the mode of an attack: its `type`, or its key in a map.
-pub(super) fn read_attack(
-    fields: &mut Fields<'_, '_>,
-    key: Option<&'static FaultMode>,
-) -> Option<&'static FaultMode> {
-    let about = "Which attack it is; in a map the key says it.";
-    let mode = fields.field("type", about, |value| {
-        let schema = || json!({ "enum": names(Family::Context).collect::<Vec<_>>() });
-        value.with_schema(schema, |value| {
-            value.parsed(|name| {
-                faults::mode(Family::Context, name).ok_or_else(|| unknown_attack(name))
-            })
-        })
-    });
-    match key {
-        _ if fields.reader.is_describing() => {}
-        Some(mode) => {
-            if fields.has("type") {
-                let message = "the key names the attack already; leave `type` out";
-                fields.error("type", message);
-            }
-            return Some(mode);
-        }
-        None if fields.has("type") => {}
-        None if fields.has("mode") => {
-            let mode = fields.glance("mode").unwrap_or_default();
-            let message = format!("attacks are told apart by `type`: write `type: {mode}`");
-            fields.error("mode", message);
-        }
-        None => {
-            let message = format!(
-                "an attack needs `type`, one of {}",
-                words(names(Family::Context))
-            );
-            fields.reader.error(fields.position, message);
-        }
+    match others.find(|other| faults::mode(*other, name).is_some()) {
+        Some(other) => format!(
+            "`{name}` is a mode of `{}`, not of `{}`",
+            other.as_str(),
+            family.as_str()
+        ),
+        None => format!(
+            "unknown fault mode `{name}`{}",
+            allowed(name, names(family))
+        ),
     }
-    mode
-}
-
-/// The error for an unknown attack.
-fn unknown_attack(name: &str) -> String {
-    let rest = allowed(name, names(Family::Context));
-    format!("unknown context attack `{name}`{rest}")
 }
 
 /// The other modes that use a parameter: those of the family if any, else of all families.

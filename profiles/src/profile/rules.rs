@@ -101,10 +101,7 @@ fn read_rule(
     key: Option<&'static FaultMode>,
     definitions: &mut Definitions<'_>,
 ) -> Option<Rule> {
-    let mode = match family {
-        Family::Context => modes::read_attack(fields, key),
-        Family::Network | Family::Tool | Family::Llm => modes::read(fields, family, is_field),
-    };
+    let mode = modes::read(fields, family, key);
     if family == Family::Context
         && fields.flag("enabled", "`false` switches it off.") == Some(false)
     {
@@ -171,7 +168,7 @@ fn hash(family: Family, mode: &FaultMode, written: Map<String, Value>) -> u64 {
 /// Rejects unknown fields of a rule whose mode is not known.
 fn refuse_unknown(fields: &mut Fields<'_, '_>) {
     for name in fields.others() {
-        if !is_field(&name.value) {
+        if !KNOWN.contains(&name.value.as_str()) {
             fields.error_at_name(name, unknown_field(&name.value));
         }
     }
@@ -207,11 +204,6 @@ fn refuse_foreign(fields: &mut Fields<'_, '_>, mode: &FaultMode) -> Vec<&'static
     }
     fields.leave_others();
     ignored
-}
-
-/// Whether a rule of any family and mode has that field.
-pub(super) fn is_field(name: &str) -> bool {
-    KNOWN.contains(&name)
 }
 
 /// All fields of all families and modes.

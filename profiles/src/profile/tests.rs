@@ -238,6 +238,7 @@ llm_faults: [{ mode: timeout, methods: [] }, { mode: timeot, id: b }, { mode: ti
             "4:20 /tool_faults/1/probabilty unknown field `probabilt",
             "4:47 /tool_faults/1/error_code found `9`, expected a st",
             "5:13 /tool_faults/2/mode unknown fault mode `errr",
+            "6:5 /tool_faults/3 a rule of `tool_faults` ",
             "6:7 /tool_faults/3/mdoe unknown field `mdoe`, di",
             "7:29 /tool_faults/4/message the variable `NOPE` is n",
             "8:29 /tool_faults/5/delay_ms found `-1`, expected a n",
@@ -248,7 +249,17 @@ llm_faults: [{ mode: timeout, methods: [] }, { mode: timeot, id: b }, { mode: ti
         ],
         "{errors:#?}"
     );
-    assert!(errors[8].message.ends_with("on line 7"), "{}", errors[8]);
+    assert!(errors[9].message.ends_with("on line 7"), "{}", errors[9]);
+}
+
+#[test]
+fn a_suite_is_not_a_profile_and_says_so_alone() {
+    let suite = "version: '2'\nagent: { endpoint: x }\ngolden_prompts: [Hello]\n";
+    let errors = parse("suite.yaml", suite).unwrap_err();
+    let told: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    let expected =
+        "suite.yaml:2:8: this is a suite; check it with `squall contract validate -c FILE`";
+    assert_eq!(told, [expected]);
 }
 
 #[test]

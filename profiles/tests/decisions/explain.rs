@@ -279,10 +279,7 @@ fn the_api_holds_over_files_and_files_over_what_is_built_in() {
         let error = library.without_api("api_outage").unwrap_err();
         assert_eq!(
             error.to_string(),
-            format!(
-                "profile `api_outage` is {expected}; only profiles that were put by the API can \
-                 be deleted"
-            )
+            format!("profile `api_outage` is {expected} and cannot be deleted")
         );
     }
     assert_eq!(

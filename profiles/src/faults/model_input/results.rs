@@ -32,7 +32,13 @@ pub(super) fn change(
                 dialect.say_result(edits, body, result, ResultSaying::Failure(text));
                 Ok(())
             }
-            ResultChange::Truncate(amount) => truncate(*amount, dialect, body, result, edits),
+            ResultChange::Truncate(amount) => match beginnings(*amount, body, result) {
+                Some(kept) => {
+                    dialect.say_result(edits, body, result, ResultSaying::Output(&kept));
+                    Ok(())
+                }
+                None => Err(TOO_SHORT.to_owned()),
+            },
             ResultChange::Drift(drift) => drift_in(drift, body, result, edits),
             ResultChange::Stale => replace(earlier(result, conversation), body, result, edits),
             ResultChange::Swapped => {
@@ -106,67 +112,25 @@ fn of_tools<'c, 'd>(
     unseen(conversation).filter(|result| tools.has(result.tool.as_deref()))
 }
 
-/// Keeps the beginning of each of a result's texts; of a result without any, of its JSON. JSON in a
-/// wrapping becomes a text: its beginning is no JSON.
-fn truncate(
-    amount: Amount,
-    dialect: &dyn Dialect,
-    body: &Document<'_>,
-    result: &ToolResult<'_>,
-    edits: &mut Edits<'_>,
-) -> Result<(), String> {
-    if !result.values.is_empty() {
-        let kept = beginnings(amount, body, result).ok_or(TOO_SHORT)?;
-        dialect.say_result(edits, body, result, ResultSaying::Output(&kept));
-        return Ok(());
-    }
-    let content = body.value(result.content);
-    let in_place = content.kind() != JsonKind::Object && !result.texts.is_empty();
-    if !in_place {
-        let kept = beginning(content.raw(), amount).ok_or(TOO_SHORT)?;
-        dialect.say_result(edits, body, result, ResultSaying::Output(kept));
-        return Ok(());
-    }
-    let kept: Vec<_> = result
-        .texts
-        .iter()
-        .map(|said| beginning(&said.text, amount))
-        .collect();
-    // Providers refuse empty texts in a list, so what would leave one leaves nothing at all.
-    if kept.iter().flatten().any(|text| text.is_empty()) {
-        dialect.say_result(edits, body, result, ResultSaying::Output(""));
-        return Ok(());
-    }
-    for (said, kept) in result.texts.iter().zip(&kept) {
-        if let Some(kept) = kept {
-            edits.replace(said.place, quote(kept));
-        }
-    }
-    kept.iter()
-        .any(Option::is_some)
-        .then_some(())
-        .ok_or(TOO_SHORT.to_owned())
-}
-
-/// The beginnings of all that a result says, a line each, in its order; `None` if none of it is longer.
+/// The beginnings of all that a result says, a line each, in its order; of a result that says
+/// nothing as text, the beginning of its JSON. `None` if none of it is longer.
 fn beginnings(amount: Amount, body: &Document<'_>, result: &ToolResult<'_>) -> Option<String> {
     let texts = result.texts.iter().map(|said| (said.place, &*said.text));
-    let values = result
-        .values
-        .iter()
-        .map(|place| (*place, body.value(*place).raw()));
+    let values = result.values.iter();
+    let values = values.map(|place| (*place, body.value(*place).raw()));
     let mut said: Vec<_> = texts.chain(values).collect();
+    let content = body.value(result.content);
+    if said.is_empty() || content.kind() == JsonKind::Object {
+        said = vec![(result.content, content.raw())];
+    }
     said.sort_by_key(|(place, _)| *place);
-    let kept: Vec<_> = said
-        .iter()
-        .map(|(_, text)| beginning(text, amount).ok_or(*text))
-        .collect();
-    let lines: Vec<_> = kept
-        .iter()
-        .map(|kept| kept.unwrap_or_else(|whole| whole))
-        .filter(|line| !line.is_empty())
-        .collect();
-    kept.iter().any(Result::is_ok).then(|| lines.join("\n"))
+    let kept = said.iter().map(|(_, text)| beginning(text, amount));
+    kept.clone().any(|kept| kept.is_some()).then(|| {
+        let lines = said.iter().zip(kept);
+        let lines = lines.map(|((_, whole), kept)| kept.unwrap_or(whole));
+        let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
+        lines.join("\n")
+    })
 }
 
 const TOO_SHORT: &str = "the tool's result is no longer than that";

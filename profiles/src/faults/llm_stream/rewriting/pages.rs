@@ -32,11 +32,13 @@ pub(super) struct Done {
 }
 
 impl Done {
-    /// Notes the tools that an unchanged event calls.
-    pub(super) fn note(&mut self, reading: &Reading<'_>) {
-        for delta in &reading.deltas {
+    /// Notes the tools that an event calls. True if the event has a piece of what is rewritten.
+    pub(super) fn note(&mut self, rewrite: &Rewrite, reading: &Reading<'_>) -> bool {
+        let mut deltas = reading.deltas.iter();
+        deltas.any(|delta| {
             self.called.note(delta);
-        }
+            is_meant(rewrite, delta, &self.called)
+        })
     }
 
     /// Takes the calls out of choices that are bad, and makes them end so.
@@ -119,7 +121,7 @@ pub(super) enum New {
 }
 
 /// What is rewritten.
-pub(super) fn kind(rewrite: &Rewrite) -> DeltaKind {
+fn kind(rewrite: &Rewrite) -> DeltaKind {
     match rewrite {
         Rewrite::Drift(_) => DeltaKind::Text,
         Rewrite::Call(wrong) => match wrong.error {
@@ -186,7 +188,7 @@ pub(super) fn rewrite_pages<'p>(
 }
 
 /// Whether a piece is of what is to be rewritten, by the tools that were called up to it.
-pub(super) fn is_meant(rewrite: &Rewrite, delta: &Delta<'_>, called: &ToolsByPart) -> bool {
+fn is_meant(rewrite: &Rewrite, delta: &Delta<'_>, called: &ToolsByPart) -> bool {
     delta.kind == kind(rewrite)
         && !delta.repeats
         && match rewrite {

@@ -188,27 +188,24 @@ fn contents(stream: &str) -> String {
 }
 
 #[test]
-fn a_text_that_drifts_is_held_until_it_is_complete() {
+fn a_text_that_drifts_is_held_until_the_answer_ends() {
     let mut editor = events_editor(&rewrite(drift(TextDrift::Tone)));
     let mut push = |event: String| received(&editor.push(event.as_bytes())).0;
-    // It says who speaks, and no word.
-    assert_eq!(push(role()), role());
     for piece in ["One", " it", " is", " two"] {
         assert_eq!(push(word(piece)), "");
     }
     assert_eq!(push(": alive\n\n".to_owned()), ": alive\n\n");
-    // A tool call begins, so the text has ended.
-    let head = call_head(0, "search");
-    let said = push(head.clone());
-    assert!(said.ends_with(&head), "{said}");
+    let rest = call_head(0, "search") + &call_chunk(0, "{}") + &stop();
+    assert_eq!(push(rest.clone()), "");
+    let said = push(DONE.to_owned());
+    assert!(said.ends_with(&(rest + DONE)), "{said}");
     assert_eq!(contents(&said), "Hey! One it's two");
-    assert_eq!(push(call_chunk(0, "{}")), call_chunk(0, "{}"));
 }
 
 #[test]
 fn a_text_that_does_not_drift_passes_as_it_came() {
     let mut editor = events_editor(&rewrite(drift(TextDrift::FieldNames)));
-    let events = ["One", " two", " three."].map(word).concat() + &stop();
+    let events = ["One", " two", " three."].map(word).concat() + &stop() + DONE;
     let steps = editor.push(events.as_bytes());
     assert_eq!(received(&steps).0, events);
     assert!(!editor.touched());

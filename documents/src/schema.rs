@@ -36,14 +36,6 @@ pub(crate) fn either(schemas: &[Value]) -> Value {
     json!({ "anyOf": schemas })
 }
 
-pub(crate) fn list(items: &Value, least: usize) -> Value {
-    let mut schema = json!({ "type": "array", "items": items });
-    if least > 0 {
-        schema["minItems"] = json!(least);
-    }
-    schema
-}
-
 /// Numbers and flags are accepted as text.
 pub(crate) fn text() -> Value {
     json!({ "type": ["string", "number", "boolean"] })

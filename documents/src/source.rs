@@ -88,21 +88,11 @@ pub(crate) fn found_at(text: &str, position: Position) -> String {
 
 /// The end of a quoted scalar, after the closing quote.
 fn quoted(text: &str) -> Option<usize> {
-    let quote = text
-        .chars()
-        .next()
-        .filter(|first| ['"', '\''].contains(first))?;
-    let mut letters = text.char_indices().skip(1).peekable();
-    while let Some((at, letter)) = letters.next() {
-        let next = letters.peek().map(|(_, next)| *next);
-        match letter {
-            '\\' if quote == '"' => drop(letters.next()),
-            '\'' if quote == '\'' && next == Some('\'') => drop(letters.next()),
-            _ if letter == quote => return Some(at + 1),
-            _ => {}
-        }
-    }
-    None
+    let mut letters = text.chars();
+    let quote = letters.next().filter(|first| ['"', '\''].contains(first))?;
+    let mut ends = text.match_indices(quote).skip(1);
+    let end = ends.find(|(at, _)| !text[..*at].ends_with('\\'));
+    end.map(|(at, _)| at + 1)
 }
 
 /// The end of any other value, as far as one line shows.

@@ -82,6 +82,14 @@ impl Tree {
     }
 }
 
+macro_rules! numbers {
+    ($($visit:ident($number:ty))*) => {$(
+        fn $visit<E: de::Error>(self, value: $number) -> Result<Tree, E> {
+            Ok(Tree::number(value.to_string()))
+        }
+    )*};
+}
+
 impl<'de> Deserialize<'de> for Tree {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct TreeVisitor;
@@ -109,21 +117,7 @@ impl<'de> Deserialize<'de> for Tree {
                 Ok(Tree::flag(value.to_string()))
             }
 
-            fn visit_i64<E: de::Error>(self, value: i64) -> Result<Tree, E> {
-                Ok(Tree::number(value.to_string()))
-            }
-
-            fn visit_u64<E: de::Error>(self, value: u64) -> Result<Tree, E> {
-                Ok(Tree::number(value.to_string()))
-            }
-
-            fn visit_i128<E: de::Error>(self, value: i128) -> Result<Tree, E> {
-                Ok(Tree::number(value.to_string()))
-            }
-
-            fn visit_u128<E: de::Error>(self, value: u128) -> Result<Tree, E> {
-                Ok(Tree::number(value.to_string()))
-            }
+            numbers! { visit_i64(i64) visit_u64(u64) visit_i128(i128) visit_u128(u128) }
 
             fn visit_f64<E: de::Error>(self, value: f64) -> Result<Tree, E> {
                 // Keeps the decimal point, because `503.0` is rejected where a whole number is required.

@@ -348,7 +348,8 @@ impl<'r, 'd> ValueReader<'r, 'd> {
         let Some(node) = self.node else {
             read(self);
             let items = self.reader.schema.take();
-            return self.reader.describe(schema::list(&items, 0));
+            let schema = json!({ "type": "array", "items": items });
+            return self.reader.describe(schema);
         };
         let Tree::List(items) = &node.value else {
             return self.reader.misplaced(node.position, what);
@@ -365,20 +366,18 @@ impl<'r, 'd> ValueReader<'r, 'd> {
         &mut self,
         what: &str,
         empty: &str,
-        mut read: impl FnMut(&mut ValueReader<'_, 'd>) -> Option<T>,
+        read: impl FnMut(&mut ValueReader<'_, 'd>) -> Option<T>,
     ) -> Option<Vec<T>> {
-        match self.node {
-            None => {
-                read(self);
-                let items = self.reader.schema.take();
-                self.reader.describe(schema::list(&items, 1))
-            }
-            Some(node) if matches!(&node.value, Tree::List(items) if items.is_empty()) => {
-                self.reader.error(node.position, empty);
-                None
-            }
-            Some(_) => self.list(what, read),
+        if matches!(self.node.map(|node| &node.value), Some(Tree::List(items)) if items.is_empty())
+        {
+            self.error(empty);
+            return None;
         }
+        let items = self.list(what, read);
+        if self.node.is_none() {
+            self.reader.schema["minItems"] = json!(1);
+        }
+        items
     }
 
     /// One text or a non-empty list of texts.

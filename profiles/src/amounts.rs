@@ -20,16 +20,6 @@ pub(crate) fn millis(
     Some(Duration::from_micros(whole(ms * 1000.0)))
 }
 
-/// A wait in microseconds, 0 to a minute.
-pub(crate) fn micros(
-    fields: &mut Fields<'_, '_>,
-    name: &'static str,
-    about: &str,
-) -> Option<Duration> {
-    let us = fields.real(name, about, 0.0..=60_000_000.0, " microseconds")?;
-    Some(Duration::from_micros(whole(us)))
-}
-
 /// `retry_after`: a wait in seconds, fractions allowed, 0 to a day.
 pub(crate) fn retry_after(fields: &mut Fields<'_, '_>) -> Option<Duration> {
     let about = "Seconds that `Retry-After` announces.";
@@ -96,6 +86,6 @@ pub(crate) fn duration(
     clippy::cast_sign_loss,
     reason = "callers have checked the range"
 )]
-fn whole(number: f64) -> u64 {
+pub(crate) fn whole(number: f64) -> u64 {
     number as u64
 }

@@ -129,7 +129,7 @@ impl Snapshot {
             let asks = draws || holds == Holds::Unknown || matching.asks_for_the_body();
             needs_body |= holds != Holds::No && asks && !at_connect;
             let in_kind = family.is_some_and(|family| family != Family::Network);
-            depends_on_the_call |= holds != Holds::No && (in_kind || matching.asks_for_a_dialect());
+            depends_on_the_call |= holds != Holds::No && (in_kind || matching.dialect.is_some());
             holds != Holds::No
         });
         Shortlist {

@@ -95,7 +95,6 @@ fn distance(rule: &Rule, failed: Condition, facts: &Facts<'_>) -> f64 {
 
 fn sentence(rule: &Rule, failed: Condition, facts: &Facts<'_>) -> String {
     let matching = &rule.matching;
-    let more = matching.more.as_deref();
     let is_named = !facts.tools.is_empty() || matching.touches.in_results();
     let (wanted, found) = match failed {
         Condition::Kind => return of_another_kind(rule, facts),
@@ -127,15 +126,14 @@ fn sentence(rule: &Rule, failed: Condition, facts: &Facts<'_>) -> String {
             )
         }
         Condition::Dialect => {
-            let wanted = more.and_then(|more| more.dialect.as_deref());
             let found = facts.dialect.unwrap_or("a request of no known dialect");
             (
-                format!("dialect: {}", wanted.unwrap_or_default()),
+                format!("dialect: {}", matching.dialect.unwrap_or_default()),
                 found.to_owned(),
             )
         }
         Condition::Model => {
-            let wanted = more.and_then(|more| more.model.as_ref());
+            let wanted = matching.model.as_ref();
             let found = facts.model.unwrap_or("a request without a model");
             (
                 format!("model: {}", wanted.map_or("", Glob::as_str)),
@@ -143,7 +141,7 @@ fn sentence(rule: &Rule, failed: Condition, facts: &Facts<'_>) -> String {
             )
         }
         Condition::Stream => {
-            let wanted = more.and_then(|more| more.stream).unwrap_or_default();
+            let wanted = matching.stream.unwrap_or_default();
             (format!("stream: {wanted}"), "the request".to_owned())
         }
         Condition::Status => {

@@ -24,8 +24,12 @@ pub(crate) struct Match {
     pub(crate) methods: Option<Box<[Method]>>,
     pub(crate) status: Option<StatusSet>,
     pub(crate) touches: Touches,
-    /// Rare conditions, boxed to keep the others small.
-    pub(crate) more: Option<Box<MoreConditions>>,
+    pub(crate) headers: Vec<(HeaderName, Glob)>,
+    pub(crate) body: Option<Regex>,
+    pub(crate) json: Vec<JsonCondition>,
+    pub(crate) dialect: Option<&'static str>,
+    pub(crate) model: Option<Glob>,
+    pub(crate) stream: Option<bool>,
 }
 
 /// What a tool rule affects.
@@ -49,17 +53,6 @@ impl Touches {
     pub(crate) fn in_results(self) -> bool {
         matches!(self, Self::Results | Self::Either)
     }
-}
-
-/// Rare conditions.
-#[derive(Debug, Default)]
-pub(crate) struct MoreConditions {
-    pub(crate) headers: Vec<(HeaderName, Glob)>,
-    pub(crate) body: Option<Regex>,
-    pub(crate) json: Vec<JsonCondition>,
-    pub(crate) dialect: Option<String>,
-    pub(crate) model: Option<Glob>,
-    pub(crate) stream: Option<bool>,
 }
 
 /// A tool name, with the URLs that the rule's file defines for it.
@@ -177,7 +170,6 @@ impl Match {
         facts: &Facts<'_>,
         tool_urls: &[UrlGlobs],
     ) -> Holds {
-        let more = self.more.as_deref();
         match condition {
             Condition::Kind => self.kind_holds(family, facts),
             Condition::Url => (self.urls.is_empty() || self.urls.matches(facts.url)).into(),
@@ -187,38 +179,31 @@ impl Match {
                 .as_ref()
                 .is_none_or(|methods| methods.contains(facts.method))
                 .into(),
-            Condition::Headers => more
-                .is_none_or(|more| headers_hold(&more.headers, facts))
-                .into(),
+            Condition::Headers => headers_hold(&self.headers, facts).into(),
             Condition::Dialect => {
-                let dialect = more.and_then(|more| more.dialect.as_deref());
-                dialect
-                    .is_none_or(|dialect| facts.dialect == Some(dialect))
-                    .into()
+                let dialect = self.dialect;
+                (dialect.is_none() || dialect == facts.dialect).into()
             }
-            Condition::Model => match more.and_then(|more| more.model.as_ref()) {
+            Condition::Model => match &self.model {
                 None => Holds::Yes,
                 Some(glob) => when_read(facts, facts.model.map(|model| glob.matches(model))),
             },
-            Condition::Stream => match more.and_then(|more| more.stream) {
+            Condition::Stream => match self.stream {
                 None => Holds::Yes,
                 Some(wanted) => when_read(facts, facts.stream.map(|stream| stream == wanted)),
             },
-            Condition::Json => match more.map_or(&[][..], |more| &more.json) {
-                [] => Holds::Yes,
-                wanted => {
-                    (facts.body.as_ref()).map_or(Holds::Unknown, |body| json_holds(wanted, body))
-                }
+            Condition::Json => match (&self.json[..], &facts.body) {
+                ([], _) => Holds::Yes,
+                (_, None) => Holds::Unknown,
+                (wanted, Some(body)) => json_holds(wanted, body),
             },
             Condition::Status => Holds::Unknown,
-            Condition::Body => match more.and_then(|more| more.body.as_ref()) {
-                None => Holds::Yes,
-                Some(regex) => match &facts.body {
-                    Some(body) if body.may_be_searched(regex.memory_usage()) => {
-                        regex.is_match(body.bytes).into()
-                    }
-                    Some(_) | None => Holds::Unknown,
-                },
+            Condition::Body => match (&self.body, &facts.body) {
+                (None, _) => Holds::Yes,
+                (Some(regex), Some(body)) if body.may_be_searched(regex.memory_usage()) => {
+                    regex.is_match(body.bytes).into()
+                }
+                (Some(_), Some(_) | None) => Holds::Unknown,
             },
         }
     }
@@ -229,21 +214,20 @@ impl Match {
         self.tool.is_some()
             || self.methods.is_some()
             || self.status.is_some()
-            || self.more.is_some()
+            || self.asks_for_headers_or_body()
+    }
+
+    pub(crate) fn asks_for_headers_or_body(&self) -> bool {
+        !self.headers.is_empty()
+            || self.asks_for_the_body()
+            || self.dialect.is_some()
+            || self.model.is_some()
+            || self.stream.is_some()
     }
 
     /// Whether a condition needs the request's body.
     pub(crate) fn asks_for_the_body(&self) -> bool {
-        self.more
-            .as_deref()
-            .is_some_and(|more| more.body.is_some() || !more.json.is_empty())
-    }
-
-    /// Whether it matches a dialect: the body may contradict the dialect of the path.
-    pub(crate) fn asks_for_a_dialect(&self) -> bool {
-        self.more
-            .as_deref()
-            .is_some_and(|more| more.dialect.is_some())
+        self.body.is_some() || !self.json.is_empty()
     }
 
     /// Whether the exchange's kind matches the family.

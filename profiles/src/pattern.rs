@@ -76,10 +76,7 @@ fn why(error: &BuildError, limits: &DocumentLimits) -> PatternError {
     match error.syntax_error() {
         Some(error) => PatternError::Syntax(last_line(&error.to_string())),
         None if error.size_limit().is_some() && left < LARGEST => {
-            match limits.take(Limited::PatternBytes, left + 1) {
-                Err(over) => over.into(),
-                Ok(()) => PatternError::TooLarge,
-            }
+            OverLimit(Limited::PatternBytes).into()
         }
         None if error.size_limit().is_some() => PatternError::TooLarge,
         None => PatternError::Syntax(error.to_string()),

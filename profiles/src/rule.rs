@@ -124,8 +124,7 @@ impl Rule {
         if !self.fault.counts_tokens {
             return Vec::new();
         }
-        let more = self.matching.more.as_ref();
-        let Some(model) = more.and_then(|more| more.model.as_ref()) else {
+        let Some(model) = &self.matching.model else {
             return vec![Counting::O200k];
         };
         let known = [

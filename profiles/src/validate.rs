@@ -131,9 +131,8 @@ fn never_matches(rule: &Rule) -> Option<String> {
     if matching.touches == Touches::Results {
         return None;
     }
-    let of_models = matching.more.as_ref().is_some_and(|more| {
-        more.dialect.is_some() || more.model.is_some() || more.stream.is_some()
-    });
+    let of_models =
+        matching.dialect.is_some() || matching.model.is_some() || matching.stream.is_some();
     let of_tools = rule.family() == Family::Tool && matching.urls.is_empty();
     if touches_model_calls(rule) && matching.tool.is_some() {
         Some("it covers model calls, and `tool` selects tool calls".to_owned())
@@ -149,8 +148,7 @@ fn never_matches(rule: &Rule) -> Option<String> {
 /// Why a rule's fault never has an effect on what the rule matches.
 fn never_acts(rule: &Rule) -> Option<String> {
     let matching = &rule.matching;
-    let stream = matching.more.as_ref().and_then(|more| more.stream);
-    if rule.fault.needs_a_stream && stream == Some(false) {
+    if rule.fault.needs_a_stream && matching.stream == Some(false) {
         let mode = rule.mode();
         return Some(format!(
             "`{mode}` only changes streams; leave out `stream: false`"

@@ -145,7 +145,7 @@ pub fn inject_below(
     if root.kind() != JsonKind::Object {
         return Err("the tool's answer has no text to put an instruction into".to_owned());
     }
-    add_member(edits, root, "note", &in_text(injection, ""));
+    add_json(edits, root, "note", &quote(&in_text(injection, "")));
     Ok(())
 }
 
@@ -159,11 +159,7 @@ pub fn inject_into(injection: &Injection, edits: &mut Edits<'_>, place: Value<'_
 
 /// Whether a text already contains a canary.
 pub fn has_canary(text: &str) -> bool {
-    let prefix = "sq-";
-    text.match_indices(prefix).any(|(at, _)| {
-        let written = text.get(at..at + canary::LENGTH);
-        written.is_some_and(|written| written.parse::<Canary>().is_ok())
-    })
+    canary_in(text).is_some()
 }
 
 /// As the message of an error: an existing one, or one added to an object.
@@ -190,10 +186,6 @@ fn in_error(injection: &Injection, edits: &mut Edits<'_>, root: Value<'_>) -> bo
         add_json(edits, root, "error", &said);
     }
     is_object
-}
-
-fn add_member(edits: &mut Edits<'_>, object: Value<'_>, key: &str, text: &str) {
-    add_json(edits, object, key, &quote(text));
 }
 
 fn add_json(edits: &mut Edits<'_>, object: Value<'_>, key: &str, json: &str) {

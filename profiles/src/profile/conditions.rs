@@ -9,7 +9,7 @@ use crate::changes::Tools;
 use crate::fault::FaultMode;
 use crate::glob::{Glob, UrlGlobs};
 use crate::json_path;
-use crate::matching::{JsonCondition, Match, MoreConditions, StatusSet, ToolMatch, Touches};
+use crate::matching::{JsonCondition, Match, StatusSet, ToolMatch, Touches};
 use crate::pattern::{self, PatternError, Searched};
 
 /// Reads the conditions of a rule, and the tools that it matches.
@@ -46,20 +46,6 @@ pub(super) fn read(
     );
     let stream = fields.flag("stream", "Whether a stream was asked for.");
     let status = statuses(fields);
-    let rarer = MoreConditions {
-        headers: values(headers),
-        body: body.or(match_body),
-        json: values(json),
-        dialect,
-        model,
-        stream,
-    };
-    let any = !rarer.headers.is_empty()
-        || rarer.body.is_some()
-        || !rarer.json.is_empty()
-        || rarer.dialect.is_some()
-        || rarer.model.is_some()
-        || rarer.stream.is_some();
     let tools = Tools(tool.clone());
     // For these modes, `tool` selects calls in the response; the request does not show them.
     let tool = tool.filter(|_| mode.is_some_and(|mode| !mode.of_calls));
@@ -74,7 +60,12 @@ pub(super) fn read(
         methods,
         status,
         touches,
-        more: any.then(|| Box::new(rarer)),
+        headers: values(headers),
+        body: body.or(match_body),
+        json: values(json),
+        dialect,
+        model,
+        stream,
     };
     (matching, tools)
 }
@@ -91,8 +82,7 @@ pub(super) fn read_armed_by(
         tool: tool.map(named).map(Box::new),
         methods: methods(fields, "Methods of the exchange."),
         status: statuses(fields),
-        touches: Touches::Calls,
-        more: None,
+        ..Match::default()
     }
 }
 
@@ -115,7 +105,6 @@ pub(super) fn written(rule: &Map<String, Value>, matching: &Match, mode: &FaultM
         }
         other => other.clone(),
     };
-    let stream = matching.more.as_ref().and_then(|more| more.stream);
     let mut conditions = Map::new();
     for name in [
         "match_url",
@@ -138,7 +127,7 @@ pub(super) fn written(rule: &Map<String, Value>, matching: &Match, mode: &FaultM
             "headers" => by_name(value),
             "body" if mode.has_body => continue,
             "body" | "json" => value.clone(),
-            "stream" => json!(stream),
+            "stream" => json!(matching.stream),
             _ => text(value),
         };
         conditions.insert(name.to_owned(), value);
@@ -284,11 +273,9 @@ fn json_condition(path: &At<String>, value: &mut ValueReader<'_, '_>) -> Option<
 }
 
 /// Only supported dialects: a rule for another dialect would never match.
-fn dialect(fields: &mut Fields<'_, '_>) -> Option<String> {
-    let spoken = || squall_dialects::ALL.iter().map(|dialect| dialect.name());
-    let known: Vec<_> = spoken().map(|name| (name, name)).collect();
+fn dialect(fields: &mut Fields<'_, '_>) -> Option<&'static str> {
+    let spoken = squall_dialects::ALL.iter().map(|dialect| dialect.name());
+    let known: Vec<_> = spoken.map(|name| (name, name)).collect();
     let about = "The provider's wire format, for model calls.";
-    fields
-        .word("dialect", about, "dialect", &known)
-        .map(str::to_owned)
+    fields.word("dialect", about, "dialect", &known)
 }

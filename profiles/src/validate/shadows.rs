@@ -91,5 +91,5 @@ fn covers(wide: &Match, narrow: &Match) -> bool {
             .as_ref()
             .is_some_and(|narrow| narrow.iter().all(|one| wide.contains(one)))
     });
-    urls && tool && methods && wide.status.is_none() && wide.more.is_none()
+    urls && tool && methods && wide.status.is_none() && !wide.asks_for_headers_or_body()
 }

@@ -1,7 +1,5 @@
 //! Whole responses for requested streams: the events as one JSON document.
 
-use std::collections::BTreeMap;
-
 use squall_dialects::json::Document;
 use squall_dialects::model::{DeltaKind, Finish, Reading};
 use squall_dialects::stream::{Frame, Framing, Splitter};
@@ -79,15 +77,14 @@ fn holds_answer(reading: &Reading<'_>) -> bool {
 /// The content so far.
 #[derive(Default)]
 struct AssembledPart {
-    /// By choice, the order in which they began, and what they are.
-    order: Vec<(u64, u64, PartSort)>,
-    parts: BTreeMap<(u64, u64, PartSort), Part>,
+    /// In the order in which they began.
+    parts: Vec<((u64, u64, PartSort), Part)>,
     finishes: Vec<(u64, Finish)>,
     tokens: (Option<u64>, Option<u64>),
 }
 
 /// What pieces have in common that belong to one part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PartSort {
     Words(DeltaKind),
     Call,
@@ -106,10 +103,9 @@ impl AssembledPart {
                 DeltaKind::Text | DeltaKind::Refusal => PartSort::Words(delta.kind),
             };
             let key = (delta.choice, delta.part, sort);
-            let order = &mut self.order;
-            let part = self.parts.entry(key).or_insert_with(|| {
-                order.push(key);
-                Part {
+            let known = self.parts.iter().rposition(|(known, _)| *known == key);
+            let at = known.unwrap_or_else(|| {
+                let part = Part {
                     choice: delta.choice,
                     part: delta.part,
                     kind: match sort {
@@ -119,8 +115,11 @@ impl AssembledPart {
                     text: String::new(),
                     call: (sort == PartSort::Call).then(Default::default),
                     signature: None,
-                }
+                };
+                self.parts.push((key, part));
+                self.parts.len() - 1
             });
+            let part = &mut self.parts[at].1;
             match (delta.kind, &mut part.call) {
                 (DeltaKind::ToolId, Some((id, _))) => id.push_str(&delta.text),
                 (DeltaKind::ToolName, Some((_, name))) => name.push_str(&delta.text),
@@ -141,9 +140,8 @@ impl AssembledPart {
     }
 
     fn parts(&mut self) -> Vec<Part> {
-        let mut order = std::mem::take(&mut self.order);
-        order.sort_by_key(|(choice, ..)| *choice);
-        let parts = order.iter().filter_map(|key| self.parts.remove(key));
-        parts.collect()
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.sort_by_key(|((choice, ..), _)| *choice);
+        parts.into_iter().map(|(_, part)| part).collect()
     }
 }

@@ -1,9 +1,11 @@
 //! `slicer`: the body arrives in small pieces.
 
+use std::time::Duration;
+
 use serde_json::json;
 use squall_documents::Fields;
 
-use crate::amounts::{count, micros};
+use crate::amounts::{count, whole};
 use crate::changes::{Slices, Tools};
 use crate::fault::Fault;
 use crate::faults::fixed::fixed;
@@ -13,7 +15,8 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Fault {
     let about = "Greatest difference from `average_size` in bytes; default 0.";
     let size_variation = count(fields, "size_variation", about, 0);
     let about = "Microseconds between pieces; default 0.";
-    let delay = micros(fields, "delay_us", about);
+    let delay = fields.real("delay_us", about, 0.0..=60_000_000.0, " microseconds");
+    let delay = delay.map(|micros| Duration::from_micros(whole(micros)));
     if let (Some(size_variation), Some(average_size)) = (size_variation, average_size)
         && size_variation >= average_size
     {

@@ -15,31 +15,15 @@ pub(super) fn tool_answer(parameters: Value, plain: WireReply, says: ToolSays) -
     answer(parameters, PlannedAnswer::Tool(ToolAnswer { plain, says }))
 }
 
-/// The place of an `error` in MCP, which has three.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum ErrorLayer {
-    /// In the tool's result, visible to the model; `None`: a default message.
-    Tool(Option<String>),
-    /// In a JSON-RPC error with this code and message.
-    Protocol(i64, String),
-    /// In an HTTP error with this message in the body.
-    Http(String),
-    /// In an HTTP error with the given body.
-    Given,
-}
-
 /// The value of `in_mcp` without parameters that only apply to HTTP or JSON-RPC.
 pub(super) const AS_RESULT: &str = "result with isError";
 
-/// An error in its place in MCP.
-pub(super) fn error_answer(plain: WireReply, layer: ErrorLayer) -> PlannedAnswer {
-    let says = match layer {
-        ErrorLayer::Given => return PlannedAnswer::Reply(plain),
-        ErrorLayer::Tool(message) => ToolSays::Failure(message),
-        ErrorLayer::Http(message) => ToolSays::Status(message),
-        ErrorLayer::Protocol(code, message) => ToolSays::ProtocolError { code, message },
-    };
-    PlannedAnswer::Tool(ToolAnswer { plain, says })
+/// An error, and what it is in MCP; `None`: the same reply.
+pub(super) fn error_answer(plain: WireReply, says: Option<ToolSays>) -> PlannedAnswer {
+    match says {
+        None => PlannedAnswer::Reply(plain),
+        Some(says) => PlannedAnswer::Tool(ToolAnswer { plain, says }),
+    }
 }
 
 /// A tool's success with the reply's body as its result.

@@ -4,12 +4,12 @@ use http::StatusCode;
 use serde_json::json;
 use squall_documents::Fields;
 
-use super::answers::{AS_RESULT, ErrorLayer, error_answer, error_reply};
+use super::answers::{AS_RESULT, error_answer, error_reply};
 use crate::amounts::status;
 use crate::changes::Tools;
 use crate::fault::{Fault, IN_MCP};
 use crate::faults::fixed::fixed;
-use crate::plan::Substitute;
+use crate::plan::{Substitute, ToolSays};
 
 /// `reset: true`, or `error_code` (default 503).
 pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Fault {
@@ -27,13 +27,13 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Fault {
     }
     let status = status.unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
     let mut parameters = json!({ "error_code": status.as_u16() });
-    let layer = if fields.has("error_code") {
-        ErrorLayer::Http(status.canonical_reason().unwrap_or("error").to_owned())
+    let says = if fields.has("error_code") {
+        ToolSays::Status(status.canonical_reason().unwrap_or("error").to_owned())
     } else {
         parameters[IN_MCP] = json!(AS_RESULT);
-        ErrorLayer::Tool(None)
+        ToolSays::Failure(None)
     };
-    let failure = Substitute::Answer(error_answer(error_reply(status, None), layer));
+    let failure = Substitute::Answer(error_answer(error_reply(status, None), Some(says)));
     fixed(parameters, move |plan, verdict| {
         plan.substitute(verdict, failure.clone())
     })

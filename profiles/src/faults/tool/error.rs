@@ -5,11 +5,12 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde_json::{Value, json};
 use squall_documents::{At, Fields, ValueReader};
 
-use super::answers::{AS_RESULT, ErrorLayer, error_answer, error_reply, reply, text};
+use super::answers::{AS_RESULT, error_answer, error_reply, reply, text};
 use crate::amounts::retry_after;
 use crate::changes::{ResultChange, Tools};
 use crate::fault::{Fault, IN_MCP};
 use crate::faults::fixed::answer;
+use crate::plan::ToolSays;
 
 /// `error_code` 503, `body` or a JSON error with `message`, `response_headers`, `retry_after`.
 ///
@@ -50,21 +51,19 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Fault {
         let words = reply.status.canonical_reason().unwrap_or("error");
         message.unwrap_or_else(|| words.to_owned())
     };
-    let layer = match (code, body) {
+    let says = match (code, body) {
         (Some(Code::Protocol(code)), _) => {
             refuse_with_protocol_code(fields);
             let message = message.unwrap_or_else(|| "Internal error".to_owned());
-            ErrorLayer::Protocol(code, message)
+            Some(ToolSays::ProtocolError { code, message })
         }
-        (_, Some(_)) => ErrorLayer::Given,
-        (_, None) if of_http => ErrorLayer::Http(or_status(message)),
-        (_, None) => ErrorLayer::Tool(message),
+        (_, Some(_)) => None,
+        (_, None) if of_http => Some(ToolSays::Status(or_status(message))),
+        (_, None) => Some(ToolSays::Failure(message)),
     };
-    let code = match &layer {
-        ErrorLayer::Protocol(code, _) => json!(code),
-        ErrorLayer::Tool(_) | ErrorLayer::Http(_) | ErrorLayer::Given => {
-            json!(reply.status.as_u16())
-        }
+    let code = match code {
+        Some(Code::Protocol(code)) => json!(code),
+        Some(Code::Http(_)) | None => json!(reply.status.as_u16()),
     };
     let said = text(&reply.body);
     let mut parameters = json!({
@@ -72,10 +71,10 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Fault {
         "body": said,
         "response_headers": header_map(&reply.headers),
     });
-    if matches!(layer, ErrorLayer::Tool(_)) {
+    if matches!(says, Some(ToolSays::Failure(_))) {
         parameters[IN_MCP] = json!(AS_RESULT);
     }
-    answer(parameters, error_answer(reply, layer))
+    answer(parameters, error_answer(reply, says))
         .in_results(move |_, _, _| ResultChange::Failure(said.clone()))
 }
 

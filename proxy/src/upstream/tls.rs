@@ -16,7 +16,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::error::{FailureCause, about_alert, in_words};
-use super::trust::{CertificateVerifier, SelfSigned};
+use super::trust::{CertificateVerifier, SelfSigned, is_ca_as_server};
 use crate::config::ConfigError;
 use crate::tls::Alpn;
 use crate::user_file;
@@ -160,7 +160,9 @@ fn cause_of(error: &io::Error) -> FailureCause {
             "the upstream does not speak TLS on this port".to_owned()
         }
         (Some(rustls::Error::AlertReceived(alert)), _) => about_alert(&format!("{alert:?}")),
-        (Some(other), _) => format!("the handshake is impossible: {}", words_of(other)),
+        (Some(rustls::Error::PeerIncompatible(why)), _) => words_of(why),
+        (Some(rustls::Error::PeerMisbehaved(why)), _) => words_of(why),
+        (Some(other), _) => words_of(other),
         (None, io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) => {
             "the upstream reset the connection in the handshake".to_owned()
         }
@@ -194,6 +196,7 @@ fn about_certificate(error: &CertificateError) -> String {
                             RSA key of fewer than 2048 bits"
             .to_owned(),
         E::Other(other) if other.0.is::<SelfSigned>() => other.0.to_string(),
+        error if is_ca_as_server(error) => "it is a CA's, and no server's".to_owned(),
         error => {
             let name = match error {
                 E::Other(other) => in_words(&other.0.to_string()),
@@ -223,4 +226,85 @@ fn plain_name(name: &str) -> &str {
 /// The name of an error's variant as words.
 fn words_of(error: &impl fmt::Debug) -> String {
     in_words(&format!("{error:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rustls::{AlertDescription, OtherError, PeerIncompatible, PeerMisbehaved};
+
+    use super::*;
+    use crate::upstream::{Scheme, UpstreamError, UpstreamOrigin};
+
+    fn other(error: impl std::error::Error + Send + Sync + 'static) -> rustls::Error {
+        let error = CertificateError::Other(OtherError(Arc::new(error)));
+        rustls::Error::InvalidCertificate(error)
+    }
+
+    #[test]
+    fn every_failure_is_a_sentence() {
+        let id = vec![6, 7];
+        let of = rustls::Error::InvalidCertificate;
+        let time = UnixTime::since_unix_epoch(Duration::from_hours(24));
+        for (error, expected) in [
+            (
+                of(CertificateError::Expired),
+                "the certificate was refused: expired",
+            ),
+            (
+                of(CertificateError::ExpiredContext {
+                    time,
+                    not_after: time,
+                }),
+                "it expired on 1970-01-02",
+            ),
+            (
+                of(
+                    CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext {
+                        signature_algorithm_id: id.clone(),
+                        public_key_algorithm_id: id,
+                    },
+                ),
+                "such as SHA-1",
+            ),
+            (other(SelfSigned), "it is self-signed"),
+            (
+                other(io::Error::other("CaUsedAsEndEntity")),
+                "it is a CA's, and no server's",
+            ),
+            (
+                of(CertificateError::BadSignature),
+                "an RSA key of fewer than 2048 bits",
+            ),
+            (
+                other(io::Error::other("UnsupportedCertVersion")),
+                "unsupported cert version",
+            ),
+            (
+                rustls::Error::AlertReceived(AlertDescription::CertificateRequired),
+                "the upstream requires a client's certificate",
+            ),
+            (
+                rustls::Error::AlertReceived(AlertDescription::HandshakeFailure),
+                "the alert `handshake failure`",
+            ),
+            (
+                rustls::Error::PeerIncompatible(PeerIncompatible::NoCipherSuitesInCommon),
+                "no cipher suites in common",
+            ),
+            (
+                rustls::Error::PeerMisbehaved(PeerMisbehaved::TooManyKeyUpdateRequests),
+                "too many key update requests",
+            ),
+            (rustls::Error::DecryptError, "decrypt error"),
+        ] {
+            let shown = format!("{error:?}");
+            let error = io::Error::new(io::ErrorKind::InvalidData, error);
+            let origin = UpstreamOrigin::new(Scheme::Https, "h", 443);
+            let said = UpstreamError::new(&origin, cause_of(&error)).to_string();
+            assert!(said.contains(expected), "{shown}: {said}");
+            assert!(!said.contains(['{', '}', '"']), "{shown}: {said}");
+        }
+    }
 }

@@ -111,35 +111,19 @@ impl fmt::Debug for UpstreamProxy {
     }
 }
 
-/// Reads exactly one head: the bytes after it belong to the tunnel.
+/// Reads exactly one head, byte by byte: the bytes after it belong to the tunnel.
 async fn read_head(socket: &mut TcpStream) -> Result<Vec<u8>, String> {
     let mut head = Vec::new();
-    let mut seen = [0; 1024];
-    while head.len() < LONGEST_ANSWER {
-        let ready = socket
-            .peek(&mut seen)
-            .await
-            .map_err(|error| error.to_string())?;
-        if ready == 0 {
-            return Err("it closed the connection instead of answering CONNECT".to_owned());
+    while !head.ends_with(b"\r\n\r\n") {
+        if head.len() == LONGEST_ANSWER {
+            return Err(format!(
+                "its answer to CONNECT is longer than {LONGEST_ANSWER} bytes"
+            ));
         }
-        let before = head.len();
-        head.extend_from_slice(&seen[..ready]);
-        let searched = before.saturating_sub(3);
-        let end = memchr::memmem::find(&head[searched..], b"\r\n\r\n").map(|at| searched + at + 4);
-        head.truncate(end.unwrap_or(head.len()));
-        let taken = head.len() - before;
-        socket
-            .read_exact(&mut seen[..taken])
-            .await
-            .map_err(|error| error.to_string())?;
-        if end.is_some() {
-            return Ok(head);
-        }
+        let byte = socket.read_u8().await;
+        head.push(byte.map_err(|error| format!("it did not answer CONNECT: {error}"))?);
     }
-    Err(format!(
-        "its answer to CONNECT is longer than {LONGEST_ANSWER} bytes"
-    ))
+    Ok(head)
 }
 
 /// `Basic` credentials (RFC 7617) from a URL's user information.

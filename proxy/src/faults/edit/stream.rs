@@ -12,7 +12,7 @@ mod player;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, header};
 use http_body::SizeHint;
-use squall_dialects::codec::{Coding, Encoder};
+use squall_dialects::codec::{Coding, Decoder, Encoder};
 use squall_profiles::changes::StreamFault;
 use squall_profiles::faults::editing::{AnswerEditor, EditedAnswer, Step, WholeEditor};
 use squall_profiles::faults::llm_stream::{self, AnsweredCall};
@@ -46,12 +46,19 @@ pub(super) async fn play(
     editor: AnswerEditor,
     coding: Option<Coding>,
     response: Response<AgentBody>,
-    report: VerdictReport,
+    mut report: VerdictReport,
     context: &FaultContext,
 ) -> Response<AgentBody> {
     let editor = match editor {
         AnswerEditor::Events(editor) => editor,
         AnswerEditor::Whole(edit) => return whole(edit, response, report, context).await,
+    };
+    let coded = match coding.map(Decoder::new).transpose() {
+        Ok(decoder) => decoder.map(Coded::new),
+        Err(why) => {
+            report.bypassed(why.to_string());
+            return response;
+        }
     };
     let (mut head, body) = response.into_parts();
     drop_digests(&mut head.headers);
@@ -61,7 +68,7 @@ pub(super) async fn play(
         let live = LiveEdit {
             body,
             editor,
-            coded: coding.map(Coded::new),
+            coded,
             player: Player {
                 encoder: None,
                 agent,

@@ -498,20 +498,16 @@ fn a_whole_model_answer_that_is_cut_keeps_announcing_its_length() {
 fn a_stream_fault_that_cannot_be_made_leaves_the_answer_alone() {
     let events = stream().concat();
     let cut = || Edit::Stream(StreamFault::Cut { after_tokens: 2 });
-    for (fields, why) in [
-        (
-            &[("content-type", "text/html")][..],
-            "the answer's content-type is neither JSON nor a stream of events",
-        ),
-        (
-            &[STREAM, ("content-encoding", "gzip")],
-            "the body is not valid gzip",
-        ),
-    ] {
-        let edited = edited(cut(), answer(pieces(events.as_bytes().chunks(9)), fields));
-        assert_eq!(edited.body.bytes, events.as_bytes());
-        edited.ledger.only_bypassed(1, why);
-    }
+    let fields = &[("content-type", "text/html")];
+    let html = edited(cut(), answer(pieces(events.as_bytes().chunks(9)), fields));
+    assert_eq!(html.body.bytes, events.as_bytes());
+    let why = "the answer's content-type is neither JSON nor a stream of events";
+    html.ledger.only_bypassed(1, why);
+    // A body that is not in its coding cannot be read.
+    let fields = &[STREAM, ("content-encoding", "gzip")];
+    let broken = edited(cut(), answer(pieces([&events]), fields));
+    assert!(broken.body.error.is_some());
+    assert_eq!(broken.ledger.bypassed.borrow().len(), 1);
     paused(async {
         let (context, ledger) = context();
         let response = answer(pieces([&events]), &[STREAM]);

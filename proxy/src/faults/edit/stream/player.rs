@@ -6,7 +6,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::Frame;
 use http_body_util::BodyExt as _;
-use squall_dialects::codec::{Coding, Decoder, Encoder, NotInCoding};
+use squall_dialects::codec::{Decoder, Encoder, NotInCoding};
 use squall_profiles::faults::editing::{EventsEditor, Step};
 use squall_profiles::plan::Ending;
 
@@ -24,10 +24,6 @@ const FRAME: usize = 64 << 10;
 
 /// Most decoded bytes per edit.
 const PIECE: usize = 16 << 10;
-
-/// Most encoded bytes before the first decoded byte. A header has a few bytes, so a body that needs
-/// more is not in its coding.
-const LONGEST_BEGINNING: usize = 64 << 10;
 
 /// Sends steps.
 pub(super) struct Player {
@@ -166,50 +162,31 @@ pub(super) struct LiveEdit {
 
 /// A coding that is decoded for the editor.
 pub(super) struct Coded {
-    coding: Coding,
-    /// `None` if it could not be created.
-    decoder: Option<Decoder>,
-    /// Encoded bytes before the first decoded byte.
-    beginning: Vec<Bytes>,
-    began: bool,
+    decoder: Decoder,
     piece: Box<[u8]>,
 }
 
 impl Coded {
-    pub(super) fn new(coding: Coding) -> Self {
+    pub(super) fn new(decoder: Decoder) -> Self {
         Self {
-            coding,
-            decoder: Decoder::new(coding).ok(),
-            beginning: Vec::new(),
-            began: false,
+            decoder,
             piece: vec![0; PIECE].into(),
         }
     }
 
     /// The next decoded piece of `input`; `None` if more input is needed.
     fn next(&mut self, input: &mut Bytes) -> Result<Option<Bytes>, NotInCoding> {
-        let decoder = self.decoder.as_mut().ok_or(NotInCoding(self.coding))?;
         loop {
-            let progress = decoder.step(input, &mut self.piece)?;
+            let progress = self.decoder.step(input, &mut self.piece)?;
             input.advance(progress.read);
             if progress.written > 0 {
-                return Ok(Some(Bytes::copy_from_slice(
-                    &self.piece[..progress.written],
-                )));
+                let piece = &self.piece[..progress.written];
+                return Ok(Some(Bytes::copy_from_slice(piece)));
             }
             if progress.is_stuck() {
-                break;
+                return Ok(None);
             }
         }
-        let held: usize = self.beginning.iter().map(Bytes::len).sum();
-        if held > LONGEST_BEGINNING {
-            return Err(NotInCoding(self.coding));
-        }
-        Ok(None)
-    }
-
-    fn is_complete(&self) -> bool {
-        self.decoder.as_ref().is_some_and(Decoder::is_complete)
     }
 }
 
@@ -246,25 +223,15 @@ impl LiveEdit {
         self.player.play(steps, false).await
     }
 
-    /// [`Self::edit`] for encoded bytes.
+    /// [`Self::edit`] for encoded bytes. A body that is not in its coding breaks off.
     async fn decode(&mut self, mut data: Bytes) -> Result<bool, Abort> {
-        let Some(mut coded) = self.coded.take() else {
-            return Ok(true);
-        };
-        if !coded.began {
-            coded.beginning.push(data.clone());
-        }
-        loop {
+        while let Some(coded) = &mut self.coded {
             match coded.next(&mut data) {
-                Ok(None) => {
-                    self.coded = Some(coded);
-                    return Ok(true);
-                }
+                Ok(None) => break,
                 Ok(Some(plain)) => {
-                    if !std::mem::replace(&mut coded.began, true) {
-                        coded.beginning.clear();
-                        match coded.decoder.as_ref().map(Decoder::encoder).transpose() {
-                            Ok(encoder) => self.player.encoder = encoder,
+                    if self.player.encoder.is_none() {
+                        match coded.decoder.encoder() {
+                            Ok(encoder) => self.player.encoder = Some(encoder),
                             Err(error) => return Err(self.player.cannot_encode(error).await),
                         }
                     }
@@ -272,28 +239,13 @@ impl LiveEdit {
                         return Ok(false);
                     }
                 }
-                Err(why) if coded.began => {
+                Err(why) => {
                     let broken = Abort::close(format!("the upstream's answer broke: {why}"));
                     return Err(self.broke_off(broken).await);
                 }
-                Err(why) => {
-                    self.pass_untouched(coded, why).await?;
-                    return Ok(false);
-                }
             }
         }
-    }
-
-    /// The body is not in its coding, so it passes unchanged from its start.
-    async fn pass_untouched(&mut self, coded: Coded, why: NotInCoding) -> Result<(), Abort> {
-        self.player.report.bypassed(why.to_string());
-        for bytes in coded.beginning {
-            self.player.out.data(bytes, false).await;
-        }
-        while let Some(frame) = self.body.frame().await {
-            self.player.out.pass(frame?, &self.body).await;
-        }
-        Ok(())
+        Ok(true)
     }
 
     async fn broke_off(&mut self, broken: Abort) -> Abort {
@@ -307,13 +259,8 @@ impl LiveEdit {
     }
 
     async fn end(mut self, trailers: Option<Frame<Bytes>>) -> Result<(), Abort> {
-        let is_complete = self.coded.as_ref().is_none_or(Coded::is_complete);
-        if let Some(coded) = self.coded.take_if(|coded| !coded.beginning.is_empty())
-            && !is_complete
-        {
-            let why = NotInCoding(coded.coding);
-            return self.pass_untouched(coded, why).await;
-        }
+        let coded = self.coded.as_ref();
+        let is_complete = coded.is_none_or(|coded| coded.decoder.is_complete());
         let steps = self.editor.finish();
         self.report();
         self.note_untouched("the fault changed nothing");

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use squall_dialects::mcp::{Call, McpRequest};
-use squall_dialects::tokens::Counting;
 
 use crate::family::Family;
 use crate::fault::{COUNTED_BY, Fault, FaultMode};
@@ -116,37 +115,6 @@ impl Rule {
             return of(&|_| true);
         }
         calls
-    }
-
-    /// The vocabularies for counting tokens: those of the models that the match names. Without
-    /// names, the vocabulary of current models; others are loaded on first use.
-    pub fn vocabularies(&self) -> Vec<Counting> {
-        if !self.fault.counts_tokens {
-            return Vec::new();
-        }
-        let Some(model) = &self.matching.model else {
-            return vec![Counting::O200k];
-        };
-        let known = [
-            ("gpt-4o", Counting::O200k),
-            ("gpt-4o-mini", Counting::O200k),
-            ("gpt-4.1", Counting::O200k),
-            ("gpt-5", Counting::O200k),
-            ("o1", Counting::O200k),
-            ("o3", Counting::O200k),
-            ("o3-mini", Counting::O200k),
-            ("o4-mini", Counting::O200k),
-            ("gpt-4", Counting::Cl100k),
-            ("gpt-4-turbo", Counting::Cl100k),
-            ("gpt-3.5-turbo", Counting::Cl100k),
-        ];
-        let mut found: Vec<_> = known
-            .into_iter()
-            .filter(|(name, _)| model.matches(name))
-            .map(|(_, counting)| counting)
-            .collect();
-        found.dedup();
-        found
     }
 
     /// Whether a draw decides its effect; a draw needs the request's fingerprint.

@@ -63,7 +63,6 @@ use crate::metrics::Metrics;
 use crate::recorder::{self, Recorder};
 pub use crate::run_mark::RunMark;
 use crate::tape::Tapes;
-use crate::vocabularies;
 
 /// Name of the scope for traffic without another scope.
 pub const DEFAULT_SCOPE: &str = "default";
@@ -207,16 +206,6 @@ impl Chaos {
         named
     }
 
-    /// Loads the token vocabularies of `rules` on another thread. Wait for it before the
-    /// activation, so that no exchange has to.
-    pub async fn read_vocabularies(&self, rules: &RuleSource) {
-        let rules = lock(&self.profiles).compile(rules, &ToolNames::default());
-        let unread = rules.map_or_else(|_| Vec::new(), |rules| vocabularies::of_rules(&rules));
-        if !unread.is_empty() {
-            vocabularies::read(unread).await;
-        }
-    }
-
     /// Activates chaos for a scope and replaces its previous activation. Counters, windows and
     /// attempts restart. For a named scope, connections with its traffic are asked to close
     /// ([`ScopeChaos::ended`]). The number of activations per workspace is limited, except for
@@ -246,7 +235,6 @@ impl Chaos {
         // Held to the end, so that the profile cannot change between compiling and replacing.
         let profiles = lock(&self.profiles);
         let rules = profiles.compile(&request.rules, &request.tools)?;
-        vocabularies::begin(vocabularies::of_rules(&rules));
         let mut keeping = lock(&self.keeping);
         if run.is_none() {
             self.table.load().check_room(scope)?;

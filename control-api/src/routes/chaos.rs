@@ -129,7 +129,6 @@ pub(super) async fn put(
     let mut request = chaos_request::read(&sent, &state.trust).map_err(ApiProblem::invalid)?;
     request.rules = seen_by(&caller, request.rules);
     check_extends(&caller, &request.rules)?;
-    state.chaos.read_vocabularies(&request.rules).await;
     let before = state.chaos.look(&scope);
     match state.chaos.put(&scope, request) {
         Ok(record) => {

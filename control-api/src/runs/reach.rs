@@ -144,11 +144,7 @@ impl OwnProxy {
         open.ok_or_else(|| ReachError::Refused(format!("there is no run `{run}` under way")))
     }
 
-    async fn put(
-        &self,
-        scope: &str,
-        requested: RequestedChaos,
-    ) -> Result<ActivationRecord, ReachError> {
+    fn put(&self, scope: &str, requested: RequestedChaos) -> Result<ActivationRecord, ReachError> {
         let run = requested.run.clone();
         let (mark, workspace) = self.find(&run)?;
         let refused = |why: &str| ReachError::Refused(why.to_owned());
@@ -162,7 +158,6 @@ impl OwnProxy {
         let after = requested.after.as_deref().map(|after| self.under(after));
         let after = after.transpose()?;
         let request = request(requested, workspace)?;
-        self.chaos.read_vocabularies(&request.rules).await;
         let since = Instant::now();
         let (chaos, record) = if let Some((after, _)) = after {
             self.chaos.go_on_for_run(scope, &after.chaos, &mark)
@@ -346,7 +341,7 @@ impl Reach for OwnProxy {
         scope: &'a str,
         chaos: RequestedChaos,
     ) -> Pending<'a, Result<ActivationRecord, ReachError>> {
-        Box::pin(self.put(scope, chaos))
+        Box::pin(async move { self.put(scope, chaos) })
     }
 
     fn end<'a>(&'a self, scope: &'a str) -> Pending<'a, Result<bool, ReachError>> {

@@ -13,7 +13,6 @@ use squall_profiles::tools::ToolNames;
 
 use super::{Chaos, Defaults, NO_CHAOS, Profiles, PutError, RuleSource, ScopeChaos};
 use crate::lock::lock;
-use crate::vocabularies;
 
 /// Why profiles could not be changed.
 #[derive(Debug, thiserror::Error)]
@@ -124,7 +123,6 @@ impl Chaos {
 
     fn replace(&self, replacements: Vec<Replacement>) {
         for (own, rules) in replacements {
-            vocabularies::begin(vocabularies::of_rules(&rules));
             own.activation().replace_rules(rules.clone());
             // A concurrent fork of the previous rules is in the table once this lock is free.
             drop(lock(&self.keeping));

@@ -177,10 +177,7 @@ impl Exchange {
     /// block the worker's thread.
     pub(super) async fn get_ready_to_count(&self) {
         if self.classified.dialect.is_some() && self.rules.rules().counts_tokens() {
-            let unread = vocabularies::of_model(self.classified.model());
-            if !unread.is_empty() {
-                Box::pin(vocabularies::read(unread)).await;
-            }
+            Box::pin(vocabularies::load(self.classified.model())).await;
         }
     }
 

@@ -247,11 +247,12 @@ impl Chunks {
 fn next(place: ChunkPosition, byte: u8) -> Result<ChunkPosition, FramingError> {
     match (place, byte) {
         (ChunkPosition::Size { size, digits }, _) if byte.is_ascii_hexdigit() => {
-            if digits == SIZE_DIGITS {
-                return Err(FramingError::CHUNK_SIZE);
-            }
+            let digit = char::from(byte)
+                .to_digit(16)
+                .filter(|_| digits < SIZE_DIGITS);
+            let digit = digit.ok_or(FramingError::CHUNK_SIZE)?;
             Ok(ChunkPosition::Size {
-                size: size << 4 | u64::from(hex(byte)),
+                size: size << 4 | u64::from(digit),
                 digits: digits + 1,
             })
         }
@@ -281,12 +282,5 @@ fn next(place: ChunkPosition, byte: u8) -> Result<ChunkPosition, FramingError> {
             ChunkPosition::Data { .. } | ChunkPosition::Extension { .. } | ChunkPosition::Trailers,
             _,
         ) => Ok(place),
-    }
-}
-
-fn hex(digit: u8) -> u8 {
-    match digit {
-        b'0'..=b'9' => digit - b'0',
-        _ => (digit | 0x20) - b'a' + 10,
     }
 }

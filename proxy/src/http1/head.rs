@@ -152,8 +152,8 @@ impl FieldSpan {
     /// The range of its value without surrounding white space (RFC 9110 §5.5).
     pub(super) fn value(self, section: &[u8]) -> Range<usize> {
         let untrimmed = &section[self.colon + 1..self.end];
-        let from = self.end - trim_start(untrimmed).len();
-        from..from + trim(&section[from..self.end]).len()
+        let from = self.end - untrimmed.trim_ascii_start().len();
+        from..from + untrimmed.trim_ascii().len()
     }
 }
 
@@ -309,15 +309,12 @@ impl<S: Opening> HeadScan<S> {
     }
 
     fn content_length(&mut self, value: &[u8]) -> Result<(), FramingError> {
-        let digits = trim(value);
-        let mut length = (!digits.is_empty()).then_some(0u64);
-        for digit in digits {
-            length = length
-                .filter(|_| digit.is_ascii_digit())
-                .and_then(|length| length.checked_mul(10)?.checked_add(u64::from(digit - b'0')));
-        }
-        let length = length
-            .filter(|l| *l <= GREATEST_LENGTH)
+        let digits = value.trim_ascii();
+        let length = std::str::from_utf8(digits)
+            .ok()
+            .filter(|_| digits.iter().all(u8::is_ascii_digit))
+            .and_then(|digits| digits.parse().ok())
+            .filter(|length| *length <= GREATEST_LENGTH)
             .ok_or(FramingError::CONTENT_LENGTH)?;
         match self.head.content_length.replace(length) {
             Some(before) if before != length => Err(FramingError::UNEQUAL_CONTENT_LENGTHS),
@@ -327,28 +324,12 @@ impl<S: Opening> HeadScan<S> {
 
     fn encoding(&mut self, value: &[u8]) -> Result<(), FramingError> {
         // Other codings could not be passed on, because the next hop has its own framing.
-        if self.head.chunked || !trim(value).eq_ignore_ascii_case(b"chunked") {
+        if self.head.chunked || !value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
             return Err(FramingError::TRANSFER_ENCODING);
         }
         self.head.chunked = true;
         Ok(())
     }
-}
-
-/// Without the optional white space of RFC 9110 §5.6.3.
-fn trim(value: &[u8]) -> &[u8] {
-    let mut value = trim_start(value);
-    while let [rest @ .., b' ' | b'\t'] = value {
-        value = rest;
-    }
-    value
-}
-
-fn trim_start(mut value: &[u8]) -> &[u8] {
-    while let [b' ' | b'\t', rest @ ..] = value {
-        value = rest;
-    }
-    value
 }
 
 /// Whether a line has forbidden characters: control characters other than HTAB, and DEL.

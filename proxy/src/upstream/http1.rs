@@ -8,14 +8,12 @@ mod head;
 mod link;
 mod upload;
 
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::future::poll_fn;
 use std::rc::{Rc, Weak};
-use std::task::{Context, Poll};
+use std::task::Poll;
 
-use bytes::Bytes;
 use http::Response;
-use http_body::Frame;
 use tokio::task::spawn_local;
 
 use self::link::Link;
@@ -74,22 +72,9 @@ impl Http1 {
         poll_fn(|cx| self.link.borrow_mut().poll_head(cx)).await
     }
 
-    /// The next frame of the response's body.
-    pub(super) fn poll_frame(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, FailureCause>>> {
-        self.link.borrow_mut().poll_frame(cx)
-    }
-
-    /// Whether the whole response was returned.
-    pub(super) fn is_over(&self) -> bool {
-        self.link.borrow().is_over()
-    }
-
-    /// Remaining bytes of the response's body, if known.
-    pub(super) fn length(&self) -> Option<u64> {
-        self.link.borrow().length()
+    /// The state of its two directions.
+    pub(super) fn link(&self) -> RefMut<'_, Link> {
+        self.link.borrow_mut()
     }
 
     /// Ensures that the request is sent on, even if its response is read slowly.
@@ -105,36 +90,11 @@ impl Http1 {
         })));
     }
 
-    /// Lets an idle connection detect that it was closed.
-    pub(super) fn look(&mut self) {
-        self.link.borrow_mut().look();
-    }
-
-    /// True if the next request can be written immediately.
-    pub(super) fn is_ready(&self) -> bool {
-        self.link.borrow().is_ready()
-    }
-
-    /// True if the connection has ended, or cannot be reused.
-    pub(super) fn is_closed(&self) -> bool {
-        self.link.borrow().is_closed()
-    }
-
     /// Waits until the connection is ready; false if it ended instead.
     pub(super) async fn becomes_ready(&mut self) -> bool {
         if let Some(uploading) = self.link.borrow_mut().uploading.take() {
             uploading.abort();
         }
         poll_fn(|cx| self.link.borrow_mut().poll_ready(cx)).await
-    }
-
-    /// Releases memory that only an exchange needs.
-    pub(super) fn rest(&mut self) {
-        self.link.borrow_mut().rest();
-    }
-
-    /// The connection after a 101; `None` if it has ended.
-    pub(super) fn into_switched(self) -> Option<Switched> {
-        self.link.borrow_mut().switch()
     }
 }

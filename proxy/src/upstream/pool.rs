@@ -193,15 +193,12 @@ impl OriginPool {
     /// Idle connections are only checked here, and by each sweep.
     pub(super) async fn take_idle(&self, counters: &ConnectionCounters) -> Option<Http1> {
         loop {
-            let IdleConnection {
-                mut connection,
-                since,
-            } = self.idle.borrow_mut().pop()?;
+            let IdleConnection { connection, since } = self.idle.borrow_mut().pop()?;
             if since.elapsed() > IDLE {
                 yield_now().await;
             }
-            connection.look();
-            if connection.is_ready() {
+            connection.link().look();
+            if connection.link().is_ready() {
                 return Some(connection);
             }
             counters.count_replaced();
@@ -210,18 +207,18 @@ impl OriginPool {
 
     /// True if an HTTP/1.1 connection is idle and open.
     pub(super) fn has_idle(&self) -> bool {
-        let mut idle = self.idle.borrow_mut();
-        idle.iter_mut().rev().any(|idle| {
-            idle.connection.look();
-            idle.connection.is_ready()
+        let idle = self.idle.borrow();
+        idle.iter().rev().any(|idle| {
+            idle.connection.link().look();
+            idle.connection.link().is_ready()
         })
     }
 
     /// Keeps a connection for reuse, as soon as it is ready for a request.
     pub(super) fn keep(self: &Rc<Self>, mut connection: Http1) {
-        if connection.is_ready() {
+        if connection.link().is_ready() {
             self.push(connection);
-        } else if !connection.is_closed() {
+        } else if !connection.link().is_closed() {
             // The request's body is still being sent.
             let endpoint = Rc::downgrade(self);
             spawn_local(async move {
@@ -235,8 +232,8 @@ impl OriginPool {
     }
 
     /// Keeps a connection that is ready for a request.
-    pub(super) fn push(&self, mut connection: Http1) {
-        connection.rest();
+    pub(super) fn push(&self, connection: Http1) {
+        connection.link().rest();
         let mut idle = self.idle.borrow_mut();
         let kept = !self.retired.get() && !self.settings.idle_timeout.is_zero();
         if kept && idle.len() < IDLE_PER_ORIGIN {
@@ -288,9 +285,9 @@ impl OriginPool {
     fn sweep(&self) {
         let (limit, period) = (self.settings.idle_timeout, period(&self.settings));
         let fresh = |since: Instant| since.elapsed() + period < limit;
-        self.idle.borrow_mut().retain_mut(|idle| {
-            idle.connection.look();
-            fresh(idle.since) && !idle.connection.is_closed()
+        self.idle.borrow_mut().retain(|idle| {
+            idle.connection.link().look();
+            fresh(idle.since) && !idle.connection.link().is_closed()
         });
         self.h2.borrow_mut().retain(|connection| {
             !connection.sender.is_closed()

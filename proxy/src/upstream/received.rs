@@ -60,7 +60,7 @@ impl Received {
     /// The connection after a 101, in its new protocol; `None` for other statuses.
     pub(crate) fn into_switched(self) -> Option<Switched> {
         match self.0 {
-            ReceivedFrom::Switching(connection) => connection.into_switched(),
+            ReceivedFrom::Switching(connection) => connection.link().switch(),
             ReceivedFrom::Http1(..) | ReceivedFrom::H2(..) | ReceivedFrom::Over => None,
         }
     }
@@ -91,7 +91,7 @@ impl Body for Received {
     ) -> Poll<Option<Result<Frame<Bytes>, Abort>>> {
         let this = self.get_mut();
         let polled = match &mut this.0 {
-            ReceivedFrom::Http1(_, connection) => ready!(connection.poll_frame(cx)),
+            ReceivedFrom::Http1(_, connection) => ready!(connection.link().poll_frame(cx)),
             ReceivedFrom::H2(body, _) => ready!(Pin::new(body).poll_frame(cx))
                 .map(|frame| frame.map_err(|error| break_of(&error))),
             ReceivedFrom::Switching(_) | ReceivedFrom::Over => None,
@@ -120,7 +120,7 @@ impl Body for Received {
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            ReceivedFrom::Http1(_, connection) => connection.is_over(),
+            ReceivedFrom::Http1(_, connection) => connection.link().is_over(),
             ReceivedFrom::H2(body, _) => body.is_end_stream(),
             ReceivedFrom::Switching(_) | ReceivedFrom::Over => true,
         }
@@ -129,6 +129,7 @@ impl Body for Received {
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             ReceivedFrom::Http1(_, connection) => connection
+                .link()
                 .length()
                 .map_or_else(SizeHint::new, SizeHint::with_exact),
             ReceivedFrom::H2(body, _) => body.size_hint(),

@@ -30,7 +30,7 @@ const GREATEST_READ: usize = 256 * 1024;
 const MOST_INTERIM: u32 = 100;
 
 /// A connection, and the state of both directions.
-pub(super) struct Link {
+pub(in crate::upstream) struct Link {
     /// `None` once it has ended.
     transport: Option<Transport>,
     /// Bytes that were read but not yet consumed.
@@ -41,7 +41,7 @@ pub(super) struct Link {
     interim: u32,
     upload: Option<Box<Upload>>,
     /// The task that sends the rest of a request while its response arrives.
-    pub(super) uploading: Option<JoinHandle<()>>,
+    pub(in crate::upstream) uploading: Option<JoinHandle<()>>,
     /// Woken when that task ends or the response's body can be read.
     reader: Option<Waker>,
     /// Why writing is no longer possible.
@@ -49,7 +49,11 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(transport: Transport, limits: HeadLimits, casings: Rc<CasingCache>) -> Self {
+    pub(in crate::upstream) fn new(
+        transport: Transport,
+        limits: HeadLimits,
+        casings: Rc<CasingCache>,
+    ) -> Self {
         Self {
             transport: Some(transport),
             buffer: BytesMut::new(),
@@ -64,14 +68,14 @@ impl Link {
     }
 
     /// Starts an exchange.
-    pub(super) fn begin(&mut self, upload: Box<Upload>) {
+    pub(in crate::upstream) fn begin(&mut self, upload: Box<Upload>) {
         self.answers.expect(upload.method());
         self.upload = Some(upload);
         self.interim = 0;
     }
 
     /// Sends the request and waits for its response's head.
-    pub(super) fn poll_head(
+    pub(in crate::upstream) fn poll_head(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Response<()>, NotSent>> {
@@ -125,7 +129,7 @@ impl Link {
     }
 
     /// The next frame of the response's body.
-    pub(super) fn poll_frame(
+    pub(in crate::upstream) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, FailureCause>>> {
@@ -155,7 +159,10 @@ impl Link {
     }
 
     /// Sends the rest of the request; ready when all is sent.
-    pub(super) fn poll_upload(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), WriteFailure>> {
+    pub(in crate::upstream) fn poll_upload(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), WriteFailure>> {
         let (Some(upload), Some(transport)) = (&mut self.upload, &mut self.transport) else {
             return Poll::Ready(Ok(()));
         };
@@ -168,7 +175,7 @@ impl Link {
     }
 
     /// The same in a separate task; ready when it has nothing left to do.
-    pub(super) fn poll_upload_on(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(in crate::upstream) fn poll_upload_on(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match ready!(self.poll_upload(cx)) {
             Ok(()) => {}
             Err(WriteFailure::Connection(error)) => self.cannot_write(&error),
@@ -184,13 +191,13 @@ impl Link {
     }
 
     /// Whether part of the request remains to be sent, and may be.
-    pub(super) fn sends_on(&self) -> bool {
+    pub(in crate::upstream) fn sends_on(&self) -> bool {
         let upload = self.upload.as_ref();
         self.unwritable.is_none() && upload.is_some_and(|upload| !upload.is_held())
     }
 
     /// Resolves when the connection is ready for a request (true) or has ended (false).
-    pub(super) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+    pub(in crate::upstream) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         if !self.is_closed() {
             match self.poll_upload(cx) {
                 Poll::Ready(Ok(())) => return Poll::Ready(self.is_ready()),
@@ -207,7 +214,7 @@ impl Link {
     }
 
     /// Lets an idle connection detect that it was closed, without a wake-up.
-    pub(super) fn look(&mut self) {
+    pub(in crate::upstream) fn look(&mut self) {
         self.poll_watch(&mut Context::from_waker(Waker::noop()));
     }
 
@@ -224,7 +231,7 @@ impl Link {
     }
 
     /// True if the next request can be written immediately.
-    pub(super) fn is_ready(&self) -> bool {
+    pub(in crate::upstream) fn is_ready(&self) -> bool {
         self.transport.is_some()
             && self.answers.is_over()
             && self.answers.may_go_on()
@@ -233,7 +240,7 @@ impl Link {
     }
 
     /// True if the connection has ended, or will end with this exchange.
-    pub(super) fn is_closed(&self) -> bool {
+    pub(in crate::upstream) fn is_closed(&self) -> bool {
         self.transport.is_none()
             || !self.answers.may_go_on()
             || self.unwritable.is_some()
@@ -242,24 +249,24 @@ impl Link {
     }
 
     /// Whether the whole response was returned.
-    pub(super) fn is_over(&self) -> bool {
+    pub(in crate::upstream) fn is_over(&self) -> bool {
         self.answers.is_over()
     }
 
     /// Remaining bytes of the response's body, if known.
-    pub(super) fn length(&self) -> Option<u64> {
+    pub(in crate::upstream) fn length(&self) -> Option<u64> {
         self.answers.length()
     }
 
     /// An idle connection keeps no buffer.
-    pub(super) fn rest(&mut self) {
+    pub(in crate::upstream) fn rest(&mut self) {
         self.buffer = BytesMut::new();
         self.read_size = LEAST_READ;
         self.reader = None;
     }
 
     /// The connection in its new protocol, after a 101.
-    pub(super) fn switch(&mut self) -> Option<Switched> {
+    pub(in crate::upstream) fn switch(&mut self) -> Option<Switched> {
         self.upload = None;
         let held = self.buffer.split().freeze();
         let transport = self.transport.take()?;

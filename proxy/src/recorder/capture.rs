@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Version};
-use squall_dialects::codec::{Coding, Decoder};
+use squall_dialects::codec::Coding;
 use squall_dialects::json::Document;
 use squall_dialects::model::Role;
 use squall_dialects::stream::{DEFAULT_LIMIT, FrameKind, Framing, Splitter};
@@ -20,6 +20,7 @@ use squall_profiles::verdict::VerdictOutcome;
 
 use super::ExchangeNote;
 use crate::body::buffer::{Buffer, Inspect};
+use crate::body::decoding::Decoding;
 use crate::tape::Recording;
 use crate::tape::key::{self, BODY, Decoded};
 
@@ -226,46 +227,17 @@ fn received(
     broken_off: bool,
 ) -> Answer {
     let mut gathering = Gathering::new(framing, head.at);
-    let coding = Coding::of(&head.headers).ok().flatten();
-    let mut decoder = coding.and_then(|coding| Decoder::new(coding).ok());
-    let mut over = body.bytes.is_cut();
-    let mut plain = Vec::new();
+    let mut decoding = Decoding::of(Coding::of(&head.headers).ok().flatten());
     for (at, chunk) in body.times.iter().zip(body.bytes.pieces()) {
-        let Some(decoder) = &mut decoder else {
-            gathering.push(*at, chunk);
-            continue;
-        };
-        let left = BODY - gathering.bytes.min(BODY);
-        plain.clear();
-        match key::decode(decoder, chunk, &mut plain, left) {
-            Some(all) => {
-                gathering.push(*at, &plain);
-                if !all {
-                    over = true;
-                    break;
-                }
-            }
-            // The body is not in the coding of its head, so it is stored as it arrived.
-            None => return as_it_came(head, body, began, broken_off),
-        }
+        decoding.push(chunk, |plain| gathering.push(*at, plain));
     }
+    let is_decoded = !matches!(decoding, Decoding::Plain);
     Answer {
         status: head.status.as_u16(),
-        headers: headers(&head.headers, decoder.is_some()),
+        headers: headers(&head.headers, is_decoded),
         latency_ms: millis(head.at.saturating_duration_since(began)),
+        over_limit: body.bytes.is_cut() || gathering.is_cut,
         content: gathering.finish(),
-        over_limit: over,
-        broken_off,
-    }
-}
-
-fn as_it_came(head: &AnswerHead, body: &TimedBody, began: Instant, broken_off: bool) -> Answer {
-    Answer {
-        status: head.status.as_u16(),
-        headers: headers(&head.headers, false),
-        latency_ms: millis(head.at.saturating_duration_since(began)),
-        content: Content::Body(Data(body.bytes.whole())),
-        over_limit: body.bytes.is_cut(),
         broken_off,
     }
 }
@@ -276,6 +248,8 @@ struct Gathering {
     pieces: Vec<(u64, Vec<u8>)>,
     whole: Vec<u8>,
     bytes: usize,
+    /// Bytes beyond [`BODY`] were left out.
+    is_cut: bool,
     began: Instant,
     last: Instant,
 }
@@ -287,13 +261,17 @@ impl Gathering {
             pieces: Vec::new(),
             whole: Vec::new(),
             bytes: 0,
+            is_cut: false,
             began,
             last: began,
         }
     }
 
     fn push(&mut self, at: Instant, bytes: &[u8]) {
-        self.bytes += bytes.len();
+        let kept = bytes.len().min(BODY - self.bytes);
+        self.is_cut |= kept < bytes.len();
+        let bytes = &bytes[..kept];
+        self.bytes += kept;
         self.last = at;
         match &mut self.splitter {
             None => self.whole.extend_from_slice(bytes),

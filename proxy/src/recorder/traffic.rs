@@ -1,7 +1,6 @@
 //! The bytes of an exchange, captured for the collector.
 
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
 use squall_dialects::Dialect;
 
 use super::{Capture, ExchangeNote, McpTraffic, ModelTraffic};
@@ -42,13 +41,6 @@ impl Traffic {
         }
     }
 
-    /// Sets the response head that the agent gets.
-    pub(crate) fn captured_head(&mut self, status: StatusCode, headers: &HeaderMap) {
-        if let Some(capture) = &mut self.capture {
-            capture.answer_head(status, headers);
-        }
-    }
-
     /// Adds bytes of the response's body; `is_read`: the model call is parsed elsewhere.
     pub(crate) fn answer(&mut self, bytes: &Bytes, is_read: bool) {
         if let Some(model) = self.model.as_mut().filter(|_| !is_read) {
@@ -56,13 +48,6 @@ impl Traffic {
         }
         if let Some(capture) = &mut self.capture {
             capture.answer(bytes);
-        }
-    }
-
-    /// Records that the response broke off.
-    pub(crate) fn broke_off(&mut self) {
-        if let Some(capture) = &mut self.capture {
-            capture.broke_off();
         }
     }
 

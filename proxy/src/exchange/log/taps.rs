@@ -13,7 +13,7 @@ use squall_profiles::verdict::{RuleVerdict, VerdictOutcome};
 
 use super::ExchangeLog;
 use crate::egress::BodySearch;
-use crate::recorder::{Answering, CallTap, ExchangeNote, Meter, ModelTraffic, Traffic};
+use crate::recorder::{Answering, CallTap, Capture, ExchangeNote, Meter, ModelTraffic, Traffic};
 
 /// Most bytes captured for parsing: of a model call's request and response each, and of an MCP
 /// request. Longer ones are parsed up to this limit.
@@ -69,15 +69,21 @@ impl Taps {
         if let Some(called) = &mut self.called {
             called.begin(headers);
         }
-        if let Some(traffic) = &mut self.traffic {
-            if let Some(model) = &mut traffic.model {
-                model.answer_head(headers);
-                if let Some(meter) = &mut self.meter {
-                    meter.begin(model);
-                }
+        if let Some(traffic) = &mut self.traffic
+            && let Some(model) = &mut traffic.model
+        {
+            model.answer_head(headers);
+            if let Some(meter) = &mut self.meter {
+                meter.begin(model);
             }
-            traffic.captured_head(status, headers);
         }
+        if let Some(capture) = self.capture() {
+            capture.answer_head(status, headers);
+        }
+    }
+
+    fn capture(&mut self) -> Option<&mut Capture> {
+        self.traffic.as_mut()?.capture.as_deref_mut()
     }
 
     fn answer(&mut self, bytes: &Bytes) {
@@ -137,15 +143,15 @@ impl ExchangeLog {
 
     /// Records the head of the response that the agent gets, for a recording.
     pub(crate) fn captured_head(&self, status: StatusCode, headers: &HeaderMap) {
-        if let Some(traffic) = &mut self.taps().traffic {
-            traffic.captured_head(status, headers);
+        if let Some(capture) = self.taps().capture() {
+            capture.answer_head(status, headers);
         }
     }
 
     /// Records that the response broke off.
     pub(crate) fn broke_off(&self) {
-        if let Some(traffic) = &mut self.taps().traffic {
-            traffic.broke_off();
+        if let Some(capture) = self.taps().capture() {
+            capture.broke_off();
         }
     }
 

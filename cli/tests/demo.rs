@@ -102,6 +102,8 @@ fn the_demo_says_where_the_agent_broke_and_why() {
     insta::assert_snapshot!(words.collect::<String>());
     let report = std::fs::read_to_string(directory.path().join("squall-demo.html")).unwrap();
     assert!(report.contains("books-once"), "{report}");
+    // The run is nowhere but there.
+    assert!(!report.contains("squall report "), "{report}");
 }
 
 /// A word without what differs each time: ids and times.

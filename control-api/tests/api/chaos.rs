@@ -139,21 +139,6 @@ async fn no_entity_tag_can_be_that_of_chaos() {
 }
 
 #[tokio::test]
-async fn chaos_can_be_given_inline() {
-    let api = Api::new();
-    let chaos = json!({ "tool_faults": [{ "tool": "search", "mode": "error" }] });
-    let put = api
-        .put("/v1/scopes/a/chaos", json!({ "chaos": chaos }))
-        .await;
-    assert_eq!(put.status, 200, "{put:?}");
-    let shown = put.json();
-    assert_eq!(
-        (&shown["profile"], &shown["rules"]),
-        (&json!("inline"), &json!(1))
-    );
-}
-
-#[tokio::test]
 async fn a_document_without_a_type_is_json_and_yaml_is_read_by_its_type() {
     let api = Api::new();
     let body = r#"{"profile":"none"}"#;
@@ -173,8 +158,10 @@ async fn what_makes_no_sense_is_refused_with_its_place_and_changes_nothing() {
     let api = Api::new();
     api.put("/v1/chaos", json!({ "profile": "none", "seed": 1 }))
         .await;
+    let slip = json!({ "tool_faults": [{ "tool": "search", "mode": "rate_limt" }] });
     for (document, pointers) in [
         (json!({}), vec![""]),
+        (json!({ "chaos": slip }), vec!["/chaos/tool_faults/0/mode"]),
         (json!({ "profile": "api_outag" }), vec!["/profile"]),
         (
             json!({ "profile": "none", "seed": "x", "extra": 1 }),
@@ -186,30 +173,6 @@ async fn what_makes_no_sense_is_refused_with_its_place_and_changes_nothing() {
         assert_eq!(answer.pointers(422, "invalid"), pointers, "{document}");
     }
     assert_eq!(api.get("/v1/chaos").await.json()["seed"], 1);
-}
-
-#[tokio::test]
-async fn a_slip_in_inline_chaos_is_shown_where_it_is() {
-    let api = Api::new();
-    let chaos = json!({ "tool_faults": [{ "tool": "search", "mode": "rate_limt" }] });
-    let answer = api.put("/v1/chaos", json!({ "chaos": chaos })).await;
-    assert_eq!(
-        answer.pointers(422, "invalid"),
-        ["/chaos/tool_faults/0/mode"]
-    );
-}
-
-#[tokio::test]
-async fn an_unknown_profile_is_answered_with_the_nearest_one() {
-    let api = Api::new();
-    let answer = api
-        .put("/v1/chaos", json!({ "profile": "api_outag" }))
-        .await;
-    let problem = answer.problem(422, "invalid");
-    assert_eq!(
-        problem["detail"],
-        "there is no profile `api_outag`, did you mean `api_outage`?"
-    );
 }
 
 #[tokio::test]

@@ -52,28 +52,6 @@ async fn events_are_streamed_from_now_on() {
 }
 
 #[tokio::test]
-async fn a_stream_resumes_after_the_event_it_saw_last() {
-    let api = Api::new();
-    let mut events = open(&api, "/v1/events", None).await;
-    let opening = events.next().await.expect("an opening").id.expect("an id");
-    drop(events);
-    let paths = ["http://h/1", "http://h/2", "http://h/3"];
-    api.record(paths.map(|path| api.note(None, path)));
-
-    let mut events = open(&api, "/v1/events", Some(&opening)).await;
-    let first = events.next_named().await.expect("the first");
-    assert_eq!(first.json()["url"], "http://h/1");
-    drop(events);
-    let mut events = open(&api, "/v1/events", first.id.as_deref()).await;
-    for path in &paths[1..] {
-        assert_eq!(
-            events.next_named().await.expect("one more").json()["url"],
-            *path
-        );
-    }
-}
-
-#[tokio::test]
 async fn what_a_reader_that_never_reads_misses_is_counted_when_it_is_gone() {
     let events = Bounds {
         events: 3,
@@ -154,17 +132,6 @@ async fn a_stream_has_only_the_requested_events() {
         faults.next_named().await.expect("no plain exchange").name,
         "chaos"
     );
-}
-
-#[tokio::test]
-async fn a_stream_that_is_read_late_misses_nothing_that_is_held() {
-    let api = Api::new();
-    let mut events = open(&api, "/v1/events", None).await;
-    api.record((0..500).map(|number| api.note(None, &format!("http://h/{number}"))));
-    for number in 0..500 {
-        let event = events.next_named().await.expect("an exchange");
-        assert_eq!(event.json()["url"], format!("http://h/{number}"));
-    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -141,23 +141,6 @@ async fn the_members_that_are_described_are_those_that_are_read() {
 }
 
 #[tokio::test]
-async fn chaos_needs_no_member_but_its_rules() {
-    let document = described(&Api::new()).await;
-    let chaos = &document["components"]["schemas"]["ChaosRequest"];
-    assert!(chaos["oneOf"].is_array(), "{chaos:#}");
-    assert_eq!(chaos["required"], Value::Null, "{chaos:#}");
-}
-
-#[tokio::test]
-async fn a_page_of_incidents_begins_with_a_number() {
-    let document = described(&Api::new()).await;
-    let incidents = &document["paths"]["/v1/runs/{id}/incidents"]["get"]["parameters"];
-    let cursor = incidents.as_array().expect("parameters").iter();
-    let cursor: Vec<_> = cursor.filter(|one| one["name"] == "cursor").collect();
-    assert_eq!(cursor[0]["schema"]["type"], "integer", "{incidents:#}");
-}
-
-#[tokio::test]
 #[rustfmt::skip]
 async fn every_suite_that_is_taken_is_one_by_its_schema() {
     let api = Api::new();

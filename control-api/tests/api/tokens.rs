@@ -57,13 +57,6 @@ async fn the_first_token_closes_the_api_and_its_secret_is_seen_once() {
         (&items[0]["source"], items.as_array().map(Vec::len)),
         (&json!("api"), Some(1))
     );
-    for file in ground.files() {
-        let bytes = std::fs::read(&file).expect("it can be read");
-        let found = bytes
-            .windows(16)
-            .any(|some| some == &secret.as_bytes()[7..23]);
-        assert!(!found, "the secret is in {}", file.display());
-    }
 }
 
 #[tokio::test]
@@ -92,28 +85,6 @@ async fn of_two_admins_that_revoke_each_other_one_stays() {
     let mut statuses = [first.status, second.status];
     statuses.sort_unstable();
     assert_eq!(statuses, [204, 401]);
-}
-
-#[tokio::test]
-async fn tokens_outlive_the_daemon_and_so_does_their_end() {
-    let ground = Ground::sqlite();
-    let api = start(&ground).await;
-    let admin = made(&api, "", "ops", "admin").await;
-    let [kept, gone] = [
-        made(&api, &admin, "kept", "viewer").await,
-        made(&api, &admin, "gone", "viewer").await,
-    ];
-    let path = "/v1/tokens/gone";
-    assert_eq!(
-        ask(&api, &admin, "DELETE", path, &json!({})).await.status,
-        204
-    );
-    assert_eq!(status(&api, &gone, "/v1/chaos").await, 401);
-    let again = made(&api, &admin, "gone", "viewer").await;
-    let api = start(&ground).await;
-    for (secret, expected) in [(&admin, 200), (&kept, 200), (&gone, 401), (&again, 200)] {
-        assert_eq!(status(&api, secret, "/v1/chaos").await, expected);
-    }
 }
 
 #[tokio::test]

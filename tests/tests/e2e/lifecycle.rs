@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use squall_tests::daemon::{binary, squall};
+use squall_tests::daemon::squall;
 use squall_tests::upstream::standard;
 use squall_tests::{Daemon, Path, Stage};
 
@@ -85,56 +85,6 @@ fn the_audit_log_has_digests_of_the_configurations_that_were_taken_over() {
         (&Value::Null, &Value::Null),
         "{refused}"
     );
-}
-
-#[test]
-fn a_profile_file_is_watched_and_a_broken_one_keeps_its_last_good_version() {
-    let dir = tempfile::TempDir::new().unwrap();
-    let file = dir.path().join("mine.yaml");
-    let profile = |code: u16| {
-        format!("name: mine\nchaos:\n  tool_faults: [ {{mode: error, error_code: {code}}} ]\n")
-    };
-    std::fs::write(&file, profile(418)).unwrap();
-    let config = json!({ "profiles": dir.path(), "chaos": { "profile": "mine", "seed": 1 } });
-    let stage = Stage::with(&config, standard::serve);
-    let status = || stage.open(Path::Forward).get("/json").status;
-    assert_eq!(status(), 418);
-    std::fs::write(&file, profile(503)).unwrap();
-    stage
-        .daemon
-        .api
-        .wait("the edited profile", || (status() == 503).then_some(()));
-    std::fs::write(
-        &file,
-        "name: mine\nchaos: { tool_faults: [ {mode: eror} ] }\n",
-    )
-    .unwrap();
-    stage.daemon.api.wait("a complaint", || {
-        let text = stage.daemon.api.call("GET", "/readyz", None).text();
-        text.contains("eror").then_some(())
-    });
-    assert_eq!(status(), 503);
-}
-
-#[test]
-fn the_demo_shows_the_main_job_and_succeeds() {
-    let dir = tempfile::TempDir::new().unwrap();
-    let begun = std::time::Instant::now();
-    let mut demo = squall(dir.path());
-    let output = demo.current_dir(dir.path()).arg("demo").output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    assert!(
-        binary().exists() && begun.elapsed().as_secs() < 60,
-        "{:?}",
-        begun.elapsed()
-    );
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.lines().count() > 5, "{said}");
-    assert!(said.contains("squall contract: failed "), "{said}");
-    let report = std::fs::read_to_string(dir.path().join("squall-demo.html")).unwrap();
-    assert!(report.contains("books-once"), "{report}");
-    // The run is nowhere but there.
-    assert!(!report.contains("squall report "), "{report}");
 }
 
 #[test]

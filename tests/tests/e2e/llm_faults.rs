@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 use serde_json::json;
+use squall_tests::End;
 use squall_tests::upstream::chat::WORDS;
-use squall_tests::{End, Path, Stage};
 
 use crate::matrix::{Ask, Seen, on_every_path};
 
@@ -121,16 +121,4 @@ fn a_model_fault_is_the_same_on_every_path() {
             ),
         ],
     );
-}
-
-#[test]
-fn the_official_client_gets_a_streamed_tool_call_on_every_path() {
-    let stage = Stage::new();
-    for path in Path::THROUGH {
-        let way = stage.way(path, "/v1");
-        let told = way.ask("openai_chat.py", &["--tools", "--stream"]);
-        assert_eq!(told["finish"], "tool_calls", "{path:?}: {told}");
-        let calls = json!([["weather", "{\"city\":\"Kiel\"}"]]);
-        assert_eq!(told["calls"], calls, "{path:?}: {told}");
-    }
 }

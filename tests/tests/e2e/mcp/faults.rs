@@ -160,29 +160,6 @@ fn an_expired_session_is_gone_for_every_request_that_names_it() {
 }
 
 #[test]
-fn a_wrong_id_is_all_that_is_wrong() {
-    let stage = stage();
-    let message = call(7, "get_weather").to_string();
-    let named = [("mcp-method", "tools/call"), ("mcp-name", "get_weather")];
-    for (endpoint, more) in [("/2025/stateless", &[][..]), ("/2026/events", &named)] {
-        let ask = || {
-            let mut wire = stage.open(Path::Reverse);
-            let headers = [&[JSON, BOTH], more].concat();
-            wire.request("POST", endpoint, &headers, message.as_bytes());
-            wire.response().text()
-        };
-        stage.daemon.api.end_chaos();
-        let clean = ask();
-        assert!(clean.contains("\"id\":7"), "{clean}");
-        let chaos = json!({ "tool_faults": [{ "mode": "wrong_id" }] });
-        stage.daemon.api.chaos(&chaos);
-        let other = clean.replace("\"id\":7", "\"id\":1000007");
-        assert_eq!(ask(), other, "{endpoint}");
-        assert_eq!(outcome(&stage, "wrong_id"), "applied");
-    }
-}
-
-#[test]
 fn progress_never_ends_until_the_agent_does() {
     let stage = stage();
     let rule = json!({ "mode": "endless_progress", "delay_ms": 1 });

@@ -86,10 +86,14 @@ impl Reports {
         let ending = format.extension();
         match &self.template {
             Some(template) => {
+                let ended = run.finished_at.as_deref().unwrap_or_default();
+                let (date, time) = ended.split_once('T').unwrap_or_default();
+                let digits = |text: &str| text.replace(|c: char| !c.is_ascii_digit(), "");
+                let time = digits(time.split(['.', 'Z', '+', '-']).next().unwrap_or_default());
                 let name = template
-                    .replace("{timestamp}", &compact(run.finished_at.as_deref()))
-                    .replace("{date}", date(run.finished_at.as_deref()))
-                    .replace("{time}", &time_of_day(run.finished_at.as_deref()))
+                    .replace("{timestamp}", &format!("{}T{time}Z", digits(date)))
+                    .replace("{date}", date)
+                    .replace("{time}", &time)
                     .replace("{format}", ending);
                 // It names a file in the directory, so slashes are replaced.
                 let name = name.replace(['/', '\\'], "-");
@@ -131,30 +135,6 @@ pub(crate) async fn of_run(
 pub(crate) async fn read(client: &Client, run: &str) -> Result<Report, Failure> {
     let text = fetch(client, run, ReportFormat::Json).await?;
     Report::read(&text).map_err(|error| Failure::could_not("a report of the daemon", error))
-}
-
-/// `20261122T120003Z` for an RFC 3339 time.
-fn compact(time: Option<&str>) -> String {
-    let seconds = time
-        .unwrap_or_default()
-        .split('.')
-        .next()
-        .unwrap_or_default();
-    let digits = seconds.chars().filter(|c| c.is_ascii_digit() || *c == 'T');
-    digits.chain(['Z']).collect()
-}
-
-/// `2026-11-22` for an RFC 3339 time.
-fn date(time: Option<&str>) -> &str {
-    let (date, _) = time.unwrap_or_default().split_once('T').unwrap_or_default();
-    date
-}
-
-/// `120003` for an RFC 3339 time.
-fn time_of_day(time: Option<&str>) -> String {
-    let (_, time) = time.unwrap_or_default().split_once('T').unwrap_or_default();
-    let seconds = time.split(['.', 'Z', '+', '-']).next().unwrap_or_default();
-    seconds.chars().filter(char::is_ascii_digit).collect()
 }
 
 #[cfg(test)]

@@ -21,10 +21,19 @@ use crate::text;
 /// Fewest characters of a configured token. Guessing is rate-limited, but possible.
 const SHORTEST_TOKEN: usize = 6;
 
-/// Reads fields over values. A row: the field's name, the value that it overrides, how it is read, its description.
+/// Reads fields over values. A row is a field's name, the value that it overrides, how it is read, and its description;
+/// or a section's name, its rows, and its description.
 macro_rules! table {
-    ($fields:expr; $($name:literal => $slot:expr, $read:expr, $about:literal;)*) => {
-        $(if let Some(value) = $fields.field($name, $about, $read) { $slot = value.into(); })*
+    ($fields:expr;) => {};
+    ($fields:expr; $name:literal { $($rows:tt)* } $about:literal; $($rest:tt)*) => {
+        section($fields, $name, $about, |fields| { table! { fields; $($rows)* } });
+        table! { $fields; $($rest)* }
+    };
+    ($fields:expr; $name:literal => $slot:expr, $read:expr, $about:literal; $($rest:tt)*) => {
+        if let Some(value) = $fields.field($name, $about, $read) {
+            $slot = value.into();
+        }
+        table! { $fields; $($rest)* }
     };
 }
 
@@ -79,9 +88,8 @@ impl Overlay<'_> {
     }
 
     fn sections(&mut self, fields: &mut Fields<'_, '_>) {
-        section(fields, "proxy", "The data plane.", |fields| {
-            self.proxy(fields);
-        });
+        let about = "The data plane.";
+        section(fields, "proxy", about, |fields| self.proxy(fields));
         let about = "Reverse mode: paths or listeners that lead to one upstream each.";
         fields.field("routes", about, |value| {
             value.list("a list of routes", |value| {
@@ -106,14 +114,8 @@ impl Overlay<'_> {
         section(fields, "chaos", about, |fields| self.chaos(fields));
         let about = "What ends chaos by itself. All off by default.";
         section(fields, "safety", about, |fields| self.safety(fields));
-        section(
-            fields,
-            "store",
-            "Where the control plane stores its data.",
-            |fields| {
-                self.store(fields);
-            },
-        );
+        let about = "Where the control plane stores its data.";
+        section(fields, "store", about, |fields| self.store(fields));
     }
 
     fn proxy(&mut self, fields: &mut Fields<'_, '_>) {
@@ -165,44 +167,33 @@ impl Overlay<'_> {
                 "What the journal reads of traffic: `headers`, `model` (default) or `bodies`.";
             "annotate" => proxy.annotate, flag,
                 "Adds a `squall-fault` header to responses that a fault changed; the agent can see it. Default false.";
-        }
-        section(
-            fields,
-            "intercept",
-            "Which hosts' TLS is intercepted in forward mode.",
-            |fields| {
-                table! { fields;
-                    "hosts" => proxy.intercept.hosts, list(words::host_pattern), "Globs over host names. Default `[\"*\"]`.";
-                    "exclude" => proxy.intercept.exclude, list(words::host_pattern),
-                        "Tunnelled untouched; connection faults still apply. Wins over `hosts`.";
-                }
-            },
-        );
-        let limits = &mut proxy.limits;
-        section(fields, "limits", "Limits for agents.", |fields| {
-            table! { fields;
-                "connections" => limits.connections, count, "Open connections. Default 20000.";
-                "header_bytes" => limits.header_bytes, parsed(words::size_in_memory), "Size of a request's head. Default `256KiB`.";
-                "header_count" => limits.header_count, count, "Fields in a request's head. Default 200.";
-                "header_timeout" => limits.header_timeout, parsed(words::some_time), "Time for a head to arrive. Default `30s`.";
-                "idle_timeout" => limits.idle_timeout, parsed(words::some_time),
-                    "Time without a byte after which a connection is closed, unless an exchange waits for its upstream or \
-                     for a rule. Default `10m`.";
-                "inspect_memory" => limits.inspect_memory, parsed(quantity::size),
+            "intercept" {
+                "hosts" => proxy.intercept.hosts, list(words::host_pattern), "Globs over host names. Default `[\"*\"]`.";
+                "exclude" => proxy.intercept.exclude, list(words::host_pattern),
+                    "Tunnelled untouched; connection faults still apply. Wins over `hosts`.";
+            } "Which hosts' TLS is intercepted in forward mode.";
+            "limits" {
+                "connections" => proxy.limits.connections, count, "Open connections. Default 20000.";
+                "header_bytes" => proxy.limits.header_bytes, parsed(words::size_in_memory),
+                    "Size of a request's head. Default `256KiB`.";
+                "header_count" => proxy.limits.header_count, count, "Fields in a request's head. Default 200.";
+                "header_timeout" => proxy.limits.header_timeout, parsed(words::some_time),
+                    "Time for a head to arrive. Default `30s`.";
+                "idle_timeout" => proxy.limits.idle_timeout, parsed(words::some_time),
+                    "Time without a byte after which a connection is closed, unless an exchange waits for its upstream \
+                     or for a rule. Default `10m`.";
+                "inspect_memory" => proxy.limits.inspect_memory, parsed(quantity::size),
                     "Bodies that rules buffer, all together. Default `256MiB`.";
-            }
-        });
-        let upstream = &mut proxy.upstream;
-        section(fields, "upstream", "Time-outs for upstreams.", |fields| {
-            table! { fields;
-                "connect_timeout" => upstream.connect, parsed(words::some_time),
+            } "Limits for agents.";
+            "upstream" {
+                "connect_timeout" => proxy.upstream.connect, parsed(words::some_time),
                     "Resolving and connecting, TLS included. Default `10s`.";
-                "response_timeout" => upstream.response, parsed(words::time_or_none),
+                "response_timeout" => proxy.upstream.response, parsed(words::time_or_none),
                     "From the request's end to the response's head; default `none`: models think for minutes.";
-                "idle_timeout" => upstream.idle, parsed(quantity::duration),
+                "idle_timeout" => proxy.upstream.idle, parsed(quantity::duration),
                     "How long an unused connection stays open. Default `10s`.";
-            }
-        });
+            } "Time-outs for upstreams.";
+        }
     }
 
     fn route(&mut self, fields: &mut Fields<'_, '_>) -> Option<()> {
@@ -378,16 +369,14 @@ impl Overlay<'_> {
             "exchanges" => store.journal.exchanges, |value| value.word("choice of exchanges", exchanges),
                 "Which exchanges are stored: `all`, `faulted` (default: those that a rule was applied to; of the rest \
                  at most 1,000 a second) or `none`.";
+            "retain" {
+                "exchanges" => store.journal.retain.exchanges, whole(0), "Greatest number of exchanges. Default 100000.";
+                "age" => store.journal.retain.age, parsed(words::some_time),
+                    "How long ago exchanges may have begun. Default `7d`.";
+                "runs" => store.journal.retain.runs, whole(1),
+                    "Greatest number of finished runs of each workspace, at least 1. Default 1000.";
+            } "How many exchanges are stored, and how long; and how many runs.";
         }
-        let retain = &mut store.journal.retain;
-        let about = "How many exchanges are stored, and how long; and how many runs.";
-        section(fields, "retain", about, |fields| {
-            table! { fields;
-                "exchanges" => retain.exchanges, whole(0), "Greatest number of exchanges. Default 100000.";
-                "age" => retain.age, parsed(words::some_time), "How long ago exchanges may have begun. Default `7d`.";
-                "runs" => retain.runs, whole(1), "Greatest number of finished runs of each workspace, at least 1. Default 1000.";
-            }
-        });
     }
 
     /// A path, whose place is noted for errors of the file.

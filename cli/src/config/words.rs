@@ -109,20 +109,16 @@ pub(super) fn time_or_none(text: &str) -> Result<Option<Duration>, String> {
 
 /// The proxy compiles patterns again when it starts, when their places are unknown.
 pub(super) fn host_pattern(text: &str) -> Result<String, String> {
-    let text = text.to_owned();
-    match HostPatterns::new(std::slice::from_ref(&text)) {
-        Ok(_) => Ok(text),
-        Err(error) => Err(error.to_string()),
-    }
+    let compiled = HostPatterns::new(&[text.to_owned()]);
+    let compiled = compiled.map(|_| text.to_owned());
+    compiled.map_err(|error| error.to_string())
 }
 
 /// The same for a glob over URLs.
 pub(super) fn url_glob(text: &str) -> Result<String, String> {
-    let globs = [text.to_owned()];
-    match ToolNames::new([("match_url", &globs[..])]) {
-        Ok(_) => Ok(text.to_owned()),
-        Err(error) => Err(error.message),
-    }
+    let compiled = ToolNames::new([("match_url", &[text.to_owned()][..])]);
+    let compiled = compiled.map(|_| text.to_owned());
+    compiled.map_err(|error| error.message)
 }
 
 pub(super) fn host_and_port(text: &str) -> Result<String, String> {
@@ -171,15 +167,6 @@ pub(super) fn proxy_url(text: &str) -> Result<String, String> {
 
 /// Suggests a variable for a token: `ci` → `SQUALL_CI_TOKEN`.
 pub(super) fn variable_name(token: &str) -> String {
-    let word: String = token
-        .chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() {
-                c.to_ascii_uppercase()
-            } else {
-                '_'
-            }
-        })
-        .collect();
-    format!("SQUALL_{word}_TOKEN")
+    let name = token.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+    format!("SQUALL_{}_TOKEN", name.to_ascii_uppercase())
 }

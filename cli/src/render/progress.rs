@@ -17,9 +17,8 @@ pub(crate) struct RunProgress {
     bar: ProgressBar,
     paint: Paint,
     state: Option<RunState>,
-    passed: u64,
-    failed: u64,
-    other: u64,
+    /// Cells that passed, that failed, and that have no verdict.
+    cells: [u64; 3],
     /// How many tenths of the invocations have a line.
     tenths: u64,
 }
@@ -34,9 +33,7 @@ impl RunProgress {
             bar,
             paint,
             state: None,
-            passed: 0,
-            failed: 0,
-            other: 0,
+            cells: [0; 3],
             tenths: 0,
         }
     }
@@ -57,12 +54,13 @@ impl RunProgress {
             let state = self.state.map_or("requested", RunState::as_str);
             return self.bar.set_message(state.replace('_', " "));
         }
-        let counts = [
-            (self.passed, self.paint.good("passed")),
-            (self.failed, self.paint.bad("failed")),
-            (self.other, self.paint.notable("without a verdict")),
+        let words = [
+            self.paint.good("passed"),
+            self.paint.bad("failed"),
+            self.paint.notable("without a verdict"),
         ];
-        let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+        let counts = self.cells.iter().zip(words);
+        let counts = counts.filter(|(count, _)| **count > 0);
         let counts: Vec<_> = counts
             .map(|(count, word)| format!(", {count} {word}"))
             .collect();
@@ -110,24 +108,14 @@ impl RunProgress {
     fn read_cell(&mut self, data: &Value) -> Option<String> {
         let text = |member: &str| data[member].as_str().unwrap_or_default();
         let state: CellState = serde_json::from_value(data["state"].clone()).ok()?;
-        let word = match state {
-            CellState::Passed => {
-                self.passed += 1;
-                return None;
-            }
-            CellState::Failed => {
-                self.failed += 1;
-                self.paint.bad("failed")
-            }
-            CellState::Error => {
-                self.other += 1;
-                self.paint.bad("not judged")
-            }
-            CellState::NotExercised | CellState::NotApplicable => {
-                self.other += 1;
-                return None;
-            }
+        let (count, word) = match state {
+            CellState::Passed => (0, None),
+            CellState::Failed => (1, Some(self.paint.bad("failed"))),
+            CellState::Error => (2, Some(self.paint.bad("not judged"))),
+            CellState::NotExercised | CellState::NotApplicable => (2, None),
         };
+        self.cells[count] += 1;
+        let word = word?;
         Some(format!(
             "{word}: {} under {}",
             text("invariant"),

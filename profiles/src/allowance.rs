@@ -54,7 +54,7 @@ impl Buckets {
         tokens: u64,
         elapsed: Duration,
     ) -> Result<(), OverAllowance> {
-        let asked = [
+        let limits = [
             (
                 &mut self.requests,
                 allowance.requests,
@@ -68,7 +68,7 @@ impl Buckets {
                 LimitScope::Tokens,
             ),
         ];
-        let asked = asked.map(|(bucket, per_minute, cost, scope)| {
+        let limits = limits.map(|(bucket, per_minute, cost, scope)| {
             per_minute.map(|per_minute| {
                 bucket.refill(per_minute, elapsed);
                 let over = OverAllowance {
@@ -79,13 +79,13 @@ impl Buckets {
                 (bucket, cost, over)
             })
         });
-        let late = asked.iter().flatten().map(|(_, _, over)| *over);
+        let late = limits.iter().flatten().map(|(_, _, over)| *over);
         // A request that never fits exceeds its limit the most.
         let order = |over: &OverAllowance| over.wait.unwrap_or(Duration::MAX);
         if let Some(over) = late.max_by_key(order).filter(|over| !order(over).is_zero()) {
             return Err(over);
         }
-        for (bucket, cost, _) in asked.into_iter().flatten() {
+        for (bucket, cost, _) in limits.into_iter().flatten() {
             bucket.missing += u128::from(cost) * PARTS;
         }
         Ok(())

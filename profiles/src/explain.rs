@@ -96,7 +96,7 @@ fn distance(rule: &Rule, failed: Condition, facts: &Facts<'_>) -> f64 {
 fn sentence(rule: &Rule, failed: Condition, facts: &Facts<'_>) -> String {
     let matching = &rule.matching;
     let is_named = !facts.tools.is_empty() || matching.touches.in_results();
-    let (wanted, found) = match failed {
+    let (expected, found) = match failed {
         Condition::Kind => return of_another_kind(rule, facts),
         Condition::Tool if !is_named && facts.kind == Kind::Llm => {
             return of_another_kind(rule, facts);
@@ -104,9 +104,9 @@ fn sentence(rule: &Rule, failed: Condition, facts: &Facts<'_>) -> String {
         Condition::Url => {
             let globs = matching.urls.alternatives();
             let rest = if globs.len() > GLOBS { ", …" } else { "" };
-            let wanted = globs[..globs.len().min(GLOBS)].join(", ");
+            let expected = globs[..globs.len().min(GLOBS)].join(", ");
             (
-                format!("match_url: {wanted}{rest}"),
+                format!("match_url: {expected}{rest}"),
                 facts.url.as_str().to_owned(),
             )
         }
@@ -133,21 +133,21 @@ fn sentence(rule: &Rule, failed: Condition, facts: &Facts<'_>) -> String {
             )
         }
         Condition::Model => {
-            let wanted = matching.model.as_ref();
+            let expected = matching.model.as_ref();
             let found = facts.model.unwrap_or("a request without a model");
             (
-                format!("model: {}", wanted.map_or("", Glob::as_str)),
+                format!("model: {}", expected.map_or("", Glob::as_str)),
                 found.to_owned(),
             )
         }
         Condition::Stream => {
-            let wanted = matching.stream.unwrap_or_default();
-            (format!("stream: {wanted}"), "the request".to_owned())
+            let expected = matching.stream.unwrap_or_default();
+            (format!("stream: {expected}"), "the request".to_owned())
         }
         Condition::Status => {
-            let wanted = matching.status.clone().unwrap_or_default();
+            let expected = matching.status.clone().unwrap_or_default();
             (
-                format!("status: {wanted}"),
+                format!("status: {expected}"),
                 "the response's status".to_owned(),
             )
         }
@@ -155,7 +155,7 @@ fn sentence(rule: &Rule, failed: Condition, facts: &Facts<'_>) -> String {
         Condition::Json => ("json".to_owned(), "the request's body".to_owned()),
         Condition::Body => ("match_body".to_owned(), "the request's body".to_owned()),
     };
-    format!("`{wanted}` does not match {found}")
+    format!("`{expected}` does not match {found}")
 }
 
 fn of_another_kind(rule: &Rule, facts: &Facts<'_>) -> String {

@@ -179,8 +179,8 @@ fn stands_at(piece: &[u8], text: &[u8], at: usize, folded: usize) -> bool {
         .iter()
         .zip(&text[at..])
         .enumerate()
-        .all(|(offset, (wanted, found))| {
-            wanted == found || (at + offset < folded && wanted.to_ascii_lowercase() == *found)
+        .all(|(offset, (expected, found))| {
+            expected == found || (at + offset < folded && expected.to_ascii_lowercase() == *found)
         })
 }
 

@@ -190,12 +190,12 @@ impl Match {
             },
             Condition::Stream => match self.stream {
                 None => Holds::Yes,
-                Some(wanted) => when_read(facts, facts.stream.map(|stream| stream == wanted)),
+                Some(expected) => when_read(facts, facts.stream.map(|stream| stream == expected)),
             },
             Condition::Json => match (&self.json[..], &facts.body) {
                 ([], _) => Holds::Yes,
                 (_, None) => Holds::Unknown,
-                (wanted, Some(body)) => json_holds(wanted, body),
+                (expected, Some(body)) => json_holds(expected, body),
             },
             Condition::Status => Holds::Unknown,
             Condition::Body => match (&self.body, &facts.body) {
@@ -298,8 +298,8 @@ impl Match {
     /// Whether a model call contains a new result of the tool.
     fn result_holds(&self, facts: &Facts<'_>) -> Holds {
         let tool = self.tool.as_deref();
-        let wanted = |name: &String| tool.is_none_or(|tool| tool.name.matches(name));
-        let results = facts.results.map(|results| results.iter().any(wanted));
+        let expected = |name: &String| tool.is_none_or(|tool| tool.name.matches(name));
+        let results = facts.results.map(|results| results.iter().any(expected));
         match when_read(facts, results) {
             // The unnamed result may be the tool's.
             Holds::No if facts.brings_nameless_results() => Holds::Unknown,
@@ -349,20 +349,20 @@ fn when_read(facts: &Facts<'_>, known: Option<bool>) -> Holds {
     }
 }
 
-fn headers_hold(wanted: &[(HeaderName, Glob)], facts: &Facts<'_>) -> bool {
-    wanted.iter().all(|(name, glob)| {
+fn headers_hold(expected: &[(HeaderName, Glob)], facts: &Facts<'_>) -> bool {
+    expected.iter().all(|(name, glob)| {
         let mut values = facts.headers.get_all(name).iter();
         values.any(|value| glob.matches(&String::from_utf8_lossy(value.as_bytes())))
     })
 }
 
-fn json_holds(wanted: &[JsonCondition], body: &Body<'_>) -> Holds {
+fn json_holds(expected: &[JsonCondition], body: &Body<'_>) -> Holds {
     let JsonTree { value, values } = match body.json() {
         Ok(tree) => tree,
         Err(NotRead::NotJson(_)) => return Holds::No,
         Err(NotRead::TooLarge | NotRead::TooDeep) => return Holds::Unknown,
     };
-    for condition in wanted {
+    for condition in expected {
         if !body.may_look_at(condition.path.looks_at(*values)) {
             return Holds::Unknown;
         }
@@ -375,14 +375,14 @@ fn json_holds(wanted: &[JsonCondition], body: &Body<'_>) -> Holds {
 }
 
 /// Equality that treats `1` and `1.0` as equal.
-fn same(found: &Value, wanted: &Value) -> bool {
-    match (found, wanted) {
-        (Value::Number(found), Value::Number(wanted)) => {
-            found == wanted
+fn same(found: &Value, expected: &Value) -> bool {
+    match (found, expected) {
+        (Value::Number(found), Value::Number(expected)) => {
+            found == expected
                 || found
                     .as_f64()
-                    .is_some_and(|found| Some(found) == wanted.as_f64())
+                    .is_some_and(|found| Some(found) == expected.as_f64())
         }
-        _ => found == wanted,
+        _ => found == expected,
     }
 }

@@ -88,9 +88,9 @@ impl Rule {
 
     /// The calls of an MCP request that the rule applies to: those of the tools it names, or else
     /// those that its kind of fault affects.
-    pub fn calls_meant(&self, asked: &McpRequest) -> Vec<Call> {
+    pub fn calls_meant(&self, request: &McpRequest) -> Vec<Call> {
         let of = |is_meant: &dyn Fn(&Call) -> bool| -> Vec<Call> {
-            let meant = asked.requests().filter(|call| is_meant(call));
+            let meant = request.requests().filter(|call| is_meant(call));
             meant.cloned().collect()
         };
         if self.matching.touches == Touches::Lists {

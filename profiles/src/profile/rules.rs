@@ -208,12 +208,12 @@ fn refuse_foreign(fields: &mut Fields<'_, '_>, mode: &FaultMode) -> Vec<&'static
 
 /// All fields of all families and modes.
 static KNOWN: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
-    let asked = Family::ALL.map(|family| {
+    let names = Family::ALL.map(|family| {
         Fields::names_read(|fields| {
             read_rule(fields, family, None, &mut Definitions::default());
         })
     });
-    let mut all = asked.concat();
+    let mut all = names.concat();
     all.sort_unstable();
     all.dedup();
     all

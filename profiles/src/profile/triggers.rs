@@ -21,8 +21,8 @@ pub(super) fn read(
     let mut probability = share(fields, "probability", about);
     if family == Family::Context {
         let again = share(fields, "trigger_probability", "The same as `probability`.");
-        let is_said = fields.has("probability") || fields.has("ramp");
-        if is_said && fields.has("trigger_probability") {
+        let is_written = fields.has("probability") || fields.has("ramp");
+        if is_written && fields.has("trigger_probability") {
             let message = "`trigger_probability` is another word for `probability`, and `ramp` takes \
                            its place; keep one of them";
             fields.error("trigger_probability", message);

@@ -42,8 +42,7 @@ fn beginning(sentence: &str, tokens: u64) -> &str {
     if kept.is_empty() { sentence } else { kept }
 }
 
-/// The beginning of the text, one `factor`th of its tokens; whole sentences where these are most of
-/// it.
+/// The beginning of the text, one `factor`th of its tokens.
 pub(super) fn shorter(text: &str, factor: f64) -> Result<String, String> {
     let total = tokens::count(Counting::Estimate, text);
     let target = scaled(total, 1.0 / factor).max(1);
@@ -51,10 +50,7 @@ pub(super) fn shorter(text: &str, factor: f64) -> Result<String, String> {
         return Err("the answer's text is too short to be compressed".to_owned());
     }
     let kept = tokens::take(Counting::Estimate, text, target);
-    let sentence = kept.rfind(['.', '!', '?', '\n']).map(|end| &kept[..=end]);
-    let most = |sentence: &&str| tokens::count(Counting::Estimate, sentence) * 4 >= target * 3;
-    let whole = sentence.filter(|sentence| !sentence.trim().is_empty() && most(sentence));
-    Ok(whole.unwrap_or(kept).trim_end().to_owned())
+    Ok(kept.trim_end().to_owned())
 }
 
 pub(super) fn scaled(tokens: u64, factor: f64) -> u64 {

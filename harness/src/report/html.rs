@@ -65,17 +65,14 @@ fn policy(style: &str) -> String {
 /// The non-empty sections of the page: anchor, heading, content.
 fn parts(report: &Report) -> Vec<(&'static str, &'static str, Markup)> {
     let (run, wire) = (&report.run, &Wire::of(report));
-    let parts = [
+    let mut parts = vec![
         ("summary", "Summary", Some(summary::part(run))),
         ("matrix", "Matrix", matrix::part(run)),
-        ("failures", "What failed", cells::failures(run, wire)),
-        ("errors", "Errors", cells::errors(run, wire)),
-        (
-            "baseline",
-            "Failed without chaos too",
-            cells::baseline(run, wire),
-        ),
-        ("unproved", "Not exercised", cells::unproved(run, wire)),
+    ];
+    for (id, heading, about, cells) in cells::sections(run) {
+        parts.push((id, heading, cells::articles(about, &cells, wire)));
+    }
+    parts.extend([
         ("demands", "Invariants and scenarios", facts::demands(run)),
         ("recovery", "Recovery and stability", facts::recovery(run)),
         (
@@ -84,7 +81,7 @@ fn parts(report: &Report) -> Vec<(&'static str, &'static str, Markup)> {
             facts::comparison(run),
         ),
         ("origin", "Sources", Some(facts::origin(report))),
-    ];
+    ]);
     let there = parts.into_iter();
     there
         .filter_map(|(id, heading, part)| Some((id, heading, part?)))

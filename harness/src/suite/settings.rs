@@ -1,6 +1,5 @@
 //! The small blocks of a suite: scoring, output, advanced, tools, prices.
 
-use serde_json::json;
 use squall_documents::{Fields, ValueReader};
 use squall_profiles::tools::ToolNames;
 use squall_profiles::validate::no_url_matches;
@@ -95,20 +94,11 @@ pub(super) fn certificate(fields: &mut Fields<'_, '_>) -> CertificateSettings {
         "Score from which on a certificate says that the agent passed; up to 1 it is a share.";
     let threshold = fields.real("pass_threshold", about, 0.0..=100.0, "");
     let about = "Form of a certificate whose file's name says none; default `html`.";
-    let format = fields.field("output_format", about, |value| {
-        let schema = || json!({ "enum": ["html", "pdf"] });
-        value.with_schema(schema, |value| {
-            let named = value.text()?.value.to_ascii_lowercase();
-            Some(CertificateFormat::parse(&named))
-        })
-    });
-    if format == Some(None) {
-        without_effect(fields, "output_format", "certificates are `html` or `pdf`");
-    }
+    let format = fields.word("output_format", about, "format", CertificateFormat::NAMES);
     CertificateSettings {
         tester,
         pass_threshold: threshold.map(least_of),
-        format: format.flatten(),
+        format,
     }
 }
 
@@ -118,14 +108,13 @@ fn tester(fields: &mut Fields<'_, '_>) -> Option<String> {
     let name = fields.words("tester_name", about)?;
     if fields.reader.has_variable(name.position) {
         let instead = "what variables stand for is not kept with runs; name the tester with `squall certificate --tester`";
-        without_effect(fields, "tester_name", instead);
+        fields.note(
+            "tester_name",
+            format!("`tester_name` changes nothing here: {instead}"),
+        );
         return None;
     }
     Some(name.value)
-}
-
-fn without_effect(fields: &mut Fields<'_, '_>, name: &str, why: &str) {
-    fields.note(name, format!("`{name}` changes nothing here: {why}"));
 }
 
 pub(super) fn output(fields: &mut Fields<'_, '_>) -> ReportOutput {

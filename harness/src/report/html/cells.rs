@@ -1,8 +1,10 @@
 //! The details of cells: failed, in error, and inconclusive ones.
 
+use std::collections::BTreeSet;
+
 use maud::{Markup, html};
 
-use super::{headings, invocations, left_out, prose, scrolled, soft, tag};
+use super::{invocations, left_out, prose, soft, tag};
 use crate::report::advice::advice;
 use crate::report::story::Wire;
 use crate::report::{exercised, severity_rank, words};
@@ -12,47 +14,50 @@ use crate::run::{CellRecord, CellState, RunRecord};
 const MOST: usize = 100;
 
 /// Cells with their index in the run.
-type Cells<'r> = Vec<(usize, &'r CellRecord)>;
+pub(super) type Cells<'r> = Vec<(usize, &'r CellRecord)>;
 
-/// Cells that failed only under chaos, highest severity first.
-fn failed(run: &RunRecord) -> Cells<'_> {
-    let mut failed = of(run, CellState::Failed);
-    failed.retain(|(_, cell)| !cell.baseline_failed);
-    failed.sort_by_key(|(_, cell)| severity_rank(cell));
-    failed
-}
-
-/// Cells that also failed without chaos.
-fn of_the_baseline(run: &RunRecord) -> Cells<'_> {
-    let mut failed = of(run, CellState::Failed);
-    failed.retain(|(_, cell)| cell.baseline_failed);
-    failed
-}
-
-/// Cells of invariants that were exercised in no scenario.
-fn not_exercised(run: &RunRecord) -> Cells<'_> {
-    let mut idle = of(run, CellState::NotExercised);
+/// Cells with details: anchor and heading of their section, a remark, and the cells.
+pub(super) fn sections(
+    run: &RunRecord,
+) -> [(&'static str, &'static str, &'static str, Cells<'_>); 4] {
     let exercised = exercised(run);
-    idle.retain(|(_, cell)| !exercised.contains(cell.invariant.as_str()));
-    idle
-}
-
-fn of(run: &RunRecord, state: CellState) -> Cells<'_> {
-    let cells = run.cells.iter().enumerate();
-    cells.filter(|(_, cell)| cell.state == state).collect()
-}
-
-/// Whether the page has details of a cell, at the anchor with its index.
-pub(super) fn is_told(run: &RunRecord, number: usize) -> bool {
-    let cell = &run.cells[number];
-    let group = match cell.state {
-        CellState::Passed | CellState::NotApplicable => return false,
-        CellState::Failed if cell.baseline_failed => of_the_baseline(run),
-        CellState::Failed => failed(run),
-        CellState::Error => of(run, CellState::Error),
-        CellState::NotExercised => not_exercised(run),
+    let of = |wanted: &dyn Fn(&CellRecord) -> bool| -> Cells<'_> {
+        let cells = run.cells.iter().enumerate();
+        cells.filter(|(_, cell)| wanted(cell)).collect()
     };
-    group.iter().take(MOST).any(|(told, _)| *told == number)
+    let mut failed = of(&|cell| cell.state == CellState::Failed && !cell.baseline_failed);
+    failed.sort_by_key(|(_, cell)| severity_rank(cell));
+    [
+        ("failures", "What failed", "", failed),
+        (
+            "errors",
+            "Errors",
+            "",
+            of(&|cell| cell.state == CellState::Error),
+        ),
+        (
+            "baseline",
+            "Failed without chaos too",
+            "The agent fails these without chaos too. Contract compliance counts these cells; chaos resilience leaves \
+             them out.",
+            of(&|cell| cell.state == CellState::Failed && cell.baseline_failed),
+        ),
+        (
+            "unproved",
+            "Not exercised",
+            "Invariants that were exercised in no scenario. They do not count towards the score.",
+            of(&|cell| {
+                cell.state == CellState::NotExercised && !exercised.contains(&*cell.invariant)
+            }),
+        ),
+    ]
+}
+
+/// The cells that have details on the page, at the anchors with their indexes.
+pub(super) fn shown(run: &RunRecord) -> BTreeSet<usize> {
+    let sections = sections(run).into_iter();
+    let cells = sections.flat_map(|(_, _, _, cells)| cells.into_iter().take(MOST));
+    cells.map(|(number, _)| number).collect()
 }
 
 /// The CSS class of a cell's state.
@@ -73,24 +78,11 @@ pub(super) fn state(cell: &CellRecord) -> String {
     }
 }
 
-pub(super) fn failures(run: &RunRecord, wire: &Wire<'_>) -> Option<Markup> {
-    articles(&failed(run), wire)
-}
-
-pub(super) fn errors(run: &RunRecord, wire: &Wire<'_>) -> Option<Markup> {
-    articles(&of(run, CellState::Error), wire)
-}
-
-pub(super) fn baseline(run: &RunRecord, wire: &Wire<'_>) -> Option<Markup> {
-    let about = "The agent fails these without chaos too. Contract compliance counts these cells; chaos resilience \
-                 leaves them out.";
-    let articles = articles(&of_the_baseline(run), wire)?;
-    Some(html! { (soft(about)) (articles) })
-}
-
-fn articles(cells: &Cells<'_>, wire: &Wire<'_>) -> Option<Markup> {
+/// The details of cells; `None`: there are none.
+pub(super) fn articles(about: &str, cells: &Cells<'_>, wire: &Wire<'_>) -> Option<Markup> {
     (!cells.is_empty()).then(|| {
         html! {
+            @if !about.is_empty() { (soft(about)) }
             @for (number, cell) in cells.iter().take(MOST) { (article(*number, cell, wire)) }
             (left_out(cells.len(), MOST, "cells"))
         }
@@ -114,33 +106,4 @@ fn article(number: usize, cell: &CellRecord, wire: &Wire<'_>) -> Markup {
             (invocations::part(&stories, cell))
         }
     }
-}
-
-/// Inconclusive cells, with reasons and advice.
-pub(super) fn unproved(run: &RunRecord, wire: &Wire<'_>) -> Option<Markup> {
-    let about =
-        "Invariants that were exercised in no scenario. They do not count towards the score.";
-    let cells = not_exercised(run);
-    let to_do = |cell| advice(wire, cell, &wire.stories(cell)).unwrap_or_default();
-    let table = html! {
-        table {
-            (headings(&["Cell", "Why", "To do"]))
-            tbody {
-                @for (number, cell) in cells.iter().take(MOST) {
-                    tr id={ "cell-" (number) } {
-                        th scope="row" { (words::cell(cell)) }
-                        td { (prose(cell.reason.as_deref().unwrap_or_default())) }
-                        td { (prose(&to_do(cell))) }
-                    }
-                }
-            }
-        }
-    };
-    (!cells.is_empty()).then(|| {
-        html! {
-            (soft(about))
-            (scrolled("Cells that were not exercised", &table))
-            (left_out(cells.len(), MOST, "cells"))
-        }
-    })
 }

@@ -1,5 +1,7 @@
 //! The matrix of invariants × scenarios. Colour, word and symbol have the same meaning.
 
+use std::collections::BTreeSet;
+
 use maud::{Markup, html};
 
 use super::{cells, scrolled};
@@ -33,6 +35,7 @@ pub(super) fn part(run: &RunRecord) -> Option<Markup> {
 /// A table for some of the scenarios; `which` names them if there are several tables.
 fn table(run: &RunRecord, columns: &[&str], rows: &[(&str, &str)], which: &str) -> Markup {
     let label = format!("Matrix of invariants and scenarios.{which}");
+    let shown = cells::shown(run);
     let here = |invariant: &str, severity: &str, column: &str| {
         let cells = run.cells.iter().enumerate();
         let of_it = cells.filter(|(_, cell)| {
@@ -56,7 +59,7 @@ fn table(run: &RunRecord, columns: &[&str], rows: &[(&str, &str)], which: &str) 
                         @for column in columns {
                             td {
                                 @for (number, cell) in here(invariant, severity, column) {
-                                    (one(run, number, cell))
+                                    (one(&shown, number, cell))
                                 }
                             }
                         }
@@ -83,7 +86,7 @@ fn scenario(run: &RunRecord, name: &str) -> Markup {
     }
 }
 
-fn one(run: &RunRecord, number: usize, cell: &CellRecord) -> Markup {
+fn one(shown: &BTreeSet<usize>, number: usize, cell: &CellRecord) -> Markup {
     let mark = match cell.state {
         CellState::Passed => "✓",
         CellState::Failed => "✗",
@@ -96,7 +99,7 @@ fn one(run: &RunRecord, number: usize, cell: &CellRecord) -> Markup {
     let class = format!("cell {}", cells::class(cell));
     let text = format!("{mark} {}{mutation}", cells::state(cell));
     html! {
-        @if cells::is_told(run, number) {
+        @if shown.contains(&number) {
             a class=(class) href={ "#cell-" (number) } { (text) }
         } @else {
             span class=(class) { (text) }

@@ -7,7 +7,7 @@ mod reach;
 mod tls;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -43,23 +43,12 @@ fn upstreams_of(config: &ProxyConfig) -> Upstreams {
 
 /// Upstreams for which names mean these addresses and nothing else exists.
 fn upstreams_where(config: &ProxyConfig, names: &[(&str, &[&str])]) -> Upstreams {
-    let names: Vec<(String, Vec<IpAddr>)> = names
+    let lines = names
         .iter()
-        .map(|(name, ips)| {
-            (
-                name.to_string(),
-                ips.iter().map(|ip| ip.parse().unwrap()).collect(),
-            )
-        })
-        .collect();
-    let resolver = Resolver::with(Arc::new(move |host: &str| {
-        let known = names
-            .iter()
-            .find(|(name, _)| name == host.trim_end_matches('.'));
-        known
-            .map(|(_, ips)| ips.clone())
-            .ok_or_else(|| io::Error::other("no such name"))
-    }));
+        .flat_map(|(name, ips)| ips.iter().map(move |ip| format!("{ip} {name}\n")));
+    let hosts = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+    std::fs::write(&hosts, lines.collect::<String>()).unwrap();
+    let resolver = Resolver::with_hosts_file(hosts.keep().unwrap());
     Upstreams::new(Shared::with_resolver(config, resolver).unwrap())
 }
 

@@ -158,6 +158,13 @@ impl Trace {
         })
     }
 
+    /// The bodies of the agent's model requests.
+    pub(crate) fn model_requests(&self) -> impl Iterator<Item = Value> {
+        let models = self.seen.exchanges.iter();
+        let models = models.filter(|seen| seen.record.kind == Kind::Llm);
+        models.filter_map(|seen| attempt::json(seen.request.as_ref()?))
+    }
+
     /// The model calls in order, with their messages.
     pub(crate) fn turns(&self) -> Vec<ModelTurn<'_>> {
         self.attempts

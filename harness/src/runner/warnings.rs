@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use super::JobResult;
 use crate::count::count;
 use crate::reach::Late;
+use crate::trace::Trace;
 
 /// The agent fails without chaos.
 pub(super) fn fails_without_chaos(clean: &[JobResult<'_>]) -> Option<String> {
@@ -50,21 +53,45 @@ pub(super) fn calls_late<'r>(
     ))
 }
 
-/// The agent keeps state between invocations, or is nondeterministic: a prompt that was sent twice without chaos got
-/// different answers. `clean` are those invocations, in order.
+/// The agent keeps state between invocations, or is nondeterministic. This shows where a prompt was sent twice without
+/// chaos. `clean` are those invocations, in order.
 pub(super) fn stateful<'r>(clean: impl Iterator<Item = &'r JobResult<'r>>) -> Option<String> {
     let mut first = BTreeMap::new();
     let mut answered = clean.filter(|(_, result)| result.answer.error.is_none());
-    let (job, _) = answered.find(|(job, result)| {
-        let text = &result.answer.text;
-        *first.entry(job.prompt).or_insert(text) != text
+    let (prompt, why) = answered.find_map(|(job, second)| {
+        let first = *first.entry(job.prompt).or_insert(second);
+        let answer = &first.answer.text;
+        let mut texts = job.prompt.turns().iter().chain([answer]);
+        let why = if second.answer.text != *answer {
+            "two invocations without chaos gave different answers"
+        } else if texts.any(|text| most_often(&second.trace, text) > most_often(&first.trace, text))
+        {
+            "a model request holds the text of an earlier invocation"
+        } else {
+            return None;
+        };
+        Some((job.prompt.beginning(), why))
     })?;
     Some(format!(
-        "the agent is stateful or nondeterministic: prompt `{}`: two invocations without chaos gave different answers; if \
-         it keeps state, configure `agent.reset_endpoint`, `reset_function` or `reset_command`, or invocations depend on \
-         each other",
-        job.prompt.beginning()
+        "the agent is stateful or nondeterministic: prompt `{prompt}`: {why}; if it keeps state, configure \
+         `agent.reset_endpoint`, `reset_function` or `reset_command`, or invocations depend on each other"
     ))
+}
+
+/// Shortest text that is searched for in model requests, in characters.
+const SHORTEST: usize = 8;
+
+/// How often one model request holds a text, at most.
+fn most_often(trace: &Trace, text: &str) -> usize {
+    let text = text.trim();
+    if text.chars().count() < SHORTEST {
+        return 0;
+    }
+    let quoted = Value::from(text).to_string();
+    let escaped = &quoted[1..quoted.len() - 1];
+    let bodies = trace.model_requests().map(|body| body.to_string());
+    let counts = bodies.map(|body| body.matches(escaped).count());
+    counts.max().unwrap_or_default()
 }
 
 /// The error of the first prompt, if every prompt got a connection but not one byte of an answer. `None`: the agent
@@ -102,32 +129,69 @@ pub(super) fn proves_nothing<'r>(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::super::jobs::InvocationJob;
     use super::super::result::InvocationResult;
     use super::*;
     use crate::answer::AgentAnswer;
     use crate::prompt::Prompt;
+    use crate::trace::testing::{Sent, trace};
 
     #[test]
     fn g26_state_shows_where_a_prompt_is_sent_twice() {
+        let asks = |contents: &[&str]| {
+            let messages = contents
+                .iter()
+                .map(|text| json!({"role": "user", "content": text}));
+            Sent::model(&messages.collect::<Value>().to_string())
+        };
         let (one, other) = (Prompt::single("Weather?"), Prompt::single("Time?"));
-        for (second, is_stateful) in [
-            ((&one, "It is sunny."), false),
-            ((&one, "It is late."), true),
-            ((&other, "It is late."), false),
+        let sunny = "It is \"sunny\".";
+        // A stateless agent that has its draft checked.
+        let first = (
+            &one,
+            vec![asks(&["Weather?"]), asks(&["Check:", sunny])],
+            sunny,
+        );
+        for (second, expected) in [
+            (first.clone(), None),
+            (
+                (&one, vec![asks(&["Weather?"])], "It is late."),
+                Some("different answers"),
+            ),
+            (
+                (&one, vec![asks(&["Weather?", "Weather?"])], sunny),
+                Some("earlier invocation"),
+            ),
+            (
+                (
+                    &one,
+                    vec![asks(&[sunny, "Weather?"]), asks(&[sunny, "Check:", sunny])],
+                    sunny,
+                ),
+                Some("earlier invocation"),
+            ),
+            (
+                (
+                    &other,
+                    vec![asks(&["Weather?", sunny, "Time?"])],
+                    "It is late.",
+                ),
+                None,
+            ),
         ] {
-            let results = [(&one, "It is sunny."), second].map(|(prompt, answer)| {
+            let results = [first.clone(), second].map(|(prompt, sent, answer)| {
                 let result = InvocationResult {
+                    trace: trace(&sent),
                     answer: AgentAnswer::of(answer),
                     ..InvocationResult::default()
                 };
                 (InvocationJob::clean(0, prompt), result.into())
             });
-            assert_eq!(
-                stateful(results.iter()).is_some(),
-                is_stateful,
-                "{second:?}"
-            );
+            let found = stateful(results.iter());
+            let fits = |why: &str| found.as_ref().is_some_and(|found| found.contains(why));
+            assert!(expected.map_or(found.is_none(), fits), "{found:?}");
         }
     }
 }

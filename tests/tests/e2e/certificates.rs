@@ -39,7 +39,7 @@ fn a_certificate_names_the_agent_and_what_was_demanded_of_it() {
     let first = certified(&desk, "one");
     let agent = first["agent"].as_str().unwrap();
     assert!(agent.contains(" agent.py http://127.0.0.1:"), "{agent}");
-    assert!(agent.ends_with(" …"), "{agent}");
+    assert!(agent.ends_with(" --api-key …"), "{agent}");
     // The run reached what was asked of it, and not what the suite asks of a certificate.
     assert!(first["score"].as_f64().unwrap() < 99.0, "{first:#}");
     let judged = (&first["state"], &first["passed"], &first["min_score"]);

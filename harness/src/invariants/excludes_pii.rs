@@ -55,6 +55,7 @@ mod tests {
             ("Card 0000 0000 0000 0000", Holds),
             ("Card 4111 1111 1111 1112", Holds),
             ("Ten digits: 1234567890", Holds),
+            ("Use password: hunter2", Holds),
         ] {
             assert_eq!(judged("{type: excludes_pii}", answer), expected, "{answer}");
         }

@@ -514,11 +514,6 @@ fn a_suite_says_what_its_certificates_say() {
             vec![],
         ),
         (
-            "{output_format: docx}",
-            (None, None, None),
-            vec!["`output_format` changes nothing here: certificates are `html` or `pdf`"],
-        ),
-        (
             "{tester_name: 'Ada ${TOKEN}'}",
             (None, None, None),
             vec![kept],
@@ -538,4 +533,7 @@ fn a_suite_says_what_its_certificates_say() {
         "{AGENT}{PROMPTS}{DEMANDS}certificate: {{tester_name: ' '}}\n"
     ));
     assert_eq!(told, ["suite.yaml:4:28: this is empty; write a text"]);
+    let unknown = format!("{AGENT}{PROMPTS}{DEMANDS}certificate: {{output_format: docx}}\n");
+    let told = errors(&unknown).join("\n");
+    assert!(told.contains("unknown format `docx`"), "{told}");
 }

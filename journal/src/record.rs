@@ -59,6 +59,9 @@ pub struct ExchangeRecord {
     pub activation: Option<String>,
     /// Id of its run.
     pub run: Option<String>,
+    /// Id of the exchange of the WebSocket that carried it; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub websocket: Option<String>,
     /// Canaries that were planted in it or that it leaked.
     pub canaries: Vec<CanaryRecord>,
     /// Details of a model call.

@@ -7,6 +7,7 @@
 //! In a JSON body, the order of object members does not matter, and these are excluded:
 //! - members that name a call or a time (`tool_call_id`, `timestamp`, the `id` of a JSON-RPC call
 //!   or of a tool call);
+//! - `stream_id`, and the type `response.create`: the same call over HTTP has neither;
 //! - generated strings (UUIDs, RFC 3339 times and, under `id` and `…_id`, long random ones).
 //!
 //! Any other body, and one with more than 100,000 values, counts byte for byte. A body that was not
@@ -145,6 +146,10 @@ fn is_tool_call(value: &Value) -> bool {
 fn is_volatile(key: &str, member: &Value, names_a_call: bool) -> bool {
     let key = key.to_ascii_lowercase();
     if VOLATILE.contains(&key.as_str()) || (key == "id" && names_a_call) {
+        return true;
+    }
+    // Only a WebSocket's messages have these.
+    if key == "stream_id" || (key == "type" && member == "response.create") {
         return true;
     }
     let named_id = key == "id" || key.ends_with("_id");

@@ -10,7 +10,7 @@ use squall_profiles::facts::CanonicalUrl;
 use squall_profiles::ruleset::RuleSet;
 use squall_profiles::tools::ToolNames;
 
-use crate::config::{ConfigError, ProxyConfig, RouteEntry};
+use crate::config::{ConfigError, ProxyConfig, RouteEntry, WebSocketCalls};
 use crate::upstream::{HostPatterns, UpstreamOrigin};
 
 /// The purpose of a listener.
@@ -34,6 +34,8 @@ pub(crate) struct CompiledConfig {
     excluded: HostPatterns,
     /// Dialect names, each with URL globs.
     llm: ToolNames,
+    /// WebSockets of model calls that are not served as calls, by [`NOT_SERVED`].
+    sockets: ToolNames,
 }
 
 /// A compiled reverse route.
@@ -89,6 +91,7 @@ impl CompiledConfig {
         let intercepted = patterns("proxy.intercept.hosts", &config.intercept.hosts)?;
         let excluded = patterns("proxy.intercept.exclude", &config.intercept.exclude)?;
         let llm = llm_endpoints(&config)?;
+        let sockets = sockets_not_served(&config)?;
         Ok(Self {
             config,
             listeners,
@@ -97,6 +100,7 @@ impl CompiledConfig {
             intercepted,
             excluded,
             llm,
+            sockets,
         })
     }
 
@@ -136,22 +140,53 @@ impl CompiledConfig {
             .into_iter()
             .find_map(squall_dialects::of_endpoint)
     }
+
+    /// What `llm:` configures for WebSockets of model calls at a URL.
+    pub(crate) fn websocket_calls(&self, url: &CanonicalUrl) -> WebSocketCalls {
+        let named = self.sockets.names(url);
+        let found = NOT_SERVED
+            .iter()
+            .find(|(name, _)| named.iter().any(|known| known == name));
+        found.map_or(WebSocketCalls::Fault, |(_, calls)| *calls)
+    }
+}
+
+/// Names of what is done with other WebSockets of model calls.
+const NOT_SERVED: [(&str, WebSocketCalls); 2] = [
+    ("refuse", WebSocketCalls::Refuse),
+    ("pass", WebSocketCalls::Pass),
+];
+
+fn sockets_not_served(config: &ProxyConfig) -> Result<ToolNames, ConfigError> {
+    let globs = NOT_SERVED.map(|(name, calls)| {
+        let endpoints = config
+            .llm
+            .iter()
+            .filter(|endpoint| endpoint.websocket == calls);
+        let globs: Vec<_> = endpoints
+            .map(|endpoint| endpoint.match_url.clone())
+            .collect();
+        (name, globs)
+    });
+    let globs = globs.iter().map(|(name, globs)| (*name, globs.as_slice()));
+    ToolNames::new(globs).map_err(|error| ConfigError(format!("llm: {error}")))
 }
 
 fn llm_endpoints(config: &ProxyConfig) -> Result<ToolNames, ConfigError> {
-    for endpoint in &config.llm {
-        if squall_dialects::of_endpoint(&endpoint.dialect).is_none() {
+    let named = || {
+        let named = config.llm.iter();
+        named.filter_map(|endpoint| Some((endpoint.dialect.as_deref()?, &endpoint.match_url)))
+    };
+    for (dialect, _) in named() {
+        if squall_dialects::of_endpoint(dialect).is_none() {
             return Err(ConfigError(format!(
-                "llm: unknown dialect `{}`; there is: {}",
-                endpoint.dialect,
+                "llm: unknown dialect `{dialect}`; there is: {}",
                 squall_dialects::endpoint_names().join(", ")
             )));
         }
     }
-    let globs: Vec<_> = config
-        .llm
-        .iter()
-        .map(|endpoint| (endpoint.dialect.as_str(), vec![endpoint.match_url.clone()]))
+    let globs: Vec<_> = named()
+        .map(|(dialect, match_url)| (dialect, vec![match_url.clone()]))
         .collect();
     ToolNames::new(
         globs

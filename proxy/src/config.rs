@@ -146,8 +146,22 @@ pub enum RouteEntry {
 pub struct LlmEndpoint {
     /// Glob over the canonical URL.
     pub match_url: String,
-    /// Name of the dialect.
-    pub dialect: String,
+    /// Name of the dialect; `None`: Squall recognises it.
+    pub dialect: Option<String>,
+    /// What to do with WebSockets of model calls.
+    pub websocket: WebSocketCalls,
+}
+
+/// What to do with an upgrade to a WebSocket of model calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WebSocketCalls {
+    /// Each call is an exchange.
+    #[default]
+    Fault,
+    /// Its bytes pass unread.
+    Pass,
+    /// It is answered with 426, so that agents that can use HTTP do.
+    Refuse,
 }
 
 impl ProxyConfig {

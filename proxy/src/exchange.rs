@@ -19,6 +19,7 @@ mod request_body;
 pub(crate) mod route;
 pub(crate) mod scope;
 pub(crate) mod splice;
+mod websocket;
 pub(crate) mod worker;
 
 use std::future::ready;
@@ -26,6 +27,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use http::header::SEC_WEBSOCKET_EXTENSIONS;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use squall_journal::record::Outcome;
@@ -44,6 +46,7 @@ use self::observed::Observed;
 use self::reply::{Answering, refuse};
 use self::request_body::RequestBody;
 use self::route::RequestTarget;
+use self::websocket::ModelSocket;
 use crate::abort::Abort;
 use crate::body::agent::AbortAfterFlush;
 use crate::body::{self, AgentBody};
@@ -90,6 +93,8 @@ struct Exchange {
     taken_out: Option<TakenOut>,
     /// The tape that replaces the upstream.
     tape: Option<Arc<Playing>>,
+    /// The request opens a WebSocket of model calls.
+    socket: Option<Box<ModelSocket>>,
 }
 
 /// An exchange that ends before the last step of its script.
@@ -131,11 +136,13 @@ impl Exchange {
         connection.carried.set(&chaos);
         let rules = chaos.activation().snapshot();
         let classified = Classification::of_head(&compiled, rules.rules(), request, &target.url);
+        let socket = ModelSocket::of(&compiled, &target.url, request.uri(), request.headers())?;
         let id = engine.recorder.begin(started);
         let (method, url) = (request.method().clone(), target.url.as_str().to_owned());
         let mut note = chaos.note(id, started, classified.kind, method.clone(), url);
         note.dialect = classified.dialect.map(squall_dialects::Dialect::name);
         note.tool = classified.tool().map(Arc::from);
+        note.websocket = ingress.carrier().map(|carrier| *carrier.exchange());
         note.rules = Arc::downgrade(rules.rules());
         let log = ExchangeLog::open(connection, note, chaos);
         log.leaves(target.url.as_str(), request.headers());
@@ -157,6 +164,7 @@ impl Exchange {
             changed_request: None,
             taken_out: None,
             tape: None,
+            socket,
         }))
     }
 
@@ -190,7 +198,7 @@ impl Exchange {
 
     async fn go(&mut self, request: Request<Incoming>) -> ScriptStep<Response<Observed>> {
         self.observe(&request);
-        if self.is_only_forwarded() {
+        if self.takes_no_rules(&request) || self.is_only_forwarded() {
             return self.pass(request).await;
         }
         // Boxed: most exchanges are only forwarded and do not need the script's state.
@@ -203,7 +211,8 @@ impl Exchange {
             .forward(self.passing(request), &Shape::default())
             .await?;
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
-            let answer = forward::take_over(&self.connection, answer, &self.log);
+            let answer =
+                forward::take_over(&self.connection, answer, &self.log, self.socket.take());
             return Ok(self.observed(answer));
         }
         self.log.answer_head(answer.status(), answer.headers());
@@ -292,9 +301,13 @@ impl Exchange {
     /// Applies request edits, sends the request upstream and waits for the response's head.
     async fn ask_upstream(
         &mut self,
-        request: Request<RequestBody>,
+        mut request: Request<RequestBody>,
         decision: &mut Decision,
     ) -> ScriptStep<Response<AgentBody>> {
+        if self.socket.as_ref().is_some_and(|socket| !socket.passes) {
+            // Rules change texts, and a compressed text depends on all before it.
+            request.headers_mut().remove(SEC_WEBSOCKET_EXTENSIONS);
+        }
         let request = self.rewrite(request, decision);
         let answer = self.forward(request, &decision.plan.shape).await?;
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -389,7 +402,8 @@ impl Exchange {
         self.log
             .verdicts()
             .bypass_rest("the connection changed its protocol");
-        let answer = forward::take_over(&self.connection, answer, &self.log);
+        self.bypass_calls_that_pass();
+        let answer = forward::take_over(&self.connection, answer, &self.log, self.socket.take());
         Err(Shortcut::answered(self.observed(answer)))
     }
 

@@ -151,6 +151,11 @@ pub(crate) fn wants_upgrade(headers: &HeaderMap) -> bool {
         && !headers.contains_key(HTTP2_SETTINGS)
 }
 
+/// Whether the request has a valid upgrade to a WebSocket (RFC 6455 §4.1).
+pub(crate) fn wants_websocket(headers: &HeaderMap) -> bool {
+    wants_upgrade(headers) && names(headers, &UPGRADE, "websocket")
+}
+
 /// The body length that the head declares.
 pub(crate) fn declared_length(headers: &HeaderMap) -> Option<u64> {
     headers

@@ -12,7 +12,9 @@ use squall_documents::variables::is_one_variable;
 use squall_documents::{
     DocumentError, DocumentReader, Fields, Position, SourceText, ValueReader, Variables, describe,
 };
-use squall_proxy::config::{CaSource, Credentials, LlmEndpoint, Observe, ProxyRoute, RouteEntry};
+use squall_proxy::config::{
+    CaSource, Credentials, LlmEndpoint, Observe, ProxyRoute, RouteEntry, WebSocketCalls,
+};
 
 use super::{Config, ConfiguredToken, Halt, quantity, words};
 use crate::failure::Failure;
@@ -455,14 +457,28 @@ fn count(value: &mut ValueReader<'_, '_>) -> Option<usize> {
     Some(usize::try_from(number).unwrap_or(usize::MAX))
 }
 
+const WEBSOCKETS: [(&str, WebSocketCalls); 3] = [
+    ("fault", WebSocketCalls::Fault),
+    ("pass", WebSocketCalls::Pass),
+    ("refuse", WebSocketCalls::Refuse),
+];
+
 fn endpoint(fields: &mut Fields<'_, '_>) -> Option<LlmEndpoint> {
     let about = "Glob over whole URLs.";
     let match_url = required(fields, "match_url", about, words::url_glob);
     let about = "The wire format of the endpoint, such as `openai-chat`.";
-    let dialect = required(fields, "dialect", about, words::dialect_name);
+    let dialect = fields.parsed("dialect", about, words::dialect_name);
+    let about = "WebSockets of model calls: `fault` serves each call as an exchange.";
+    let websocket = fields.field("websocket", about, |value| {
+        value.word("how WebSockets are served", &WEBSOCKETS)
+    });
+    if !fields.require_one_of(&["dialect", "websocket"]) {
+        fields.missing("dialect", "the name of a dialect, or `websocket`");
+    }
     Some(LlmEndpoint {
         match_url: match_url?,
-        dialect: dialect?,
+        dialect,
+        websocket: websocket.unwrap_or_default(),
     })
 }
 

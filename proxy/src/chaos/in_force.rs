@@ -293,6 +293,7 @@ impl ScopeChaos {
             verdicts_more: 0,
             activation: self.id().cloned(),
             run: self.run().cloned(),
+            websocket: None,
             rules: match self.id() {
                 Some(_) => Arc::downgrade(&rules),
                 None => Weak::new(),

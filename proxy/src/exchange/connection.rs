@@ -6,19 +6,21 @@ use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
 use http::header::{CONNECTION, HeaderValue};
-use http::{Response, StatusCode};
+use http::{Request, Response, StatusCode};
+use squall_journal::id::ExchangeId;
 use squall_profiles::ruleset::RuleSet;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::carried::CarriedScope;
 use super::worker::ExchangeWorker;
 use crate::abort::Abort;
+use crate::body::AgentBody;
 use crate::body::agent::AgentSide;
 use crate::compiled::ListenerRole;
 use crate::http1::framing::OriginalNames;
 use crate::http1::guard::RequestState;
 use crate::http1::{Control, FramingError};
-use crate::upstream::{Dialled, UpstreamOrigin};
+use crate::upstream::{Dialled, Outgoing, UpstreamOrigin};
 
 /// State that all exchanges of a connection share.
 pub(crate) struct Connection {
@@ -35,6 +37,8 @@ pub(crate) struct Connection {
     original_names: Cell<OriginalNames>,
     /// How to abort a body.
     agent: AgentSide,
+    /// Runs a stage, and all that follow.
+    pub(crate) run_stage: RunStage,
     /// The next stage of an HTTP/1 connection after a CONNECT or an upgrade.
     pub(crate) takeover: RefCell<Option<Takeover>>,
 }
@@ -46,7 +50,52 @@ pub(crate) enum Ingress {
     Listener(ListenerRole),
     /// Through a CONNECT that was answered with 200.
     Tunnel(Rc<Tunnel>),
+    /// Through another connection, whose messages they are.
+    Carried(Rc<dyn RequestCarrier>),
 }
+
+impl Ingress {
+    /// The ingress of the connection that an agent opened.
+    pub(crate) fn of_agent(&self) -> &Self {
+        self.carrier().map_or(self, |carrier| carrier.ingress())
+    }
+
+    /// The carrier of its requests, if they are carried.
+    pub(crate) fn carrier(&self) -> Option<&Rc<dyn RequestCarrier>> {
+        match self {
+            Self::Carried(carrier) => Some(carrier),
+            Self::Listener(_) | Self::Tunnel(_) => None,
+        }
+    }
+}
+
+/// Carries requests of a connection to its upstream.
+pub(crate) trait RequestCarrier {
+    /// The ingress of the carrying connection.
+    fn ingress(&self) -> &Ingress;
+
+    /// The exchange of the carrying connection.
+    fn exchange(&self) -> &ExchangeId;
+
+    /// Which rules its exchange takes.
+    fn rules(&self) -> CarriedRules;
+
+    /// Sends a request, and waits for its response's head.
+    fn send(self: Rc<Self>, request: Request<Outgoing>) -> Carried;
+}
+
+/// The rules of a carried exchange.
+pub(crate) enum CarriedRules {
+    /// Those in force.
+    InForce,
+    /// None, for this reason: they are bypassed.
+    Bypassed(&'static str),
+    /// None: it is no call.
+    None,
+}
+
+/// The response to a carried request.
+pub(crate) type Carried = Pin<Box<dyn Future<Output = Result<Response<AgentBody>, Abort>>>>;
 
 /// State that the exchanges of an intercepted connection share.
 pub(crate) struct Tunnel {
@@ -106,6 +155,10 @@ impl ConnectionStage {
     }
 }
 
+/// Runs a stage of a connection and all that follow.
+pub(crate) type RunStage =
+    fn(ConnectionStage, Rc<ExchangeWorker>, Rc<Control>) -> Pin<Box<dyn Future<Output = ()>>>;
+
 /// Creates the next stage of a connection that hyper returns.
 pub(crate) type Takeover = Box<dyn FnOnce(Io) -> ConnectionStage>;
 
@@ -116,6 +169,7 @@ impl Connection {
         ingress: Ingress,
         guard: Option<Rc<RequestState>>,
         agent: AgentSide,
+        run_stage: RunStage,
     ) -> Rc<Self> {
         let connection = Self {
             worker: Rc::clone(worker),
@@ -125,6 +179,7 @@ impl Connection {
             guard,
             original_names: Cell::default(),
             agent,
+            run_stage,
             takeover: RefCell::default(),
         };
         connection.carries_a_tunnel();

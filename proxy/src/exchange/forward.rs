@@ -11,6 +11,7 @@ use super::connection::{Connection, ConnectionStage, Ingress};
 use super::log::ExchangeLog;
 use super::route::RequestTarget;
 use super::splice;
+use super::websocket::{self, ModelSocket};
 use crate::abort::Abort;
 use crate::body::{self, AgentBody};
 use crate::headers::{self, Passage};
@@ -43,8 +44,14 @@ pub(crate) fn forward<'a>(
     *request.uri_mut() = Uri::from(target.path.clone());
     let upstreams = &connection.worker.upstreams;
     let origin = upstreams.origin_for(target.origin.clone(), log.chaos().is_unapproved());
+    let carrier = connection.ingress.carrier().map(Rc::clone);
     async move {
         let begun = Instant::now();
+        if let Some(carrier) = carrier {
+            let answer = carrier.send(*request).await?.map(Received::carried);
+            log.waited(begun.elapsed());
+            return Ok(Ok(answered(answer, agent, upgrade, log)));
+        }
         if let Err(error) = prepare(connection, &origin, &target.host).await {
             log.waited(begun.elapsed());
             return problem(&error, connection, log).map(Err);
@@ -103,17 +110,21 @@ pub(crate) fn take_over(
     connection: &Connection,
     answer: Response<Received>,
     log: &Rc<ExchangeLog>,
+    socket: Option<Box<ModelSocket>>,
 ) -> Response<AgentBody> {
     let (head, upstream) = answer.into_parts();
     log.captured_head(head.status, &head.headers);
     // A tunnel waits for both sides, so the idle timeout applies.
     log.waits_for_agent(true);
+    let socket =
+        socket.and_then(|socket| websocket::Upgraded::new(*socket, &head.headers, connection, log));
     let (log, control) = (Rc::clone(log), Rc::clone(&connection.control));
     *connection.takeover.borrow_mut() = Some(Box::new(move |io| {
         ConnectionStage::last(async move {
-            match upstream.into_switched() {
-                Some(upstream) => splice::both_ways(io, upstream, &control, &log).await,
-                None => log.end(
+            match (upstream.into_switched(), socket) {
+                (Some(upstream), Some(socket)) => websocket::serve(io, upstream, socket).await,
+                (Some(upstream), None) => splice::both_ways(io, upstream, &control, &log).await,
+                (None, _) => log.end(
                     Outcome::UpstreamError,
                     Some("the upstream broke off right after granting the upgrade".into()),
                 ),

@@ -41,6 +41,9 @@ impl Exchange {
         let Some(playing) = self.tape.clone() else {
             return Ok(None);
         };
+        if self.socket.is_some() && playing.never_dials() {
+            return Err(self.socket_not_on_tape(&playing));
+        }
         // Boxed: few scopes play a tape.
         let played = Box::pin(self.play(&playing, request)).await?;
         if played.is_some() {
@@ -120,6 +123,23 @@ impl Exchange {
             dialect: self.classified.dialect.map(squall_dialects::Dialect::name),
             model: self.classified.model(),
         })
+    }
+
+    /// Refuses a WebSocket of model calls: its calls are on the tape as HTTP, which agents use after
+    /// a 426.
+    fn socket_not_on_tape(&self, playing: &Playing) -> Shortcut {
+        playing.refuses();
+        let problem = Problem::new(
+            StatusCode::UPGRADE_REQUIRED,
+            "tape-miss",
+            "Not on the tape",
+            format!(
+                "scope `{}` is answered from a tape, and a tape answers no WebSocket: use HTTP",
+                self.log.chaos().scope()
+            ),
+        );
+        self.log.end(Outcome::Denied, Some(problem.detail.clone()));
+        self.refused(&problem)
     }
 
     /// Reports that the tape has no response; nothing is dialled.

@@ -12,7 +12,7 @@ use squall_profiles::decide::Decision;
 use squall_profiles::facts::{Facts, Kind, Stage};
 
 use super::classify::may_read_ahead;
-use super::connection::Ingress;
+use super::connection::{CarriedRules, Ingress};
 use super::log::MODEL_BYTES;
 use super::request_body::RequestBody;
 use super::{Exchange, ScriptStep};
@@ -59,6 +59,38 @@ impl Exchange {
         self.rules.is_empty() && self.tape.is_none() && !looks
     }
 
+    /// Whether rules do not apply to a carried exchange; those that match are bypassed.
+    pub(super) fn takes_no_rules(&self, request: &Request<Incoming>) -> bool {
+        let Some(carrier) = self.connection.ingress.carrier() else {
+            return false;
+        };
+        match carrier.rules() {
+            CarriedRules::InForce => return false,
+            CarriedRules::Bypassed(why) if !self.rules.is_empty() => {
+                let (method, url) = (&self.method, &self.target.url);
+                let facts = self.classified.facts(method, url, request.headers());
+                let bypassed = self.rules.bypass_tunnel(&facts, why);
+                self.log.verdicts().all.extend(bypassed);
+            }
+            CarriedRules::Bypassed(_) | CarriedRules::None => {}
+        }
+        true
+    }
+
+    /// Bypasses rules for the model calls of a WebSocket that passes unread.
+    pub(super) fn bypass_calls_that_pass(&self) {
+        if self.socket.as_ref().is_some_and(|socket| socket.passes) {
+            let (method, url) = (&self.method, &self.target.url);
+            let facts = Facts {
+                kind: Kind::Llm,
+                ..self.classified.facts(method, url, &self.headers)
+            };
+            let why = "the WebSocket passes unread: `llm:` has `websocket: pass` for it";
+            let bypassed = self.rules.bypass_tunnel(&facts, why);
+            self.log.verdicts().all.extend(bypassed);
+        }
+    }
+
     /// Whether only the body shows if a model is called: the endpoint is configured by the user.
     pub(super) fn body_says_what_it_is(&self) -> bool {
         self.classified
@@ -78,7 +110,7 @@ impl Exchange {
         let stage = Stage::Request {
             behind_connect: match &self.connection.ingress {
                 Ingress::Tunnel(tunnel) => tunnel.was_decided_by(self.rules.rules()),
-                Ingress::Listener(_) => false,
+                Ingress::Listener(_) | Ingress::Carried(_) => false,
             },
         };
         let facts = self

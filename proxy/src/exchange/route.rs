@@ -66,7 +66,7 @@ pub(crate) fn target<B>(
     ingress: &Ingress,
     request: &Request<B>,
 ) -> Result<RequestTarget, Problem> {
-    match ingress {
+    match ingress.of_agent() {
         Ingress::Tunnel(tunnel) => {
             let authority = &tunnel.authority;
             let host = match requested_host(request) {
@@ -83,6 +83,7 @@ pub(crate) fn target<B>(
             None => absolute(request.uri()),
         },
         Ingress::Listener(role) => at_listener(config, *role, request.uri()),
+        Ingress::Carried(_) => Err(no_route(request.uri())),
     }
 }
 
@@ -250,7 +251,7 @@ pub(crate) fn scope_of<B>(
     let headers = request.headers();
     let credentials = config.config.credentials;
     let through_proxy =
-        matches!(ingress, Ingress::Listener(ListenerRole::Main)) && target.is_forward;
+        matches!(ingress.of_agent(), Ingress::Listener(ListenerRole::Main)) && target.is_forward;
     if through_proxy && credentials == Credentials::Required {
         require_credentials(headers)?;
     }

@@ -34,17 +34,7 @@ impl Socket {
         stream.set_nodelay(true)?;
         // An exchange may wait long for its upstream, but not for an agent that is gone.
         SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(SILENT_FOR))?;
-        let control = Rc::new(Control {
-            peer: stream.peer_addr()?,
-            local: stream.local_addr()?,
-            moved: Cell::new(0),
-            resetting: Cell::new(false),
-            aborted: Cell::new(false),
-            idle: Cell::new(false),
-            waits: Cell::new(0),
-            reader: RefCell::new(None),
-            writer: RefCell::new(None),
-        });
+        let control = Control::new(stream.peer_addr()?, stream.local_addr()?);
         Ok(Self { stream, control })
     }
 
@@ -81,6 +71,25 @@ pub(crate) struct Control {
 }
 
 impl Control {
+    fn new(peer: SocketAddr, local: SocketAddr) -> Rc<Self> {
+        Rc::new(Self {
+            peer,
+            local,
+            moved: Cell::new(0),
+            resetting: Cell::new(false),
+            aborted: Cell::new(false),
+            idle: Cell::new(false),
+            waits: Cell::new(0),
+            reader: RefCell::new(None),
+            writer: RefCell::new(None),
+        })
+    }
+
+    /// The control of one HTTP/2 stream, which does not end its connection.
+    pub(crate) fn of_stream(&self) -> Rc<Self> {
+        Self::new(self.peer, self.local)
+    }
+
     /// Ends this connection with an RST.
     ///
     /// From now on writes are discarded (they report success) and a shutdown does nothing. So no

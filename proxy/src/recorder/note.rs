@@ -92,6 +92,8 @@ pub struct ExchangeNote {
     pub activation: Option<Arc<str>>,
     /// The run that it belongs to.
     pub run: Option<Arc<RunMark>>,
+    /// The exchange of the WebSocket that carried it.
+    pub websocket: Option<ExchangeId>,
     /// The rules in force, while they exist, for nearest misses.
     pub rules: Weak<RuleSet>,
     /// Removes secrets: values of variables in the rules in force, and after collection also the
@@ -194,6 +196,7 @@ impl ExchangeNote {
             rules_more: self.verdicts_more + left_out,
             activation: self.activation.as_deref().map(str::to_owned),
             run: self.run.as_ref().map(|run| run.id().to_string()),
+            websocket: self.websocket.map(|id| id.to_string()),
             canaries: self.canaries.iter().map(CanaryNote::to_record).collect(),
             llm: self.llm.as_deref().cloned(),
         }

@@ -120,7 +120,7 @@ impl Connect {
         match connection.ingress {
             Ingress::Listener(ListenerRole::Main) => {}
             Ingress::Listener(ListenerRole::Route(_)) => return Err(not_a_forward_proxy()),
-            Ingress::Tunnel(_) => return Err(nested()),
+            Ingress::Tunnel(_) | Ingress::Carried(_) => return Err(nested()),
         }
         let authority = route::connect_authority(request.uri())?;
         let scope = connect_scope(compiled, request.headers())?;

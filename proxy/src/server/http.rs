@@ -5,8 +5,12 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::time::Duration;
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use http::header::{self, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Uri, Version};
 use hyper::body::Incoming;
+use hyper::ext::Protocol;
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -17,7 +21,7 @@ use super::listener::Accepted;
 use crate::abort::Abort;
 use crate::body::agent::AgentSide;
 use crate::exchange;
-use crate::exchange::connection::{Connection, ConnectionStage, Ingress, Io};
+use crate::exchange::connection::{Connection, ConnectionStage, Ingress, Io, Takeover};
 use crate::exchange::observed::Observed;
 use crate::exchange::reply::{Answering, refuse};
 use crate::exchange::worker::ExchangeWorker;
@@ -85,6 +89,14 @@ async fn run(stage: ConnectionStage, worker: Rc<ExchangeWorker>, control: Rc<Con
     }
 }
 
+fn run_boxed(
+    stage: ConnectionStage,
+    worker: Rc<ExchangeWorker>,
+    control: Rc<Control>,
+) -> Pin<Box<dyn Future<Output = ()>>> {
+    Box::pin(run(stage, worker, control))
+}
+
 /// Serves HTTP/1 on `io` until it ends or another stage takes over.
 async fn serve_h1(
     worker: Rc<ExchangeWorker>,
@@ -101,7 +113,7 @@ async fn serve_h1(
     let io = RequestGuard::new(io, heads, limits.header_timeout);
     let guard = io.state();
     let (agent, io) = AgentSide::http1(Rc::clone(&control), TokioIo::new(io));
-    let connection = Connection::new(&worker, &control, ingress, Some(guard), agent);
+    let connection = Connection::new(&worker, &control, ingress, Some(guard), agent, run_boxed);
     let mut served = hyper::server::conn::http1::Builder::new()
         .auto_date_header(false)
         .timer(TokioTimer::new())
@@ -144,7 +156,14 @@ async fn serve_h2(
     ingress: Ingress,
 ) -> Option<ConnectionStage> {
     let compiled = worker.engine.compiled();
-    let connection = Connection::new(&worker, &control, ingress, None, AgentSide::Http2);
+    let connection = Connection::new(
+        &worker,
+        &control,
+        ingress,
+        None,
+        AgentSide::Http2,
+        run_boxed,
+    );
     // h2 rejects heads beyond this limit with a bare 431. Smaller ones get a problem body.
     let header_bytes = compiled.config.limits.header_bytes.saturating_mul(4);
     let header_bytes = u32::try_from(header_bytes).unwrap_or(u32::MAX);
@@ -152,6 +171,7 @@ async fn serve_h2(
         hyper::server::conn::http2::Builder::new(LocalExecutor)
             .timer(TokioTimer::new())
             .auto_date_header(false)
+            .enable_connect_protocol()
             .max_header_list_size(header_bytes)
             .max_concurrent_streams(1024)
             .initial_stream_window_size(1 << 20)
@@ -219,6 +239,9 @@ impl hyper::service::Service<Request<Incoming>> for AgentService {
             let refusal = refuse(connection, &problem, &method, &uri);
             return Box::pin(ready(Ok(refusal)));
         }
+        if request.extensions().get::<Protocol>().is_some() {
+            return Box::pin(upgraded_stream(Rc::clone(connection), request));
+        }
         if request.method() == Method::CONNECT {
             return Box::pin(tunnelled(Rc::clone(connection), request));
         }
@@ -238,6 +261,20 @@ impl hyper::service::Service<Request<Incoming>> for AgentService {
     }
 }
 
+/// Runs the next stage of an HTTP/2 stream, once its response is sent.
+fn continue_in(takeover: Takeover, upgrade: OnUpgrade, connection: &Connection) {
+    let (worker, control) = (
+        Rc::clone(&connection.worker),
+        Rc::clone(&connection.control),
+    );
+    tokio::task::spawn_local(async move {
+        match upgrade.await {
+            Ok(io) => run(takeover(Box::new(TokioIo::new(io))), worker, control).await,
+            Err(error) => tracing::debug!(%error, "a CONNECT stream ended early"),
+        }
+    });
+}
+
 /// Handles a CONNECT. After a 200 its content is the next stage of the connection, or of one stream
 /// on HTTP/2.
 async fn tunnelled(
@@ -248,21 +285,54 @@ async fn tunnelled(
     let (answer, takeover) = connect::serve(&connection, &request).await?;
     match (takeover, upgrade) {
         (Some(takeover), Some(upgrade)) => {
-            let (worker, control) = (
-                Rc::clone(&connection.worker),
-                Rc::clone(&connection.control),
-            );
-            tokio::task::spawn_local(async move {
-                match upgrade.await {
-                    Ok(io) => run(takeover(Box::new(TokioIo::new(io))), worker, control).await,
-                    Err(error) => tracing::debug!(%error, "a CONNECT stream ended early"),
-                }
-            });
+            continue_in(takeover, upgrade, &connection);
         }
         (takeover, _) => *connection.takeover.borrow_mut() = takeover,
     }
     protocol_changed(&connection, answer.status());
     Ok(answer)
+}
+
+/// Handles an extended CONNECT (RFC 8441) as the upgrade of HTTP/1.1 that it stands for. After the
+/// upstream's 101, the stream is in the new protocol.
+async fn upgraded_stream(
+    connection: Rc<Connection>,
+    mut request: Request<Incoming>,
+) -> Result<Response<Observed>, Abort> {
+    let upgrade = hyper::upgrade::on(&mut request);
+    as_upgrade(&mut request);
+    let mut answer = exchange::serve(&connection, request).await?;
+    let takeover = connection.takeover.borrow_mut().take();
+    if let Some(takeover) = takeover {
+        continue_in(takeover, upgrade, &connection);
+        *answer.status_mut() = StatusCode::OK;
+        *answer.version_mut() = Version::HTTP_2;
+        for name in [
+            header::CONNECTION,
+            header::UPGRADE,
+            header::SEC_WEBSOCKET_ACCEPT,
+        ] {
+            answer.headers_mut().remove(name);
+        }
+    }
+    Ok(answer)
+}
+
+/// Rewrites an extended CONNECT as a GET with `Upgrade`.
+fn as_upgrade(request: &mut Request<Incoming>) {
+    let protocol = request.extensions_mut().remove::<Protocol>();
+    let protocol = protocol.and_then(|protocol| HeaderValue::from_str(protocol.as_str()).ok());
+    *request.method_mut() = Method::GET;
+    *request.version_mut() = Version::HTTP_11;
+    let key = BASE64_STANDARD.encode(rand::random::<[u8; 16]>());
+    let headers = request.headers_mut();
+    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    if let Some(protocol) = protocol {
+        headers.insert(header::UPGRADE, protocol);
+    }
+    if let Ok(key) = HeaderValue::from_str(&key) {
+        headers.insert(header::SEC_WEBSOCKET_KEY, key);
+    }
 }
 
 fn protocol_changed(connection: &Connection, status: StatusCode) {

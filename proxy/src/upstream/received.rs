@@ -17,6 +17,7 @@ use super::error::break_of;
 use super::http1::{Http1, Switched};
 use super::pool::{OriginPool, Stream};
 use crate::abort::Abort;
+use crate::body::AgentBody;
 
 /// An upstream's body.
 ///
@@ -33,6 +34,8 @@ enum ReceivedFrom {
     ),
     /// After a 101: the connection in its new protocol.
     Switching(Http1),
+    /// A response that another connection carried.
+    Carried(AgentBody),
     /// The body has ended.
     Over,
 }
@@ -52,6 +55,11 @@ impl Received {
         received
     }
 
+    /// The body of a response that another connection carried.
+    pub(crate) fn carried(body: AgentBody) -> Self {
+        Self(ReceivedFrom::Carried(body))
+    }
+
     /// The empty body of a 101, with the connection in its new protocol.
     pub(super) fn switching(connection: Http1) -> Self {
         Self(ReceivedFrom::Switching(connection))
@@ -61,7 +69,10 @@ impl Received {
     pub(crate) fn into_switched(self) -> Option<Switched> {
         match self.0 {
             ReceivedFrom::Switching(connection) => connection.link().switch(),
-            ReceivedFrom::Http1(..) | ReceivedFrom::H2(..) | ReceivedFrom::Over => None,
+            ReceivedFrom::Http1(..)
+            | ReceivedFrom::H2(..)
+            | ReceivedFrom::Carried(_)
+            | ReceivedFrom::Over => None,
         }
     }
 
@@ -90,11 +101,14 @@ impl Body for Received {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Abort>>> {
         let this = self.get_mut();
+        if let ReceivedFrom::Carried(body) = &mut this.0 {
+            return body.as_mut().poll_frame(cx);
+        }
         let polled = match &mut this.0 {
             ReceivedFrom::Http1(_, connection) => ready!(connection.link().poll_frame(cx)),
             ReceivedFrom::H2(body, _) => ready!(Pin::new(body).poll_frame(cx))
                 .map(|frame| frame.map_err(|error| break_of(&error))),
-            ReceivedFrom::Switching(_) | ReceivedFrom::Over => None,
+            ReceivedFrom::Switching(_) | ReceivedFrom::Carried(_) | ReceivedFrom::Over => None,
         };
         match polled {
             Some(Ok(frame)) => {
@@ -122,6 +136,7 @@ impl Body for Received {
         match &self.0 {
             ReceivedFrom::Http1(_, connection) => connection.link().is_over(),
             ReceivedFrom::H2(body, _) => body.is_end_stream(),
+            ReceivedFrom::Carried(body) => body.is_end_stream(),
             ReceivedFrom::Switching(_) | ReceivedFrom::Over => true,
         }
     }
@@ -133,6 +148,7 @@ impl Body for Received {
                 .length()
                 .map_or_else(SizeHint::new, SizeHint::with_exact),
             ReceivedFrom::H2(body, _) => body.size_hint(),
+            ReceivedFrom::Carried(body) => body.size_hint(),
             ReceivedFrom::Switching(_) | ReceivedFrom::Over => SizeHint::with_exact(0),
         }
     }

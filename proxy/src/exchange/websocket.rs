@@ -1,0 +1,23 @@
+//! Models over WebSocket: each `response.create` is an exchange.
+//!
+//! OpenAI's Responses API also works over a WebSocket: a text message with the fields of `POST
+//! /v1/responses` in, text messages with the `data` of its event stream out. So a message is served
+//! as that POST, by the code that serves HTTP:
+//!
+//! ```text
+//! agent ⇄ Session ⇄ upstream            frames
+//!           │  ▲
+//!      Turn ▼  │                        one response.create
+//!   HTTP/1.1 in memory ─ Exchange ─ Turn::send ─▶ Session
+//! ```
+//!
+//! While no rule and no tape can apply, a [`session`] passes every byte as it came and the exchange
+//! only sees a copy. Otherwise the exchange's request and response are what is sent.
+
+mod frames;
+mod negotiation;
+mod session;
+mod turn;
+
+pub(super) use self::negotiation::ModelSocket;
+pub(super) use self::session::{Upgraded, serve};

@@ -1,0 +1,151 @@
+//! The upgrade of a WebSocket of model calls: what it is for, and which extensions it uses.
+
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT,
+    SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION,
+    UPGRADE,
+};
+use http::{HeaderMap, Method, StatusCode, Uri};
+use squall_dialects::Target;
+
+use super::frames::Inflate;
+use crate::compiled::CompiledConfig;
+use crate::config::WebSocketCalls;
+use crate::headers;
+use crate::problem::Problem;
+use squall_profiles::facts::CanonicalUrl;
+
+/// Fields of the upgrade that the calls on it do not have.
+const OF_THE_UPGRADE: [HeaderName; 8] = [
+    CONNECTION,
+    UPGRADE,
+    CONTENT_LENGTH,
+    SEC_WEBSOCKET_ACCEPT,
+    SEC_WEBSOCKET_EXTENSIONS,
+    SEC_WEBSOCKET_KEY,
+    SEC_WEBSOCKET_PROTOCOL,
+    SEC_WEBSOCKET_VERSION,
+];
+
+/// The dialect that also works over WebSocket.
+const DIALECT: &str = "openai-responses";
+
+/// An upgrade to a WebSocket that carries model calls.
+pub(crate) struct ModelSocket {
+    /// The request target, as the agent wrote it.
+    pub(super) target: Uri,
+    /// The fields of each call on it: those of the upgrade, as a POST has them.
+    pub(super) headers: HeaderMap,
+    /// The configuration lets it pass unread.
+    pub(crate) passes: bool,
+}
+
+impl ModelSocket {
+    /// Recognises such an upgrade by its URL; `Err` if the configuration refuses it.
+    pub(crate) fn of(
+        config: &CompiledConfig,
+        url: &CanonicalUrl,
+        target: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<Option<Box<Self>>, Problem> {
+        if !headers::wants_websocket(headers) || !is_model_call(config, url) {
+            return Ok(None);
+        }
+        let calls = config.websocket_calls(url);
+        if calls == WebSocketCalls::Refuse {
+            return Err(refused(url));
+        }
+        let mut headers = headers.clone();
+        for name in OF_THE_UPGRADE {
+            headers.remove(name);
+        }
+        // HTTP/2 has none.
+        if let Some(authority) = target.authority().filter(|_| !headers.contains_key(HOST))
+            && let Ok(host) = HeaderValue::from_str(authority.as_str())
+        {
+            headers.insert(HOST, host);
+        }
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        Ok(Some(Box::new(Self {
+            target: target.clone(),
+            headers,
+            passes: calls == WebSocketCalls::Pass,
+        })))
+    }
+}
+
+fn is_model_call(config: &CompiledConfig, url: &CanonicalUrl) -> bool {
+    let path = Target::new(url.path_and_query());
+    let dialect = match config.llm_dialect(url) {
+        Some(named) => Some(named),
+        None => squall_dialects::recognise(&Method::POST, path),
+    };
+    dialect.is_some_and(|dialect| dialect.name() == DIALECT)
+}
+
+fn refused(url: &CanonicalUrl) -> Problem {
+    Problem::new(
+        StatusCode::UPGRADE_REQUIRED,
+        "websocket-refused",
+        "WebSocket refused",
+        format!(
+            "`llm:` has `websocket: refuse` for {}: use HTTP",
+            url.as_str()
+        ),
+    )
+}
+
+/// The decompressors of both directions, agent first, by the extensions that the upstream accepted;
+/// an error names an extension that cannot be read.
+pub(super) fn extensions(answer: &HeaderMap) -> Result<[Option<Inflate>; 2], String> {
+    let mut accepted = [None, None];
+    for value in answer.get_all(SEC_WEBSOCKET_EXTENSIONS) {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        for extension in value.split(',') {
+            let mut pieces = extension.split(';').map(str::trim);
+            match pieces.next() {
+                Some("permessage-deflate") => {
+                    let parameters: Vec<_> = pieces.collect();
+                    let resets = |name| parameters.contains(&name);
+                    accepted = [
+                        Some(Inflate::new(resets("client_no_context_takeover"))),
+                        Some(Inflate::new(resets("server_no_context_takeover"))),
+                    ];
+                }
+                Some("") | None => {}
+                Some(other) => return Err(other.to_owned()),
+            }
+        }
+    }
+    Ok(accepted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_known_extensions_are_read() {
+        for (accepted, compresses) in [
+            (&[][..], Ok(false)),
+            (&["permessage-deflate"][..], Ok(true)),
+            (
+                &["permessage-deflate; server_no_context_takeover"],
+                Ok(true),
+            ),
+            (&["x-webkit-deflate-frame"], Err("x-webkit-deflate-frame")),
+            (&["permessage-deflate", "mux; max=4"], Err("mux")),
+        ] {
+            let headers = accepted
+                .iter()
+                .map(|value| (SEC_WEBSOCKET_EXTENSIONS, HeaderValue::from_static(value)));
+            let read = extensions(&headers.collect());
+            let read = read.map(|both| both.iter().all(Option::is_some));
+            assert_eq!(
+                read.as_ref().map_err(String::as_str),
+                compresses.as_ref().map_err(|name| *name),
+                "{accepted:?}"
+            );
+        }
+    }
+}

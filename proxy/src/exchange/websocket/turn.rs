@@ -1,0 +1,395 @@
+//! One model call on a WebSocket, as an HTTP exchange.
+//!
+//! The exchange runs on an HTTP/1.1 connection in memory, as if the agent had sent a POST. Its
+//! response becomes text messages again.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body::SizeHint;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use squall_dialects::stream::{DEFAULT_LIMIT, Framing, Splitter};
+use squall_journal::id::ExchangeId;
+use tokio::io::duplex;
+use tokio::sync::mpsc;
+
+use super::session::Session;
+use crate::abort::Abort;
+use crate::body::scripted::Scripted;
+use crate::body::{self, AgentBody};
+use crate::exchange::connection::{Carried, CarriedRules, Ingress, RequestCarrier};
+use crate::upstream::Outgoing;
+
+/// Bytes in flight on the connection in memory, in each direction.
+const PIPE: usize = 64 << 10;
+
+/// Longest error of a response that is read, bytes.
+const ERROR: usize = 1 << 20;
+
+/// Why rules do not apply to a compressed socket.
+const COMPRESSED: &str =
+    "the WebSocket was opened before, with compression; rules apply to the next one";
+
+/// Why rules do not apply to a call that began while none was in force.
+const STARTED: &str = "the call began before, on the same WebSocket";
+
+/// Makes the message an ordinary streamed call. It is removed before the message is sent.
+const STREAMED: &[u8] = br#"{"stream":true,"#;
+
+/// A `response.create`, until its response has ended.
+pub(super) struct Turn {
+    session: Rc<Session>,
+    id: u64,
+    is_warm_up: bool,
+    was_sent: Cell<bool>,
+    /// The lane that the call names.
+    lane: Option<String>,
+    /// Its events from the upstream, until the exchange takes them.
+    events: RefCell<Option<mpsc::Receiver<Bytes>>>,
+}
+
+/// The members of a message that route it.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Routing {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    pub(super) stream_id: Option<String>,
+    /// False: the call prepares the connection, and gets no output.
+    pub(super) generate: Option<bool>,
+}
+
+impl Routing {
+    /// Reads a message; it has no members if it is not a JSON object.
+    pub(super) fn of(text: &[u8]) -> Self {
+        serde_json::from_slice(text).unwrap_or_default()
+    }
+
+    /// Whether the event ends its response.
+    pub(super) fn ends_response(&self) -> bool {
+        let ends = [
+            "response.completed",
+            "response.failed",
+            "response.incomplete",
+            "error",
+        ];
+        ends.contains(&self.kind.as_str())
+    }
+}
+
+/// An `error` event that the upstream sends instead of a response.
+#[derive(Deserialize)]
+struct ErrorEvent<'e> {
+    #[serde(alias = "status_code")]
+    status: u16,
+    #[serde(borrow)]
+    error: &'e RawValue,
+    #[serde(default)]
+    headers: std::collections::BTreeMap<String, Value>,
+}
+
+impl Turn {
+    /// `events`: those of its response, as the upstream sends them.
+    pub(super) fn new(
+        session: &Rc<Session>,
+        id: u64,
+        call: Routing,
+        events: mpsc::Receiver<Bytes>,
+    ) -> Rc<Self> {
+        Rc::new(Self {
+            session: Rc::clone(session),
+            id,
+            is_warm_up: call.generate == Some(false),
+            was_sent: Cell::new(false),
+            lane: call.stream_id,
+            events: RefCell::new(Some(events)),
+        })
+    }
+
+    /// Serves the message as an exchange, and sends its response to the agent.
+    pub(super) async fn run(self: Rc<Self>, message: Bytes) {
+        let session = Rc::clone(&self.session);
+        let served = async {
+            let response = Rc::clone(&self).response(message).await?;
+            self.play(response).await
+        };
+        if let Err(error) = served.await {
+            tracing::debug!(%error, "a call on a WebSocket broke off");
+            session.cut();
+        }
+        if !self.was_sent.get() {
+            session.forget(self.id);
+        }
+    }
+
+    async fn response(self: Rc<Self>, message: Bytes) -> hyper::Result<Response<Incoming>> {
+        let (agent, proxy) = duplex(PIPE);
+        let session = &self.session;
+        session.serve(Box::new(proxy), Ingress::Carried(Rc::clone(&self) as _));
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(agent)).await?;
+        session.spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "the exchange of a call on a WebSocket broke off");
+            }
+        });
+        let mut request = Request::new(Full::new(streamed(&message)));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = session.socket.target.clone();
+        request.headers_mut().clone_from(&session.socket.headers);
+        sender.send_request(request).await
+    }
+}
+
+impl Turn {
+    /// Sends a response to the agent, as messages.
+    async fn play(&self, response: Response<Incoming>) -> hyper::Result<()> {
+        let (head, mut body) = response.into_parts();
+        if !head.status.is_success() {
+            let whole = Limited::new(body, ERROR).collect().await;
+            let whole = whole.map(|whole| whole.to_bytes()).unwrap_or_default();
+            self.say(error_event(head.status, &head.headers, &whole))
+                .await;
+            return Ok(());
+        }
+        if !is_event_stream(&head.headers) {
+            let whole = body.collect().await?.to_bytes();
+            self.say(whole).await;
+            return Ok(());
+        }
+        let mut events = Splitter::new(Framing::Sse, DEFAULT_LIMIT);
+        while let Some(frame) = body.frame().await {
+            let Ok(data) = frame?.into_data() else {
+                continue;
+            };
+            for event in events.push(&data) {
+                if let Some(text) = event.data() {
+                    self.say(Bytes::copy_from_slice(&text)).await;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends an event in the call's lane.
+    async fn say(&self, event: Bytes) {
+        let event = match &self.lane {
+            Some(lane) if Routing::of(&event).stream_id.is_none() && event.starts_with(b"{") => {
+                let lane = json!(lane).to_string();
+                [br#"{"stream_id":"#, lane.as_bytes(), b",", &event[1..]]
+                    .concat()
+                    .into()
+            }
+            _ => event,
+        };
+        self.session.send_event(event).await;
+    }
+}
+
+impl RequestCarrier for Turn {
+    fn ingress(&self) -> &Ingress {
+        &self.session.ingress
+    }
+
+    fn exchange(&self) -> &ExchangeId {
+        &self.session.exchange
+    }
+
+    fn rules(&self) -> CarriedRules {
+        if self.is_warm_up {
+            CarriedRules::None
+        } else if self.session.decides() {
+            CarriedRules::InForce
+        } else if self.session.is_compressed {
+            CarriedRules::Bypassed(COMPRESSED)
+        } else {
+            CarriedRules::Bypassed(STARTED)
+        }
+    }
+
+    fn send(self: Rc<Self>, request: Request<Outgoing>) -> Carried {
+        Box::pin(async move {
+            let body = request.into_body().collect().await;
+            let body = body
+                .map_err(|error| Abort::close(error.to_string()))?
+                .to_bytes();
+            self.was_sent.set(true);
+            self.session.send_call(unstreamed(body)).await;
+            let Some(mut events) = self.events.take() else {
+                return Err(Abort::close("a call on a WebSocket was sent twice"));
+            };
+            let Some(first) = events.recv().await else {
+                return Err(gone());
+            };
+            Ok(refused(&first).unwrap_or_else(|| accepted(first, events)))
+        })
+    }
+}
+
+fn gone() -> Abort {
+    Abort::close("the upstream closed the WebSocket before the response ended")
+}
+
+/// The message as the body of a streamed call.
+fn streamed(message: &[u8]) -> Bytes {
+    let members = message
+        .iter()
+        .position(|byte| *byte == b'{')
+        .map(|brace| &message[brace + 1..]);
+    match members {
+        Some(members) => [STREAMED, members].concat().into(),
+        None => Bytes::copy_from_slice(message),
+    }
+}
+
+fn unstreamed(body: Bytes) -> Bytes {
+    match body.strip_prefix(STREAMED) {
+        Some(members) => [b"{", members].concat().into(),
+        None => body,
+    }
+}
+
+/// The response that an `error` event stands for; `None` for all other events.
+fn refused(event: &[u8]) -> Option<Response<AgentBody>> {
+    let error: ErrorEvent<'_> = serde_json::from_slice(event)
+        .ok()
+        .filter(|_| Routing::of(event).kind == "error")?;
+    let status = StatusCode::from_u16(error.status)
+        .ok()
+        .filter(|status| !status.is_success())?;
+    let mut response = Response::new(body::full(format!(r#"{{"error":{}}}"#, error.error.get())));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    for (name, value) in &error.headers {
+        let value = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        if let (Ok(name), Ok(value)) = (
+            header::HeaderName::try_from(name),
+            HeaderValue::try_from(value),
+        ) && !matches!(
+            name,
+            header::CONTENT_LENGTH
+                | header::TRANSFER_ENCODING
+                | header::CONTENT_ENCODING
+                | header::CONNECTION
+        ) {
+            headers.insert(name, value);
+        }
+    }
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
+    Some(response)
+}
+
+/// The event stream of a response.
+fn accepted(first: Bytes, mut events: mpsc::Receiver<Bytes>) -> Response<AgentBody> {
+    let stream = Scripted::new(SizeHint::new(), |out| async move {
+        let mut next = Some(first);
+        while let Some(text) = next {
+            let routing = Routing::of(&text);
+            let name = routing.kind.as_str();
+            let event = [b"event: ", name.as_bytes(), b"\ndata: ", &text, b"\n\n"].concat();
+            out.data(event.into(), false).await;
+            if routing.ends_response() {
+                return Ok(());
+            }
+            next = events.recv().await;
+        }
+        Err(gone())
+    });
+    let mut response = Response::new(body::boxed(stream));
+    let media_type = HeaderValue::from_static("text/event-stream");
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, media_type);
+    response
+}
+
+fn is_event_stream(headers: &HeaderMap) -> bool {
+    headers
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"))
+}
+
+/// The event for a response that is an error (its status, error and header fields).
+fn error_event(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Bytes {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    let error = body.get("error").cloned().unwrap_or_else(|| {
+        json!({ "type": "server_error", "code": null, "message": status.canonical_reason(), "param": null })
+    });
+    let fields = headers.iter().filter(|(name, _)| {
+        !matches!(
+            **name,
+            header::CONTENT_LENGTH
+                | header::CONTENT_TYPE
+                | header::TRANSFER_ENCODING
+                | header::CONNECTION
+        )
+    });
+    let fields: serde_json::Map<String, Value> = fields
+        .filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.into())))
+        .collect();
+    json!({ "type": "error", "status": status.as_u16(), "error": error, "headers": fields })
+        .to_string()
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_becomes_a_streamed_call_and_is_sent_as_it_was() {
+        for message in [
+            r#"{"type":"response.create","input":"hi"}"#,
+            "\n {\"type\": \"response.create\"}",
+            "{}",
+        ] {
+            let call = streamed(message.as_bytes());
+            assert_ne!(call, message, "{message}");
+            assert_eq!(unstreamed(call), message.trim_start(), "{message}");
+        }
+        assert_eq!(unstreamed("[1]".into()), "[1]");
+    }
+
+    #[tokio::test]
+    async fn an_error_event_is_the_response_that_it_stands_for() {
+        let event = json!({
+            "type": "error", "status": 429,
+            "error": { "type": "requests", "code": "rate_limit_exceeded", "message": "Slow down", "param": null },
+            "headers": { "retry-after": "7", "content-length": "3", "x-limit": 5 },
+        });
+        let response = refused(event.to_string().as_bytes()).unwrap();
+        let (head, body) = response.into_parts();
+        assert_eq!(head.status, 429);
+        assert_eq!(head.headers["retry-after"], "7");
+        assert_eq!(head.headers["x-limit"], "5");
+        assert!(!head.headers.contains_key("content-length"));
+        let body = body.collect().await.unwrap().to_bytes();
+        let again: Value =
+            serde_json::from_slice(&error_event(head.status, &head.headers, &body)).unwrap();
+        assert_eq!(again["error"], event["error"]);
+        assert_eq!(
+            again["headers"],
+            json!({ "retry-after": "7", "x-limit": "5" })
+        );
+
+        for other in [
+            json!({ "type": "error", "error": {} }),
+            json!({ "type": "error", "status": 200, "error": {} }),
+            json!({ "type": "response.failed", "status": 500, "error": {} }),
+        ] {
+            assert!(refused(other.to_string().as_bytes()).is_none(), "{other}");
+        }
+    }
+}

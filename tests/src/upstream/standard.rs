@@ -297,7 +297,7 @@ fn upgrade(mut connection: Connection, request: &Request) {
 }
 
 /// `base64(sha1(key + GUID))`, RFC 6455 §4.2.2, from ring's own SHA-1.
-fn websocket_accept(key: &str) -> String {
+pub fn websocket_accept(key: &str) -> String {
     let text = format!("{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
     base64(ring::digest::digest(&ring::digest::SHA1_FOR_LEGACY_USE_ONLY, text.as_bytes()).as_ref())
 }

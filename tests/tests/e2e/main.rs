@@ -34,6 +34,7 @@ mod llm_faults;
 mod long;
 mod matrix;
 mod mcp;
+mod model_sockets;
 mod network_faults;
 mod readers;
 mod recordings;

@@ -11,7 +11,7 @@ mod frames;
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 
-use self::frames::{Inflate, Message, MessageReader, Sender, close_frame, text_frame};
+use self::frames::{MessageInflater, SocketMessage, MessageReader, Sender, close_frame, text_frame};
 
 /// Longest incomplete control frame, or header of another, bytes.
 const INCOMPLETE: usize = 130;
@@ -33,7 +33,7 @@ fuzz_target!(|input: &[u8]| {
 /// The bytes of data frames and of control frames, the texts, and the code of a violation.
 fn read(choice: u8, direction: &[u8], size: usize) -> (Vec<u8>, Vec<u8>, Vec<Bytes>, Option<u16>) {
     let from = [Sender::Agent, Sender::Upstream][usize::from(choice & 1)];
-    let inflate = (choice & 2 != 0).then(|| Inflate::new(choice & 4 != 0));
+    let inflate = (choice & 2 != 0).then(|| MessageInflater::new(choice & 4 != 0));
     let limit = [32, 1 << 20][usize::from(choice & 8 != 0)];
     let mut reader = MessageReader::new(from, limit, inflate);
     let (mut data, mut control, mut texts) = (Vec::new(), Vec::new(), Vec::new());
@@ -45,13 +45,13 @@ fn read(choice: u8, direction: &[u8], size: usize) -> (Vec<u8>, Vec<u8>, Vec<Byt
             match reader.next() {
                 Ok(Some(message)) => {
                     let stream = match &message {
-                        Message::Text { text, .. } => {
+                        SocketMessage::Text { text, .. } => {
                             assert!(text.len() <= limit && str::from_utf8(text).is_ok());
                             texts.push(text.clone());
                             &mut data
                         }
-                        Message::Unread { .. } => &mut data,
-                        Message::Control { .. } | Message::Close { .. } => &mut control,
+                        SocketMessage::Unread { .. } => &mut data,
+                        SocketMessage::Control { .. } | SocketMessage::Close { .. } => &mut control,
                     };
                     stream.extend_from_slice(&message.into_frames());
                 }
@@ -78,7 +78,7 @@ fn sent(text: &Bytes) {
         let mut reader = MessageReader::new(from, frames.len(), None);
         reader.push(&frames);
         let text = text.clone();
-        assert_eq!(reader.next(), Ok(Some(Message::Text { text, frames })));
+        assert_eq!(reader.next(), Ok(Some(SocketMessage::Text { text, frames })));
         assert!(reader.is_between_messages());
     }
 }
@@ -87,5 +87,5 @@ fn closed(code: u16) {
     let frames = close_frame(code, None);
     let mut reader = MessageReader::new(Sender::Upstream, 0, None);
     reader.push(&frames);
-    assert_eq!(reader.next(), Ok(Some(Message::Close { frames })));
+    assert_eq!(reader.next(), Ok(Some(SocketMessage::Close { frames })));
 }

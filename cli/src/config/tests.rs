@@ -87,7 +87,7 @@ fn every_field_arrives() {
     assert_eq!(proxy.tools[0].0, "web_search");
     assert_eq!(proxy.tools[0].1, ["http://search:5001/*"]);
     assert_eq!(proxy.tools[1].1, ["http://a/*", "http://b/*"]);
-    assert_eq!(proxy.llm[0].dialect, "openai-chat");
+    assert_eq!(proxy.llm[0].dialect.as_deref(), Some("openai-chat"));
     assert_eq!(config.profiles.as_deref(), Some(Path::new("conf/profiles")));
     assert_eq!(config.chaos.profile.as_deref(), Some("brownout"));
     assert_eq!(config.chaos.seed, Some(42));

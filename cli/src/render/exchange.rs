@@ -170,6 +170,7 @@ pub(crate) mod tests {
             rules_more: 0,
             activation: None,
             run: None,
+            websocket: None,
             canaries: Vec::new(),
             llm: None,
         }

@@ -5,10 +5,10 @@
 //! as that POST, by the code that serves HTTP:
 //!
 //! ```text
-//! agent ⇄ Session ⇄ upstream            frames
+//! agent ⇄ session ⇄ upstream            frames
 //!           │  ▲
-//!      Turn ▼  │                        one response.create
-//!   HTTP/1.1 in memory ─ Exchange ─ Turn::send ─▶ Session
+//! SocketCall ▼  │                        one response.create
+//!   HTTP/1.1 in memory ─ Exchange ─ SocketCall::send ─▶ session
 //! ```
 //!
 //! While no rule and no tape can apply, a [`session`] passes every byte as it came and the exchange
@@ -17,6 +17,7 @@
 mod frames;
 mod negotiation;
 mod session;
+mod state;
 mod turn;
 
 pub(super) use self::negotiation::ModelSocket;

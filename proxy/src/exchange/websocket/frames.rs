@@ -1,7 +1,7 @@
 //! One direction of a WebSocket as messages (RFC 6455 §5), without changing a byte.
 //!
 //! tungstenite reads and writes the frames' headers. Frames that pass are never made anew: a
-//! [`Message`] holds the bytes that it came in. Control frames between the fragments of a message
+//! [`SocketMessage`] holds the bytes that it came in. Control frames between the fragments of a message
 //! pass before it.
 
 use std::io::{Cursor, Write as _};
@@ -52,7 +52,7 @@ impl Violation {
 
 /// The next unit of a direction.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Message {
+pub(crate) enum SocketMessage {
     /// A text, and the frames that it came in.
     Text { text: Bytes, frames: Bytes },
     /// A binary message, or a piece of a message that cannot be read: longer than the limit, or
@@ -64,7 +64,7 @@ pub(crate) enum Message {
     Close { frames: Bytes },
 }
 
-impl Message {
+impl SocketMessage {
     /// The bytes that it came in.
     pub(crate) fn into_frames(self) -> Bytes {
         match self {
@@ -82,7 +82,7 @@ pub(crate) struct MessageReader {
     /// Longest message that is read, bytes: its frames, and its text.
     limit: usize,
     /// `permessage-deflate` is in use.
-    inflate: Option<Inflate>,
+    inflate: Option<MessageInflater>,
     bytes: BytesMut,
     /// The message whose final frame has not arrived.
     open: Option<OpenMessage>,
@@ -107,14 +107,14 @@ impl OpenMessage {
 }
 
 /// The decompressor of a direction.
-pub(crate) struct Inflate {
+pub(crate) struct MessageInflater {
     /// The sender compresses each message alone (`no_context_takeover`).
     resets: bool,
     /// Its window holds the messages before; `None` after a message that was not read.
     decoder: Option<DeflateDecoder<Vec<u8>>>,
 }
 
-impl Inflate {
+impl MessageInflater {
     /// `resets`: the sender compresses each message alone (`no_context_takeover`).
     pub(crate) fn new(resets: bool) -> Self {
         Self {
@@ -148,7 +148,7 @@ impl Inflate {
 
 impl MessageReader {
     /// Reads what `from` sends.
-    pub(crate) fn new(from: Sender, limit: usize, inflate: Option<Inflate>) -> Self {
+    pub(crate) fn new(from: Sender, limit: usize, inflate: Option<MessageInflater>) -> Self {
         Self {
             from,
             limit,
@@ -170,10 +170,10 @@ impl MessageReader {
     }
 
     /// The next complete unit; `None` if more bytes are needed.
-    pub(crate) fn next(&mut self) -> Result<Option<Message>, Violation> {
+    pub(crate) fn next(&mut self) -> Result<Option<SocketMessage>, Violation> {
         if self.rest > 0 {
             let frames = self.take(self.rest).freeze();
-            return Ok((!frames.is_empty()).then_some(Message::Unread { frames }));
+            return Ok((!frames.is_empty()).then_some(SocketMessage::Unread { frames }));
         }
         while let Some((header, length)) = self.header()? {
             let is_control = matches!(header.opcode, OpCode::Control(_));
@@ -262,7 +262,7 @@ impl MessageReader {
     }
 
     /// Passes a frame of a message beyond the limit, after those held.
-    fn pass(&mut self, header: &FrameHeader, length: u64) -> Message {
+    fn pass(&mut self, header: &FrameHeader, length: u64) -> SocketMessage {
         let mut open = self.open.take().unwrap_or_else(|| OpenMessage::new(header));
         if let Some(inflate) = &mut self.inflate
             && open.first.rsv1
@@ -274,13 +274,13 @@ impl MessageReader {
         if !header.is_final {
             self.open = Some(open);
         }
-        Message::Unread {
+        SocketMessage::Unread {
             frames: frames.freeze(),
         }
     }
 
     /// The open message, which is whole.
-    fn message(&mut self) -> Option<Result<Message, Violation>> {
+    fn message(&mut self) -> Option<Result<SocketMessage, Violation>> {
         let OpenMessage { first, frames } = self.open.take()?;
         let frames = frames?.freeze();
         let payload = payload(&frames);
@@ -290,9 +290,9 @@ impl MessageReader {
         };
         Some(match data {
             Some(text) if first.opcode == OpCode::Data(Data::Text) => {
-                utf8(&text).map(|()| Message::Text { text, frames })
+                utf8(&text).map(|()| SocketMessage::Text { text, frames })
             }
-            _ => Ok(Message::Unread { frames }),
+            _ => Ok(SocketMessage::Unread { frames }),
         })
     }
 }
@@ -327,9 +327,9 @@ fn payload(mut frames: &[u8]) -> Bytes {
     payload.freeze()
 }
 
-fn control(header: &FrameHeader, frames: Bytes) -> Result<Message, Violation> {
+fn control(header: &FrameHeader, frames: Bytes) -> Result<SocketMessage, Violation> {
     if header.opcode != OpCode::Control(Control::Close) {
-        return Ok(Message::Control { frames });
+        return Ok(SocketMessage::Control { frames });
     }
     let mut reason = payload(&frames);
     if !reason.is_empty() {
@@ -341,7 +341,7 @@ fn control(header: &FrameHeader, frames: Bytes) -> Result<Message, Violation> {
         }
         utf8(&reason)?;
     }
-    Ok(Message::Close { frames })
+    Ok(SocketMessage::Close { frames })
 }
 
 fn utf8(text: &[u8]) -> Result<(), Violation> {

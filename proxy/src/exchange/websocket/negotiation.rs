@@ -8,7 +8,7 @@ use http::header::{
 use http::{HeaderMap, Method, StatusCode, Uri};
 use squall_dialects::Target;
 
-use super::frames::Inflate;
+use super::frames::MessageInflater;
 use crate::compiled::CompiledConfig;
 use crate::config::WebSocketCalls;
 use crate::headers;
@@ -97,7 +97,7 @@ fn refused(url: &CanonicalUrl) -> Problem {
 
 /// The decompressors of both directions, agent first, by the extensions that the upstream accepted;
 /// an error names an extension that cannot be read.
-pub(super) fn extensions(answer: &HeaderMap) -> Result<[Option<Inflate>; 2], String> {
+pub(super) fn extensions(answer: &HeaderMap) -> Result<[Option<MessageInflater>; 2], String> {
     let mut accepted = [None, None];
     for value in answer.get_all(SEC_WEBSOCKET_EXTENSIONS) {
         let value = String::from_utf8_lossy(value.as_bytes());
@@ -108,8 +108,8 @@ pub(super) fn extensions(answer: &HeaderMap) -> Result<[Option<Inflate>; 2], Str
                     let parameters: Vec<_> = pieces.collect();
                     let resets = |name| parameters.contains(&name);
                     accepted = [
-                        Some(Inflate::new(resets("client_no_context_takeover"))),
-                        Some(Inflate::new(resets("server_no_context_takeover"))),
+                        Some(MessageInflater::new(resets("client_no_context_takeover"))),
+                        Some(MessageInflater::new(resets("server_no_context_takeover"))),
                     ];
                 }
                 Some("") | None => {}

@@ -10,12 +10,14 @@ use squall_journal::id::ExchangeId;
 use squall_journal::record::Outcome;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::{Notify, mpsc};
-use tokio::task::JoinSet;
 
-use super::frames::{Inflate, Message, MessageReader, Sender, Violation, close_frame, text_frame};
+use super::frames::{
+    MessageInflater, MessageReader, Sender, SocketMessage, Violation, close_frame,
+};
 use super::negotiation::{ModelSocket, extensions};
-use super::turn::{Routing, Turn};
-use crate::exchange::connection::{Connection, ConnectionStage, Ingress, Io, RunStage};
+use super::state::{OpenCall, QueuedWrite, RunningCall, SocketState, mask};
+use super::turn::{Routing, SocketCall};
+use crate::exchange::connection::{Connection, Ingress, RunStage};
 use crate::exchange::log::ExchangeLog;
 use crate::exchange::worker::ExchangeWorker;
 use crate::http1::Control;
@@ -31,66 +33,6 @@ const EVENTS: usize = 16;
 
 /// Most responses in progress; calls beyond them pass without an exchange.
 const TURNS: usize = 64;
-
-/// One socket.
-pub(super) struct Session {
-    pub(super) worker: Rc<ExchangeWorker>,
-    pub(super) control: Rc<Control>,
-    /// How the upgrade came in.
-    pub(super) ingress: Ingress,
-    run_stage: RunStage,
-    pub(super) socket: ModelSocket,
-    log: Rc<ExchangeLog>,
-    to_agent: mpsc::Sender<Piece>,
-    to_upstream: mpsc::Sender<Piece>,
-    /// The exchange of the upgrade.
-    pub(super) exchange: ExchangeId,
-    /// `permessage-deflate` is in use.
-    pub(super) is_compressed: bool,
-    /// Whether exchanges decide what is sent. It changes only while nothing is in progress.
-    decides: Cell<bool>,
-    /// Whether the upstream is in the middle of a message.
-    upstream_is_busy: Cell<bool>,
-    upstream_is_closed: Cell<bool>,
-    turns: RefCell<Vec<OpenTurn>>,
-    next_turn: Cell<u64>,
-    tasks: RefCell<JoinSet<()>>,
-    /// Exchanges in progress.
-    running: Cell<usize>,
-    turn_ended: Notify,
-    cut: Notify,
-}
-
-/// A response that the upstream has not ended.
-struct OpenTurn {
-    id: u64,
-    lane: Option<String>,
-    events: mpsc::Sender<Bytes>,
-}
-
-/// Counts an exchange while it runs.
-struct RunningTurn(Rc<Session>);
-
-impl RunningTurn {
-    fn new(session: &Rc<Session>) -> Self {
-        session.running.set(session.running.get() + 1);
-        Self(Rc::clone(session))
-    }
-}
-
-impl Drop for RunningTurn {
-    fn drop(&mut self) {
-        self.0.running.set(self.0.running.get() - 1);
-        self.0.turn_ended.notify_waiters();
-    }
-}
-
-/// What is written to a side.
-enum Piece {
-    Bytes(Bytes),
-    /// The other side has closed.
-    End,
-}
 
 /// Why a session ended before both sides closed.
 enum Break {
@@ -111,7 +53,7 @@ pub(in crate::exchange) struct Upgraded {
     socket: ModelSocket,
     exchange: ExchangeId,
     /// Decompressors, the agent's first.
-    inflate: [Option<Inflate>; 2],
+    inflate: [Option<MessageInflater>; 2],
     log: Rc<ExchangeLog>,
 }
 
@@ -140,7 +82,7 @@ where
     let (from_upstream, mut upstream_out) = tokio::io::split(upstream);
     let (to_agent, agent_queue) = mpsc::channel(QUEUE);
     let (to_upstream, upstream_queue) = mpsc::channel(QUEUE);
-    let session = Rc::new(Session {
+    let session = Rc::new(SocketState {
         worker,
         control,
         ingress,
@@ -203,12 +145,12 @@ where
 }
 
 async fn write<W: AsyncWrite>(
-    mut queue: mpsc::Receiver<Piece>,
+    mut queue: mpsc::Receiver<QueuedWrite>,
     out: &mut WriteHalf<W>,
     failed: fn(io::Error) -> Break,
     passed: impl Fn(&Bytes),
 ) -> Result<(), Break> {
-    while let Some(Piece::Bytes(bytes)) = queue.recv().await {
+    while let Some(QueuedWrite::Bytes(bytes)) = queue.recv().await {
         out.write_all(&bytes).await.map_err(failed)?;
         out.flush().await.map_err(failed)?;
         passed(&bytes);
@@ -254,7 +196,7 @@ impl Upgraded {
     }
 }
 
-impl Session {
+impl SocketState {
     async fn read_agent<R: AsyncRead>(
         self: &Rc<Self>,
         mut from: ReadHalf<R>,
@@ -266,7 +208,7 @@ impl Session {
             buffer.reserve(PIECE);
             if read(&mut from, &mut buffer).await.map_err(Break::Agent)? == 0 {
                 self.agent_closed();
-                self.pass(&self.to_upstream, Piece::End).await;
+                self.pass(&self.to_upstream, QueuedWrite::End).await;
                 return Ok(());
             }
             let bytes = buffer.split().freeze();
@@ -276,22 +218,24 @@ impl Session {
             reader.push(&bytes);
             let decides = self.decides.get();
             if !decides {
-                self.pass(&self.to_upstream, Piece::Bytes(bytes)).await;
+                self.pass(&self.to_upstream, QueuedWrite::Bytes(bytes))
+                    .await;
             }
             while let Some(message) = reader.next().map_err(broke)? {
                 let frames = match message {
-                    Message::Text { text, .. } if self.has_room_for(&text) => {
+                    SocketMessage::Text { text, .. } if self.has_room_for(&text) => {
                         self.begin(Routing::of(&text), text);
                         continue;
                     }
-                    Message::Close { frames, .. } => {
+                    SocketMessage::Close { frames, .. } => {
                         self.agent_closed();
                         frames
                     }
                     other => other.into_frames(),
                 };
                 if decides {
-                    self.pass(&self.to_upstream, Piece::Bytes(frames)).await;
+                    self.pass(&self.to_upstream, QueuedWrite::Bytes(frames))
+                        .await;
                 }
             }
         }
@@ -312,31 +256,31 @@ impl Session {
                 == 0
             {
                 self.upstream_closed().await;
-                self.pass(&self.to_agent, Piece::End).await;
+                self.pass(&self.to_agent, QueuedWrite::End).await;
                 return Ok(());
             }
             let bytes = buffer.split().freeze();
             reader.push(&bytes);
             let decides = self.decides.get();
             if !decides {
-                self.pass(&self.to_agent, Piece::Bytes(bytes)).await;
+                self.pass(&self.to_agent, QueuedWrite::Bytes(bytes)).await;
             }
             while let Some(message) = reader.next().map_err(broke)? {
                 let frames = match message {
-                    Message::Text { text, frames } => {
+                    SocketMessage::Text { text, frames } => {
                         if self.route(text).await {
                             continue;
                         }
                         frames
                     }
-                    Message::Close { frames, .. } => {
+                    SocketMessage::Close { frames, .. } => {
                         self.upstream_closed().await;
                         frames
                     }
                     other => other.into_frames(),
                 };
                 if decides {
-                    self.pass(&self.to_agent, Piece::Bytes(frames)).await;
+                    self.pass(&self.to_agent, QueuedWrite::Bytes(frames)).await;
                 }
             }
             self.upstream_is_busy.set(!reader.is_between_messages());
@@ -379,19 +323,6 @@ impl Session {
         }
     }
 
-    /// Whether no message and no response is in progress.
-    fn is_idle(&self) -> bool {
-        self.running.get() == 0 && self.turns.borrow().is_empty() && !self.upstream_is_busy.get()
-    }
-
-    /// Whether a rule or a tape of the scope may apply to the next call.
-    fn may_fault(&self) -> bool {
-        let scope = self.log.chaos().scope().to_owned();
-        let chaos = self.worker.engine.chaos.scope(Some(&scope));
-        !chaos.activation().snapshot().is_empty()
-            || self.worker.engine.chaos.tape_of(&chaos).is_some()
-    }
-
     fn has_room_for(&self, text: &[u8]) -> bool {
         Routing::of(text).kind == "response.create" && self.turns.borrow().len() < TURNS
     }
@@ -400,13 +331,13 @@ impl Session {
     fn begin(self: &Rc<Self>, call: Routing, message: Bytes) {
         let (sender, events) = mpsc::channel(EVENTS);
         let id = self.next_turn.replace(self.next_turn.get() + 1);
-        self.turns.borrow_mut().push(OpenTurn {
+        self.turns.borrow_mut().push(OpenCall {
             id,
             lane: call.stream_id.clone(),
             events: sender,
         });
-        let turn = Turn::new(self, id, call, events);
-        let running = RunningTurn::new(self);
+        let turn = SocketCall::new(self, id, call, events);
+        let running = RunningCall::new(self);
         self.spawn(async move {
             turn.run(message).await;
             drop(running);
@@ -445,62 +376,6 @@ impl Session {
             self.turn_ended.notified().await;
         }
     }
-
-    /// Whether exchanges decide what is sent.
-    pub(super) fn decides(&self) -> bool {
-        self.decides.get()
-    }
-
-    /// Forgets a call that was not sent upstream.
-    pub(super) fn forget(&self, id: u64) {
-        self.turns.borrow_mut().retain(|turn| turn.id != id);
-    }
-
-    /// Sends a call upstream, unless the session has passed it already.
-    pub(super) async fn send_call(&self, text: Bytes) {
-        if self.decides.get() {
-            let frame = text_frame(text, Some(mask()));
-            self.pass(&self.to_upstream, Piece::Bytes(frame)).await;
-        }
-    }
-
-    /// Sends an event to the agent, unless the session has passed it already.
-    pub(super) async fn send_event(&self, text: Bytes) {
-        if self.decides.get() {
-            self.pass(&self.to_agent, Piece::Bytes(text_frame(text, None)))
-                .await;
-        }
-    }
-
-    /// Ends the socket without a Close frame, unless the exchange only watched or the upstream has
-    /// ended it.
-    pub(super) fn cut(&self) {
-        if self.decides.get() && !self.upstream_is_closed.get() {
-            self.cut.notify_one();
-        }
-    }
-
-    /// Serves requests of an exchange's connection in memory.
-    pub(super) fn serve(&self, io: Io, ingress: Ingress) {
-        let stage = ConnectionStage::Http1(io, ingress);
-        self.spawn((self.run_stage)(
-            stage,
-            Rc::clone(&self.worker),
-            Rc::clone(&self.control),
-        ));
-    }
-
-    /// Runs work that ends with the session.
-    pub(super) fn spawn(&self, work: impl Future<Output = ()> + 'static) {
-        let mut tasks = self.tasks.borrow_mut();
-        while tasks.try_join_next().is_some() {}
-        tasks.spawn_local(work);
-    }
-
-    async fn pass(&self, to: &mpsc::Sender<Piece>, piece: Piece) {
-        // Without a receiver the session is ending.
-        let _ = to.send(piece).await;
-    }
 }
 
 /// Reads the next bytes; 0 at the end. TLS without a `close_notify` ends too: WebSocket has an end
@@ -518,9 +393,4 @@ async fn close(side: &mut (impl AsyncWrite + Unpin), frame: Bytes) {
     if side.write_all(&frame).await.is_ok() {
         let _ = side.shutdown().await;
     }
-}
-
-/// A mask for a frame to an upstream (RFC 6455 §5.3).
-fn mask() -> [u8; 4] {
-    rand::random()
 }

@@ -20,7 +20,7 @@ use squall_journal::id::ExchangeId;
 use tokio::io::duplex;
 use tokio::sync::mpsc;
 
-use super::session::Session;
+use super::state::SocketState;
 use crate::abort::Abort;
 use crate::body::scripted::Scripted;
 use crate::body::{self, AgentBody};
@@ -44,8 +44,8 @@ const STARTED: &str = "the call began before, on the same WebSocket";
 const STREAMED: &[u8] = br#"{"stream":true,"#;
 
 /// A `response.create`, until its response has ended.
-pub(super) struct Turn {
-    session: Rc<Session>,
+pub(super) struct SocketCall {
+    session: Rc<SocketState>,
     id: u64,
     is_warm_up: bool,
     was_sent: Cell<bool>,
@@ -95,10 +95,10 @@ struct ErrorEvent<'e> {
     headers: std::collections::BTreeMap<String, Value>,
 }
 
-impl Turn {
+impl SocketCall {
     /// `events`: those of its response, as the upstream sends them.
     pub(super) fn new(
-        session: &Rc<Session>,
+        session: &Rc<SocketState>,
         id: u64,
         call: Routing,
         events: mpsc::Receiver<Bytes>,
@@ -148,7 +148,7 @@ impl Turn {
     }
 }
 
-impl Turn {
+impl SocketCall {
     /// Sends a response to the agent, as messages.
     async fn play(&self, response: Response<Incoming>) -> hyper::Result<()> {
         let (head, mut body) = response.into_parts();
@@ -193,7 +193,7 @@ impl Turn {
     }
 }
 
-impl RequestCarrier for Turn {
+impl RequestCarrier for SocketCall {
     fn ingress(&self) -> &Ingress {
         &self.session.ingress
     }

@@ -127,10 +127,10 @@ fn read_chunks<'c>(reader: &mut MessageReader, chunks: impl Iterator<Item = &'c 
                 }
             };
             let (unit, stream) = match &message {
-                Message::Text { text, .. } => (Unit::Text(text.clone()), &mut reading.data),
-                Message::Unread { .. } => (Unread, &mut reading.data),
-                Message::Control { .. } => (Unit::Control, &mut reading.control),
-                Message::Close { .. } => (Close, &mut reading.control),
+                SocketMessage::Text { text, .. } => (Unit::Text(text.clone()), &mut reading.data),
+                SocketMessage::Unread { .. } => (Unread, &mut reading.data),
+                SocketMessage::Control { .. } => (Unit::Control, &mut reading.control),
+                SocketMessage::Close { .. } => (Close, &mut reading.control),
             };
             stream.extend_from_slice(&message.into_frames());
             reading.units.push(unit);
@@ -147,7 +147,7 @@ fn assert_reads(frames: &[Plain], inflate: Option<bool>, expected: &Expected, ca
     for from in SENDERS {
         let bytes = all(frames, mask(from));
         for size in [1, bytes.len().max(1)] {
-            let mut reader = MessageReader::new(from, LIMIT, inflate.map(Inflate::new));
+            let mut reader = MessageReader::new(from, LIMIT, inflate.map(MessageInflater::new));
             let reading = read_chunks(&mut reader, bytes.chunks(size));
             if reading.violation.is_none() {
                 let length = reading.data.len() + reading.control.len();
@@ -585,7 +585,7 @@ fn a_compressed_message_beyond_the_limit_leaves_later_ones_unread_unless_each_is
             let expected = vec![read("before"), Unread, read("uncompressed"), last];
             let bytes = all(&frames, None);
             for size in [1, 100, bytes.len()] {
-                let inflate = Some(Inflate::new(resets));
+                let inflate = Some(MessageInflater::new(resets));
                 let mut reader = MessageReader::new(Sender::Upstream, 500, inflate);
                 let reading = read_chunks(&mut reader, bytes.chunks(size));
                 assert_eq!(reading.data, bytes);
@@ -718,7 +718,7 @@ proptest! {
                 texts.push(Bytes::from(message.payload.clone()));
             }
         }
-        let mut reader = MessageReader::new(from, limit, resets.map(Inflate::new));
+        let mut reader = MessageReader::new(from, limit, resets.map(MessageInflater::new));
         let reading = read_chunks(&mut reader, chunks(&bytes, &cuts).into_iter());
         prop_assert_eq!(reading.violation, None);
         prop_assert!(reader.is_between_messages());
@@ -749,7 +749,7 @@ proptest! {
             }
         }
         let verdict = |chunks: Vec<&[u8]>| {
-            let mut reader = MessageReader::new(from, limit, resets.map(Inflate::new));
+            let mut reader = MessageReader::new(from, limit, resets.map(MessageInflater::new));
             let reading = read_chunks(&mut reader, chunks.into_iter());
             let texts: Vec<Bytes> = reading.texts().into_iter().cloned().collect();
             (texts, reading.data, reading.control, reading.violation)

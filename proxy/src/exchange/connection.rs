@@ -214,6 +214,15 @@ impl Connection {
         self.agent.prepare(abort);
     }
 
+    /// The control of what one exchange may end: the connection, or on HTTP/2 its stream.
+    pub(crate) fn end(&self) -> Rc<Control> {
+        if self.is_h2() {
+            self.control.of_stream()
+        } else {
+            Rc::clone(&self.control)
+        }
+    }
+
     /// The agent's side, for bodies.
     pub(crate) fn agent(&self) -> &AgentSide {
         &self.agent

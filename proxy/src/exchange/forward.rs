@@ -118,7 +118,7 @@ pub(crate) fn take_over(
     log.waits_for_agent(true);
     let socket =
         socket.and_then(|socket| websocket::Upgraded::new(*socket, &head.headers, connection, log));
-    let (log, control) = (Rc::clone(log), Rc::clone(&connection.control));
+    let (log, control) = (Rc::clone(log), connection.end());
     *connection.takeover.borrow_mut() = Some(Box::new(move |io| {
         ConnectionStage::last(async move {
             match (upstream.into_switched(), socket) {

@@ -303,6 +303,10 @@ async fn upgraded_stream(
     as_upgrade(&mut request);
     let mut answer = exchange::serve(&connection, request).await?;
     let takeover = connection.takeover.borrow_mut().take();
+    if takeover.is_none() && answer.status().is_success() {
+        // On an extended CONNECT, it would mean that the upgrade was accepted.
+        *answer.status_mut() = StatusCode::BAD_GATEWAY;
+    }
     if let Some(takeover) = takeover {
         continue_in(takeover, upgrade, &connection);
         *answer.status_mut() = StatusCode::OK;

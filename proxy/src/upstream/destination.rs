@@ -11,9 +11,18 @@ use ipnet::IpNet;
 
 use super::origin::{UpstreamOrigin, host_and_port};
 use super::patterns::{
-    HostPattern, HostPatterns, LOOPBACK, canonical_ip, is_localhost, literal, plain_name,
+    HostPattern, HostPatterns, LOOPBACK, canonical_ip, is_all_numbers, is_localhost, literal,
+    plain_name,
 };
 use crate::config::{ConfigError, ProxyConfig};
+
+/// Host names of cloud metadata services with instance credentials.
+const METADATA_NAMES: [&str; 4] = [
+    "metadata.google.internal",
+    "metadata.goog",
+    "instance-data",
+    "instance-data.ec2.internal",
+];
 
 /// Addresses of cloud metadata services, and link-local networks.
 const METADATA_NETS: [&str; 7] = [
@@ -80,12 +89,24 @@ impl DestinationLists {
                 .check_address(NameVerdict::ByAddress, address, port)
                 .map(|()| NameVerdict::ByAddress);
         }
+        if is_all_numbers(host) {
+            return Err(format!("`{host}` is neither a name nor an address"));
+        }
         let name = plain_name(host);
         if let Some(rule) = self.deny.iter().find(|rule| rule.covers_name(name, port)) {
             return Err(format!("`proxy.deny` has `{}`", rule.text()));
         }
-        if self.allow.iter().any(|rule| rule.covers_name(name, port)) {
-            return Ok(NameVerdict::ByName);
+        let mut allowed = self
+            .allow
+            .iter()
+            .filter(|rule| rule.covers_name(name, port))
+            .peekable();
+        let standing = allowed.peek().map(|_| NameVerdict::ByName);
+        if METADATA_NAMES.contains(&name) && !allowed.any(HostPattern::names_one_host) {
+            return Err("cloud metadata is denied unless `proxy.allow` names it".to_owned());
+        }
+        if let Some(standing) = standing {
+            return Ok(standing);
         }
         if self.allow.iter().any(HostPattern::is_network) {
             return Ok(NameVerdict::ByAddress);
@@ -287,12 +308,14 @@ mod tests {
                 "{address} as written"
             );
         }
+        assert!(open.check_name("metadata.google.internal", 80).is_err());
+        assert!(open.check_name("metadata.google.internal.", 80).is_err());
+        assert!(open.check_name("425.510.425.510", 80).is_err());
 
         let named = lists("* 169.254.169.254", "");
         assert!(may(&named, "169.254.169.254", 80, "169.254.169.254"));
         let default = ProxyConfig::with_home("/nowhere".into());
         let default = DestinationLists::new(&default).unwrap();
-        assert!(default.check_name("metadata.google.internal.", 80).is_err());
         assert!(!may(&default, "169.254.169.254", 80, "169.254.169.254"));
     }
 

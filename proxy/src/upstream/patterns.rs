@@ -177,6 +177,11 @@ impl HostPattern {
     pub(super) fn names_addresses(&self) -> bool {
         matches!(&self.what, HostMatch::Net(net) if net.prefix_len() > 0)
     }
+
+    /// Whether it is a name without a glob.
+    pub(super) fn names_one_host(&self) -> bool {
+        matches!(&self.what, HostMatch::Name(glob) if !glob.as_str().contains('*'))
+    }
 }
 
 /// The address that the kernel connects to: IPv4 inside IPv6 is extracted (mapped, compatible,
@@ -207,21 +212,54 @@ fn embedded_v4(v6: Ipv6Addr) -> Option<Ipv4Addr> {
     Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)))
 }
 
-/// The address in a host, if it is one: in every form that a browser accepts (short, decimal, octal,
-/// hexadecimal), also with a final dot.
+/// The address in a host, if it is one: in every form of `inet_aton`, also with a final dot.
 pub(super) fn literal(host: &str) -> Option<IpAddr> {
     let host = plain_name(host);
-    if let Ok(ip) = host.parse() {
-        return Some(ip);
-    }
-    let last = host.rsplit('.').next()?;
-    if !last.starts_with(|first: char| first.is_ascii_digit()) {
+    host.parse()
+        .ok()
+        .or_else(|| inet_aton(host).map(IpAddr::V4))
+}
+
+/// One to four numbers, decimal, octal (`0…`) or hexadecimal (`0x…`); the last one fills the
+/// remaining bytes.
+fn inet_aton(host: &str) -> Option<Ipv4Addr> {
+    let parts: Vec<u64> = host.split('.').map(number).collect::<Option<_>>()?;
+    let (last, first) = parts.split_last()?;
+    let bits = 8 * 4usize.checked_sub(first.len()).filter(|&bytes| bytes > 0)?;
+    if last >> bits != 0 || first.iter().any(|&part| part > 0xff) {
         return None;
     }
-    match url::Host::parse(host) {
-        Ok(url::Host::Ipv4(ip)) => Some(ip.into()),
-        Ok(url::Host::Domain(_) | url::Host::Ipv6(_)) | Err(_) => None,
+    let high = first.iter().fold(0, |high, part| (high << 8) | part);
+    u32::try_from((high << bits) | last)
+        .ok()
+        .map(Ipv4Addr::from)
+}
+
+/// A part of an address as `strtoul` parses it.
+fn number(part: &str) -> Option<u64> {
+    let (digits, radix) = match part.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (&part[2..], 16),
+        [b'0', _, ..] => (&part[1..], 8),
+        _ => (part, 10),
+    };
+    if digits.starts_with('+') {
+        return None;
     }
+    u64::from_str_radix(digits, radix).ok()
+}
+
+/// Whether all parts of a host are numbers. Some programs accept invalid ones as addresses, with
+/// overflow.
+pub(super) fn is_all_numbers(host: &str) -> bool {
+    let is_number = |part: &str| {
+        let hex = part.strip_prefix("0x").or_else(|| part.strip_prefix("0X"));
+        let digits = hex.unwrap_or(part);
+        digits.bytes().all(|b| match hex {
+            Some(_) => b.is_ascii_hexdigit(),
+            None => b.is_ascii_digit(),
+        })
+    };
+    plain_name(host).split('.').all(is_number)
 }
 
 /// Whether a name always means this machine (RFC 6761 §6.3).
@@ -324,6 +362,7 @@ mod tests {
             ("1.2.65536", None),
             ("08.1.1.1", None),
             ("+1.1.1.1", None),
+            ("0x", None),
             ("1..1", None),
             ("", None),
             (".", None),
@@ -331,6 +370,16 @@ mod tests {
         ] {
             let expected = address.map(|a| a.parse::<IpAddr>().unwrap());
             assert_eq!(literal(host), expected, "{host}");
+        }
+        for (host, numbers) in [
+            ("425.510.425.510", true),
+            ("7147006462.", true),
+            ("0x1A9FEA9FE", true),
+            ("1.2.3.4.5", true),
+            ("web.1", false),
+            ("0xq.1", false),
+        ] {
+            assert_eq!(is_all_numbers(host), numbers, "{host}");
         }
     }
 

@@ -29,12 +29,15 @@ pub(crate) enum Sender {
     Upstream,
 }
 
-/// A violation of RFC 6455, with the Close code for it.
+/// Why a side's messages end the socket, with the Close code for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Violation {
     /// A header, an order of frames or a Close code that the RFC forbids.
     #[error("{0}")]
     Protocol(&'static str),
+    /// A message that must be read is longer than can be held.
+    #[error("a message is longer than `inspect_limit` or `inspect_memory` allows")]
+    TooLong,
     /// A text that is no UTF-8.
     #[error("a text is not UTF-8")]
     NotUtf8,
@@ -46,6 +49,7 @@ impl Violation {
         match self {
             Self::Protocol(_) => 1002,
             Self::NotUtf8 => 1007,
+            Self::TooLong => 1009,
         }
     }
 }
@@ -167,6 +171,11 @@ impl MessageReader {
     /// Whether everything pushed was returned, up to the end of a message.
     pub(crate) fn is_between_messages(&self) -> bool {
         self.bytes.is_empty() && self.open.is_none() && self.rest == 0
+    }
+
+    /// Whether the last unit was a part of a message.
+    pub(crate) fn is_inside_message(&self) -> bool {
+        self.open.is_some() || self.rest > 0
     }
 
     /// The next complete unit; `None` if more bytes are needed.

@@ -15,7 +15,7 @@ use super::frames::{
     MessageInflater, MessageReader, Sender, SocketMessage, Violation, close_frame,
 };
 use super::negotiation::{ModelSocket, extensions};
-use super::state::{OpenCall, QueuedWrite, RunningCall, SocketState, mask};
+use super::state::{OpenCall, QueuedWrite, RunningCall, SocketState, mask, pass};
 use super::turn::{Routing, SocketCall};
 use crate::exchange::connection::{Connection, Ingress, RunStage};
 use crate::exchange::log::ExchangeLog;
@@ -28,11 +28,8 @@ const PIECE: usize = 16 << 10;
 /// Pieces that wait to be written, in each direction.
 const QUEUE: usize = 16;
 
-/// Events of a response that wait for its exchange.
-const EVENTS: usize = 16;
-
 /// Most responses in progress; calls beyond them pass without an exchange.
-const TURNS: usize = 64;
+const CALLS: usize = 64;
 
 /// Why a session ended before both sides closed.
 enum Break {
@@ -48,6 +45,7 @@ enum Break {
 pub(in crate::exchange) struct Upgraded {
     worker: Rc<ExchangeWorker>,
     control: Rc<Control>,
+    connection: Rc<Control>,
     ingress: Ingress,
     run_stage: RunStage,
     socket: ModelSocket,
@@ -66,6 +64,7 @@ where
     let Upgraded {
         worker,
         control,
+        connection,
         ingress,
         run_stage,
         socket,
@@ -85,6 +84,7 @@ where
     let session = Rc::new(SocketState {
         worker,
         control,
+        connection,
         ingress,
         run_stage,
         socket,
@@ -96,22 +96,27 @@ where
         decides: Cell::new(false),
         upstream_is_busy: Cell::new(false),
         upstream_is_closed: Cell::new(false),
-        turns: RefCell::default(),
-        next_turn: Cell::default(),
+        calls: RefCell::default(),
+        unsent: RefCell::default(),
         tasks: RefCell::default(),
         running: Cell::new(0),
-        turn_ended: Notify::new(),
-        cut: Notify::new(),
+        call_changed: Notify::new(),
     });
     let both = async {
         tokio::try_join!(
             session.read_agent(from_agent, agent_reader),
             session.read_upstream(from_upstream, upstream_reader),
-            write(agent_queue, &mut agent_out, Break::Agent, |bytes| log
-                .sent_to_agent(bytes)),
+            write(
+                agent_queue,
+                &mut agent_out,
+                &session.control,
+                Break::Agent,
+                |bytes| log.sent_to_agent(bytes)
+            ),
             write(
                 upstream_queue,
                 &mut upstream_out,
+                &session.control,
                 Break::Upstream,
                 |bytes| log.sent_upstream(bytes)
             ),
@@ -126,7 +131,6 @@ where
     let ended = tokio::select! {
         biased;
         ended = both => ended.map(|_| ()),
-        () = session.cut.notified() => Err(Break::Cut),
         () = over => {
             session.tasks.borrow_mut().abort_all();
             log.is_over();
@@ -147,15 +151,26 @@ where
 async fn write<W: AsyncWrite>(
     mut queue: mpsc::Receiver<QueuedWrite>,
     out: &mut WriteHalf<W>,
+    control: &Control,
     failed: fn(io::Error) -> Break,
     passed: impl Fn(&Bytes),
 ) -> Result<(), Break> {
-    while let Some(QueuedWrite::Bytes(bytes)) = queue.recv().await {
-        out.write_all(&bytes).await.map_err(failed)?;
-        out.flush().await.map_err(failed)?;
-        passed(&bytes);
+    loop {
+        match queue.recv().await {
+            Some(QueuedWrite::Bytes(bytes)) => {
+                out.write_all(&bytes).await.map_err(failed)?;
+                out.flush().await.map_err(failed)?;
+                passed(&bytes);
+            }
+            Some(QueuedWrite::Cut { reset }) => {
+                if reset {
+                    control.reset_on_close();
+                }
+                return Err(Break::Cut);
+            }
+            Some(QueuedWrite::End) | None => return out.shutdown().await.map_err(failed),
+        }
     }
-    out.shutdown().await.map_err(failed)
 }
 
 impl Upgraded {
@@ -182,11 +197,8 @@ impl Upgraded {
         Some(Self {
             exchange: exchange?,
             worker: Rc::clone(&connection.worker),
-            control: if connection.is_h2() {
-                connection.control.of_stream()
-            } else {
-                Rc::clone(&connection.control)
-            },
+            control: connection.end(),
+            connection: Rc::clone(&connection.control),
             ingress: connection.ingress.clone(),
             run_stage: connection.run_stage,
             socket,
@@ -208,7 +220,7 @@ impl SocketState {
             buffer.reserve(PIECE);
             if read(&mut from, &mut buffer).await.map_err(Break::Agent)? == 0 {
                 self.agent_closed();
-                self.pass(&self.to_upstream, QueuedWrite::End).await;
+                pass(&self.to_upstream, QueuedWrite::End).await;
                 return Ok(());
             }
             let bytes = buffer.split().freeze();
@@ -218,14 +230,21 @@ impl SocketState {
             reader.push(&bytes);
             let decides = self.decides.get();
             if !decides {
-                self.pass(&self.to_upstream, QueuedWrite::Bytes(bytes))
-                    .await;
+                pass(&self.to_upstream, QueuedWrite::Bytes(bytes)).await;
             }
             while let Some(message) = reader.next().map_err(broke)? {
                 let frames = match message {
-                    SocketMessage::Text { text, .. } if self.has_room_for(&text) => {
-                        self.begin(Routing::of(&text), text);
-                        continue;
+                    SocketMessage::Text { text, frames } => {
+                        let call = Routing::of(&text);
+                        self.calls_before(call.lane().as_ref()).await;
+                        if call.kind() == "response.create" && self.running.get() < CALLS {
+                            self.begin(&call, text);
+                            continue;
+                        }
+                        frames
+                    }
+                    SocketMessage::Unread { .. } if decides && reader.is_inside_message() => {
+                        return Err(broke(Violation::TooLong));
                     }
                     SocketMessage::Close { frames, .. } => {
                         self.agent_closed();
@@ -234,8 +253,7 @@ impl SocketState {
                     other => other.into_frames(),
                 };
                 if decides {
-                    self.pass(&self.to_upstream, QueuedWrite::Bytes(frames))
-                        .await;
+                    pass(&self.to_upstream, QueuedWrite::Bytes(frames)).await;
                 }
             }
         }
@@ -256,22 +274,26 @@ impl SocketState {
                 == 0
             {
                 self.upstream_closed().await;
-                self.pass(&self.to_agent, QueuedWrite::End).await;
+                pass(&self.to_agent, QueuedWrite::End).await;
                 return Ok(());
             }
             let bytes = buffer.split().freeze();
+            self.upstream_is_busy.set(true);
             reader.push(&bytes);
             let decides = self.decides.get();
             if !decides {
-                self.pass(&self.to_agent, QueuedWrite::Bytes(bytes)).await;
+                pass(&self.to_agent, QueuedWrite::Bytes(bytes)).await;
             }
             while let Some(message) = reader.next().map_err(broke)? {
                 let frames = match message {
                     SocketMessage::Text { text, frames } => {
-                        if self.route(text).await {
+                        if self.route(text).map_err(broke)? {
                             continue;
                         }
                         frames
+                    }
+                    SocketMessage::Unread { .. } if decides && reader.is_inside_message() => {
+                        return Err(broke(Violation::TooLong));
                     }
                     SocketMessage::Close { frames, .. } => {
                         self.upstream_closed().await;
@@ -280,7 +302,7 @@ impl SocketState {
                     other => other.into_frames(),
                 };
                 if decides {
-                    self.pass(&self.to_agent, QueuedWrite::Bytes(frames)).await;
+                    pass(&self.to_agent, QueuedWrite::Bytes(frames)).await;
                 }
             }
             self.upstream_is_busy.set(!reader.is_between_messages());
@@ -323,44 +345,51 @@ impl SocketState {
         }
     }
 
-    fn has_room_for(&self, text: &[u8]) -> bool {
-        Routing::of(text).kind == "response.create" && self.turns.borrow().len() < TURNS
-    }
-
     /// Serves a `response.create` as an exchange.
-    fn begin(self: &Rc<Self>, call: Routing, message: Bytes) {
-        let (sender, events) = mpsc::channel(EVENTS);
-        let id = self.next_turn.replace(self.next_turn.get() + 1);
-        self.turns.borrow_mut().push(OpenCall {
-            id,
-            lane: call.stream_id.clone(),
-            events: sender,
+    fn begin(self: &Rc<Self>, call: &Routing, message: Bytes) {
+        let (events, received) = mpsc::unbounded_channel();
+        let lane = call.lane();
+        let mut open = Some(OpenCall {
+            lane: lane.clone(),
+            events,
         });
-        let turn = SocketCall::new(self, id, call, events);
+        if self.decides.get() {
+            self.unsent.borrow_mut().push(lane);
+        } else if let Some(call) = open.take() {
+            self.open(call);
+        }
+        let call = SocketCall::new(self, call, open, received);
         let running = RunningCall::new(self);
         self.spawn(async move {
-            turn.run(message).await;
+            call.run(message).await;
             drop(running);
         });
     }
 
-    /// Gives an event to its exchange; false if it belongs to none.
-    async fn route(&self, text: Bytes) -> bool {
+    /// Gives an event to its exchange; false if it belongs to none. An event that waits counts as
+    /// memory of inspected bodies.
+    fn route(&self, text: Bytes) -> Result<bool, Violation> {
         let routing = Routing::of(&text);
-        let events = {
-            let mut turns = self.turns.borrow_mut();
-            let Some(place) = turns.iter().position(|turn| turn.lane == routing.stream_id) else {
-                return false;
-            };
-            if routing.ends_response() {
-                turns.remove(place).events
-            } else {
-                turns[place].events.clone()
-            }
+        let mut calls = self.calls.borrow_mut();
+        let lane = routing.lane();
+        let Some(place) = calls.iter().position(|call| call.lane == lane) else {
+            return Ok(false);
         };
+        let mut lease = self.worker.engine.inspect.lease();
+        if lease.grow(text.len() as u64).is_err() {
+            if self.decides.get() {
+                return Err(Violation::TooLong);
+            }
+            // The agent has the event; only its exchange ends here.
+            calls.remove(place);
+            return Ok(true);
+        }
         // Without a receiver, a rule has replaced the rest of the response.
-        let _ = events.send(text).await;
-        true
+        let _ = calls[place].events.send(lease.hold(text));
+        if routing.ends_response() {
+            calls.remove(place);
+        }
+        Ok(true)
     }
 
     /// The agent takes no more events, so its calls end.
@@ -371,9 +400,9 @@ impl SocketState {
     /// No more events arrive. Waits until the exchanges have passed on those before.
     async fn upstream_closed(&self) {
         self.upstream_is_closed.set(true);
-        self.turns.borrow_mut().clear();
+        self.calls.borrow_mut().clear();
         while self.running.get() > 0 {
-            self.turn_ended.notified().await;
+            self.call_changed.notified().await;
         }
     }
 }

@@ -13,12 +13,15 @@ use super::negotiation::ModelSocket;
 use crate::exchange::connection::{ConnectionStage, Ingress, Io, RunStage};
 use crate::exchange::log::ExchangeLog;
 use crate::exchange::worker::ExchangeWorker;
-use crate::http1::Control;
+use crate::http1::{Control, Waits};
 
 /// One socket.
 pub(super) struct SocketState {
     pub(super) worker: Rc<ExchangeWorker>,
+    /// The socket's end: on HTTP/2 that of a stream.
     pub(super) control: Rc<Control>,
+    /// The agent's connection, which is not idle while a call runs.
+    pub(super) connection: Rc<Control>,
     /// How the upgrade came in.
     pub(super) ingress: Ingress,
     pub(super) run_stage: RunStage,
@@ -35,36 +38,44 @@ pub(super) struct SocketState {
     /// Whether the upstream is in the middle of a message.
     pub(super) upstream_is_busy: Cell<bool>,
     pub(super) upstream_is_closed: Cell<bool>,
-    pub(super) turns: RefCell<Vec<OpenCall>>,
-    pub(super) next_turn: Cell<u64>,
+    /// Calls that were sent, in this order.
+    pub(super) calls: RefCell<Vec<OpenCall>>,
+    /// The lanes of calls that are neither sent nor answered.
+    pub(super) unsent: RefCell<Vec<Option<String>>>,
     pub(super) tasks: RefCell<JoinSet<()>>,
     /// Exchanges in progress.
     pub(super) running: Cell<usize>,
-    pub(super) turn_ended: Notify,
-    pub(super) cut: Notify,
+    /// A call was sent, or has ended.
+    pub(super) call_changed: Notify,
 }
 
 /// A response that the upstream has not ended.
 pub(super) struct OpenCall {
-    pub(super) id: u64,
     pub(super) lane: Option<String>,
-    pub(super) events: mpsc::Sender<Bytes>,
+    pub(super) events: mpsc::UnboundedSender<Bytes>,
 }
 
 /// Counts an exchange while it runs.
-pub(super) struct RunningCall(Rc<SocketState>);
+pub(super) struct RunningCall {
+    session: Rc<SocketState>,
+    _waits: Waits,
+}
 
 impl RunningCall {
     pub(super) fn new(session: &Rc<SocketState>) -> Self {
         session.running.set(session.running.get() + 1);
-        Self(Rc::clone(session))
+        Self {
+            session: Rc::clone(session),
+            _waits: Waits::on(&session.connection),
+        }
     }
 }
 
 impl Drop for RunningCall {
     fn drop(&mut self) {
-        self.0.running.set(self.0.running.get() - 1);
-        self.0.turn_ended.notify_waiters();
+        let session = &self.session;
+        session.running.set(session.running.get() - 1);
+        session.call_changed.notify_waiters();
     }
 }
 
@@ -73,12 +84,16 @@ pub(super) enum QueuedWrite {
     Bytes(Bytes),
     /// The other side has closed.
     End,
+    /// A call was cut, with an RST or without.
+    Cut {
+        reset: bool,
+    },
 }
 
 impl SocketState {
     /// Whether no message and no response is in progress.
     pub(super) fn is_idle(&self) -> bool {
-        self.running.get() == 0 && self.turns.borrow().is_empty() && !self.upstream_is_busy.get()
+        self.running.get() == 0 && self.calls.borrow().is_empty() && !self.upstream_is_busy.get()
     }
 
     /// Whether a rule or a tape of the scope may apply to the next call.
@@ -89,49 +104,64 @@ impl SocketState {
             || self.worker.engine.chaos.tape_of(&chaos).is_some()
     }
 
-    /// Whether exchanges decide what is sent.
-    pub(super) fn decides(&self) -> bool {
-        self.decides.get()
-    }
-
-    /// Forgets a call that was not sent upstream.
-    pub(super) fn forget(&self, id: u64) {
-        self.turns.borrow_mut().retain(|turn| turn.id != id);
-    }
-
-    /// Sends a call upstream, unless the session has passed it already.
-    pub(super) async fn send_call(&self, text: Bytes) {
-        if self.decides.get() {
-            let frame = text_frame(text, Some(mask()));
-            self.pass(&self.to_upstream, QueuedWrite::Bytes(frame))
-                .await;
+    /// A call is sent now, so that the next events of its lane are its own.
+    pub(super) fn open(&self, call: OpenCall) {
+        if !self.upstream_is_closed.get() {
+            self.calls.borrow_mut().push(call);
         }
+    }
+
+    /// A call of this lane was sent, or will not be.
+    pub(super) fn settled(&self, lane: Option<&String>) {
+        let mut unsent = self.unsent.borrow_mut();
+        if let Some(place) = unsent.iter().position(|other| other.as_ref() == lane) {
+            unsent.remove(place);
+        }
+        self.call_changed.notify_waiters();
+    }
+
+    /// Waits until the calls before a message of this lane are sent or answered.
+    pub(super) async fn calls_before(&self, lane: Option<&String>) {
+        let is_before = || {
+            let unsent = self.unsent.borrow();
+            unsent.iter().any(|other| other.as_ref() == lane)
+        };
+        while is_before() {
+            self.call_changed.notified().await;
+        }
+    }
+
+    /// Sends a text upstream.
+    pub(super) async fn send_upstream(&self, text: Bytes) {
+        let frame = QueuedWrite::Bytes(text_frame(text, Some(mask())));
+        pass(&self.to_upstream, frame).await;
     }
 
     /// Sends an event to the agent, unless the session has passed it already.
     pub(super) async fn send_event(&self, text: Bytes) {
         if self.decides.get() {
-            self.pass(&self.to_agent, QueuedWrite::Bytes(text_frame(text, None)))
-                .await;
+            pass(&self.to_agent, QueuedWrite::Bytes(text_frame(text, None))).await;
         }
     }
 
-    /// Ends the socket without a Close frame, unless the exchange only watched or the upstream has
-    /// ended it.
-    pub(super) fn cut(&self) {
+    /// Ends the socket without a Close frame, after the events before it. Not if the exchange only
+    /// watched, or the upstream has ended it.
+    pub(super) async fn cut(&self, reset: bool) {
         if self.decides.get() && !self.upstream_is_closed.get() {
-            self.cut.notify_one();
+            pass(&self.to_agent, QueuedWrite::Cut { reset }).await;
         }
     }
 
-    /// Serves requests of an exchange's connection in memory.
-    pub(super) fn serve(&self, io: Io, ingress: Ingress) {
+    /// Serves requests of an exchange's connection in memory; returns its control.
+    pub(super) fn serve(&self, io: Io, ingress: Ingress) -> Rc<Control> {
+        let control = self.control.of_stream();
         let stage = ConnectionStage::Http1(io, ingress);
         self.spawn((self.run_stage)(
             stage,
             Rc::clone(&self.worker),
-            Rc::clone(&self.control),
+            Rc::clone(&control),
         ));
+        control
     }
 
     /// Runs work that ends with the session.
@@ -140,11 +170,12 @@ impl SocketState {
         while tasks.try_join_next().is_some() {}
         tasks.spawn_local(work);
     }
+}
 
-    pub(super) async fn pass(&self, to: &mpsc::Sender<QueuedWrite>, piece: QueuedWrite) {
-        // Without a receiver the session is ending.
-        let _ = to.send(piece).await;
-    }
+/// Queues a piece for a side.
+pub(super) async fn pass(to: &mpsc::Sender<QueuedWrite>, piece: QueuedWrite) {
+    // Without a receiver the session is ending.
+    let _ = to.send(piece).await;
 }
 
 /// A mask for a frame to an upstream (RFC 6455 §5.3).

@@ -15,16 +15,17 @@ use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use squall_dialects::stream::{DEFAULT_LIMIT, Framing, Splitter};
+use squall_dialects::stream::{Framing, Splitter};
 use squall_journal::id::ExchangeId;
 use tokio::io::duplex;
 use tokio::sync::mpsc;
 
-use super::state::SocketState;
+use super::state::{OpenCall, SocketState};
 use crate::abort::Abort;
 use crate::body::scripted::Scripted;
 use crate::body::{self, AgentBody};
 use crate::exchange::connection::{Carried, CarriedRules, Ingress, RequestCarrier};
+use crate::http1::Control;
 use crate::upstream::Outgoing;
 
 /// Bytes in flight on the connection in memory, in each direction.
@@ -46,13 +47,16 @@ const STREAMED: &[u8] = br#"{"stream":true,"#;
 /// A `response.create`, until its response has ended.
 pub(super) struct SocketCall {
     session: Rc<SocketState>,
-    id: u64,
     is_warm_up: bool,
-    was_sent: Cell<bool>,
+    /// Opened when it is sent; `None` if the session has sent it already.
+    open: RefCell<Option<OpenCall>>,
+    is_settled: Cell<bool>,
+    /// The control of its connection in memory.
+    control: RefCell<Option<Rc<Control>>>,
     /// The lane that the call names.
     lane: Option<String>,
     /// Its events from the upstream, until the exchange takes them.
-    events: RefCell<Option<mpsc::Receiver<Bytes>>>,
+    events: RefCell<Option<mpsc::UnboundedReceiver<Bytes>>>,
 }
 
 /// The members of a message that route it.
@@ -60,10 +64,10 @@ pub(super) struct SocketCall {
 #[serde(default)]
 pub(super) struct Routing {
     #[serde(rename = "type")]
-    pub(super) kind: String,
-    pub(super) stream_id: Option<String>,
+    kind: Value,
+    stream_id: Value,
     /// False: the call prepares the connection, and gets no output.
-    pub(super) generate: Option<bool>,
+    generate: Value,
 }
 
 impl Routing {
@@ -80,7 +84,20 @@ impl Routing {
             "response.incomplete",
             "error",
         ];
-        ends.contains(&self.kind.as_str())
+        ends.contains(&self.kind())
+    }
+
+    pub(super) fn kind(&self) -> &str {
+        self.kind.as_str().unwrap_or_default()
+    }
+
+    /// The lane that it names.
+    pub(super) fn lane(&self) -> Option<String> {
+        match &self.stream_id {
+            Value::Null => None,
+            Value::String(lane) => Some(lane.clone()),
+            other => Some(other.to_string()),
+        }
     }
 }
 
@@ -99,16 +116,17 @@ impl SocketCall {
     /// `events`: those of its response, as the upstream sends them.
     pub(super) fn new(
         session: &Rc<SocketState>,
-        id: u64,
-        call: Routing,
-        events: mpsc::Receiver<Bytes>,
+        call: &Routing,
+        open: Option<OpenCall>,
+        events: mpsc::UnboundedReceiver<Bytes>,
     ) -> Rc<Self> {
         Rc::new(Self {
             session: Rc::clone(session),
-            id,
-            is_warm_up: call.generate == Some(false),
-            was_sent: Cell::new(false),
-            lane: call.stream_id,
+            is_warm_up: call.generate == false,
+            open: RefCell::new(open),
+            is_settled: Cell::new(false),
+            control: RefCell::default(),
+            lane: call.lane(),
             events: RefCell::new(Some(events)),
         })
     }
@@ -122,17 +140,18 @@ impl SocketCall {
         };
         if let Err(error) = served.await {
             tracing::debug!(%error, "a call on a WebSocket broke off");
-            session.cut();
+            let control = self.control.take();
+            let reset = control.is_some_and(|control| control.is_resetting());
+            session.cut(reset).await;
         }
-        if !self.was_sent.get() {
-            session.forget(self.id);
-        }
+        self.settle();
     }
 
     async fn response(self: Rc<Self>, message: Bytes) -> hyper::Result<Response<Incoming>> {
         let (agent, proxy) = duplex(PIPE);
         let session = &self.session;
-        session.serve(Box::new(proxy), Ingress::Carried(Rc::clone(&self) as _));
+        let control = session.serve(Box::new(proxy), Ingress::Carried(Rc::clone(&self) as _));
+        self.control.replace(Some(control));
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(agent)).await?;
         session.spawn(async move {
@@ -164,7 +183,7 @@ impl SocketCall {
             self.say(whole).await;
             return Ok(());
         }
-        let mut events = Splitter::new(Framing::Sse, DEFAULT_LIMIT);
+        let mut events = Splitter::new(Framing::Sse, usize::MAX);
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame?.into_data() else {
                 continue;
@@ -178,10 +197,17 @@ impl SocketCall {
         Ok(())
     }
 
+    /// Messages behind it in its lane need not wait any more.
+    fn settle(&self) {
+        if !self.is_settled.replace(true) {
+            self.session.settled(self.lane.as_ref());
+        }
+    }
+
     /// Sends an event in the call's lane.
     async fn say(&self, event: Bytes) {
         let event = match &self.lane {
-            Some(lane) if Routing::of(&event).stream_id.is_none() && event.starts_with(b"{") => {
+            Some(lane) if Routing::of(&event).lane().is_none() && event.starts_with(b"{") => {
                 let lane = json!(lane).to_string();
                 [br#"{"stream_id":"#, lane.as_bytes(), b",", &event[1..]]
                     .concat()
@@ -205,7 +231,7 @@ impl RequestCarrier for SocketCall {
     fn rules(&self) -> CarriedRules {
         if self.is_warm_up {
             CarriedRules::None
-        } else if self.session.decides() {
+        } else if self.session.decides.get() {
             CarriedRules::InForce
         } else if self.session.is_compressed {
             CarriedRules::Bypassed(COMPRESSED)
@@ -220,8 +246,11 @@ impl RequestCarrier for SocketCall {
             let body = body
                 .map_err(|error| Abort::close(error.to_string()))?
                 .to_bytes();
-            self.was_sent.set(true);
-            self.session.send_call(unstreamed(body)).await;
+            if let Some(open) = self.open.take() {
+                self.session.open(open);
+                self.session.send_upstream(unstreamed(body)).await;
+            }
+            self.settle();
             let Some(mut events) = self.events.take() else {
                 return Err(Abort::close("a call on a WebSocket was sent twice"));
             };
@@ -260,7 +289,7 @@ fn unstreamed(body: Bytes) -> Bytes {
 fn refused(event: &[u8]) -> Option<Response<AgentBody>> {
     let error: ErrorEvent<'_> = serde_json::from_slice(event)
         .ok()
-        .filter(|_| Routing::of(event).kind == "error")?;
+        .filter(|_| Routing::of(event).kind() == "error")?;
     let status = StatusCode::from_u16(error.status)
         .ok()
         .filter(|status| !status.is_success())?;
@@ -291,13 +320,26 @@ fn refused(event: &[u8]) -> Option<Response<AgentBody>> {
     Some(response)
 }
 
+/// The text without line breaks, which are no part of JSON's values.
+fn on_one_line(text: Bytes) -> Bytes {
+    let breaks = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    if !text.iter().any(breaks) {
+        return text;
+    }
+    let spaced = text
+        .iter()
+        .map(|byte| if breaks(byte) { b' ' } else { *byte });
+    spaced.collect::<Vec<_>>().into()
+}
+
 /// The event stream of a response.
-fn accepted(first: Bytes, mut events: mpsc::Receiver<Bytes>) -> Response<AgentBody> {
+fn accepted(first: Bytes, mut events: mpsc::UnboundedReceiver<Bytes>) -> Response<AgentBody> {
     let stream = Scripted::new(SizeHint::new(), |out| async move {
         let mut next = Some(first);
         while let Some(text) = next {
+            let text = on_one_line(text);
             let routing = Routing::of(&text);
-            let name = routing.kind.as_str();
+            let name = routing.kind();
             let event = [b"event: ", name.as_bytes(), b"\ndata: ", &text, b"\n\n"].concat();
             out.data(event.into(), false).await;
             if routing.ends_response() {
@@ -360,6 +402,21 @@ mod tests {
             assert_eq!(unstreamed(call), message.trim_start(), "{message}");
         }
         assert_eq!(unstreamed("[1]".into()), "[1]");
+    }
+
+    #[tokio::test]
+    async fn a_long_text_of_several_lines_is_one_event() {
+        let (events, received) = mpsc::unbounded_channel();
+        let long = "x".repeat(2 << 20);
+        let text =
+            format!("{{\n  \"type\": \"response.completed\",\r\n\r\n \"text\": \"{long}\"\n}}");
+        drop(events);
+        let body = accepted(text.clone().into(), received).into_body();
+        let stream = body.collect().await.unwrap().to_bytes();
+        let found = Splitter::new(Framing::Sse, usize::MAX).push(&stream);
+        assert_eq!(found.len(), 1);
+        let data = found[0].data().unwrap();
+        assert_eq!(*data, *text.replace(['\n', '\r'], " ").as_bytes());
     }
 
     #[tokio::test]

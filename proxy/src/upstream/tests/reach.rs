@@ -348,6 +348,7 @@ fn what_is_denied_here_is_not_left_to_another_proxy() {
             ("half.example", 80, "denied"),
             ("2852039166", 80, "denied"),
             ("169.254.169.254.", 80, "denied"),
+            ("425.510.425.510", 80, "denied"),
             ("012.1.1.1", 80, "denied"),
         ] {
             for scheme in [Scheme::Http, Scheme::Https] {

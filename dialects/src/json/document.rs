@@ -107,6 +107,12 @@ impl<'d> Value<'d> {
             .then(|| text::decode(&self.document.text[node.key_span()]))
     }
 
+    /// Whether it is the object member with this key.
+    fn is_named(self, key: &str) -> bool {
+        let node = self.node();
+        node.is_member() && text::is(&self.document.text[node.key_span()], key)
+    }
+
     /// Whether it is an object member.
     pub fn is_member(self) -> bool {
         self.node().is_member()
@@ -114,8 +120,7 @@ impl<'d> Value<'d> {
 
     /// The member with this key. With duplicate keys it is the last one, as in most JSON parsers.
     pub fn get(self, key: &str) -> Option<Self> {
-        let named = |member: &Self| member.key().as_deref() == Some(key);
-        self.members().filter(named).last()
+        self.members().filter(|member| member.is_named(key)).last()
     }
 
     /// The value at a path of keys.

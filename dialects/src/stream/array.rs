@@ -4,6 +4,7 @@
 //! frame. A document that is not a list is read as one item, so that an error in place of the list is an event too.
 
 use bytes::Bytes;
+use memchr::memchr2;
 
 use super::{FrameCut, FrameKind, Framing, Scan};
 
@@ -33,7 +34,11 @@ enum Text {
 
 impl Scan for Scanner {
     fn next(&mut self, pending: &[u8]) -> Option<FrameCut> {
-        while let Some(&byte) = pending.get(self.read) {
+        loop {
+            self.pass_over(&pending[self.read..]);
+            let Some(&byte) = pending.get(self.read) else {
+                break;
+            };
             self.read += 1;
             if self.ends_frame(byte) {
                 let end = self.read;
@@ -60,6 +65,16 @@ impl Scan for Scanner {
 }
 
 impl Scanner {
+    /// Passes over bytes that change nothing.
+    fn pass_over(&mut self, rest: &[u8]) {
+        let next = match self.text {
+            Text::Outside => rest.iter().position(|byte| b"\"{}[]".contains(byte)),
+            Text::Inside => memchr2(b'"', b'\\', rest),
+            Text::Escaped => Some(0),
+        };
+        self.read += next.unwrap_or(rest.len());
+    }
+
     /// Reads a byte; returns whether it ends a frame.
     fn ends_frame(&mut self, byte: u8) -> bool {
         match (self.text, byte) {

@@ -470,7 +470,7 @@ fn endpoint(fields: &mut Fields<'_, '_>) -> Option<LlmEndpoint> {
     let dialect = fields.parsed("dialect", about, words::dialect_name);
     let about = "WebSockets of model calls: `fault` serves each call as an exchange.";
     let websocket = fields.field("websocket", about, |value| {
-        value.word("how WebSockets are served", &WEBSOCKETS)
+        value.word("way to serve WebSockets", &WEBSOCKETS)
     });
     if !fields.require_one_of(&["dialect", "websocket"]) {
         fields.missing("dialect", "the name of a dialect, or `websocket`");

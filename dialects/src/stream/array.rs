@@ -68,7 +68,9 @@ impl Scanner {
     /// Passes over bytes that change nothing.
     fn pass_over(&mut self, rest: &[u8]) {
         let next = match self.text {
-            Text::Outside => rest.iter().position(|byte| b"\"{}[]".contains(byte)),
+            Text::Outside => rest
+                .iter()
+                .position(|byte| matches!(byte, b'"' | b'{' | b'}' | b'[' | b']')),
             Text::Inside => memchr2(b'"', b'\\', rest),
             Text::Escaped => Some(0),
         };

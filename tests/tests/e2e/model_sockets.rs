@@ -566,6 +566,24 @@ fn a_fault_on_one_lane_leaves_the_other_as_it_was() {
     }
 }
 
+#[test]
+fn a_call_behind_one_that_a_rule_delays_and_answers_gets_its_own_events() {
+    let stage = Stage::with(&json!({}), upstream::serve);
+    let delay = json!({ "mode": "latency", "delay_ms": 300, "model": "faulted" });
+    let error = json!({ "mode": "server_error", "model": "faulted" });
+    let chaos = json!({ "network_faults": [delay], "llm_faults": [error] });
+    stage.daemon.api.chaos(&chaos);
+    let mut socket = Socket::open(&stage, Path::Reverse, true);
+    socket.send(&create("faulted", "hi"));
+    let after = socket.call("after", "hi");
+    assert_eq!(after[0]["type"], "error", "{after:?}");
+    let mut events = Vec::new();
+    while !events.last().is_some_and(ends) {
+        events.push(socket.event());
+    }
+    assert_eq!(text_of(&events), WORDS.concat(), "{events:?}");
+}
+
 /// Modes, their parameters and what a client gets under each: the end, then the text or the calls.
 const MODES: [(&str, &str, &str); 24] = [
     ("timeout", r#"{"delay_ms":100}"#, "closed 1006, no text"),

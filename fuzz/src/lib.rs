@@ -318,7 +318,7 @@ fn fault(kind: u8, parameter: u8) -> StreamFault {
 }
 
 fn model_error(kind: u8, parameter: u8) -> ModelError {
-    match kind % 9 {
+    match kind % 11 {
         0 => ModelError::RateLimit {
             scope: LimitScope::Tokens,
             retry_after: Some(Duration::from_millis(u64::from(parameter) * 100)),
@@ -333,6 +333,8 @@ fn model_error(kind: u8, parameter: u8) -> ModelError {
         7 => ModelError::ServerError {
             status: 500 + u16::from(parameter % 100),
         },
+        8 => ModelError::PreviousResponse,
+        9 => ModelError::ConnectionLimit,
         _ => ModelError::Overloaded,
     }
 }

@@ -65,6 +65,8 @@ pub(crate) struct FaultContext {
     pub agent: AgentSide,
     /// The request's method: a response to HEAD has no body.
     pub method: Method,
+    /// Whether the exchange is a message on a WebSocket.
+    pub on_websocket: bool,
     /// Seed of synthetic variety (such as slice sizes), from this exchange's draw.
     pub seed: u64,
     /// Seed of synthetic names of the agent's account.

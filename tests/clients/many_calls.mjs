@@ -2,7 +2,7 @@
 // stack: what `many_calls.py` does with the clients for Python, told the same way.
 //
 // --client names it, --calls is a JSON list of calls: `model`, by which the answers are told, and
-// optionally `stream`, `tools`, and in seconds `timeout` and `patience`. Most clients bound only how long
+// optionally `stream`, `tools`, `previous`, and in seconds `timeout` and `patience`. Most clients bound only how long
 // they wait for headers: the smallest `timeout` is how long a body may pause, in place of the 300 s that
 // Node's fetch allows. After its `patience` a call is given up, whatever the client is at.
 
@@ -81,8 +81,9 @@ async function groqClient () {
   return new Groq({ apiKey: 'gsk_test', baseURL: flags.url })
 }
 
-async function responses (client, heard, { model, stream, tools }) {
+async function responses (client, heard, { model, stream, tools, previous }) {
   const request = { model, input: PROMPT, stream }
+  if (previous) request.previous_response_id = previous
   if (tools) request.tools = [{ type: 'function', strict: false, ...WEATHER }]
   let answer = await client.responses.create(request)
   if (stream) {

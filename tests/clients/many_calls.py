@@ -1,7 +1,7 @@
 """Many calls at once by one official client, as often as it asks by itself, on its own HTTP stack.
 
 --client names it, --calls is a JSON list of calls: `model`, by which the answers are told, and
-optionally `stream`, `tools` and `timeout` in seconds. The line printed has a member per model.
+optionally `stream`, `tools`, `previous` and `timeout` in seconds. The line printed has a member per model.
 """
 
 import concurrent.futures
@@ -118,6 +118,8 @@ def responses(heard, call, timeout):
     request = {"model": call["model"], "input": PROMPT}
     if call.get("tools"):
         request["tools"] = [{"type": "function", "strict": False, **WEATHER}]
+    if call.get("previous"):
+        request["previous_response_id"] = call["previous"]
     create = openai_client(timeout).responses.create
     answer = None
     if call.get("stream"):

@@ -31,11 +31,12 @@ function take (event, facts) {
   }
 }
 
-function make ({ model, tools, timeout }) {
+function make ({ model, tools, previous, timeout }) {
   const facts = { text: '', pieces: 0, finish: null, refusal: false, names: [], inputs: [] }
   const begun = performance.now()
   const request = { type: 'response.create', model, input: 'Say something.' }
   if (tools) request.tools = [WEATHER]
+  if (previous) request.previous_response_id = previous
   const socket = new ResponsesWS(client, options)
   return new Promise(resolve => {
     const end = more => {

@@ -1,7 +1,7 @@
 """Calls of a model over WebSockets, one socket a call: by `websockets`, or by the official OpenAI client.
 
 --client names it, --calls is a JSON list of calls: `model`, by which the results are printed, and
-optionally `tools`, and in seconds `timeout`, after which a silent socket is given up. The line printed
+optionally `tools`, `previous` (the response that it continues), and in seconds `timeout`, after which a silent socket is given up. The line printed
 has a member per model.
 """
 
@@ -47,6 +47,8 @@ def make(call):
     request = {"type": "response.create", "model": call["model"], "input": "Say something."}
     if call.get("tools"):
         request["tools"] = [WEATHER]
+    if call.get("previous"):
+        request["previous_response_id"] = call["previous"]
     with (openai_socket if flags.client == "openai" else plain_socket)() as (send, receive, socket):
 
         def give_up():

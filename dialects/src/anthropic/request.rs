@@ -13,6 +13,7 @@ pub(super) fn read(root: Value<'_>) -> ModelRequest {
     ModelRequest {
         model: root.text("model").map(Cow::into_owned),
         stream: root.flag("stream"),
+        previous_response: None,
         choices: 1,
         tools: tools.map(Cow::into_owned).collect(),
     }

@@ -13,6 +13,7 @@ pub(super) fn read(root: Value<'_>) -> ModelRequest {
     let tools = tools.flat_map(|config| config.list("tools"));
     let names = tools.filter_map(|tool| tool.get("toolSpec")?.text("name"));
     ModelRequest {
+        previous_response: None,
         choices: 1,
         tools: names.map(Cow::into_owned).collect(),
         ..ModelRequest::default()

@@ -315,6 +315,7 @@ impl<'a> Rendering<'a> {
             "draw" => Some(context.draw.into()),
             "account" => Some(context.account.into()),
             "model" | "asked" => context.model.map(Into::into),
+            "previous_response" => context.previous_response.map(Into::into),
             "input_tokens" => context.input_tokens.map(Into::into),
             "api_version" => context.target.parameter("api-version").map(Into::into),
             "masked" => context.credential.map(|key| masked(key).into()),
@@ -374,6 +375,8 @@ fn names(error: &ModelError) -> Vec<String> {
         ModelError::ContentFilter => "content_filter",
         ModelError::Auth => "auth_error",
         ModelError::ModelNotFound => "model_not_found",
+        ModelError::PreviousResponse => "previous_response_not_found",
+        ModelError::ConnectionLimit => "connection_limit",
         ModelError::Timeout => "timeout",
         ModelError::ServerError { status } => {
             return vec!["server_error".into(), format!("server_error_{status}")];

@@ -19,7 +19,7 @@ const OWN: [&str; 5] = [
 
 /// Names in templates that no file defines: values of the exchange, those of one provider, and
 /// functions.
-const NAMES: &str = "draw account model asked input_tokens api_version masked status reason \
+const NAMES: &str = "draw account model asked previous_response input_tokens api_version masked status reason \
                      retry_after wait limit used requested left next_number version method uuid \
                      hex letters between below plus max min thousands text vendor refill reset \
                      seconds millis ceil go protobuf date";
@@ -65,6 +65,8 @@ fn contexts() -> [ErrorContext<'static>; 2] {
             target: Target::new("/?api-version=1"),
             model: Some("vendor/model"),
             stream: true,
+            previous_response: Some("resp_1"),
+            on_websocket: true,
             input_tokens: Some(12),
             now: Some(Duration::from_hours(498_700)),
         },
@@ -82,7 +84,11 @@ fn every_template_is_used_and_renders() {
     let last = Some(Event::unnamed(&event));
     for (file, templates) in ALL {
         let mut used = BTreeSet::new();
-        for (error, context) in errors()
+        let mut errors = errors();
+        if *file == "openai.json" {
+            errors.extend([ModelError::PreviousResponse, ModelError::ConnectionLimit]);
+        }
+        for (error, context) in errors
             .iter()
             .flat_map(|error| contexts().map(|context| (error, context)))
         {
@@ -179,5 +185,35 @@ fn every_file_names_its_sources_and_has_the_headers_that_it_names() {
         {
             assert!(HeaderName::try_from(name).is_ok(), "{file}: `{name}`");
         }
+    }
+}
+
+#[test]
+fn some_errors_are_only_for_requests_that_can_get_them() {
+    let no_such = Some("the dialect has no such error");
+    let no_id = Some("the request has no `previous_response_id`, or was not read");
+    let (previous, limit) = (ModelError::PreviousResponse, ModelError::ConnectionLimit);
+    for (dialect, error, previous_response, on_websocket, why) in [
+        ("openai-responses", &previous, Some("resp_1"), false, None),
+        ("openai-responses", &previous, None, true, no_id),
+        ("openai-responses", &limit, None, true, None),
+        (
+            "openai-responses",
+            &limit,
+            Some("resp_1"),
+            false,
+            Some("the call is not on a WebSocket"),
+        ),
+        ("openai-chat", &previous, Some("resp_1"), true, no_such),
+        ("anthropic", &limit, Some("resp_1"), true, no_such),
+        ("anthropic", &ModelError::Auth, None, false, None),
+    ] {
+        let context = ErrorContext {
+            previous_response,
+            on_websocket,
+            ..ErrorContext::default()
+        };
+        let dialect = crate::by_name(dialect).expect("a dialect");
+        assert_eq!(context.rules_out(error, dialect), why, "{error:?}");
     }
 }

@@ -60,6 +60,7 @@ pub(super) fn read(call: Option<Call<'_>>, root: Value<'_>) -> ModelRequest {
         model: call.map(|call| call.model.to_owned()),
         stream: call.is_some_and(Call::streams),
         // All events contain counts; there is no extra event for them.
+        previous_response: None,
         choices: choices.and_then(Value::as_u64).unwrap_or(1).max(1),
         tools: tools
             .filter_map(|function| function.text("name").map(Cow::into_owned))

@@ -24,6 +24,10 @@ pub enum ModelError {
     Auth,
     /// The model does not exist (404).
     ModelNotFound,
+    /// The provider no longer has the response that the request continues (400).
+    PreviousResponse,
+    /// The WebSocket of the call has been open for as long as the provider allows (400).
+    ConnectionLimit,
     /// The provider timed out (408, 504).
     Timeout,
     /// The provider failed (500, or another 5xx status).
@@ -46,6 +50,8 @@ impl ModelError {
             Self::QuotaExhausted
             | Self::Auth
             | Self::ModelNotFound
+            | Self::PreviousResponse
+            | Self::ConnectionLimit
             | Self::Timeout
             | Self::ServerError { .. }
             | Self::Overloaded => false,

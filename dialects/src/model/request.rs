@@ -12,6 +12,8 @@ pub struct ModelRequest {
     pub model: Option<String>,
     /// Whether a stream is requested.
     pub stream: bool,
+    /// The response of the same conversation that the provider continues.
+    pub previous_response: Option<String>,
     /// Number of requested alternative answers, at least 1.
     pub choices: u64,
     /// Names of the tools that the model may call.

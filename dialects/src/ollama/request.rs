@@ -26,6 +26,7 @@ pub(super) fn read(root: Value<'_>) -> ModelRequest {
         // Streaming is the default.
         stream: root.get("stream").and_then(Value::as_bool) != Some(false),
         // The counts are in the last line.
+        previous_response: None,
         choices: 1,
         tools: tools.map(Cow::into_owned).collect(),
     }

@@ -42,6 +42,8 @@ fn context() -> ErrorContext<'static> {
         draw: 42,
         account: 43,
         model: Some("vendor/model"),
+        previous_response: Some("resp_1"),
+        on_websocket: true,
         // 2026-11-22T04:00:00Z.
         now: Some(Duration::from_hours(498_700)),
         ..ErrorContext::default()
@@ -72,6 +74,8 @@ fn errors_read_like_the_providers() {
         ModelError::ContentFilter,
         ModelError::Auth,
         ModelError::ModelNotFound,
+        ModelError::PreviousResponse,
+        ModelError::ConnectionLimit,
         ModelError::Timeout,
         ModelError::Overloaded,
         server_error(500),
@@ -85,7 +89,8 @@ fn errors_read_like_the_providers() {
     for endpoint in endpoint_names() {
         let dialect = dialect(endpoint);
         let mut told = String::new();
-        for error in &errors {
+        let has = |error: &&ModelError| context().rules_out(error, dialect).is_none();
+        for error in errors.iter().filter(has) {
             let reply = dialect.error(error, &context());
             writeln!(told, "{error:?}\n{}", reply.status).expect("text");
             for (name, value) in &reply.headers {

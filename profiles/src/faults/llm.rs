@@ -14,8 +14,8 @@ use squall_documents::Fields;
 use super::delay;
 use super::fixed::{change_of_answer, drawn_change, provider_error};
 use super::remedies::{
-    CUT_ANSWER, DECLINED, DELAY, LASTING_ERROR, ODD_ANSWER, PASSING_ERROR, TIME_OUT, TOO_LONG,
-    TOOL_CALL,
+    CUT_ANSWER, DECLINED, DELAY, LASTING_ERROR, LOST_HISTORY, ODD_ANSWER, OLD_CONNECTION,
+    PASSING_ERROR, TIME_OUT, TOO_LONG, TOOL_CALL,
 };
 use crate::amounts::{count, status};
 use crate::changes::{CallError, Instead, Rewrite, StreamFault, Tools, WrongCall};
@@ -55,6 +55,12 @@ pub(super) const MODES: &[FaultMode] = &[
     }),
     mode("model_not_found", LASTING_ERROR, |_, _| {
         provider_error(json!({}), ModelError::ModelNotFound)
+    }),
+    mode("previous_response_not_found", LOST_HISTORY, |_, _| {
+        provider_error(json!({}), ModelError::PreviousResponse)
+    }),
+    mode("connection_limit", OLD_CONNECTION, |_, _| {
+        provider_error(json!({}), ModelError::ConnectionLimit)
     }),
     mode("content_filter", DECLINED, |_, _| says(Instead::Filtered)),
     mode("refusal", DECLINED, |_, _| {

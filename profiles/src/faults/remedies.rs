@@ -34,6 +34,10 @@ pub(super) const LASTING_ERROR: &str = "This does not pass by itself: do not ret
                                         end with a clear message.";
 pub(super) const TOO_LONG: &str =
     "Shorten the history and ask again; the same request is refused the same way.";
+pub(super) const LOST_HISTORY: &str =
+    "Keep the whole history, and send it again without `previous_response_id`.";
+pub(super) const OLD_CONNECTION: &str =
+    "Open a new WebSocket, and send the call again there with the whole input.";
 pub(super) const CUT_ANSWER: &str = "Look at how an answer of the model ended before using it: one that was cut is \
                                      asked for again, or shown as incomplete.";
 pub(super) const ODD_ANSWER: &str = "Check what the model said against what the next step needs, and ask once more \

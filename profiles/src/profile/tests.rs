@@ -597,6 +597,8 @@ llm_faults { mode: quota_exhausted, after_tokens: 500, after_usd: 0.25 }
 llm_faults { mode: context_length_exceeded }
 llm_faults { mode: auth_error }
 llm_faults { mode: model_not_found }
+llm_faults { mode: previous_response_not_found }
+llm_faults { mode: connection_limit }
 llm_faults { mode: stream_cut }
 ";
 

@@ -83,6 +83,8 @@ llm_faults quota_exhausted
 llm_faults context_length_exceeded
 llm_faults auth_error
 llm_faults model_not_found
+llm_faults previous_response_not_found
+llm_faults connection_limit
 llm_faults content_filter
 llm_faults refusal
 llm_faults malformed_tool_call

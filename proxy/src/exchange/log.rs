@@ -121,6 +121,7 @@ impl ExchangeLog {
             ledger: Rc::clone(self) as Rc<dyn Ledger>,
             agent: connection.agent().clone(),
             method: method.clone(),
+            on_websocket: connection.ingress.carrier().is_some(),
             seed: self.seed(),
             account: Dice::new(account, Fingerprint(0), 0).next_choice(),
             inspect: self.worker.engine.inspect.clone(),

@@ -112,7 +112,10 @@ fn reply(
             let model = request.model;
             let model = model.ok_or("the exchange is in no dialect that can be answered")?;
             let about = model.error_context(Some(error), context);
-            Ok(model.dialect.error(error, &about))
+            match about.rules_out(error, model.dialect) {
+                None => Ok(model.dialect.error(error, &about)),
+                Some(why) => Err(why.to_owned()),
+            }
         }
         PlannedAnswer::Tool(answer) => match request.mcp {
             None if !matches!(answer.says, ToolSays::ProtocolError { .. }) => {

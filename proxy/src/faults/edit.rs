@@ -80,6 +80,10 @@ impl<'a> Speaking<'a> {
             target: self.target,
             model,
             stream: self.request.is_some_and(|request| request.stream),
+            previous_response: self
+                .request
+                .and_then(|request| request.previous_response.as_deref()),
+            on_websocket: context.on_websocket,
             input_tokens: text.map(|text| tokens::count(Counting::of(model), text)),
             now: SystemTime::now()
                 .duration_since(SystemTime::UNIX_EPOCH)

@@ -96,6 +96,7 @@ pub(crate) fn context() -> (FaultContext, Rc<Remembered>) {
     let context = FaultContext {
         ledger: ledger.clone(),
         agent: AgentSide::Http2,
+        on_websocket: false,
         method: Method::GET,
         seed: 7,
         account: 8,

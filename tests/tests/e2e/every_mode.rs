@@ -13,7 +13,7 @@ use squall_tests::upstream::standard;
 use squall_tests::{Path, Stage};
 
 /// All of `llm_faults`.
-const MODES: [&str; 24] = [
+const MODES: [&str; 26] = [
     "timeout",
     "truncated_response",
     "rate_limit",
@@ -26,6 +26,8 @@ const MODES: [&str; 24] = [
     "context_length_exceeded",
     "auth_error",
     "model_not_found",
+    "previous_response_not_found",
+    "connection_limit",
     "content_filter",
     "refusal",
     "malformed_tool_call",
@@ -123,6 +125,9 @@ impl Provider {
         let direct = self.ask(&stage, script, Path::Direct, &clean);
         let faulted = MODES.map(|mode| {
             let mut call = call(mode, self.kind(mode));
+            if mode == "previous_response_not_found" {
+                call["previous"] = json!("resp_0");
+            }
             if mode == "stream_stall" {
                 call["timeout"] = json!(SHORT);
             }

@@ -585,7 +585,7 @@ fn a_call_behind_one_that_a_rule_delays_and_answers_gets_its_own_events() {
 }
 
 /// Modes, their parameters and what a client gets under each: the end, then the text or the calls.
-const MODES: [(&str, &str, &str); 24] = [
+const MODES: [(&str, &str, &str); 26] = [
     ("timeout", r#"{"delay_ms":100}"#, "closed 1006, no text"),
     (
         "truncated_response",
@@ -614,6 +614,16 @@ const MODES: [(&str, &str, &str); 24] = [
     ),
     ("auth_error", "{}", "error 401 invalid_api_key"),
     ("model_not_found", "{}", "error 404 model_not_found"),
+    (
+        "previous_response_not_found",
+        "{}",
+        "error 400 previous_response_not_found",
+    ),
+    (
+        "connection_limit",
+        "{}",
+        "error 400 websocket_connection_limit_reached",
+    ),
     ("content_filter", "{}", "incomplete, no text"),
     ("refusal", "{}", "completed, a refusal"),
     (
@@ -721,7 +731,11 @@ fn takes_each_mode(script: &str, client: &str, path: Path) {
     });
     let calls = MODES.map(|(mode, _, expected)| {
         let waits = expected.starts_with("waits");
-        json!({ "model": model(mode), "timeout": if waits { 5 } else { 20 } })
+        let mut call = json!({ "model": model(mode), "timeout": if waits { 5 } else { 20 } });
+        if mode == "previous_response_not_found" {
+            call["previous"] = json!("resp_0");
+        }
+        call
     });
     let ask = || {
         let way = stage.way(path, "/v1");

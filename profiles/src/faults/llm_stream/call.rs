@@ -108,6 +108,8 @@ impl AnsweredCall {
             target: Target::new(&self.target).at(&self.host),
             model: self.model.as_deref(),
             stream: self.stream,
+            previous_response: None,
+            on_websocket: false,
             input_tokens: self.input_tokens,
             now: self.now,
         }

@@ -185,7 +185,7 @@ fn ends(sample: &Sample, bytes: &[u8]) -> (Option<String>, Option<String>) {
 /// What an error becomes.
 fn error_cell(error: &ModelError, dialect: &dyn Dialect) -> Cell {
     let mut cell = Cell::default();
-    for (forms, stream) in cell.forms.iter_mut().zip([false, true]) {
+    for (at, stream) in [false, true].into_iter().enumerate() {
         let context = ErrorContext {
             draw: 7,
             account: 7,
@@ -193,10 +193,15 @@ fn error_cell(error: &ModelError, dialect: &dyn Dialect) -> Cell {
             target: Target::default(),
             model: Some("MODEL"),
             stream,
+            previous_response: Some("resp_1"),
+            on_websocket: true,
             input_tokens: Some(1000),
             now: None,
         };
-        forms.insert(told(&dialect.error(error, &context)));
+        match context.rules_out(error, dialect) {
+            None => cell.forms[at].insert(told(&dialect.error(error, &context))),
+            Some(why) => cell.why[at].insert(why.to_owned()),
+        };
     }
     cell
 }
@@ -331,10 +336,16 @@ fn variations(modes: &[&FaultMode]) -> String {
         let Some((_, PlannedAnswer::ModelError(error))) = &plan.instead else {
             continue;
         };
-        write!(table, "| `{}` |", mode.name).expect("text");
-        for name in &names {
+        let cells = names.iter().map(|name| {
             let provider = squall_dialects::of_endpoint(name).expect("an endpoint");
-            let cell = error_cell(error, provider).text();
+            error_cell(error, provider).text()
+        });
+        let cells: Vec<_> = cells.collect();
+        if cells.iter().all(|cell| cell == NONE) {
+            continue;
+        }
+        write!(table, "| `{}` |", mode.name).expect("text");
+        for cell in cells {
             write!(table, " {} |", cell.replace('|', "\\|")).expect("text");
         }
         table.push('\n');

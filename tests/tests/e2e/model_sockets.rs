@@ -1,5 +1,6 @@
 //! Models over WebSocket: each `response.create` is a call of its own, and everything else passes.
 
+mod differential;
 mod frames;
 mod upstream;
 

@@ -178,10 +178,13 @@ impl<'d> Reading<'d> {
         self.deltas.iter().any(refuses)
     }
 
-    /// Sets the token counting of its deltas.
+    /// Counts the tokens of its deltas.
     pub fn count_by(&mut self, counting: Counting) {
         for delta in &mut self.deltas {
             delta.counting = counting;
+            if delta.counts() {
+                delta.tokens = tokens::count_piece(counting, &delta.text);
+            }
         }
     }
 }
@@ -237,8 +240,9 @@ pub struct Delta<'d> {
     pub repeats: bool,
     /// Place of its item's completion status, if there is one.
     pub status: Option<NodeId>,
-    /// How its tokens are counted; estimated unless [`Reading::count_by`] sets it.
-    pub counting: Counting,
+    /// Its tokens, counted separately by [`Reading::count_by`]; 0 for ids, signatures and repetitions.
+    pub tokens: u64,
+    counting: Counting,
 }
 
 impl<'d> Delta<'d> {
@@ -254,6 +258,7 @@ impl<'d> Delta<'d> {
             goes_with_list: None,
             repeats: false,
             status: None,
+            tokens: 0,
             counting: Counting::Estimate,
         }
     }
@@ -283,15 +288,6 @@ impl<'d> Delta<'d> {
     /// Whether it contains text.
     pub fn speaks(&self) -> bool {
         self.counts() && !self.text.is_empty()
-    }
-
-    /// Its tokens, counted separately; 0 for ids, signatures and repetitions.
-    pub fn tokens(&self) -> u64 {
-        if self.counts() {
-            tokens::count_piece(self.counting, &self.text)
-        } else {
-            0
-        }
     }
 
     /// Its first `tokens` tokens.

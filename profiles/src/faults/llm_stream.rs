@@ -41,7 +41,7 @@ mod whole;
 use std::time::Duration;
 
 use squall_dialects::AnswerForm;
-use squall_dialects::model::{Delta, Reading};
+use squall_dialects::model::Reading;
 use squall_dialects::stream::Framing;
 
 pub use self::call::AnsweredCall;
@@ -114,7 +114,7 @@ fn event_change(fault: &StreamFault, framing: Framing) -> Option<Box<dyn EventCh
 
 /// Visible tokens of the model's output.
 fn written(reading: &Reading<'_>) -> u64 {
-    reading.deltas.iter().map(Delta::tokens).sum()
+    reading.deltas.iter().map(|delta| delta.tokens).sum()
 }
 
 /// The duration of `tokens` at `per_second`; zero for an invalid rate.

@@ -53,7 +53,7 @@ impl BreakingStream {
         let taken_out: Vec<_> = taken_out.map(|(it, _)| (it.choice, it.part)).collect();
         let said = shares
             .iter()
-            .filter(|(delta, share)| delta.tokens() > 0 && *share != Share::Nothing);
+            .filter(|(delta, share)| delta.tokens > 0 && *share != Share::Nothing);
         let (gone, left): (Vec<_>, Vec<_>) =
             said.partition(|(it, _)| taken_out.contains(&(it.choice, it.part)));
         if left.is_empty() {
@@ -63,7 +63,7 @@ impl BreakingStream {
             budget::forget_mirrors(&mut edits, &event.reading, |_| true);
             budget::forget_sources(&mut edits, &event.reading, |_, _| true);
             if let Some(usage) = &event.reading.usage {
-                let gone: u64 = gone.iter().map(|(delta, _)| delta.tokens()).sum();
+                let gone: u64 = gone.iter().map(|(delta, _)| delta.tokens).sum();
                 let received = ReceivedTokens {
                     words: self.budget.spent().saturating_sub(gone),
                     thought: self.budget.thought(),
@@ -146,7 +146,7 @@ pub(super) fn parted(
     deltas.sort_by_key(|delta| delta.place);
     let mut left = after_tokens;
     for delta in deltas {
-        let cost = delta.tokens();
+        let cost = delta.tokens;
         if cost < left || cost == 0 {
             left -= cost;
             continue;

@@ -56,7 +56,7 @@ impl Budget {
 
     /// Spends what thinking costs, which passes whole, whatever is left.
     pub(super) fn think(&mut self, delta: &Delta<'_>) {
-        let cost = delta.tokens();
+        let cost = delta.tokens;
         self.overdrawn |= cost > self.left;
         self.left = self.left.saturating_sub(cost);
         self.thought += cost;
@@ -65,7 +65,7 @@ impl Budget {
     /// Spends the cost of `delta`; returns how much of it stays. A tool's name, and arguments that
     /// are no string, stay whole or not at all.
     pub(super) fn spend(&mut self, delta: &Delta<'_>, document: &Document<'_>) -> Share {
-        let cost = delta.tokens();
+        let cost = delta.tokens;
         if cost <= self.left {
             self.left -= cost;
             self.spent += cost;

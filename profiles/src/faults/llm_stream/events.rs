@@ -207,18 +207,16 @@ pub(super) struct ParsedEvent<'d> {
 impl<'d> ParsedEvent<'d> {
     pub(super) fn new(frame: &'d Frame, document: &'d Document<'d>, call: &AnsweredCall) -> Self {
         let spoken = squall_dialects::Event::of(frame, document);
-        let mut reading = call.dialect.read(spoken);
-        reading.count_by(call.counting());
         Self {
             frame,
             document,
-            reading,
+            reading: call.dialect.read(spoken),
         }
     }
 
     /// Tokens the model wrote in it.
     pub(super) fn tokens(&self) -> u64 {
-        self.reading.deltas.iter().map(Delta::tokens).sum()
+        super::written(&self.reading)
     }
 
     /// Whether it contains model output.

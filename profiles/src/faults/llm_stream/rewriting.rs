@@ -60,7 +60,11 @@ impl Rewriting {
         let events: Vec<_> = held
             .iter()
             .zip(&documents)
-            .map(|(frame, document)| ParsedEvent::new(frame, document, call))
+            .map(|(frame, document)| {
+                let mut event = ParsedEvent::new(frame, document, call);
+                event.reading.count_by(call.counting());
+                event
+            })
             .collect();
         self.emit(&events, call, steps);
     }

@@ -9,6 +9,8 @@
 
 mod player;
 
+use std::collections::VecDeque;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, header};
 use http_body::SizeHint;
@@ -75,6 +77,8 @@ pub(super) async fn play(
                 report,
                 out,
             },
+            steps: VecDeque::new(),
+            unplayed: 0,
         };
         live.run()
     });

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use squall_dialects::json::{Document, Edits};
-use squall_dialects::model::{Delta, Reading};
+use squall_dialects::model::Reading;
 use squall_dialects::stream::Framing;
 use squall_dialects::{Event, tokens};
 
@@ -75,11 +75,11 @@ fn replaced(
 fn first_thoughts(reading: &Reading<'_>, choice: u64) -> u64 {
     let deltas = reading.deltas.iter().filter(|delta| delta.choice == choice);
     let thoughts = deltas.take_while(|delta| delta.is_thinking() || !delta.speaks());
-    thoughts.map(Delta::tokens).sum()
+    thoughts.map(|delta| delta.tokens).sum()
 }
 
 /// Tokens that the model wrote beside its thinking.
 fn spoken(reading: &Reading<'_>) -> u64 {
     let words = reading.deltas.iter().filter(|delta| !delta.is_thinking());
-    words.map(Delta::tokens).sum()
+    words.map(|delta| delta.tokens).sum()
 }

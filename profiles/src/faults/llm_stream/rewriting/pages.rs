@@ -57,7 +57,7 @@ impl Done {
             if self.bad.contains(&delta.choice) && calls(delta.part) {
                 budget::cut(&mut edited.edits, document, delta, Share::Nothing);
             } else {
-                let tokens = delta.tokens();
+                let tokens = delta.tokens;
                 if delta.is_thinking() {
                     self.received.thought += tokens;
                 } else {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::{Buf as _, Bytes, BytesMut};
+use futures_util::FutureExt as _;
 use http::HeaderMap;
 use http_body::Frame;
 use http_body_util::BodyExt as _;
@@ -38,12 +39,11 @@ impl Player {
     /// them.
     ///
     /// `are_last`: no further steps follow.
-    async fn play(&mut self, steps: Vec<Step>, are_last: bool) -> Result<bool, Abort> {
-        let mut steps = VecDeque::from(steps);
+    async fn play(&mut self, steps: &mut VecDeque<Step>, are_last: bool) -> Result<bool, Abort> {
         while let Some(step) = steps.pop_front() {
             match step {
                 Step::Emit(bytes) => {
-                    let bytes = self.encoded(with_what_follows(bytes, &mut steps)).await?;
+                    let bytes = self.encoded(with_what_follows(bytes, steps)).await?;
                     if bytes.is_empty() {
                         continue;
                     }
@@ -144,7 +144,7 @@ pub(super) async fn whole(
     lease: Lease,
     mut player: Player,
 ) -> Result<(), Abort> {
-    player.play(steps, trailers.is_none()).await?;
+    player.play(&mut steps.into(), trailers.is_none()).await?;
     drop(lease);
     if let Some(trailers) = trailers {
         player.out.trailers(trailers).await;
@@ -158,6 +158,10 @@ pub(super) struct LiveEdit {
     pub(super) editor: Box<dyn EventsEditor>,
     pub(super) coded: Option<Coded>,
     pub(super) player: Player,
+    /// Not played yet.
+    pub(super) steps: VecDeque<Step>,
+    /// Decoded bytes that became these steps.
+    pub(super) unplayed: usize,
 }
 
 /// A coding that is decoded for the editor.
@@ -191,24 +195,26 @@ impl Coded {
 }
 
 impl LiveEdit {
+    /// Edits the body. What has arrived together leaves together.
     pub(super) async fn run(mut self) -> Result<(), Abort> {
         loop {
-            let trailers = match self.body.frame().await {
-                Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) if self.coded.is_none() => {
-                        if !self.edit(data).await? {
-                            return Ok(());
-                        }
+            let frame = match self.body.frame().now_or_never() {
+                Some(frame) => frame,
+                None if self.play().await? => self.body.frame().await,
+                None => return Ok(()),
+            };
+            let trailers = match frame.map(|frame| frame.map(Frame::into_data)) {
+                Some(Ok(Ok(data))) => {
+                    let may_follow = match self.coded {
+                        None => self.edit(&data).await?,
+                        Some(_) => self.decode(data).await?,
+                    };
+                    if may_follow {
                         continue;
                     }
-                    Ok(data) => {
-                        if !self.decode(data).await? {
-                            return Ok(());
-                        }
-                        continue;
-                    }
-                    Err(trailers) => Some(trailers),
-                },
+                    return Ok(());
+                }
+                Some(Ok(Err(trailers))) => Some(trailers),
                 None => None,
                 Some(Err(broken)) => return Err(self.broke_off(broken).await),
             };
@@ -216,11 +222,19 @@ impl LiveEdit {
         }
     }
 
-    /// Edits decoded bytes and sends the result. Returns whether more may follow.
-    async fn edit(&mut self, plain: Bytes) -> Result<bool, Abort> {
-        let steps = self.editor.push(&plain);
+    /// Edits decoded bytes; plays the result if it is enough for a frame. Returns whether more may
+    /// follow.
+    async fn edit(&mut self, plain: &[u8]) -> Result<bool, Abort> {
+        self.unplayed += plain.len();
+        self.steps.extend(self.editor.push(plain));
         self.report();
-        self.player.play(steps, false).await
+        Ok(self.unplayed < FRAME || self.play().await?)
+    }
+
+    /// Plays the steps so far. Returns whether more may follow.
+    async fn play(&mut self) -> Result<bool, Abort> {
+        self.unplayed = 0;
+        self.player.play(&mut self.steps, false).await
     }
 
     /// [`Self::edit`] for encoded bytes. A body that is not in its coding breaks off.
@@ -235,7 +249,7 @@ impl LiveEdit {
                             Err(error) => return Err(self.player.cannot_encode(error).await),
                         }
                     }
-                    if !self.edit(plain).await? {
+                    if !self.edit(&plain).await? {
                         return Ok(false);
                     }
                 }
@@ -249,10 +263,10 @@ impl LiveEdit {
     }
 
     async fn broke_off(&mut self, broken: Abort) -> Abort {
-        let steps = self.editor.broke_off();
+        self.steps.extend(self.editor.broke_off());
         self.report();
         self.note_untouched("the upstream broke off");
-        match self.player.play(steps, false).await {
+        match self.play().await {
             Ok(_) => self.player.break_off(broken, FlushReceipt::default()).await,
             Err(broken) => broken,
         }
@@ -261,14 +275,14 @@ impl LiveEdit {
     async fn end(mut self, trailers: Option<Frame<Bytes>>) -> Result<(), Abort> {
         let coded = self.coded.as_ref();
         let is_complete = coded.is_none_or(|coded| coded.decoder.is_complete());
-        let steps = self.editor.finish();
+        self.steps.extend(self.editor.finish());
         self.report();
         self.note_untouched("the fault changed nothing");
         if let Some(tally) = self.editor.tally() {
             self.player.report.tallied(tally);
         }
         // If the upstream's encoded body was incomplete, the agent's is too.
-        if self.player.play(steps, false).await? && is_complete {
+        if self.play().await? && is_complete {
             self.player.finish_coding().await?;
         }
         if let Some(trailers) = trailers {

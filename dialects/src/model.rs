@@ -102,6 +102,8 @@ impl FinishWords {
 /// The content of one JSON document of an answer: the whole answer, or one event of a stream.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reading<'d> {
+    /// Id of the response, if a later request can continue it.
+    pub id: Option<Cow<'d, str>>,
     /// The model that answered.
     pub model: Option<Cow<'d, str>>,
     /// What the model generated, in order.

@@ -167,10 +167,11 @@ impl Trace {
 
     /// The model calls in order, with their messages.
     pub(crate) fn turns(&self) -> Vec<ModelTurn<'_>> {
-        self.attempts
-            .iter()
-            .filter_map(|attempt| ModelTurn::of(attempt, self.exchange(attempt)))
-            .collect()
+        let attempts = self.attempts.iter();
+        let turns = attempts.filter_map(|attempt| ModelTurn::of(attempt, self.exchange(attempt)));
+        let mut turns = turns.collect::<Vec<_>>();
+        talk::link(&mut turns);
+        turns
     }
 }
 

@@ -29,6 +29,10 @@ pub struct Conversation<'d> {
     pub messages: Vec<Message<'d>>,
     /// Results of tool calls, in the order of the messages.
     pub tool_results: Vec<ToolResult<'d>>,
+    /// Id of the response or conversation that it continues: the provider has what came before.
+    pub continues: Option<Cow<'d, str>>,
+    /// Whether the request only prepares a conversation, and the model does not answer.
+    pub is_warm_up: bool,
 }
 
 /// One message of a conversation.

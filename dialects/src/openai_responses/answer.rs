@@ -189,6 +189,7 @@ fn repeat(deltas: &mut Vec<Delta<'_>>) {
 
 /// Reads a `response` object, in an event or alone.
 fn read_response<'d>(response: Value<'d>, reading: &mut Reading<'d>) {
+    reading.id = response.text("id");
     reading.model = response.text("model");
     for (number, item) in (0..).zip(response.list("output")) {
         let before = reading.deltas.len();

@@ -10,6 +10,7 @@ use squall_journal::ring::host_and_port;
 use squall_profiles::fingerprint::Fingerprint;
 
 use super::retry_after::retry_after;
+use super::talk::ModelInput;
 use crate::reach::{SeenExchange, SeenMessage};
 
 /// One exchange.
@@ -48,6 +49,8 @@ pub struct Attempt {
     pub credentials: Option<u64>,
     /// The requested model.
     pub model: Option<String>,
+    /// The input of a request to a provider that may keep the conversation.
+    pub(super) input: Option<ModelInput>,
     /// How it failed.
     pub failure: Option<CallFailure>,
     /// The delay that the response requested before a retry.
@@ -115,9 +118,23 @@ impl Attempt {
             invocation: header("amz-sdk-invocation-id"),
             credentials: (seen.request.as_ref()).and_then(|request| request.credentials),
             model: record.llm.as_ref().and_then(|llm| llm.model.clone()),
+            input: ModelInput::of(seen),
             retry_after: failure.as_ref().and_then(|_| retry_after(seen)),
             failure,
         }
+    }
+
+    /// Id of the model's answer or conversation that it continues.
+    pub(crate) fn continues(&self) -> Option<&str> {
+        self.input.as_ref()?.continues.as_deref()
+    }
+
+    /// Whether a later model call sends its input again, with the conversation before it.
+    pub(super) fn is_restored_by(&self, later: &Self) -> bool {
+        let inputs = self.input.as_ref().zip(later.input.as_ref());
+        let place = |one: &Self| (one.host_and_port.clone(), one.model.clone());
+        inputs.is_some_and(|(input, later)| input.is_restored_by(later))
+            && place(self) == place(later)
     }
 
     /// Whether it called a tool over MCP or plain HTTP, including calls whose connection failed.

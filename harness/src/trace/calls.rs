@@ -72,10 +72,11 @@ fn is_the_same_again(earlier: &Attempt, later: &Attempt) -> bool {
         .failure
         .as_ref()
         .is_some_and(|failure| failure.class != FailureClass::Reported);
-    failed
-        && had_ended(earlier, later)
-        && earlier.identity.is_some()
+    // Fingerprints ignore generated ids.
+    let is_equal = earlier.identity.is_some()
         && earlier.identity == later.identity
+        && earlier.continues() == later.continues();
+    failed && had_ended(earlier, later) && (is_equal || earlier.is_restored_by(later))
 }
 
 /// Squall may notice a closed connection this much later than the agent closed it.
@@ -140,6 +141,28 @@ mod tests {
             (vec![given_up().at(0).took(540), failed().at(500)], 1),
             (vec![given_up().at(0).took(700), failed().at(500)], 2),
         ] {
+            assert_eq!(trace(&sent).calls().len(), calls, "{sent:#?}");
+        }
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn a_turn_is_tried_again_by_the_same_continuation_or_by_the_whole_conversation() {
+        let one = r#""previous_response_id":"resp_0a1b2c3d4e5f60718293""#;
+        let other = r#""previous_response_id":"resp_f9e8d7c6b5a493827160""#;
+        let next = r#"{"role":"user","content":"go on"},{"type":"function_call_output","call_id":"c1","output":"7"}"#;
+        let before = r#"{"role":"user","content":"add"},{"type":"function_call","call_id":"c1","name":"add","arguments":"{}"}"#;
+        let turn = |fields: String| Sent::responses(&fields, "resp_1", "");
+        let new = |previous: &str| turn(format!(r#"{previous},"input":[{next}]"#));
+        for (again, calls) in [
+            (new(one), 1),
+            (new(other), 2),
+            (turn(format!(r#""input":[{before},{next}]"#)), 1),
+            (turn(format!(r#""input":[{next},{before}]"#)), 2),
+            (turn(format!(r#"{other},"input":[{before},{next}]"#)), 2),
+            (turn(format!(r#""input":[{before}]"#)), 2),
+        ] {
+            let sent = [new(one).status(503), again];
             assert_eq!(trace(&sent).calls().len(), calls, "{sent:#?}");
         }
     }

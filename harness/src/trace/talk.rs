@@ -1,13 +1,16 @@
 //! The contents of model calls: of the agent's request and of the model's answer.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::iter;
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
 use squall_dialects::json::Document;
-use squall_dialects::model::{DeltaKind, Message, Reading, Role};
+use squall_dialects::model::{Conversation, DeltaKind, Message, Reading, Role};
 use squall_dialects::stream::Splitter;
-use squall_dialects::{AnswerForm, Dialect, Event, Target, by_name};
+use squall_dialects::{AnswerForm, Dialect, Event, Quirk, Target, by_name};
 use squall_journal::record::Kind;
 
 use super::attempt::{Attempt, is_cut};
@@ -27,6 +30,16 @@ pub(crate) struct ModelTurn<'a> {
     pub(crate) requests: Vec<Option<String>>,
     /// Whether the answer was truncated.
     pub(crate) is_cut: bool,
+    /// Whether the request only prepares a conversation.
+    pub(crate) is_warm_up: bool,
+    /// Id of the answer, if a later request can continue it.
+    pub(crate) answer_id: Option<String>,
+    /// The place among the turns of the one that it continues, if that was seen.
+    pub(crate) previous: Option<usize>,
+    /// Why the beginning of the conversation is unknown; `None`: it is known.
+    pub(crate) gap: Option<String>,
+    /// Tools of the calls in the answer, by id.
+    tools: Vec<(String, String)>,
 }
 
 /// A tool's result in a model request.
@@ -42,6 +55,55 @@ pub(crate) struct ToolReport {
     pub(crate) content: String,
 }
 
+/// The input of a request to a provider that may keep the conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ModelInput {
+    /// Id of the answer or conversation that it continues. It then contains only what is new.
+    pub(super) continues: Option<String>,
+    /// A hash of each message.
+    messages: Vec<u64>,
+}
+
+impl ModelInput {
+    /// `None`: the provider keeps no conversations, or the request was not kept.
+    pub(super) fn of(seen: &SeenExchange) -> Option<Self> {
+        let dialect = by_name(seen.record.dialect.as_deref()?)?;
+        if !dialect.provider().has(Quirk::KeepsConversations) {
+            return None;
+        }
+        let body = seen.request.as_ref()?.body.as_ref()?;
+        let document = Document::parse_prefix(&body.bytes)?;
+        let sent = dialect.conversation(&document);
+        let hashed = |(index, message): (usize, &Message<'_>)| {
+            let mut hash = DefaultHasher::new();
+            message.role.hash(&mut hash);
+            message
+                .texts
+                .iter()
+                .for_each(|text| text.text.hash(&mut hash));
+            for result in sent
+                .tool_results
+                .iter()
+                .filter(|result| result.message == index)
+            {
+                (&result.call, document.value(result.content).raw()).hash(&mut hash);
+            }
+            hash.finish()
+        };
+        Some(Self {
+            messages: sent.messages.iter().enumerate().map(hashed).collect(),
+            continues: sent.continues.map(Cow::into_owned),
+        })
+    }
+
+    /// Whether `later` sends the same input with the conversation before it, because the provider may no longer have
+    /// that.
+    pub(super) fn is_restored_by(&self, later: &Self) -> bool {
+        let continues = self.continues.is_some() && later.continues.is_none();
+        continues && !self.messages.is_empty() && later.messages.ends_with(&self.messages)
+    }
+}
+
 /// Longest event that is read, in bytes.
 const EVENT: usize = 1 << 20;
 
@@ -54,24 +116,72 @@ impl<'a> ModelTurn<'a> {
         let dialect = by_name(seen.record.dialect.as_deref()?)?;
         let request = seen.request.as_ref();
         let body = request.and_then(|request| request.body.as_ref());
-        let sent = body.and_then(|body| conversation(dialect, &body.bytes));
-        let (reports, history) = sent.unzip();
-        let (said, requests) = said(dialect, seen).unwrap_or_default();
+        let document = body.and_then(|body| Document::parse_prefix(&body.bytes));
+        let sent = document
+            .as_ref()
+            .map(|document| dialect.conversation(document));
+        let read = document.as_ref().zip(sent.as_ref());
+        let (reports, history) = read
+            .map(|(document, sent)| conversation(document, sent))
+            .unzip();
+        let answer = answer(dialect, seen).unwrap_or_default();
+        let tools = answer
+            .calls
+            .values()
+            .filter_map(|(id, tool)| id.clone().zip(tool.clone()));
         Some(Self {
             attempt,
             reports,
             history,
-            said,
-            requests: requests.into_values().collect(),
+            tools: tools.collect(),
+            said: answer.text,
+            requests: answer.calls.into_values().map(|(id, _)| id).collect(),
             is_cut: is_cut(&seen.record),
+            is_warm_up: sent.as_ref().is_some_and(|sent| sent.is_warm_up),
+            answer_id: answer.id,
+            previous: None,
+            gap: None,
         })
+    }
+
+    /// The turn, and those that it continues, latest first.
+    pub(crate) fn chain<'t>(&'t self, turns: &'t [Self]) -> impl Iterator<Item = &'t Self> {
+        iter::successors(Some(self), |turn| Some(&turns[turn.previous?]))
+    }
+}
+
+/// Links turns to those that they continue, and names the tools of results by the calls in earlier answers.
+pub(super) fn link(turns: &mut [ModelTurn<'_>]) {
+    let mut answers: HashMap<String, usize> = HashMap::new();
+    let mut tools: HashMap<String, String> = HashMap::new();
+    for place in 0..turns.len() {
+        if let Some(id) = turns[place].attempt.continues() {
+            let previous = answers.get(id).copied();
+            let gap = match previous {
+                Some(previous) => turns[previous].gap.clone(),
+                None => Some(format!(
+                    "the conversation began before Squall saw it ({} continues {id})",
+                    turns[place].attempt.id
+                )),
+            };
+            (turns[place].previous, turns[place].gap) = (previous, gap);
+        }
+        let turn = &mut turns[place];
+        let reports = turn.reports.iter_mut().flatten();
+        for report in reports.filter(|report| report.tool.is_none()) {
+            let call = report.call.as_ref();
+            report.tool = call.and_then(|call| tools.get(call).cloned());
+        }
+        tools.extend(turn.tools.iter().cloned());
+        answers.extend(turn.answer_id.clone().map(|id| (id, place)));
     }
 }
 
 /// Results of tools and earlier texts of the model in a request.
-fn conversation(dialect: &dyn Dialect, body: &[u8]) -> Option<(Vec<ToolReport>, Vec<String>)> {
-    let document = Document::parse_prefix(body)?;
-    let conversation = dialect.conversation(&document);
+fn conversation(
+    document: &Document<'_>,
+    conversation: &Conversation<'_>,
+) -> (Vec<ToolReport>, Vec<String>) {
     let reports = conversation.tool_results.iter().map(|result| ToolReport {
         tool: result.tool.as_deref().map(str::to_owned),
         call: result.call.as_deref().map(str::to_owned),
@@ -84,11 +194,19 @@ fn conversation(dialect: &dyn Dialect, body: &[u8]) -> Option<(Vec<ToolReport>, 
     };
     let messages = conversation.messages.iter();
     let history = messages.filter(|message| message.role == Role::Assistant);
-    Some((reports.collect(), history.map(said).collect()))
+    (reports.collect(), history.map(said).collect())
 }
 
-/// The texts and the tool call ids in an answer, as far as it was received.
-fn said(dialect: &dyn Dialect, seen: &SeenExchange) -> Option<(String, CallIds)> {
+/// A model's answer, as far as it was received.
+#[derive(Default)]
+struct ModelAnswer {
+    id: Option<String>,
+    text: String,
+    /// Ids and tools of calls, by the part of the answer.
+    calls: BTreeMap<u64, (Option<String>, Option<String>)>,
+}
+
+fn answer(dialect: &dyn Dialect, seen: &SeenExchange) -> Option<ModelAnswer> {
     let answer = seen.response.as_ref()?;
     let body = &answer.body.as_ref()?.bytes;
     let mut headers = HeaderMap::new();
@@ -96,11 +214,11 @@ fn said(dialect: &dyn Dialect, seen: &SeenExchange) -> Option<(String, CallIds)>
     headers.insert(CONTENT_TYPE, HeaderValue::from_str(media_type).ok()?);
     let path = seen.record.url.splitn(4, '/').nth(3).unwrap_or_default();
     let path = format!("/{path}");
-    let mut wrote = (String::new(), CallIds::new());
+    let mut read = ModelAnswer::default();
     match dialect.form(Target::new(&path), &headers)? {
         AnswerForm::Json => {
             let document = Document::parse_prefix(body)?;
-            write_down(&dialect.read(Event::unnamed(&document)), &mut wrote);
+            read.add(&dialect.read(Event::unnamed(&document)));
         }
         AnswerForm::Stream(framing) => {
             let mut splitter = Splitter::new(framing, EVENT);
@@ -110,28 +228,32 @@ fn said(dialect: &dyn Dialect, seen: &SeenExchange) -> Option<(String, CallIds)>
                 if let Some(data) = frame.data()
                     && let Ok(document) = Document::parse(&data)
                 {
-                    write_down(&dialect.read(Event::of(frame, &document)), &mut wrote);
+                    read.add(&dialect.read(Event::of(frame, &document)));
                 }
             }
         }
     }
-    Some(wrote)
+    Some(read)
 }
 
-/// Ids of tool calls, by the part of the answer.
-type CallIds = BTreeMap<u64, Option<String>>;
-
-fn write_down(reading: &Reading<'_>, (text, ids): &mut (String, CallIds)) {
-    for delta in &reading.deltas {
-        if delta.choice != 0 || delta.repeats {
-            continue;
+impl ModelAnswer {
+    fn add(&mut self, reading: &Reading<'_>) {
+        if let (None, Some(id)) = (&self.id, &reading.id) {
+            self.id = Some(id.to_string());
         }
-        if delta.kind == DeltaKind::Text {
-            text.push_str(&delta.text);
-        } else if delta.kind.is_of_a_call() {
-            let id = ids.entry(delta.part).or_default();
-            if delta.kind == DeltaKind::ToolId {
-                *id = Some(delta.text.clone().into_owned());
+        for delta in &reading.deltas {
+            if delta.choice != 0 || delta.repeats {
+                continue;
+            }
+            if delta.kind == DeltaKind::Text {
+                self.text.push_str(&delta.text);
+            } else if delta.kind.is_of_a_call() {
+                let (id, tool) = self.calls.entry(delta.part).or_default();
+                match delta.kind {
+                    DeltaKind::ToolId => *id = Some(delta.text.to_string()),
+                    DeltaKind::ToolName => *tool = Some(delta.text.to_string()),
+                    _ => {}
+                }
             }
         }
     }

@@ -88,6 +88,18 @@ impl Sent {
         sent.body(&body)
     }
 
+    /// A call of OpenAI's Responses with these fields; its answer has this id and output.
+    pub(crate) fn responses(fields: &str, id: &str, output: &str) -> Self {
+        let mut sent = Self::new(Kind::Llm, "POST", "https://api.openai.test/v1/responses");
+        sent.record.dialect = Some("openai-responses".into());
+        sent.record.llm = Some(LlmRecord::default());
+        sent.body(&format!(r#"{{"model":"gpt-5",{fields}}}"#))
+            .answer_header("content-type", "application/json")
+            .answer_body(&format!(
+                r#"{{"id":"{id}","object":"response","status":"completed","output":[{output}]}}"#
+            ))
+    }
+
     pub(crate) fn tool(mut self, tool: &str) -> Self {
         self.record.tool = Some(tool.into());
         self
@@ -175,6 +187,13 @@ impl Sent {
             whole: true,
         });
         self
+    }
+
+    /// The answer is a stream of these events.
+    pub(crate) fn streamed(mut self, events: &str) -> Self {
+        self.response.headers.clear();
+        self.answer_header("content-type", "text/event-stream")
+            .answer_body(events)
     }
 
     pub(crate) fn used(mut self, model: &str, input: u64, output: u64) -> Self {

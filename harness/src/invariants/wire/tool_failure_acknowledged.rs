@@ -35,7 +35,7 @@ const PASSES: &str = "It is a list of failed calls of tools: `tool`, `failure` (
 fn judged(subject: &Subject<'_>, narrow: &Narrow, judge: Judge) -> Verdict {
     let trace = subject.trace;
     let turns = trace.turns();
-    let (mut acknowledged, mut unread, mut unclear) = (0_u64, false, Vec::new());
+    let (mut acknowledged, mut unread, mut gap, mut unclear) = (0_u64, false, None, Vec::new());
     for attempts in narrow.calls(trace) {
         let Some(last) = attempts.last().filter(|last| last.calls_a_tool()) else {
             continue;
@@ -44,7 +44,8 @@ fn judged(subject: &Subject<'_>, narrow: &Narrow, judge: Judge) -> Verdict {
             continue;
         };
         let ended = last.ended.unwrap_or(last.began);
-        let Some(turn) = turns.iter().find(|turn| turn.attempt.began >= ended) else {
+        let asks = |turn: &&ModelTurn<'_>| turn.attempt.began >= ended && !turn.is_warm_up;
+        let Some(turn) = turns.iter().find(asks) else {
             continue;
         };
         let before = turns.iter().rfind(|turn| turn.attempt.began < last.began);
@@ -52,7 +53,11 @@ fn judged(subject: &Subject<'_>, narrow: &Narrow, judge: Judge) -> Verdict {
             let (name, why, id) = (last.name(), &failure.why, &turn.attempt.id);
             Verdict::fails(format!("{name}: {why}, and {id} tells the model {what}")).at(last)
         };
-        let reports = new_reports(turn, before, last);
+        let reports = new_reports(&turns, turn, before, last);
+        if turn.gap.is_some() && reports.iter().all(|report| report.tool.is_none()) {
+            gap.clone_from(&turn.gap);
+            continue;
+        }
         if reports.is_empty() {
             if omits_results(trace, turn) {
                 return hidden("no result at all of the calls that it requested");
@@ -70,6 +75,9 @@ fn judged(subject: &Subject<'_>, narrow: &Narrow, judge: Judge) -> Verdict {
         } else {
             unclear.push(json!({ "tool": last.name(), "failure": failure.why, "told": contents }));
         }
+    }
+    if let Some(gap) = gap {
+        return Verdict::insufficient(gap);
     }
     if unread {
         return Verdict::insufficient(
@@ -120,16 +128,24 @@ fn omits_results(trace: &Trace, turn: &ModelTurn<'_>) -> bool {
     requested && !phrases::says(&String::from_utf8_lossy(&body.bytes))
 }
 
-/// The results that are new in a turn: those of the tool, or all if no result names it.
+/// The results that are new in a turn, also through the warm-up that it continues: those of the tool, or all if no
+/// result names it.
 fn new_reports<'a>(
-    turn: &'a ModelTurn<'_>,
-    before: Option<&ModelTurn<'_>>,
+    turns: &'a [ModelTurn<'a>],
+    turn: &'a ModelTurn<'a>,
+    before: Option<&'a ModelTurn<'a>>,
     attempt: &Attempt,
 ) -> Vec<&'a ToolReport> {
-    let known = before.and_then(|before| before.reports.as_deref());
-    let reports = turn.reports.iter().flatten();
-    let is_new = |report: &&ToolReport| !known.is_some_and(|known| known.contains(report));
-    let new: Vec<_> = reports.filter(is_new).collect();
+    let reports = |turn: &'a ModelTurn<'a>| turn.reports.iter().flatten();
+    let known = before.into_iter().flat_map(|before| before.chain(turns));
+    let known: Vec<_> = known.flat_map(reports).collect();
+    let since = turn
+        .chain(turns)
+        .take_while(|turn| turn.attempt.began >= attempt.began);
+    let new: Vec<_> = since
+        .flat_map(reports)
+        .filter(|report| !known.contains(report))
+        .collect();
     let is_named = |report: &&&ToolReport| {
         let tool = report.tool.as_ref();
         tool.is_some_and(|tool| attempt.tools.contains(tool))
@@ -140,7 +156,7 @@ fn new_reports<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{judged, questions};
+    use super::super::testing::{judged, questions, reason};
     use crate::invariants::testing::Outcome::*;
     use crate::trace::testing::Sent;
 
@@ -198,6 +214,74 @@ mod tests {
         // The agent need not report a call that the model did not request.
         let unasked = [failed(), Sent::model("[]")];
         assert_eq!(judged(written, &unasked), Unproven);
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn a_turn_that_holds_only_what_is_new_is_read_with_what_it_continues() {
+        let call = |id: &str, tool: &str| format!(r#"{{"type":"function_call","call_id":"{id}","name":"{tool}"}}"#);
+        let calls = [call("c1", "search"), call("c2", "order")].join(",");
+        let output = |id: &str, text: &str| {
+            format!(r#"{{"type":"function_call_output","call_id":"{id}","output":"{text}"}}"#)
+        };
+        let asked = || {
+            let mut asked = Sent::responses(r#""input":"Weather?""#, "resp_1", &calls);
+            asked.record.llm.get_or_insert_default().tool_calls = vec!["search".into(), "order".into()];
+            asked
+        };
+        let down = |tool: &str| Sent::get(&format!("https://{tool}.test/")).tool(tool).status(503);
+        let next = |previous: &str, input: &str| {
+            Sent::responses(&format!(r#"{previous},"input":[{input}]"#), "resp_2", "")
+        };
+        let (seen, unseen) = (r#""previous_response_id":"resp_1""#, r#""previous_response_id":"resp_9""#);
+        let results = |search: &str| [output("c1", search), output("c2", "error: status 503")].join(",");
+        let warm_up = |input: &str| Sent::responses(&format!(r#"{seen},"generate":false,"input":[{input}]"#), "resp_w", "");
+        let user = r#"{"role":"user","content":"Go on"}"#;
+        let written = "{type: tool_failure_acknowledged, tool: search}";
+        let hidden = r#"{\"ok\": true, \"weather\": \"sunny\"}"#;
+        let earlier = || next(seen, &results("error: status 503"));
+        let again = |text: &str| next(r#""previous_response_id":"resp_2""#, &output("c3", text));
+        let mut more = earlier();
+        more = more.answer_body(&format!(r#"{{"id":"resp_2","output":[{}]}}"#, call("c3", "search")));
+        for (sent, expected) in [
+            // The other tool's failure is reported in any case.
+            (vec![asked(), down("search"), next(seen, &results("HTTP 503"))], Holds),
+            (vec![asked(), down("search"), next(seen, &results(hidden))], Fails),
+            (vec![asked(), down("search"), next(seen, user)], Fails),
+            (vec![asked(), down("search"), next(unseen, &output("c9", "HTTP 503"))], Unproven),
+            (vec![asked(), down("search"), next(unseen, &output("c9", hidden))], Unproven),
+            (vec![asked(), down("search"), next(unseen, user)], Unproven),
+            (vec![asked(), down("search"), next(r#""conversation":"conv_1""#, user)], Unproven),
+            // The answer with the call was seen.
+            (vec![asked(), down("search"), next(r#""conversation":"conv_1""#, &results("HTTP 503"))], Holds),
+            (vec![asked(), down("search"), next(r#""conversation":"conv_1""#, &results(hidden))], Fails),
+            // A warm-up asks the model nothing.
+            (vec![asked(), down("search"), warm_up(""), next(seen, &results("HTTP 503"))], Holds),
+            (
+                vec![
+                    asked(), down("search"), warm_up(&results("HTTP 503")),
+                    next(r#""previous_response_id":"resp_w""#, ""),
+                ],
+                Holds,
+            ),
+            (vec![asked(), down("search"), more.clone(), down("search"), again(hidden)], Fails),
+            (vec![asked(), down("search"), more.clone(), down("search"), again("HTTP 503")], Holds),
+            // The whole conversation, where its continuation was lost.
+            (
+                vec![
+                    asked(), down("search"), more, down("search"),
+                    Sent::responses(
+                        &format!(r#""input":[{user},{calls},{},{},{}]"#, results("error: status 503"), call("c3", "search"), output("c3", hidden)),
+                        "resp_3", "",
+                    ),
+                ],
+                Fails,
+            ),
+        ] {
+            assert_eq!(judged(written, &sent), expected, "{sent:#?}");
+        }
+        let sent = [asked(), down("search"), next(unseen, user)];
+        assert_eq!(reason(written, &sent), "the conversation began before Squall saw it (x3 continues resp_9)");
     }
 
     #[test]

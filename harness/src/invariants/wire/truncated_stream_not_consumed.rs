@@ -1,5 +1,5 @@
 //! `truncated_stream_not_consumed`: the agent does not use a truncated model answer. It must not be history, nor
-//! the agent's answer, and its tool calls must not be made.
+//! the agent's answer, and its tool calls must not be made. An agent that continues it by its id has it as history.
 //!
 //! After a truncated answer, the agent may retry or give up, but must not treat it as complete.
 
@@ -22,7 +22,7 @@ fn judged(subject: &Subject<'_>, narrow: &Narrow) -> Verdict {
     let turns = subject.trace.turns();
     let complete = || turns.iter().filter(|turn| !turn.is_cut);
     let mut cut = 0_u64;
-    let mut unread = false;
+    let (mut unread, mut gap) = (false, None);
     for (place, turn) in turns.iter().enumerate() {
         if !turn.is_cut || !narrow.wants(turn.attempt) {
             continue;
@@ -41,6 +41,14 @@ fn judged(subject: &Subject<'_>, narrow: &Narrow) -> Verdict {
             }
             None => unread = true,
         }
+        if let Some(next) = later.iter().find(|later| later.previous == Some(place)) {
+            return Verdict::fails(format!(
+                "{name} broke off, and {} continues it",
+                next.attempt.id
+            ))
+            .at(turn.attempt);
+        }
+        gap = gap.or_else(|| later.iter().find_map(|later| later.gap.clone()));
         let partial = turn.said.trim();
         if partial.chars().count() < TELLING {
             // Too short to be recognised.
@@ -48,7 +56,9 @@ fn judged(subject: &Subject<'_>, narrow: &Narrow) -> Verdict {
             continue;
         }
         unread |= later.iter().any(|later| later.history.is_none());
-        let known = turn.history.iter().flatten();
+        let known = turn
+            .chain(&turns)
+            .flat_map(|turn| turn.history.iter().flatten());
         let whole: Vec<_> = (complete().map(|other| &other.said).chain(known))
             .map(|said| said.trim())
             .filter(|said| said.contains(partial))
@@ -76,12 +86,13 @@ fn judged(subject: &Subject<'_>, narrow: &Narrow) -> Verdict {
         ))
         .at(turn.attempt);
     }
-    match cut {
-        0 => Verdict::insufficient("no answer of a model broke off"),
+    match (cut, gap) {
+        (0, _) => Verdict::insufficient("no answer of a model broke off"),
+        (_, Some(gap)) => Verdict::insufficient(gap),
         _ if unread => {
             Verdict::insufficient("not all turns that broke off, or came after, could be read")
         }
-        cut => holds(
+        (cut, None) => holds(
             subject.trace,
             format!(
                 "{} broke off, and none came back as history or as the answer",
@@ -113,7 +124,7 @@ fn is_answered(
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{judged, judged_answer};
+    use super::super::testing::{judged, judged_answer, reason};
     use crate::answer::AgentAnswer;
     use crate::invariants::testing::Outcome::*;
     use crate::trace::testing::Sent;
@@ -194,6 +205,41 @@ mod tests {
             let found = judged("{type: truncated_stream_not_consumed}", &sent);
             assert_eq!(found, expected, "{sent:#?}");
         }
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn what_broke_off_must_not_be_continued() {
+        let turn = |fields: &str, id: &str| Sent::responses(fields, id, "");
+        let first = || turn(r#""input":"sum""#, "resp_0");
+        let again = || turn(r#""input":"more","previous_response_id":"resp_0""#, "resp_2");
+        let cut = || {
+            let events = "data: {\"type\":\"response.created\",\"response\":{\"id\":\"resp_1\"}}\n\n\
+                data: {\"type\":\"response.output_text.delta\",\"delta\":\"The total is forty\"}\n\n\
+                data: {\"type\":\"response.output_item.added\",\"output_index\":1,\
+                \"item\":{\"type\":\"function_call\",\"call_id\":\"c1\",\"name\":\"add\"}}\n\n";
+            again().streamed(events).cut()
+        };
+        let next = |previous: &str| turn(&format!(r#""input":"and?","previous_response_id":"{previous}""#), "resp_3");
+        let said = r#""previous_response_id":"resp_0","input":[{"role":"assistant","content":"The total is forty"}]"#;
+        let result = r#""previous_response_id":"resp_0","input":[{"type":"function_call_output","call_id":"c1","output":"1"}]"#;
+        for (sent, expected) in [
+            (vec![first(), cut(), again(), next("resp_2")], Holds),
+            (vec![first(), cut(), next("resp_1")], Fails),
+            (vec![first(), cut(), again(), next("resp_2"), next("resp_1")], Fails),
+            (vec![first(), cut(), turn(said, "resp_2")], Fails),
+            (vec![first(), cut(), turn(result, "resp_2")], Fails),
+            (vec![first(), cut(), next("resp_9")], Unproven),
+            (vec![first(), cut(), turn(r#""input":"and?","conversation":{"id":"conv_1"}"#, "resp_2")], Unproven),
+            // Also where only its own beginning was not seen.
+            (vec![cut(), again()], Unproven),
+            (vec![cut(), next("resp_1")], Fails),
+        ] {
+            let found = judged("{type: truncated_stream_not_consumed}", &sent);
+            assert_eq!(found, expected, "{sent:#?}");
+        }
+        let why = reason("{type: truncated_stream_not_consumed}", &[first(), cut(), next("resp_9")]);
+        assert_eq!(why, "the conversation began before Squall saw it (x3 continues resp_9)");
     }
 
     #[test]

@@ -165,6 +165,15 @@ impl Trace {
         models.filter_map(|seen| attempt::json(seen.request.as_ref()?))
     }
 
+    /// Whether a model call continues an answer in an earlier trace.
+    pub(crate) fn continues(&self, earlier: &Self) -> bool {
+        let (earlier, turns) = (earlier.turns(), self.turns());
+        let answers = earlier.iter().filter_map(|turn| turn.answer_id.as_deref());
+        let answers: BTreeSet<_> = answers.collect();
+        let mut unknown = turns.iter().filter(|turn| turn.previous.is_none());
+        unknown.any(|turn| (turn.attempt.continues()).is_some_and(|id| answers.contains(id)))
+    }
+
     /// The model calls in order, with their messages.
     pub(crate) fn turns(&self) -> Vec<ModelTurn<'_>> {
         let attempts = self.attempts.iter();

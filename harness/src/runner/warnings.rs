@@ -67,6 +67,8 @@ pub(super) fn stateful<'r>(clean: impl Iterator<Item = &'r JobResult<'r>>) -> Op
         } else if texts.any(|text| most_often(&second.trace, text) > most_often(&first.trace, text))
         {
             "a model request holds the text of an earlier invocation"
+        } else if second.trace.continues(&first.trace) {
+            "a model request continues a response of an earlier invocation"
         } else {
             return None;
         };
@@ -148,14 +150,26 @@ mod tests {
         };
         let (one, other) = (Prompt::single("Weather?"), Prompt::single("Time?"));
         let sunny = "It is \"sunny\".";
+        let kept = |fields: &str, id: &str| Sent::responses(fields, id, "");
+        let new = kept(r#""input":"Weather?""#, "resp_2");
+        let continued = kept(
+            r#""input":"Weather?","previous_response_id":"resp_1""#,
+            "resp_2",
+        );
         // A stateless agent that has its draft checked.
         let first = (
             &one,
-            vec![asks(&["Weather?"]), asks(&["Check:", sunny])],
+            vec![
+                asks(&["Weather?"]),
+                asks(&["Check:", sunny]),
+                kept(r#""input":"Weather?""#, "resp_1"),
+            ],
             sunny,
         );
         for (second, expected) in [
             (first.clone(), None),
+            ((&one, vec![new], sunny), None),
+            ((&one, vec![continued], sunny), Some("continues a response")),
             (
                 (&one, vec![asks(&["Weather?"])], "It is late."),
                 Some("different answers"),

@@ -6,6 +6,7 @@
 mod attempt;
 mod calls;
 mod hints;
+mod input;
 mod retry_after;
 mod talk;
 #[cfg(test)]

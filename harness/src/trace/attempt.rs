@@ -9,8 +9,8 @@ use squall_journal::record::{ExchangeRecord, Kind, Outcome, RuleOutcome};
 use squall_journal::ring::host_and_port;
 use squall_profiles::fingerprint::Fingerprint;
 
+use super::input::ModelInput;
 use super::retry_after::retry_after;
-use super::talk::ModelInput;
 use crate::reach::{SeenExchange, SeenMessage};
 
 /// One exchange.

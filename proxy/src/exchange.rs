@@ -491,7 +491,13 @@ impl Exchange {
         }
         self.connection.announce_close(&mut answer);
         let (head, body) = answer.into_parts();
-        let body = Observed::new(body, &self.connection, Some(Rc::clone(&self.log)));
+        // After an upgrade, the exchange ends with what follows the head.
+        let is_taken_over = self.connection.takeover.borrow().is_some();
+        if is_taken_over {
+            self.log.head_passes();
+        }
+        let log = (!is_taken_over).then(|| Rc::clone(&self.log));
+        let body = Observed::new(body, &self.connection, log);
         let body = body.announced_by(&head.headers);
         Response::from_parts(head, body)
     }

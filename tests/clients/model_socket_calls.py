@@ -1,10 +1,12 @@
-"""Calls of a model over WebSockets, one socket a call: by `websockets`, or by the official OpenAI client.
+"""Calls of a model over WebSockets, one socket a call: by `websockets`, by the official OpenAI client, or by the
+model of OpenAI's Agents SDK.
 
 --client names it, --calls is a JSON list of calls: `model`, by which the results are printed, and
 optionally `tools`, `previous` (the response that it continues), and in seconds `timeout`, after which a silent socket is given up. The line printed
 has a member per model.
 """
 
+import asyncio
 import concurrent.futures
 import contextlib
 import json
@@ -40,6 +42,33 @@ def plain_socket():
     url = flags.url.replace("http", "ws", 1) + "/responses"
     with connect(url, additional_headers={"Authorization": "Bearer sk-test"}, **options()) as socket:
         yield lambda call: socket.send(json.dumps(call)), lambda: json.loads(socket.recv()), socket
+
+
+async def by_agents_sdk(call, facts):
+    """`closed` is 1006 for whatever ends it but an error frame: the SDK raises no code."""
+    import agents
+    import openai
+
+    client = openai.AsyncOpenAI(base_url=flags.url, api_key="sk-test", max_retries=0)
+    model = agents.OpenAIResponsesWSModel(call["model"], client)
+    events = model.stream_response(
+        None, "Say something.", agents.ModelSettings(), [], None, [], agents.ModelTracing.DISABLED,
+        previous_response_id=None, conversation_id=None, prompt=None,
+    )
+    begun = time.monotonic()
+    try:
+        while facts["finish"] is None:
+            event = await asyncio.wait_for(anext(events), call.get("timeout") or flags.timeout)
+            take(event.to_dict(), facts)
+            if facts["text"]:
+                facts.setdefault("first", time.monotonic() - begun)
+    except asyncio.TimeoutError:
+        facts["waits"] = True
+    except agents.models.openai_responses.ResponsesWebSocketError as error:
+        take(error.payload, facts)
+    except (RuntimeError, websockets.ConnectionClosed) as error:
+        facts["closed"], facts["raised"] = 1006, repr(error)
+    await model.close()
 
 
 def make(call):

@@ -796,6 +796,11 @@ fn the_openai_client_takes_each_mode_on_a_websocket() {
 }
 
 #[test]
+fn the_agents_sdk_takes_each_mode_on_a_websocket() {
+    takes_each_mode("model_socket_calls.py", "agents", Path::Reverse);
+}
+
+#[test]
 fn the_openai_client_for_node_takes_each_mode_on_a_websocket() {
     takes_each_mode("model_socket_calls.mjs", "openai", Path::Forward);
 }

@@ -208,3 +208,31 @@ pub(crate) fn put_word(
     let word = finish.map(|finish| quote(provider.finish_words.write(finish)));
     edits.replace(place, word.as_deref().unwrap_or("null"));
 }
+
+impl ErrorContext<'_> {
+    /// Why the provider has no such error for this request; `None`: it has.
+    pub fn rules_out(&self, error: &ModelError, dialect: &dyn Dialect) -> Option<&'static str> {
+        let keeps = dialect.provider().has(Quirk::KeepsConversations);
+        let (of_request, why) = match error {
+            ModelError::PreviousResponse => (
+                self.previous_response.is_some(),
+                "the request has no `previous_response_id`, or was not read",
+            ),
+            ModelError::ConnectionLimit => (self.on_websocket, "the call is not on a WebSocket"),
+            ModelError::RateLimit { .. }
+            | ModelError::QuotaExhausted
+            | ModelError::ContextLength
+            | ModelError::ContentFilter
+            | ModelError::Auth
+            | ModelError::ModelNotFound
+            | ModelError::Timeout
+            | ModelError::ServerError { .. }
+            | ModelError::Overloaded => return None,
+        };
+        if keeps {
+            (!of_request).then_some(why)
+        } else {
+            Some("the dialect has no such error")
+        }
+    }
+}

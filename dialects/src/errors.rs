@@ -78,7 +78,6 @@ use http::{HeaderMap, StatusCode};
 use serde_json::Value as Json;
 
 use crate::answer::Event;
-use crate::dialect::{Dialect, Quirk};
 use crate::model::ModelError;
 use crate::stream::SyntheticEvent;
 use crate::target::Target;
@@ -107,34 +106,6 @@ pub struct ErrorContext<'a> {
     pub input_tokens: Option<u64>,
     /// The time since 1970. `None`: unknown, so the error contains no date.
     pub now: Option<Duration>,
-}
-
-impl ErrorContext<'_> {
-    /// Why the provider has no such error for this request; `None`: it has.
-    pub fn rules_out(&self, error: &ModelError, dialect: &dyn Dialect) -> Option<&'static str> {
-        let keeps = dialect.provider().has(Quirk::KeepsConversations);
-        let (of_request, why) = match error {
-            ModelError::PreviousResponse => (
-                self.previous_response.is_some(),
-                "the request has no `previous_response_id`, or was not read",
-            ),
-            ModelError::ConnectionLimit => (self.on_websocket, "the call is not on a WebSocket"),
-            ModelError::RateLimit { .. }
-            | ModelError::QuotaExhausted
-            | ModelError::ContextLength
-            | ModelError::ContentFilter
-            | ModelError::Auth
-            | ModelError::ModelNotFound
-            | ModelError::Timeout
-            | ModelError::ServerError { .. }
-            | ModelError::Overloaded => return None,
-        };
-        if keeps {
-            (!of_request).then_some(why)
-        } else {
-            Some("the dialect has no such error")
-        }
-    }
 }
 
 /// The credential of a request.

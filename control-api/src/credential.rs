@@ -6,39 +6,23 @@ use std::hint::black_box;
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use schemars::JsonSchema;
+use squall_documents::named;
 use squall_harness::digest::hex;
 
 /// Prefix of every secret that Squall creates, so that secret scanners recognise it.
 const PREFIX: &str = "squall_";
 
-/// The role of a token; each role includes the previous ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
-#[schemars(rename = "Role", rename_all = "snake_case")]
-pub enum TokenRole {
-    /// May read.
-    Viewer,
-    /// May also activate chaos and edit profiles.
-    Operator,
-    /// May do everything.
-    Admin,
-}
-
-impl TokenRole {
-    /// All of them, the least powerful first.
-    pub const ALL: [Self; 3] = [Self::Viewer, Self::Operator, Self::Admin];
-
-    /// `viewer`, `operator` or `admin`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Viewer => "viewer",
-            Self::Operator => "operator",
-            Self::Admin => "admin",
-        }
-    }
-
-    /// The role of that name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|role| role.as_str() == name)
+named! {
+    /// The role of a token; each role includes the previous ones.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
+    #[schemars(rename = "Role", rename_all = "snake_case")]
+    pub enum TokenRole {
+        /// May read.
+        Viewer = "viewer",
+        /// May also activate chaos and edit profiles.
+        Operator = "operator",
+        /// May do everything.
+        Admin = "admin",
     }
 }
 

@@ -11,6 +11,7 @@
 pub mod duration;
 mod error;
 mod limits;
+mod named;
 mod reader;
 mod schema;
 mod source;

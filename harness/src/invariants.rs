@@ -42,9 +42,9 @@ pub use self::judge::{Baseline, Subject, Verdict};
 pub use self::prices::{Prices, TokenPrice};
 pub(crate) use self::reading::{member_list, read};
 use crate::answer::AgentAnswer;
-use crate::named::named;
 use crate::pattern::Pattern;
 use crate::prompt::Prompt;
+use squall_documents::named;
 
 /// One invariant of a suite.
 #[derive(Debug, Clone)]

@@ -14,7 +14,6 @@ pub mod dial;
 pub mod digest;
 pub mod invariants;
 pub mod model;
-mod named;
 pub mod outside;
 mod pattern;
 pub mod prompt;

@@ -35,8 +35,8 @@ pub use self::next::next_step;
 pub use self::shown::shown;
 pub use self::words::{components, coverage, score};
 use crate::invariants::InvariantSeverity;
-use crate::named::named;
 use crate::run::{CellRecord, CellState, EvidenceRecord, RunRecord};
+use squall_documents::named;
 
 /// The version that this code writes, and the newest that it reads.
 pub const VERSION: u32 = 1;

@@ -264,8 +264,7 @@ impl Overlay<'_> {
         let name = required(fields, "name", "Who it is for.", own);
         fields.require("role", "`viewer`, `operator` or `admin`");
         let about = "What it may do: `viewer`, `operator` or `admin`.";
-        let roles = TokenRole::ALL.map(|role| (role.as_str(), role));
-        let role = fields.word("role", about, "role", &roles);
+        let role = fields.word("role", about, "role", TokenRole::NAMES);
         let about = "The secret, from a variable: `${SQUALL_CI_TOKEN}`.";
         let secret = fields.text("token", about);
         let mut workspace = DEFAULT_WORKSPACE.to_owned();

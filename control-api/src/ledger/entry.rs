@@ -3,39 +3,24 @@
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use serde_json::json;
+use squall_documents::named;
 use squall_harness::digest::sha256;
 use squall_journal::timestamp;
 
 /// Longest text of an entry, bytes; longer ones are cut.
 const LONGEST: usize = 512;
 
-/// The outcome of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum AuditOutcome {
-    /// The change was made.
-    Done,
-    /// The call was rejected; nothing was changed.
-    Refused,
-    /// Squall or its store failed.
-    Failed,
-}
-
-impl AuditOutcome {
-    /// `done`, `refused` or `failed`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Refused => "refused",
-            Self::Failed => "failed",
-        }
-    }
-
-    /// The outcome with this name; `None` for any other text, which was written by hand.
-    pub fn parse(name: &str) -> Option<Self> {
-        [Self::Done, Self::Refused, Self::Failed]
-            .into_iter()
-            .find(|outcome| outcome.as_str() == name)
+named! {
+    /// The outcome of a change.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum AuditOutcome {
+        /// The change was made.
+        Done = "done",
+        /// The call was rejected; nothing was changed.
+        Refused = "refused",
+        /// Squall or its store failed.
+        Failed = "failed",
     }
 }
 

@@ -2,6 +2,7 @@
 
 use sqlx::any::AnyRow;
 use sqlx::{FromRow, Row as _};
+use squall_documents::named;
 use squall_harness::digest::sha256;
 
 use super::statement::{SqlStatement, signed, sql};
@@ -14,28 +15,18 @@ pub const DEFAULT_WORKSPACE: &str = "default";
 /// Versions of a document that are stored, the newest ones.
 const VERSIONS: i64 = 100;
 
-/// The kind of a document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum DocumentKind {
-    /// A profile.
-    Profile,
-    /// A suite.
-    Suite,
-    /// A suite's `contract:` block under a name of its own.
-    Contract,
-    /// A replay session.
-    Replay,
-}
-
-impl DocumentKind {
-    /// The name in the store.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Profile => "profile",
-            Self::Suite => "suite",
-            Self::Contract => "contract",
-            Self::Replay => "replay",
-        }
+named! {
+    /// The kind of a document.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum DocumentKind {
+        /// A profile.
+        Profile = "profile",
+        /// A suite.
+        Suite = "suite",
+        /// A suite's `contract:` block under a name of its own.
+        Contract = "contract",
+        /// A replay session.
+        Replay = "replay",
     }
 }
 

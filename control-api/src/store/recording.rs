@@ -4,41 +4,26 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use sqlx::any::AnyRow;
 use sqlx::{FromRow, Row as _};
+use squall_documents::named;
 use squall_journal::tape::Recorded;
 use squall_journal::timestamp;
 
 use super::statement::{SqlStatement, signed, sql};
 use super::{Store, StoreError, at_most, can_be_there};
 
-/// The state of a recording.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RecordingState {
-    /// It runs.
-    Recording,
-    /// A client stopped it, or its daemon stopped gracefully.
-    Stopped,
-    /// It reached the limit of a recording and ended.
-    Full,
-    /// Its daemon disappeared while it ran; only exchanges written by then are there.
-    Cut,
-}
-
-impl RecordingState {
-    /// The name in store and API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Recording => "recording",
-            Self::Stopped => "stopped",
-            Self::Full => "full",
-            Self::Cut => "cut",
-        }
-    }
-
-    fn parse(name: &str) -> Option<Self> {
-        [Self::Recording, Self::Stopped, Self::Full, Self::Cut]
-            .into_iter()
-            .find(|state| state.as_str() == name)
+named! {
+    /// The state of a recording.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum RecordingState {
+        /// It runs.
+        Recording = "recording",
+        /// A client stopped it, or its daemon stopped gracefully.
+        Stopped = "stopped",
+        /// It reached the limit of a recording and ended.
+        Full = "full",
+        /// Its daemon disappeared while it ran; only exchanges written by then are there.
+        Cut = "cut",
     }
 }
 

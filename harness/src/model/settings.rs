@@ -3,7 +3,7 @@
 use squall_documents::variables::is_one_variable;
 use squall_documents::{At, Fields, Tree};
 
-use crate::named::named;
+use squall_documents::named;
 
 /// The model that Squall uses itself.
 #[derive(Clone, PartialEq)]

@@ -23,11 +23,11 @@ use serde_json::{Map, Value, json};
 pub use self::key::{KeyError, SigningKey};
 use super::Report;
 use crate::digest::{hex, sha256};
-use crate::named::named;
 use crate::run::{
     CellState, CoverageRecord, DemandRecord, DocumentVersion, RunKind, RunRecord, RunState,
     ScenarioRecord, ScoresRecord,
 };
+use squall_documents::named;
 
 /// The mark before the seal. It occurs only once in a file.
 const BEGIN: &str = "SQUALL-CERTIFICATE-1:";

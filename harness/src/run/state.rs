@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::named::named;
+use squall_documents::named;
 
 named! {
     /// What a run executes.

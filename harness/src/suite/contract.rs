@@ -8,7 +8,7 @@ use squall_profiles::profile::Profile;
 
 use super::chaos::{self, Context};
 use crate::invariants::{self, Active, Invariant};
-use crate::named::named;
+use squall_documents::named;
 
 /// Invariants and the scenarios in which they are judged.
 #[derive(Debug)]

@@ -4,10 +4,10 @@ use squall_documents::{Fields, ValueReader};
 use squall_profiles::tools::ToolNames;
 use squall_profiles::validate::no_url_matches;
 
-use crate::named::named;
 use crate::report::ReportFormat;
 use crate::report::certificate::CertificateFormat;
 use crate::scores::{Scoring, least_of};
+use squall_documents::named;
 
 /// Allowed deviation of the sum of the weights from 1.
 const ROUNDING: f64 = 0.001;

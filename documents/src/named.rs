@@ -1,6 +1,7 @@
 //! Enums whose values have names in files and in the API.
 
 /// Defines an enum from its values and their names.
+#[macro_export]
 macro_rules! named {
     ($(#[$meta:meta])* pub enum $enum:ident { $($(#[$about:meta])* $value:ident = $name:literal,)* }) => {
         $(#[$meta])*
@@ -23,4 +24,3 @@ macro_rules! named {
         }
     };
 }
-pub(crate) use named;

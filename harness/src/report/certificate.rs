@@ -128,17 +128,12 @@ impl CertificateFormat {
     }
 }
 
-/// Why no certificate can be issued for a run.
+/// No certificate can be issued for a run that is not finished.
 #[derive(Debug, thiserror::Error)]
-pub enum NotIssued {
-    /// The run is not finished.
-    #[error("the run {run} is {}; a certificate is of a run that is over", .state.as_str())]
-    NotOver {
-        /// Its id.
-        run: String,
-        /// Its state.
-        state: RunState,
-    },
+#[error("the run {run} is {}; a certificate is of a run that is over", .state.as_str())]
+pub struct NotOver {
+    run: String,
+    state: RunState,
 }
 
 /// Why a file is not a genuine certificate.
@@ -182,11 +177,11 @@ pub fn issue(
     issued_at: &str,
     key: &SigningKey,
     form: CertificateFormat,
-) -> Result<Vec<u8>, NotIssued> {
+) -> Result<Vec<u8>, NotOver> {
     let run = &report.run;
     if !run.state.is_over() {
         let (run, state) = (run.id.clone(), run.state);
-        return Err(NotIssued::NotOver { run, state });
+        return Err(NotOver { run, state });
     }
     let mut statement = statement(run, tester, issued_at, key);
     // Digest and signature have the same length as their placeholders, so the page can be rendered first.

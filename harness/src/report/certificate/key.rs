@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
@@ -21,35 +21,18 @@ pub struct SigningKey {
 
 /// Why the key is not available.
 #[derive(Debug, thiserror::Error)]
-pub enum KeyError {
-    /// The file cannot be read or written.
-    #[error("{file}: the key that signs certificates cannot be {what}: {source}")]
-    File {
-        /// The file.
-        file: PathBuf,
-        /// `read` or `written`.
-        what: &'static str,
-        /// The error.
-        source: io::Error,
-    },
-    /// Other users can read the file.
-    #[error(
-        "{file}: others than its owner may read the key that signs certificates; chmod 600 it, or remove it if \
-         somebody may have"
-    )]
-    Open {
-        /// The file.
-        file: PathBuf,
-    },
-    /// The file does not contain a key.
-    #[error("{file}: this is no Ed25519 key as PEM; remove it, and another is made")]
-    NoKey {
-        /// The file.
-        file: PathBuf,
-    },
-    /// The system provides no random bytes.
-    #[error("no key can be made: the machine gives no random bytes")]
-    NoRandom,
+#[error("{0}")]
+pub struct KeyError(String);
+
+impl KeyError {
+    fn of(file: &Path, why: impl fmt::Display) -> Self {
+        Self(format!("{}: {why}", file.display()))
+    }
+
+    fn unread(file: &Path, error: &io::Error) -> Self {
+        let why = format!("the key that signs certificates cannot be read or written: {error}");
+        Self::of(file, why)
+    }
 }
 
 impl fmt::Debug for SigningKey {
@@ -67,19 +50,15 @@ impl SigningKey {
         match fs::read_to_string(&file) {
             Ok(text) => Self::read(&file, &text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Self::make(&file),
-            Err(source) => Err(KeyError::File {
-                file,
-                what: "read",
-                source,
-            }),
+            Err(error) => Err(KeyError::unread(&file, &error)),
         }
     }
 
     fn read(file: &Path, text: &str) -> Result<Self, KeyError> {
         if is_open(file) {
-            return Err(KeyError::Open {
-                file: file.to_owned(),
-            });
+            let why = "others than its owner may read the key that signs certificates; chmod 600 it, or remove it if \
+                       somebody may have";
+            return Err(KeyError::of(file, why));
         }
         let body: String = text
             .lines()
@@ -87,20 +66,21 @@ impl SigningKey {
             .collect();
         let document = STANDARD.decode(body).ok();
         let pair = document.and_then(|document| Ed25519KeyPair::from_pkcs8(&document).ok());
-        let pair = pair.ok_or_else(|| KeyError::NoKey {
-            file: file.to_owned(),
+        let pair = pair.ok_or_else(|| {
+            let why = "this is no Ed25519 key as PEM; remove it, and another is made";
+            KeyError::of(file, why)
         })?;
         Ok(Self { pair })
     }
 
     fn make(file: &Path) -> Result<Self, KeyError> {
-        let failed = |source| KeyError::File {
-            file: file.to_owned(),
-            what: "written",
-            source,
-        };
-        let document =
-            Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).map_err(|_| KeyError::NoRandom)?;
+        let failed = |error: io::Error| KeyError::unread(file, &error);
+        let document = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).map_err(|_| {
+            KeyError::of(
+                file,
+                "no key can be made: the machine gives no random bytes",
+            )
+        })?;
         let text = format!(
             "{FIRST_LINE}\n{}\n{LAST_LINE}\n",
             STANDARD.encode(document.as_ref())

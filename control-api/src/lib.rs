@@ -20,6 +20,7 @@ mod fields;
 mod idempotency;
 mod ledger;
 mod nearest;
+mod outage;
 mod page;
 pub mod problem;
 mod query;

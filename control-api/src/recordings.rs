@@ -21,11 +21,11 @@ use squall_proxy::chaos::Chaos;
 use squall_proxy::recorder::Recorder;
 use squall_proxy::tape::{RecordedScopes, Recording};
 use tokio::sync::Notify;
-use tokio::task::JoinHandle;
 
 pub use self::running::RecordingBounds;
 use self::running::{QueueFiller, RecordingQueue, RunningRecording};
 use crate::lock;
+use crate::outage::Outage;
 use crate::problem::ApiProblem;
 use crate::readiness::BrokenFile;
 use crate::store::{
@@ -67,8 +67,7 @@ pub struct Recordings {
     /// Serializes batches.
     turn: tokio::sync::Mutex<()>,
     wake: Arc<Notify>,
-    away: Mutex<Option<StoreError>>,
-    writer: Mutex<Option<JoinHandle<()>>>,
+    outage: Outage,
 }
 
 /// A recording to begin.
@@ -85,7 +84,7 @@ pub struct NewRecording {
 }
 
 impl Recordings {
-    /// With a store, for the daemon with this id. Requires a runtime, which writes once a recording begins.
+    /// With a store, for the daemon with this id. Requires the runtime that will write.
     pub fn over(
         store: Store,
         recorder: Recorder,
@@ -93,7 +92,8 @@ impl Recordings {
         bounds: RecordingBounds,
         daemon: String,
     ) -> Arc<Self> {
-        Arc::new(Self {
+        let wake = Arc::new(Notify::new());
+        let recordings = Arc::new(Self {
             store,
             recorder,
             chaos,
@@ -102,10 +102,21 @@ impl Recordings {
             running: Mutex::default(),
             beginning: tokio::sync::Mutex::default(),
             turn: tokio::sync::Mutex::default(),
-            wake: Arc::default(),
-            away: Mutex::default(),
-            writer: Mutex::default(),
-        })
+            wake: Arc::clone(&wake),
+            outage: Outage::of("recordings are not written"),
+        });
+        let weak = Arc::downgrade(&recordings);
+        tokio::spawn(async move {
+            loop {
+                // It checks all recordings after a wake-up as after a timeout.
+                let _ = tokio::time::timeout(HEARTBEAT, wake.notified()).await;
+                let Some(recordings) = weak.upgrade() else {
+                    return;
+                };
+                recordings.write_all().await;
+            }
+        });
+        recordings
     }
 
     /// Marks recordings of a previous daemon as cut. In a shared store a recording counts as cut after a silence.
@@ -123,7 +134,7 @@ impl Recordings {
     }
 
     /// Begins a recording.
-    pub async fn begin(self: &Arc<Self>, new: NewRecording) -> Result<StoredRecording, ApiProblem> {
+    pub async fn begin(&self, new: NewRecording) -> Result<StoredRecording, ApiProblem> {
         let _turn = self.beginning.lock().await;
         RUNNING
             .check(&new.workspace, self.holders())
@@ -157,7 +168,6 @@ impl Recordings {
         self.running().insert(recording.id.clone(), running);
         self.chaos
             .start_recording(Recording::new(recording.id.clone(), of, keeper));
-        self.write_from_now_on();
         Ok(recording)
     }
 
@@ -225,11 +235,7 @@ impl Recordings {
 
     /// Why recordings cannot be written at the moment.
     pub fn broken(&self) -> Option<BrokenFile> {
-        let error = lock(&self.away).clone()?;
-        Some(BrokenFile {
-            file: "store".to_owned(),
-            error: format!("recordings are not written: {error}"),
-        })
+        self.outage.broken()
     }
 
     /// Ends all recordings, as far as the store accepts them.
@@ -246,9 +252,6 @@ impl Recordings {
                 tracing::warn!(recording = id, %error, "a recording could not be written to its end");
             }
         }
-        if let Some(writer) = lock(&self.writer).take() {
-            writer.abort();
-        }
     }
 
     /// Memory's state for a recording that runs here; cut for one of a previous or silent daemon.
@@ -264,32 +267,19 @@ impl Recordings {
         }
     }
 
-    fn write_from_now_on(self: &Arc<Self>) {
-        let mut writer = lock(&self.writer);
-        if writer.is_none() {
-            let recordings = Arc::clone(self);
-            *writer = Some(tokio::spawn(async move { recordings.keep_writing().await }));
-        }
-    }
-
-    async fn keep_writing(&self) {
-        loop {
-            // It checks all recordings after a wake-up as after a timeout.
-            let _ = tokio::time::timeout(HEARTBEAT, self.wake.notified()).await;
-            let all: Vec<_> = self.running().values().cloned().collect();
-            for running in all {
-                let has_ended = {
-                    let mut held = running.held();
-                    held.recording.seen_at = self.now();
-                    held.recording.state != RecordingState::Recording
-                };
-                if has_ended {
-                    let id = running.held().recording.id.clone();
-                    self.chaos.stop_recording(&id);
-                }
-                // `broken` reports the error; the next round retries.
-                let _ = self.write(&running).await;
+    async fn write_all(&self) {
+        let all: Vec<_> = self.running().values().cloned().collect();
+        for running in all {
+            let ended = {
+                let recording = &mut running.held().recording;
+                recording.seen_at = self.now();
+                (recording.state != RecordingState::Recording).then(|| recording.id.clone())
+            };
+            if let Some(id) = ended {
+                self.chaos.stop_recording(&id);
             }
+            // `broken` reports the error; the next round retries.
+            let _ = self.write(&running).await;
         }
     }
 
@@ -310,18 +300,8 @@ impl Recordings {
             };
             let rows: Vec<_> = batch.iter().map(|one| RecordedRow::of(one)).collect();
             let written = self.store.keep_recorded(&recording, &rows).await;
-            if let Err(error) = written {
-                if lock(&self.away).replace(error.clone()).is_none() {
-                    tracing::warn!(
-                        recording = recording.id,
-                        "recordings are not written: {error}"
-                    );
-                }
-                return Err(error);
-            }
-            if lock(&self.away).take().is_some() {
-                tracing::info!("recordings are written again");
-            }
+            written.inspect_err(|error| self.outage.begin(error))?;
+            self.outage.end();
             let mut held = running.held();
             held.waiting.drain(..batch.len());
             if held.waiting.is_empty() {

@@ -1,18 +1,17 @@
 //! The journal in the store, written without delaying exchanges.
 //!
 //! The recorder's thread selects exchanges and puts them into a bounded queue; it never waits. A task writes them
-//! in batches, one transaction each. While the store is away the task retries the batch and the queue fills;
-//! exchanges that do not fit are dropped and counted. Exchanges left out by sampling have their own count.
-//! [`prune`] deletes exchanges and runs beyond the limits.
+//! in batches, one transaction each. While the store is away the queue fills; exchanges that do not fit are dropped and
+//! counted. Exchanges left out by sampling have their own count. [`prune`] deletes exchanges and runs beyond the limits.
 //!
 //! ```text
-//! collector ─ ended() ▶ queue ─▶ writer ─▶ Store ◀─ prune()
-//!                │ full: dropped     └─ away: the same batch again
+//! collector ─ ended() ▶ queue ─▶ write() ─▶ Store ◀─ prune()
+//!                │ full: dropped
 //!                └ more than a second's share: sampled out
 //! ```
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use squall_journal::id::ExchangeId;
@@ -20,25 +19,23 @@ use squall_journal::record::ExchangeRecord;
 use squall_journal::ring::{Entry as _, Filter, Page};
 use squall_proxy::metrics::{Metrics, Sink};
 use squall_proxy::recorder::{ExchangeNote, ExchangeObserver, Recorder};
-use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::task::JoinHandle;
+use tokio::sync::Notify;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::lock;
+use crate::outage::Outage;
 use crate::readiness::BrokenFile;
 use crate::store::{ExchangeRow, Retain, Store, StoreError, StoreFailure};
+use crate::{lock, tasks};
 
 /// Most exchanges in one transaction.
 const BATCH: usize = 1_024;
 
-/// How long the first exchange of a batch waits for others, unless a reader waits.
+/// How long an exchange waits for others, unless a batch is full or a reader waits; also the pause before a retry.
 const GATHER: Duration = Duration::from_secs(1);
 
 /// Exchanges without a fault that are kept per second, with [`ExchangeChoice::Faulted`].
 const SHARE: u32 = 1_000;
-
-/// Pause before the writer retries a batch.
-const AGAIN: Duration = Duration::from_secs(1);
 
 /// Interval between two prunings.
 const PRUNE: Duration = Duration::from_secs(10);
@@ -86,19 +83,17 @@ impl Default for JournalOptions {
 pub struct StoredJournal {
     store: Store,
     recorder: Recorder,
-    queue: mpsc::Sender<QueueMessage>,
+    metrics: Arc<Metrics>,
+    queue: Mutex<VecDeque<Arc<ExchangeNote>>>,
+    /// Size of the queue.
+    most: usize,
+    /// Limits exchanges without a fault; `None` when all are stored. Only the collector takes the lock.
+    share: Option<Mutex<SampleLimit>>,
+    /// Serializes batches.
+    turn: tokio::sync::Mutex<()>,
+    /// A batch is full.
     due: Arc<Notify>,
-    away: Arc<Mutex<Option<StoreError>>>,
-    writer: Mutex<Option<JoinHandle<()>>>,
-}
-
-#[derive(Debug)]
-enum QueueMessage {
-    Keep(Arc<ExchangeNote>),
-    /// Is answered once everything before it is written.
-    Settle(oneshot::Sender<()>),
-    /// The last message.
-    Stop,
+    outage: Outage,
 }
 
 impl StoredJournal {
@@ -114,29 +109,96 @@ impl StoredJournal {
             ExchangeChoice::Faulted => Some(Mutex::new(SampleLimit::new(SHARE))),
             ExchangeChoice::None => return None,
         };
-        let (queue, messages) = mpsc::channel(options.queue.max(1));
-        let (away, due) = (Arc::new(Mutex::new(None)), Arc::new(Notify::new()));
-        recorder.observe(Box::new(QueueFiller {
-            queue: queue.clone(),
-            due: Arc::clone(&due),
-            share,
-            metrics: Arc::clone(metrics),
-        }));
-        let writer = Writer {
-            store: store.clone(),
-            metrics: Arc::clone(metrics),
-            away: Arc::clone(&away),
-            due: Arc::clone(&due),
-            messages,
-        };
-        Some(Arc::new(Self {
+        let due = Arc::new(Notify::new());
+        let journal = Arc::new(Self {
             store: store.clone(),
             recorder: recorder.clone(),
-            queue,
-            due,
-            away,
-            writer: Mutex::new(Some(tokio::spawn(writer.run()))),
-        }))
+            metrics: Arc::clone(metrics),
+            queue: Mutex::default(),
+            most: options.queue.max(1),
+            share,
+            turn: tokio::sync::Mutex::default(),
+            due: Arc::clone(&due),
+            outage: Outage::of("exchanges are not written"),
+        });
+        let weak = Arc::downgrade(&journal);
+        recorder.observe(Box::new(QueueFiller(weak.clone())));
+        tokio::spawn(async move {
+            loop {
+                // It writes after a notice as after a timeout.
+                let _ = timeout(GATHER, due.notified()).await;
+                let Some(journal) = weak.upgrade() else {
+                    return;
+                };
+                journal.write().await;
+                // A batch that filled meanwhile gave no notice.
+                if !journal.outage.is_on() && lock(&journal.queue).len() >= BATCH {
+                    due.notify_one();
+                }
+            }
+        });
+        Some(journal)
+    }
+
+    /// Selects an exchange, on the collector's thread.
+    fn add(&self, note: &Arc<ExchangeNote>) {
+        let matters = || note.run.is_some() || note.had_fault("*") || !note.canaries.is_empty();
+        if let Some(share) = &self.share
+            && !matters()
+            && !lock(share).takes(Instant::now())
+        {
+            return self.metrics.sampled_out();
+        }
+        let mut queue = lock(&self.queue);
+        if queue.len() >= self.most {
+            drop(queue);
+            return self.lose(std::slice::from_ref(note));
+        }
+        queue.push_back(Arc::clone(note));
+        if queue.len() == BATCH.min(self.most) {
+            self.due.notify_one();
+        }
+    }
+
+    fn lose(&self, notes: &[Arc<ExchangeNote>]) {
+        self.metrics.dropped(Sink::Store, notes.len() as u64);
+        for run in notes.iter().filter_map(|note| note.run.as_ref()) {
+            run.lose_one();
+        }
+    }
+
+    /// Writes what the queue holds now, oldest first. What the store does not accept stays in it.
+    async fn write(&self) {
+        let _turn = self.turn.lock().await;
+        let mut left = lock(&self.queue).len();
+        while left > 0 {
+            let notes: Vec<_> = {
+                let queue = lock(&self.queue);
+                queue.iter().take(left.min(BATCH)).cloned().collect()
+            };
+            left -= notes.len();
+            let written = notes.clone();
+            // Formatting takes too long for the API's runtime.
+            let rows = tasks::blocking(move || {
+                let records = written.iter().map(|note| note.to_record());
+                records
+                    .map(|record| ExchangeRow::of(&record))
+                    .collect::<Vec<_>>()
+            });
+            match self.store.keep(&rows.await).await {
+                Ok(_) => {
+                    self.outage.end();
+                    self.metrics.stored(notes.len() as u64);
+                }
+                Err(error) if error.kind == StoreFailure::Rejected => {
+                    // A retry would fail again and block all later batches.
+                    tracing::error!(count = notes.len(), "exchanges are lost: {error}");
+                    self.lose(&notes);
+                }
+                Err(error) => return self.outage.begin(&error),
+            }
+            lock(&self.queue).drain(..notes.len());
+        }
     }
 
     /// A page of exchanges, newest first, from memory and the store, and where the next one begins. While the store is
@@ -178,49 +240,24 @@ impl StoredJournal {
         self.store.exchange(id).await
     }
 
-    /// Waits until queued exchanges are written; at most [`SETTLE`], and not while the store is away.
+    /// Writes queued exchanges; waits at most [`SETTLE`], and not while the store is away.
     pub(crate) async fn settled(&self) {
-        if self.away().is_some() {
-            return;
+        if !self.outage.is_on() {
+            // If the store takes longer, it is read as it is.
+            let _ = timeout(SETTLE, self.write()).await;
         }
-        let (done, settled) = oneshot::channel();
-        let settled = async {
-            if self.queue.send(QueueMessage::Settle(done)).await.is_ok() {
-                self.due.notify_one();
-                // No reply after the writer has ended.
-                let _ = settled.await;
-            }
-        };
-        // If the store takes longer, it is read as it is.
-        let _ = tokio::time::timeout(SETTLE, settled).await;
-    }
-
-    fn away(&self) -> Option<StoreError> {
-        lock(&self.away).clone()
     }
 
     /// Why exchanges cannot be stored at the moment.
     pub fn broken(&self) -> Option<BrokenFile> {
-        let error = self.away()?;
-        Some(BrokenFile {
-            file: "store".to_owned(),
-            error: format!("exchanges are not written: {error}"),
-        })
+        self.outage.broken()
     }
 
-    /// Writes queued exchanges and ends. The time is bounded: while the store is away they are lost.
+    /// Writes queued exchanges. The time is bounded: while the store is away they are lost.
     pub async fn stop(&self) {
-        let Some(mut writer) = lock(&self.writer).take() else {
-            return;
-        };
-        let ended = async {
-            let _ = self.queue.send(QueueMessage::Stop).await;
-            self.due.notify_one();
-            let _ = (&mut writer).await;
-        };
-        if tokio::time::timeout(FAREWELL, ended).await.is_err() {
+        let _ = timeout(FAREWELL, self.write()).await;
+        if !lock(&self.queue).is_empty() {
             tracing::warn!("the last exchanges could not be stored");
-            writer.abort();
         }
     }
 }
@@ -245,36 +282,13 @@ pub async fn prune(store: Store, retain: Retain, recorder: Recorder, stopping: C
     stopping.run_until_cancelled(Box::pin(pruning)).await;
 }
 
-/// Selects exchanges, on the collector's thread.
-struct QueueFiller {
-    queue: mpsc::Sender<QueueMessage>,
-    due: Arc<Notify>,
-    /// Limits exchanges without a fault; `None` when all are stored. Only the collector takes the lock.
-    share: Option<Mutex<SampleLimit>>,
-    metrics: Arc<Metrics>,
-}
+/// The journal, for the collector.
+struct QueueFiller(Weak<StoredJournal>);
 
 impl ExchangeObserver for QueueFiller {
     fn ended(&self, note: &Arc<ExchangeNote>) {
-        let matters = || note.run.is_some() || note.had_fault("*") || !note.canaries.is_empty();
-        if let Some(share) = &self.share
-            && !matters()
-            && !lock(share).takes(Instant::now())
-        {
-            self.metrics.sampled_out();
-        } else if self
-            .queue
-            .try_send(QueueMessage::Keep(Arc::clone(note)))
-            .is_err()
-        {
-            self.metrics.dropped(Sink::Store, 1);
-            if let Some(run) = &note.run {
-                run.lose_one();
-            }
-        }
-        let most = self.queue.max_capacity();
-        if most - self.queue.capacity() >= BATCH.min(most) {
-            self.due.notify_one();
+        if let Some(journal) = self.0.upgrade() {
+            journal.add(note);
         }
     }
 }
@@ -305,124 +319,6 @@ impl SampleLimit {
         let takes = self.taken < self.most;
         self.taken += u32::from(takes);
         takes
-    }
-}
-
-/// The task that writes.
-struct Writer {
-    store: Store,
-    metrics: Arc<Metrics>,
-    away: Arc<Mutex<Option<StoreError>>>,
-    /// Ends the wait for a batch: it is full, or a reader waits.
-    due: Arc<Notify>,
-    messages: mpsc::Receiver<QueueMessage>,
-}
-
-/// A batch from the queue.
-#[derive(Default)]
-struct Gathered {
-    notes: Vec<Arc<ExchangeNote>>,
-    waiting: Vec<oneshot::Sender<()>>,
-    last: bool,
-}
-
-impl Writer {
-    async fn run(mut self) {
-        while let Some(first) = self.messages.recv().await {
-            let gathered = self.gather(first).await;
-            self.write(gathered.notes).await;
-            for waiting in gathered.waiting {
-                // The reader may have timed out.
-                let _ = waiting.send(());
-            }
-            if gathered.last {
-                return;
-            }
-        }
-    }
-
-    /// Collects messages for a second; ends at once when a batch is full or a reader waits. Single exchanges do
-    /// not wake it.
-    async fn gather(&mut self, first: QueueMessage) -> Gathered {
-        let mut gathered = Gathered::default();
-        gathered.add(first);
-        self.drain(&mut gathered);
-        if !gathered.is_due() {
-            let _due = tokio::time::timeout(GATHER, self.due.notified()).await;
-            self.drain(&mut gathered);
-        }
-        gathered
-    }
-
-    /// Takes what the queue holds, at most a batch.
-    fn drain(&mut self, gathered: &mut Gathered) {
-        while !gathered.is_full()
-            && let Ok(next) = self.messages.try_recv()
-        {
-            gathered.add(next);
-        }
-    }
-
-    /// Writes a batch; retries while the store is away.
-    async fn write(&self, notes: Vec<Arc<ExchangeNote>>) {
-        if notes.is_empty() {
-            return;
-        }
-        let count = notes.len() as u64;
-        let of_runs: Vec<_> = notes.iter().filter_map(|note| note.run.clone()).collect();
-        // Formatting takes too long for the API's runtime.
-        let format = move || {
-            let records = notes.iter().map(|note| note.to_record());
-            records.map(|record| ExchangeRow::of(&record)).collect()
-        };
-        let rows: Vec<ExchangeRow> = match tokio::task::spawn_blocking(format).await {
-            Ok(rows) => rows,
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        };
-        loop {
-            match self.store.keep(&rows).await {
-                Ok(_) => {
-                    if lock(&self.away).take().is_some() {
-                        tracing::info!("the store is back: exchanges are written again");
-                    }
-                    self.metrics.stored(count);
-                    return;
-                }
-                Err(error) if error.kind == StoreFailure::Rejected => {
-                    // A retry would fail again and block all later batches.
-                    tracing::error!(count, "exchanges are lost: {error}");
-                    self.metrics.dropped(Sink::Store, count);
-                    for run in of_runs {
-                        run.lose_one();
-                    }
-                    return;
-                }
-                Err(error) => {
-                    if lock(&self.away).replace(error.clone()).is_none() {
-                        tracing::error!("exchanges are not written: {error}");
-                    }
-                    tokio::time::sleep(AGAIN).await;
-                }
-            }
-        }
-    }
-}
-
-impl Gathered {
-    fn add(&mut self, message: QueueMessage) {
-        match message {
-            QueueMessage::Keep(note) => self.notes.push(note),
-            QueueMessage::Settle(waiting) => self.waiting.push(waiting),
-            QueueMessage::Stop => self.last = true,
-        }
-    }
-
-    fn is_full(&self) -> bool {
-        self.last || self.notes.len() >= BATCH
-    }
-
-    fn is_due(&self) -> bool {
-        self.is_full() || !self.waiting.is_empty()
     }
 }
 

@@ -28,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 use crate::access::Caller;
 use crate::lock;
 use crate::nearest::no_profile;
+use crate::outage::Outage;
 use crate::problem::ApiProblem;
 use crate::readiness::BrokenFile;
 use crate::store::{
@@ -66,7 +67,7 @@ pub struct StoredProfiles {
     /// Versions that cannot be used here, with the reason; the library keeps the last valid version of each.
     broken: Mutex<BTreeMap<DocumentKey, (i64, String)>>,
     /// Why changes of other daemons are not received.
-    disconnected: Mutex<Option<StoreError>>,
+    disconnected: Outage,
     /// Variables that documents without values of their own may use.
     trust: Arc<Trust>,
 }
@@ -79,7 +80,7 @@ impl StoredProfiles {
             chaos,
             turn: tokio::sync::Mutex::default(),
             broken: Mutex::default(),
-            disconnected: Mutex::default(),
+            disconnected: Outage::of("changes of other daemons are not received"),
             trust,
         })
     }
@@ -102,11 +103,7 @@ impl StoredProfiles {
                 })
             })
             .collect();
-        if let Some(error) = &*lock(&self.disconnected) {
-            found.push(in_store(format!(
-                "changes of other daemons are not received: {error}"
-            )));
-        }
+        found.extend(self.disconnected.broken());
         found
     }
 
@@ -175,9 +172,7 @@ impl StoredProfiles {
         let following = async {
             loop {
                 let Err(error) = self.follow_until_lost(&tokens).await;
-                if lock(&self.disconnected).replace(error.clone()).is_none() {
-                    tracing::warn!("changes of other daemons are not received: {error}");
-                }
+                self.disconnected.begin(&error);
                 tokio::time::sleep(AGAIN).await;
             }
         };
@@ -194,9 +189,7 @@ impl StoredProfiles {
             // Reads before the first notice too: earlier notices may be lost.
             tokens.refresh().await?;
             self.refresh().await?;
-            if lock(&self.disconnected).take().is_some() {
-                tracing::info!("changes of other daemons are received again");
-            }
+            self.disconnected.end();
             listener.changed().await?;
         }
     }

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::denied::{self, Denied};
 use super::{AuditEntry, AuditOutcome, AuditedCall, RESERVED, digest_of};
 use crate::lock;
+use crate::outage::Outage;
 use crate::problem::ApiProblem;
 use crate::store::{DEFAULT_WORKSPACE, Store};
 
@@ -36,6 +37,7 @@ pub struct AuditLog {
     recorder: Recorder,
     queue: Mutex<Queue>,
     denied: Mutex<Denied>,
+    outage: Outage,
     /// Serializes writers, so that entries keep their order.
     turn: tokio::sync::Mutex<()>,
     changed: Notify,
@@ -46,8 +48,6 @@ struct Queue {
     entries: VecDeque<AuditEntry>,
     /// Number of entries dropped for lack of room.
     lost: u64,
-    /// Whether the store is away, which the daemon's log reports once.
-    is_away: bool,
 }
 
 impl AuditLog {
@@ -58,6 +58,7 @@ impl AuditLog {
             recorder,
             queue: Mutex::default(),
             denied: Mutex::default(),
+            outage: Outage::of("the audit log is not written, its entries wait"),
             turn: tokio::sync::Mutex::default(),
             changed: Notify::new(),
         })
@@ -91,7 +92,7 @@ impl AuditLog {
             return;
         }
         self.push(call.answered(status, self.now()));
-        if lock(&self.queue).is_away {
+        if self.outage.is_on() {
             self.changed.notify_one();
             return;
         }
@@ -203,18 +204,12 @@ impl AuditLog {
             if entries.is_empty() {
                 return;
             }
-            let written = self.store.append_audit(&entries).await;
+            if let Err(error) = self.store.append_audit(&entries).await {
+                return self.outage.begin(&error);
+            }
+            self.outage.end();
             let mut queue = lock(&self.queue);
-            if let Err(error) = written {
-                if !std::mem::replace(&mut queue.is_away, true) {
-                    tracing::error!("the audit log is not written, its entries wait: {error}");
-                }
-                return;
-            }
             queue.entries.drain(..entries.len());
-            if queue.entries.is_empty() && std::mem::take(&mut queue.is_away) {
-                tracing::info!("the audit log is written again");
-            }
             let lost = std::mem::take(&mut queue.lost);
             drop(queue);
             if lost > 0 {

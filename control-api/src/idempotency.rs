@@ -14,7 +14,7 @@ mod key;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody as _, to_bytes};
@@ -27,9 +27,9 @@ use tokio::time::{Instant, sleep};
 
 pub(crate) use self::key::KEY;
 use crate::audit::Repeated;
+use crate::document;
 use crate::problem::{ApiProblem, ProblemDetail};
 use crate::store::{IdempotencyKey, KeyState, Store, StoreError, StoredResponse};
-use crate::{document, lock};
 
 /// How long a key is taken, and its response repeated.
 const LIFETIME: Duration = Duration::from_hours(24);
@@ -37,12 +37,8 @@ const LIFETIME: Duration = Duration::from_hours(24);
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// Interval between checks for the response.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// Most responses in a store; the oldest are deleted.
-const MOST: i64 = 10_000;
 /// Longest body that is stored, bytes.
 const LONGEST: u64 = 64 << 10;
-/// Interval between deletions of expired keys.
-const PRUNES: Duration = Duration::from_mins(1);
 
 /// Milliseconds since 1970.
 type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -50,13 +46,9 @@ type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 /// The keys in one daemon's store.
 pub(crate) struct Keys {
     store: Store,
-    /// Paths of all POST routes.
-    paths: Vec<&'static str>,
     clock: Clock,
     /// How long a request waits for another one with its key.
     patience: Duration,
-    /// Time of the last pruning, by the clock.
-    pruned_at: Mutex<u64>,
 }
 
 /// The layer.
@@ -65,8 +57,7 @@ pub(crate) async fn once(
     request: Request,
     next: Next,
 ) -> Result<Response, ApiProblem> {
-    let path = request.extensions().get::<MatchedPath>();
-    let is_route = path.is_some_and(|path| keys.paths.contains(&path.as_str()));
+    let is_route = request.extensions().get::<MatchedPath>().is_some();
     if request.method() != Method::POST || !is_route || !request.headers().contains_key(KEY) {
         return Ok(next.run(request).await);
     }
@@ -83,18 +74,11 @@ pub(crate) async fn once(
 }
 
 impl Keys {
-    pub(crate) fn new(
-        store: Store,
-        paths: Vec<&'static str>,
-        clock: Clock,
-        patience: Duration,
-    ) -> Arc<Self> {
+    pub(crate) fn new(store: Store, clock: Clock, patience: Duration) -> Arc<Self> {
         Arc::new(Self {
             store,
-            paths,
             clock,
             patience,
-            pruned_at: Mutex::default(),
         })
     }
 
@@ -144,17 +128,6 @@ impl Keys {
                 .answer_key(key, stored, now + millis(LIFETIME))
                 .await,
         );
-        let is_due = {
-            let mut at = lock(&self.pruned_at);
-            let is_due = now >= at.saturating_add(millis(PRUNES));
-            if is_due {
-                *at = now;
-            }
-            is_due
-        };
-        if is_due {
-            warn(self.store.prune_keys(now, MOST).await);
-        }
         Ok(response)
     }
 }

@@ -161,16 +161,7 @@ pub fn router(state: ApiState) -> Router {
         audit: state.audit.clone(),
         redactor: state.recorder.redactor().clone(),
     };
-    let paths = table.iter().map(|route| route.rule);
-    let paths = paths
-        .filter(|rule| rule.method == Method::POST)
-        .map(|rule| rule.path);
-    let keys = Keys::new(
-        state.store.clone(),
-        paths.collect(),
-        clock(&state),
-        idempotency::PATIENCE,
-    );
+    let keys = Keys::new(state.store.clone(), clock(&state), idempotency::PATIENCE);
     let mut router = Router::new();
     for route in table {
         router = router.route(route.rule.path, route.answers);

@@ -46,7 +46,7 @@ impl Effects {
     fn impatient(&self, store: Store, patience: Duration) -> Router {
         let time = Arc::clone(&self.time);
         let clock: Clock = Arc::new(move || time.load(Ordering::SeqCst));
-        let keys = Keys::new(store, vec!["/things/{name}"], clock, patience);
+        let keys = Keys::new(store, clock, patience);
         Router::new()
             .route("/things/{name}", post(act).get(act))
             .layer(CatchPanicLayer::new())

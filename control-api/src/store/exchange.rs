@@ -113,6 +113,9 @@ impl Default for Retain {
 /// Most exchanges deleted in one transaction: other writers wait for it.
 const PRUNED_AT_ONCE: i64 = 1_000;
 
+/// Most responses for idempotency keys; the oldest are deleted.
+const KEYS: i64 = 10_000;
+
 /// Most workspaces in a statement.
 const MOST_NAMED: usize = 64;
 
@@ -160,7 +163,8 @@ impl Store {
         Ok(rows.first().and_then(|(entry,)| read(entry)))
     }
 
-    /// Deletes the oldest exchanges beyond the limits, at most a thousand, and finished runs with their data.
+    /// Deletes the oldest exchanges beyond the limits, at most a thousand, finished runs with their data, and expired
+    /// idempotency keys.
     /// Returns whether there are more. `now` is milliseconds since 1970.
     pub async fn prune(&self, retain: Retain, now: u64) -> Result<bool, StoreError> {
         if self.is_blank() {
@@ -179,6 +183,7 @@ impl Store {
         .bind(PRUNED_AT_ONCE);
         let pruned = self.execute(old).await?;
         let more = pruned >= PRUNED_AT_ONCE.unsigned_abs();
+        self.prune_keys(now, KEYS).await?;
         Ok(self.prune_runs(retain.runs).await? || more)
     }
 }

@@ -11,7 +11,7 @@ use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use squall_documents::{DocumentLimits, Limited, Variables, over_budget};
+use squall_documents::{At, DocumentReader, Fields, SourceText, Tree, ValueReader, Variables};
 use squall_profiles::profile::{self, Profile};
 
 use crate::problem::{ApiProblem, ProblemDetail};
@@ -121,30 +121,16 @@ pub(crate) async fn body(request: Request) -> Result<Bytes, ApiProblem> {
 
 impl RequestDocument {
     /// The document as a profile; errors call it `name`. Without values for its variables it may use those that
-    /// `trust` lists. A document sent as JSON must be JSON, although the YAML parser accepts more.
+    /// `trust` lists.
     pub(crate) fn profile(&self, name: &str, trust: &Trust) -> Result<Profile, ApiProblem> {
-        let sent = || trust.variables(|variables| profile::parse_file(name, &self.text, variables));
-        self.check_bounds()?;
-        let profile = match self.form {
-            BodyFormat::Unstated | BodyFormat::Yaml | BodyFormat::Enclosed => sent(),
-            BodyFormat::Json => {
-                serde_json::from_str::<IgnoredAny>(&self.text).map_err(|error| not_json(&error))?;
-                sent()
-            }
-            BodyFormat::WithVariables => {
-                let sent: WithVariables =
-                    serde_json::from_str(&self.text).map_err(|error| not_json(&error))?;
-                let lookup = |name: &str| {
-                    let value = sent.variables.get(name).cloned();
-                    value.ok_or(VarError::NotPresent)
-                };
-                let enclosed = Self {
-                    text: sent.document,
-                    form: BodyFormat::Enclosed,
-                };
-                enclosed.check_bounds()?;
-                profile::parse_file(name, &enclosed.text, Variables::From(&lookup))
-            }
+        let profile = if self.form == BodyFormat::WithVariables {
+            let (enclosed, sent) = self.sent()?;
+            enclosed.tree()?;
+            let lookup = |name: &str| sent.get(name).cloned().ok_or(VarError::NotPresent);
+            profile::parse_file(name, &enclosed.text, Variables::From(&lookup))
+        } else {
+            self.tree()?;
+            trust.variables(|variables| profile::parse_file(name, &self.text, variables))
         };
         profile.map_err(|errors| ApiProblem::profile(&errors))
     }
@@ -154,13 +140,18 @@ impl RequestDocument {
         if self.form != BodyFormat::WithVariables {
             return Ok((self, SentVariables::default()));
         }
+        let (document, sent) = self.sent()?;
+        Ok((document, SentVariables::new(sent)))
+    }
+
+    fn sent(&self) -> Result<(Self, BTreeMap<String, String>), ApiProblem> {
         let sent: WithVariables =
             serde_json::from_str(&self.text).map_err(|error| not_json(&error))?;
         let document = Self {
             text: sent.document,
             form: BodyFormat::Enclosed,
         };
-        Ok((document, SentVariables::new(sent.variables)))
+        Ok((document, sent.variables))
     }
 
     /// Whether values for variables were sent with it.
@@ -168,143 +159,64 @@ impl RequestDocument {
         self.form == BodyFormat::WithVariables
     }
 
-    /// The document as a value, by its format; without one it is JSON.
-    pub(crate) fn value(&self) -> Result<serde_json::Value, ApiProblem> {
-        let value = match self.form {
-            BodyFormat::Json | BodyFormat::Unstated => {
-                serde_json::from_str(&self.text).map_err(|error| not_json(&error))?
-            }
-            BodyFormat::WithVariables => {
-                return Err(ApiProblem::unsupported_type(
-                    "variables are sent with profiles and suites only; send application/json or application/yaml",
-                ));
-            }
-            BodyFormat::Yaml | BodyFormat::Enclosed => tree(&self.text)
-                .map_err(|error| self.not_yaml("the document is not YAML", &error))?,
-        };
-        self.bounded(value)
-    }
-}
-
-/// Deepest nesting of a document.
-const DEPTH: usize = 64;
-
-/// Most aliases of a YAML document, and its most nodes with all aliases expanded.
-const ALIASES: usize = 1_000;
-const PARTS: usize = 100_000;
-
-impl RequestDocument {
-    /// The document as a value; without a format it is YAML, of which JSON is a subset. Depth and alias expansion
-    /// are bounded.
-    pub(crate) fn tree(&self) -> Result<serde_json::Value, ApiProblem> {
-        match self.form {
-            BodyFormat::Json | BodyFormat::WithVariables => self.value(),
-            BodyFormat::Unstated | BodyFormat::Yaml | BodyFormat::Enclosed => {
-                let tree = tree(&self.text)
-                    .map_err(|error| self.not_yaml("the document cannot be read", &error))?;
-                self.bounded(tree)
-            }
+    /// The document's values with their places. A document sent as JSON must be JSON, although the YAML parser accepts
+    /// more.
+    pub(crate) fn tree(&self) -> Result<At<Tree>, ApiProblem> {
+        if self.form == BodyFormat::WithVariables {
+            return Err(ApiProblem::unsupported_type(
+                "variables are sent with profiles and suites only; send application/json or application/yaml",
+            ));
         }
-    }
-
-    fn bounded(&self, tree: serde_json::Value) -> Result<serde_json::Value, ApiProblem> {
-        if depth(&tree) > DEPTH {
-            return Err(self.unreadable(too_deep()));
+        let tree = squall_documents::parse("", &self.text).map_err(|error| {
+            let detail = ProblemDetail::located(&error).detail;
+            if self.form == BodyFormat::Enclosed {
+                return ApiProblem::invalid_at("/document", detail);
+            }
+            ApiProblem::malformed(detail.clone()).with_errors(vec![ProblemDetail::at("", detail)])
+        })?;
+        if self.form == BodyFormat::Json {
+            serde_json::from_str::<IgnoredAny>(&self.text).map_err(|error| not_json(&error))?;
         }
         Ok(tree)
     }
 
-    /// Rejects documents that are nested too deeply or expand too far, whatever their kind.
-    fn check_bounds(&self) -> Result<(), ApiProblem> {
-        match tree(&self.text) {
-            Err(error) if is_too_deep(&error) || over_budget(&error).is_some() => {
-                Err(self.not_yaml("the document cannot be read", &error))
-            }
-            Ok(tree) => check_rules(&self.bounded(tree)?),
-            // The later parser reports other errors with their place.
-            Err(_) => Ok(()),
+    /// The fields of the document, as `read` reads them; or all errors with their places.
+    pub(crate) fn fields<T>(
+        &self,
+        read: impl FnOnce(&mut Fields<'_, '_>) -> Option<T>,
+    ) -> Result<T, ApiProblem> {
+        let tree = self.tree()?;
+        let mut reader = DocumentReader::new(SourceText::new("", &self.text));
+        let read = reader.read(&tree, |value| value.fields("a map of fields", read));
+        let read = reader.finish(read).map(|(read, _)| read);
+        read.map_err(|errors| {
+            ApiProblem::invalid(errors.iter().map(ProblemDetail::pointed).collect())
+        })
+    }
+}
+
+/// Reads a text that `is_valid` accepts.
+pub(crate) fn text(
+    expected: &str,
+    is_valid: impl FnOnce(&str) -> bool,
+) -> impl FnOnce(&mut ValueReader<'_, '_>) -> Option<String> {
+    move |value| {
+        let text = value.exact_text()?.value;
+        if is_valid(&text) {
+            return Some(text);
         }
-    }
-
-    /// A problem: `what` was found, and why.
-    fn not_yaml(&self, what: &str, error: &serde_saphyr::Error) -> ApiProblem {
-        if is_too_deep(error) {
-            return self.unreadable(too_deep());
-        }
-        let why = over_budget(error).unwrap_or_else(|| error.to_string());
-        self.unreadable(format!("{what}: {why}"))
-    }
-
-    /// 400 for an unreadable document; 422 if it is within a document that was read.
-    fn unreadable(&self, detail: String) -> ApiProblem {
-        if self.form == BodyFormat::Enclosed {
-            return ApiProblem::invalid_at("/document", detail);
-        }
-        ApiProblem::malformed(detail.clone()).with_errors(vec![ProblemDetail::at("", detail)])
+        let shown: String = text.chars().take(40).collect();
+        value.error(format!("found `{shown}`, expected {expected}"));
+        None
     }
 }
 
-/// Rules need a thousand times their text size while they are parsed, so their number is checked first.
-fn check_rules(profile: &serde_json::Value) -> Result<(), ApiProblem> {
-    let families = |chaos: &serde_json::Value| {
-        let lists = chaos.as_object().into_iter().flat_map(|one| one.values());
-        let lengths = lists.filter_map(|list| Some(list.as_array()?.len()));
-        lengths.sum::<usize>()
-    };
-    let rules = families(profile) + profile.get("chaos").map_or(0, families);
-    DocumentLimits::default()
-        .take(Limited::Rules, rules)
-        .map_err(|over| ApiProblem::invalid_at("", over.to_string()))
-}
-
-fn too_deep() -> String {
-    format!("the document is nested deeper than {DEPTH} levels")
-}
-
-/// The message of both parsers for a text that is nested too deeply.
-const RECURSION: &str = "recursion limit exceeded";
-
-/// Whether a text is rejected for its depth.
-fn is_too_deep(error: &serde_saphyr::Error) -> bool {
-    use serde_saphyr::Error as E;
-    use serde_saphyr::budget::BudgetBreach;
-    match error {
-        E::AliasError { error, .. } => is_too_deep(error),
-        E::Budget { breach, .. } => matches!(breach, BudgetBreach::Depth { .. }),
-        other => other.to_string().starts_with(RECURSION),
-    }
-}
-
-/// A YAML text as a value.
-pub(crate) fn tree(text: &str) -> Result<serde_json::Value, serde_saphyr::Error> {
-    let budget = serde_saphyr::budget! {
-        max_depth: DEPTH,
-        max_documents: 1,
-        max_aliases: ALIASES,
-        max_nodes: PARTS,
-        max_events: 4 * PARTS,
-    };
-    let alias_limits = serde_saphyr::alias_limits! {
-        max_total_replayed_events: PARTS,
-        max_alias_expansions_per_anchor: ALIASES,
-    };
-    let options = serde_saphyr::options! {
-        with_snippet: false,
-        budget: budget,
-        alias_limits: alias_limits,
-        // As the parsers of profiles and suites: `no` is a text.
-        strict_booleans: true,
-    };
-    serde_saphyr::from_str_with_options(text, options)
-}
-
-/// The depth of a value; the parser has bounded it to about a hundred.
-fn depth(value: &serde_json::Value) -> usize {
-    match value {
-        serde_json::Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
-        serde_json::Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
-        _ => 0,
-    }
+/// A document of the store as JSON.
+pub(crate) fn stored(text: &str) -> Result<serde_json::Value, ApiProblem> {
+    let tree = squall_documents::parse("", text).map_err(|error| {
+        ApiProblem::internal(format!("the stored document cannot be read: {error}"))
+    })?;
+    Ok(tree.value.to_json())
 }
 
 fn not_json(error: &serde_json::Error) -> ApiProblem {
@@ -312,10 +224,7 @@ fn not_json(error: &serde_json::Error) -> ApiProblem {
         let detail = format!("the document says something else than it may: {error}");
         return ApiProblem::invalid_at("", detail);
     }
-    let detail = match error.to_string() {
-        deep if deep.starts_with(RECURSION) => too_deep(),
-        other => format!("the document is not JSON: {other}"),
-    };
+    let detail = format!("the document is not JSON: {error}");
     ApiProblem::malformed(detail.clone()).with_errors(vec![ProblemDetail::at("", detail)])
 }
 
@@ -325,13 +234,6 @@ mod tests {
     use futures_util::stream;
 
     use super::*;
-
-    #[test]
-    fn words_of_old_yaml_are_words() {
-        let read = tree("{name: y, negate: no, enabled: true}").expect("YAML");
-        let expected = serde_json::json!({ "name": "y", "negate": "no", "enabled": true });
-        assert_eq!(read, expected);
-    }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_does_not_come_is_not_waited_for_without_end() {

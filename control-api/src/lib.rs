@@ -16,7 +16,6 @@ mod claim;
 mod credential;
 mod dispatch;
 mod document;
-mod fields;
 mod idempotency;
 mod ledger;
 mod nearest;

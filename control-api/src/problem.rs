@@ -62,6 +62,11 @@ impl ProblemDetail {
         Self::at(error.pointer.clone(), detail)
     }
 
+    /// The same with its pointer only: the text is another than the client's.
+    pub(crate) fn pointed(error: &DocumentError) -> Self {
+        Self::at(error.pointer.clone(), error.message.clone())
+    }
+
     /// An error at `pointer` in the document.
     pub fn at(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
         Self {

@@ -8,8 +8,8 @@ use std::env::VarError;
 use std::fmt;
 
 use arc_swap::ArcSwap;
-use serde_json::Value;
 use squall_documents::variables::{Variables, is_variable_name};
+use squall_documents::{At, Fields, ScalarKind, Tree};
 
 /// What documents that arrive by API may do; a reload changes it for later documents.
 ///
@@ -78,27 +78,35 @@ impl SentVariables {
         Self(values)
     }
 
-    /// Reads the member `secrets`; an error describes what is wrong.
-    pub(crate) fn read(given: Option<&Value>) -> Result<Self, String> {
-        let given = match given {
-            None | Some(Value::Null) => return Ok(Self::default()),
-            Some(Value::Object(given)) if given.len() <= Self::MOST => given,
-            Some(Value::Object(_)) => return Err(format!("there may be {} of them", Self::MOST)),
-            Some(_) => return Err("`secrets` is a map from variables to texts".to_owned()),
-        };
-        let mut values = BTreeMap::new();
-        for (place, (name, value)) in given.iter().enumerate() {
-            let Some(value) = value.as_str().filter(|_| is_variable_name(name)) else {
-                // The error repeats neither: name and value may be swapped.
-                let place = place + 1;
-                return Err(format!(
-                    "member {place} is not a variable's name and a text"
-                ));
-            };
-            values.insert(name.clone(), value.to_owned());
-        }
-        Ok(Self(values))
+    /// Reads the field `secrets`. Errors repeat neither names nor values, since these may be swapped.
+    pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Self {
+        let read = fields.field("secrets", "", |value| {
+            let read = values(value.any()?);
+            read.map_err(|error| value.error(error)).ok()
+        });
+        Self(read.unwrap_or_default())
     }
+}
+
+fn values(sent: &At<Tree>) -> Result<BTreeMap<String, String>, String> {
+    let Tree::Map(members) = &sent.value else {
+        return Err("`secrets` is a map from variables to texts".to_owned());
+    };
+    if members.len() > SentVariables::MOST {
+        return Err(format!("there may be {} of them", SentVariables::MOST));
+    }
+    let read = (1..)
+        .zip(members)
+        .map(|(place, (name, value))| match &value.value {
+            Tree::Scalar {
+                text,
+                kind: ScalarKind::Text,
+            } if is_variable_name(&name.value) => Ok((name.value.clone(), text.clone())),
+            _ => Err(format!(
+                "member {place} is not a variable's name and a text"
+            )),
+        });
+    read.collect()
 }
 
 impl fmt::Debug for SentVariables {

@@ -25,6 +25,6 @@ pub use self::error::{DocumentError, Position, allowed, did_you_mean, nearest, w
 pub use self::limits::{DocumentLimits, Limited, OverLimit};
 pub use self::reader::DocumentReader;
 pub use self::source::SourceText;
-pub use self::tree::{At, ScalarKind, Tree, over_budget, parse};
+pub use self::tree::{At, ScalarKind, Tree, parse};
 pub use self::value::{Fields, NodeKind, ValueReader, describe};
 pub use self::variables::{Expanded, Variables};

@@ -155,6 +155,9 @@ impl<'de> Deserialize<'de> for Tree {
 /// Most nodes that aliases may expand to: a few nested aliases could expand to millions.
 const REPLAYED: usize = 100_000;
 
+/// Deepest nesting of a document.
+const DEPTH: usize = 64;
+
 /// Parses YAML or JSON, with a limit that allows tens of thousands of rules. The error is the first syntax error.
 pub fn parse(file: &str, text: &str) -> Result<At<Tree>, DocumentError> {
     from_str(text).map_err(|error| {
@@ -170,6 +173,7 @@ pub fn parse(file: &str, text: &str) -> Result<At<Tree>, DocumentError> {
 
 fn from_str(text: &str) -> Result<At<Tree>, Error> {
     let budget = serde_saphyr::budget! {
+        max_depth: DEPTH,
         max_events: 8_000_000,
         max_nodes: 4_000_000,
         max_total_scalar_bytes: 256 * 1024 * 1024,
@@ -189,7 +193,7 @@ fn from_str(text: &str) -> Result<At<Tree>, Error> {
 }
 
 /// The parser limit that a document exceeds; `None`: the error is another one.
-pub fn over_budget(error: &Error) -> Option<String> {
+fn over_budget(error: &Error) -> Option<String> {
     let aliases = "its aliases (`*name`) stand for too many values; write out what they stand for";
     Some(match error {
         Error::AliasError { error, .. } => return over_budget(error),
@@ -202,13 +206,17 @@ pub fn over_budget(error: &Error) -> Option<String> {
             | Breach::Anchors { .. }
             | Breach::AliasAnchorRatio { .. }
             | Breach::MergeKeys { .. } => aliases.to_owned(),
-            Breach::Depth { depth } => {
-                format!("the document is nested deeper than {} levels", depth - 1)
-            }
+            Breach::Depth { .. } => too_deep(),
             _ => "the document is longer than is read; write it shorter".to_owned(),
         },
+        // The limit of the parser below, which reads ahead of the budget.
+        other if other.to_string().starts_with("recursion limit exceeded") => too_deep(),
         _ => return None,
     })
+}
+
+fn too_deep() -> String {
+    format!("the document is nested deeper than {DEPTH} levels")
 }
 
 fn message(error: &Error, found: &str) -> String {

@@ -8,7 +8,8 @@ use squall_documents::DocumentError;
 use squall_documents::{self as documents, DocumentReader, SourceText};
 use squall_journal::tape::Session;
 
-pub(crate) use self::read::{read, read_whole};
+pub(crate) use self::read::read;
+pub use self::read::read_whole;
 
 /// One error in a session: `file:line:column: message`.
 pub type SessionError = DocumentError;

@@ -125,8 +125,10 @@ pub(super) async fn put(
 ) -> Result<Json<InForce>, ApiProblem> {
     params.finish()?;
     versions::check_unversioned(&headers, "what is in force")?;
-    let sent = document.value()?;
-    let mut request = chaos_request::read(&sent, &state.trust).map_err(ApiProblem::invalid)?;
+    let (mut request, has_profile) = document.fields(|fields| {
+        let request = chaos_request::read(fields, &state.trust)?;
+        Some((request, fields.has("profile")))
+    })?;
     request.rules = seen_by(&caller, request.rules);
     check_extends(&caller, &request.rules)?;
     let before = state.chaos.look(&scope);
@@ -141,8 +143,7 @@ pub(super) async fn put(
             Err(ApiProblem::invalid_at("/profile", detail))
         }
         Err(PutError::Profile(error)) => {
-            let is_chaos = sent["profile"].is_null();
-            let pointer = if is_chaos { "/chaos" } else { "/profile" };
+            let pointer = if has_profile { "/profile" } else { "/chaos" };
             Err(ApiProblem::invalid_at(pointer, error.to_string()))
         }
         Err(PutError::Quota(over)) => Err(ApiProblem::conflict(over.to_string())),

@@ -3,116 +3,135 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
-use squall_documents::{Variables, duration};
+use squall_documents::{Fields, ScalarKind, Tree, ValueReader, Variables, duration};
 use squall_profiles::activation::Observe;
 use squall_profiles::profile;
 use squall_profiles::tools::ToolNames;
 use squall_proxy::chaos::{ChaosRequest, INLINE, RuleSource};
 
-use crate::fields::BodyFields;
-use crate::problem::ProblemDetail;
+use crate::document::text;
 use crate::trust::{SentVariables, Trust};
-
-const MEMBERS: [&str; 7] = [
-    "profile", "chaos", "secrets", "seed", "ttl", "key", "observe",
-];
 
 /// Longest `key`, bytes.
 const KEY: usize = 256;
 
-/// Reads the document. Inline chaos may use the variables that `trust` lists, and those sent with it.
-pub(super) fn read(document: &Value, trust: &Trust) -> Result<ChaosRequest, Vec<ProblemDetail>> {
-    let mut fields = BodyFields::of(document, &MEMBERS, "{\"profile\": \"api_outage\"}")?;
-    let secrets = SentVariables::read(fields.given("secrets")).unwrap_or_else(|error| {
-        fields.wrong("secrets", error);
-        SentVariables::default()
-    });
-    let is_inline = fields.given("chaos").or(fields.given("profile"));
-    let is_inline = is_inline.is_some_and(Value::is_object);
-    if fields.given("secrets").is_some() && !is_inline {
+const OBSERVE: [(&str, Observe); 3] = [
+    ("headers", Observe::Headers),
+    ("model", Observe::Model),
+    ("bodies", Observe::Bodies),
+];
+
+/// Reads the fields. Inline chaos may use the variables that `trust` lists, and those sent with it.
+pub(super) fn read(fields: &mut Fields<'_, '_>, trust: &Trust) -> Option<ChaosRequest> {
+    let secrets = SentVariables::read(fields);
+    let inline = fields.node("chaos").or(fields.node("profile"));
+    let is_inline = inline.is_some_and(|inline| matches!(inline.value, Tree::Map(_)));
+    if fields.has("secrets") && !is_inline {
         let detail = "`secrets` are for `chaos`; a profile is put with its own";
-        fields.wrong("secrets", detail);
+        fields.error("secrets", detail);
     }
-    let rules = trust.variables_and(&secrets, |variables| rules(&mut fields, variables));
-    let seeds = "a whole number from 0 to 18446744073709551615";
-    let seed = fields.read("seed", seeds, Value::as_u64);
-    let ttls = "a duration of at least 1ms, like \"90s\" or \"1h30m\"";
-    let ttl = fields.read("ttl", ttls, ttl);
-    let key = fields.read("key", "a text of 1 to 256 bytes", |value| {
-        let key = value.as_str()?;
-        (1..=KEY).contains(&key.len()).then(|| key.to_owned())
+    let rules = trust.variables_and(&secrets, |variables| rules(fields, variables));
+    let key = text("a text of 1 to 256 bytes", |key| {
+        (1..=KEY).contains(&key.len())
     });
-    let observe = fields.read("observe", "headers, model or bodies", |value| {
-        match value.as_str()? {
-            "headers" => Some(Observe::Headers),
-            "model" => Some(Observe::Model),
-            "bodies" => Some(Observe::Bodies),
-            _ => None,
-        }
-    });
-    fields.finish(rules.map(|rules| ChaosRequest {
-        rules,
+    let (seed, ttl) = (
+        fields.whole("seed", "", 0..=u64::MAX, ""),
+        fields.field("ttl", "", ttl),
+    );
+    let key = fields.field("key", "", key);
+    let observe = fields.word("observe", "", "value of `observe`", &OBSERVE);
+    Some(ChaosRequest {
+        rules: rules?,
         seed,
         ttl,
         key,
         observe,
         tools: ToolNames::default(),
-    }))
+    })
 }
 
-fn rules(fields: &mut BodyFields<'_>, variables: Variables<'_>) -> Option<RuleSource> {
-    let read = match (fields.given("profile"), fields.given("chaos")) {
-        (Some(profile @ Value::Object(_)), None) => {
-            let read = profile::parse_file(INLINE, &profile.to_string(), variables);
-            read.map_err(|wrong| ("/profile", wrong))
-        }
-        (Some(_), None) => {
-            let expected = "the name of a profile, or a profile";
-            let name = fields.read("profile", expected, Value::as_str)?;
-            return Some(RuleSource::Profile(name.to_owned()));
-        }
+fn rules(fields: &mut Fields<'_, '_>, variables: Variables<'_>) -> Option<RuleSource> {
+    let (profile, chaos) = (fields.any("profile", ""), fields.any("chaos", ""));
+    let (at, node, read) = match (profile, chaos) {
+        (Some(profile), None) => match &profile.value {
+            Tree::Map(_) => {
+                let text = profile.value.to_json().to_string();
+                let read = profile::parse_file(INLINE, &text, variables);
+                ("profile", profile, read)
+            }
+            Tree::Scalar {
+                text,
+                kind: ScalarKind::Text,
+            } => return Some(RuleSource::Profile(text.clone())),
+            Tree::Scalar { .. } | Tree::List(_) | Tree::Null => {
+                fields.misplaced("profile", "the name of a profile, or a profile");
+                return None;
+            }
+        },
         (None, Some(chaos)) => {
-            let read = profile::parse_chaos_with("chaos", INLINE, &chaos.to_string(), variables);
-            read.map_err(|wrong| ("/chaos", wrong))
+            let text = chaos.value.to_json().to_string();
+            let read = profile::parse_chaos_with("chaos", INLINE, &text, variables);
+            ("chaos", chaos, read)
         }
         (Some(_), Some(_)) => {
-            fields.wrong("chaos", "give `profile` or `chaos`, not both");
+            fields.error("chaos", "give `profile` or `chaos`, not both");
             return None;
         }
         (None, None) => {
             let detail = "give `profile`, the name of a profile, or `chaos`, the rules themselves";
-            fields.wrong("", detail);
+            fields.reader.error(fields.position, detail);
             return None;
         }
     };
-    let read = read.map_err(|(at, wrong)| {
-        let wrong = wrong.into_iter();
-        fields.add(
-            wrong.map(|error| ProblemDetail::at(format!("{at}{}", error.pointer), error.message)),
-        );
-    });
-    Some(RuleSource::Inline(Arc::new(read.ok()?)))
+    let errors = match read {
+        Ok(profile) => return Some(RuleSource::Inline(Arc::new(profile))),
+        Err(errors) => errors,
+    };
+    for error in errors {
+        fields
+            .reader
+            .below_pointer(&format!("/{at}{}", error.pointer), |reader| {
+                reader.error(node.position, error.message);
+            });
+    }
+    None
 }
 
 /// `"90s"`, or a number of seconds.
-fn ttl(value: &Value) -> Option<Duration> {
-    let ttl = match value {
-        Value::String(text) => duration::parse(text)?,
-        Value::Number(seconds) => Duration::try_from_secs_f64(seconds.as_f64()?).ok()?,
-        _ => return None,
+fn ttl(value: &mut ValueReader<'_, '_>) -> Option<Duration> {
+    let node = value.any()?;
+    let ttl = match &node.value {
+        Tree::Scalar { text, kind } => match kind {
+            ScalarKind::Text => duration::parse(text),
+            ScalarKind::Number => text
+                .parse()
+                .ok()
+                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+            ScalarKind::Flag => None,
+        },
+        Tree::Null | Tree::List(_) | Tree::Map(_) => None,
     };
-    (ttl >= Duration::from_millis(1)).then_some(ttl)
+    let ttl = ttl.filter(|ttl| *ttl >= Duration::from_millis(1));
+    ttl.or_else(|| {
+        let expected = "a duration of at least 1ms, like \"90s\" or \"1h30m\"";
+        value.reader.misplaced(node.position, expected)
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
+    use squall_documents::{DocumentError, DocumentReader, SourceText, parse};
 
     use super::*;
 
-    fn read_sent(document: &Value) -> Result<ChaosRequest, Vec<ProblemDetail>> {
-        read(document, &Trust::default())
+    fn read_sent(document: &Value) -> Result<ChaosRequest, Vec<DocumentError>> {
+        let text = document.to_string();
+        let tree = parse("", &text).expect("JSON");
+        let mut reader = DocumentReader::new(SourceText::new("", &text));
+        let read = |fields: &mut Fields<'_, '_>| read(fields, &Trust::default());
+        let read = reader.read(&tree, |value| value.fields("a map", read));
+        reader.finish(read).map(|(read, _)| read)
     }
 
     #[test]
@@ -153,7 +172,7 @@ mod tests {
                 json!({ "profile": "x", "observe": "all" }),
                 vec!["/observe"],
             ),
-            (json!({ "profil": "x" }), vec!["/profil", ""]),
+            (json!({ "profil": "x" }), vec!["", "/profil"]),
             (json!({ "profile": "x", "a/b~": 1 }), vec!["/a~1b~0"]),
             (
                 json!({ "profile": "x", "seed": [], "ttl": [] }),
@@ -161,20 +180,8 @@ mod tests {
             ),
         ] {
             let errors = read_sent(&document).expect_err("invalid");
-            let pointers: Vec<_> = errors
-                .iter()
-                .map(|error| error.pointer.as_deref().unwrap_or("-"))
-                .collect();
+            let pointers: Vec<_> = errors.iter().map(|error| error.pointer.as_str()).collect();
             assert_eq!(pointers, expected, "{document}");
         }
-    }
-
-    #[test]
-    fn the_nearest_word_is_offered() {
-        let errors = read_sent(&json!({ "profile": "x", "sede": 1 })).expect_err("invalid");
-        assert_eq!(
-            errors[0].detail,
-            "unknown field `sede`, did you mean `seed`?"
-        );
     }
 }

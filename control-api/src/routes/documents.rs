@@ -219,9 +219,7 @@ pub(super) async fn show(
     } else if versions::wants_text(&headers) || version.is_some() {
         versions::text(text)
     } else {
-        let mut tree = document::tree(&text).map_err(|error| {
-            ApiProblem::internal(format!("the stored document cannot be read: {error}"))
-        })?;
+        let mut tree = document::stored(&text)?;
         if documents.kind == DocumentKind::Profile {
             // A text that holds only comments is a valid profile.
             if tree.is_null() {
@@ -274,8 +272,7 @@ pub(super) async fn put(
                 (document, SentVariables::default())
             }
         };
-        // Checks the bounds before the document is parsed.
-        let tree = document.tree()?;
+        let tree = document.tree()?.value.to_json();
         warnings = validation::check(kind, &name, &document.text, &sent, trust)
             .map_err(ApiProblem::invalid)?;
         path::check_called(kind, &name, tree.get("id").and_then(Value::as_str))?;

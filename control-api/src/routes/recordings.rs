@@ -5,15 +5,14 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, LOCATION};
 use http::{HeaderName, HeaderValue, StatusCode};
-use serde_json::Value;
+use squall_documents::Fields;
 use squall_journal::tape::har;
 
 use super::path::{Name, check_seen};
 use crate::access::Caller;
-use crate::document::RequestDocument;
-use crate::fields::BodyFields;
+use crate::document::{RequestDocument, text};
 use crate::page::{self, ListPage};
-use crate::problem::{ApiProblem, ProblemDetail};
+use crate::problem::ApiProblem;
 use crate::query::Params;
 use crate::recordings::{NewRecording, Recordings, unknown};
 use crate::state::ApiState;
@@ -38,12 +37,7 @@ pub(super) async fn begin(
     document: RequestDocument,
 ) -> Result<Response, ApiProblem> {
     params.finish()?;
-    let sent = if document.text.trim().is_empty() {
-        Value::Object(serde_json::Map::new())
-    } else {
-        document.value()?
-    };
-    let new = read(&sent).map_err(ApiProblem::invalid)?;
+    let new = document.fields(|fields| Some(read(fields)))?;
     if let Some(scope) = &new.scope {
         check_seen(&caller, scope)?;
     }
@@ -135,22 +129,15 @@ fn remark(recording: &StoredRecording) -> Option<String> {
 }
 
 /// Reads `{scope, name}`.
-fn read(document: &Value) -> Result<NewRecording, Vec<ProblemDetail>> {
-    let mut fields = BodyFields::of(document, &["scope", "name"], "{\"scope\": \"job-7\"}")?;
+fn read(fields: &mut Fields<'_, '_>) -> NewRecording {
     let scopes =
         "1 to 128 characters of a-z, A-Z, 0-9, `.`, `_` and `-`, the first no `.`, and no key";
-    let scope = fields.read("scope", scopes, |value| {
-        let scope = value.as_str()?;
-        squall_proxy::is_scope_name(scope).then(|| scope.to_owned())
+    let names = text("1 to 200 printable characters", |name| {
+        (1..=200).contains(&name.chars().count()) && !name.chars().any(char::is_control)
     });
-    let name = fields.read("name", "1 to 200 printable characters", |value| {
-        let name = value.as_str()?;
-        let fits = (1..=200).contains(&name.chars().count());
-        (fits && !name.chars().any(char::is_control)).then(|| name.to_owned())
-    });
-    fields.finish(Some(NewRecording {
-        name,
-        scope,
+    NewRecording {
+        scope: fields.field("scope", "", text(scopes, squall_proxy::is_scope_name)),
+        name: fields.field("name", "", names),
         ..NewRecording::default()
-    }))
+    }
 }

@@ -59,8 +59,7 @@ pub(super) async fn create(
     document: RequestDocument,
 ) -> Result<Response, ApiProblem> {
     params.finish()?;
-    let posted = document.tree()?;
-    let spec = order::read(&state, &caller, &posted).await?;
+    let spec = order::read(&state, &caller, &document).await?;
     let run = state.runs.add(caller.workspace(), spec).await?;
     caller.changed(None, Some(&run), describe(&run));
     let location = format!("/v1/runs/{}", run.id);

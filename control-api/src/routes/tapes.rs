@@ -5,7 +5,7 @@ use axum::extract::State;
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use squall_documents::Fields;
 use squall_harness::session;
 use squall_journal::tape::{Otherwise, Session};
 use squall_proxy::tape::{Playing, PlayingOptions};
@@ -13,8 +13,7 @@ use squall_proxy::tape::{Playing, PlayingOptions};
 use super::path::Scope;
 use crate::access::Caller;
 use crate::document::RequestDocument;
-use crate::fields::BodyFields;
-use crate::problem::{ApiProblem, ProblemDetail};
+use crate::problem::ApiProblem;
 use crate::query::Params;
 use crate::recordings::Recordings;
 use crate::state::ApiState;
@@ -22,13 +21,9 @@ use crate::store::{DocumentKey, DocumentKind};
 use crate::stored_documents::newest;
 use crate::tasks;
 
-const MEMBERS: [&str; 6] = [
-    "recording",
-    "replay",
-    "session",
-    "on_miss",
-    "on_exhausted",
-    "speed",
+const ACTIONS: [(&str, Otherwise); 2] = [
+    ("error", Otherwise::Error),
+    ("passthrough", Otherwise::Passthrough),
 ];
 
 /// Slowest and fastest playback; 0 means at once.
@@ -117,7 +112,7 @@ pub(super) async fn put(
     document: RequestDocument,
 ) -> Result<Json<TapeLine>, ApiProblem> {
     params.finish()?;
-    let wanted = read(&document.value()?).map_err(ApiProblem::invalid)?;
+    let wanted = document.fields(read)?;
     let (source, session) = find(&state, &caller, wanted.source).await?;
     let options = PlayingOptions {
         on_miss: wanted.on_miss.or(session.on_miss).unwrap_or_default(),
@@ -205,52 +200,39 @@ fn nothing(what: &str, id: &str) -> ApiProblem {
     ApiProblem::invalid_at(format!("/{what}"), detail)
 }
 
-/// Parses the request.
-fn read(document: &Value) -> Result<TapeRequest, Vec<ProblemDetail>> {
-    let mut fields = BodyFields::of(document, &MEMBERS, "{\"recording\": \"ID\"}")?;
-    let source = source(&mut fields);
-    let otherwise = |value: &Value| value.as_str().and_then(Otherwise::parse);
-    let on_miss = fields.read("on_miss", "error or passthrough", otherwise);
-    let on_exhausted = fields.read("on_exhausted", "error or passthrough", otherwise);
-    let speeds = "0 (answers come at once) or 0.001 to 1000 (1: as recorded)";
-    let speed = fields.read("speed", speeds, |value| {
-        let speed = value.as_f64();
-        speed.filter(|speed| *speed == 0.0 || SPEEDS.contains(speed))
+/// Reads the request.
+fn read(fields: &mut Fields<'_, '_>) -> Option<TapeRequest> {
+    let source = source(fields);
+    let on_miss = fields.word("on_miss", "", "action", &ACTIONS);
+    let on_exhausted = fields.word("on_exhausted", "", "action", &ACTIONS);
+    let speed = fields.field("speed", "", |value| {
+        let speed = value.real(0.0..=*SPEEDS.end(), "")?;
+        if speed != 0.0 && !SPEEDS.contains(&speed) {
+            value.error("expected 0 (answers come at once) or 0.001 to 1000 (1: as recorded)");
+        }
+        Some(speed)
     });
-    fields.finish(source.map(|source| TapeRequest {
-        source,
+    Some(TapeRequest {
+        source: source?,
         on_miss,
         on_exhausted,
         speed: speed.unwrap_or(0.0),
-    }))
+    })
 }
 
-fn source(fields: &mut BodyFields<'_>) -> Option<TapeSource> {
-    let given = MEMBERS[..3].iter();
-    let given: Vec<_> = given
-        .filter_map(|name| Some((*name, fields.given(name)?)))
-        .collect();
-    let [(only, value)] = given[..] else {
+fn source(fields: &mut Fields<'_, '_>) -> Option<TapeSource> {
+    let given = ["recording", "replay", "session"];
+    let given = given.into_iter().filter(|name| fields.has(name));
+    if given.count() != 1 {
         let detail =
             "a tape is played of one of `recording`, `replay` and `session`; give one of them";
-        fields.wrong("", detail);
-        return None;
-    };
-    if only == "session" {
-        return match session::parse("session", &value.to_string()) {
-            Ok(session) => Some(TapeSource::Session(Box::new(session))),
-            Err(wrong) => {
-                let wrong = wrong.into_iter();
-                fields.add(wrong.map(|error| {
-                    ProblemDetail::at(format!("/session{}", error.pointer), error.message)
-                }));
-                None
-            }
-        };
+        fields.reader.error(fields.position, detail);
     }
-    let id = fields.read(only, "an id", Value::as_str)?.to_owned();
-    Some(match only {
-        "recording" => TapeSource::Recording(id),
-        _ => TapeSource::Replay(id),
-    })
+    let recording = fields.exact_words("recording", "");
+    let recording = recording.map(|id| TapeSource::Recording(id.value));
+    let replay = fields.exact_words("replay", "");
+    let replay = replay.map(|id| TapeSource::Replay(id.value));
+    let session = fields.field("session", "", session::read_whole);
+    let session = session.map(|session| TapeSource::Session(Box::new(session)));
+    recording.or(replay).or(session)
 }

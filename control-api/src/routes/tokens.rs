@@ -9,15 +9,14 @@ use http::header::CACHE_CONTROL;
 use http::{HeaderValue, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use squall_documents::Fields;
 use squall_journal::timestamp;
 
 use super::path::Name;
 use crate::access::{Caller, TOKEN_NAMES, Token, TokenRole, is_token_name};
-use crate::document::RequestDocument;
-use crate::fields::BodyFields;
+use crate::document::{RequestDocument, text};
 use crate::page::{self, ListPage};
-use crate::problem::{ApiProblem, ProblemDetail};
+use crate::problem::ApiProblem;
 use crate::query::Params;
 use crate::state::ApiState;
 use crate::store::DEFAULT_WORKSPACE;
@@ -107,7 +106,7 @@ pub(super) async fn create(
     document: RequestDocument,
 ) -> Result<Response, ApiProblem> {
     params.finish()?;
-    let new = read(&document.value()?, caller.workspace()).map_err(ApiProblem::invalid)?;
+    let new = document.fields(|fields| read(fields, caller.workspace()))?;
     if new.workspace != caller.workspace() && !caller.is_of_default_workspace() {
         return Err(ApiProblem::forbidden(format!(
             "only an admin of the default workspace creates tokens for others; this token is of `{}`",
@@ -157,24 +156,16 @@ pub(super) async fn revoke(
 }
 
 /// Reads `{name, role, workspace}`; `own` is the caller's workspace.
-fn read(document: &Value, own: &str) -> Result<NewToken, Vec<ProblemDetail>> {
-    let example = "{\"name\": \"ci\", \"role\": \"operator\"}";
-    let mut fields = BodyFields::of(document, &["name", "role", "workspace"], example)?;
-    let text = |value: &Value, fits: fn(&str) -> bool| {
-        let text = value.as_str().filter(|text| fits(text));
-        text.map(str::to_owned)
-    };
-    let name = fields.required("name", TOKEN_NAMES, |value| text(value, is_token_name));
-    let role = fields.required("role", "viewer, operator or admin", |value| {
-        TokenRole::parse(value.as_str()?)
-    });
+fn read(fields: &mut Fields<'_, '_>, own: &str) -> Option<NewToken> {
+    fields.require("name", TOKEN_NAMES);
+    fields.require("role", "viewer, operator or admin");
+    let name = fields.field("name", "", text(TOKEN_NAMES, is_token_name));
+    let role = fields.word("role", "", "role", TokenRole::NAMES);
     let workspaces = "1 to 64 characters of a-z, A-Z, 0-9, `_` and `-`";
-    let workspace = fields.read("workspace", workspaces, |value| {
-        text(value, is_workspace_name)
-    });
-    fields.finish(name.zip(role).map(|(name, role)| NewToken {
+    let workspace = fields.field("workspace", "", text(workspaces, is_workspace_name));
+    Some(NewToken {
         workspace: workspace.unwrap_or_else(|| own.to_owned()),
-        name,
-        role,
-    }))
+        name: name?,
+        role: role?,
+    })
 }

@@ -29,12 +29,7 @@ pub(crate) fn check(
         DocumentKind::Contract => contract_of(name, text, trust),
         DocumentKind::Replay => match session::parse(name, text) {
             Ok(_) => Ok(Vec::new()),
-            Err(errors) => {
-                let errors = errors.into_iter();
-                Err(errors
-                    .map(|error| ProblemDetail::at(error.pointer, error.message))
-                    .collect())
-            }
+            Err(errors) => Err(errors.iter().map(ProblemDetail::pointed).collect()),
         },
         DocumentKind::Profile => Ok(Vec::new()),
     }
@@ -49,9 +44,7 @@ pub(crate) fn suite(
     trust: &Trust,
 ) -> Result<Suite, Vec<ProblemDetail>> {
     let text = document.to_string();
-    let pointed =
-        |error: &SuiteError| ProblemDetail::at(error.pointer.clone(), error.message.clone());
-    let read = suite_of(name, &text, sent, trust, pointed);
+    let read = suite_of(name, &text, sent, trust, ProblemDetail::pointed);
     read.map_err(|wrong| {
         let below = |detail: ProblemDetail| ProblemDetail {
             pointer: detail.pointer.map(|at| format!("/suite{at}")),

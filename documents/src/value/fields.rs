@@ -346,6 +346,7 @@ fields_of_kinds! {
     any() -> &'d At<Tree>;
     text() -> At<String>;
     words() -> At<String>;
+    exact_words() -> At<String>;
     name() -> At<String>;
     flag() -> bool;
     whole(range: RangeInclusive<u64>, unit: &str) -> u64;

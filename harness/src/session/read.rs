@@ -11,7 +11,7 @@ use squall_journal::tape::{
 const LONGEST_MS: f64 = 86_400_000.0;
 
 /// A standalone session.
-pub(crate) fn read_whole(value: &mut ValueReader<'_, '_>) -> Option<Session> {
+pub fn read_whole(value: &mut ValueReader<'_, '_>) -> Option<Session> {
     value.fields("a replay session", |fields| {
         fields.require("id", "a name for the session");
         Some(read(fields))

@@ -120,13 +120,6 @@ impl Otherwise {
             Self::Passthrough => "passthrough",
         }
     }
-
-    /// Parses the word.
-    pub fn parse(word: &str) -> Option<Self> {
-        [Self::Error, Self::Passthrough]
-            .into_iter()
-            .find(|one| one.as_str() == word)
-    }
 }
 
 impl Session {

@@ -7,78 +7,126 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::Value;
+use squall_documents::{At, Fields, ScalarKind, Tree};
 use squall_harness::run::{DocumentVersion, RunKind, RunRecord};
 use squall_harness::runner::{RunSpec, Trial};
 use squall_harness::scores::{PassCriteria, least_of};
 use squall_harness::suite::Suite;
 
 use crate::access::Caller;
-use crate::fields::{BodyFields, text};
+use crate::document::RequestDocument;
 use crate::problem::{ApiProblem, ProblemDetail};
 use crate::state::ApiState;
 use crate::trust::SentVariables;
 
-const MEMBERS: [&str; 5] = ["kind", "suite", "suite_name", "secrets", "options"];
+/// What was posted.
+struct Order {
+    kind: RunKind,
+    suite: OrderedSuite,
+    sent: SentVariables,
+    options: Options,
+}
 
-const OPTIONS: [&str; 9] = [
-    "seed",
-    "concurrency",
-    "strict",
-    "profile",
-    "min_score",
-    "repeat",
-    "baseline",
-    "fail_on",
-    "contract",
-];
+/// A suite, or the name of a stored one.
+enum OrderedSuite {
+    Sent(Value),
+    Named(String),
+}
 
-/// The options of a run, as posted.
-struct Options<'d> {
+/// The options of a run.
+#[derive(Default)]
+struct Options {
     seed: Option<u64>,
-    concurrency: Option<NonZeroUsize>,
+    concurrency: Option<u64>,
     strict: Option<bool>,
     /// A profile's name, or the profile itself.
-    profile: Option<&'d Value>,
+    profile: Option<Value>,
     min_score: Option<f64>,
     repeat: Option<u64>,
     /// A run's id, or the run itself.
-    baseline: Option<Result<RunRecord, &'d str>>,
+    baseline: Option<Result<Box<RunRecord>, String>>,
     fails_if_worse: bool,
-    contract: Option<&'d str>,
+    contract: Option<String>,
 }
 
-impl<'d> Options<'d> {
-    fn read(fields: &mut BodyFields<'d>) -> Self {
-        let few = |value: &Value| value.as_u64().filter(|few| (1..=100).contains(few));
-        let score = |value: &Value| {
-            let score = value.as_f64()?;
-            (0.0..=100.0).contains(&score).then(|| least_of(score))
-        };
-        let seed = "a whole number from 0 to 18446744073709551615";
-        let a_profile = "the name of a profile, or a profile";
-        let a_run = "the id of a run, or a run as the API and reports have it";
-        if fields.given("fail_on").is_some() && fields.given("baseline").is_none() {
-            let what = "`fail_on` says what fails beside a `baseline`, and none is given; give one, or leave it out";
-            fields.wrong("fail_on", what);
+impl Order {
+    fn read(fields: &mut Fields<'_, '_>) -> Option<Self> {
+        fields.require("kind", "the kind of run");
+        let kind = fields.word("kind", "", "kind of run", RunKind::NAMES);
+        let suite = fields.any("suite", "");
+        let suite = suite.map(|suite| OrderedSuite::Sent(suite.value.to_json()));
+        let name = fields.exact_words("suite_name", "");
+        let name = name.map(|name| OrderedSuite::Named(name.value));
+        match (fields.has("suite"), fields.has("suite_name")) {
+            (true, true) => fields.error("suite_name", "give `suite` or `suite_name`, not both"),
+            (false, false) => {
+                let detail =
+                    "give `suite`, the suite itself, or `suite_name`, the name of one that was put";
+                fields.reader.error(fields.position, detail);
+            }
+            (true, false) | (false, true) => {}
         }
-        let regression = |value: &Value| (value == "regression").then_some(());
+        let sent = SentVariables::read(fields);
+        let options = fields.block("options", "", "a map of options", |fields| {
+            Some(Options::read(fields))
+        });
+        Some(Self {
+            kind: kind?,
+            suite: suite.or(name)?,
+            sent,
+            options: options.unwrap_or_default(),
+        })
+    }
+}
+
+impl Options {
+    fn read(fields: &mut Fields<'_, '_>) -> Self {
+        if fields.has("fail_on") && !fields.has("baseline") {
+            let what = "`fail_on` says what fails beside a `baseline`, and none is given; give one, or leave it out";
+            fields.error("fail_on", what);
+        }
+        let of_text = |node: &At<Tree>| match &node.value {
+            Tree::Scalar {
+                text,
+                kind: ScalarKind::Text,
+            } if !text.is_empty() => Some(text.clone()),
+            _ => None,
+        };
+        let profile = fields.field("profile", "", |value| {
+            let node = value.any()?;
+            if matches!(node.value, Tree::Map(_)) || of_text(node).is_some() {
+                return Some(node.value.to_json());
+            }
+            let expected = "the name of a profile, or a profile";
+            value.reader.misplaced(node.position, expected)
+        });
+        let baseline = fields.field("baseline", "", |value| {
+            let node = value.any()?;
+            let read = match &node.value {
+                Tree::Map(_) => RunRecord::deserialize(node.value.to_json())
+                    .ok()
+                    .map(|run| Ok(Box::new(run))),
+                _ => of_text(node).map(Err),
+            };
+            read.or_else(|| {
+                value.error("expected the id of a run, or a run as the API and reports have it");
+                None
+            })
+        });
         Self {
-            seed: fields.read("seed", seed, Value::as_u64),
-            concurrency: fields.read("concurrency", "a number from 1 to 100", |value| {
-                NonZeroUsize::new(usize::try_from(few(value)?).ok()?)
-            }),
-            strict: fields.read("strict", "true or false", Value::as_bool),
-            profile: fields.read("profile", a_profile, |value| {
-                (value.is_object() || text(value).is_some()).then_some(value)
-            }),
-            min_score: fields.read("min_score", "a number from 0 to 100", score),
-            repeat: fields.read("repeat", "a number from 1 to 100", few),
-            baseline: fields.read("baseline", a_run, |value| match value {
-                Value::Object(_) => RunRecord::deserialize(value).ok().map(Ok),
-                value => text(value).map(Err),
-            }),
-            fails_if_worse: fields.read("fail_on", "`regression`", regression).is_some(),
-            contract: fields.read("contract", "the name of a contract", text),
+            seed: fields.whole("seed", "", 0..=u64::MAX, ""),
+            concurrency: fields.whole("concurrency", "", 1..=100, ""),
+            strict: fields.flag("strict", ""),
+            profile,
+            min_score: fields.real("min_score", "", 0.0..=100.0, "").map(least_of),
+            repeat: fields.whole("repeat", "", 1..=100, ""),
+            baseline,
+            fails_if_worse: fields
+                .word("fail_on", "", "value of `fail_on`", &[("regression", ())])
+                .is_some(),
+            contract: fields
+                .exact_words("contract", "")
+                .map(|contract| contract.value),
         }
     }
 }
@@ -90,19 +138,18 @@ const CHAOS: &str = "chaos";
 /// exchange, with short delays.
 const INSTEAD: &str = "flaky_network";
 
-/// Parses the posted document, and looks up the documents that it names.
+/// Reads the posted document, and looks up the documents that it names.
 pub(crate) async fn read(
     state: &ApiState,
     caller: &Caller,
-    posted: &Value,
+    posted: &RequestDocument,
 ) -> Result<RunSpec, ApiProblem> {
-    let example = "{\"kind\": \"chaos\", \"suite_name\": \"checkout\"}";
-    let mut fields = BodyFields::of(posted, &MEMBERS, example).map_err(ApiProblem::invalid)?;
-    let kinds: Vec<_> = RunKind::NAMES.iter().map(|(name, _)| *name).collect();
-    let kinds = kinds.join(", ");
-    let kind = fields.required("kind", &format!("one of {kinds}"), |value| {
-        RunKind::parse(value.as_str()?)
-    });
+    let Order {
+        kind,
+        suite,
+        sent,
+        options,
+    } = posted.fields(Order::read)?;
     let mut reading = OrderReader {
         state,
         workspace: caller.workspace(),
@@ -110,21 +157,14 @@ pub(crate) async fn read(
         warnings: Vec::new(),
         documents: Vec::new(),
     };
-    let mut given = fields.within("/options", &OPTIONS);
-    let options = Options::read(&mut given);
-    fields.add(given.into_errors());
-    let sent = SentVariables::read(fields.given("secrets")).unwrap_or_else(|wrong| {
-        fields.wrong("secrets", wrong);
-        SentVariables::default()
-    });
-    let suite = reading.suite(&mut fields, &options, &sent).await?;
+    let suite = reading.suite(suite, options.contract, &sent).await?;
     let baseline = reading.baseline(options.baseline).await?;
     let chaos = match (&options.profile, &suite) {
         (Some(Value::String(name)), _) => reading.profile(name).await?,
         (Some(profile), _) => reading.sent_profile(profile, &sent).await?,
         (None, Some((_, suite))) => match &suite.chaos {
             Some(chaos) => Some(Trial::of(CHAOS, chaos)),
-            None if kind == Some(RunKind::Ci) && has_prompts_alone(suite) => {
+            None if kind == RunKind::Ci && has_prompts_alone(suite) => {
                 reading.warnings.push(format!(
                     "the suite has neither `chaos` nor `contract`: its prompts run under the profile `{INSTEAD}`; \
                      write `chaos`, or name another with `--profile NAME` (`options.profile`)"
@@ -138,31 +178,32 @@ pub(crate) async fn read(
     if let Some((_, suite)) = &suite {
         reading.extended(suite, options.profile.is_some()).await?;
     }
-    let spec = kind.zip(suite).map(|(kind, (name, suite))| {
-        let advanced = &suite.advanced;
-        let concurrency = usize::try_from(advanced.concurrency).ok();
-        let concurrency = concurrency.and_then(NonZeroUsize::new);
-        RunSpec {
-            kind,
-            name,
-            chaos,
-            names_profile: options.profile.is_some(),
-            seed: (options.seed.or(advanced.seed)).unwrap_or_else(|| state.chaos.seed()),
-            concurrency: (options.concurrency.or(concurrency)).unwrap_or(NonZeroUsize::MIN),
-            criteria: PassCriteria {
-                min_score: options.min_score.or(advanced.min_score),
-                strict: options.strict.unwrap_or(advanced.strict),
-            },
-            repeat: options.repeat.unwrap_or(1),
-            baseline,
-            fails_if_worse: options.fails_if_worse,
-            suite: Arc::new(suite),
-            warnings: reading.warnings,
-            documents: reading.documents,
-        }
-    });
-    fields.add(reading.wrong);
-    fields.finish(spec).map_err(ApiProblem::invalid)
+    let Some((name, suite)) = suite.filter(|_| reading.wrong.is_empty()) else {
+        return Err(ApiProblem::invalid(reading.wrong));
+    };
+    let advanced = &suite.advanced;
+    let concurrency = options.concurrency.unwrap_or(advanced.concurrency);
+    let concurrency = usize::try_from(concurrency)
+        .ok()
+        .and_then(NonZeroUsize::new);
+    Ok(RunSpec {
+        kind,
+        name,
+        chaos,
+        names_profile: options.profile.is_some(),
+        seed: (options.seed.or(advanced.seed)).unwrap_or_else(|| state.chaos.seed()),
+        concurrency: concurrency.unwrap_or(NonZeroUsize::MIN),
+        criteria: PassCriteria {
+            min_score: options.min_score.or(advanced.min_score),
+            strict: options.strict.unwrap_or(advanced.strict),
+        },
+        repeat: options.repeat.unwrap_or(1),
+        baseline,
+        fails_if_worse: options.fails_if_worse,
+        suite: Arc::new(suite),
+        warnings: reading.warnings,
+        documents: reading.documents,
+    })
 }
 
 fn has_prompts_alone(suite: &Suite) -> bool {

@@ -13,9 +13,8 @@ use squall_profiles::library::{Library, ProfileSource};
 use squall_profiles::profile::{self, Profile};
 use squall_profiles::tools::ToolNames;
 
-use super::{Options, OrderReader};
+use super::{OrderReader, OrderedSuite};
 use crate::document;
-use crate::fields::BodyFields;
 use crate::nearest::no_profile;
 use crate::problem::ApiProblem;
 use crate::runs::validation;
@@ -43,16 +42,29 @@ impl OrderReader<'_> {
     /// The suite with the contract that it or the run names, and its title.
     pub(super) async fn suite(
         &mut self,
-        fields: &mut BodyFields<'_>,
-        options: &Options<'_>,
+        ordered: OrderedSuite,
+        contract: Option<String>,
         sent: &SentVariables,
     ) -> Result<Option<(String, Suite)>, ApiProblem> {
-        let Some((name, mut suite)) = self.suite_document(fields).await? else {
-            return Ok(None);
+        let (name, mut suite) = match ordered {
+            OrderedSuite::Sent(suite) => {
+                let name = title(&suite).unwrap_or_else(|| "inline".to_owned());
+                self.note("suite", &name, None, &suite.to_string());
+                self.note_own_version(&suite);
+                (name, suite)
+            }
+            OrderedSuite::Named(name) => {
+                let Some(suite) = self.stored(DocumentKind::Suite, &name).await? else {
+                    let shown: String = name.chars().take(64).collect();
+                    self.add("/suite_name", format!("there is no suite `{shown}`"));
+                    return Ok(None);
+                };
+                (title(&suite).unwrap_or(name), suite)
+            }
         };
         let own = suite.get("contract").and_then(Value::as_str);
-        let named = match (options.contract, own) {
-            (Some(name), _) => Some((name.to_owned(), "/options/contract")),
+        let named = match (contract, own) {
+            (Some(name), _) => Some((name, "/options/contract")),
             (None, Some(name)) => Some((name.to_owned(), "/suite/contract")),
             (None, None) => None,
         };
@@ -75,38 +87,6 @@ impl OrderReader<'_> {
                 Ok(None)
             }
         }
-    }
-
-    /// The suite as a document, and its name.
-    async fn suite_document(
-        &mut self,
-        fields: &mut BodyFields<'_>,
-    ) -> Result<Option<(String, Value)>, ApiProblem> {
-        match (fields.given("suite"), fields.given("suite_name")) {
-            (Some(suite), None) => {
-                let name = title(suite).unwrap_or_else(|| "inline".to_owned());
-                self.note("suite", &name, None, &suite.to_string());
-                self.note_own_version(suite);
-                return Ok(Some((name, suite.clone())));
-            }
-            (None, Some(Value::String(name))) => {
-                if let Some(suite) = self.stored(DocumentKind::Suite, name).await? {
-                    let title = title(&suite).unwrap_or_else(|| name.clone());
-                    return Ok(Some((title, suite)));
-                }
-                let shown: String = name.chars().take(64).collect();
-                fields.wrong("suite_name", format!("there is no suite `{shown}`"));
-            }
-            (None, Some(_)) => fields.wrong("suite_name", "`suite_name` is the name of a suite"),
-            (Some(_), Some(_)) => {
-                fields.wrong("suite_name", "give `suite` or `suite_name`, not both");
-            }
-            (None, None) => fields.wrong(
-                "",
-                "give `suite`, the suite itself, or `suite_name`, the name of one that was put",
-            ),
-        }
-        Ok(None)
     }
 
     /// A stored contract; without a name of its own it gets the one it is stored under.
@@ -134,14 +114,13 @@ impl OrderReader<'_> {
     /// The run to compare with: posted, or found by its id.
     pub(super) async fn baseline(
         &mut self,
-        wanted: Option<Result<RunRecord, &str>>,
+        wanted: Option<Result<Box<RunRecord>, String>>,
     ) -> Result<Option<Arc<RunRecord>>, ApiProblem> {
         let found = match wanted {
             None => return Ok(None),
-            Some(Ok(run)) => Some(run),
+            Some(Ok(run)) => Some(*run),
             Some(Err(id)) => {
-                let found = self.state.runs.find(self.workspace, id).await;
-                let found = found?;
+                let found = self.state.runs.find(self.workspace, &id).await?;
                 if found.is_none() {
                     let shown: String = id.chars().take(40).collect();
                     self.add("/options/baseline", format!("there is no run `{shown}`"));
@@ -256,9 +235,7 @@ impl OrderReader<'_> {
         let Some((version, text)) = newest(&self.state.store, &key).await? else {
             return Ok(None);
         };
-        let tree = document::tree(&text.body).map_err(|error| {
-            ApiProblem::internal(format!("the stored document cannot be read: {error}"))
-        })?;
+        let tree = document::stored(&text.body)?;
         self.note(kind.as_str(), name, Some(version), &text.body);
         if kind == DocumentKind::Suite {
             self.note_own_version(&tree);

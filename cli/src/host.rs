@@ -13,7 +13,7 @@ use squall_harness::agents::settings::Way;
 use squall_harness::suite::Suite;
 
 use crate::args::{DEFAULT_SERVER, DaemonArgs, LogFormat, SiteArgs, StoreArgs};
-use crate::client::Client;
+use crate::client::{Client, proxy_of};
 use crate::config::Config;
 use crate::daemon::setup::{Lives, Setup};
 use crate::daemon::{Daemon, log};
@@ -167,16 +167,11 @@ async fn running(config: &Config) -> Result<Option<(SocketAddr, SocketAddr)>, Fa
     };
     // The token is sent only to the daemon of this home.
     let probe = Client::to(&api.to_string(), None)?;
-    let Ok(ready) = probe.get_any::<Value>("/readyz").await else {
-        return Ok(None);
-    };
-    let listeners = ready["listeners"].as_array().into_iter().flatten();
-    let mut of_proxy = listeners.filter(|one| one["name"] == "proxy");
-    let proxy = of_proxy.find_map(|one| one["address"].as_str()?.parse::<SocketAddr>().ok());
     let has_a_port_of = |proxy: &SocketAddr| {
         config.proxy.listen.port() == proxy.port() || config.api.listen.port() == api.port()
     };
-    let Some(proxy) = proxy.filter(has_a_port_of) else {
+    let ready = probe.get_any::<Value>("/readyz").await.ok();
+    let Some(proxy) = ready.as_ref().and_then(proxy_of).filter(has_a_port_of) else {
         return Ok(None);
     };
     let is_taken = DaemonId::is_taken(&config.home)

@@ -1,7 +1,7 @@
 //! Numbers with nouns.
 
 /// A number with its noun: `1 retry`, `2 retries`.
-pub(crate) fn count(number: impl TryInto<u64>, noun: &str) -> String {
+pub fn count(number: impl TryInto<u64>, noun: &str) -> String {
     let number = number.try_into().unwrap_or(u64::MAX);
     match noun.strip_suffix('y') {
         _ if number == 1 => format!("1 {noun}"),

@@ -93,7 +93,7 @@ impl Dialler {
 }
 
 /// The innermost cause of an error. The outermost one names the URL, which may contain a secret.
-pub(crate) fn innermost(error: &reqwest::Error) -> String {
+pub fn innermost(error: &reqwest::Error) -> String {
     let mut source = std::error::Error::source(error);
     let mut reason = None;
     while let Some(inner) = source {

@@ -8,7 +8,7 @@
 
 pub mod agents;
 pub mod answer;
-mod count;
+pub mod count;
 mod deadline;
 pub mod dial;
 pub mod digest;

@@ -33,7 +33,7 @@ pub use self::html::page_policy;
 pub use self::json::escaped;
 pub use self::next::next_step;
 pub use self::shown::shown;
-pub use self::words::{components, coverage, score};
+pub use self::words::{components, coverage, milliseconds, repeats, score};
 use crate::invariants::InvariantSeverity;
 use crate::run::{CellRecord, CellState, EvidenceRecord, RunRecord};
 use squall_documents::named;

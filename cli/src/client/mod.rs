@@ -3,11 +3,14 @@
 mod events;
 mod following;
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use reqwest::{Method, RequestBuilder, Response};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use squall_harness::dial::innermost;
 
 pub(crate) use self::events::ServerEvent;
 pub(crate) use self::following::Following;
@@ -82,6 +85,12 @@ impl Client {
         let uri: Option<http::Uri> = self.server.parse().ok();
         uri.and_then(|uri| uri.host().map(str::to_owned))
             .unwrap_or_default()
+    }
+
+    /// The address of the daemon's proxy.
+    pub(crate) async fn proxy(&self) -> Result<SocketAddr, Failure> {
+        let ready: Value = self.get("/readyz").await?;
+        proxy_of(&ready).ok_or_else(|| self.foreign(NOT_SQUALL))
     }
 
     /// GET, a JSON response.
@@ -262,13 +271,11 @@ pub(crate) fn client_builder() -> reqwest::ClientBuilder {
     reqwest::Client::builder()
 }
 
-/// The last cause in an error's chain.
-pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut error = error;
-    while let Some(source) = error.source() {
-        error = source;
-    }
-    error.to_string()
+/// The address of the proxy in a response of `/readyz`.
+pub(crate) fn proxy_of(ready: &Value) -> Option<SocketAddr> {
+    let mut listeners = ready["listeners"].as_array()?.iter();
+    let proxy = listeners.find(|one| one["name"] == "proxy")?;
+    proxy["address"].as_str()?.parse().ok()
 }
 
 /// A path with a query. The first segment is written as it is; the others and the values are percent-encoded.

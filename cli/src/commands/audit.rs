@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
+use squall_harness::count::count;
 
 use super::print_list;
 use crate::args::{AuditCommand, RemoteArgs};
@@ -46,7 +47,7 @@ pub(super) async fn run(action: AuditCommand, remote: RemoteArgs) -> Result<(), 
 #[derive(Deserialize)]
 struct Verification {
     valid: bool,
-    entries: i64,
+    entries: u64,
     head: String,
     problem: Option<ChainProblem>,
 }
@@ -63,10 +64,7 @@ fn print_verification(document: &Value, as_json: bool) -> Result<(), Failure> {
     if as_json {
         output::json(document)?;
     } else if verdict.valid {
-        let entries = match verdict.entries {
-            1 => "1 entry".to_owned(),
-            entries => format!("{entries} entries"),
-        };
+        let entries = count(verdict.entries, "entry");
         output::line(&format!("the audit log is intact: {entries}"))?;
         output::line(&format!("head {}", verdict.head))?;
     }

@@ -1,6 +1,7 @@
 //! `squall contract`: invariants × scenarios.
 
 use squall_documents::did_you_mean;
+use squall_harness::count::count;
 use squall_harness::run::RunKind;
 use squall_harness::suite::{ContractPart, Isolation, Suite};
 use squall_profiles::library::Library;
@@ -10,7 +11,7 @@ use crate::args::{ContractCommand, SuiteArgs};
 use crate::failure::Failure;
 use crate::judging;
 use crate::known::Known;
-use crate::render::{output, plural};
+use crate::render::output;
 use crate::suite::LocalSuite;
 use crate::text;
 
@@ -90,11 +91,11 @@ fn unknown_profiles(suite: &Suite, library: &Library) -> (Vec<String>, Vec<Strin
 fn summary(suite: &Suite) -> String {
     let prompts = suite.golden_prompts.len() as u64;
     let contract = match &suite.contract {
-        None => return format!("{}, no contract", plural(prompts, "golden prompt")),
+        None => return format!("{}, no contract", count(prompts, "golden prompt")),
         Some(ContractPart::Named(name)) => {
             return format!(
                 "{}, contract `{name}`, which must be stored in the daemon of the run",
-                plural(prompts, "golden prompt")
+                count(prompts, "golden prompt")
             );
         }
         Some(ContractPart::Written(contract)) => contract,
@@ -108,10 +109,10 @@ fn summary(suite: &Suite) -> String {
     format!(
         "contract `{}`: {} in {}, {}; {}, plus probes and, if no scenario is without chaos, a clean baseline",
         contract.name,
-        plural(invariants, "invariant"),
-        plural(scenarios, "scenario"),
-        plural(prompts, "golden prompt"),
-        plural(scenarios * prompts * each, "invocation"),
+        count(invariants, "invariant"),
+        count(scenarios, "scenario"),
+        count(prompts, "golden prompt"),
+        count(scenarios * prompts * each, "invocation"),
     )
 }
 

@@ -1,9 +1,7 @@
 //! `squall env`: the variables that point any program at a running daemon's proxy.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
 use serde_json::{Map, Value};
 use squall_proxy::tls::Bundle;
 
@@ -25,28 +23,9 @@ pub(super) async fn run(env: EnvArgs) -> Result<(), Failure> {
     output::document(&pointing::script(env.shell, &variables))
 }
 
-/// The listeners in the response of `/readyz`.
-#[derive(Deserialize)]
-struct Listeners {
-    listeners: Vec<ReadyListener>,
-}
-
-#[derive(Deserialize)]
-struct ReadyListener {
-    name: String,
-    address: SocketAddr,
-}
-
 /// The address at which local programs reach the proxy.
 async fn proxy_authority(client: &Client) -> Result<String, Failure> {
-    let ready: Listeners = client.get("/readyz").await?;
-    let proxy = ready
-        .listeners
-        .iter()
-        .find(|listener| listener.name == "proxy");
-    let address = proxy
-        .map(|listener| listener.address)
-        .ok_or_else(|| Failure::CouldNotRun(format!("{} has no proxy", client.server())))?;
+    let address = client.proxy().await?;
     // A proxy on all addresses has the host of its API.
     Ok(if address.ip().is_unspecified() {
         format!("{}:{}", client.host(), address.port())

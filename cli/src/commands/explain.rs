@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::Value;
+use squall_harness::report::milliseconds;
 use squall_journal::record::{
     CanaryRecord, ExchangeRecord, ExplainedRecord, RuleOutcome, RuleRecord, SpentRecord,
 };
@@ -95,7 +96,7 @@ fn circumstances(record: &ExchangeRecord, paint: Paint) -> String {
     if record.injected_ms > 0.0 {
         parts.push(format!(
             "{} of it injected delay",
-            exchange::milliseconds(record.injected_ms)
+            milliseconds(record.injected_ms)
         ));
     }
     format!("  {}\n", paint.faint(parts.join(", ")))

@@ -26,9 +26,9 @@ mod verify;
 
 use serde_json::{Value, json};
 use squall_harness::run::RunKind;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::Command;
+use crate::daemon::signals::Signals;
 use crate::failure::Failure;
 use crate::judging;
 use crate::render::output;
@@ -88,13 +88,10 @@ fn on_runtime(command: impl Future<Output = Result<(), Failure>>) -> Result<(), 
 async fn until_interrupted<T>(
     command: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    let listen = |kind| signal(kind).map_err(|error| Failure::could_not("signals", error));
-    let mut interrupt = listen(SignalKind::interrupt())?;
-    let mut terminate = listen(SignalKind::terminate())?;
+    let mut signals = Signals::listen()?;
     tokio::select! {
         done = command => done,
-        _ = interrupt.recv() => Err(Failure::Interrupted),
-        _ = terminate.recv() => Err(Failure::Interrupted),
+        _ = signals.stop() => Err(Failure::Interrupted),
     }
 }
 

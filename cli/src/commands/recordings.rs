@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use squall_harness::count::count;
 
 use super::print_list;
 use crate::args::{RecordingFormat, RecordingsCommand, RemoteArgs};
 use crate::client::{Client, path};
 use crate::failure::Failure;
 use crate::output_file;
-use crate::render::{output, plural};
+use crate::render::output;
 
 const RECORDINGS: &str = "/v1/recordings";
 
@@ -82,7 +83,7 @@ async fn end(client: &Client, id: &str) -> Result<Value, Failure> {
 /// The size of a recording.
 fn size(recording: &Value) -> String {
     let number = |name: &str| recording[name].as_u64().unwrap_or_default();
-    let exchanges = plural(number("exchanges"), "exchange");
+    let exchanges = count(number("exchanges"), "exchange");
     match number("left_out") {
         0 => exchanges,
         left_out => format!("{exchanges}, {left_out} more did not fit"),

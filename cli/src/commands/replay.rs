@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use squall_harness::count::count;
 
 use crate::args::{ExportArgs, RecordArgs, ReplayCommand, RunArgs};
 use crate::client::{Client, RUNS, path};
@@ -13,7 +14,7 @@ use crate::daemon::signals::{Interruption, Signals};
 use crate::failure::Failure;
 use crate::host;
 use crate::output_file;
-use crate::render::{output, plural};
+use crate::render::output;
 
 pub(super) async fn run(action: ReplayCommand) -> Result<(), Failure> {
     match action {
@@ -129,7 +130,7 @@ fn print(incident: &ListedIncident, file: &Path) -> Result<(), Failure> {
         0 => String::new(),
         missing => format!(
             "; {} of it are no longer stored",
-            plural(missing, "exchange")
+            count(missing, "exchange")
         ),
     };
     output::line(&format!(

@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use squall_harness::count::count;
 use squall_journal::tape::Session;
 use squall_proxy::chaos::DEFAULT_SCOPE;
 
 use crate::args::{RecordingFormat, RemoteArgs, TapeCommand};
 use crate::client::{Client, path};
 use crate::failure::Failure;
-use crate::render::{output, plural};
+use crate::render::output;
 use crate::text;
 
 pub(super) async fn run(action: TapeCommand, remote: RemoteArgs) -> Result<(), Failure> {
@@ -26,7 +27,7 @@ pub(super) async fn run(action: TapeCommand, remote: RemoteArgs) -> Result<(), F
             body["speed"] = json!(tape.speed);
             let playing: Value = client.put(&tape_path(scope), &body).await?;
             let source = playing["source"].as_str().unwrap_or_default();
-            let responses = plural(playing["answers"].as_u64().unwrap_or_default(), "response");
+            let responses = count(playing["answers"].as_u64().unwrap_or_default(), "response");
             let line = format!(
                 "scope {scope} plays {source}, {responses}; stop it with `squall tape stop --scope {scope}`"
             );

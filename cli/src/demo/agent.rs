@@ -12,10 +12,11 @@ use std::time::Duration;
 
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
+use squall_harness::dial::innermost;
 
 use super::{BOOKING, MODEL, SEARCH};
 use crate::args::DemoAgentArgs;
-use crate::client::{client_builder, innermost};
+use crate::client::client_builder;
 use crate::failure::Failure;
 use crate::render::output;
 

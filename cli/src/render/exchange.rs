@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use squall_harness::report::milliseconds;
 use squall_journal::record::{
     CanaryEvent, CanaryRecord, ExchangeRecord, Outcome, RuleOutcome, RuleRecord,
 };
@@ -97,16 +98,6 @@ pub(crate) fn words(outcome: Outcome) -> &'static str {
         Outcome::ClientGone => "agent disconnected",
         Outcome::ClientRejectedCa => "agent rejected the CA",
         Outcome::Denied => "denied",
-    }
-}
-
-/// `850 ms`, `1.2 s`, `12 s`.
-pub(crate) fn milliseconds(time: f64) -> String {
-    match time {
-        time if time < 9.95 => format!("{time:.1} ms"),
-        time if time < 999.5 => format!("{time:.0} ms"),
-        time if time < 9_950.0 => format!("{:.1} s", time / 1000.0),
-        time => format!("{:.0} s", time / 1000.0),
     }
 }
 

@@ -28,12 +28,6 @@ pub(crate) fn clean(text: &str, most: usize) -> String {
     line
 }
 
-/// `1 exchange`, `2 exchanges`.
-pub(crate) fn plural(count: u64, noun: &str) -> String {
-    let end = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{end}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::clean;

@@ -6,9 +6,10 @@ mod figures;
 mod matrix;
 
 use squall_harness::report::{self, next_step};
-use squall_harness::run::{CellState, CheckRecord, DocumentVersion, RunRecord, RunState};
+use squall_harness::run::{CellState, DocumentVersion, RunRecord, RunState};
 use squall_harness::scores::score_beside;
 
+pub(crate) use self::checks::render as check;
 use super::paint::Paint;
 use super::table::wrap;
 use super::{clean, output};
@@ -69,15 +70,6 @@ pub(crate) fn whole(run: &RunRecord, paint: Paint) -> String {
     }
     lines.push(String::new());
     lines.join("\n")
-}
-
-/// The result of one check, and what to change; `place` resolves a pointer into the suite.
-pub(crate) fn check(
-    found: &CheckRecord,
-    place: impl Fn(&str) -> String,
-    paint: Paint,
-) -> Vec<String> {
-    checks::render(found, place, paint)
 }
 
 /// The last line, for people and scripts; it contains `name=value` pairs.

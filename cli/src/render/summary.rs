@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use squall_harness::count::count;
+use squall_harness::report::milliseconds;
 use squall_journal::record::{
     CanaryEvent, Encoding, ExchangeRecord, Outcome, Place, RuleOutcome, RuleRecord,
 };
 
 use super::paint::Paint;
-use super::plural;
 use super::table::{Table, wrap};
 
 /// Most lines in the table of destinations.
@@ -144,8 +145,8 @@ impl Summary {
         let mut text = format!(
             "{} {} through the proxy, {} applied ({chaos})\n",
             paint.strong("squall:"),
-            plural(self.exchanges, "exchange"),
-            plural(faults, "fault"),
+            count(self.exchanges, "exchange"),
+            count(faults, "fault"),
         );
         if self.exchanges == 0 {
             for line in wrap(unseen, 92) {
@@ -155,7 +156,7 @@ impl Summary {
         }
         text.push_str(&self.table(paint));
         if self.injected_ms >= 1.0 {
-            let delay = super::exchange::milliseconds(self.injected_ms);
+            let delay = milliseconds(self.injected_ms);
             let _ = writeln!(text, "  {delay} of delay added by faults");
         }
         text.push_str(&worst(self.leaked.iter(), "leaked canaries", paint));
@@ -204,10 +205,10 @@ impl Summary {
                     reached, and over https Squall dials before it sees a request"
                     .to_owned(),
                 (_, 0) => "no exchange matched it".to_owned(),
-                (Some(reason), count) => {
-                    format!("{} matched it; {reason}", plural(count, "exchange"))
+                (Some(reason), matched) => {
+                    format!("{} matched it; {reason}", count(matched, "exchange"))
                 }
-                (None, count) => format!("{} matched it", plural(count, "exchange")),
+                (None, matched) => format!("{} matched it", count(matched, "exchange")),
             };
             let line = format!(
                 "rule {} ({}, {}) had no effect: {why}",

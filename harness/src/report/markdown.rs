@@ -97,22 +97,8 @@ fn scores(report: &Report) -> String {
     if !components.is_empty() {
         text += &format!("{}\n\n", components.join(" · "));
     }
-    for family in &run.recoveries {
-        text += &format!(
-            "- recovers from {}: {} of {} ({} %, 95 % interval {}–{} %)\n",
-            html(&family.family),
-            family.passed,
-            family.judged,
-            words::score(family.rate),
-            words::score(family.low),
-            words::score(family.high)
-        );
-    }
-    if let Some(stability) = &run.stability {
-        text += &format!(
-            "- of {} repeats: {} of {} always passed, {} flaky\n",
-            stability.repeats, stability.always_passed, stability.judged, stability.flaky
-        );
+    for line in words::repeats(run) {
+        text += &format!("- {}\n", plain(&line));
     }
     if !text.ends_with("\n\n") {
         text.push('\n');

@@ -25,7 +25,7 @@ pub(super) fn score_or_none(found: Option<f64>) -> String {
 }
 
 /// A number of milliseconds.
-pub(super) fn milliseconds(ms: f64) -> String {
+pub fn milliseconds(ms: f64) -> String {
     match ms {
         short if short < 10.0 => format!("{short:.1} ms"),
         // Whole milliseconds, rounded down, as in the reasons of invariants.
@@ -126,6 +126,27 @@ pub fn components(scores: &ScoresRecord) -> Vec<(&'static str, f64)> {
     there
         .filter_map(|(name, score)| Some((name, score?)))
         .collect()
+}
+
+/// Recovery from each fault family, and stability over repeats, a line each.
+pub fn repeats(run: &RunRecord) -> Vec<String> {
+    let mut lines = Vec::new();
+    for family in &run.recoveries {
+        let [rate, low, high] = [family.rate, family.low, family.high].map(score);
+        lines.push(format!(
+            "recovers from {}: {} of {}, {rate} % (95 %: {low} to {high})",
+            family.family.replace('_', " "),
+            family.passed,
+            count(family.judged, "invocation"),
+        ));
+    }
+    lines.extend(run.stability.as_ref().map(|stability| {
+        format!(
+            "repeated {} times: {} of {} prompts in scenarios passed every time, {} flaky",
+            stability.repeats, stability.always_passed, stability.judged, stability.flaky
+        )
+    }));
+    lines
 }
 
 /// A cell's name: invariant, scenario and mutation.

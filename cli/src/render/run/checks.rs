@@ -13,7 +13,7 @@ const WIDTH: usize = 90;
 const FOUND: usize = 600;
 
 /// A check, and what to change if it did not pass; `place` resolves a pointer into the suite.
-pub(super) fn render(
+pub(crate) fn render(
     check: &CheckRecord,
     place: impl Fn(&str) -> String,
     paint: Paint,

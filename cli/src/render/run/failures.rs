@@ -1,11 +1,12 @@
 //! The failures of a run, the worst first.
 
+use squall_harness::count::count;
 use squall_harness::report::{exercised, severity_rank};
 use squall_harness::run::{CellRecord, CellState, EvidenceRecord, RunRecord};
 
+use crate::render::clean;
 use crate::render::paint::Paint;
 use crate::render::table::wrap;
-use crate::render::{clean, plural};
 
 /// Most cells of each kind that are shown.
 const MOST_CELLS: usize = 5;
@@ -37,7 +38,7 @@ pub(super) fn render(run: &RunRecord, paint: Paint) -> Vec<String> {
                 0 => String::new(),
                 more => format!("; the worst {MOST_CELLS}, {more} more in the report"),
             };
-            let heading = format!("{} {what}{rest}:", plural(found.len() as u64, "cell"));
+            let heading = format!("{} {what}{rest}:", count(found.len(), "cell"));
             lines.extend([String::new(), paint.strong(heading)]);
             lines.extend(
                 found[..found.len() - more]

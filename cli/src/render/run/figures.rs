@@ -1,12 +1,10 @@
 //! The figures of a run: scores, coverage, recoveries, repeats, and the comparison with a baseline.
 
-use squall_harness::report::{components, coverage, score};
-use squall_harness::run::{
-    CellChange, CellState, ComparisonRecord, RecoveryRecord, RunRecord, StabilityRecord,
-};
+use squall_harness::report::{components, coverage, repeats, score};
+use squall_harness::run::{CellChange, CellState, ComparisonRecord, RunRecord};
 
+use crate::render::clean;
 use crate::render::paint::Paint;
-use crate::render::{clean, plural};
 
 /// Most cells in the comparison.
 const MOST_CELLS: usize = 5;
@@ -25,8 +23,7 @@ pub(super) fn render(run: &RunRecord, paint: Paint) -> Vec<String> {
             .collect();
         lines.push(format!("  {}", parts.join(", ")));
     }
-    lines.extend(run.recoveries.iter().map(recovery));
-    lines.extend(run.stability.as_ref().map(stability));
+    lines.extend(repeats(run).into_iter().map(|line| format!("  {line}")));
     if let Some(comparison) = &run.comparison {
         lines.extend(compared(comparison, run.score, paint));
     }
@@ -49,23 +46,6 @@ fn result(run: &RunRecord, paint: Paint) -> String {
         format!(" (minimum {})", score(minimum))
     });
     format!("{scored}{minimum}: {}", coverage(run))
-}
-
-fn recovery(recovery: &RecoveryRecord) -> String {
-    let [rate, low, high] = [recovery.rate, recovery.low, recovery.high].map(score);
-    format!(
-        "  recovers from {}: {} of {}, {rate} % (95 %: {low} to {high})",
-        recovery.family.replace('_', " "),
-        recovery.passed,
-        plural(recovery.judged, "invocation"),
-    )
-}
-
-fn stability(stability: &StabilityRecord) -> String {
-    format!(
-        "  repeated {} times: {} of {} prompts in scenarios passed every time, {} flaky",
-        stability.repeats, stability.always_passed, stability.judged, stability.flaky
-    )
 }
 
 fn compared(comparison: &ComparisonRecord, now: Option<f64>, paint: Paint) -> Vec<String> {

@@ -94,6 +94,17 @@ impl Route {
             .into_bytes()
     }
 
+    /// The bytes of an upgrade to a WebSocket of model calls.
+    pub fn upgrade(&self) -> Vec<u8> {
+        let (prefix, host) = (&self.prefix, &self.host);
+        format!(
+            "GET {prefix}/v1/responses HTTP/1.1\r\nhost: {host}\r\nconnection: Upgrade\r\n\
+             upgrade: websocket\r\nsec-websocket-version: 13\r\n\
+             sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        )
+        .into_bytes()
+    }
+
     /// The bytes of a POST of JSON.
     pub fn post(&self, path: &str, body: &str) -> Vec<u8> {
         let (prefix, host, length) = (&self.prefix, &self.host, body.len());

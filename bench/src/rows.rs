@@ -5,6 +5,7 @@ mod latency;
 mod memory;
 mod rules;
 mod throughput;
+mod websocket;
 
 use anyhow::{Context as _, Result, bail};
 
@@ -95,6 +96,10 @@ const GROUPS: &[Group] = &[
     Group {
         name: "content",
         measure: faults::content,
+    },
+    Group {
+        name: "websocket",
+        measure: websocket::sockets,
     },
 ];
 

@@ -155,6 +155,31 @@ pub fn events(route: &Route, streams: usize, stretch: Duration) -> Result<Delays
     Delays::gather(workers.collect())
 }
 
+/// The same over WebSocket on `sockets` connections, each with a model call that the upstream answers without end.
+pub fn messages(route: &Route, sockets: usize, stretch: Duration) -> Result<Delays> {
+    let workers = (0..sockets).map(|_| {
+        let route = route.clone();
+        std::thread::spawn(move || {
+            let mut stream = route.open_blocking()?;
+            stream.write_all(&route.upgrade())?;
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte)?;
+                head.push(byte[0]);
+            }
+            ensure!(head.starts_with(b"HTTP/1.1 101"), "no 101");
+            let call = br#"{"type":"response.create","model":"m","input":"Write."}"#;
+            // Masked with zeros.
+            let length = u8::try_from(call.len())?;
+            stream.write_all(&[&[0x81, 0x80 | length, 0, 0, 0, 0], &call[..]].concat())?;
+            stream.flush()?;
+            listen(stream.as_mut(), stretch)
+        })
+    });
+    Delays::gather(workers.collect())
+}
+
 fn listen(
     stream: &mut dyn crate::route::BlockingDuplex,
     stretch: Duration,

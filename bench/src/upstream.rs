@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `/1m` | 1 MiB, `content-length` |
 //! | `/sse` | events every 10 ms without end, each holding the monotonic clock's nanoseconds |
+//! | `/v1/responses`, GET | a WebSocket: the same as text messages, once the agent has sent something |
 //! | those of [`STREAMS`] | a streamed answer of a dialect |
 //! | anything else | a small JSON document ([`SMALL`]) |
 
@@ -118,6 +119,7 @@ async fn answer_all(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> Result<(
                 }
             }
             Answer::Clock => return tick(stream).await,
+            Answer::Socket => return talk(stream).await,
         }
         stream.flush().await?;
     }
@@ -142,6 +144,7 @@ enum Answer {
     Small,
     Large,
     Clock,
+    Socket,
     /// One of [`STREAMS`].
     Stream(usize),
 }
@@ -163,6 +166,7 @@ impl Request {
             Some(b'P') => streamed.map_or(Answer::Small, Answer::Stream),
             Some(b'G') if contains(b"/1m ") => Answer::Large,
             Some(b'G') if contains(b"/sse ") => Answer::Clock,
+            Some(b'G') if contains(b"/v1/responses ") => Answer::Socket,
             _ => Answer::Small,
         };
         let body = match line.first() {
@@ -238,4 +242,43 @@ async fn tick(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> Result<()> {
         stream.write_all(&chunk(event.as_bytes())).await?;
         stream.flush().await?;
     }
+}
+
+/// The answer to the key of [`Route::upgrade`](crate::route::Route::upgrade).
+const SWITCHED: &[u8] =
+    b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\n\
+    sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+
+/// Tells the time in the events of a response, for as long as somebody listens.
+async fn talk(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> Result<()> {
+    stream.write_all(SWITCHED).await?;
+    stream.flush().await?;
+    if stream.read(&mut [0; 1024]).await? == 0 {
+        return Ok(());
+    }
+    let begun = r#"{"type":"response.created","response":{"id":"resp_1","object":"response","status":"in_progress","model":"m","output":[]}}"#;
+    stream.write_all(&text(begun)?).await?;
+    let mut pace = tokio::time::interval(PACE);
+    let mut event = String::new();
+    loop {
+        pace.tick().await;
+        event.clear();
+        write!(
+            event,
+            r#"{{"type":"response.output_text.delta","item_id":"msg_1","output_index":0,"content_index":0,"delta":"data: {:020}"}}"#,
+            clock::nanoseconds()
+        )?;
+        stream.write_all(&text(&event)?).await?;
+        stream.flush().await?;
+    }
+}
+
+/// The frame of a text.
+fn text(text: &str) -> Result<Vec<u8>> {
+    let length = u16::try_from(text.len())?;
+    let head = match u8::try_from(length) {
+        Ok(short) if short < 126 => vec![0x81, short],
+        _ => [&[0x81, 126], &length.to_be_bytes()[..]].concat(),
+    };
+    Ok([&head, text.as_bytes()].concat())
 }

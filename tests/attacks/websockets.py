@@ -57,6 +57,8 @@ def mutated(messages, dice, mask):
     for _ in range(dice.randrange(4)):
         index = dice.randrange(len(frames))
         one = bytearray(frames[index])
+        if len(one) < 2:
+            continue  # It was cut before.
         match dice.randrange(6):
             case 0:
                 one[dice.randrange(min(len(one), 14))] ^= 1 << dice.randrange(8)

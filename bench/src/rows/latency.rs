@@ -115,12 +115,12 @@ fn paced_by(stage: &Stage, one: &Contestant<'_>, rate: u32) -> Result<Delays> {
     at_rate(&one.route, &request, SMALL.len(), rate, 4, stage.stretch)
 }
 
-fn told(scores: &Scores<Delays>) -> Vec<(&'static str, String)> {
+pub(super) fn told(scores: &Scores<Delays>) -> Vec<(&'static str, String)> {
     scores.tell_two(" µs", Delays::median, Delays::p99)
 }
 
 /// Median and 99th percentile beyond what the direct way takes.
-fn added(scores: &Scores<Delays>, must: [f64; 2], aim: [f64; 2]) -> Vec<Judged> {
+pub(super) fn added(scores: &Scores<Delays>, must: [f64; 2], aim: [f64; 2]) -> Vec<Judged> {
     vec![
         at_most(scores.added("Squall", Delays::median), must[0], aim[0]),
         at_most(scores.added("Squall", Delays::p99), must[1], aim[1]),

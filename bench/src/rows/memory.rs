@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::{at_most, median, turns};
-use crate::idle::per_connection;
+use crate::idle::{Opening, per_connection};
 use crate::squall::{Squall, Store};
 use crate::stage::{Mode, Stage};
 use crate::table::Row;
@@ -49,7 +49,7 @@ pub(super) fn idle_connections(stage: &Stage) -> Result<Vec<Row>> {
     let measure = |mode| {
         let fresh = stage.again()?;
         turns(&fresh, mode, |one| match one.process {
-            Some(process) => per_connection(&one.route, connections, process),
+            Some(process) => per_connection(&one.route, connections, process, Opening::Request),
             None => Ok((0.0, 0)),
         })
     };

@@ -15,8 +15,8 @@ RULES = {
     "no rule": None,
     "a content rule": {"llm_faults": [{"mode": "truncated_response", "max_tokens": 2}]},
 }
-CALL = {"type": "response.create", "model": "m", "input": "Say something."}
-RESPONSE = {"id": "resp_1", "object": "response", "status": "completed", "model": "m", "output": [],
+CALL = {"type": "response.create", "model": "gpt-5", "input": "Say something."}
+RESPONSE = {"id": "resp_1", "object": "response", "status": "completed", "model": "gpt-5", "output": [],
             "usage": {"input_tokens": 9, "output_tokens": 5, "total_tokens": 14}}
 EVENTS = [
     {"type": "response.created", "response": {**RESPONSE, "status": "in_progress", "usage": None}},
@@ -163,7 +163,7 @@ def attack(full):
                 status, said = daemon.call("PUT", "/v1/chaos", {"chaos": rules, "seed": 1})
                 check(status in (200, 201), f"{what} is put in force", said if status > 299 else status)
             for side in ("agent", "upstream"):
-                # What the first sockets leave in the allocator and the journal is no growth.
+                # What the first sockets leave, such as the vocabulary that counts tokens, is no growth.
                 opened = sum(talk(daemon, upstream, side, dice) for _ in range(inputs // 10))
                 before = daemon.rss()
                 opened += sum(talk(daemon, upstream, side, dice) for _ in range(inputs))

@@ -867,3 +867,67 @@ fn a_failure_that_a_turn_hides_from_the_model_is_found_by_the_call_in_the_turn_b
         assert_eq!(cell("completes", "injected")["state"], "passed", "{run:#}");
     }
 }
+
+/// The cells of a run: scenario, invariant and state.
+fn cells(run: &Value) -> Vec<[String; 3]> {
+    let cells = run["cells"].as_array().unwrap().iter();
+    let member = |cell: &Value, name: &str| cell[name].to_string();
+    let mut cells: Vec<_> = cells
+        .map(|cell| ["scenario", "invariant", "state"].map(|name| member(cell, name)))
+        .collect();
+    cells.sort();
+    cells
+}
+
+#[test]
+fn an_agent_gets_the_same_matrix_and_score_over_both_carriers() {
+    let config = json!({ "safety": { "commands": true } });
+    let stage = Stage::with(&config, upstream::serve);
+    let base = format!("http://{}", stage.plain.address);
+    let weather = format!("{base}/weather");
+    // Without network faults: the upgrade is an exchange, too, which draws for itself.
+    let mut scenarios = vec![
+        json!({ "name": "clean" }),
+        json!({ "name": "cut", "llm_faults": [{ "mode": "stream_cut", "after_tokens": 2, "probability": 0.5 }] }),
+    ];
+    scenarios.extend(
+        ["rate_limit_storm", "hostile_tools", "api_outage"]
+            .map(|name| json!({ "name": name, "extends": [name] })),
+    );
+    let runs = ["http", "websocket"].map(|carrier| {
+        let program = [python(), script("model_turns.py")].map(|path| path.display().to_string());
+        let suite = json!({
+            "name": "turns",
+            "agent": {
+                "type": "command", "command": [&program[0], &program[1], &base, carrier],
+                "timeout": 20_000,
+            },
+            "golden_prompts": ["Weather?", "And the weather in Kiel?", "Is it raining?"],
+            "tools": { "weather": { "match_url": weather } },
+            "contract": {
+                "name": "answers",
+                "invariants": [
+                    { "id": "completes", "type": "completes", "severity": "high" },
+                    { "id": "waits", "type": "honours_retry_after", "severity": "medium" },
+                    { "id": "bounded", "type": "retries_bounded", "max": 2, "severity": "medium" },
+                    { "id": "whole", "type": "regex", "pattern": "remain", "severity": "high" },
+                    { "id": "up", "type": "excludes_pattern", "patterns": ["is down"], "severity": "low" },
+                ],
+                "chaos_matrix": scenarios,
+            },
+        });
+        let wish = json!({ "kind": "contract", "suite": suite, "options": { "seed": 7 } });
+        let path = stage.daemon.api.ask_for_run(&wish);
+        let run = stage.daemon.api.ended_run(&path);
+        let calls = stage.daemon.api.exchanges();
+        let on_socket = calls.iter().filter(|call| call["websocket"].is_string()).count();
+        assert_eq!(on_socket > 0, carrier == "websocket", "{run:#}");
+        run
+    });
+    assert_eq!(cells(&runs[0]), cells(&runs[1]));
+    assert_eq!(runs[0]["score"], runs[1]["score"]);
+    let states = cells(&runs[0]).into_iter().map(|[.., state]| state);
+    let states: std::collections::BTreeSet<_> = states.collect();
+    // Faults decide: neither passes everything nor fails everything.
+    assert!(states.len() > 1, "{states:?}");
+}

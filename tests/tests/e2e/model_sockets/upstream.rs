@@ -14,9 +14,12 @@
 
 use serde_json::{Value, json};
 use squall_tests::upstream::standard::websocket_accept;
-use squall_tests::upstream::{Connection, Request, responses};
+use squall_tests::upstream::{Connection, Request, responses, standard};
 
 use super::frames::{End, Message};
+
+/// What its tool answers to a GET.
+const TOOL: &[u8] = br#"{"forecast":"sunny"}"#;
 
 /// Serves a connection until it ends.
 pub(super) fn serve(mut connection: Connection) {
@@ -25,7 +28,11 @@ pub(super) fn serve(mut connection: Connection) {
             let end = accept(&mut connection, &request);
             return talk(connection, end);
         }
-        if !responses::answer(&mut connection, &request) {
+        let sent = match request.method.as_str() {
+            "GET" => connection.send(standard::whole("200 OK", "application/json", TOOL)),
+            _ => responses::answer(&mut connection, &request),
+        };
+        if !sent {
             return;
         }
     }

@@ -25,6 +25,7 @@ pub mod mcp;
 pub mod model;
 mod ollama;
 mod openai_chat;
+mod openai_realtime;
 mod openai_responses;
 mod reader;
 mod registry;

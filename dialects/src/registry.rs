@@ -10,6 +10,7 @@ use crate::json::{Document, JsonKind};
 use crate::model::ModelRequest;
 use crate::ollama::Ollama;
 use crate::openai_chat;
+use crate::openai_realtime::OpenAiRealtime;
 use crate::openai_responses::OpenAiResponses;
 use crate::target::Target;
 
@@ -17,6 +18,7 @@ use crate::target::Target;
 pub static ALL: &[&dyn Dialect] = &[
     &openai_chat::PLAIN,
     &OpenAiResponses,
+    &OpenAiRealtime,
     &Anthropic,
     &Bedrock,
     &Gemini,
@@ -90,6 +92,9 @@ mod tests {
             ("/v1/x?next=/chat/completions", ""),
             ("/v1/responses", "openai-responses"),
             ("/openai/v1/responses?api-version=preview", "openai-responses"),
+            ("/v1/realtime?model=gpt-realtime", "openai-realtime"),
+            ("/openai/realtime?deployment=d", "openai-realtime"),
+            ("/v1/realtime/client_secrets", ""),
             ("/v1/responses/resp_1/cancel", ""),
             ("/v1/myresponses", ""),
             ("/v1/messages?beta=true", "anthropic"),
@@ -134,6 +139,8 @@ mod tests {
             ("/responses", r#"{"previous_response_id":"resp_1"}"#, true),
             ("/responses", r#"{"model":"m"}"#, false),
             ("/responses", r#"{"input":"x","messages":[]}"#, false),
+            ("/v1/realtime", r#"{"type":"response.create"}"#, true),
+            ("/v1/realtime", r#"{"input":"x"}"#, false),
             ("/v1/messages", r#"{"max_tokens":1,"messages":[]}"#, true),
             // A chat completion.
             ("/v1/messages", r#"{"model":"m","messages":[]}"#, false),
@@ -171,6 +178,8 @@ mod tests {
             ("bedrock", "/model/100%/converse-stream", "{}", Some("100%"), true),
             ("bedrock", "/model/%FF/converse", "{}", Some("%FF"), false),
             ("gemini", "/models/m:generateContent", "{}", Some("m"), false),
+            ("openai-realtime", "/v1/realtime?model=m", "{}", Some("m"), true),
+            ("openai-realtime", "/openai/realtime?deployment=d", "{}", Some("d"), true),
         ] {
             let dialect = by_name(dialect).expect("a dialect");
             let request = read_request(dialect, Target::new(path), body.as_bytes());

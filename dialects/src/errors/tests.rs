@@ -9,9 +9,10 @@ use crate::json::Document;
 use crate::model::{LimitFigures, LimitScope};
 
 /// Conditions that are a provider's own.
-const OWN: [&str; 5] = [
+const OWN: [&str; 6] = [
     "",
     "responses",
+    "realtime",
     "listed",
     "server_sent_events",
     "invoke_stream",
@@ -20,7 +21,7 @@ const OWN: [&str; 5] = [
 /// Names in templates that no file defines: values of the exchange, those of one provider, and
 /// functions.
 const NAMES: &str = "draw account model asked previous_response input_tokens api_version masked status reason \
-                     retry_after wait limit used requested left next_number version method uuid \
+                     retry_after wait limit used requested left next_number next_event response version method uuid \
                      hex letters between below plus max min thousands text vendor refill reset \
                      seconds millis ceil go protobuf date";
 
@@ -97,6 +98,8 @@ fn every_template_is_used_and_renders() {
                     conditions: vec![condition],
                     values: vec![
                         ("next_number", 7.into()),
+                        ("next_event", "event_7".into()),
+                        ("response", "resp_7".into()),
                         ("version", "v1".into()),
                         ("method", "generateContent".into()),
                     ],
@@ -204,6 +207,7 @@ fn some_errors_are_only_for_requests_that_can_get_them() {
             false,
             Some("the call is not on a WebSocket"),
         ),
+        ("openai-realtime", &limit, None, true, None),
         ("openai-chat", &previous, Some("resp_1"), true, no_such),
         ("anthropic", &limit, Some("resp_1"), true, no_such),
         ("anthropic", &ModelError::Auth, None, false, None),

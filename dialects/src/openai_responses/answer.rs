@@ -35,7 +35,7 @@ pub(super) static RESPONSES: Provider = Provider {
 };
 
 /// Reasons of incomplete responses.
-pub(super) static REASONS: FinishWords = FinishWords(&[
+pub(crate) static REASONS: FinishWords = FinishWords(&[
     ("max_output_tokens", &[Finish::Length, Finish::Context]),
     ("content_filter", &[Finish::Filtered]),
 ]);
@@ -52,6 +52,17 @@ const THOUGHTS: u64 = PARTS / 2;
 const PIECES: &[(&str, &str, DeltaKind)] = &[
     ("output_text.delta", "delta", DeltaKind::Text),
     ("output_text.done", "text", DeltaKind::Text),
+    // Realtime: the transcript of spoken words, and the names of its beta.
+    ("output_audio_transcript.delta", "delta", DeltaKind::Text),
+    (
+        "output_audio_transcript.done",
+        "transcript",
+        DeltaKind::Text,
+    ),
+    ("audio_transcript.delta", "delta", DeltaKind::Text),
+    ("audio_transcript.done", "transcript", DeltaKind::Text),
+    ("text.delta", "delta", DeltaKind::Text),
+    ("text.done", "text", DeltaKind::Text),
     ("refusal.delta", "delta", DeltaKind::Refusal),
     ("refusal.done", "refusal", DeltaKind::Refusal),
     (
@@ -97,15 +108,21 @@ const PIECES: &[(&str, &str, DeltaKind)] = &[
 ];
 
 /// Reads a whole `response`, one event's data, or an error.
-pub(super) fn read(root: Value<'_>) -> Reading<'_> {
+pub(crate) fn read<'d>(root: Value<'d>, usage: &UsageKeys) -> Reading<'d> {
     let mut reading = Reading::default();
     let kind = root.text("type").unwrap_or_default();
     let Some(event) = kind.strip_prefix("response.") else {
-        if kind == "error" {
-            let error = root.get("error").unwrap_or(root);
-            reading.error = Some(error_message(error));
-        } else {
-            read_response(root, &mut reading);
+        match &*kind {
+            "" => read_response(root, usage, &mut reading),
+            "error" => {
+                let error = root.get("error").unwrap_or(root);
+                reading.error = Some(error_message(error));
+            }
+            // Realtime repeats what it said as an item of the conversation.
+            _ => {
+                let item = root.get("item").filter(|item| is_said(*item));
+                reading.rests_on(0, 0, item.map(|_| root), true);
+            }
         }
         return reading;
     };
@@ -133,10 +150,15 @@ pub(super) fn read(root: Value<'_>) -> Reading<'_> {
                 reading.rests_on(0, part, value.get("annotations"), true);
             }
         }
-        "output_text.annotation.added" => reading.rests_on(0, part, Some(root), true),
+        // Sound goes with its words.
+        "output_text.annotation.added"
+        | "output_audio.delta"
+        | "output_audio.done"
+        | "audio.delta"
+        | "audio.done" => reading.rests_on(0, part, Some(root), true),
         _ => {
             if let Some(response) = root.get("response") {
-                read_response(response, &mut reading);
+                read_response(response, usage, &mut reading);
                 repeat(&mut reading.deltas);
             }
             reading.ends = is_last(root);
@@ -167,8 +189,20 @@ pub(super) fn read(root: Value<'_>) -> Reading<'_> {
 pub(super) fn is_last(root: Value<'_>) -> bool {
     matches!(
         root.text("type").as_deref(),
-        Some("response.completed" | "response.incomplete" | "response.failed")
+        Some(
+            "response.completed"
+                | "response.incomplete"
+                | "response.failed"
+                // Realtime.
+                | "response.done"
+        )
     )
+}
+
+/// Whether an item of a conversation is the model's.
+fn is_said(item: Value<'_>) -> bool {
+    let is = |key, word| item.text(key).as_deref() == Some(word);
+    is("role", "assistant") || is("type", "function_call")
 }
 
 /// Whether an item or a part of one is reasoning.
@@ -188,7 +222,7 @@ fn repeat(deltas: &mut Vec<Delta<'_>>) {
 }
 
 /// Reads a `response` object, in an event or alone.
-fn read_response<'d>(response: Value<'d>, reading: &mut Reading<'d>) {
+fn read_response<'d>(response: Value<'d>, usage: &UsageKeys, reading: &mut Reading<'d>) {
     reading.id = response.text("id");
     reading.model = response.text("model");
     for (number, item) in (0..).zip(response.list("output")) {
@@ -202,12 +236,15 @@ fn read_response<'d>(response: Value<'d>, reading: &mut Reading<'d>) {
         let filled = logprobs.filter(|list| list.items().next().is_some());
         reading.mirrors.extend(filled.map(|list| (0, list.id())));
     }
+    let failure = response.path(&["status_details", "error"]);
     let calls = |delta: &Delta<'_>| delta.kind == DeltaKind::ToolName;
     if let Some(status) = response.get("status")
+        && failure.is_none()
         && let Some(word) = status.as_str()
         && !matches!(&*word, "in_progress" | "queued")
     {
-        let details = response.get("incomplete_details");
+        let details = ["incomplete_details", "status_details"];
+        let details = details.iter().find_map(|key| response.given(key));
         let reason = details.and_then(|details| details.text("reason"));
         let finish = match (&*word, reason.as_deref()) {
             ("incomplete", Some(reason)) => REASONS.read(reason),
@@ -218,9 +255,10 @@ fn read_response<'d>(response: Value<'d>, reading: &mut Reading<'d>) {
         };
         reading.finish(0, finish, status);
     }
-    let usage = response.get("usage");
-    reading.usage = usage.and_then(|usage| Usage::read(usage, &RESPONSES.usage));
-    reading.error = response.given("error").map(error_message);
+    let counts = response.get("usage");
+    reading.usage = counts.and_then(|counts| Usage::read(counts, usage));
+    let error = response.given("error");
+    reading.error = error.or(failure).map(error_message);
 }
 
 /// Reads an item of the output.
@@ -261,7 +299,8 @@ fn read_item<'d>(item: Value<'d>, part: u64, reading: &mut Reading<'d>) {
 /// Reads a part of a message's content or of reasoning.
 fn content(value: Value<'_>, part: u64) -> Option<Delta<'_>> {
     let (key, of) = match &*value.text("type")? {
-        "output_text" => ("text", DeltaKind::Text),
+        "output_text" | "text" => ("text", DeltaKind::Text),
+        "output_audio" | "audio" => ("transcript", DeltaKind::Text),
         "refusal" => ("refusal", DeltaKind::Refusal),
         "summary_text" | "reasoning_text" => ("text", DeltaKind::Reasoning),
         _ => return None,

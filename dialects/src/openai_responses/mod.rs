@@ -5,8 +5,8 @@
 //! contains the whole response. Such deltas are marked as repetitions. An end is never synthetic: Squall waits for
 //! the upstream's own end and edits it. Source: OpenAI's API reference and its official Python client.
 
-mod answer;
-mod request;
+pub(crate) mod answer;
+pub(crate) mod request;
 mod synthetic;
 
 use crate::answer::{Event, Transcript};
@@ -46,7 +46,7 @@ impl Dialect for OpenAiResponses {
     }
 
     fn read<'d>(&self, event: Event<'d>) -> Reading<'d> {
-        answer::read(event.root())
+        answer::read(event.root(), &answer::RESPONSES.usage)
     }
 
     fn put_finish(

@@ -21,7 +21,7 @@ pub(super) fn read(root: Value<'_>) -> ModelRequest {
 
 /// Reads the instructions and the input of a request's outermost object. An input that is a string is one message
 /// of the user.
-pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
+pub(crate) fn conversation(root: Value<'_>) -> Conversation<'_> {
     let stored = root.get("conversation");
     let stored = stored.and_then(|stored| stored.as_str().or_else(|| stored.text("id")));
     let mut conversation = Conversation {

@@ -535,7 +535,11 @@ fn a_stream_breaks_off_fails_halts_repeats_itself() {
 
 #[test]
 fn a_stream_becomes_a_whole_answer() {
-    on_every_sample(&StreamFault::WholeForStream, &[], |_, _, _| Ok(()));
+    on_every_sample(
+        &StreamFault::WholeForStream,
+        &["openai-realtime"],
+        |_, _, _| Ok(()),
+    );
     for sample in samples() {
         let (steps, why) = edited(&sample, &StreamFault::WholeForStream, 50);
         if why.is_some() {

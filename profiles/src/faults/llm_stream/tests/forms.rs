@@ -111,7 +111,10 @@ fn word(body: &[u8], header: Option<&http::HeaderValue>) -> Option<String> {
     }
     let document = Document::parse(body).ok()?;
     // Mistral's errors have no envelope.
-    let error = document.root().get("error").unwrap_or(document.root());
+    let root = document.root();
+    let error = root.get("error");
+    let error = error.or_else(|| root.path(&["response", "status_details", "error"]));
+    let error = error.unwrap_or(root);
     let string = |key| {
         let value = error.get(key)?;
         let is_word =
@@ -193,7 +196,8 @@ fn error_cell(error: &ModelError, dialect: &dyn Dialect) -> Cell {
             target: Target::default(),
             model: Some("MODEL"),
             stream,
-            previous_response: Some("resp_1"),
+            // A session has its conversation, and requests name no response.
+            previous_response: (dialect.name() != "openai-realtime").then_some("resp_1"),
             on_websocket: true,
             input_tokens: Some(1000),
             now: None,
@@ -266,7 +270,8 @@ fn page() -> String {
         | a word in `code` | the status and word of the error, the finish reason, or the error event |\n\
         | yes | the fault is applied, without such a word |\n\
         | A / B | A in whole answers, B in streams |\n\
-        | – | the rule is bypassed: [not supported](#not-supported) |\n\n| mode |"
+        | – | the rule is bypassed: [not supported](#not-supported) |\n\n\
+        Answers of `openai-realtime` are always streams.\n\n| mode |"
         .to_owned();
     for dialect in ALL {
         write!(page, " `{}` |", dialect.name()).expect("text");

@@ -11,11 +11,14 @@
 //!   HTTP/1.1 in memory ─ Exchange ─ SocketCall::send ─▶ session
 //! ```
 //!
+//! Realtime is served in the same way; [`protocol`] has the differences.
+//!
 //! While no rule and no tape can apply, a [`session`] passes every byte as it came and the exchange
 //! only sees a copy. Otherwise the exchange's request and response are what is sent.
 
 mod frames;
 mod negotiation;
+mod protocol;
 mod session;
 mod state;
 mod turn;

@@ -2,6 +2,7 @@
 
 mod differential;
 mod frames;
+mod realtime;
 mod upstream;
 
 use std::sync::{Arc, Mutex};
@@ -28,6 +29,10 @@ struct Socket {
 
 impl Socket {
     fn open(stage: &Stage, path: Path, compresses: bool) -> Self {
+        Self::open_at(stage, path, TARGET, compresses)
+    }
+
+    fn open_at(stage: &Stage, path: Path, target: &str, compresses: bool) -> Self {
         let mut wire = stage.open(path);
         let mut headers = vec![
             ("Connection", "Upgrade"),
@@ -39,7 +44,7 @@ impl Socket {
         if compresses {
             headers.push(("Sec-WebSocket-Extensions", "permessage-deflate"));
         }
-        wire.request("GET", TARGET, &headers, b"");
+        wire.request("GET", target, &headers, b"");
         let response = wire.response();
         assert_eq!(response.status, 101, "{path:?}: {response:?}");
         let compresses = response.header("sec-websocket-extensions").is_some();

@@ -6,9 +6,10 @@ use http::header::{
     UPGRADE,
 };
 use http::{HeaderMap, Method, StatusCode, Uri};
-use squall_dialects::Target;
+use squall_dialects::{Target, endpoint};
 
 use super::frames::MessageInflater;
+use super::protocol::Protocol;
 use crate::compiled::CompiledConfig;
 use crate::config::WebSocketCalls;
 use crate::headers;
@@ -27,11 +28,9 @@ const OF_THE_UPGRADE: [HeaderName; 8] = [
     SEC_WEBSOCKET_VERSION,
 ];
 
-/// The dialect that also works over WebSocket.
-const DIALECT: &str = "openai-responses";
-
 /// An upgrade to a WebSocket that carries model calls.
 pub(crate) struct ModelSocket {
+    pub(super) protocol: Protocol,
     /// The request target, as the agent wrote it.
     pub(super) target: Uri,
     /// The fields of each call on it: those of the upgrade, as a POST has them.
@@ -48,9 +47,12 @@ impl ModelSocket {
         target: &Uri,
         headers: &HeaderMap,
     ) -> Result<Option<Box<Self>>, Problem> {
-        if !headers::wants_websocket(headers) || !is_model_call(config, url) {
+        if !headers::wants_websocket(headers) {
             return Ok(None);
         }
+        let Some(protocol) = protocol(config, url, headers) else {
+            return Ok(None);
+        };
         let calls = config.websocket_calls(url);
         if calls == WebSocketCalls::Refuse {
             return Err(refused(url));
@@ -67,6 +69,7 @@ impl ModelSocket {
         }
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         Ok(Some(Box::new(Self {
+            protocol,
             target: target.clone(),
             headers,
             passes: calls == WebSocketCalls::Pass,
@@ -74,13 +77,13 @@ impl ModelSocket {
     }
 }
 
-fn is_model_call(config: &CompiledConfig, url: &CanonicalUrl) -> bool {
+fn protocol(config: &CompiledConfig, url: &CanonicalUrl, headers: &HeaderMap) -> Option<Protocol> {
     let path = Target::new(url.path_and_query());
     let dialect = match config.llm_dialect(url) {
-        Some(named) => Some(named),
+        Some(named) => endpoint::at(named, &Method::POST, path, headers),
         None => squall_dialects::recognise(&Method::POST, path),
     };
-    dialect.is_some_and(|dialect| dialect.name() == DIALECT)
+    Protocol::of(dialect?)
 }
 
 fn refused(url: &CanonicalUrl) -> Problem {

@@ -15,8 +15,9 @@ use super::frames::{
     MessageInflater, MessageReader, Sender, SocketMessage, Violation, close_frame,
 };
 use super::negotiation::{ModelSocket, extensions};
-use super::state::{OpenCall, QueuedWrite, RunningCall, SocketState, mask, pass};
-use super::turn::{Routing, SocketCall};
+use super::protocol::{CallEvent, OpenCall, Routing};
+use super::state::{QueuedWrite, RunningCall, SocketState, mask, pass};
+use super::turn::SocketCall;
 use crate::exchange::connection::{Connection, Ingress, RunStage};
 use crate::exchange::log::ExchangeLog;
 use crate::exchange::worker::ExchangeWorker;
@@ -30,6 +31,9 @@ const QUEUE: usize = 16;
 
 /// Most responses in progress; calls beyond them pass without an exchange.
 const CALLS: usize = 64;
+
+/// The request of a response that the server began by itself.
+const UNASKED: &[u8] = br#"{"type":"response.create"}"#;
 
 /// Why a session ended before both sides closed.
 enum Break {
@@ -238,7 +242,7 @@ impl SocketState {
                         let call = Routing::of(&text);
                         self.calls_before(call.lane().as_ref()).await;
                         if call.kind() == "response.create" && self.running.get() < CALLS {
-                            self.begin(&call, text);
+                            self.begin(&call, text.clone(), self.decides.get());
                             continue;
                         }
                         frames
@@ -287,7 +291,7 @@ impl SocketState {
             while let Some(message) = reader.next().map_err(broke)? {
                 let frames = match message {
                     SocketMessage::Text { text, frames } => {
-                        if self.route(text).map_err(broke)? {
+                        if self.route(text).await.map_err(broke)? {
                             continue;
                         }
                         frames
@@ -345,15 +349,17 @@ impl SocketState {
         }
     }
 
-    /// Serves a `response.create` as an exchange.
-    fn begin(self: &Rc<Self>, call: &Routing, message: Bytes) {
+    /// Serves a `response.create` as an exchange, which sends it if `is_unsent`.
+    fn begin(self: &Rc<Self>, call: &Routing<'_>, message: Bytes, is_unsent: bool) {
         let (events, received) = mpsc::unbounded_channel();
         let lane = call.lane();
         let mut open = Some(OpenCall {
             lane: lane.clone(),
+            event_id: call.event_id.clone(),
+            response: None,
             events,
         });
-        if self.decides.get() {
+        if is_unsent {
             self.unsent.borrow_mut().push(lane);
         } else if let Some(call) = open.take() {
             self.open(call);
@@ -368,13 +374,22 @@ impl SocketState {
 
     /// Gives an event to its exchange; false if it belongs to none. An event that waits counts as
     /// memory of inspected bodies.
-    fn route(&self, text: Bytes) -> Result<bool, Violation> {
-        let routing = Routing::of(&text);
-        let mut calls = self.calls.borrow_mut();
-        let lane = routing.lane();
-        let Some(place) = calls.iter().position(|call| call.lane == lane) else {
+    async fn route(self: &Rc<Self>, text: Bytes) -> Result<bool, Violation> {
+        let protocol = self.socket.protocol;
+        let event = text.clone();
+        let routing = Routing::of(&event);
+        let mut place = protocol.call_of(&routing, &mut self.calls.borrow_mut());
+        if place.is_none() && protocol.is_one_conversation() {
+            self.calls_delivered().await;
+        }
+        if place.is_none() && protocol.begins_unasked(&routing) && self.running.get() < CALLS {
+            self.begin(&Routing::default(), Bytes::from_static(UNASKED), false);
+            place = protocol.call_of(&routing, &mut self.calls.borrow_mut());
+        }
+        let Some(place) = place else {
             return Ok(false);
         };
+        let mut calls = self.calls.borrow_mut();
         let mut lease = self.worker.engine.inspect.lease();
         if lease.grow(text.len() as u64).is_err() {
             if self.decides.get() {
@@ -384,12 +399,14 @@ impl SocketState {
             calls.remove(place);
             return Ok(true);
         }
+        let ends = protocol.ends_response(&routing, &calls[place]);
+        let text = lease.hold(text);
         // Without a receiver, a rule has replaced the rest of the response.
-        let _ = calls[place].events.send(lease.hold(text));
-        if routing.ends_response() {
+        let is_replaced = calls[place].events.send(CallEvent { text, ends }).is_err();
+        if ends {
             calls.remove(place);
         }
-        Ok(true)
+        Ok(!(is_replaced && protocol.is_beside(&routing)))
     }
 
     /// The agent takes no more events, so its calls end.

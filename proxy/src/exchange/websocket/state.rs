@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 
 use super::frames::text_frame;
 use super::negotiation::ModelSocket;
+use super::protocol::OpenCall;
 use crate::exchange::connection::{ConnectionStage, Ingress, Io, RunStage};
 use crate::exchange::log::ExchangeLog;
 use crate::exchange::worker::ExchangeWorker;
@@ -47,12 +48,6 @@ pub(super) struct SocketState {
     pub(super) running: Cell<usize>,
     /// A call was sent, or has ended.
     pub(super) call_changed: Notify,
-}
-
-/// A response that the upstream has not ended.
-pub(super) struct OpenCall {
-    pub(super) lane: Option<String>,
-    pub(super) events: mpsc::UnboundedSender<Bytes>,
 }
 
 /// Counts an exchange while it runs.
@@ -127,6 +122,14 @@ impl SocketState {
             unsent.iter().any(|other| other.as_ref() == lane)
         };
         while is_before() {
+            self.call_changed.notified().await;
+        }
+    }
+
+    /// Waits until the agent has got the responses that the upstream has ended.
+    pub(super) async fn calls_delivered(&self) {
+        let open = || self.calls.borrow().len() + self.unsent.borrow().len();
+        while self.decides.get() && self.running.get() > open() {
             self.call_changed.notified().await;
         }
     }

@@ -20,7 +20,8 @@ use squall_journal::id::ExchangeId;
 use tokio::io::duplex;
 use tokio::sync::mpsc;
 
-use super::state::{OpenCall, SocketState};
+use super::protocol::{CallEvent, OpenCall, Routing};
+use super::state::SocketState;
 use crate::abort::Abort;
 use crate::body::scripted::Scripted;
 use crate::body::{self, AgentBody};
@@ -55,50 +56,10 @@ pub(super) struct SocketCall {
     control: RefCell<Option<Rc<Control>>>,
     /// The lane that the call names.
     lane: Option<String>,
+    /// The id that the agent gave the message.
+    event_id: Value,
     /// Its events from the upstream, until the exchange takes them.
-    events: RefCell<Option<mpsc::UnboundedReceiver<Bytes>>>,
-}
-
-/// The members of a message that route it.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub(super) struct Routing {
-    #[serde(rename = "type")]
-    kind: Value,
-    stream_id: Value,
-    /// False: the call prepares the connection, and gets no output.
-    generate: Value,
-}
-
-impl Routing {
-    /// Reads a message; it has no members if it is not a JSON object.
-    pub(super) fn of(text: &[u8]) -> Self {
-        serde_json::from_slice(text).unwrap_or_default()
-    }
-
-    /// Whether the event ends its response.
-    pub(super) fn ends_response(&self) -> bool {
-        let ends = [
-            "response.completed",
-            "response.failed",
-            "response.incomplete",
-            "error",
-        ];
-        ends.contains(&self.kind())
-    }
-
-    pub(super) fn kind(&self) -> &str {
-        self.kind.as_str().unwrap_or_default()
-    }
-
-    /// The lane that it names.
-    pub(super) fn lane(&self) -> Option<String> {
-        match &self.stream_id {
-            Value::Null => None,
-            Value::String(lane) => Some(lane.clone()),
-            other => Some(other.to_string()),
-        }
-    }
+    events: RefCell<Option<mpsc::UnboundedReceiver<CallEvent>>>,
 }
 
 /// An `error` event that the upstream sends instead of a response.
@@ -116,17 +77,18 @@ impl SocketCall {
     /// `events`: those of its response, as the upstream sends them.
     pub(super) fn new(
         session: &Rc<SocketState>,
-        call: &Routing,
+        call: &Routing<'_>,
         open: Option<OpenCall>,
-        events: mpsc::UnboundedReceiver<Bytes>,
+        events: mpsc::UnboundedReceiver<CallEvent>,
     ) -> Rc<Self> {
         Rc::new(Self {
             session: Rc::clone(session),
-            is_warm_up: call.generate == false,
+            is_warm_up: call.is_warm_up(),
+            is_settled: Cell::new(open.is_none()),
             open: RefCell::new(open),
-            is_settled: Cell::new(false),
             control: RefCell::default(),
             lane: call.lane(),
+            event_id: call.event_id.clone(),
             events: RefCell::new(Some(events)),
         })
     }
@@ -174,8 +136,10 @@ impl SocketCall {
         if !head.status.is_success() {
             let whole = Limited::new(body, ERROR).collect().await;
             let whole = whole.map(|whole| whole.to_bytes()).unwrap_or_default();
-            self.say(error_event(head.status, &head.headers, &whole))
-                .await;
+            let protocol = self.session.socket.protocol;
+            for event in protocol.refusal(head.status, &head.headers, &whole, &self.event_id) {
+                self.say(event).await;
+            }
             return Ok(());
         }
         if !is_event_stream(&head.headers) {
@@ -257,7 +221,7 @@ impl RequestCarrier for SocketCall {
             let Some(first) = events.recv().await else {
                 return Err(gone());
             };
-            Ok(refused(&first).unwrap_or_else(|| accepted(first, events)))
+            Ok(refused(&first.text).unwrap_or_else(|| accepted(first, events)))
         })
     }
 }
@@ -333,16 +297,19 @@ fn on_one_line(text: Bytes) -> Bytes {
 }
 
 /// The event stream of a response.
-fn accepted(first: Bytes, mut events: mpsc::UnboundedReceiver<Bytes>) -> Response<AgentBody> {
+fn accepted(
+    first: CallEvent,
+    mut events: mpsc::UnboundedReceiver<CallEvent>,
+) -> Response<AgentBody> {
     let stream = Scripted::new(SizeHint::new(), |out| async move {
         let mut next = Some(first);
-        while let Some(text) = next {
+        while let Some(CallEvent { text, ends }) = next {
             let text = on_one_line(text);
             let routing = Routing::of(&text);
             let name = routing.kind();
             let event = [b"event: ", name.as_bytes(), b"\ndata: ", &text, b"\n\n"].concat();
             out.data(event.into(), false).await;
-            if routing.ends_response() {
+            if ends {
                 return Ok(());
             }
             next = events.recv().await;
@@ -363,32 +330,10 @@ fn is_event_stream(headers: &HeaderMap) -> bool {
         .is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"))
 }
 
-/// The event for a response that is an error (its status, error and header fields).
-fn error_event(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Bytes {
-    let body: Value = serde_json::from_slice(body).unwrap_or_default();
-    let error = body.get("error").cloned().unwrap_or_else(|| {
-        json!({ "type": "server_error", "code": null, "message": status.canonical_reason(), "param": null })
-    });
-    let fields = headers.iter().filter(|(name, _)| {
-        !matches!(
-            **name,
-            header::CONTENT_LENGTH
-                | header::CONTENT_TYPE
-                | header::TRANSFER_ENCODING
-                | header::CONNECTION
-        )
-    });
-    let fields: serde_json::Map<String, Value> = fields
-        .filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.into())))
-        .collect();
-    json!({ "type": "error", "status": status.as_u16(), "error": error, "headers": fields })
-        .to_string()
-        .into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exchange::websocket::protocol::Protocol;
 
     #[test]
     fn a_message_becomes_a_streamed_call_and_is_sent_as_it_was() {
@@ -411,7 +356,11 @@ mod tests {
         let text =
             format!("{{\n  \"type\": \"response.completed\",\r\n\r\n \"text\": \"{long}\"\n}}");
         drop(events);
-        let body = accepted(text.clone().into(), received).into_body();
+        let event = CallEvent {
+            text: text.clone().into(),
+            ends: true,
+        };
+        let body = accepted(event, received).into_body();
         let stream = body.collect().await.unwrap().to_bytes();
         let found = Splitter::new(Framing::Sse, usize::MAX).push(&stream);
         assert_eq!(found.len(), 1);
@@ -433,8 +382,8 @@ mod tests {
         assert_eq!(head.headers["x-limit"], "5");
         assert!(!head.headers.contains_key("content-length"));
         let body = body.collect().await.unwrap().to_bytes();
-        let again: Value =
-            serde_json::from_slice(&error_event(head.status, &head.headers, &body)).unwrap();
+        let events = Protocol::Responses.refusal(head.status, &head.headers, &body, &Value::Null);
+        let again: Value = serde_json::from_slice(&events[0]).unwrap();
         assert_eq!(again["error"], event["error"]);
         assert_eq!(
             again["headers"],

@@ -1,33 +1,4 @@
-//! The `squall` binary. Each command has a file under [`commands`], on top of shared modules.
-//!
-//! ```text
-//! args ──▶ commands ──▶ daemon    (serve, run, demo: proxy and API in this process)
-//!                   └─▶ client    (everything else: the control API)
-//! ```
-
-#![deny(clippy::print_stdout, clippy::print_stderr)]
-
-mod args;
-mod base_urls;
-mod client;
-mod commands;
-mod config;
-mod daemon;
-mod demo;
-mod failure;
-mod home;
-mod host;
-mod judging;
-mod known;
-mod output_file;
-mod pointing;
-mod problem;
-mod profile_file;
-mod render;
-mod reports;
-mod suite;
-mod text;
-mod variables;
+//! The `squall` binary. A binary waits for every crate below it, so its code is a library, which does not.
 
 use std::process::ExitCode;
 
@@ -36,17 +7,5 @@ use std::process::ExitCode;
 use mimalloc as _;
 
 fn main() -> ExitCode {
-    let arguments = args::Arguments::read();
-    match commands::run(arguments.command) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            if !failure.is_silent() {
-                let paint = render::paint::Paint::stderr();
-                for line in failure.to_string().lines() {
-                    render::output::report_line(&format!("{} {line}", paint.bad("squall:")));
-                }
-            }
-            failure.exit_code()
-        }
-    }
+    squall::run()
 }

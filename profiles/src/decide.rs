@@ -342,6 +342,10 @@ impl Decision {
         } else if fault.needs_a_stream && self.stream == Some(false) {
             // It must not block other rules from deciding the response.
             Err(NO_STREAM.into())
+        } else if let Some(on) = rule.matching.websocket {
+            let mut alone = Plan::default();
+            let applied = fault.apply(&mut alone, verdict, self.kind, &mut dice);
+            applied.map(|()| self.plan.on_websocket(verdict, on.message, alone))
         } else {
             fault.apply(&mut self.plan, verdict, self.kind, &mut dice)
         };

@@ -159,6 +159,9 @@ fn sentence(rule: &Rule, failed: Condition, facts: &Facts<'_>) -> String {
 }
 
 fn of_another_kind(rule: &Rule, facts: &Facts<'_>) -> String {
+    if rule.matching.websocket.is_some() && !facts.opens_a_websocket() {
+        return "it opens no WebSocket, which `websocket` selects".to_owned();
+    }
     let found = match facts.kind {
         Kind::Llm => "a model call",
         Kind::Mcp => "an MCP request",

@@ -5,6 +5,7 @@
 
 use std::cell::{Cell, OnceCell};
 
+use http::header::UPGRADE;
 use http::{HeaderMap, Method};
 pub use squall_journal::record::Kind;
 
@@ -112,6 +113,14 @@ fn takes(left: &Cell<usize>, much: usize) -> bool {
 }
 
 impl Facts<'_> {
+    /// Whether the request is an upgrade to a WebSocket.
+    pub(crate) fn opens_a_websocket(&self) -> bool {
+        let protocols = self.headers.get_all(UPGRADE).iter();
+        let mut protocols =
+            protocols.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+        protocols.any(|name| name.trim_ascii().eq_ignore_ascii_case(b"websocket"))
+    }
+
     /// Whether a model call has tool results whose tools are unknown.
     pub(crate) fn brings_nameless_results(&self) -> bool {
         self.results

@@ -30,6 +30,14 @@ pub(crate) struct Match {
     pub(crate) dialect: Option<&'static str>,
     pub(crate) model: Option<Glob>,
     pub(crate) stream: Option<bool>,
+    pub(crate) websocket: Option<SocketMatch>,
+}
+
+/// The message of a WebSocket with which a fault begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SocketMatch {
+    /// From 1; `None`: the fault begins with the first.
+    pub(crate) message: Option<u64>,
 }
 
 /// What a tool rule affects.
@@ -223,6 +231,7 @@ impl Match {
             || self.dialect.is_some()
             || self.model.is_some()
             || self.stream.is_some()
+            || self.websocket.is_some()
     }
 
     /// Whether a condition needs the request's body.
@@ -232,6 +241,9 @@ impl Match {
 
     /// Whether the exchange's kind matches the family.
     fn kind_holds(&self, family: Option<Family>, facts: &Facts<'_>) -> Holds {
+        if self.websocket.is_some() && !facts.opens_a_websocket() {
+            return Holds::No;
+        }
         match self.touches {
             Touches::Calls | Touches::Lists | Touches::Sessions => {}
             Touches::Results => return (facts.kind == Kind::Llm).into(),

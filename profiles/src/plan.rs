@@ -39,6 +39,8 @@ pub struct Plan {
     pub edits: Vec<(VerdictIndex, Edit)>,
     /// How the response is transferred (for bandwidth, also the request).
     pub shape: Shape,
+    /// What happens to a WebSocket's bytes on their way to the agent, in order.
+    pub websocket: Vec<(VerdictIndex, SocketFault)>,
     /// Canaries in injected content; planted once the rule is applied.
     pub canaries: Vec<Planting>,
 }
@@ -64,6 +66,7 @@ impl Plan {
             && self.request_edits.is_empty()
             && self.edits.is_empty()
             && self.shape.is_empty()
+            && self.websocket.is_empty()
     }
 
     /// Adds a wait; delays of several rules add up. Zero does nothing.
@@ -180,6 +183,31 @@ impl Plan {
         place_once(&mut self.shape.slow_close, verdict, wait, "closes slowly")
     }
 
+    /// Changes what a WebSocket carries to the agent, if a rule selects one.
+    pub(crate) fn change_websocket(&mut self, verdict: VerdictIndex, change: SocketChange) {
+        let message = None;
+        self.websocket
+            .push((verdict, SocketFault { message, change }));
+    }
+
+    /// Adds the plan of a fault alone, as it acts on a WebSocket from a message on.
+    pub(crate) fn on_websocket(
+        &mut self,
+        verdict: VerdictIndex,
+        message: Option<u64>,
+        alone: Self,
+    ) {
+        let waits = alone.wait_before.into_iter();
+        let mut changes: Vec<_> = waits.map(|(_, wait)| SocketChange::Delay(wait)).collect();
+        changes.extend(alone.websocket.into_iter().map(|(_, fault)| fault.change));
+        if !alone.shape.is_empty() {
+            changes.push(SocketChange::Shape(alone.shape));
+        }
+        let faults = changes.into_iter();
+        self.websocket
+            .extend(faults.map(|change| (verdict, SocketFault { message, change })));
+    }
+
     /// Removes the parts of the plan that the decided response makes ineffective. Returns the
     /// deciding rule and the rules without any effect. Call it once, after all rules have written.
     pub(crate) fn settle(&mut self) -> Option<(VerdictIndex, Vec<VerdictIndex>)> {
@@ -191,6 +219,7 @@ impl Plan {
         };
         let mut idle: Vec<VerdictIndex> = Vec::new();
         idle.extend(self.edits.drain(..).map(|(verdict, _)| verdict));
+        idle.extend(self.websocket.drain(..).map(|(verdict, _)| verdict));
         if !forwarded {
             idle.extend(self.request_edits.drain(..).map(|(verdict, _)| verdict));
             idle.extend(self.wait_after.drain(..).map(|(verdict, _)| verdict));
@@ -391,7 +420,7 @@ impl Shape {
     }
 
     /// The rules that shape bodies.
-    fn verdicts(&self) -> Vec<VerdictIndex> {
+    pub fn verdicts(&self) -> Vec<VerdictIndex> {
         let throttles = [&self.down, &self.up]
             .into_iter()
             .flatten()
@@ -405,6 +434,29 @@ impl Shape {
             .chain(cut)
             .collect()
     }
+}
+
+/// A change to what a WebSocket carries to the agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SocketFault {
+    /// The message from the upstream at which it begins, from 1; `None`: the first, or for a delay every
+    /// message.
+    pub message: Option<u64>,
+    /// What happens.
+    pub change: SocketChange,
+}
+
+/// What happens to a WebSocket from a message on.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SocketChange {
+    /// The message is delayed, or every message.
+    Delay(Duration),
+    /// The bytes from the message on are shaped.
+    Shape(Shape),
+    /// Nothing more reaches the agent.
+    HalfOpen,
+    /// A Close frame with this code takes the message's place; without a frame for 1006.
+    Close(u16),
 }
 
 /// A body that ends early.

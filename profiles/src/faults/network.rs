@@ -1,10 +1,12 @@
 //! Network faults, for any exchange.
 
 mod bandwidth;
+mod half_open;
 mod limit_data;
 mod reset_peer;
 mod slicer;
 mod tls_failure;
+mod websocket_close;
 
 use std::time::Duration;
 
@@ -45,6 +47,8 @@ pub(super) const MODES: &[FaultMode] = &[
     })
     .of_the_connection(),
     mode("tls_failure", TLS, tls_failure::read).of_the_connection(),
+    mode("half_open", TIME_OUT, half_open::read).needing(&["websocket"]),
+    mode("websocket_close", CONNECTION, websocket_close::read).needing(&["websocket"]),
 ];
 
 const fn mode(

@@ -5,16 +5,19 @@ use serde_json::{Map, Value, json};
 use squall_documents::{At, DocumentReader, Fields, ValueReader};
 
 use super::definitions::Definitions;
+use crate::amounts::count;
 use crate::changes::Tools;
+use crate::family::Family;
 use crate::fault::FaultMode;
 use crate::glob::{Glob, UrlGlobs};
 use crate::json_path;
-use crate::matching::{JsonCondition, Match, StatusSet, ToolMatch, Touches};
+use crate::matching::{JsonCondition, Match, SocketMatch, StatusSet, ToolMatch, Touches};
 use crate::pattern::{self, PatternError, Searched};
 
 /// Reads the conditions of a rule, and the tools that it matches.
 pub(super) fn read(
     fields: &mut Fields<'_, '_>,
+    family: Family,
     mode: Option<&FaultMode>,
     definitions: &mut Definitions<'_>,
 ) -> (Match, Tools) {
@@ -46,6 +49,11 @@ pub(super) fn read(
     );
     let stream = fields.flag("stream", "Whether a stream was asked for.");
     let status = statuses(fields);
+    let websocket = if family == Family::Network {
+        websocket(fields)
+    } else {
+        None
+    };
     let tools = Tools(tool.clone());
     // For these modes, `tool` selects calls in the response; the request does not show them.
     let tool = tool.filter(|_| mode.is_some_and(|mode| !mode.of_calls));
@@ -66,6 +74,7 @@ pub(super) fn read(
         dialect,
         model,
         stream,
+        websocket,
     };
     (matching, tools)
 }
@@ -270,6 +279,17 @@ fn json_condition(path: &At<String>, value: &mut ValueReader<'_, '_>) -> Option<
             path,
             value: value_there,
         })
+}
+
+/// An upgrade to a WebSocket, and where on it the fault begins.
+fn websocket(fields: &mut Fields<'_, '_>) -> Option<SocketMatch> {
+    let about = "An upgrade to a WebSocket; the fault acts on what it carries to the agent.";
+    fields.block("websocket", about, "a map with `message`", |fields| {
+        let about = "Number of the upstream's message with which the fault begins, from 1; absent: the first, and \
+                     for `latency` every message.";
+        let message = count(fields, "message", about, 1);
+        Some(SocketMatch { message })
+    })
 }
 
 /// Only supported dialects: a rule for another dialect would never match.

@@ -90,6 +90,11 @@ pub(super) fn foreign(mode: &FaultMode, field: &str) -> Option<String> {
         "type" => "other rules have a `mode`",
         "trigger_probability" => "other rules have a `probability`",
         "enabled" => "take the rule out to switch it off",
+        "websocket" => {
+            let why = "`websocket` belongs to `network_faults`; faults of other families apply to each model call on \
+                       a WebSocket without it";
+            return Some(why.to_owned());
+        }
         _ => {
             let users = users_of(mode, field);
             let plural = if users.len() > 1 { "s" } else { "" };

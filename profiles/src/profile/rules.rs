@@ -110,7 +110,7 @@ fn read_rule(
     }
     let id = definitions.ids.read(fields);
     let trigger = triggers::read(fields, family, definitions);
-    let (matching, tools) = conditions::read(fields, mode, definitions);
+    let (matching, tools) = conditions::read(fields, family, mode, definitions);
     for mode in faults::modes(family) {
         let (word, beside) = (family.word(), modes::that_stand_beside(mode));
         fields.describe_case(word, mode.name, beside, |fields| {
@@ -121,7 +121,7 @@ fn read_rule(
         refuse_unknown(fields);
         return None;
     };
-    let fault = mode.read(fields, &tools);
+    let mut fault = mode.read(fields, &tools);
     let mut ignored = refuse_foreign(fields, mode);
     let idle = |field: &&str| fields.has(field) && !fault.parameters.contains_key(*field);
     ignored.extend(
@@ -130,7 +130,15 @@ fn read_rule(
             .filter(|field| idle(field)),
     );
     ignored.extend(faults::overridden(mode, fields));
-    refuse_status_too_late(fields, &mode.alone(&fault), mode.name);
+    let alone = mode.alone(&fault);
+    refuse_status_too_late(fields, &alone, mode.name);
+    if let Some(on) = &matching.websocket {
+        refuse_outside_websocket(fields, &alone, mode.name);
+        let message = on
+            .message
+            .map_or(json!({}), |number| json!({ "message": number }));
+        fault.parameters.insert("websocket".into(), message);
+    }
     let mut written = fields.to_json();
     definitions.name_urls(fields, mode);
     let id = id.unwrap_or_else(|| {
@@ -231,6 +239,37 @@ fn unknown_field(found: &str) -> String {
         }
     };
     format!("unknown field `{found}`{hint} `squall schema profile` lists the fields of a rule")
+}
+
+/// Rejects `websocket` for faults and parameters that do not act on what a WebSocket carries to the agent.
+fn refuse_outside_websocket(fields: &mut Fields<'_, '_>, alone: &Plan, mode: &str) {
+    let (field, message) = if alone.instead.is_some() {
+        let message = format!(
+            "mode `{mode}` acts before there is a WebSocket; leave `websocket` out, or use `half_open`, `limit_data` \
+             or `websocket_close`"
+        );
+        ("websocket", message)
+    } else if alone.afterwards.is_some() {
+        let message = format!(
+            "mode `{mode}` needs `after_bytes` with `websocket`; `0` resets before the message"
+        );
+        ("websocket", message)
+    } else if alone.shape.slow_close.is_some() {
+        let message = format!(
+            "mode `{mode}` delays the end of a body; with `websocket` use `half_open` or `websocket_close`"
+        );
+        ("websocket", message)
+    } else if fields.has("direction") {
+        let message =
+            "with `websocket` the rate is that of messages to the agent; leave `direction` out";
+        ("direction", message.to_owned())
+    } else if fields.has("at") {
+        let message = "with `websocket` messages are delayed, not the upgrade; leave `at` out";
+        ("at", message.to_owned())
+    } else {
+        return;
+    };
+    fields.error(field, message);
 }
 
 /// Rejects `status` for faults that act before the upstream has responded.

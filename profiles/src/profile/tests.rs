@@ -124,6 +124,21 @@ network_faults { mode: bandwidth, rate_kbps: 8, direction: sideways }
 network_faults { mode: bandwidth, rate_kbps: 8, direction: up, status: 200 }
 network_faults { mode: slicer, average_size: 10, size_variation: 10 }
 network_faults { mode: limit_data }
+network_faults { mode: half_open }
+network_faults { mode: websocket_close, websocket: {}, code: 1005 }
+network_faults { mode: websocket_close, code: 1012 }
+network_faults { mode: latency, delay_ms: 1, websocket: { message: 0 } }
+network_faults { mode: latency, delay_ms: 1, websocket: { messages: 2 } }
+network_faults { mode: latency, delay_ms: 1, websocket: 2 }
+network_faults { mode: latency, delay_ms: 1, at: response, websocket: {} }
+network_faults { mode: bandwidth, rate_kbps: 8, direction: both, websocket: {} }
+network_faults { mode: refuse, websocket: {} }
+network_faults { mode: timeout, websocket: { message: 2 } }
+network_faults { mode: dns_failure, websocket: {} }
+network_faults { mode: tls_failure, websocket: {} }
+network_faults { mode: reset_peer, websocket: {} }
+network_faults { mode: slow_close, websocket: {} }
+llm_faults { mode: stream_cut, websocket: {} }
 network_faults { mode: tls_failure, kind: expird }
 tool_faults { mode: error, at: model_input, retry_after: 1 }
 tool_faults { mode: error, at: model_imput }
@@ -539,6 +554,10 @@ network_faults { mode: timeout }
 network_faults { mode: reset_peer }
 network_faults { mode: reset_peer, after_bytes: 0 }
 network_faults { mode: limit_data, bytes: 10 }
+network_faults { mode: limit_data, bytes: 0, websocket: { message: 4 } }
+network_faults { mode: half_open, websocket: {} }
+network_faults { mode: websocket_close, websocket: { message: 2 } }
+network_faults { mode: websocket_close, websocket: {}, code: 3000 }
 network_faults { mode: refuse }
 network_faults { mode: dns_failure }
 network_faults { mode: tls_failure }

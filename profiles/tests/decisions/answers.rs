@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use squall_profiles::changes::{CallError, Rewrite, StreamFault};
 use squall_profiles::facts::Kind;
-use squall_profiles::plan::{Edit, Plan};
+use squall_profiles::plan::{Edit, Plan, SocketChange, SocketFault};
 
 use crate::scope::*;
 
@@ -117,6 +117,50 @@ fn every_fault_writes_its_plan() {
     let plan = plan_of(expired, &connect("https://x"));
     told.extend([expired.to_owned(), parts(&plan)]);
     insta::assert_snapshot!(told.join("\n"));
+}
+
+/// On a WebSocket a fault acts from a message on, and only there.
+#[test]
+fn a_rule_for_websockets_matches_upgrades_alone_and_keeps_its_message() {
+    let upgrade = get("http://x/").header("upgrade", "websocket");
+    let delay = SocketChange::Delay(millis(5));
+    for (rule, message, change) in [
+        ("latency, delay_ms: 5, websocket: {}", None, delay.clone()),
+        (
+            "latency, delay_ms: 5, websocket: { message: 2 }",
+            Some(2),
+            delay,
+        ),
+        (
+            "half_open, websocket: { message: 3 }",
+            Some(3),
+            SocketChange::HalfOpen,
+        ),
+        (
+            "websocket_close, websocket: {}",
+            None,
+            SocketChange::Close(1011),
+        ),
+    ] {
+        let chaos = format!("network_faults: [{{ mode: {rule} }}]");
+        let fault = SocketFault { message, change };
+        let plan = plan_of(&chaos, &upgrade);
+        assert_eq!(plan.websocket, [(0, fault)], "{rule}");
+        assert!(plan.wait_before.is_empty(), "{rule}");
+        assert!(plan_of(&chaos, &get("http://x/")).is_empty(), "{rule}");
+    }
+    let cut = "network_faults: [{ mode: limit_data, bytes: 0, websocket: { message: 4 } }]";
+    let plan = plan_of(cut, &upgrade);
+    assert!(plan.shape.is_empty(), "{plan:?}");
+    let [(0, fault)] = &plan.websocket[..] else {
+        panic!("{plan:?}")
+    };
+    assert!(
+        matches!(&fault.change, SocketChange::Shape(shape) if shape.cut.is_some()),
+        "{fault:?}"
+    );
+    let other = "network_faults: [{ mode: half_open, websocket: {} }, { mode: refuse }]";
+    assert!(plan_of(other, &upgrade).websocket.is_empty());
 }
 
 fn streamed_call() -> Request {

@@ -22,6 +22,7 @@ fn rules_that_failed_on_one_condition_say_on_which() {
            - { id: dialect, mode: refuse, dialect: openai-chat }
            - { id: body, mode: refuse, match_body: needle }
            - { id: tool, mode: refuse, tool: web_search }
+           - { id: websocket, mode: half_open, websocket: {} }
 tool_faults:
            - { id: named, mode: stale, tool: web_search }
            - { id: status, mode: truncated, status: 5xx }

@@ -244,6 +244,7 @@ pub(crate) fn parts(plan: &Plan) -> String {
         request_edits,
         edits,
         shape,
+        websocket,
         canaries,
     } = plan;
     let parts = [
@@ -254,6 +255,7 @@ pub(crate) fn parts(plan: &Plan) -> String {
         (!request_edits.is_empty()).then(|| format!("request edits {request_edits:?}")),
         (!edits.is_empty()).then(|| format!("edits {edits:?}")),
         (!shape.is_empty()).then(|| format!("{shape:?}")),
+        (!websocket.is_empty()).then(|| format!("websocket {websocket:?}")),
         (!canaries.is_empty()).then(|| format!("canaries {canaries:?}")),
     ];
     let parts = parts.into_iter().flatten().map(|it| format!("  {it}"));

@@ -62,6 +62,9 @@ pub struct ExchangeRecord {
     /// Id of the exchange of the WebSocket that carried it; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub websocket: Option<String>,
+    /// What a WebSocket carried, if this is its upgrade; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages: Option<SocketRecord>,
     /// Canaries that were planted in it or that it leaked.
     pub canaries: Vec<CanaryRecord>,
     /// Details of a model call.
@@ -322,6 +325,57 @@ pub struct LlmRecord {
     pub finish: Option<String>,
     /// Names of the tools that the model called.
     pub tool_calls: Vec<String>,
+}
+
+/// What a WebSocket carried.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SocketRecord {
+    /// From the agent.
+    pub agent: MessageCounts,
+    /// To the agent.
+    pub upstream: MessageCounts,
+    /// The first Close frame; `null` if there was none.
+    pub close: Option<CloseRecord>,
+}
+
+/// Whole messages of a side of a WebSocket.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MessageCounts {
+    /// Whole messages, without pings, pongs and Close frames.
+    pub messages: u64,
+    /// Bytes of their payloads, compressed or not.
+    pub bytes: u64,
+}
+
+/// A Close frame of a WebSocket.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CloseRecord {
+    /// Who sent it; `upstream` also for a rule.
+    pub by: SocketSide,
+    /// Its code; `null` if it has none.
+    pub code: Option<u16>,
+    /// Its reason, secrets redacted.
+    pub reason: String,
+}
+
+/// A side of a WebSocket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SocketSide {
+    /// The agent.
+    Agent,
+    /// The upstream.
+    Upstream,
+}
+
+impl SocketSide {
+    /// The name in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Upstream => "upstream",
+        }
+    }
 }
 
 /// A rule in force that failed to match an exchange on exactly one condition.

@@ -20,6 +20,7 @@ mod egress;
 mod engine;
 mod exchange;
 mod faults;
+mod frames;
 mod headers;
 pub mod http1;
 mod lock;

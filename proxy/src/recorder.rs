@@ -29,6 +29,7 @@ mod note;
 #[cfg(test)]
 mod tests;
 mod traffic;
+mod websocket;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -54,6 +55,7 @@ pub(crate) use self::model::ModelTraffic;
 pub(crate) use self::note::spent;
 pub use self::note::{CanaryNote, CanaryOrigin, ExchangeNote};
 pub(crate) use self::traffic::Traffic;
+pub(crate) use self::websocket::SocketTap;
 use crate::lock::lock;
 use crate::metrics::{Metrics, Sink};
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use squall_harness::report::milliseconds;
 use squall_journal::record::{
-    CanaryEvent, CanaryRecord, ExchangeRecord, Outcome, RuleOutcome, RuleRecord,
+    CanaryEvent, CanaryRecord, ExchangeRecord, Outcome, RuleOutcome, RuleRecord, SocketRecord,
 };
 
 use super::paint::Paint;
@@ -33,6 +33,9 @@ pub(crate) fn line(exchange: &ExchangeRecord, paint: Paint) -> String {
             " {}",
             paint.faint(format!("scope {}", exchange.scope))
         );
+    }
+    if let Some(messages) = &exchange.messages {
+        let _ = write!(line, " {}", paint.faint(carried(messages)));
     }
     for rule in applied(exchange) {
         let _ = write!(line, " {}", paint.notable(format!("⚡{}", rule.mode)));
@@ -69,6 +72,20 @@ pub(crate) fn canary_event(canary: &CanaryRecord) -> String {
     }
 }
 
+/// What a WebSocket carried: `2 messages from the agent, 5 to it, closed by the agent with 1000`.
+fn carried(messages: &SocketRecord) -> String {
+    let (agent, upstream) = (messages.agent.messages, messages.upstream.messages);
+    let plural = if agent == 1 { "" } else { "s" };
+    let mut text = format!("{agent} message{plural} from the agent, {upstream} to it");
+    if let Some(close) = &messages.close {
+        let _ = write!(text, ", closed by the {}", close.by.as_str());
+        if let Some(code) = close.code {
+            let _ = write!(text, " with {code}");
+        }
+    }
+    text
+}
+
 /// The rules that took effect.
 pub(crate) fn applied(exchange: &ExchangeRecord) -> impl Iterator<Item = &RuleRecord> {
     exchange
@@ -103,7 +120,46 @@ pub(crate) fn words(outcome: Outcome) -> &'static str {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use squall_journal::record::{ExchangeRecord, Kind, Outcome, RuleOutcome, RuleRecord};
+    use squall_journal::record::{
+        CloseRecord, ExchangeRecord, Kind, MessageCounts, Outcome, RuleOutcome, RuleRecord,
+        SocketRecord, SocketSide,
+    };
+
+    #[test]
+    fn a_websocket_s_line_has_its_messages_and_its_close() {
+        let counts = |messages| MessageCounts { messages, bytes: 9 };
+        let close = |code| CloseRecord {
+            by: SocketSide::Upstream,
+            code,
+            reason: String::new(),
+        };
+        for (agent, close, expected) in [
+            (1, None, "1 message from the agent, 5 to it"),
+            (
+                2,
+                Some(close(Some(1012))),
+                "2 messages from the agent, 5 to it, closed by the upstream with 1012",
+            ),
+            (
+                0,
+                Some(close(None)),
+                "0 messages from the agent, 5 to it, closed by the upstream",
+            ),
+        ] {
+            let mut record = exchange(1.0, "GET http://x/", Some(101), Some(101), None);
+            let (agent, upstream) = (counts(agent), counts(5));
+            record.messages = Some(SocketRecord {
+                agent,
+                upstream,
+                close,
+            });
+            let line = super::line(&record, super::Paint::plain());
+            assert!(
+                line.ends_with(&format!(" 10 ms scope s {expected}")),
+                "{line}"
+            );
+        }
+    }
 
     /// An exchange: `rule` is the mode applied to it, with its parameters.
     pub(crate) fn exchange(
@@ -162,6 +218,7 @@ pub(crate) mod tests {
             activation: None,
             run: None,
             websocket: None,
+            messages: None,
             canaries: Vec::new(),
             llm: None,
         }

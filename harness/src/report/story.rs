@@ -164,6 +164,8 @@ fn broken(family: &str, mode: &str) -> Option<&'static str> {
     match (family, mode) {
         ("network_faults", "reset_peer") => Some("a reset connection"),
         ("network_faults", "limit_data") => Some("a connection that was closed too early"),
+        ("network_faults", "half_open") => Some("a connection that stayed silent"),
+        ("network_faults", "websocket_close") => Some("a closed WebSocket"),
         ("llm_faults", "stream_cut") => Some("a stream that was cut"),
         _ => None,
     }

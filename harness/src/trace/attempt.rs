@@ -82,7 +82,14 @@ pub enum FailureClass {
 }
 
 /// Fault modes that end a response before it is complete.
-const CUTTING: [&str; 4] = ["reset_peer", "limit_data", "stream_cut", "stream_error"];
+const CUTTING: [&str; 6] = [
+    "reset_peer",
+    "limit_data",
+    "half_open",
+    "websocket_close",
+    "stream_cut",
+    "stream_error",
+];
 
 impl Attempt {
     pub(super) fn of(place: usize, seen: &SeenExchange) -> Self {

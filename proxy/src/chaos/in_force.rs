@@ -294,6 +294,7 @@ impl ScopeChaos {
             activation: self.id().cloned(),
             run: self.run().cloned(),
             websocket: None,
+            messages: None,
             rules: match self.id() {
                 Some(_) => Arc::downgrade(&rules),
                 None => Weak::new(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::HeaderMap;
+use http::header::{HeaderMap, HeaderValue, UPGRADE};
 use squall_journal::record::NearMissRecord;
 use squall_profiles::activation::{Activation, ActivationSpec, Observe};
 use squall_profiles::explain::NearMiss;
@@ -54,6 +54,10 @@ impl ExchangeNote {
         let tools: Vec<String> = tools.map(ToString::to_string).collect();
         let results = self.results.iter().flatten().map(ToString::to_string);
         let results = self.results.is_some().then(|| results.collect::<Vec<_>>());
+        let mut headers = HeaderMap::new();
+        if self.messages.is_some() {
+            headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+        }
         let facts = Facts {
             kind: self.kind,
             dialect: self.dialect,
@@ -63,7 +67,7 @@ impl ExchangeNote {
             may_be_mcp: false,
             method: &self.method,
             url: &CanonicalUrl::new(scheme, authority, path),
-            headers: &HeaderMap::new(),
+            headers: &headers,
             model: self.llm.as_ref().and_then(|llm| llm.model.as_deref()),
             stream: self.llm.as_ref().map(|llm| llm.stream),
             results: results.as_deref(),

@@ -8,7 +8,7 @@ use squall_dialects::Tokens;
 use squall_journal::id::ExchangeId;
 use squall_journal::record::{
     CanaryEvent, CanaryRecord, Encoding, ExchangeRecord, LlmRecord, Outcome, Place, RuleOutcome,
-    RuleRecord, SpentRecord,
+    RuleRecord, SocketRecord, SpentRecord,
 };
 use squall_journal::redact::Redactor;
 use squall_journal::ring::{Entry, Traits};
@@ -94,6 +94,8 @@ pub struct ExchangeNote {
     pub run: Option<Arc<RunMark>>,
     /// The exchange of the WebSocket that carried it.
     pub websocket: Option<ExchangeId>,
+    /// What the WebSocket carried that it opened.
+    pub messages: Option<Box<SocketRecord>>,
     /// The rules in force, while they exist, for nearest misses.
     pub rules: Weak<RuleSet>,
     /// Removes secrets: values of variables in the rules in force, and after collection also the
@@ -126,8 +128,11 @@ impl ExchangeNote {
     /// Removes secrets from its texts, and shortens texts and URLs to `most` bytes.
     pub(super) fn redact(&mut self, redactor: &Redactor, most: usize) {
         redactor.url(&mut self.url, most);
-        if let Some(error) = &mut self.error {
-            redactor.text(error, most);
+        let messages = self.messages.as_deref_mut();
+        let close = messages.and_then(|messages| messages.close.as_mut());
+        let reason = close.map(|close| &mut close.reason);
+        for text in self.error.iter_mut().chain(reason) {
+            redactor.text(text, most);
         }
         let results = self.results.iter_mut().flatten();
         let tools = self
@@ -197,6 +202,7 @@ impl ExchangeNote {
             activation: self.activation.as_deref().map(str::to_owned),
             run: self.run.as_ref().map(|run| run.id().to_string()),
             websocket: self.websocket.map(|id| id.to_string()),
+            messages: self.messages.as_deref().cloned(),
             canaries: self.canaries.iter().map(CanaryNote::to_record).collect(),
             llm: self.llm.as_deref().cloned(),
         }
@@ -300,6 +306,12 @@ impl CanaryNote {
     }
 }
 
+/// Memory that the record of a WebSocket takes.
+fn size_of_messages(messages: &SocketRecord) -> usize {
+    let close = messages.close.as_ref();
+    size_of::<SocketRecord>() + close.map_or(0, |close| close.reason.len())
+}
+
 /// A call's usage, for sums.
 pub(crate) fn used(tokens: Tokens) -> Used {
     Used {
@@ -348,6 +360,7 @@ impl Entry for ExchangeNote {
                 .map(|tool| tool.len() + size_of::<Arc<str>>())
                 .sum::<usize>()
             + self.error.as_ref().map_or(0, String::len)
+            + self.messages.as_deref().map_or(0, size_of_messages)
             + self.canaries.iter().map(CanaryNote::size).sum::<usize>();
         let llm = self.llm.as_ref().map_or(0, |llm| {
             size_of::<LlmRecord>()

@@ -6,14 +6,16 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use squall_dialects::mcp::{self, McpRequest};
 use squall_dialects::{Dialect, Tally};
-use squall_journal::record::Outcome;
+use squall_journal::record::{Outcome, SocketSide};
 use squall_profiles::facts::Kind;
 use squall_profiles::spending::Charge;
 use squall_profiles::verdict::{RuleVerdict, VerdictOutcome};
 
 use super::ExchangeLog;
 use crate::egress::BodySearch;
-use crate::recorder::{Answering, CallTap, Capture, ExchangeNote, Meter, ModelTraffic, Traffic};
+use crate::recorder::{
+    Answering, CallTap, Capture, ExchangeNote, Meter, ModelTraffic, SocketTap, Traffic,
+};
 
 /// Most bytes captured for parsing: of a model call's request and response each, and of an MCP
 /// request. Longer ones are parsed up to this limit.
@@ -33,6 +35,8 @@ pub(in crate::exchange) struct Taps {
     pub(in crate::exchange) copies: bool,
     /// The start of the response may show that it is an MCP session's event stream.
     pub(in crate::exchange) may_begin_session: bool,
+    /// Counts the messages of a WebSocket.
+    pub(in crate::exchange) socket: Option<Box<SocketTap>>,
     /// The calls of a request that calls several tools.
     pub(in crate::exchange) calls: Option<Box<McpRequest>>,
     /// Meters the call immediately, if a rule with a budget matches it.
@@ -109,6 +113,9 @@ impl Taps {
     pub(super) fn fill(&self, note: &mut ExchangeNote) {
         note.request_bytes = self.request_bytes;
         note.response_bytes = self.response_bytes;
+        if let Some(socket) = &self.socket {
+            note.messages = socket.record().map(Box::new);
+        }
         if let Some(asked) = &self.calls {
             let tools = asked.tools();
             let named = called(asked, &note.verdicts);
@@ -184,6 +191,9 @@ impl ExchangeLog {
         }
         let mut taps = self.taps();
         taps.request_bytes += bytes.len() as u64;
+        if let Some(socket) = &mut taps.socket {
+            socket.pass(SocketSide::Agent, bytes);
+        }
         if let Some(traffic) = &mut taps.traffic {
             traffic.request(bytes);
         }
@@ -193,6 +203,9 @@ impl ExchangeLog {
     pub(crate) fn sent_to_agent(&self, bytes: &Bytes) {
         let mut taps = self.taps();
         taps.response_bytes += bytes.len() as u64;
+        if let Some(socket) = &mut taps.socket {
+            socket.pass(SocketSide::Upstream, bytes);
+        }
         if std::mem::take(&mut taps.may_begin_session) && mcp::begins_session(bytes) {
             self.note(|note| note.kind = Kind::Mcp);
         }

@@ -46,7 +46,7 @@ use self::observed::Observed;
 use self::reply::{Answering, refuse};
 use self::request_body::RequestBody;
 use self::route::RequestTarget;
-use self::websocket::ModelSocket;
+use self::websocket::{ModelSocket, SocketFaults};
 use crate::abort::Abort;
 use crate::body::agent::AbortAfterFlush;
 use crate::body::{self, AgentBody};
@@ -54,6 +54,7 @@ use crate::compiled::CompiledConfig;
 use crate::faults::answer::{self, RequestInfo, SyntheticAnswer};
 use crate::faults::rewrite::{Rewritable, Rewritten};
 use crate::faults::{FaultContext, Ledger, edit, hold, rewrite, shape};
+use crate::headers;
 use crate::mcp::McpCall;
 use crate::problem::Problem;
 use crate::tape::Playing;
@@ -211,8 +212,8 @@ impl Exchange {
             .forward(self.passing(request), &Shape::default())
             .await?;
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
-            let answer =
-                forward::take_over(&self.connection, answer, &self.log, self.socket.take());
+            let socket = self.socket.take();
+            let answer = forward::take_over(&self.connection, answer, &self.log, socket, None);
             return Ok(self.observed(answer));
         }
         self.log.answer_head(answer.status(), answer.headers());
@@ -228,6 +229,10 @@ impl Exchange {
             Some(recorded) => recorded,
             None => self.ask_upstream(request, &mut decision).await?,
         };
+        for (verdict, _) in std::mem::take(&mut decision.plan.websocket) {
+            self.log
+                .bypassed(verdict, "no WebSocket was opened".to_owned());
+        }
         self.judge(answer.status(), &mut decision);
         self.wait(&decision.plan.wait_after).await;
         let answer = self.substitute(answer, &mut decision).await?;
@@ -377,8 +382,8 @@ impl Exchange {
         }
     }
 
-    /// Forwards an upgrade, unless a rule replaces the response or resets. No other fault applies,
-    /// as there is no body.
+    /// Forwards an upgrade, unless a rule replaces the response or resets. Of other faults, those on
+    /// the bytes of a WebSocket apply.
     async fn switch(
         &mut self,
         answer: Response<Received>,
@@ -399,11 +404,21 @@ impl Exchange {
             }
             Some(_) | None => {}
         }
-        self.log
-            .verdicts()
-            .bypass_rest("the connection changed its protocol");
+        let faults = if headers::wants_websocket(answer.headers()) {
+            // Each model call on it is shaped as an exchange of its own.
+            let shapes = self.socket.as_ref().is_none_or(|socket| socket.passes);
+            SocketFaults::of(&mut decision.plan, shapes, self.context())
+        } else {
+            None
+        };
+        let still_may = faults.as_ref().map(SocketFaults::verdicts);
+        self.log.verdicts().bypass_rest(
+            &still_may.unwrap_or_default(),
+            "the connection changed its protocol",
+        );
         self.bypass_calls_that_pass();
-        let answer = forward::take_over(&self.connection, answer, &self.log, self.socket.take());
+        let socket = self.socket.take();
+        let answer = forward::take_over(&self.connection, answer, &self.log, socket, faults);
         Err(Shortcut::answered(self.observed(answer)))
     }
 

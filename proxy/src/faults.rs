@@ -44,6 +44,8 @@ pub(crate) trait Ledger {
     fn changed_results(&self, verdict: VerdictIndex, tools: Vec<String>);
     /// A fault held the exchange back for this long.
     fn delayed(&self, by: Duration);
+    /// A rule has ended the connection.
+    fn ended_by_rule(&self) {}
     /// The exchange waited this long for the upstream.
     fn waited(&self, by: Duration) {
         let _ = by;

@@ -17,6 +17,9 @@ export const flags = parseArgs({
     method: { ...text, default: 'GET' },
     data: text,
     timeout: { ...text, default: '20' },
+    text,
+    messages: { ...text, default: '0' },
+    silence: { ...text, default: '2' },
     http1: { type: 'boolean', default: false },
     client: text,
     calls: { ...text, default: '[]' }

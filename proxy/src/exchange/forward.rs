@@ -7,17 +7,18 @@ use http::header::HOST;
 use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
 use squall_journal::record::Outcome;
 
-use super::connection::{Connection, ConnectionStage, Ingress};
+use super::connection::{Connection, ConnectionStage, Ingress, Io};
 use super::log::ExchangeLog;
 use super::route::RequestTarget;
 use super::splice;
-use super::websocket::{self, ModelSocket};
+use super::websocket::{self, ModelSocket, SocketFaults};
 use crate::abort::Abort;
 use crate::body::{self, AgentBody};
 use crate::headers::{self, Passage};
 use crate::http1::FramingError;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
+use crate::recorder::SocketTap;
 use crate::tls::Alpn;
 use crate::upstream::{FailureCause, Outgoing, Received, ToAgent, UpstreamError, UpstreamOrigin};
 
@@ -111,17 +112,27 @@ pub(crate) fn take_over(
     answer: Response<Received>,
     log: &Rc<ExchangeLog>,
     socket: Option<Box<ModelSocket>>,
+    faults: Option<SocketFaults>,
 ) -> Response<AgentBody> {
     let (head, upstream) = answer.into_parts();
     log.captured_head(head.status, &head.headers);
-    // A tunnel waits for both sides, so the idle timeout applies.
-    log.waits_for_agent(true);
+    // A tunnel waits for both sides, so the idle timeout applies. A fault may hold it longer.
+    log.waits_for_agent(faults.is_none());
+    if headers::wants_websocket(&head.headers) {
+        log.taps().socket = Some(Box::new(SocketTap::new()));
+    }
     let socket =
         socket.and_then(|socket| websocket::Upgraded::new(*socket, &head.headers, connection, log));
     let (log, control) = (Rc::clone(log), connection.end());
     *connection.takeover.borrow_mut() = Some(Box::new(move |io| {
         ConnectionStage::last(async move {
-            match (upstream.into_switched(), socket) {
+            let upstream = upstream.into_switched().map(|upstream| -> Io {
+                match faults {
+                    None => Box::new(upstream),
+                    Some(faults) => faults.act_on(Box::new(upstream)),
+                }
+            });
+            match (upstream, socket) {
                 (Some(upstream), Some(socket)) => websocket::serve(io, upstream, socket).await,
                 (Some(upstream), None) => splice::both_ways(io, upstream, &control, &log).await,
                 (None, _) => log.end(

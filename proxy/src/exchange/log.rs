@@ -339,6 +339,10 @@ impl Ledger for ExchangeLog {
         self.taps.borrow_mut().tally = Some(tally);
     }
 
+    fn ended_by_rule(&self) {
+        self.end(Outcome::Injected, None);
+    }
+
     fn waited(&self, by: Duration) {
         ExchangeLog::waited(self, by);
     }

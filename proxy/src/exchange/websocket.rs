@@ -16,6 +16,7 @@
 //! While no rule and no tape can apply, a [`session`] passes every byte as it came and the exchange
 //! only sees a copy. Otherwise the exchange's request and response are what is sent.
 
+mod faulted;
 mod frames;
 mod negotiation;
 mod protocol;
@@ -23,5 +24,6 @@ mod session;
 mod state;
 mod turn;
 
+pub(super) use self::faulted::SocketFaults;
 pub(super) use self::negotiation::ModelSocket;
 pub(super) use self::session::{Upgraded, serve};

@@ -46,7 +46,7 @@ pub(crate) fn apply(
     {
         return response;
     }
-    let (mut head, mut body) = response.into_parts();
+    let (mut head, body) = response.into_parts();
     let has_body = has_body(&context.method, head.status);
     if !has_body || body.is_end_stream() {
         let why = if has_body {
@@ -57,6 +57,21 @@ pub(crate) fn apply(
         bypass_all(shape, context, why);
         return Response::from_parts(head, body);
     }
+    let length = declared_length(&head.headers).or_else(|| body.size_hint().exact());
+    if shape.slow_close.is_some() {
+        // A client with `content-length` would finish at the last byte and not wait for the end.
+        head.headers.remove(header::CONTENT_LENGTH);
+    }
+    Response::from_parts(head, shaped(shape, body, length, context))
+}
+
+/// Shapes bytes on their way to the agent, of this length if it is known.
+pub(crate) fn shaped(
+    shape: &Shape,
+    mut body: AgentBody,
+    length: Option<u64>,
+    context: &FaultContext,
+) -> AgentBody {
     if let Some((verdict, slices)) = shape.slices {
         let report = VerdictReport::new(context, verdict);
         let (length, seed) = (body.size_hint(), context.seed);
@@ -70,7 +85,6 @@ pub(crate) fn apply(
     }
     if let Some((verdict, limit)) = shape.cut {
         let mut report = VerdictReport::new(context, verdict);
-        let length = declared_length(&head.headers).or_else(|| body.size_hint().exact());
         match length {
             Some(length) if length <= limit.after_bytes => {
                 report.bypassed(cut::ended_after(length));
@@ -84,13 +98,11 @@ pub(crate) fn apply(
         }
     }
     if let Some((verdict, wait)) = shape.slow_close {
-        // A client with `content-length` would finish at the last byte and not wait for the end.
-        head.headers.remove(header::CONTENT_LENGTH);
         let report = VerdictReport::new(context, verdict);
         let script = |out| slow_close(body, wait, report, out);
         body = body::boxed(Scripted::new(SizeHint::new(), script));
     }
-    Response::from_parts(head, body)
+    body
 }
 
 /// Limits the bandwidth of a request's body (`up`) on its way to the upstream.

@@ -49,3 +49,4 @@ mod suite_runs;
 mod terminal;
 mod tool_faults;
 mod transparency;
+mod websockets;

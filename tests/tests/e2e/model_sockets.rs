@@ -1,7 +1,7 @@
 //! Models over WebSocket: each `response.create` is a call of its own, and everything else passes.
 
 mod differential;
-mod frames;
+pub(crate) mod frames;
 mod realtime;
 mod upstream;
 

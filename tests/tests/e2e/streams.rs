@@ -100,28 +100,6 @@ fn a_websocket_can_be_reset_or_failed_where_its_101_would_have_come() {
 }
 
 #[test]
-fn what_cannot_be_done_to_a_websocket_is_bypassed_with_the_reason() {
-    let stage = Stage::new();
-    let rules = [
-        json!({ "mode": "limit_data", "bytes": 100 }),
-        json!({ "mode": "bandwidth", "rate_kbps": 1, "direction": "down" }),
-    ];
-    for (before, rule) in rules.iter().enumerate() {
-        let chaos = json!({ "network_faults": [rule] });
-        stage.daemon.api.chaos(&chaos);
-        let told = websocket(&stage, Path::Forward).ask("websocket_echo.py", &[]);
-        assert_eq!(told["ok"], true, "{rule}: {told}");
-        let entry = &stage.daemon.api.wait_for_exchanges(before + 1)[before];
-        let verdict = &entry["rules"][0];
-        assert_eq!(verdict["outcome"], "bypassed", "{rule}: {entry}");
-        assert_eq!(
-            verdict["reason"], "the connection changed its protocol",
-            "{rule}: {entry}"
-        );
-    }
-}
-
-#[test]
 fn an_upgrade_the_upstream_refuses_is_refused_to_the_agent() {
     let stage = Stage::new();
     for path in Path::THROUGH {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use squall_profiles::changes::StreamFault;
 use squall_profiles::decide::Decision;
-use squall_profiles::plan::{Edit, Plan, Planting, VerdictIndex};
+use squall_profiles::plan::{Edit, Plan, Planting, SocketChange, VerdictIndex};
 use squall_profiles::rule::Rule;
 use squall_profiles::verdict::{RuleVerdict, VerdictOutcome};
 
@@ -56,9 +56,10 @@ impl Verdicts {
             .map(|verdict| (&*verdict.rule.id, verdict.ordinal))
     }
 
-    pub(crate) fn bypass_rest(&mut self, why: &str) {
-        for verdict in &mut self.all {
-            if verdict.outcome == VerdictOutcome::Chosen {
+    /// Bypasses the rules that have not taken effect, except those that still may.
+    pub(crate) fn bypass_rest(&mut self, still_may: &[VerdictIndex], why: &str) {
+        for (index, verdict) in (0..).zip(&mut self.all) {
+            if verdict.outcome == VerdictOutcome::Chosen && !still_may.contains(&index) {
                 verdict.outcome = VerdictOutcome::Bypassed(why.to_owned());
             }
         }
@@ -124,6 +125,14 @@ fn delays_alone(plan: &Plan) -> Vec<VerdictIndex> {
         };
         matches!(fault, StreamFault::Slow { .. } | StreamFault::Stall { .. })
     };
+    let on_websockets = plan.websocket.iter().filter_map(|(verdict, fault)| {
+        let delays = match &fault.change {
+            SocketChange::Delay(_) => true,
+            SocketChange::Shape(shape) => shape.cut.is_none(),
+            SocketChange::HalfOpen | SocketChange::Close(_) => false,
+        };
+        delays.then_some(*verdict)
+    });
     let slow_streams = plan
         .edits
         .iter()
@@ -137,5 +146,6 @@ fn delays_alone(plan: &Plan) -> Vec<VerdictIndex> {
         .chain(shape.slices.map(|(verdict, _)| verdict))
         .chain(shape.slow_close.map(|(verdict, _)| verdict))
         .chain(slow_streams)
+        .chain(on_websockets)
         .collect()
 }

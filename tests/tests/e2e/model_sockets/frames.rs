@@ -7,7 +7,7 @@ const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
 
 /// A message that came.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Message {
+pub(crate) enum Message {
     Text(String),
     Close(u16),
     /// The opcode and the payload of another.
@@ -15,7 +15,7 @@ pub(super) enum Message {
 }
 
 /// One end of a WebSocket.
-pub(super) struct End {
+pub(crate) struct End {
     /// The mask of its frames; a server has none.
     mask: Option<[u8; 4]>,
     /// `permessage-deflate` with context takeover.
@@ -26,7 +26,7 @@ pub(super) struct End {
 }
 
 /// A frame: its first byte, and its payload in clear.
-pub(super) fn frame(first: u8, mask: Option<[u8; 4]>, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(first: u8, mask: Option<[u8; 4]>, payload: &[u8]) -> Vec<u8> {
     let flag = if mask.is_some() { 0x80 } else { 0 };
     let mut bytes = vec![first];
     let length = payload.len();
@@ -46,7 +46,7 @@ pub(super) fn frame(first: u8, mask: Option<[u8; 4]>, payload: &[u8]) -> Vec<u8>
 }
 
 impl End {
-    pub(super) fn new(mask: Option<[u8; 4]>, compresses: bool) -> Self {
+    pub(crate) fn new(mask: Option<[u8; 4]>, compresses: bool) -> Self {
         let deflate = (
             Compress::new(Compression::default(), false),
             Decompress::new(false),
@@ -60,7 +60,7 @@ impl End {
     }
 
     /// The frame of a text.
-    pub(super) fn text(&mut self, text: &str) -> Vec<u8> {
+    pub(crate) fn text(&mut self, text: &str) -> Vec<u8> {
         match &mut self.deflate {
             None => frame(0x81, self.mask, text.as_bytes()),
             Some((compress, _)) => {
@@ -76,16 +76,16 @@ impl End {
     }
 
     /// The frame of a Close.
-    pub(super) fn close(&self, code: u16) -> Vec<u8> {
+    pub(crate) fn close(&self, code: u16) -> Vec<u8> {
         frame(0x88, self.mask, &code.to_be_bytes())
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
     /// The next whole message.
-    pub(super) fn next(&mut self) -> Option<Message> {
+    pub(crate) fn next(&mut self) -> Option<Message> {
         loop {
             let (first, payload) = self.frame()?;
             let opcode = first & 0x0f;

@@ -14,24 +14,28 @@ from websockets.sync.client import connect
 flags = told.arguments(text="", messages=0, silence=2.0)
 
 
-def talk():
-    facts = {"messages": [], "pong": False, "closed": None, "reset": False}
-    trust = ssl.create_default_context(cafile=flags.ca) if flags.url.startswith("wss:") else None
-    socket = connect(flags.url, proxy=flags.proxy, ssl=trust, compression=None, ping_interval=None, close_timeout=flags.silence)
+def ask(socket, facts):
     begun = time.monotonic()
+    socket.send(flags.text)
     try:
-        socket.send(flags.text)
         while len(facts["messages"]) < flags.messages:
             facts["messages"].append(socket.recv(flags.silence))
         facts["took"] = time.monotonic() - begun
-        facts["pong"] = socket.ping().wait(flags.silence)
-        # A Close of the upstream may come in place of the pong.
-        socket.close(1000, "bye")
     except TimeoutError:
-        facts["pong"] = socket.ping().wait(flags.silence)
-        socket.close(1000, "bye")
-    except ConnectionClosed as error:
-        facts["reset"] = isinstance(error.__cause__, ConnectionResetError)
+        pass
+    facts["pong"] = socket.ping().wait(flags.silence)
+    socket.close(1000, "bye")
+
+
+def talk():
+    facts = {"messages": [], "pong": False, "closed": None, "reset": False}
+    trust = ssl.create_default_context(cafile=flags.ca) if flags.url.startswith("wss:") else None
+    options = {"compression": None, "ping_interval": None, "close_timeout": flags.silence}
+    with connect(flags.url, proxy=flags.proxy, ssl=trust, **options) as socket:
+        try:
+            ask(socket, facts)
+        except ConnectionClosed as error:
+            facts["reset"] = isinstance(error.__cause__, ConnectionResetError)
     facts["closed"] = socket.close_code
     told.say(ok=True, **facts)
 

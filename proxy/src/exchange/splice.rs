@@ -23,12 +23,13 @@ enum SpliceError {
 }
 
 /// Copies bytes both ways until both sides have ended or one fails.
-pub(crate) async fn both_ways<A, U>(agent: A, upstream: U, control: &Control, log: &ExchangeLog)
+pub(crate) async fn both_ways<A, U>(mut agent: A, upstream: U, control: &Control, log: &ExchangeLog)
 where
     A: AsyncRead + AsyncWrite + Unpin,
     U: AsyncRead + AsyncWrite + Unpin,
 {
-    let (from_agent, to_agent) = tokio::io::split(agent);
+    // Dropped last, so that it can still be reset.
+    let (from_agent, to_agent) = tokio::io::split(&mut agent);
     let (from_upstream, to_upstream) = tokio::io::split(upstream);
     // Until the agent has ended or the upstream has sent something.
     let is_awaited = Cell::new(true);
@@ -96,6 +97,18 @@ where
     }
 }
 
+/// Reads the next bytes; 0 at the end. TLS without a `close_notify` ends too: protocols after an upgrade have an
+/// end of their own.
+pub(super) async fn read<R: AsyncRead>(
+    from: &mut ReadHalf<R>,
+    into: &mut BytesMut,
+) -> io::Result<usize> {
+    match from.read_buf(into).await {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
+        read => read,
+    }
+}
+
 async fn one_way<R, W>(
     mut from: ReadHalf<R>,
     mut to: WriteHalf<W>,
@@ -110,7 +123,7 @@ where
     let mut buffer = BytesMut::new();
     loop {
         buffer.reserve(PIECE);
-        if from.read_buf(&mut buffer).await.map_err(reading)? == 0 {
+        if read(&mut from, &mut buffer).await.map_err(reading)? == 0 {
             return to.shutdown().await.map_err(writing);
         }
         let piece = buffer.split().freeze();

@@ -188,7 +188,8 @@ impl FaultStage {
     ) -> Result<Option<Bytes>, Abort> {
         let mut messages = MessageFinder::default();
         while let Some(frame) = body.frame().await {
-            let Ok(mut bytes) = frame?.into_data() else {
+            let frame = frame.inspect_err(|_| self.ended_before(number))?;
+            let Ok(mut bytes) = frame.into_data() else {
                 continue;
             };
             match messages.find(number, &bytes) {

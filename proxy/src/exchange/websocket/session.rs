@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use squall_journal::id::ExchangeId;
 use squall_journal::record::Outcome;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::{Notify, mpsc};
 
 use super::frames::{
@@ -20,6 +20,7 @@ use super::state::{QueuedWrite, RunningCall, SocketState, mask, pass};
 use super::turn::SocketCall;
 use crate::exchange::connection::{Connection, Ingress, RunStage};
 use crate::exchange::log::ExchangeLog;
+use crate::exchange::splice::read;
 use crate::exchange::worker::ExchangeWorker;
 use crate::http1::Control;
 
@@ -421,15 +422,6 @@ impl SocketState {
         while self.running.get() > 0 {
             self.call_changed.notified().await;
         }
-    }
-}
-
-/// Reads the next bytes; 0 at the end. TLS without a `close_notify` ends too: WebSocket has an end
-/// of its own.
-async fn read<R: AsyncRead>(from: &mut ReadHalf<R>, into: &mut BytesMut) -> io::Result<usize> {
-    match from.read_buf(into).await {
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
-        read => read,
     }
 }
 

@@ -59,13 +59,13 @@ pub(super) struct Routing<'m> {
 /// The ids of a response or of an error.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Ids {
+struct MessageIds {
     id: Value,
     /// The message that an error is about.
     event_id: Value,
 }
 
-impl Ids {
+impl MessageIds {
     fn of(object: Option<&RawValue>) -> Self {
         let ids = object.and_then(|object| serde_json::from_str(object.get()).ok());
         ids.unwrap_or_default()
@@ -99,7 +99,7 @@ impl<'m> Routing<'m> {
     /// The id of its response.
     fn response(&self) -> Option<String> {
         let id = match &self.response_id {
-            Value::Null => Ids::of(self.response).id,
+            Value::Null => MessageIds::of(self.response).id,
             id => id.clone(),
         };
         id.as_str().map(str::to_owned)
@@ -155,7 +155,7 @@ impl Protocol {
             | (Self::Realtime, "response.done") => true,
             // An error in a response is recoverable, and the response ends itself.
             (Self::Realtime, "error") if call.response.is_none() => {
-                let about = Ids::of(event.error).event_id;
+                let about = MessageIds::of(event.error).event_id;
                 about.is_null() || about == call.event_id
             }
             _ => false,

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::Method;
 use smallvec::SmallVec;
 use squall_dialects::{Target, mcp};
 
@@ -19,7 +20,7 @@ use crate::faults::llm_stream::NO_STREAM;
 use crate::faults::mcp_answer::OUT_OF_BAND;
 use crate::fingerprint::Fingerprint;
 use crate::index::Candidates;
-use crate::matching::Holds;
+use crate::matching::{Holds, Match};
 use crate::plan::{Bypass, Plan, VerdictIndex};
 use crate::rule::Rule;
 use crate::ruleset::Candidate;
@@ -213,18 +214,36 @@ impl Snapshot {
         self.arm(&fired, &watches);
     }
 
-    /// The verdicts for a tunnel without interception: rules that would affect every exchange with
-    /// its host are bypassed, because of `why`. It draws and counts nothing.
-    pub fn bypass_tunnel(&self, facts: &Facts<'_>, why: &str) -> Vec<RuleVerdict> {
+    /// The verdicts for an exchange that rules cannot affect: those that may match are bypassed,
+    /// because of `why`. Of a tunnel only the host is known, so rules for any of its URLs are; rules
+    /// for models only if they name the host. It draws and counts nothing.
+    pub fn bypass(&self, facts: &Facts<'_>, why: &str) -> Vec<RuleVerdict> {
+        let is_tunnel = facts.method == Method::CONNECT;
         let stage = Stage::Request {
             behind_connect: true,
         };
+        let connection = connection_url(facts, stage);
+        let rules = &self.live.rules;
         let mut decision = Decision::default();
-        let mut watches = SmallVec::new();
-        let candidates = self.shortlist(facts, stage).candidates;
-        for rule in self.matching(&candidates, facts, &mut decision, &mut watches) {
-            let rule = &self.live.rules.rules()[rule as usize];
-            decision.list(rule, 0, None, VerdictOutcome::Bypassed(why.to_owned()));
+        for (number, rule) in rules.rules().iter().enumerate() {
+            let (matching, tool_urls) = rules.conditions(Candidate::Rule(number));
+            let of_models = matches!(rule.family(), Family::Llm | Family::Context);
+            let is_here = if matching.urls.is_empty() {
+                !(is_tunnel && of_models)
+            } else if is_tunnel {
+                matching.urls.may_match_at(facts.url)
+            } else {
+                matching.urls.matches(facts.url)
+            };
+            let decided_at_connect = connection
+                .as_deref()
+                .is_some_and(|url| is_of_the_connection(rule, url));
+            let holds = |matching: &Match| {
+                matching.holds_beside_url(Some(rule.family()), facts, tool_urls) != Holds::No
+            };
+            if is_here && !decided_at_connect && holds(matching) {
+                decision.list(rule, 0, None, VerdictOutcome::Bypassed(why.to_owned()));
+            }
         }
         decision.verdicts.truncate(LISTED_NOT_DRAWN);
         decision.verdicts

@@ -127,6 +127,17 @@ impl UrlGlobs {
         matches(&self.alternatives[index], url.as_str(), url.origin().len())
     }
 
+    /// Whether some glob may match a URL of this origin: one that ends at its path, or the part of one
+    /// up to a slash, matches the root.
+    pub(crate) fn may_match_at(&self, origin: &CanonicalUrl) -> bool {
+        let root = CanonicalUrl::new(origin.scheme(), origin.authority(), "/");
+        let matches_root = |glob: &str| matches(glob, root.as_str(), root.origin().len());
+        self.alternatives.iter().any(|glob| {
+            let mut slashes = glob.match_indices('/');
+            matches_root(glob) || slashes.any(|(at, _)| matches_root(&glob[..=at]))
+        })
+    }
+
     /// Whether some glob matches every URL of this origin: it only depends on scheme and authority.
     pub(crate) fn match_all_of(&self, origin: &CanonicalUrl) -> bool {
         let root = CanonicalUrl::new(origin.scheme(), origin.authority(), "/");

@@ -136,7 +136,8 @@ impl Exchange {
         let chaos = engine.chaos.scope(scope.as_deref());
         connection.carried.set(&chaos);
         let rules = chaos.activation().snapshot();
-        let classified = Classification::of_head(&compiled, rules.rules(), request, &target.url);
+        let mut classified =
+            Classification::of_head(&compiled, rules.rules(), request, &target.url);
         let socket = ModelSocket::of(&compiled, &target.url, request.uri(), request.headers())?;
         let id = engine.recorder.begin(started);
         let (method, url) = (request.method().clone(), target.url.as_str().to_owned());
@@ -416,7 +417,7 @@ impl Exchange {
             &still_may.unwrap_or_default(),
             "the connection changed its protocol",
         );
-        self.bypass_calls_that_pass();
+        self.bypass_calls_that_pass(answer.headers());
         let socket = self.socket.take();
         let answer = forward::take_over(&self.connection, answer, &self.log, socket, faults);
         Err(Shortcut::answered(self.observed(answer)))

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::{Request, Response, Version};
+use http::{HeaderMap, Request, Response, Version};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use squall_profiles::activation::Observe;
@@ -69,7 +69,7 @@ impl Exchange {
             CarriedRules::Bypassed(why) if !self.rules.is_empty() => {
                 let (method, url) = (&self.method, &self.target.url);
                 let facts = self.classified.facts(method, url, request.headers());
-                let bypassed = self.rules.bypass_tunnel(&facts, why);
+                let bypassed = self.rules.bypass(&facts, why);
                 self.log.verdicts().all.extend(bypassed);
             }
             CarriedRules::Bypassed(_) | CarriedRules::None => {}
@@ -77,16 +77,12 @@ impl Exchange {
         true
     }
 
-    /// Bypasses rules for the model calls of a WebSocket that passes unread.
-    pub(super) fn bypass_calls_that_pass(&self) {
-        if self.socket.as_ref().is_some_and(|socket| socket.passes) {
-            let (method, url) = (&self.method, &self.target.url);
-            let facts = Facts {
-                kind: Kind::Llm,
-                ..self.classified.facts(method, url, &self.headers)
-            };
-            let why = "the WebSocket passes unread: `llm:` has `websocket: pass` for it";
-            let bypassed = self.rules.bypass_tunnel(&facts, why);
+    /// Bypasses rules for the model calls of a WebSocket that passes unread after this response.
+    pub(super) fn bypass_calls_that_pass(&self, answer: &HeaderMap) {
+        if let Some(socket) = &self.socket
+            && let Some(why) = socket.unread(answer)
+        {
+            let bypassed = socket.bypassed(&self.rules, &why);
             self.log.verdicts().all.extend(bypassed);
         }
     }

@@ -255,12 +255,17 @@ impl Opening {
         let compiled = worker.engine.compiled();
         let tools = compiled.tools_at(&url, self.rules.rules());
         let none = HeaderMap::new();
-        let facts = facts(&tools, &url, &none);
-        let why = "the connection is tunnelled: what passes through it is not touched";
+        let mut facts = facts(&tools, &url, &none);
+        let mut why = "the connection is tunnelled: what passes through it is not touched";
+        if !self.intercepted {
+            // Model calls may be in it.
+            facts.kind = Kind::Llm;
+            why = "the host is excluded from interception: what passes through the connection is not read";
+        }
         self.log
             .verdicts()
             .all
-            .extend(self.rules.bypass_tunnel(&facts, why));
+            .extend(self.rules.bypass(&facts, why));
     }
 
     /// Records that the agent closed before it was served.

@@ -43,7 +43,14 @@ fn an_excluded_host_is_tunnelled_untouched_and_its_rules_are_bypassed_with_the_r
     let elsewhere =
         json!({ "id": "elsewhere", "mode": "latency", "delay_ms": 1, "match_url": "https://x/*" });
     let here = json!({ "id": "here", "mode": "latency", "delay_ms": 1 });
-    let chaos = json!({ "network_faults": [elsewhere, here] });
+    let of_model = |id, url| json!({ "id": id, "mode": "garbage", "match_url": url });
+    let models = [
+        of_model("model", "https://localhost*/v1/*"),
+        of_model("any-host", "*://*/v1/responses"),
+        of_model("other-host", "https://api.example/v1/*"),
+        json!({ "id": "no-host", "mode": "garbage" }),
+    ];
+    let chaos = json!({ "network_faults": [elsewhere, here], "llm_faults": models });
     stage.daemon.api.chaos(&chaos);
     let mut wire = stage.daemon.connect();
     assert_eq!(wire.open_tunnel(&stage.secure_authority(), "").status, 200);
@@ -56,15 +63,14 @@ fn an_excluded_host_is_tunnelled_untouched_and_its_rules_are_bypassed_with_the_r
     let what = (&seen["kind"], &seen["method"]);
     assert_eq!(what, (&json!("other"), &json!("CONNECT")), "{seen}");
     let rules = seen["rules"].as_array().unwrap();
-    assert_eq!(rules.len(), 1, "{seen}");
-    assert_eq!(
-        (&rules[0]["rule"], &rules[0]["outcome"], &rules[0]["reason"]),
-        (
-            &json!("here"),
-            &json!("bypassed"),
-            &json!("the connection is tunnelled: what passes through it is not touched")
-        )
-    );
+    let ids: Vec<_> = rules.iter().map(|rule| &rule["rule"]).collect();
+    assert_eq!(ids, ["here", "model", "any-host"], "{seen}");
+    let why =
+        "the host is excluded from interception: what passes through the connection is not read";
+    for rule in rules {
+        let verdict = (&rule["outcome"], &rule["reason"]);
+        assert_eq!(verdict, (&json!("bypassed"), &json!(why)), "{seen}");
+    }
 }
 
 #[test]

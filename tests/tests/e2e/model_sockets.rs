@@ -936,3 +936,43 @@ fn an_agent_gets_the_same_matrix_and_score_over_both_carriers() {
     // Faults decide: neither passes everything nor fails everything.
     assert!(states.len() > 1, "{states:?}");
 }
+
+#[test]
+fn rules_for_calls_that_are_not_read_are_bypassed_with_the_reason() {
+    let rule = json!({ "mode": "garbage", "model": "gpt-5" });
+    let pass = json!({ "llm": [{ "match_url": "*://*/v1/*", "websocket": "pass" }] });
+    for (name, config, reason) in [
+        ("pass", pass, "`llm:` has `websocket: pass` for it"),
+        ("extension", json!({}), "its extension `mux` is unknown"),
+        ("binary", json!({}), "sent a binary message"),
+    ] {
+        let stage = if name == "extension" {
+            Stage::with(&config, |mut connection| {
+                if connection.request().is_some() {
+                    connection.send(
+                        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
+                         Connection: Upgrade\r\nSec-WebSocket-Extensions: mux\r\n\r\n",
+                    );
+                    connection.receive();
+                }
+            })
+        } else {
+            Stage::with(&config, upstream::serve)
+        };
+        stage.daemon.api.chaos(&json!({ "llm_faults": [rule] }));
+        let mut socket = Socket::open(&stage, Path::Reverse, false);
+        if name == "binary" {
+            let call = create("gpt-5", "hi").to_string();
+            for _ in 0..2 {
+                socket.wire.send(frame(0x82, MASK, call.as_bytes()));
+            }
+        }
+        socket.close(1000);
+        let entry = &stage.daemon.api.wait_for_exchanges(1)[0];
+        let rules = entry["rules"].as_array().unwrap();
+        assert_eq!(rules.len(), 1, "{name}: {entry}");
+        assert_eq!(rules[0]["outcome"], "bypassed", "{name}: {entry}");
+        let found = rules[0]["reason"].as_str().unwrap();
+        assert!(found.contains(reason), "{name}: {found}");
+    }
+}

@@ -6,7 +6,7 @@ use http::header::{
     UPGRADE,
 };
 use http::{HeaderMap, Method, StatusCode, Uri};
-use squall_dialects::{Target, endpoint};
+use squall_dialects::{Dialect, Target, endpoint};
 
 use super::frames::MessageInflater;
 use super::protocol::Protocol;
@@ -14,7 +14,9 @@ use crate::compiled::CompiledConfig;
 use crate::config::WebSocketCalls;
 use crate::headers;
 use crate::problem::Problem;
-use squall_profiles::facts::CanonicalUrl;
+use squall_profiles::activation::Snapshot;
+use squall_profiles::facts::{CanonicalUrl, Facts, Kind};
+use squall_profiles::verdict::RuleVerdict;
 
 /// Fields of the upgrade that the calls on it do not have.
 const OF_THE_UPGRADE: [HeaderName; 8] = [
@@ -31,6 +33,10 @@ const OF_THE_UPGRADE: [HeaderName; 8] = [
 /// An upgrade to a WebSocket that carries model calls.
 pub(crate) struct ModelSocket {
     pub(super) protocol: Protocol,
+    /// The dialect of the calls on it.
+    pub(crate) dialect: &'static dyn Dialect,
+    /// Their URL.
+    url: CanonicalUrl,
     /// The request target, as the agent wrote it.
     pub(super) target: Uri,
     /// The fields of each call on it: those of the upgrade, as a POST has them.
@@ -50,7 +56,7 @@ impl ModelSocket {
         if !headers::wants_websocket(headers) {
             return Ok(None);
         }
-        let Some(protocol) = protocol(config, url, headers) else {
+        let Some((dialect, protocol)) = protocol(config, url, headers) else {
             return Ok(None);
         };
         let calls = config.websocket_calls(url);
@@ -70,6 +76,8 @@ impl ModelSocket {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         Ok(Some(Box::new(Self {
             protocol,
+            dialect,
+            url: url.clone(),
             target: target.clone(),
             headers,
             passes: calls == WebSocketCalls::Pass,
@@ -77,13 +85,52 @@ impl ModelSocket {
     }
 }
 
-fn protocol(config: &CompiledConfig, url: &CanonicalUrl, headers: &HeaderMap) -> Option<Protocol> {
+impl ModelSocket {
+    /// Why the calls on it are not read if the upstream accepts with `answer`; `None`: they are.
+    pub(crate) fn unread(&self, answer: &HeaderMap) -> Option<String> {
+        if self.passes {
+            let why = "the WebSocket passes unread: `llm:` has `websocket: pass` for it";
+            return Some(why.to_owned());
+        }
+        let extension = extensions(answer).err()?;
+        Some(format!(
+            "the WebSocket passes unread: its extension `{extension}` is unknown"
+        ))
+    }
+
+    /// The verdicts of rules for its calls, which are bypassed because of `why`.
+    pub(crate) fn bypassed(&self, rules: &Snapshot, why: &str) -> Vec<RuleVerdict> {
+        let facts = Facts {
+            kind: Kind::Llm,
+            dialect: Some(self.dialect.name()),
+            tools: &[],
+            mcp_tool_call: false,
+            mcp_tool_list: false,
+            may_be_mcp: false,
+            method: &Method::POST,
+            url: &self.url,
+            headers: &self.headers,
+            model: None,
+            stream: None,
+            results: None,
+            body: None,
+        };
+        rules.bypass(&facts, why)
+    }
+}
+
+fn protocol(
+    config: &CompiledConfig,
+    url: &CanonicalUrl,
+    headers: &HeaderMap,
+) -> Option<(&'static dyn Dialect, Protocol)> {
     let path = Target::new(url.path_and_query());
     let dialect = match config.llm_dialect(url) {
         Some(named) => endpoint::at(named, &Method::POST, path, headers),
         None => squall_dialects::recognise(&Method::POST, path),
     };
-    Protocol::of(dialect?)
+    let dialect = dialect?;
+    Some((dialect, Protocol::of(dialect)?))
 }
 
 fn refused(url: &CanonicalUrl) -> Problem {

@@ -105,6 +105,7 @@ where
         unsent: RefCell::default(),
         tasks: RefCell::default(),
         running: Cell::new(0),
+        has_binary: Cell::new(false),
         call_changed: Notify::new(),
     });
     let both = async {
@@ -187,16 +188,10 @@ impl Upgraded {
         connection: &Connection,
         log: &Rc<ExchangeLog>,
     ) -> Option<Self> {
-        if socket.passes {
+        if socket.unread(answer).is_some() {
             return None;
         }
-        let inflate = match extensions(answer) {
-            Ok(inflate) => inflate,
-            Err(extension) => {
-                tracing::warn!(%extension, "a WebSocket of model calls passes unread: the extension is unknown");
-                return None;
-            }
-        };
+        let inflate = extensions(answer).ok()?;
         let mut exchange = None;
         log.note(|note| exchange = Some(note.id));
         Some(Self {
@@ -251,11 +246,15 @@ impl SocketState {
                     SocketMessage::Unread { .. } if decides && reader.is_inside_message() => {
                         return Err(broke(Violation::TooLong));
                     }
+                    SocketMessage::Unread { frames } => {
+                        self.bypass_binary();
+                        frames
+                    }
                     SocketMessage::Close { frames, .. } => {
                         self.agent_closed();
                         frames
                     }
-                    other => other.into_frames(),
+                    SocketMessage::Control { frames } => frames,
                 };
                 if decides {
                     pass(&self.to_upstream, QueuedWrite::Bytes(frames)).await;

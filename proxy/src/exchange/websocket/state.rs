@@ -46,6 +46,8 @@ pub(super) struct SocketState {
     pub(super) tasks: RefCell<JoinSet<()>>,
     /// Exchanges in progress.
     pub(super) running: Cell<usize>,
+    /// The agent has sent a binary message under rules.
+    pub(super) has_binary: Cell<bool>,
     /// A call was sent, or has ended.
     pub(super) call_changed: Notify,
 }
@@ -89,6 +91,18 @@ impl SocketState {
     /// Whether no message and no response is in progress.
     pub(super) fn is_idle(&self) -> bool {
         self.running.get() == 0 && self.calls.borrow().is_empty() && !self.upstream_is_busy.get()
+    }
+
+    /// The agent has sent a binary message: if it was a call, no rule applies to it.
+    pub(super) fn bypass_binary(&self) {
+        if self.decides.get() && !self.has_binary.replace(true) {
+            let scope = self.log.chaos().scope().to_owned();
+            let rules = self.worker.engine.chaos.scope(Some(&scope));
+            let rules = rules.activation().snapshot();
+            let why = "the agent sent a binary message on the WebSocket, which is not read";
+            let bypassed = self.socket.bypassed(&rules, why);
+            self.log.verdicts().all.extend(bypassed);
+        }
     }
 
     /// Whether a rule or a tape of the scope may apply to the next call.

@@ -174,7 +174,10 @@ fn of_another_kind(rule: &Rule, facts: &Facts<'_>) -> String {
         (Family::Tool, Touches::Results) => "model calls with `at: model_input`",
         (Family::Tool, Touches::Lists) => "lists of MCP tools",
         (Family::Tool, Touches::Sessions) => "requests of MCP sessions and tool calls",
-        (Family::Tool, Touches::Calls | Touches::Either) => "tool calls",
+        (Family::Tool, Touches::Calls | Touches::Either | Touches::Upgrades) => "tool calls",
+        (Family::Llm, Touches::Upgrades) => {
+            "upgrades to WebSockets of model calls with `at: connect`"
+        }
         (Family::Llm | Family::Context, _) => "model calls",
     };
     let family = rule.family().as_str();

@@ -16,7 +16,7 @@ use crate::json_tree::{self, JsonTree, NotRead};
 pub struct Facts<'a> {
     /// What the exchange is.
     pub kind: Kind,
-    /// Name of the dialect, for kind `llm`.
+    /// Name of the dialect, for kind `llm` and for an upgrade to a WebSocket of model calls.
     pub dialect: Option<&'a str>,
     /// Tool names that match this exchange: from the `tools:` map, or the called MCP tool.
     pub tools: &'a [String],
@@ -119,6 +119,11 @@ impl Facts<'_> {
         let mut protocols =
             protocols.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
         protocols.any(|name| name.trim_ascii().eq_ignore_ascii_case(b"websocket"))
+    }
+
+    /// Whether it is the upgrade to a WebSocket of model calls.
+    pub(crate) fn opens_model_socket(&self) -> bool {
+        self.kind == Kind::Other && self.dialect.is_some()
     }
 
     /// Whether a model call has tool results whose tools are unknown.

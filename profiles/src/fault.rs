@@ -160,12 +160,30 @@ pub struct FaultMode {
     pub(crate) of_calls: bool,
     /// Whether it supports `at: model_input`.
     pub(crate) in_model_input: bool,
+    /// Whether it supports `at: connect`.
+    pub(crate) answers_upgrades: bool,
     /// Reads its parameters; `tools` are those that the rule matches.
     pub(crate) read: fn(&mut Fields<'_, '_>, &Tools) -> Fault,
 }
 
 /// The value of `at` with which a tool fault changes results in the model's input.
 pub(crate) const MODEL_INPUT: &str = "model_input";
+
+/// The value of `at` with which a model fault answers the upgrade of a WebSocket.
+const CONNECT: &str = "connect";
+
+/// Fields of rules that are about a model call, so not about an upgrade.
+const OF_A_CALL: [&str; 9] = [
+    "tool",
+    "body",
+    "match_body",
+    "json",
+    "model",
+    "stream",
+    "tpm",
+    "after_tokens",
+    "after_usd",
+];
 
 /// Parameters of tool faults that only apply to a response on the wire.
 pub(crate) const ON_THE_WIRE: [&str; 4] = [
@@ -202,6 +220,7 @@ impl FaultMode {
             has_body: false,
             of_calls: false,
             in_model_input: false,
+            answers_upgrades: false,
             read,
         }
     }
@@ -249,6 +268,13 @@ impl FaultMode {
         }
     }
 
+    pub(crate) const fn answering_upgrades(self) -> Self {
+        Self {
+            answers_upgrades: true,
+            ..self
+        }
+    }
+
     /// Reads the parameters of a rule and reports invalid ones.
     pub(crate) fn read(&self, fields: &mut Fields<'_, '_>, tools: &Tools) -> Fault {
         self.require(fields);
@@ -258,9 +284,13 @@ impl FaultMode {
             && fields
                 .word("at", about, "place", &[(MODEL_INPUT, ())])
                 .is_some();
-        let fault = (self.read)(fields, tools);
+        let at_connect = self.answers_upgrades && reads_at_connect(fields);
+        let mut fault = (self.read)(fields, tools);
         if changes_results {
             return fault.in_model_input(tools.clone());
+        }
+        if at_connect {
+            fault.parameters.insert("at".into(), CONNECT.into());
         }
         fault
     }
@@ -278,6 +308,11 @@ impl FaultMode {
     /// Whether a rule of this mode changes a tool's result in a model's request (`at: model_input`).
     pub(crate) fn changes_results(&self, fields: &Fields<'_, '_>) -> bool {
         self.in_model_input && fields.glance("at") == Some(MODEL_INPUT)
+    }
+
+    /// Whether a rule of this mode answers upgrades (`at: connect`).
+    pub(crate) fn is_at_connect(&self, fields: &Fields<'_, '_>) -> bool {
+        self.answers_upgrades && fields.glance("at") == Some(CONNECT)
     }
 
     /// Its parameters, without match and trigger.
@@ -306,4 +341,18 @@ impl FaultMode {
         }
         plan
     }
+}
+
+/// Whether a rule has `at: connect`; reports fields that an upgrade does not have.
+fn reads_at_connect(fields: &mut Fields<'_, '_>) -> bool {
+    let about = "`connect`: the upgrade to a WebSocket of model calls gets the error. Default: each model call, `call`.";
+    let places = [("call", false), (CONNECT, true)];
+    let at_connect = fields.word("at", about, "place", &places) == Some(true);
+    for field in OF_A_CALL.into_iter().filter(|_| at_connect) {
+        if fields.has(field) {
+            let message = format!("`{field}` is about calls; with `at: connect` there is none");
+            fields.error(field, message);
+        }
+    }
+    at_connect
 }

@@ -40,7 +40,7 @@ pub(crate) struct SocketMatch {
     pub(crate) message: Option<u64>,
 }
 
-/// What a tool rule affects.
+/// What a rule affects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Touches {
     /// Tool calls.
@@ -54,6 +54,8 @@ pub(crate) enum Touches {
     Results,
     /// Tool calls, and tool results in a model call.
     Either,
+    /// Upgrades to sockets of model calls.
+    Upgrades,
 }
 
 impl Touches {
@@ -189,8 +191,9 @@ impl Match {
                 .into(),
             Condition::Headers => headers_hold(&self.headers, facts).into(),
             Condition::Dialect => {
+                let has_dialect = facts.kind == Kind::Llm || self.touches == Touches::Upgrades;
                 let dialect = self.dialect;
-                (dialect.is_none() || dialect == facts.dialect).into()
+                (dialect.is_none() || (has_dialect && dialect == facts.dialect)).into()
             }
             Condition::Model => match &self.model {
                 None => Holds::Yes,
@@ -247,6 +250,7 @@ impl Match {
         match self.touches {
             Touches::Calls | Touches::Lists | Touches::Sessions => {}
             Touches::Results => return (facts.kind == Kind::Llm).into(),
+            Touches::Upgrades => return facts.opens_model_socket().into(),
             Touches::Either if facts.kind == Kind::Llm => return Holds::Yes,
             Touches::Either => return self.is_a_call(facts),
         }

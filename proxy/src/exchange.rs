@@ -139,6 +139,9 @@ impl Exchange {
         let mut classified =
             Classification::of_head(&compiled, rules.rules(), request, &target.url);
         let socket = ModelSocket::of(&compiled, &target.url, request.uri(), request.headers())?;
+        if let Some(socket) = &socket {
+            classified.opens_socket(socket.dialect);
+        }
         let id = engine.recorder.begin(started);
         let (method, url) = (request.method().clone(), target.url.as_str().to_owned());
         let mut note = chaos.note(id, started, classified.kind, method.clone(), url);

@@ -120,5 +120,12 @@ def take(event, facts):
                 facts["refusal"] = any(part["type"] == "refusal" for part in item["content"])
 
 
+def attempt(call):
+    try:
+        return make(call)
+    except websockets.InvalidStatus as error:
+        return call["model"], {"refused": error.response.status_code}
+
+
 with concurrent.futures.ThreadPoolExecutor(32) as pool:
-    told.say(**dict(pool.map(make, json.loads(flags.calls))))
+    told.say(**dict(pool.map(attempt, json.loads(flags.calls))))

@@ -31,7 +31,7 @@ pub(super) const MODES: &[FaultMode] = &[
         let parameters = json!({ "max_tokens": max_tokens });
         change_of_answer(parameters, StreamFault::Truncate { max_tokens })
     }),
-    mode("rate_limit", PASSING_ERROR, rate_limit::read),
+    mode("rate_limit", PASSING_ERROR, rate_limit::read).answering_upgrades(),
     mode("empty", ODD_ANSWER, |_, _| says(Instead::Nothing)),
     mode("garbage", ODD_ANSWER, |_, _| {
         draws(|choice| StreamFault::Instead(Instead::Garbage { choice }))
@@ -39,23 +39,28 @@ pub(super) const MODES: &[FaultMode] = &[
     mode("response_drift", ODD_ANSWER, response_drift::read),
     mode("overloaded", PASSING_ERROR, |_, _| {
         provider_error(json!({}), ModelError::Overloaded)
-    }),
+    })
+    .answering_upgrades(),
     mode("server_error", PASSING_ERROR, |fields, _| {
         let status = status(fields, "Status of the error; default 500.", 500);
         let status = status.map_or(500, |status| status.as_u16());
         let parameters = json!({ "error_code": status });
         provider_error(parameters, ModelError::ServerError { status })
-    }),
-    mode("quota_exhausted", LASTING_ERROR, quota_exhausted::read),
+    })
+    .answering_upgrades(),
+    mode("quota_exhausted", LASTING_ERROR, quota_exhausted::read).answering_upgrades(),
     mode("context_length_exceeded", TOO_LONG, |_, _| {
         provider_error(json!({}), ModelError::ContextLength)
-    }),
+    })
+    .answering_upgrades(),
     mode("auth_error", LASTING_ERROR, |_, _| {
         provider_error(json!({}), ModelError::Auth)
-    }),
+    })
+    .answering_upgrades(),
     mode("model_not_found", LASTING_ERROR, |_, _| {
         provider_error(json!({}), ModelError::ModelNotFound)
-    }),
+    })
+    .answering_upgrades(),
     mode("previous_response_not_found", LOST_HISTORY, |_, _| {
         provider_error(json!({}), ModelError::PreviousResponse)
     }),

@@ -59,6 +59,7 @@ pub(super) fn read(
     let tool = tool.filter(|_| mode.is_some_and(|mode| !mode.of_calls));
     let touches = match mode {
         Some(mode) if mode.changes_results(fields) => Touches::Results,
+        Some(mode) if mode.is_at_connect(fields) => Touches::Upgrades,
         Some(mode) => mode.touches,
         None => Touches::default(),
     };

@@ -144,6 +144,10 @@ tool_faults { mode: error, at: model_input, retry_after: 1 }
 tool_faults { mode: error, at: model_imput }
 tool_faults { mode: error, at: response }
 llm_faults { mode: timeout, at: model_input }
+llm_faults { mode: garbage, at: connect }
+llm_faults { mode: rate_limit, at: connect, tpm: 5, model: x }
+llm_faults { mode: quota_exhausted, at: connect, after_usd: 5 }
+llm_faults { mode: auth_error, at: once }
 tool_faults { mode: empty, at: model_input, status: 200 }
 tool_faults { type: error }
 tool_faults { mode: error, trigger_probability: 0.5 }
@@ -616,6 +620,8 @@ llm_faults { mode: quota_exhausted, after_tokens: 500, after_usd: 0.25 }
 llm_faults { mode: context_length_exceeded }
 llm_faults { mode: auth_error }
 llm_faults { mode: model_not_found }
+llm_faults { mode: model_not_found, at: connect }
+llm_faults { mode: auth_error, at: call }
 llm_faults { mode: previous_response_not_found }
 llm_faults { mode: connection_limit }
 llm_faults { mode: stream_cut }

@@ -1,8 +1,10 @@
 //! Rules that an earlier one leaves nothing to do.
 
+use squall_dialects::model::ModelError;
+
 use super::touches_model_calls;
 use crate::family::Family;
-use crate::matching::Match;
+use crate::matching::{Match, Touches};
 use crate::plan::{Plan, PlannedAnswer, Substitute};
 use crate::rule::Rule;
 
@@ -33,13 +35,16 @@ fn leaves_nothing_for(decided: &Plan, wants: &Plan) -> bool {
     let needs_the_answer =
         wants.instead.is_some() || wants.afterwards.is_some() || !wants.edits.is_empty();
     // These are for some of the exchanges that they match: an agent's handshake, a session of MCP, a call
-    // that takes events.
+    // that takes events, that continues another or is on a WebSocket.
     let decided_instead = decided.instead.as_ref().filter(|(_, answer)| {
         !matches!(
             answer,
             PlannedAnswer::Tls(_)
                 | PlannedAnswer::SessionExpired
                 | PlannedAnswer::EndlessProgress(_)
+                | PlannedAnswer::ModelError(
+                    ModelError::PreviousResponse | ModelError::ConnectionLimit
+                )
         )
     });
     match (decided_instead, &decided.afterwards) {
@@ -63,7 +68,10 @@ fn families_cover(by: &Rule, rule: &Rule) -> bool {
                 && rule.matching.urls.is_empty()
                 && !rule.matching.touches.in_results()
         }
-        Family::Llm => touches_model_calls(rule),
+        Family::Llm => {
+            let at_connect = |rule: &Rule| rule.matching.touches == Touches::Upgrades;
+            touches_model_calls(rule) && at_connect(by) == at_connect(rule)
+        }
         Family::Context => rule.family() == by.family(),
     }
 }

@@ -24,6 +24,8 @@ pub(crate) struct Classification {
     pub(crate) tools: Vec<String>,
     /// The dialect that the configuration gives the endpoint, if the request may be a model call.
     named: Option<&'static dyn Dialect>,
+    /// The dialect of the calls on the WebSocket that the request opens.
+    opens: Option<&'static dyn Dialect>,
     /// What the head shows about MCP.
     mcp: Head,
     /// The MCP request, once the body is read.
@@ -64,12 +66,18 @@ impl Classification {
             dialect,
             tools,
             named: named.filter(|_| dialect.is_some()),
+            opens: None,
             mcp,
             mcp_request: None,
             call: None,
             results: None,
             body: None,
         }
+    }
+
+    /// The request opens a WebSocket whose calls are in this dialect.
+    pub(crate) fn opens_socket(&mut self, dialect: &'static dyn Dialect) {
+        self.opens = Some(dialect);
     }
 
     /// Adds what the whole body shows.
@@ -238,7 +246,7 @@ impl Classification {
 
     /// The dialect of the response, and the request in it.
     pub(crate) fn speaking<'a>(&'a self, url: &'a CanonicalUrl) -> Option<Speaking<'a>> {
-        self.dialect.map(|dialect| Speaking {
+        self.dialect.or(self.opens).map(|dialect| Speaking {
             dialect,
             target: Target::new(url.path_and_query()).at(url.host()),
             request: self.call.as_ref(),
@@ -256,7 +264,7 @@ impl Classification {
     ) -> Facts<'a> {
         Facts {
             kind: self.kind,
-            dialect: self.dialect.map(Dialect::name),
+            dialect: self.dialect.or(self.opens).map(Dialect::name),
             tools: &self.tools,
             mcp_tool_call: self.asks(Head::calls_a_tool, McpRequest::calls_a_tool),
             mcp_tool_list: self.asks(Head::lists_tools, McpRequest::lists_tools),

@@ -976,3 +976,84 @@ fn rules_for_calls_that_are_not_read_are_bypassed_with_the_reason() {
         assert!(found.contains(reason), "{name}: {found}");
     }
 }
+
+/// The upgrade as `curl` sends it: the status, `Retry-After` and the body.
+fn upgrade(stage: &Stage, path: Path) -> (u16, Option<String>, String) {
+    let mut wire = stage.open(path);
+    let headers = [
+        ("Connection", "Upgrade"),
+        ("Upgrade", "websocket"),
+        ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+        ("Sec-WebSocket-Version", "13"),
+        ("Authorization", "Bearer sk-test"),
+    ];
+    wire.request("GET", TARGET, &headers, b"");
+    let response = wire.response();
+    let retry = response.header("retry-after").map(str::to_owned);
+    (response.status, retry, response.text())
+}
+
+#[test]
+fn a_rule_at_connect_answers_upgrades_and_no_calls() {
+    let stage = Stage::with(&json!({}), upstream::serve);
+    let api = stage.daemon.api;
+    let rows = [
+        ("rate_limit", 429, Some("7"), "rate_limit_exceeded"),
+        ("auth_error", 401, None, "invalid_api_key"),
+        ("overloaded", 503, None, "server_error"),
+        ("model_not_found", 404, None, "model_not_found"),
+    ];
+    for (mode, status, retry, code) in rows {
+        for path in Path::THROUGH {
+            api.end_chaos();
+            let before = api.exchanges().len();
+            assert_eq!(upgrade(&stage, path).0, 101, "{mode}, {path:?}");
+            api.wait_for_exchanges(before + 1);
+            let mut rule = json!({ "mode": mode, "at": "connect", "calls": [2] });
+            if mode == "rate_limit" {
+                rule["retry_after"] = json!(7);
+            }
+            api.chaos(&json!({ "llm_faults": [rule] }));
+            // Calls are not counted.
+            let mut wire = stage.open(path);
+            let body = json!({ "model": "gpt-5", "input": "hi" }).to_string();
+            assert_eq!(wire.post(TARGET, &body).status, 200, "{mode}, {path:?}");
+            let mut socket = Socket::open(&stage, path, false);
+            assert_eq!(text_of(&socket.call("gpt-5", "hi")), WORDS.concat());
+            let got = upgrade(&stage, path);
+            assert_eq!(got.0, status, "{mode}, {path:?}: {got:?}");
+            assert_eq!(got.1.as_deref(), retry, "{mode}, {path:?}: {got:?}");
+            assert!(got.2.contains(code), "{mode}, {path:?}: {got:?}");
+            let entry = api.wait("the upgrade", || {
+                let entries = api.exchanges().split_off(before);
+                entries.into_iter().find(|entry| entry["status"] == status)
+            });
+            assert_eq!(entry["kind"], "other", "{entry}");
+            assert_eq!(entry["rules"][0]["outcome"], "applied", "{entry}");
+            socket.close(1000);
+            api.wait_for_exchanges(before + 5);
+        }
+    }
+}
+
+#[test]
+fn clients_report_the_status_of_an_upgrade() {
+    let stage = Stage::with(&json!({}), upstream::serve);
+    let calls = json!([{ "model": "gpt-5" }]).to_string();
+    for (script, path, failure) in [
+        ("model_socket_calls.py", Path::Intercepted, "refused"),
+        ("model_socket_calls.mjs", Path::Forward, "closed"),
+    ] {
+        let ask = || {
+            let arguments = ["--client", "openai", "--calls", &calls];
+            stage.way(path, "/v1").ask(script, &arguments)["gpt-5"].clone()
+        };
+        stage.daemon.api.end_chaos();
+        assert_eq!(ask()["finish"], "completed", "{script}");
+        let rule = json!({ "mode": "rate_limit", "at": "connect" });
+        stage.daemon.api.chaos(&json!({ "llm_faults": [rule] }));
+        let got = ask();
+        let expected = if failure == "refused" { 429 } else { 1006 };
+        assert_eq!(got[failure], expected, "{script}: {got}");
+    }
+}

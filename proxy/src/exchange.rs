@@ -318,7 +318,11 @@ impl Exchange {
             request.headers_mut().remove(SEC_WEBSOCKET_EXTENSIONS);
         }
         let request = self.rewrite(request, decision);
-        let answer = self.forward(request, &decision.plan.shape).await?;
+        let answer = if self.tape_serves_socket() {
+            websocket::accept(request.headers())
+        } else {
+            self.forward(request, &decision.plan.shape).await?
+        };
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
             return Box::pin(self.switch(answer, decision)).await;
         }

@@ -41,8 +41,15 @@ impl Exchange {
         let Some(playing) = self.tape.clone() else {
             return Ok(None);
         };
-        if self.socket.is_some() && playing.never_dials() {
-            return Err(self.socket_not_on_tape(&playing));
+        if let Some(socket) = &self.socket
+            && playing.never_dials()
+        {
+            // Otherwise its calls are answered from the tape.
+            return if socket.passes {
+                Err(self.socket_not_on_tape(&playing))
+            } else {
+                Ok(None)
+            };
         }
         // Boxed: few scopes play a tape.
         let played = Box::pin(self.play(&playing, request)).await?;
@@ -125,8 +132,13 @@ impl Exchange {
         })
     }
 
-    /// Refuses a WebSocket of model calls: its calls are on the tape as HTTP, which agents use after
-    /// a 426.
+    /// Whether a tape answers all calls on the WebSocket that is opened, so that nothing is dialled.
+    pub(super) fn tape_serves_socket(&self) -> bool {
+        let is_served = self.socket.as_ref().is_some_and(|socket| !socket.passes);
+        is_served && self.tape.as_ref().is_some_and(|tape| tape.never_dials())
+    }
+
+    /// Refuses a WebSocket of model calls that passes unread.
     fn socket_not_on_tape(&self, playing: &Playing) -> Shortcut {
         playing.refuses();
         let problem = Problem::new(
@@ -134,7 +146,7 @@ impl Exchange {
             "tape-miss",
             "Not on the tape",
             format!(
-                "scope `{}` is answered from a tape, and a tape answers no WebSocket: use HTTP",
+                "scope `{}` is answered from a tape, and `llm:` has `websocket: pass`: use HTTP, or `fault`",
                 self.log.chaos().scope()
             ),
         );

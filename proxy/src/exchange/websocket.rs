@@ -19,6 +19,7 @@
 mod faulted;
 mod frames;
 mod negotiation;
+mod on_tape;
 mod protocol;
 mod session;
 mod state;
@@ -26,4 +27,5 @@ mod turn;
 
 pub(super) use self::faulted::SocketFaults;
 pub(super) use self::negotiation::ModelSocket;
+pub(super) use self::on_tape::accept;
 pub(super) use self::session::{Upgraded, serve};

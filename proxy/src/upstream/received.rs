@@ -12,6 +12,8 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
+use tokio::io::DuplexStream;
+use tokio_util::either::Either;
 
 use super::error::break_of;
 use super::http1::{Http1, Switched};
@@ -34,6 +36,8 @@ enum ReceivedFrom {
     ),
     /// After a 101: the connection in its new protocol.
     Switching(Http1),
+    /// After a 101 without an upstream: a connection in memory.
+    Switched(DuplexStream),
     /// A response that another connection carried.
     Carried(AgentBody),
     /// The body has ended.
@@ -65,10 +69,16 @@ impl Received {
         Self(ReceivedFrom::Switching(connection))
     }
 
+    /// The empty body of a 101 without an upstream.
+    pub(crate) fn switched(connection: DuplexStream) -> Self {
+        Self(ReceivedFrom::Switched(connection))
+    }
+
     /// The connection after a 101, in its new protocol; `None` for other statuses.
-    pub(crate) fn into_switched(self) -> Option<Switched> {
+    pub(crate) fn into_switched(self) -> Option<Either<Switched, DuplexStream>> {
         match self.0 {
-            ReceivedFrom::Switching(connection) => connection.link().switch(),
+            ReceivedFrom::Switching(connection) => connection.link().switch().map(Either::Left),
+            ReceivedFrom::Switched(connection) => Some(Either::Right(connection)),
             ReceivedFrom::Http1(..)
             | ReceivedFrom::H2(..)
             | ReceivedFrom::Carried(_)
@@ -108,7 +118,10 @@ impl Body for Received {
             ReceivedFrom::Http1(_, connection) => ready!(connection.link().poll_frame(cx)),
             ReceivedFrom::H2(body, _) => ready!(Pin::new(body).poll_frame(cx))
                 .map(|frame| frame.map_err(|error| break_of(&error))),
-            ReceivedFrom::Switching(_) | ReceivedFrom::Carried(_) | ReceivedFrom::Over => None,
+            ReceivedFrom::Switching(_)
+            | ReceivedFrom::Switched(_)
+            | ReceivedFrom::Carried(_)
+            | ReceivedFrom::Over => None,
         };
         match polled {
             Some(Ok(frame)) => {
@@ -137,7 +150,7 @@ impl Body for Received {
             ReceivedFrom::Http1(_, connection) => connection.link().is_over(),
             ReceivedFrom::H2(body, _) => body.is_end_stream(),
             ReceivedFrom::Carried(body) => body.is_end_stream(),
-            ReceivedFrom::Switching(_) | ReceivedFrom::Over => true,
+            ReceivedFrom::Switching(_) | ReceivedFrom::Switched(_) | ReceivedFrom::Over => true,
         }
     }
 
@@ -149,7 +162,9 @@ impl Body for Received {
                 .map_or_else(SizeHint::new, SizeHint::with_exact),
             ReceivedFrom::H2(body, _) => body.size_hint(),
             ReceivedFrom::Carried(body) => body.size_hint(),
-            ReceivedFrom::Switching(_) | ReceivedFrom::Over => SizeHint::with_exact(0),
+            ReceivedFrom::Switching(_) | ReceivedFrom::Switched(_) | ReceivedFrom::Over => {
+                SizeHint::with_exact(0)
+            }
         }
     }
 }

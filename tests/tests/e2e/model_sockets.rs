@@ -937,46 +937,6 @@ fn an_agent_gets_the_same_matrix_and_score_over_both_carriers() {
     assert!(states.len() > 1, "{states:?}");
 }
 
-#[test]
-fn rules_for_calls_that_are_not_read_are_bypassed_with_the_reason() {
-    let rule = json!({ "mode": "garbage", "model": "gpt-5" });
-    let pass = json!({ "llm": [{ "match_url": "*://*/v1/*", "websocket": "pass" }] });
-    for (name, config, reason) in [
-        ("pass", pass, "`llm:` has `websocket: pass` for it"),
-        ("extension", json!({}), "its extension `mux` is unknown"),
-        ("binary", json!({}), "sent a binary message"),
-    ] {
-        let stage = if name == "extension" {
-            Stage::with(&config, |mut connection| {
-                if connection.request().is_some() {
-                    connection.send(
-                        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
-                         Connection: Upgrade\r\nSec-WebSocket-Extensions: mux\r\n\r\n",
-                    );
-                    connection.receive();
-                }
-            })
-        } else {
-            Stage::with(&config, upstream::serve)
-        };
-        stage.daemon.api.chaos(&json!({ "llm_faults": [rule] }));
-        let mut socket = Socket::open(&stage, Path::Reverse, false);
-        if name == "binary" {
-            let call = create("gpt-5", "hi").to_string();
-            for _ in 0..2 {
-                socket.wire.send(frame(0x82, MASK, call.as_bytes()));
-            }
-        }
-        socket.close(1000);
-        let entry = &stage.daemon.api.wait_for_exchanges(1)[0];
-        let rules = entry["rules"].as_array().unwrap();
-        assert_eq!(rules.len(), 1, "{name}: {entry}");
-        assert_eq!(rules[0]["outcome"], "bypassed", "{name}: {entry}");
-        let found = rules[0]["reason"].as_str().unwrap();
-        assert!(found.contains(reason), "{name}: {found}");
-    }
-}
-
 /// The upgrade as `curl` sends it: the status, `Retry-After` and the body.
 fn upgrade(stage: &Stage, path: Path) -> (u16, Option<String>, String) {
     let mut wire = stage.open(path);
@@ -1055,5 +1015,88 @@ fn clients_report_the_status_of_an_upgrade() {
         let got = ask();
         let expected = if failure == "refused" { 429 } else { 1006 };
         assert_eq!(got[failure], expected, "{script}: {got}");
+    }
+}
+
+#[test]
+fn a_tape_answers_the_calls_of_a_websocket_and_dials_nothing() {
+    let stage = Stage::with(&json!({}), upstream::serve);
+    let api = stage.daemon.api;
+    let calls = json!([{ "model": "gpt-5" }, { "model": "gpt-5-tools", "tools": true }]);
+    let ask = |calls: &Value| {
+        let calls = calls.to_string();
+        let arguments = ["--client", "openai", "--calls", &calls];
+        let mut got = stage
+            .way(Path::Intercepted, "/v1")
+            .ask("model_socket_calls.py", &arguments);
+        for facts in got.as_object_mut().expect("facts").values_mut() {
+            if let Some(facts) = facts.as_object_mut() {
+                facts.retain(|name, _| !["first", "took"].contains(&name.as_str()));
+            }
+        }
+        got
+    };
+    let begun = api.call("POST", "/v1/recordings", Some(&json!({})));
+    let id = begun.json()["id"].as_str().unwrap().to_owned();
+    let recorded = ask(&calls);
+    assert_eq!(recorded["gpt-5"]["text"], WORDS.concat(), "{recorded}");
+    api.wait_for_exchanges(4);
+    api.call("POST", &format!("/v1/recordings/{id}/stop"), None);
+    let tape = "/v1/scopes/default/tape";
+    let put = api.call("PUT", tape, Some(&json!({ "recording": id })));
+    assert_eq!(put.status, 200, "{}", put.text());
+    let reached = [stage.plain.opened(), stage.secure.opened()];
+    assert_eq!(ask(&calls), recorded);
+    let missed = ask(&json!([{ "model": "gpt-6" }]));
+    assert_eq!(missed["gpt-6"]["status"], 404, "{missed}");
+    assert_eq!([stage.plain.opened(), stage.secure.opened()], reached);
+
+    // Pings and Close frames are answered, and other messages are dropped.
+    let mut socket = Socket::open(&stage, Path::Reverse, true);
+    socket.send(&json!({ "type": "response.steer" }));
+    socket.wire.send(frame(0x89, MASK, b"ping"));
+    assert_eq!(socket.wire.receive(6), frame(0x8a, None, b"ping"));
+    let ended = socket.close(4002);
+    assert_eq!(ended, (Some(Message::Close(4002)), Ending::Closed));
+    assert_eq!([stage.plain.opened(), stage.secure.opened()], reached);
+}
+
+#[test]
+fn rules_for_calls_that_are_not_read_are_bypassed_with_the_reason() {
+    let rule = json!({ "mode": "garbage", "model": "gpt-5" });
+    let pass = json!({ "llm": [{ "match_url": "*://*/v1/*", "websocket": "pass" }] });
+    for (name, config, reason) in [
+        ("pass", pass, "`llm:` has `websocket: pass` for it"),
+        ("extension", json!({}), "its extension `mux` is unknown"),
+        ("binary", json!({}), "sent a binary message"),
+    ] {
+        let stage = if name == "extension" {
+            Stage::with(&config, |mut connection| {
+                if connection.request().is_some() {
+                    connection.send(
+                        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
+                         Connection: Upgrade\r\nSec-WebSocket-Extensions: mux\r\n\r\n",
+                    );
+                    connection.receive();
+                }
+            })
+        } else {
+            Stage::with(&config, upstream::serve)
+        };
+        stage.daemon.api.chaos(&json!({ "llm_faults": [rule] }));
+        let mut socket = Socket::open(&stage, Path::Reverse, false);
+        if name == "binary" {
+            let call = create("gpt-5", "hi").to_string();
+            for _ in 0..2 {
+                socket.wire.send(frame(0x82, MASK, call.as_bytes()));
+            }
+        }
+        socket.close(1000);
+        let entry = &stage.daemon.api.wait_for_exchanges(1)[0];
+        let rules = entry["rules"].as_array().unwrap();
+        assert_eq!(rules.len(), 1, "{name}: {entry}");
+        assert_eq!(rules[0]["outcome"], "bypassed", "{name}: {entry}");
+        let found = rules[0]["reason"].as_str().unwrap();
+        assert!(found.contains(reason), "{name}: {found}");
     }
 }

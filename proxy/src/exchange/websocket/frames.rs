@@ -365,6 +365,21 @@ pub(crate) fn text_frame(text: Bytes, mask: Option<[u8; 4]>) -> Bytes {
     framed(Frame::message(text, OpCode::Data(Data::Text), true), mask)
 }
 
+/// An upstream's reply to a control frame: a pong, or the same Close.
+pub(crate) fn reply(frames: &[u8]) -> Option<Bytes> {
+    let (header, ..) = parse(frames).ok()??;
+    let opcode = match header.opcode {
+        OpCode::Control(Control::Ping) => OpCode::Control(Control::Pong),
+        OpCode::Control(Control::Close) => header.opcode,
+        OpCode::Control(Control::Pong | Control::Reserved(_)) | OpCode::Data(_) => return None,
+    };
+    let header = FrameHeader {
+        opcode,
+        ..FrameHeader::default()
+    };
+    Some(framed(Frame::from_payload(header, payload(frames)), None))
+}
+
 /// A Close frame.
 pub(crate) fn close_frame(code: u16, mask: Option<[u8; 4]>) -> Bytes {
     let close = CloseFrame {

@@ -1,0 +1,68 @@
+//! The upstream's end of a WebSocket whose calls a tape answers: nothing is dialled.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use bytes::BytesMut;
+use http::header::{
+    CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE,
+};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use ring::digest;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+
+use super::frames::{MessageReader, Sender, SocketMessage, reply};
+use crate::upstream::Received;
+
+/// Bytes in flight, in each direction.
+const PIPE: usize = 16 << 10;
+
+/// What a server appends to the key (RFC 6455 §4.2.2).
+const KEY_SUFFIX: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+/// Accepts an upgrade. The other end answers pings and Close frames, and drops all messages.
+pub(in crate::exchange) fn accept(upgrade: &HeaderMap) -> Response<Received> {
+    let (proxy, upstream) = duplex(PIPE);
+    tokio::task::spawn_local(answer_control_frames(upstream));
+    let mut response = Response::new(Received::switched(proxy));
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = response.headers_mut();
+    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    if let Ok(accept) = HeaderValue::from_str(&accept_key(upgrade)) {
+        headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
+    }
+    let offered = upgrade.get(SEC_WEBSOCKET_PROTOCOL);
+    let offered = offered.and_then(|offered| offered.to_str().ok()?.split(',').next());
+    if let Some(Ok(first)) = offered.map(|first| HeaderValue::from_str(first.trim())) {
+        headers.insert(SEC_WEBSOCKET_PROTOCOL, first);
+    }
+    response
+}
+
+fn accept_key(upgrade: &HeaderMap) -> String {
+    let key = upgrade.get(SEC_WEBSOCKET_KEY);
+    let key = key.map_or(&b""[..], HeaderValue::as_bytes);
+    let text = [key, KEY_SUFFIX].concat();
+    BASE64_STANDARD.encode(digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, &text))
+}
+
+async fn answer_control_frames(mut socket: DuplexStream) {
+    let mut reader = MessageReader::new(Sender::Agent, PIPE, None);
+    let mut buffer = BytesMut::new();
+    while let Ok(1..) = socket.read_buf(&mut buffer).await {
+        reader.push(&buffer.split());
+        // The session has checked the frames.
+        while let Ok(Some(message)) = reader.next() {
+            let closes = matches!(message, SocketMessage::Close { .. });
+            if let Some(reply) = reply(&message.into_frames())
+                && socket.write_all(&reply).await.is_err()
+            {
+                return;
+            }
+            if closes {
+                // The session may be gone.
+                let _ = socket.shutdown().await;
+            }
+        }
+    }
+}

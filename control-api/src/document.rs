@@ -174,7 +174,7 @@ impl RequestDocument {
             }
             ApiProblem::malformed(detail.clone()).with_errors(vec![ProblemDetail::at("", detail)])
         })?;
-        if self.form == BodyFormat::Json {
+        if self.form == BodyFormat::Json && !self.text.trim().is_empty() {
             serde_json::from_str::<IgnoredAny>(&self.text).map_err(|error| not_json(&error))?;
         }
         Ok(tree)
@@ -186,6 +186,13 @@ impl RequestDocument {
         read: impl FnOnce(&mut Fields<'_, '_>) -> Option<T>,
     ) -> Result<T, ApiProblem> {
         let tree = self.tree()?;
+        if !matches!(tree.value, Tree::Map(_) | Tree::Null) {
+            // Not repeated: it may hold secrets.
+            return Err(ApiProblem::invalid_at(
+                "",
+                "the document must be a map of fields",
+            ));
+        }
         let mut reader = DocumentReader::new(SourceText::new("", &self.text));
         let read = reader.read(&tree, |value| value.fields("a map of fields", read));
         let read = reader.finish(read).map(|(read, _)| read);

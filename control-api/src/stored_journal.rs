@@ -20,7 +20,7 @@ use squall_journal::ring::{Entry as _, Filter, Page};
 use squall_proxy::metrics::{Metrics, Sink};
 use squall_proxy::recorder::{ExchangeNote, ExchangeObserver, Recorder};
 use tokio::sync::Notify;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::outage::Outage;
@@ -204,7 +204,7 @@ impl StoredJournal {
     /// A page of exchanges, newest first, from memory and the store, and where the next one begins. While the store is
     /// away, the page has those in memory and a cursor; only a page beyond them is an error.
     pub(crate) async fn page(
-        &self,
+        self: &Arc<Self>,
         filter: &Filter,
         after: Option<ExchangeId>,
         limit: usize,
@@ -233,7 +233,7 @@ impl StoredJournal {
 
     /// One exchange that is no longer in memory.
     pub(crate) async fn exchange(
-        &self,
+        self: &Arc<Self>,
         id: ExchangeId,
     ) -> Result<Option<ExchangeRecord>, StoreError> {
         self.settled().await;
@@ -241,10 +241,12 @@ impl StoredJournal {
     }
 
     /// Writes queued exchanges; waits at most [`SETTLE`], and not while the store is away.
-    pub(crate) async fn settled(&self) {
+    pub(crate) async fn settled(self: &Arc<Self>) {
         if !self.outage.is_on() {
-            // If the store takes longer, it is read as it is.
-            let _ = timeout(SETTLE, self.write()).await;
+            let journal = Arc::clone(self);
+            let writing = tokio::spawn(async move { journal.write().await });
+            // If the store takes longer, it is read as it is, and the batch goes on.
+            let _ = timeout(SETTLE, writing).await;
         }
     }
 
@@ -255,9 +257,19 @@ impl StoredJournal {
 
     /// Writes queued exchanges. The time is bounded: while the store is away they are lost.
     pub async fn stop(&self) {
-        let _ = timeout(FAREWELL, self.write()).await;
-        if !lock(&self.queue).is_empty() {
+        let writing = async {
+            while !lock(&self.queue).is_empty() {
+                self.write().await;
+                if self.outage.is_on() {
+                    sleep(GATHER).await;
+                }
+            }
+        };
+        let _ = timeout(FAREWELL, writing).await;
+        let left: Vec<_> = lock(&self.queue).drain(..).collect();
+        if !left.is_empty() {
             tracing::warn!("the last exchanges could not be stored");
+            self.lose(&left);
         }
     }
 }
@@ -276,7 +288,7 @@ pub async fn prune(store: Store, retain: Retain, recorder: Recorder, stopping: C
                 Ok(false) => {}
                 Err(error) => tracing::warn!("old exchanges and runs stay for now: {error}"),
             }
-            tokio::time::sleep(PRUNE).await;
+            sleep(PRUNE).await;
         }
     };
     stopping.run_until_cancelled(Box::pin(pruning)).await;

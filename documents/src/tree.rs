@@ -155,6 +155,9 @@ impl<'de> Deserialize<'de> for Tree {
 /// Most nodes that aliases may expand to: a few nested aliases could expand to millions.
 const REPLAYED: usize = 100_000;
 
+/// Most bytes of texts that aliases may repeat.
+const REPEATED: usize = 16 << 20;
+
 /// Deepest nesting of a document.
 const DEPTH: usize = 64;
 
@@ -176,7 +179,8 @@ fn from_str(text: &str) -> Result<At<Tree>, Error> {
         max_depth: DEPTH,
         max_events: 8_000_000,
         max_nodes: 4_000_000,
-        max_total_scalar_bytes: 256 * 1024 * 1024,
+        // Aliases repeat texts.
+        max_total_scalar_bytes: text.len() + REPEATED,
     };
     let alias_limits = serde_saphyr::alias_limits! {
         max_total_replayed_events: REPLAYED,
@@ -194,7 +198,7 @@ fn from_str(text: &str) -> Result<At<Tree>, Error> {
 
 /// The parser limit that a document exceeds; `None`: the error is another one.
 fn over_budget(error: &Error) -> Option<String> {
-    let aliases = "its aliases (`*name`) stand for too many values; write out what they stand for";
+    let aliases = "its aliases (`*name`) stand for too much; write out what they stand for";
     Some(match error {
         Error::AliasError { error, .. } => return over_budget(error),
         Error::AliasReplayLimitExceeded { .. }
@@ -205,7 +209,8 @@ fn over_budget(error: &Error) -> Option<String> {
             Breach::Aliases { .. }
             | Breach::Anchors { .. }
             | Breach::AliasAnchorRatio { .. }
-            | Breach::MergeKeys { .. } => aliases.to_owned(),
+            | Breach::MergeKeys { .. }
+            | Breach::ScalarBytes { .. } => aliases.to_owned(),
             Breach::Depth { .. } => too_deep(),
             _ => "the document is longer than is read; write it shorter".to_owned(),
         },
@@ -424,10 +429,18 @@ mod tests {
             let read = from_str(&bomb);
             assert_eq!(read.is_ok(), this < "e", "{this}");
         }
-        let error = from_str(&bomb).expect_err("too much");
-        assert_eq!(
-            over_budget(&error).as_deref(),
-            Some("its aliases (`*name`) stand for too many values; write out what they stand for")
-        );
+        let long = |times| {
+            let repeated = vec!["*a"; times].join(", ");
+            let text = "x".repeat(1 << 20);
+            format!("a: &a {text}\nb: &b 1\nc: [{repeated}]\n")
+        };
+        assert!(from_str(&long(8)).is_ok());
+        for text in [bomb, long(20)] {
+            let error = from_str(&text).expect_err("too much");
+            assert_eq!(
+                over_budget(&error).as_deref(),
+                Some("its aliases (`*name`) stand for too much; write out what they stand for")
+            );
+        }
     }
 }

@@ -84,14 +84,14 @@ fn on_runtime(command: impl Future<Output = Result<(), Failure>>) -> Result<(), 
     done
 }
 
-/// Exits with 130 on Ctrl-C and SIGTERM, after what the command made is dropped.
+/// Exits with 130 on Ctrl-C, SIGTERM and SIGHUP, after what the command made is dropped.
 async fn until_interrupted<T>(
     command: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     let mut signals = Signals::listen()?;
     tokio::select! {
         done = command => done,
-        _ = signals.stop() => Err(Failure::Interrupted),
+        _ = signals.next() => Err(Failure::Interrupted),
     }
 }
 

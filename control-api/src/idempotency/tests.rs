@@ -8,7 +8,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use axum::{Router, middleware};
+use axum::{Extension, Router, middleware};
 use http::header::{CACHE_CONTROL, LOCATION};
 use http::{Request, StatusCode};
 use squall_tests::postgres::Postgres;
@@ -17,6 +17,7 @@ use tower::ServiceExt as _;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::{Clock, KEY, Keys, LIFETIME, PATIENCE, millis, once};
+use crate::access::Needs;
 use crate::store::{IdempotencyKey, KeyState, Store, StorePlace, StoredResponse};
 
 /// The route's effects, and the time.
@@ -51,6 +52,7 @@ impl Effects {
             .route("/things/{name}", post(act).get(act))
             .layer(CatchPanicLayer::new())
             .layer(middleware::from_fn_with_state(keys, once))
+            .layer(Extension(Needs::Nothing))
             .with_state(self.clone())
     }
 }

@@ -28,6 +28,7 @@ impl ModelInput {
         let body = seen.request.as_ref()?.body.as_ref()?;
         let document = Document::parse_prefix(&body.bytes)?;
         let sent = dialect.conversation(&document);
+        let mut results = sent.tool_results.iter().peekable();
         let hashed = |(index, message): (usize, &Message<'_>)| {
             let mut hash = DefaultHasher::new();
             message.role.hash(&mut hash);
@@ -35,11 +36,7 @@ impl ModelInput {
                 .texts
                 .iter()
                 .for_each(|text| text.text.hash(&mut hash));
-            for result in sent
-                .tool_results
-                .iter()
-                .filter(|result| result.message == index)
-            {
+            while let Some(result) = results.next_if(|result| result.message <= index) {
                 (&result.call, document.value(result.content).raw()).hash(&mut hash);
             }
             hash.finish()

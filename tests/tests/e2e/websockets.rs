@@ -8,6 +8,7 @@ use squall_tests::{End as Ending, Path, Stage, Wire};
 
 use super::model_sockets::frames::{End, Message, frame};
 
+/// In clear only: it uses a TLS connection from two threads, and at times it fails or hangs.
 const PYTHON: &str = "socket_messages.py";
 const NODE: &str = "socket_messages.mjs";
 
@@ -130,9 +131,9 @@ fn slow_messages_arrive_whole_and_in_order() {
         (json!({ "mode": "slicer", "average_size": 1, "delay_us": 100_000, "websocket": { "message": 3 } }), 0.8),
     ] {
         for (client, path, target) in [
-            (PYTHON, Path::Intercepted, ANY),
+            (PYTHON, Path::Forward, ANY),
             (PYTHON, Path::Reverse, MODEL),
-            (NODE, Path::Forward, ANY),
+            (NODE, Path::Intercepted, ANY),
         ] {
             api.chaos(&json!({ "network_faults": [rule] }));
             let about = format!("{rule}, {client}, {path:?}, {target}");
@@ -162,7 +163,7 @@ fn without_a_rule_that_acts_nothing_changes_and_the_journal_has_the_messages() {
         (json!([late]), MODEL),
     ] {
         api.chaos(&json!({ "network_faults": rules }));
-        for (client, path) in [(PYTHON, Path::Intercepted), (NODE, Path::Reverse)] {
+        for (client, path) in [(PYTHON, Path::Reverse), (NODE, Path::Intercepted)] {
             let about = format!("{rules}, {client}, {target}");
             let report = ask(&stage, client, path, target);
             check(client, &report, CLEAN, &about);

@@ -216,7 +216,7 @@ impl LiveEdit {
                 }
                 Some(Ok(Err(trailers))) => Some(trailers),
                 None => None,
-                Some(Err(broken)) => return Err(self.broke_off(broken).await),
+                Some(Err(broken)) => return self.broke_off(broken).await,
             };
             return self.end(trailers).await;
         }
@@ -255,21 +255,23 @@ impl LiveEdit {
                 }
                 Err(why) => {
                     let broken = Abort::close(format!("the upstream's answer broke: {why}"));
-                    return Err(self.broke_off(broken).await);
+                    return self.broke_off(broken).await.map(|()| false);
                 }
             }
         }
         Ok(true)
     }
 
-    async fn broke_off(&mut self, broken: Abort) -> Abort {
+    /// Breaks off, unless the steps so far finish the response.
+    async fn broke_off(&mut self, broken: Abort) -> Result<(), Abort> {
         self.steps.extend(self.editor.broke_off());
         self.report();
         self.note_untouched("the upstream broke off");
-        match self.play().await {
-            Ok(_) => self.player.break_off(broken, FlushReceipt::default()).await,
-            Err(broken) => broken,
+        if !self.play().await? {
+            return Ok(());
         }
+        let broken = self.player.break_off(broken, FlushReceipt::default());
+        Err(broken.await)
     }
 
     async fn end(mut self, trailers: Option<Frame<Bytes>>) -> Result<(), Abort> {
@@ -281,8 +283,11 @@ impl LiveEdit {
         if let Some(tally) = self.editor.tally() {
             self.player.report.tallied(tally);
         }
+        if !self.play().await? {
+            return Ok(());
+        }
         // If the upstream's encoded body was incomplete, the agent's is too.
-        if self.play().await? && is_complete {
+        if is_complete {
             self.player.finish_coding().await?;
         }
         if let Some(trailers) = trailers {

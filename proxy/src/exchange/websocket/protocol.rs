@@ -8,6 +8,10 @@
 //! | the server begins a response | never | when it hears the end of speech |
 //! | an error | `error` with `status` and `headers` | a failed response; `error` if the request is wrong |
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
@@ -31,12 +35,48 @@ pub(super) struct OpenCall {
     /// The id of its response, once known, where the protocol routes by it.
     pub(super) response: Option<String>,
     pub(super) events: mpsc::UnboundedSender<CallEvent>,
+    pub(super) beside: Rc<EventsBeside>,
 }
 
 /// An event of a response.
 pub(super) struct CallEvent {
     pub(super) text: Bytes,
     pub(super) ends: bool,
+}
+
+/// The events beside a response that the agent has not got, while the call runs. An exchange that ends
+/// a response early does not give them back.
+pub(super) struct EventsBeside(RefCell<Option<VecDeque<Bytes>>>);
+
+impl EventsBeside {
+    pub(super) fn new() -> Rc<Self> {
+        Rc::new(Self(RefCell::new(Some(VecDeque::new()))))
+    }
+
+    /// Keeps an event for the end of the call; false if the call has ended.
+    pub(super) fn keep(&self, text: Bytes) -> bool {
+        let mut kept = self.0.borrow_mut();
+        kept.as_mut().map(|kept| kept.push_back(text)).is_some()
+    }
+
+    /// The agent gets this event.
+    pub(super) fn said(&self, text: &[u8]) {
+        if let Some(kept) = &mut *self.0.borrow_mut()
+            && let Some(place) = kept.iter().position(|other| other == text)
+        {
+            kept.remove(place);
+        }
+    }
+
+    /// The next event at the end of the call.
+    pub(super) fn next(&self) -> Option<Bytes> {
+        let mut kept = self.0.borrow_mut();
+        let next = kept.as_mut().and_then(VecDeque::pop_front);
+        if next.is_none() {
+            *kept = None;
+        }
+        next
+    }
 }
 
 /// The members of a message that route it.
@@ -54,21 +94,67 @@ pub(super) struct Routing<'m> {
     response: Option<&'m RawValue>,
     #[serde(borrow)]
     error: Option<&'m RawValue>,
+    #[serde(borrow)]
+    item: Option<&'m RawValue>,
 }
 
-/// The ids of a response or of an error.
+/// The members of a response, of an error or of an item.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct MessageIds {
+struct Members {
     id: Value,
+    metadata: Value,
     /// The message that an error is about.
     event_id: Value,
+    code: Value,
+    param: Value,
+    #[serde(rename = "type")]
+    kind: Value,
+    role: Value,
 }
 
-impl MessageIds {
+/// The server refuses a call because another one is in progress.
+const BUSY: &str = "conversation_already_has_active_response";
+
+/// How codes of errors about other messages begin.
+const OTHER_CODES: [&str; 5] = [
+    "response_cancel_",
+    "input_audio_buffer_",
+    "output_audio_buffer_",
+    "conversation_item_",
+    "item_",
+];
+
+impl Members {
     fn of(object: Option<&RawValue>) -> Self {
-        let ids = object.and_then(|object| serde_json::from_str(object.get()).ok());
-        ids.unwrap_or_default()
+        let members = object.and_then(|object| serde_json::from_str(object.get()).ok());
+        members.unwrap_or_default()
+    }
+
+    /// Whether a Realtime error refuses this call.
+    fn refuses(&self, call: &OpenCall) -> bool {
+        // An error in a response is recoverable, and the response ends itself.
+        if call.response.is_some() {
+            return false;
+        }
+        if self.code == BUSY && self.event_id.is_null() {
+            return true;
+        }
+        let code = self.code.as_str().unwrap_or_default();
+        let param = self.param.as_str().unwrap_or_default();
+        let is_of_other_message = OTHER_CODES.iter().any(|other| code.starts_with(other))
+            || ["session", "item"].iter().any(|it| param.starts_with(it));
+        self.event_id == call.event_id && (!self.event_id.is_null() || !is_of_other_message)
+    }
+
+    /// The call that a Realtime error refuses.
+    fn refused(&self, calls: &[OpenCall]) -> Option<usize> {
+        let is_refused = |call: &OpenCall| self.refuses(call);
+        if self.code == BUSY {
+            calls.iter().rposition(is_refused)
+        } else {
+            calls.iter().position(is_refused)
+        }
     }
 }
 
@@ -96,10 +182,15 @@ impl<'m> Routing<'m> {
         self.generate == false
     }
 
+    /// The metadata that it gives its response.
+    pub(super) fn metadata(&self) -> Value {
+        Members::of(self.response).metadata
+    }
+
     /// The id of its response.
     fn response(&self) -> Option<String> {
         let id = match &self.response_id {
-            Value::Null => MessageIds::of(self.response).id,
+            Value::Null => Members::of(self.response).id,
             id => id.clone(),
         };
         id.as_str().map(str::to_owned)
@@ -133,7 +224,10 @@ impl Protocol {
             return calls.iter().position(|call| call.lane == lane);
         }
         let Some(response) = event.response() else {
-            return (!calls.is_empty()).then_some(0);
+            let first = (!calls.is_empty()).then_some(0);
+            let is_error = event.kind() == "error";
+            let refused = is_error.then(|| Members::of(event.error).refused(calls));
+            return refused.flatten().or(first);
         };
         let is_of = |call: &OpenCall| call.response.as_ref() == Some(&response);
         calls.iter().position(is_of).or_else(|| {
@@ -153,28 +247,30 @@ impl Protocol {
                 "response.completed" | "response.failed" | "response.incomplete" | "error",
             )
             | (Self::Realtime, "response.done") => true,
-            // An error in a response is recoverable, and the response ends itself.
-            (Self::Realtime, "error") if call.response.is_none() => {
-                let about = MessageIds::of(event.error).event_id;
-                about.is_null() || about == call.event_id
-            }
+            (Self::Realtime, "error") => Members::of(event.error).refuses(call),
             _ => false,
         }
     }
 
-    /// Whether an event passes although a rule has replaced the rest of the response.
+    /// Whether an event passes although a rule has replaced the rest of the response. Items of the
+    /// model repeat the response.
     pub(super) fn is_beside(self, event: &Routing<'_>) -> bool {
-        self == Self::Realtime && !event.kind().starts_with("response.")
+        let is_of_model = || {
+            let item = Members::of(event.item);
+            item.role == "assistant" || item.kind == "function_call"
+        };
+        self == Self::Realtime && !event.kind().starts_with("response.") && !is_of_model()
     }
 
-    /// The events for a response that is an error (its status, header fields and body). `event_id`:
-    /// of the message that it answers.
+    /// The events for a response that is an error (its status, header fields and body). `event_id`
+    /// and `metadata`: of the message that it answers.
     pub(super) fn refusal(
         self,
         status: StatusCode,
         headers: &HeaderMap,
         body: &[u8],
         event_id: &Value,
+        metadata: &Value,
     ) -> Vec<Bytes> {
         let body: Value = serde_json::from_slice(body).unwrap_or_default();
         let error = body.get("error").cloned().unwrap_or_else(|| {
@@ -182,7 +278,7 @@ impl Protocol {
         });
         let events = match self {
             Self::Responses => vec![error_event(status, headers, &error)],
-            Self::Realtime => realtime_refusal(status, headers, error, event_id),
+            Self::Realtime => realtime_refusal(status, headers, error, event_id, metadata),
         };
         let texts = events.iter().map(|event| event.to_string().into());
         texts.collect()
@@ -215,6 +311,7 @@ fn realtime_refusal(
     headers: &HeaderMap,
     mut error: Value,
     event_id: &Value,
+    metadata: &Value,
 ) -> Vec<Value> {
     let id = headers.get("x-request-id");
     let id = id.and_then(|id| id.to_str().ok()).unwrap_or("req_0");
@@ -229,7 +326,7 @@ fn realtime_refusal(
     let response = |status: &str, details: Value, usage: Value| {
         json!({
             "object": "realtime.response", "id": format!("resp_{id}"), "status": status,
-            "status_details": details, "output": [], "usage": usage, "metadata": null,
+            "status_details": details, "output": [], "usage": usage, "metadata": metadata,
         })
     };
     let error =
@@ -253,12 +350,13 @@ mod tests {
     use super::*;
 
     /// Calls by the id of their message, and of their response if it has begun.
-    fn calls(ids: &[(&str, Option<&str>)]) -> Vec<OpenCall> {
-        let call = |(message, response): &(&str, Option<&str>)| OpenCall {
+    fn calls(ids: &[(Option<&str>, Option<&str>)]) -> Vec<OpenCall> {
+        let call = |(message, response): &(Option<&str>, Option<&str>)| OpenCall {
             lane: None,
             event_id: json!(message),
             response: response.map(str::to_owned),
             events: mpsc::unbounded_channel().0,
+            beside: EventsBeside::new(),
         };
         ids.iter().map(call).collect()
     }
@@ -266,7 +364,7 @@ mod tests {
     #[test]
     #[rustfmt::skip]
     fn an_event_of_a_realtime_session_belongs_to_the_call_of_its_response() {
-        let open = [("a", Some("r1")), ("b", None), ("c", Some("r3"))];
+        let open = [(Some("a"), Some("r1")), (Some("b"), None), (Some("c"), Some("r3"))];
         for (event, call, ends) in [
             (json!({ "type": "response.output_text.delta", "response_id": "r3" }), Some(2), false),
             (json!({ "type": "response.done", "response": { "id": "r3" } }), Some(2), true),
@@ -282,11 +380,61 @@ mod tests {
             let ended = found.is_some_and(|it| Protocol::Realtime.ends_response(&routing, &calls[it]));
             assert_eq!((found, ended), (call, ends), "{event}");
         }
-        for (about, ends) in [(json!(null), true), (json!("a"), true), (json!("x"), false)] {
-            let event = json!({ "type": "error", "error": { "event_id": about } }).to_string();
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn a_realtime_error_ends_the_call_that_it_refuses() {
+        let (running, waiting) = ((Some("a"), Some("r1")), (Some("b"), None));
+        let (named, unnamed) = ([running, waiting], [(None, Some("r1")), (None, None)]);
+        for (open, about, code, call, ends) in [
+            (&named, json!("b"), BUSY, 1, true),
+            (&named, json!("b"), "invalid_value", 1, true),
+            (&named, json!(null), BUSY, 1, true),
+            (&named, json!(null), "invalid_value", 0, false),
+            (&named, json!("a"), "invalid_value", 0, false),
+            (&named, json!("x"), BUSY, 0, false),
+            (&unnamed, json!(null), BUSY, 1, true),
+            (&unnamed, json!(null), "invalid_value", 1, true),
+            (&unnamed, json!(null), "response_cancel_not_active", 0, false),
+            (&unnamed, json!(null), "input_audio_buffer_commit_empty", 0, false),
+            (&[(None, None), (None, None)], json!(null), BUSY, 1, true),
+            (&[(None, None), (None, None)], json!(null), "invalid_value", 0, true),
+            (&[(None, None), (None, None)], json!(null), "item_truncate_invalid_item_id", 0, false),
+        ] {
+            let event = json!({ "type": "error", "error": { "event_id": about, "code": code } }).to_string();
             let routing = Routing::of(event.as_bytes());
-            let call = &calls(&[("a", None)])[0];
-            assert_eq!(Protocol::Realtime.ends_response(&routing, call), ends, "{event}");
+            let mut calls = calls(open);
+            let found = Protocol::Realtime.call_of(&routing, &mut calls);
+            let ended = found.is_some_and(|it| Protocol::Realtime.ends_response(&routing, &calls[it]));
+            assert_eq!((found, ended), (Some(call), ends), "{event}");
+        }
+        let event = json!({ "type": "error", "error": { "event_id": null, "param": "session.voice" } }).to_string();
+        let call = &calls(&[(None, None)])[0];
+        assert!(!Protocol::Realtime.ends_response(&Routing::of(event.as_bytes()), call));
+    }
+
+    #[test]
+    fn items_of_the_model_are_not_beside_its_response() {
+        for (event, is_beside) in [
+            (json!({ "type": "session.updated" }), true),
+            (
+                json!({ "type": "conversation.item.done", "item": { "role": "user" } }),
+                true,
+            ),
+            (
+                json!({ "type": "conversation.item.done", "item": { "role": "assistant" } }),
+                false,
+            ),
+            (
+                json!({ "type": "conversation.item.added", "item": { "type": "function_call" } }),
+                false,
+            ),
+            (json!({ "type": "response.done" }), false),
+        ] {
+            let event = event.to_string();
+            let routing = Routing::of(event.as_bytes());
+            assert_eq!(Protocol::Realtime.is_beside(&routing), is_beside, "{event}");
         }
     }
 }

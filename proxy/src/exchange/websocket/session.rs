@@ -15,9 +15,9 @@ use super::frames::{
     MessageInflater, MessageReader, Sender, SocketMessage, Violation, close_frame,
 };
 use super::negotiation::{ModelSocket, extensions};
-use super::protocol::{CallEvent, OpenCall, Routing};
+use super::protocol::{CallEvent, EventsBeside, OpenCall, Routing};
 use super::state::{QueuedWrite, RunningCall, SocketState, mask, pass};
-use super::turn::SocketCall;
+use super::turn::{CallEvents, SocketCall};
 use crate::exchange::connection::{Connection, Ingress, RunStage};
 use crate::exchange::log::ExchangeLog;
 use crate::exchange::splice::read;
@@ -353,11 +353,14 @@ impl SocketState {
     fn begin(self: &Rc<Self>, call: &Routing<'_>, message: Bytes, is_unsent: bool) {
         let (events, received) = mpsc::unbounded_channel();
         let lane = call.lane();
+        let beside = EventsBeside::new();
+        let received = CallEvents::new(received, self.socket.protocol, Rc::clone(&beside));
         let mut open = Some(OpenCall {
             lane: lane.clone(),
             event_id: call.event_id.clone(),
             response: None,
             events,
+            beside,
         });
         if is_unsent {
             self.unsent.borrow_mut().push(lane);
@@ -401,12 +404,16 @@ impl SocketState {
         }
         let ends = protocol.ends_response(&routing, &calls[place]);
         let text = lease.hold(text);
-        // Without a receiver, a rule has replaced the rest of the response.
-        let is_replaced = calls[place].events.send(CallEvent { text, ends }).is_err();
+        let beside = Rc::clone(&calls[place].beside);
+        let sent = calls[place].events.send(CallEvent { text, ends });
         if ends {
             calls.remove(place);
         }
-        Ok(!(is_replaced && protocol.is_beside(&routing)))
+        // Without a receiver, a rule has replaced the rest of the response.
+        let Err(mpsc::error::SendError(replaced)) = sent else {
+            return Ok(true);
+        };
+        Ok(!protocol.is_beside(&routing) || beside.keep(replaced.text))
     }
 
     /// The agent takes no more events, so its calls end.

@@ -20,7 +20,7 @@ use squall_journal::id::ExchangeId;
 use tokio::io::duplex;
 use tokio::sync::mpsc;
 
-use super::protocol::{CallEvent, OpenCall, Routing};
+use super::protocol::{CallEvent, EventsBeside, OpenCall, Protocol, Routing};
 use super::state::SocketState;
 use crate::abort::Abort;
 use crate::body::scripted::Scripted;
@@ -58,8 +58,53 @@ pub(super) struct SocketCall {
     lane: Option<String>,
     /// The id that the agent gave the message.
     event_id: Value,
+    /// The metadata that the message gives its response.
+    metadata: Value,
     /// Its events from the upstream, until the exchange takes them.
-    events: RefCell<Option<mpsc::UnboundedReceiver<CallEvent>>>,
+    events: RefCell<Option<CallEvents>>,
+    beside: Rc<EventsBeside>,
+}
+
+/// The events of a call from the upstream. Keeps those beside the response, also when it is dropped.
+pub(super) struct CallEvents {
+    received: mpsc::UnboundedReceiver<CallEvent>,
+    protocol: Protocol,
+    beside: Rc<EventsBeside>,
+}
+
+impl CallEvents {
+    pub(super) fn new(
+        received: mpsc::UnboundedReceiver<CallEvent>,
+        protocol: Protocol,
+        beside: Rc<EventsBeside>,
+    ) -> Self {
+        Self {
+            received,
+            protocol,
+            beside,
+        }
+    }
+
+    async fn next(&mut self) -> Option<CallEvent> {
+        let event = self.received.recv().await?;
+        self.keep(&event);
+        Some(event)
+    }
+
+    fn keep(&self, event: &CallEvent) {
+        if self.protocol.is_beside(&Routing::of(&event.text)) {
+            self.beside.keep(on_one_line(event.text.clone()));
+        }
+    }
+}
+
+impl Drop for CallEvents {
+    fn drop(&mut self) {
+        self.received.close();
+        while let Ok(event) = self.received.try_recv() {
+            self.keep(&event);
+        }
+    }
 }
 
 /// An `error` event that the upstream sends instead of a response.
@@ -79,7 +124,7 @@ impl SocketCall {
         session: &Rc<SocketState>,
         call: &Routing<'_>,
         open: Option<OpenCall>,
-        events: mpsc::UnboundedReceiver<CallEvent>,
+        events: CallEvents,
     ) -> Rc<Self> {
         Rc::new(Self {
             session: Rc::clone(session),
@@ -89,6 +134,8 @@ impl SocketCall {
             control: RefCell::default(),
             lane: call.lane(),
             event_id: call.event_id.clone(),
+            metadata: call.metadata(),
+            beside: Rc::clone(&events.beside),
             events: RefCell::new(Some(events)),
         })
     }
@@ -105,6 +152,11 @@ impl SocketCall {
             let control = self.control.take();
             let reset = control.is_some_and(|control| control.is_resetting());
             session.cut(reset).await;
+        } else {
+            drop(self.events.take());
+            while let Some(event) = self.beside.next() {
+                session.send_event(event).await;
+            }
         }
         self.settle();
     }
@@ -137,7 +189,8 @@ impl SocketCall {
             let whole = Limited::new(body, ERROR).collect().await;
             let whole = whole.map(|whole| whole.to_bytes()).unwrap_or_default();
             let protocol = self.session.socket.protocol;
-            for event in protocol.refusal(head.status, &head.headers, &whole, &self.event_id) {
+            let (id, metadata) = (&self.event_id, &self.metadata);
+            for event in protocol.refusal(head.status, &head.headers, &whole, id, metadata) {
                 self.say(event).await;
             }
             return Ok(());
@@ -154,6 +207,7 @@ impl SocketCall {
             };
             for event in events.push(&data) {
                 if let Some(text) = event.data() {
+                    self.beside.said(&text);
                     self.say(Bytes::copy_from_slice(&text)).await;
                 }
             }
@@ -218,7 +272,7 @@ impl RequestCarrier for SocketCall {
             let Some(mut events) = self.events.take() else {
                 return Err(Abort::close("a call on a WebSocket was sent twice"));
             };
-            let Some(first) = events.recv().await else {
+            let Some(first) = events.next().await else {
                 return Err(gone());
             };
             Ok(refused(&first.text).unwrap_or_else(|| accepted(first, events)))
@@ -297,10 +351,7 @@ fn on_one_line(text: Bytes) -> Bytes {
 }
 
 /// The event stream of a response.
-fn accepted(
-    first: CallEvent,
-    mut events: mpsc::UnboundedReceiver<CallEvent>,
-) -> Response<AgentBody> {
+fn accepted(first: CallEvent, mut events: CallEvents) -> Response<AgentBody> {
     let stream = Scripted::new(SizeHint::new(), |out| async move {
         let mut next = Some(first);
         while let Some(CallEvent { text, ends }) = next {
@@ -312,7 +363,7 @@ fn accepted(
             if ends {
                 return Ok(());
             }
-            next = events.recv().await;
+            next = events.next().await;
         }
         Err(gone())
     });
@@ -333,7 +384,6 @@ fn is_event_stream(headers: &HeaderMap) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exchange::websocket::protocol::Protocol;
 
     #[test]
     fn a_message_becomes_a_streamed_call_and_is_sent_as_it_was() {
@@ -360,12 +410,39 @@ mod tests {
             text: text.clone().into(),
             ends: true,
         };
-        let body = accepted(event, received).into_body();
+        let events = CallEvents::new(received, Protocol::Realtime, EventsBeside::new());
+        let body = accepted(event, events).into_body();
         let stream = body.collect().await.unwrap().to_bytes();
         let found = Splitter::new(Framing::Sse, usize::MAX).push(&stream);
         assert_eq!(found.len(), 1);
         let data = found[0].data().unwrap();
         assert_eq!(*data, *text.replace(['\n', '\r'], " ").as_bytes());
+    }
+
+    #[tokio::test]
+    async fn events_beside_a_response_that_ends_early_are_kept_in_order() {
+        let (events, received) = mpsc::unbounded_channel();
+        let beside = EventsBeside::new();
+        let mut received = CallEvents::new(received, Protocol::Realtime, Rc::clone(&beside));
+        let [said, read, unread] = ["a.said", "a.read", "a.unread"]
+            .map(|kind| Bytes::from(json!({ "type": kind }).to_string()));
+        let delta = Bytes::from(r#"{"type":"response.output_text.delta"}"#);
+        for text in [&said, &delta, &read, &delta, &unread] {
+            let (text, ends) = (text.clone(), false);
+            assert!(events.send(CallEvent { text, ends }).is_ok());
+        }
+        for _ in 0..3 {
+            received.next().await.unwrap();
+        }
+        beside.said(&said);
+        drop(received);
+        let late = Bytes::from(r#"{"type":"a.late"}"#);
+        assert!(beside.keep(late.clone()));
+        for text in [read, unread, late] {
+            assert_eq!(beside.next(), Some(text));
+        }
+        assert_eq!(beside.next(), None);
+        assert!(!beside.keep(said), "after the end of the call");
     }
 
     #[tokio::test]
@@ -382,7 +459,13 @@ mod tests {
         assert_eq!(head.headers["x-limit"], "5");
         assert!(!head.headers.contains_key("content-length"));
         let body = body.collect().await.unwrap().to_bytes();
-        let events = Protocol::Responses.refusal(head.status, &head.headers, &body, &Value::Null);
+        let events = Protocol::Responses.refusal(
+            head.status,
+            &head.headers,
+            &body,
+            &Value::Null,
+            &Value::Null,
+        );
         let again: Value = serde_json::from_slice(&events[0]).unwrap();
         assert_eq!(again["error"], event["error"]);
         assert_eq!(

@@ -15,9 +15,7 @@ use crate::answer::{Event, Transcript};
 use crate::dialect::{Dialect, Provider, Quirk};
 use crate::errors::{self, ErrorContext, ErrorTerms};
 use crate::json::{Document, Edits, JsonKind, Value};
-use crate::model::{
-    Conversation, Finish, FinishWords, Finished, ModelRequest, Reading, Saying, UsageKeys,
-};
+use crate::model::{Conversation, Finish, Finished, ModelRequest, Reading, Saying, UsageKeys};
 use crate::openai_responses::{answer, request};
 use crate::stream::SyntheticEvent;
 use crate::target::Target;
@@ -28,16 +26,7 @@ static REALTIME: Provider = Provider {
     quirks: &[Quirk::KeepsConversations, Quirk::NoRefusals],
     event_number: None,
     end_mark: None,
-    finish_words: FinishWords(&[
-        (
-            "completed",
-            &[Finish::Done, Finish::Tool, Finish::Refused, Finish::BadTool],
-        ),
-        (
-            "incomplete",
-            &[Finish::Length, Finish::Context, Finish::Filtered],
-        ),
-    ]),
+    finish_words: answer::STATUSES,
     usage: UsageKeys {
         input: &["input_tokens"],
         output: "output_tokens",

@@ -14,17 +14,7 @@ pub(super) static RESPONSES: Provider = Provider {
     quirks: &[Quirk::KeepsConversations],
     event_number: Some("sequence_number"),
     end_mark: None,
-    // For a `status`; an incomplete response also has a reason.
-    finish_words: FinishWords(&[
-        (
-            "completed",
-            &[Finish::Done, Finish::Tool, Finish::Refused, Finish::BadTool],
-        ),
-        (
-            "incomplete",
-            &[Finish::Length, Finish::Context, Finish::Filtered],
-        ),
-    ]),
+    finish_words: STATUSES,
     usage: UsageKeys {
         input: &["input_tokens"],
         output: "output_tokens",
@@ -33,6 +23,18 @@ pub(super) static RESPONSES: Provider = Provider {
     },
     errors: &errors::OPENAI,
 };
+
+/// The `status` of a response; an incomplete one also has a reason.
+pub(crate) const STATUSES: FinishWords = FinishWords(&[
+    (
+        "completed",
+        &[Finish::Done, Finish::Tool, Finish::Refused, Finish::BadTool],
+    ),
+    (
+        "incomplete",
+        &[Finish::Length, Finish::Context, Finish::Filtered],
+    ),
+]);
 
 /// Reasons of incomplete responses.
 pub(crate) static REASONS: FinishWords = FinishWords(&[

@@ -20,6 +20,7 @@ mod dialect;
 pub mod endpoint;
 mod errors;
 mod gemini;
+mod gemini_live;
 pub mod json;
 pub mod mcp;
 pub mod model;

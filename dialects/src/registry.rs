@@ -6,6 +6,7 @@ use crate::anthropic::Anthropic;
 use crate::bedrock::Bedrock;
 use crate::dialect::Dialect;
 use crate::gemini::Gemini;
+use crate::gemini_live::GeminiLive;
 use crate::json::{Document, JsonKind};
 use crate::model::ModelRequest;
 use crate::ollama::Ollama;
@@ -22,6 +23,7 @@ pub static ALL: &[&dyn Dialect] = &[
     &Anthropic,
     &Bedrock,
     &Gemini,
+    &GeminiLive,
     &Ollama,
 ];
 
@@ -116,6 +118,10 @@ mod tests {
             ("/v1beta/models/m:countTokens", ""),
             ("/v1beta/models/:generateContent", ""),
             ("/v1internal:generateContent", ""),
+            ("/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent?key=1", "gemini-live"),
+            ("/ws/google.ai.generativelanguage.v1alpha.GenerativeService.BidiGenerateContentConstrained", "gemini-live"),
+            ("/ws/google.cloud.aiplatform.v1.LlmBidiService/BidiGenerateContent", "gemini-live"),
+            ("/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateMusic", ""),
             ("/v1/chat?to=/models/m:generateContent", ""),
             ("/ollama/api/chat/", "ollama"),
             ("/api/generate", "ollama"),
@@ -149,6 +155,8 @@ mod tests {
             ("/model/m/invoke", "[]", false),
             ("/models/m:generateContent", r#"{"contents":{}}"#, true),
             ("/models/m:generateContent", r#"{"contents":"hi"}"#, false),
+            ("/ws/x/BidiGenerateContent", r#"{"toolResponse":{}}"#, true),
+            ("/ws/x/BidiGenerateContent", r#"{"setup":{}}"#, false),
             ("/api/chat", r#"{"model":"m","messages":[]}"#, true),
             ("/api/generate", r#"{"model":"m","prompt":"hi"}"#, true),
             // Other APIs have a `/api/chat`, too.
@@ -178,6 +186,8 @@ mod tests {
             ("bedrock", "/model/100%/converse-stream", "{}", Some("100%"), true),
             ("bedrock", "/model/%FF/converse", "{}", Some("%FF"), false),
             ("gemini", "/models/m:generateContent", "{}", Some("m"), false),
+            ("gemini-live", "", "{}", None, true),
+            ("gemini-live", "", r#"{"setup":{"model":"models/m"}}"#, Some("m"), true),
             ("openai-realtime", "/v1/realtime?model=m", "{}", Some("m"), true),
             ("openai-realtime", "/openai/realtime?deployment=d", "{}", Some("d"), true),
         ] {

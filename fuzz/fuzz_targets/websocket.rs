@@ -84,7 +84,7 @@ fn sent(text: &Bytes) {
 }
 
 fn closed(code: u16) {
-    let frames = close_frame(code, None);
+    let frames = close_frame(code, "", None);
     let mut reader = MessageReader::new(Sender::Upstream, 0, None);
     reader.push(&frames);
     assert_eq!(reader.next(), Ok(Some(SocketMessage::Close { frames })));

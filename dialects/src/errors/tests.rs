@@ -9,8 +9,9 @@ use crate::json::Document;
 use crate::model::{LimitFigures, LimitScope};
 
 /// Conditions that are a provider's own.
-const OWN: [&str; 6] = [
+const OWN: [&str; 7] = [
     "",
+    "live",
     "responses",
     "realtime",
     "listed",
@@ -87,7 +88,10 @@ fn every_template_is_used_and_renders() {
         let mut used = BTreeSet::new();
         let mut errors = errors();
         if *file == "openai.json" {
-            errors.extend([ModelError::PreviousResponse, ModelError::ConnectionLimit]);
+            errors.push(ModelError::PreviousResponse);
+        }
+        if ["openai.json", "gemini.json"].contains(file) {
+            errors.push(ModelError::ConnectionLimit);
         }
         for (error, context) in errors
             .iter()
@@ -208,6 +212,8 @@ fn some_errors_are_only_for_requests_that_can_get_them() {
             Some("the call is not on a WebSocket"),
         ),
         ("openai-realtime", &limit, None, true, None),
+        ("gemini-live", &limit, None, true, None),
+        ("gemini-live", &previous, None, true, no_id),
         ("openai-chat", &previous, Some("resp_1"), true, no_such),
         ("anthropic", &limit, Some("resp_1"), true, no_such),
         ("anthropic", &ModelError::Auth, None, false, None),

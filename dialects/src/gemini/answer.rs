@@ -8,7 +8,7 @@ use crate::model::{
     error_message, number_of_whole_call,
 };
 
-pub(super) static GEMINI: Provider = Provider {
+pub(crate) static GEMINI: Provider = Provider {
     dialect: "gemini",
     endpoint: "gemini",
     quirks: &[Quirk::ToolCallsEndAsDone, Quirk::SaysAtTheEnd],
@@ -50,7 +50,9 @@ pub(super) fn read(root: Value<'_>) -> Reading<'_> {
     let root = root.items().next().unwrap_or(root);
     let mut reading = Reading {
         model: root.text("modelVersion"),
-        usage: root.get("usageMetadata").and_then(read_usage),
+        usage: root
+            .get("usageMetadata")
+            .and_then(|counts| read_usage(counts, &GEMINI.usage)),
         error: root.given("error").map(error_message),
         bad_calls: BadCalls::Dropped,
         ..Reading::default()
@@ -95,7 +97,12 @@ fn read_candidate<'d>(candidate: Value<'d>, choice: u64, reading: &mut Reading<'
 }
 
 /// Reads one part. The last part is removed together with its list, because contents without text have no `parts`.
-fn read_part<'d>(part: Value<'d>, parts: Value<'d>, choice: u64, deltas: &mut Vec<Delta<'d>>) {
+pub(crate) fn read_part<'d>(
+    part: Value<'d>,
+    parts: Value<'d>,
+    choice: u64,
+    deltas: &mut Vec<Delta<'d>>,
+) {
     let thought = part.flag("thought");
     let call = part.get("functionCall");
     let number = call.map_or(0, number_of_whole_call);
@@ -124,8 +131,8 @@ fn read_part<'d>(part: Value<'d>, parts: Value<'d>, choice: u64, deltas: &mut Ve
 }
 
 /// Reasoning tokens are counted separately from the candidates; `totalTokenCount` includes both.
-fn read_usage(counts: Value<'_>) -> Option<Usage> {
-    let usage = Usage::read(counts, &GEMINI.usage)?;
+pub(crate) fn read_usage(counts: Value<'_>, keys: &UsageKeys) -> Option<Usage> {
+    let usage = Usage::read(counts, keys)?;
     let thoughts = counts.number("thoughtsTokenCount");
     let output = match (usage.output, thoughts) {
         (None, None) => None,

@@ -4,12 +4,11 @@
 //! document, `data:` events (`alt=sse`), or one JSON list whose items arrive one by one. A stream has no end mark;
 //! the last event has a `finishReason`. Source: Google's API reference and its official Python client.
 
-mod answer;
-mod request;
+pub(crate) mod answer;
+pub(crate) mod request;
 mod synthetic;
 
 use http::HeaderMap;
-use serde_json::json;
 
 use crate::answer::{AnswerForm, Event, Transcript};
 use crate::dialect::{Dialect, Provider};
@@ -50,7 +49,6 @@ impl Dialect for Gemini {
         request::conversation(body.root())
     }
 
-    // A function's response is an object; these are the documented keys.
     fn say_result(
         &self,
         edits: &mut Edits<'_>,
@@ -58,11 +56,7 @@ impl Dialect for Gemini {
         result: &ToolResult<'_>,
         saying: ResultSaying<'_>,
     ) {
-        let key = match saying {
-            ResultSaying::Output(_) => "output",
-            ResultSaying::Failure(_) => "error",
-        };
-        edits.replace(result.content, json!({ key: saying.text() }));
+        request::say_result(edits, result, saying);
     }
 
     fn form(&self, target: Target<'_>, headers: &HeaderMap) -> Option<AnswerForm> {

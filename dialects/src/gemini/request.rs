@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
-use crate::json::{JsonKind, Value};
+use serde_json::json;
+
+use crate::json::{Edits, JsonKind, Value};
 use crate::model::{
-    Conversation, Message, ModelRequest, PlacedText, Role, ToolResult, ToolsByCall,
+    Conversation, Message, ModelRequest, PlacedText, ResultSaying, Role, ToolResult, ToolsByCall,
 };
 use crate::target::Target;
 
@@ -33,12 +35,12 @@ impl<'a> Call<'a> {
 }
 
 /// A member under its JSON name, or under its protocol buffers name, which the API accepts too.
-fn either<'d>(object: Value<'d>, camel: &str, snake: &str) -> Option<Value<'d>> {
+pub(crate) fn either<'d>(object: Value<'d>, camel: &str, snake: &str) -> Option<Value<'d>> {
     object.get(camel).or_else(|| object.get(snake))
 }
 
 /// The items of a request's list. Google's APIs also accept a single item without the list.
-fn each(list: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
+pub(crate) fn each(list: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
     let alone = list.filter(|list| list.kind() == JsonKind::Object);
     alone
         .into_iter()
@@ -71,11 +73,16 @@ pub(super) fn read(call: Option<Call<'_>>, root: Value<'_>) -> ModelRequest {
 /// Reads the contents of a request's outermost object.
 pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
     let system = either(root, "systemInstruction", "system_instruction");
-    let mut conversation = Conversation {
+    Conversation {
         system: system.map(texts).unwrap_or_default(),
-        ..Conversation::default()
-    };
-    for (index, content) in each(root.get("contents")).enumerate() {
+        ..contents(root.get("contents"))
+    }
+}
+
+/// Reads a list of contents.
+pub(crate) fn contents(list: Option<Value<'_>>) -> Conversation<'_> {
+    let mut conversation = Conversation::default();
+    for (index, content) in each(list).enumerate() {
         let mut brings_results = false;
         for part in each(content.get("parts")) {
             let response = either(part, "functionResponse", "function_response");
@@ -99,7 +106,7 @@ pub(super) fn conversation(root: Value<'_>) -> Conversation<'_> {
 }
 
 /// Reads `{"id": …, "name": …, "response": {…}}`. Calls and results match by name, and by id if there is one.
-fn tool_result(response: Value<'_>, message: usize) -> Option<ToolResult<'_>> {
+pub(crate) fn tool_result(response: Value<'_>, message: usize) -> Option<ToolResult<'_>> {
     let content = response.get("response")?;
     let call = response.text("id");
     Some(ToolResult {
@@ -107,6 +114,15 @@ fn tool_result(response: Value<'_>, message: usize) -> Option<ToolResult<'_>> {
         texts: strings(content),
         ..ToolResult::new(call, &ToolsByCall::new(), message, response, Some(content))
     })
+}
+
+/// Replaces the content of a result. A function's response is an object; these are the documented keys.
+pub(crate) fn say_result(edits: &mut Edits<'_>, result: &ToolResult<'_>, saying: ResultSaying<'_>) {
+    let key = match saying {
+        ResultSaying::Output(_) => "output",
+        ResultSaying::Failure(_) => "error",
+    };
+    edits.replace(result.content, json!({ key: saying.text() }));
 }
 
 /// All strings in a value, in order.

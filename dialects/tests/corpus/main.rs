@@ -21,7 +21,7 @@ fn every_dialect_has_samples() {
         assert!(has(|is| is == Is::Request), "{name}: no request*.json");
         let whole = has(|is| is == Is::Answer(AnswerForm::Json));
         // Over WebSocket every answer is a stream.
-        let is_socket = name == "openai-realtime";
+        let is_socket = matches!(name, "openai-realtime" | "gemini-live");
         assert!(whole || is_socket, "{name}: no whole answer");
         let stream = has(|is| matches!(is, Is::Answer(AnswerForm::Stream(_))));
         assert!(stream, "{name}: no stream");

@@ -131,6 +131,8 @@ fn synthetic_events_are_modelled_on_those_of_the_stream() {
     for (name, events) in [
         ("openai-chat/text.sse", &[1, 4][..]),
         ("openai-responses/text.sse", &[2]),
+        ("gemini-live/text.sse", &[0, 4]),
+        ("gemini-live/audio.sse", &[3, 10]),
         ("anthropic/text.sse", &[1, 3, 8, 9]),
         ("bedrock/text.aws", &[0, 1, 5, 6]),
         ("bedrock/tool_use.aws", &[3]),

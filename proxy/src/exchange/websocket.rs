@@ -11,13 +11,14 @@
 //!   HTTP/1.1 in memory ─ Exchange ─ SocketCall::send ─▶ session
 //! ```
 //!
-//! Realtime is served in the same way; [`protocol`] has the differences.
+//! Realtime and Gemini Live are served in the same way; [`protocol`] has the differences.
 //!
 //! While no rule and no tape can apply, a [`session`] passes every byte as it came and the exchange
 //! only sees a copy. Otherwise the exchange's request and response are what is sent.
 
 mod faulted;
 mod frames;
+mod live;
 mod negotiation;
 mod on_tape;
 mod protocol;

@@ -2,6 +2,7 @@
 
 mod differential;
 pub(crate) mod frames;
+mod gemini_live;
 mod realtime;
 mod upstream;
 

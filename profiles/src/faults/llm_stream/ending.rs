@@ -282,6 +282,13 @@ impl EarlyEnd {
         for choice in begun {
             self.replace(choice, instead, can_say_later, event, rest, call);
         }
+        // Sound may come before its words, or without any.
+        for choice in reading.sources.iter().map(|source| source.choice) {
+            let made = (call.dialect).say_events(event, choice, instead.saying(call));
+            if !made.is_empty() || instead.text.is_empty() {
+                self.replace(choice, instead, can_say_later, event, rest, call);
+            }
+        }
         for finished in &reading.finishes {
             rest.keep = true;
             let index = finished.choice;

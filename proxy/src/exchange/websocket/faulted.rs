@@ -172,7 +172,7 @@ impl FaultStage {
             SocketChange::Close(code) => {
                 self.report.applied();
                 if code != NO_FRAME {
-                    out.data(close_frame(code, None), false).await;
+                    out.data(close_frame(code, "", None), false).await;
                 }
                 Err(Abort::close(format!("closed with {code} by a rule")).by_rule())
             }

@@ -57,7 +57,7 @@ impl Violation {
 /// The next unit of a direction.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SocketMessage {
-    /// A text, and the frames that it came in.
+    /// A text, and the frames that it came in. Where binary messages are read, also one of those.
     Text { text: Bytes, frames: Bytes },
     /// A binary message, or a piece of a message that cannot be read: longer than the limit, or
     /// compressed in an unknown way.
@@ -83,6 +83,8 @@ impl SocketMessage {
 /// Reads one direction.
 pub(crate) struct MessageReader {
     from: Sender,
+    /// A binary message that is UTF-8 is read as a text.
+    reads_binary: bool,
     /// Longest message that is read, bytes: its frames, and its text.
     limit: usize,
     /// `permessage-deflate` is in use.
@@ -155,12 +157,19 @@ impl MessageReader {
     pub(crate) fn new(from: Sender, limit: usize, inflate: Option<MessageInflater>) -> Self {
         Self {
             from,
+            reads_binary: false,
             limit,
             inflate,
             bytes: BytesMut::new(),
             open: None,
             rest: 0,
         }
+    }
+
+    /// Sets whether a binary message that is UTF-8 is read as a text.
+    pub(crate) fn reading_binary(mut self, reads_binary: bool) -> Self {
+        self.reads_binary = reads_binary;
+        self
     }
 
     /// Adds received bytes; [`Self::next`] returns their messages.
@@ -301,6 +310,9 @@ impl MessageReader {
             Some(text) if first.opcode == OpCode::Data(Data::Text) => {
                 utf8(&text).map(|()| SocketMessage::Text { text, frames })
             }
+            Some(text) if self.reads_binary && utf8(&text).is_ok() => {
+                Ok(SocketMessage::Text { text, frames })
+            }
             _ => Ok(SocketMessage::Unread { frames }),
         })
     }
@@ -365,6 +377,11 @@ pub(crate) fn text_frame(text: Bytes, mask: Option<[u8; 4]>) -> Bytes {
     framed(Frame::message(text, OpCode::Data(Data::Text), true), mask)
 }
 
+/// A text in one binary frame of an upstream.
+pub(crate) fn binary_frame(text: Bytes) -> Bytes {
+    framed(Frame::message(text, OpCode::Data(Data::Binary), true), None)
+}
+
 /// An upstream's reply to a control frame: a pong, or the same Close.
 pub(crate) fn reply(frames: &[u8]) -> Option<Bytes> {
     let (header, ..) = parse(frames).ok()??;
@@ -381,10 +398,10 @@ pub(crate) fn reply(frames: &[u8]) -> Option<Bytes> {
 }
 
 /// A Close frame.
-pub(crate) fn close_frame(code: u16, mask: Option<[u8; 4]>) -> Bytes {
+pub(crate) fn close_frame(code: u16, reason: &str, mask: Option<[u8; 4]>) -> Bytes {
     let close = CloseFrame {
         code: code.into(),
-        reason: "".into(),
+        reason: reason.into(),
     };
     framed(Frame::close(Some(close)), mask)
 }

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use http::header::{
     CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE,
 };
@@ -10,19 +10,24 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use ring::digest;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
-use super::frames::{MessageReader, Sender, SocketMessage, reply};
+use super::frames::{MessageReader, Sender, SocketMessage, binary_frame, reply};
+use super::live::LiveMessage;
 use crate::upstream::Received;
 
 /// Bytes in flight, in each direction.
 const PIPE: usize = 16 << 10;
 
+/// Longest message that is read, bytes.
+const MESSAGE: usize = 1 << 20;
+
 /// What a server appends to the key (RFC 6455 §4.2.2).
 const KEY_SUFFIX: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// Accepts an upgrade. The other end answers pings and Close frames, and drops all messages.
+/// Accepts an upgrade. The other end answers pings, Close frames and the setup of Gemini Live, and drops all
+/// other messages.
 pub(in crate::exchange) fn accept(upgrade: &HeaderMap) -> Response<Received> {
     let (proxy, upstream) = duplex(PIPE);
-    tokio::task::spawn_local(answer_control_frames(upstream));
+    tokio::task::spawn_local(answer_frames(upstream));
     let mut response = Response::new(Received::switched(proxy));
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = response.headers_mut();
@@ -46,15 +51,22 @@ fn accept_key(upgrade: &HeaderMap) -> String {
     BASE64_STANDARD.encode(digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, &text))
 }
 
-async fn answer_control_frames(mut socket: DuplexStream) {
-    let mut reader = MessageReader::new(Sender::Agent, PIPE, None);
+async fn answer_frames(mut socket: DuplexStream) {
+    let mut reader = MessageReader::new(Sender::Agent, MESSAGE, None).reading_binary(true);
     let mut buffer = BytesMut::new();
     while let Ok(1..) = socket.read_buf(&mut buffer).await {
         reader.push(&buffer.split());
         // The session has checked the frames.
         while let Ok(Some(message)) = reader.next() {
             let closes = matches!(message, SocketMessage::Close { .. });
-            if let Some(reply) = reply(&message.into_frames())
+            let reply = match message {
+                SocketMessage::Text { text, .. } => {
+                    let is_setup = LiveMessage::of(&text).is_setup();
+                    is_setup.then(|| binary_frame(Bytes::from_static(br#"{"setupComplete":{}}"#)))
+                }
+                other => reply(&other.into_frames()),
+            };
+            if let Some(reply) = reply
                 && socket.write_all(&reply).await.is_err()
             {
                 return;

@@ -1,12 +1,12 @@
 //! What the messages of a socket mean: which begin a call, whose response an event belongs to, what ends
 //! it, and how an error is reported.
 //!
-//! | | Responses | Realtime |
-//! |---|---|---|
-//! | calls in progress | one in each lane (`stream_id`) | one in the conversation, others beside it |
-//! | an event belongs to | the call of its lane | the call of its response, else the first one |
-//! | the server begins a response | never | when it hears the end of speech |
-//! | an error | `error` with `status` and `headers` | a failed response; `error` if the request is wrong |
+//! | | Responses | Realtime | Gemini Live |
+//! |---|---|---|---|
+//! | calls in progress | one in each lane (`stream_id`) | one in the conversation, others beside it | one after the other |
+//! | an event belongs to | the call of its lane | the call of its response, else the first one | the first one |
+//! | the server begins a response | never | when it hears the end of speech | the same |
+//! | an error | `error` with `status` and `headers` | a failed response; `error` if the request is wrong | a Close frame |
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -20,11 +20,14 @@ use serde_json::{Value, json};
 use squall_dialects::Dialect;
 use tokio::sync::mpsc;
 
+use super::live::LiveMessage;
+
 /// A dialect's protocol on a WebSocket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Protocol {
     Responses,
     Realtime,
+    Live,
 }
 
 /// A response that the upstream has not ended.
@@ -32,6 +35,8 @@ pub(super) struct OpenCall {
     pub(super) lane: Option<String>,
     /// The id that the agent gave the message.
     pub(super) event_id: Value,
+    /// The model has begun its turn, where that shows which messages the turn is for.
+    pub(super) has_begun: bool,
     /// The id of its response, once known, where the protocol routes by it.
     pub(super) response: Option<String>,
     pub(super) events: mpsc::UnboundedSender<CallEvent>,
@@ -96,6 +101,9 @@ pub(super) struct Routing<'m> {
     error: Option<&'m RawValue>,
     #[serde(borrow)]
     item: Option<&'m RawValue>,
+    /// Those of a message of Gemini Live, which has no others.
+    #[serde(skip)]
+    pub(super) live: LiveMessage,
 }
 
 /// The members of a response, of an error or of an item.
@@ -203,18 +211,66 @@ impl Protocol {
         match dialect.name() {
             "openai-responses" => Some(Self::Responses),
             "openai-realtime" => Some(Self::Realtime),
+            "gemini-live" => Some(Self::Live),
             _ => None,
         }
     }
 
+    /// Reads a message; it has no members if it is not a JSON object.
+    pub(super) fn read(self, text: &[u8]) -> Routing<'_> {
+        match self {
+            Self::Responses | Self::Realtime => Routing::of(text),
+            Self::Live => Routing {
+                live: LiveMessage::of(text),
+                ..Routing::default()
+            },
+        }
+    }
+
+    /// Whether events are binary messages, and messages of either kind are read.
+    pub(super) fn is_binary(self) -> bool {
+        self == Self::Live
+    }
+
+    /// What makes a message a call that stands alone, until a message of the session says more.
+    pub(super) fn prefix(self) -> Bytes {
+        Bytes::from_static(match self {
+            Self::Responses | Self::Realtime => br#"{"stream":true,"#,
+            Self::Live => br#"{"setup":{},"#,
+        })
+    }
+
+    /// Whether a message of the agent begins a call. `calls`: those that the upstream has not ended.
+    pub(super) fn begins(self, message: &Routing<'_>, calls: &[OpenCall]) -> bool {
+        match self {
+            Self::Responses | Self::Realtime => message.kind() == "response.create",
+            // What is sent before the model begins belongs to the same turn.
+            Self::Live => {
+                message.live.demands_turn() && calls.last().is_none_or(|call| call.has_begun)
+            }
+        }
+    }
+
+    /// The request of a response that the server began by itself.
+    pub(super) fn unasked(self) -> Bytes {
+        Bytes::from_static(match self {
+            Self::Responses | Self::Realtime => br#"{"type":"response.create"}"#,
+            Self::Live => br#"{"realtimeInput":{}}"#,
+        })
+    }
+
     /// Whether events keep their order across calls.
     pub(super) fn is_one_conversation(self) -> bool {
-        self == Self::Realtime
+        self != Self::Responses
     }
 
     /// Whether the server begins a response with this event, if it belongs to no call.
     pub(super) fn begins_unasked(self, event: &Routing<'_>) -> bool {
-        self == Self::Realtime && event.kind() == "response.created"
+        match self {
+            Self::Responses => false,
+            Self::Realtime => event.kind() == "response.created",
+            Self::Live => event.live.begins_turn(),
+        }
     }
 
     /// The call that an event belongs to, by its place.
@@ -222,6 +278,11 @@ impl Protocol {
         if self == Self::Responses {
             let lane = event.lane();
             return calls.iter().position(|call| call.lane == lane);
+        }
+        if self == Self::Live {
+            let first = calls.first_mut()?;
+            first.has_begun |= event.live.begins_turn();
+            return Some(0);
         }
         let Some(response) = event.response() else {
             let first = (!calls.is_empty()).then_some(0);
@@ -248,6 +309,7 @@ impl Protocol {
             )
             | (Self::Realtime, "response.done") => true,
             (Self::Realtime, "error") => Members::of(event.error).refuses(call),
+            (Self::Live, _) => event.live.ends_turn(),
             _ => false,
         }
     }
@@ -259,7 +321,11 @@ impl Protocol {
             let item = Members::of(event.item);
             item.role == "assistant" || item.kind == "function_call"
         };
-        self == Self::Realtime && !event.kind().starts_with("response.") && !is_of_model()
+        match self {
+            Self::Responses => false,
+            Self::Realtime => !event.kind().starts_with("response.") && !is_of_model(),
+            Self::Live => !event.live.is_of_turn(),
+        }
     }
 
     /// The events for a response that is an error (its status, header fields and body). `event_id`
@@ -279,10 +345,19 @@ impl Protocol {
         let events = match self {
             Self::Responses => vec![error_event(status, headers, &error)],
             Self::Realtime => realtime_refusal(status, headers, error, event_id, metadata),
+            Self::Live => live_refusal(status, &body, &error),
         };
         let texts = events.iter().map(|event| event.to_string().into());
         texts.collect()
     }
+}
+
+/// The announcement of the end, if there is one, and the error that closes the socket.
+fn live_refusal(status: StatusCode, body: &Value, error: &Value) -> Vec<Value> {
+    let go_away = body.get("goAway").map(|it| json!({ "goAway": it }));
+    let error = json!({ "code": status.as_u16(), "message": error["message"] });
+    let error = json!({ "error": error });
+    go_away.into_iter().chain([error]).collect()
 }
 
 fn error_event(status: StatusCode, headers: &HeaderMap, error: &Value) -> Value {
@@ -354,6 +429,7 @@ mod tests {
         let call = |(message, response): &(Option<&str>, Option<&str>)| OpenCall {
             lane: None,
             event_id: json!(message),
+            has_begun: false,
             response: response.map(str::to_owned),
             events: mpsc::unbounded_channel().0,
             beside: EventsBeside::new(),
@@ -412,6 +488,22 @@ mod tests {
         let event = json!({ "type": "error", "error": { "event_id": null, "param": "session.voice" } }).to_string();
         let call = &calls(&[(None, None)])[0];
         assert!(!Protocol::Realtime.ends_response(&Routing::of(event.as_bytes()), call));
+    }
+
+    #[test]
+    fn a_live_call_begins_after_the_model_began_the_one_before() {
+        let [ask, said] = [
+            r#"{"toolResponse":{}}"#,
+            r#"{"serverContent":{"modelTurn":{}}}"#,
+        ]
+        .map(|text| Protocol::Live.read(text.as_bytes()));
+        let mut open = calls(&[]);
+        assert!(Protocol::Live.begins(&ask, &open));
+        assert_eq!(Protocol::Live.call_of(&said, &mut open), None);
+        open = calls(&[(None, None)]);
+        assert!(!Protocol::Live.begins(&ask, &open));
+        assert_eq!(Protocol::Live.call_of(&said, &mut open), Some(0));
+        assert!(Protocol::Live.begins(&ask, &open));
     }
 
     #[test]

@@ -33,9 +33,6 @@ const QUEUE: usize = 16;
 /// Most responses in progress; calls beyond them pass without an exchange.
 const CALLS: usize = 64;
 
-/// The request of a response that the server began by itself.
-const UNASKED: &[u8] = br#"{"type":"response.create"}"#;
-
 /// Why a session ended before both sides closed.
 enum Break {
     /// A rule has cut it, or an exchange had no response.
@@ -80,8 +77,11 @@ where
     let limit =
         usize::try_from(worker.engine.compiled().config.inspect_limit).unwrap_or(usize::MAX);
     let is_compressed = agent_inflate.is_some();
-    let agent_reader = MessageReader::new(Sender::Agent, limit, agent_inflate);
-    let upstream_reader = MessageReader::new(Sender::Upstream, limit, upstream_inflate);
+    let is_binary = socket.protocol.is_binary();
+    let agent_reader =
+        MessageReader::new(Sender::Agent, limit, agent_inflate).reading_binary(is_binary);
+    let upstream_reader =
+        MessageReader::new(Sender::Upstream, limit, upstream_inflate).reading_binary(is_binary);
     let (from_agent, mut agent_out) = tokio::io::split(agent);
     let (from_upstream, mut upstream_out) = tokio::io::split(upstream);
     let (to_agent, agent_queue) = mpsc::channel(QUEUE);
@@ -92,6 +92,7 @@ where
         connection,
         ingress,
         run_stage,
+        prefix: RefCell::new(socket.protocol.prefix()),
         socket,
         log: Rc::clone(&log),
         to_agent,
@@ -235,9 +236,14 @@ impl SocketState {
             while let Some(message) = reader.next().map_err(broke)? {
                 let frames = match message {
                     SocketMessage::Text { text, frames } => {
-                        let call = Routing::of(&text);
+                        let protocol = self.socket.protocol;
+                        let call = protocol.read(&text);
+                        if let Some(prefix) = call.live.prefix() {
+                            self.prefix.replace(prefix);
+                        }
                         self.calls_before(call.lane().as_ref()).await;
-                        if call.kind() == "response.create" && self.running.get() < CALLS {
+                        let begins = protocol.begins(&call, &self.calls.borrow());
+                        if begins && self.running.get() < CALLS {
                             self.begin(&call, text.clone(), self.decides.get());
                             continue;
                         }
@@ -337,8 +343,8 @@ impl SocketState {
                     Sender::Upstream => (Outcome::UpstreamError, "upstream"),
                 };
                 let code = violation.code();
-                close(agent, close_frame(code, None)).await;
-                close(upstream, close_frame(code, Some(mask()))).await;
+                close(agent, close_frame(code, "", None)).await;
+                close(upstream, close_frame(code, "", Some(mask()))).await;
                 log.end(
                     outcome,
                     Some(format!(
@@ -349,7 +355,7 @@ impl SocketState {
         }
     }
 
-    /// Serves a `response.create` as an exchange, which sends it if `is_unsent`.
+    /// Serves a message that begins a call as an exchange, which sends it if `is_unsent`.
     fn begin(self: &Rc<Self>, call: &Routing<'_>, message: Bytes, is_unsent: bool) {
         let (events, received) = mpsc::unbounded_channel();
         let lane = call.lane();
@@ -358,6 +364,7 @@ impl SocketState {
         let mut open = Some(OpenCall {
             lane: lane.clone(),
             event_id: call.event_id.clone(),
+            has_begun: false,
             response: None,
             events,
             beside,
@@ -380,13 +387,13 @@ impl SocketState {
     async fn route(self: &Rc<Self>, text: Bytes) -> Result<bool, Violation> {
         let protocol = self.socket.protocol;
         let event = text.clone();
-        let routing = Routing::of(&event);
+        let routing = protocol.read(&event);
         let mut place = protocol.call_of(&routing, &mut self.calls.borrow_mut());
         if place.is_none() && protocol.is_one_conversation() {
             self.calls_delivered().await;
         }
         if place.is_none() && protocol.begins_unasked(&routing) && self.running.get() < CALLS {
-            self.begin(&Routing::default(), Bytes::from_static(UNASKED), false);
+            self.begin(&Routing::default(), protocol.unasked(), false);
             place = protocol.call_of(&routing, &mut self.calls.borrow_mut());
         }
         let Some(place) = place else {

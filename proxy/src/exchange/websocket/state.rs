@@ -8,7 +8,7 @@ use squall_journal::id::ExchangeId;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
-use super::frames::text_frame;
+use super::frames::{binary_frame, close_frame, text_frame};
 use super::negotiation::ModelSocket;
 use super::protocol::OpenCall;
 use crate::exchange::connection::{ConnectionStage, Ingress, Io, RunStage};
@@ -39,6 +39,8 @@ pub(super) struct SocketState {
     /// Whether the upstream is in the middle of a message.
     pub(super) upstream_is_busy: Cell<bool>,
     pub(super) upstream_is_closed: Cell<bool>,
+    /// What the calls on it begin with, and the messages that are sent do not.
+    pub(super) prefix: RefCell<Bytes>,
     /// Calls that were sent, in this order.
     pub(super) calls: RefCell<Vec<OpenCall>>,
     /// The lanes of calls that are neither sent nor answered.
@@ -157,7 +159,27 @@ impl SocketState {
     /// Sends an event to the agent, unless the session has passed it already.
     pub(super) async fn send_event(&self, text: Bytes) {
         if self.decides.get() {
-            pass(&self.to_agent, QueuedWrite::Bytes(text_frame(text, None))).await;
+            let frame = if self.socket.protocol.is_binary() {
+                binary_frame(text)
+            } else {
+                text_frame(text, None)
+            };
+            pass(&self.to_agent, QueuedWrite::Bytes(frame)).await;
+        }
+    }
+
+    /// Closes the socket as the upstream would, after the events before it. Not if the exchange only
+    /// watched, or the upstream has closed it.
+    pub(super) async fn close(&self, code: u16, reason: &str) {
+        if !self.decides.get() || self.upstream_is_closed.get() {
+            return;
+        }
+        for (to, frame) in [
+            (&self.to_agent, close_frame(code, reason, None)),
+            (&self.to_upstream, close_frame(1000, "", Some(mask()))),
+        ] {
+            pass(to, QueuedWrite::Bytes(frame)).await;
+            pass(to, QueuedWrite::End).await;
         }
     }
 

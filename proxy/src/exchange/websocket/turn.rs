@@ -20,6 +20,7 @@ use squall_journal::id::ExchangeId;
 use tokio::io::duplex;
 use tokio::sync::mpsc;
 
+use super::live::LiveMessage;
 use super::protocol::{CallEvent, EventsBeside, OpenCall, Protocol, Routing};
 use super::state::SocketState;
 use crate::abort::Abort;
@@ -42,10 +43,7 @@ const COMPRESSED: &str =
 /// Why rules do not apply to a call that began while none was in force.
 const STARTED: &str = "the call began before, on the same WebSocket";
 
-/// Makes the message an ordinary streamed call. It is removed before the message is sent.
-const STREAMED: &[u8] = br#"{"stream":true,"#;
-
-/// A `response.create`, until its response has ended.
+/// A message that began a call, until its response has ended.
 pub(super) struct SocketCall {
     session: Rc<SocketState>,
     is_warm_up: bool,
@@ -54,6 +52,8 @@ pub(super) struct SocketCall {
     is_settled: Cell<bool>,
     /// The control of its connection in memory.
     control: RefCell<Option<Rc<Control>>>,
+    /// Makes the message a call that stands alone. It is removed before the message is sent.
+    prefix: Bytes,
     /// The lane that the call names.
     lane: Option<String>,
     /// The id that the agent gave the message.
@@ -92,7 +92,7 @@ impl CallEvents {
     }
 
     fn keep(&self, event: &CallEvent) {
-        if self.protocol.is_beside(&Routing::of(&event.text)) {
+        if self.protocol.is_beside(&self.protocol.read(&event.text)) {
             self.beside.keep(on_one_line(event.text.clone()));
         }
     }
@@ -132,6 +132,7 @@ impl SocketCall {
             is_settled: Cell::new(open.is_none()),
             open: RefCell::new(open),
             control: RefCell::default(),
+            prefix: session.prefix.borrow().clone(),
             lane: call.lane(),
             event_id: call.event_id.clone(),
             metadata: call.metadata(),
@@ -173,7 +174,7 @@ impl SocketCall {
                 tracing::debug!(%error, "the exchange of a call on a WebSocket broke off");
             }
         });
-        let mut request = Request::new(Full::new(streamed(&message)));
+        let mut request = Request::new(Full::new(as_call(&self.prefix, &message)));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = session.socket.target.clone();
         request.headers_mut().clone_from(&session.socket.headers);
@@ -222,8 +223,14 @@ impl SocketCall {
         }
     }
 
-    /// Sends an event in the call's lane.
+    /// Sends an event in the call's lane, or closes if it stands for that.
     async fn say(&self, event: Bytes) {
+        let session = &self.session;
+        if session.socket.protocol == Protocol::Live
+            && let Some((code, reason)) = LiveMessage::of(&event).closing()
+        {
+            return session.close(code, reason).await;
+        }
         let event = match &self.lane {
             Some(lane) if Routing::of(&event).lane().is_none() && event.starts_with(b"{") => {
                 let lane = json!(lane).to_string();
@@ -233,7 +240,7 @@ impl SocketCall {
             }
             _ => event,
         };
-        self.session.send_event(event).await;
+        session.send_event(event).await;
     }
 }
 
@@ -266,7 +273,9 @@ impl RequestCarrier for SocketCall {
                 .to_bytes();
             if let Some(open) = self.open.take() {
                 self.session.open(open);
-                self.session.send_upstream(unstreamed(body)).await;
+                self.session
+                    .send_upstream(as_sent(&self.prefix, body))
+                    .await;
             }
             self.settle();
             let Some(mut events) = self.events.take() else {
@@ -284,20 +293,20 @@ fn gone() -> Abort {
     Abort::close("the upstream closed the WebSocket before the response ended")
 }
 
-/// The message as the body of a streamed call.
-fn streamed(message: &[u8]) -> Bytes {
+/// The message as the body of a call.
+fn as_call(prefix: &[u8], message: &[u8]) -> Bytes {
     let members = message
         .iter()
         .position(|byte| *byte == b'{')
         .map(|brace| &message[brace + 1..]);
     match members {
-        Some(members) => [STREAMED, members].concat().into(),
+        Some(members) => [prefix, members].concat().into(),
         None => Bytes::copy_from_slice(message),
     }
 }
 
-fn unstreamed(body: Bytes) -> Bytes {
-    match body.strip_prefix(STREAMED) {
+fn as_sent(prefix: &[u8], body: Bytes) -> Bytes {
+    match body.strip_prefix(prefix) {
         Some(members) => [b"{", members].concat().into(),
         None => body,
     }
@@ -358,7 +367,13 @@ fn accepted(first: CallEvent, mut events: CallEvents) -> Response<AgentBody> {
             let text = on_one_line(text);
             let routing = Routing::of(&text);
             let name = routing.kind();
-            let event = [b"event: ", name.as_bytes(), b"\ndata: ", &text, b"\n\n"].concat();
+            let (key, end) = if name.is_empty() {
+                ("", "")
+            } else {
+                ("event: ", "\n")
+            };
+            let name = [key, name, end].map(str::as_bytes);
+            let event = [&name[..], &[b"data: ", &text, b"\n\n"]].concat().concat();
             out.data(event.into(), false).await;
             if ends {
                 return Ok(());
@@ -392,11 +407,14 @@ mod tests {
             "\n {\"type\": \"response.create\"}",
             "{}",
         ] {
-            let call = streamed(message.as_bytes());
-            assert_ne!(call, message, "{message}");
-            assert_eq!(unstreamed(call), message.trim_start(), "{message}");
+            for protocol in [Protocol::Responses, Protocol::Live] {
+                let prefix = protocol.prefix();
+                let call = as_call(&prefix, message.as_bytes());
+                assert_ne!(call, message, "{message}");
+                assert_eq!(as_sent(&prefix, call), message.trim_start(), "{message}");
+                assert_eq!(as_sent(&prefix, "[1]".into()), "[1]");
+            }
         }
-        assert_eq!(unstreamed("[1]".into()), "[1]");
     }
 
     #[tokio::test]

@@ -185,6 +185,11 @@ fn ends(sample: &Sample, bytes: &[u8]) -> (Option<String>, Option<String>) {
     ends
 }
 
+/// Whether the dialect is of sessions on a WebSocket.
+pub(super) fn is_session(dialect: &dyn Dialect) -> bool {
+    matches!(dialect.name(), "openai-realtime" | "gemini-live")
+}
+
 /// What an error becomes.
 fn error_cell(error: &ModelError, dialect: &dyn Dialect) -> Cell {
     let mut cell = Cell::default();
@@ -197,7 +202,7 @@ fn error_cell(error: &ModelError, dialect: &dyn Dialect) -> Cell {
             model: Some("MODEL"),
             stream,
             // A session has its conversation, and requests name no response.
-            previous_response: (dialect.name() != "openai-realtime").then_some("resp_1"),
+            previous_response: (!is_session(dialect)).then_some("resp_1"),
             on_websocket: true,
             input_tokens: Some(1000),
             now: None,
@@ -271,7 +276,7 @@ fn page() -> String {
         | yes | the fault is applied, without such a word |\n\
         | A / B | A in whole answers, B in streams |\n\
         | – | the rule is bypassed: [not supported](#not-supported) |\n\n\
-        Answers of `openai-realtime` are always streams.\n\n| mode |"
+        Answers of `openai-realtime` and `gemini-live` are always streams.\n\n| mode |"
         .to_owned();
     for dialect in ALL {
         write!(page, " `{}` |", dialect.name()).expect("text");

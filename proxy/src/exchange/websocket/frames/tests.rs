@@ -605,7 +605,7 @@ fn frames_of_the_proxy_are_read_as_they_were_meant() {
         }
         for code in [1002, 1007] {
             let expected = wire(&close(code, b"")[0], mask(from));
-            assert_eq!(close_frame(code, mask(from)), expected);
+            assert_eq!(close_frame(code, "", mask(from)), expected);
         }
     }
 }

@@ -12,6 +12,7 @@
 
 mod advice;
 pub mod certificate;
+mod failures;
 mod html;
 mod json;
 mod junit;
@@ -29,10 +30,12 @@ use serde_json::Value;
 use squall_journal::record::ExchangeRecord;
 use squall_journal::redact::Redactor;
 
+pub use self::failures::{FailedInvocation, FailureGroup, failed_invocations, failure_groups};
 pub use self::html::page_policy;
 pub use self::json::escaped;
 pub use self::next::next_step;
 pub use self::shown::shown;
+pub(crate) use self::story::call_name;
 pub use self::words::{components, coverage, milliseconds, repeats, score};
 use crate::invariants::InvariantSeverity;
 use crate::run::{CellRecord, CellState, EvidenceRecord, RunRecord};
@@ -55,6 +58,9 @@ pub struct Report {
     pub made_at: String,
     /// The run.
     pub run: RunRecord,
+    /// Its failed invocations in groups, the largest first.
+    #[serde(default)]
+    pub failure_groups: Vec<FailureGroup>,
     /// Exchanges in the run's evidence, oldest first: at most 1,000, with priority for those of failed cells.
     pub exchanges: Vec<ExchangeRecord>,
     /// Further exchanges in the evidence that exceed the maximum or are no longer stored.
@@ -138,6 +144,7 @@ impl Report {
             report_version: VERSION,
             squall_version: env!("CARGO_PKG_VERSION").to_owned(),
             made_at,
+            failure_groups: failure_groups(&run),
             run,
             exchanges,
             exchanges_left_out: left_out,
@@ -152,7 +159,12 @@ impl Report {
         let found = document.get_mut("report_version").map(Value::take);
         match found {
             Some(found) if found != VERSION => Err(ReadError::Version { found }),
-            _ => Ok(serde_json::from_str(text)?),
+            _ => {
+                let mut report: Self = serde_json::from_str(text)?;
+                // Earlier reports have none.
+                report.failure_groups = failure_groups(&report.run);
+                Ok(report)
+            }
         }
     }
 
@@ -201,9 +213,9 @@ fn rank(state: CellState) -> u8 {
 }
 
 /// The order of severities, highest first.
-pub fn severity_rank(cell: &CellRecord) -> Option<usize> {
+pub fn severity_rank(severity: &str) -> Option<usize> {
     let mut names = InvariantSeverity::NAMES.iter();
-    names.position(|(name, _)| cell.severity == *name)
+    names.position(|(name, _)| severity == *name)
 }
 
 /// Scenarios and invariants with their severities, each in order of first occurrence.

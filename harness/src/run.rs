@@ -334,7 +334,7 @@ pub struct CellChange {
 }
 
 /// One invocation of the agent.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Evidence")]
 pub struct EvidenceRecord {
     /// The repeat, from 1; `null` without repeats, and in runs recorded before this field existed.
@@ -352,6 +352,13 @@ pub struct EvidenceRecord {
     /// is none.
     #[serde(default)]
     pub telling: Option<String>,
+    /// The mode of the fault on the decisive exchange, or else on the last exchange that a fault made fail, or else on
+    /// the first with a fault; absent without faults.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<String>,
+    /// The call with that fault, or else the decisive one: a tool, a model, or a host with a path; absent if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
     /// The outcome of this invocation alone; `null` in runs recorded before this field existed.
     #[serde(default)]
     pub state: Option<CellState>,

@@ -148,7 +148,7 @@ mod tests {
             { "prompt": "Is it sunny?", "answer": "It is.", "latency_ms": 3.5, "exchanges": [], "state": "passed",
               "reason": null, "faults_applied": 0 },
             { "prompt": "Book a flight", "answer": "Done\u{1b}[2J!", "latency_ms": 3.5, "exchanges": ["0193e"],
-              "state": "failed", "reason": reason, "faults_applied": 5 } ] })
+              "state": "failed", "reason": reason, "faults_applied": 5, "fault": "error", "call": "book_flight" } ] })
     }
 
     /// A run with every state of a cell and all optional parts.

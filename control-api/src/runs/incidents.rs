@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use squall_harness::run::{CellRecord, CellState, EvidenceRecord, RunRecord};
+use squall_harness::report::{FailedInvocation, failed_invocations};
+use squall_harness::run::RunRecord;
 use squall_journal::tape::{Recorded, Session};
 
 /// A failed invocation, as a replay session.
@@ -26,59 +27,24 @@ pub(crate) struct Incident {
     session: Value,
 }
 
-/// One invocation, in every cell that judged it.
-struct FailedInvocation<'r> {
-    scenario: &'r str,
-    evidence: &'r EvidenceRecord,
-    failed: Vec<(&'r CellRecord, &'r EvidenceRecord)>,
-}
-
 /// The failed invocations of a run, in the order of its cells. `recorded`: the stored exchanges.
 pub(crate) fn of(run: &RunRecord, recorded: &[Recorded]) -> Vec<Incident> {
     let recorded: BTreeMap<&str, &Recorded> = recorded.iter().map(|one| (&*one.id, one)).collect();
-    let invocations = invocations(run).into_iter().zip(1..);
+    let invocations = failed_invocations(run).into_iter().zip(1..);
     let incident = |(invocation, number): (FailedInvocation<'_>, usize)| {
         let session = session(run, &invocation, number, &recorded);
         let exchanges = invocation.evidence.exchanges.len();
         Incident {
             id: session.id.clone(),
-            scenario: invocation.scenario.to_owned(),
-            invariants: (invocation.failed.iter())
-                .map(|(cell, _)| cell.invariant.clone())
+            scenario: invocation.scenario().to_owned(),
+            invariants: (invocation.invariants().into_iter())
+                .map(str::to_owned)
                 .collect(),
             missing: exchanges.saturating_sub(session.exchanges.len()) as u64,
             session: session.to_value(),
         }
     };
     invocations.map(incident).collect()
-}
-
-/// Every failed invocation, once.
-fn invocations(run: &RunRecord) -> Vec<FailedInvocation<'_>> {
-    let mut invocations: Vec<FailedInvocation<'_>> = Vec::new();
-    let mut places = BTreeMap::new();
-    for cell in &run.cells {
-        let failed = cell.evidence.iter();
-        for evidence in failed.filter(|invocation| invocation.state == Some(CellState::Failed)) {
-            // Two invocations with the same texts differ in their exchanges, or at least in their duration.
-            let same = (
-                &cell.scenario,
-                &evidence.prompt,
-                &evidence.exchanges,
-                evidence.latency_ms.to_bits(),
-            );
-            let place = *places.entry(same).or_insert_with(|| {
-                invocations.push(FailedInvocation {
-                    scenario: &cell.scenario,
-                    evidence,
-                    failed: Vec::new(),
-                });
-                invocations.len() - 1
-            });
-            invocations[place].failed.push((cell, evidence));
-        }
-    }
-    invocations
 }
 
 fn session(
@@ -100,28 +66,14 @@ fn session(
     let contract = contract.filter(|one| one.kind == "contract" && one.version.is_some());
     Session {
         id: format!("{}-{number:03}", run.id),
-        name: Some(format!("{}: {}", run.name, invocation.scenario)),
+        name: Some(format!("{}: {}", run.name, invocation.scenario())),
         source: Some(format!("run {}", run.id)),
         captured_at: first.map(squall_journal::timestamp::rfc3339),
         input: Some(invocation.evidence.prompt.clone()),
         exchanges,
-        expected_failure: Some(invocation.why()),
+        expected_failure: Some(invocation.reason()),
         contract: contract.map(|one| one.name.clone()).next(),
         ..Session::default()
-    }
-}
-
-impl FailedInvocation<'_> {
-    /// The violated invariants, with reasons.
-    fn why(&self) -> String {
-        let failures = self.failed.iter().map(|(cell, evidence)| {
-            let reason = evidence.reason.as_ref().or(cell.reason.as_ref());
-            match reason {
-                Some(reason) => format!("{}: {reason}", cell.invariant),
-                None => cell.invariant.clone(),
-            }
-        });
-        failures.collect::<Vec<_>>().join("; ")
     }
 }
 

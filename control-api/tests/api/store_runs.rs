@@ -100,15 +100,14 @@ fn cell() -> CellRecord {
         mutation: None,
         baseline_failed: true,
         evidence: vec![EvidenceRecord {
-            telling: None,
-            repeat: None,
             prompt: "héllo\0".to_owned(),
-            answer: None,
+            fault: Some("error".to_owned()),
             latency_ms: 12.25,
             exchanges: vec!["e1".to_owned()],
             state: Some(CellState::Failed),
             reason: Some("no answer".to_owned()),
             faults_applied: 3,
+            ..EvidenceRecord::default()
         }],
     }
 }

@@ -5,6 +5,7 @@
 
 mod cells;
 mod facts;
+mod groups;
 mod invocations;
 mod matrix;
 mod summary;
@@ -68,6 +69,7 @@ fn parts(report: &Report) -> Vec<(&'static str, &'static str, Markup)> {
     let mut parts = vec![
         ("summary", "Summary", Some(summary::part(run))),
         ("matrix", "Matrix", matrix::part(run)),
+        ("causes", "Failures by cause", groups::part(report)),
     ];
     for (id, heading, about, cells) in cells::sections(run) {
         parts.push((id, heading, cells::articles(about, &cells, wire)));

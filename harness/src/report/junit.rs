@@ -33,6 +33,9 @@ const MOST_INVOCATIONS: usize = 5;
 /// Maximum number of calls in an invocation.
 const MOST_CALLS: usize = 40;
 
+/// Maximum number of failure groups among the properties of a suite.
+const MOST_GROUPS: usize = 20;
+
 /// Maximum size of the texts of all cases, before escaping, in bytes.
 const MOST_TOLD: usize = 3 << 20;
 
@@ -113,6 +116,18 @@ fn suite(report: &Report, name: &str, counts: [u64; 4], cases: &Markup) -> Marku
         ("squall.coverage", words::coverage(run)),
         ("squall.seed", run.seed.to_string()),
     ];
+    let properties = properties.map(|(name, value)| (name.to_owned(), value));
+    let groups = report.failure_groups.iter().take(MOST_GROUPS);
+    let groups = groups.zip(1..).map(|(group, number)| {
+        let value = format!(
+            "{} × {}: {}",
+            group.invocations,
+            group.invariant,
+            group.cause()
+        );
+        (format!("squall.failure_group.{number}"), value)
+    });
+    let properties = properties.into_iter().chain(groups);
     let began = moment(run.started_at.as_ref().unwrap_or(&run.created_at));
     html! {
         testsuite name=(name) package=(run.name) id=(run.id) tests=(tests) failures=(failures)

@@ -31,6 +31,9 @@ const MOST_NAME: usize = 120;
 /// Longest matrix, in characters.
 const MOST_MATRIX: usize = 20_000;
 
+/// Longest table of groups, in characters.
+const MOST_GROUPS: usize = 8_000;
+
 /// Maximum number of invocations of a cell.
 const MOST_INVOCATIONS: usize = 2;
 
@@ -175,15 +178,48 @@ fn failures(report: &Report, room: usize) -> String {
     let mut bad: Vec<_> = cells
         .filter(|cell| matches!(cell.state, CellState::Failed | CellState::Error))
         .collect();
-    bad.sort_by_key(|cell| (rank(cell.state), cell.baseline_failed, severity_rank(cell)));
+    bad.sort_by_key(|cell| {
+        (
+            rank(cell.state),
+            cell.baseline_failed,
+            severity_rank(&cell.severity),
+        )
+    });
     if bad.is_empty() {
         return String::new();
     }
     let wire = Wire::of(report);
-    let mut text = "### What went wrong\n\n".to_owned();
+    let mut text = format!("### What went wrong\n\n{}", groups(report));
     let told = bad.into_iter().map(|cell| failure(cell, &wire));
     append(&mut text, told.collect(), room);
     text
+}
+
+/// The failed invocations in groups, the largest first.
+fn groups(report: &Report) -> String {
+    let groups = &report.failure_groups;
+    if groups.is_empty() {
+        return String::new();
+    }
+    let mut text =
+        "| failed | invariant | cause | scenario | example |\n|---|---|---|---|---|\n".to_owned();
+    let lines = groups.iter().map(|group| {
+        let scenarios = match &*group.scenarios {
+            [] => String::new(),
+            [one] => html(one),
+            [first, others @ ..] => format!("{} and {} more", html(first), others.len()),
+        };
+        format!(
+            "| {} | {} ({}) | {} | {scenarios} | {} |\n",
+            group.invocations,
+            html(&group.invariant),
+            html(&group.severity),
+            html(&group.cause()),
+            html(&group.example.prompt),
+        )
+    });
+    append(&mut text, lines.collect(), MOST_GROUPS);
+    text + "\n"
 }
 
 /// Appends as many parts as the text has room for, in characters, and the number of omitted ones.

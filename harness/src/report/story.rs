@@ -101,7 +101,7 @@ impl<'r> Story<'r> {
     pub(super) fn injections(&self) -> Vec<InjectedFault<'r>> {
         let mut found: Vec<InjectedFault<'r>> = Vec::new();
         for (place, call) in self.calls.iter().enumerate() {
-            let on = name(call.exchange);
+            let on = call_name(call.exchange);
             let is_decisive = self.invocation.telling.as_ref() == Some(&call.exchange.id);
             for rule in applied(call.exchange) {
                 let known = found.iter_mut().find(|injection| {
@@ -120,7 +120,9 @@ impl<'r> Story<'r> {
                     on: on.clone(),
                     got: got(call.exchange),
                     times: 1,
-                    again: later.filter(|later| name(later.exchange) == on).count(),
+                    again: later
+                        .filter(|later| call_name(later.exchange) == on)
+                        .count(),
                     is_decisive,
                 });
             }
@@ -135,8 +137,8 @@ pub(super) fn applied(exchange: &ExchangeRecord) -> impl Iterator<Item = &RuleRe
     rules.filter(|rule| rule.outcome == RuleOutcome::Applied)
 }
 
-/// A short name of the call: the tool, the model, or the host.
-pub(super) fn name(exchange: &ExchangeRecord) -> String {
+/// A short name of the call: the tool, the model, or host and path.
+pub(crate) fn call_name(exchange: &ExchangeRecord) -> String {
     if let Some(tool) = &exchange.tool {
         return tool.clone();
     }
@@ -144,7 +146,7 @@ pub(super) fn name(exchange: &ExchangeRecord) -> String {
     match (exchange.kind, model) {
         (Kind::Llm, Some(model)) => format!("model {model}"),
         (Kind::Llm, None) => "the model".to_owned(),
-        (Kind::Tool | Kind::Mcp | Kind::Other, _) => host(&exchange.url).to_owned(),
+        (Kind::Tool | Kind::Mcp | Kind::Other, _) => place(&exchange.url),
     }
 }
 
@@ -182,14 +184,19 @@ fn status(exchange: &ExchangeRecord) -> String {
     }
 }
 
-/// The host of a URL with its port; the URL if it has none.
-fn host(url: &str) -> &str {
+/// Host, port and path of a URL, with `*` for numbers and for long segments of the path that contain a digit: ids.
+fn place(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    match &rest[..end] {
-        "" => url,
-        host => host,
+    let end = rest.find(['?', '#']).unwrap_or(rest.len());
+    let mut segments = rest[..end].trim_end_matches('/').split('/');
+    let mut place = segments.next().unwrap_or_default().to_owned();
+    for segment in segments {
+        let digits = segment.bytes().filter(u8::is_ascii_digit).count();
+        let is_id = digits > 0 && (digits == segment.len() || segment.len() >= 8);
+        place.push('/');
+        place.push_str(if is_id { "*" } else { segment });
     }
+    place
 }
 
 #[cfg(test)]
@@ -247,11 +254,13 @@ mod tests {
     #[test]
     fn what_was_called_has_a_name() {
         for (url, expected) in [
-            ("http://a.test:80/x?y", "a.test:80"),
+            ("http://a.test:80/?y", "a.test:80"),
+            ("http://a.test/v1/orders/117?y=1", "a.test/v1/orders/*"),
+            ("http://a.test/u/3f2a0c1d-9b/pay", "a.test/u/*/pay"),
             ("a.test:443", "a.test:443"),
             ("/only", "/only"),
         ] {
-            assert_eq!(host(url), expected);
+            assert_eq!(place(url), expected);
         }
     }
 }

@@ -180,6 +180,10 @@ fn cells() -> Value {
             ]),
         ),
     ];
+    for number in [3, 4] {
+        cells[number]["evidence"][0]["fault"] = json!("error");
+        cells[number]["evidence"][0]["call"] = json!("web_search");
+    }
     // It also fails without chaos.
     cells[5]["baseline_failed"] = json!(true);
     json!(cells)

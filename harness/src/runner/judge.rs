@@ -210,10 +210,9 @@ impl Case {
             fails_without_chaos,
             evidence: EvidenceRecord {
                 repeat: self.repeat,
-                telling: verdict.exchange.or_else(|| self.result.cause()),
                 state: Some(verdict.state),
                 reason: Some(verdict.reason),
-                ..self.result.evidence(&self.prompt)
+                ..self.result.evidence(&self.prompt, verdict.exchange)
             },
         }
     }

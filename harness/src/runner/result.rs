@@ -11,6 +11,7 @@ use crate::answer::AgentAnswer;
 use crate::invariants::Active;
 use crate::prompt::Prompt;
 use crate::reach::Seen;
+use crate::report::call_name;
 use crate::run::EvidenceRecord;
 use crate::trace::Trace;
 
@@ -103,21 +104,26 @@ impl InvocationResult {
     }
 
     /// The last exchange that failed because of a fault, or else the first that a fault was applied to.
-    pub(super) fn cause(&self) -> Option<String> {
-        let attempts = self.trace.attempts().iter();
-        let records = attempts.map(|attempt| &self.trace.exchange(attempt).record);
-        let is_hit = |record: &&ExchangeRecord| {
-            let mut rules = record.rules.iter();
-            rules.any(|rule| rule.outcome == RuleOutcome::Applied)
-        };
-        let hit = records.filter(is_hit);
+    fn cause(&self) -> Option<&ExchangeRecord> {
+        let hit = self.records().filter(|record| fault(record).is_some());
         let first = hit.clone().next();
         let mut failed = hit.filter(|record| record.status.is_none_or(|status| status >= 400));
-        Some(failed.next_back().or(first)?.id.clone())
+        failed.next_back().or(first)
     }
 
-    /// The evidence to keep, with secrets removed.
-    pub(super) fn evidence(&self, prompt: &Prompt) -> EvidenceRecord {
+    fn records(&self) -> impl DoubleEndedIterator<Item = &ExchangeRecord> + Clone {
+        let attempts = self.trace.attempts().iter();
+        attempts.map(|attempt| &self.trace.exchange(attempt).record)
+    }
+
+    /// The evidence to keep, with secrets removed. `decisive`: the exchange that the invariant found.
+    pub(super) fn evidence(&self, prompt: &Prompt, decisive: Option<String>) -> EvidenceRecord {
+        let cause = self.cause();
+        let telling = decisive.or_else(|| cause.map(|record| record.id.clone()));
+        let found = self
+            .records()
+            .find(|record| Some(&record.id) == telling.as_ref());
+        let hit = found.filter(|record| fault(record).is_some()).or(cause);
         let redactor = Redactor::default();
         let kept = |mut text: String| {
             redactor.text(&mut text, KEPT);
@@ -131,12 +137,20 @@ impl InvocationResult {
             answer: has_answer.then(|| kept(self.answer.text.clone())),
             latency_ms: self.answer.latency.as_secs_f64() * 1000.0,
             exchanges: self.exchanges.clone(),
-            telling: None,
+            fault: hit.and_then(fault).map(|rule| rule.mode.clone()),
+            call: hit.or(found).map(call_name),
+            telling,
             state: None,
             reason: None,
             faults_applied: self.faults_applied,
         }
     }
+}
+
+/// The first rule that was applied to an exchange.
+fn fault(record: &ExchangeRecord) -> Option<&RuleRecord> {
+    let mut rules = record.rules.iter();
+    rules.find(|rule| rule.outcome == RuleOutcome::Applied)
 }
 
 /// The applied rules, once for each application.

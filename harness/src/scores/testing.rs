@@ -14,15 +14,11 @@ pub(super) fn sample(verdict: &str, faults_applied: u64) -> Sample {
     Sample {
         fails_without_chaos: verdict == "fails always",
         evidence: EvidenceRecord {
-            telling: None,
-            repeat: None,
             prompt: verdict.to_owned(),
-            answer: None,
-            latency_ms: 0.0,
-            exchanges: Vec::new(),
             state: Some(state),
             reason: Some(verdict.to_owned()),
             faults_applied,
+            ..EvidenceRecord::default()
         },
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn sections(
         cells.filter(|(_, cell)| wanted(cell)).collect()
     };
     let mut failed = of(&|cell| cell.state == CellState::Failed && !cell.baseline_failed);
-    failed.sort_by_key(|(_, cell)| severity_rank(cell));
+    failed.sort_by_key(|(_, cell)| severity_rank(&cell.severity));
     [
         ("failures", "What failed", "", failed),
         (

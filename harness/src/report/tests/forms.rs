@@ -6,10 +6,10 @@ use roxmltree::{Document, ParsingOptions};
 use serde_json::{Value, json};
 
 use crate::report::testing::{HOSTILE, closed, fixture};
-use crate::report::{Report, ReportFormat, markdown};
+use crate::report::{Report, ReportFormat, failure_groups, markdown};
 
 #[test]
-fn a_report_in_four_forms() {
+fn a_report_in_every_form() {
     let report = fixture();
     for (_, format) in ReportFormat::NAMES {
         let text = report.render(*format);
@@ -23,8 +23,10 @@ fn a_report_in_four_forms() {
 }
 
 /// Members with texts from outside: from agents, models, suites, servers.
-const OUTSIDE: [&str; 20] = [
+const OUTSIDE: [&str; 22] = [
     "name",
+    "fault",
+    "call",
     "agent",
     "prompt",
     "answer",
@@ -251,6 +253,7 @@ fn a_comment_fits_whatever_there_is_to_say() {
     }
     report.run.name = "n".repeat(100_000);
     report.run.warnings = vec!["w<".repeat(3_000); 3];
+    report.failure_groups = failure_groups(&report.run);
     let told = report.render(ReportFormat::Markdown);
     assert!(
         told.chars().count() <= markdown::MOST,

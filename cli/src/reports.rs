@@ -45,10 +45,12 @@ impl Reports {
 
     fn chosen(kind: RunKind, directory: Option<&Path>, output: &ReportOutput) -> Self {
         let formats = match (kind, output.format) {
-            (RunKind::Ci, _) => ReportFormat::NAMES
-                .iter()
-                .map(|(_, format)| *format)
-                .collect(),
+            (RunKind::Ci, _) => vec![
+                ReportFormat::Html,
+                ReportFormat::Json,
+                ReportFormat::Junit,
+                ReportFormat::Markdown,
+            ],
             (_, format) => format.into_iter().collect(),
         };
         let directory = directory.map_or_else(|| PathBuf::from(&output.path), Path::to_owned);

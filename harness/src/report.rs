@@ -4,7 +4,7 @@
 //! document alone, so a report that was stored as JSON gives the same page later:
 //!
 //! ```text
-//! run ──▶ wanted ──▶ exchanges ──▶ Report ──▶ html | json | junit | markdown
+//! run ──▶ wanted ──▶ exchanges ──▶ Report ──▶ html | json | junit | markdown | jsonl
 //! ```
 //!
 //! The texts in a report come from agents, models and other outside sources. Each format escapes them by its own
@@ -15,6 +15,7 @@ pub mod certificate;
 mod failures;
 mod html;
 mod json;
+mod jsonl;
 mod junit;
 mod markdown;
 mod next;
@@ -84,6 +85,8 @@ named! {
         Junit = "junit",
         /// A comment for a pull request, shorter than 65,536 characters.
         Markdown = "markdown",
+        /// JSON Lines: each failed invocation.
+        Jsonl = "jsonl",
     }
 }
 
@@ -95,6 +98,7 @@ impl ReportFormat {
             Self::Json => ("json", "application/json"),
             Self::Junit => ("xml", "application/xml"),
             Self::Markdown => ("md", "text/markdown; charset=utf-8"),
+            Self::Jsonl => ("jsonl", "application/jsonl"),
         }
     }
 
@@ -175,6 +179,7 @@ impl Report {
             ReportFormat::Json => return json::document(self),
             ReportFormat::Junit => junit::document(self),
             ReportFormat::Markdown => markdown::document(self),
+            ReportFormat::Jsonl => return jsonl::document(self),
         };
         // The formats have escaped their texts, so this changes no part of their own syntax.
         shown(&drawn).into_owned()

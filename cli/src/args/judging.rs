@@ -126,12 +126,13 @@ pub(crate) struct VerifyArgs {
 pub(crate) struct ReportArgs {
     /// Id of the run, from `squall runs list`, or the file of a report in JSON
     pub(crate) run: String,
-    /// Format: html (a page), json (all data), junit (XML for CI systems) or markdown (a comment for a pull request)
+    /// Format: html (a page), json (all data), junit (XML for CI systems), markdown (a comment for a pull request) or
+    /// jsonl (the failed invocations, one a line)
     #[arg(
         long,
         value_name = "FORMAT",
         default_value = "html",
-        value_parser = ["html", "json", "junit", "markdown"],
+        value_parser = ["html", "json", "junit", "markdown", "jsonl"],
         hide_possible_values = true
     )]
     pub(crate) format: String,

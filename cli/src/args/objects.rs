@@ -289,6 +289,19 @@ pub(crate) enum RunsCommand {
         #[command(flatten)]
         read: ReadArgs,
     },
+    /// Write the failed invocations of a run, one a line
+    Export {
+        /// Id of the run
+        run: String,
+        /// Format: jsonl (JSON Lines)
+        #[arg(long, value_name = "FORMAT", default_value = "jsonl", value_parser = ["jsonl"], hide_possible_values = true)]
+        format: String,
+        /// Output file [default: stdout]
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+        #[command(flatten)]
+        store: StoreArgs,
+    },
     /// Approve a run that awaits approval
     Approve {
         /// Id of the run

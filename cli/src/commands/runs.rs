@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use squall_harness::run::{RunRecord, RunState};
 
-use crate::args::{RemoteArgs, RunsCommand};
+use crate::args::{RemoteArgs, ReportArgs, RunsCommand};
 use crate::client::{Client, Following, RUNS, ResponsePage, ServerEvent, path};
 use crate::failure::Failure;
 use crate::host;
@@ -34,6 +34,20 @@ pub(super) async fn run(action: RunsCommand) -> Result<(), Failure> {
             let watch = async |client: &Client| watch(client, &run, read.json).await;
             let over = host::read(&read.store, Some(("run", &*run)), watch).await?;
             judging::verdict(&over)
+        }
+        RunsCommand::Export {
+            run,
+            format,
+            output,
+            store,
+        } => {
+            let report = ReportArgs {
+                run,
+                format,
+                output,
+                store,
+            };
+            super::report::run(report).await
         }
         RunsCommand::Approve { run, remote } => {
             let line = format!("run {run} is approved; it starts after the runs before it");

@@ -28,7 +28,7 @@ pub(super) async fn show(
 ) -> Result<Response, ApiProblem> {
     let format = params.read(
         "format",
-        "html, json, junit or markdown",
+        "html, json, junit, markdown or jsonl",
         ReportFormat::parse,
     );
     params.finish()?;

@@ -126,7 +126,7 @@ fn no_secret_of_a_run_is_kept_or_told() {
             stage.daemon.log().join("\n").into_bytes(),
         ),
     ];
-    for wanted in ["html", "json", "junit", "markdown"] {
+    for wanted in ["html", "json", "junit", "markdown", "jsonl"] {
         let report = api.call("GET", &format!("{path}/report?format={wanted}"), None);
         assert_eq!(report.status, 200, "{wanted}: {}", report.text());
         told.push((format!("the report as {wanted}"), report.body));

@@ -241,6 +241,38 @@ fn what_failed_in_a_run_is_given_out_as_sessions_that_play_it_again() {
         "{said}"
     );
     let listed: Value = serde_json::from_str(&export(&[&server, "--json"])).unwrap();
+    let mut command = squall(&stage.daemon.home);
+    let output = command.args(["runs", "export", id, &server]).output();
+    let lines = String::from_utf8(output.unwrap().stdout).unwrap();
+    let lines: Vec<Value> = (lines.lines())
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), 3, "{lines:#?}");
+    for line in lines {
+        assert_eq!(line["run"], failed["id"]);
+        assert_eq!(line["invariants"], json!(["honest", "short"]), "{line:#}");
+        assert_eq!(line["faults"][0]["mode"], "error", "{line:#}");
+    }
+    let path = format!("/v1/runs/{id}/report?format=json");
+    let groups = &stage.daemon.api.get(&path)["failure_groups"];
+    let group = |place: usize| {
+        let group = &groups[place];
+        json!([
+            group["invariant"],
+            group["invocations"],
+            group["fault"],
+            group["scenarios"]
+        ])
+    };
+    // One of them fails without chaos too.
+    let expected = [("honest", json!("error")), ("short", Value::Null)];
+    for (place, (invariant, fault)) in expected.into_iter().enumerate() {
+        assert_eq!(
+            group(place),
+            json!([invariant, 3, fault, ["down"]]),
+            "{groups:#}"
+        );
+    }
     let files: Vec<_> = listed["items"].as_array().unwrap().iter().collect();
     assert_eq!(files.len(), 3, "one for each prompt: {listed:#}");
     for file in files {

@@ -2,6 +2,7 @@
 //! plan.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use squall_documents::Fields;
@@ -20,9 +21,10 @@ type ChangeResult = dyn Fn(&mut Plan, VerdictIndex, &mut Dice) -> ResultChange +
 
 /// A fault with its parameters. It is pure: no clock, no socket, and no random numbers except from
 /// the dice.
+#[derive(Clone)]
 pub(crate) struct Fault {
-    pub(crate) apply: Box<Apply>,
-    pub(crate) result_change: Option<Box<ChangeResult>>,
+    pub(crate) apply: Arc<Apply>,
+    pub(crate) result_change: Option<Arc<ChangeResult>>,
     /// The effective parameters, named as in files, for the journal.
     pub(crate) parameters: Map<String, Value>,
     /// Whether it depends on the request's fingerprint: for draws in addition to the trigger (a canary
@@ -65,7 +67,7 @@ impl Fault {
             _ => Map::new(),
         };
         Self {
-            apply: Box::new(apply),
+            apply: Arc::new(apply),
             result_change: None,
             parameters,
             needs_fingerprint: false,
@@ -80,7 +82,7 @@ impl Fault {
         mut self,
         change: impl Fn(&mut Plan, VerdictIndex, &mut Dice) -> ResultChange + Send + Sync + 'static,
     ) -> Self {
-        self.result_change = Some(Box::new(change));
+        self.result_change = Some(Arc::new(change));
         self
     }
 
@@ -99,7 +101,7 @@ impl Fault {
     /// It has no effect because of `why`, if that is so.
     pub(crate) fn idle_if(mut self, is_idle: bool, why: &'static str) -> Self {
         if is_idle {
-            self.apply = Box::new(move |_, _, _, _| Err(why.into()));
+            self.apply = Arc::new(move |_, _, _, _| Err(why.into()));
         }
         self
     }

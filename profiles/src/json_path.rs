@@ -15,7 +15,7 @@ const COST: usize = 200;
 const COST_OF_MANY: usize = 1_000;
 
 /// A `JSONPath` in a document.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Path {
     path: JsonPath,
     /// How often it may visit each value of a document; 0: only some values.

@@ -17,7 +17,7 @@ use crate::json_path::Path;
 use crate::json_tree::{JsonTree, NotRead};
 
 /// The conditions of a rule; absent ones hold.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Match {
     pub(crate) urls: UrlGlobs,
     pub(crate) tool: Option<Box<ToolMatch>>,
@@ -66,7 +66,7 @@ impl Touches {
 }
 
 /// A tool name, with the URLs that the rule's file defines for it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ToolMatch {
     pub(crate) name: Glob,
     /// `match_url` of the rules in the same file with both this tool and a URL.
@@ -74,7 +74,7 @@ pub(crate) struct ToolMatch {
 }
 
 /// A path in a JSON body and its required value.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct JsonCondition {
     pub(crate) path: Path,
     pub(crate) value: Value,

@@ -117,6 +117,25 @@ impl Rule {
         calls
     }
 
+    /// The same rule, firing on exactly these of its matching calls.
+    pub(crate) fn limited(&self, calls: Box<[u64]>) -> Self {
+        Self {
+            id: self.id.clone(),
+            profile: self.profile.clone(),
+            origin: self.origin.clone(),
+            matching: self.matching.clone(),
+            trigger: Trigger {
+                calls: Some(calls),
+                ..Trigger::default()
+            },
+            fault_mode: self.fault_mode,
+            fault: self.fault.clone(),
+            ignored: self.ignored.clone(),
+            redactor: self.redactor.clone(),
+            text: self.text,
+        }
+    }
+
     /// Whether a draw decides its effect; a draw needs the request's fingerprint.
     pub(crate) fn draws(&self) -> bool {
         self.trigger.chance.draws() || self.fault.needs_fingerprint

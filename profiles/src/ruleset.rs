@@ -118,6 +118,23 @@ impl RuleSet {
         Ok(set)
     }
 
+    /// These rules limited to some firings: each a rule's id and the number of one of its matching calls. Other
+    /// conditions of triggers are removed, and so are other rules.
+    pub fn limited(
+        &self,
+        firings: &[(String, u64)],
+        tools: &ToolNames,
+    ) -> Result<Self, DocumentError> {
+        let calls_of = |rule: &Rule| -> Box<[u64]> {
+            let own = firings.iter().filter(|(id, _)| *id == rule.id);
+            own.map(|(_, call)| *call).collect()
+        };
+        let rules = self.rules.iter().map(|rule| (rule, calls_of(rule)));
+        let rules = rules.filter(|(_, calls)| !calls.is_empty());
+        let rules = rules.map(|(rule, calls)| Arc::new(rule.limited(calls)));
+        Self::compile(rules.collect(), tools)
+    }
+
     /// The same rules with additional tool names. The rules were compiled with these names among
     /// the others.
     #[must_use]

@@ -1,5 +1,7 @@
 //! Faults of a common form.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use squall_dialects::model::ModelError;
 
@@ -51,7 +53,7 @@ pub(super) fn drawn_change(
 ) -> Fault {
     let example = change_of_answer(parameters, change(0));
     Fault {
-        apply: Box::new(move |plan, by, _, dice| plan.edit_answer(by, change(dice.next_choice()))),
+        apply: Arc::new(move |plan, by, _, dice| plan.edit_answer(by, change(dice.next_choice()))),
         ..example.drawing(true)
     }
 }

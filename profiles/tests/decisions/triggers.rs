@@ -1,5 +1,6 @@
 //! When a matching rule fires.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use squall_dialects::model::{LimitScope, ModelError};
@@ -7,6 +8,7 @@ use squall_profiles::activation::{Activation, ActivationSpec, Observe};
 use squall_profiles::decide::Decision;
 use squall_profiles::plan::PlannedAnswer;
 use squall_profiles::spending::Used;
+use squall_profiles::tools::ToolNames;
 use squall_profiles::verdict::VerdictOutcome;
 
 use crate::scope::*;
@@ -37,6 +39,26 @@ fn counters_follow_the_calls_of_the_scope() {
         assert_eq!(fires(&scope), expected, "{trigger}");
         assert_eq!(fires(&other), expected, "{trigger} in a scope of its own");
     }
+}
+
+#[test]
+fn limited_rules_fire_on_the_listed_calls_and_on_no_other() {
+    let all = rules(
+        "tool_faults:
+           - { id: a, mode: slow, probability: 0.1, limit: 1, armed_by: { rule: b } }
+           - { id: b, mode: slow, after_calls: 9 }
+           - { id: c, mode: slow }",
+    );
+    let firings = [("a", 2), ("b", 3), ("a", 5), ("gone", 1)];
+    let firings = firings.map(|(rule, call)| (rule.to_owned(), call));
+    let limited = all
+        .limited(&firings, &ToolNames::default())
+        .expect("it compiles");
+    let scope = activation(Arc::new(limited), 42, "default");
+    let found: Vec<_> = (0..6)
+        .map(|_| fired(&send(&scope, &get("http://x/"))).join(" "))
+        .collect();
+    assert_eq!(found, ["", "a", "b", "", "a", ""]);
 }
 
 #[test]

@@ -151,12 +151,14 @@ fn versions(library: &Library, source: &RuleSource) -> Vec<(Arc<str>, Arc<Expand
             &seen_by_workspace
         }
         RuleSource::Profile(_) | RuleSource::Inline(_) => library,
+        RuleSource::Limited { rules, .. } => return self::versions(library, rules),
     };
     let mut open: Vec<String> = match source {
         RuleSource::Profile(name) | RuleSource::OfWorkspace { profile: name, .. } => {
             vec![name.clone()]
         }
         RuleSource::Inline(profile) => names(profile).collect(),
+        RuleSource::Limited { .. } => Vec::new(),
     };
     let mut seen = std::collections::HashSet::new();
     while let Some(name) = open.pop() {

@@ -35,6 +35,9 @@ impl Profiles {
                 named(&self.library.of_workspace(workspace), profile)
             }
             RuleSource::Inline(profile) => Ok(self.library.rule_set_of(profile, &tools)?),
+            RuleSource::Limited { rules, firings } => {
+                Ok(self.compile(rules, own)?.limited(firings, &tools)?)
+            }
         };
         Ok(Arc::new(rules?.with_own_tools(own.clone())))
     }

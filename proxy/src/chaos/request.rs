@@ -56,6 +56,13 @@ pub enum RuleSource {
     },
     /// Inline rules.
     Inline(Arc<Profile>),
+    /// Some firings of other rules: each a rule's id and the number of one of its matching calls.
+    Limited {
+        /// The rules.
+        rules: Box<Self>,
+        /// The firings.
+        firings: Vec<(String, u64)>,
+    },
 }
 
 impl RuleSource {
@@ -64,6 +71,7 @@ impl RuleSource {
         match self {
             Self::Profile(name) | Self::OfWorkspace { profile: name, .. } => name,
             Self::Inline(profile) => profile.name.as_deref().unwrap_or(INLINE),
+            Self::Limited { rules, .. } => rules.name(),
         }
     }
 }

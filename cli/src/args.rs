@@ -13,9 +13,9 @@ pub(crate) use self::judging::{
     ReportArgs, SiteArgs, SuiteArgs, TrialArgs, VerifyArgs,
 };
 pub(crate) use self::objects::{
-    AuditCommand, ExplainArgs, ExportArgs, OffArgs, ProfileCommand, ReadArgs, RecordArgs,
-    RecordingFormat, RecordingsCommand, ReplayCommand, RunsCommand, SchemaKind, StoreArgs,
-    TailArgs, TapeCommand, TokenCommand,
+    AuditCommand, ExplainArgs, ExportArgs, ImportArgs, OffArgs, ProfileCommand, ReadArgs,
+    RecordArgs, RecordingFormat, RecordingsCommand, ReplayCommand, RunsCommand, SchemaKind,
+    StoreArgs, TailArgs, TapeCommand, TokenCommand,
 };
 pub(crate) use self::programs::{
     CaCommand, DaemonArgs, DemoAgentArgs, DemoArgs, EnvArgs, LogFormat, RunArgs, ServeArgs, Shell,

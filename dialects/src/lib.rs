@@ -42,7 +42,9 @@ pub use answer_reader::AnswerReader;
 pub use dialect::{Dialect, Provider, Quirk};
 pub use errors::{Credential, ErrorContext, ErrorTerms, WireReply};
 pub use reader::Reader;
-pub use registry::{ALL, by_name, confirm, endpoint_names, of_endpoint, read_request, recognise};
+pub use registry::{
+    ALL, by_name, confirm, endpoint_names, of_endpoint, read_request, recognise, user_input,
+};
 pub use tally::{ModelCall, Tally, Tokens};
 pub use target::Target;
 pub use tool_calls::CalledTools;

@@ -8,7 +8,7 @@ use crate::dialect::Dialect;
 use crate::gemini::Gemini;
 use crate::gemini_live::GeminiLive;
 use crate::json::{Document, JsonKind};
-use crate::model::ModelRequest;
+use crate::model::{ModelRequest, Role};
 use crate::ollama::Ollama;
 use crate::openai_chat;
 use crate::openai_realtime::OpenAiRealtime;
@@ -54,6 +54,16 @@ pub fn read_request(
     let document = Document::parse_prefix(body)?;
     let root = document.root();
     (root.kind() == JsonKind::Object).then(|| dialect.request(target, root))
+}
+
+/// The last text of the user in a request's conversation.
+pub fn user_input(dialect: &dyn Dialect, body: &[u8]) -> Option<String> {
+    let document = Document::parse(body).ok()?;
+    let messages = dialect.conversation(&document).messages;
+    let mut of_user = messages.iter().rev().filter(|it| it.role == Role::User);
+    let said = of_user.find_map(|message| message.texts.last())?;
+    let text = said.text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
 }
 
 /// The dialect with this name in profiles and the config (`openai-chat`).

@@ -12,6 +12,7 @@ pub mod count;
 mod deadline;
 pub mod dial;
 pub mod digest;
+pub mod import;
 pub mod invariants;
 pub mod model;
 pub mod outside;

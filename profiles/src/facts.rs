@@ -6,7 +6,7 @@
 use std::cell::{Cell, OnceCell};
 
 use http::header::UPGRADE;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, Method, Uri};
 pub use squall_journal::record::Kind;
 
 use crate::json_tree::{self, JsonTree, NotRead};
@@ -204,6 +204,15 @@ impl CanonicalUrl {
             authority: authority_start,
             path,
         }
+    }
+
+    /// Parses an absolute URL.
+    pub fn parse(url: &str) -> Option<Self> {
+        let uri = url.parse::<Uri>().ok()?;
+        let (scheme, authority) = (uri.scheme_str()?, uri.authority()?);
+        let rest = url.find("://").map_or("", |at| &url[at + 3..]);
+        let path = rest.find('/').map_or("/", |slash| &rest[slash..]);
+        Some(Self::new(scheme, authority.as_str(), path))
     }
 
     /// The whole URL.

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
+use squall_harness::import::ImportFormat;
 
 use super::{DaemonArgs, RemoteArgs, scope, seed};
 use crate::config::quantity;
@@ -229,6 +231,35 @@ pub(crate) enum ReplayCommand {
     Record(Box<RecordArgs>),
     /// Write each failed invocation of a run as a replay session
     Export(Box<ExportArgs>),
+    /// Write incidents that other tools recorded as replay sessions
+    Import(Box<ImportArgs>),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// Format of the source
+    #[arg(long, value_name = "FORMAT", value_parser = import_formats())]
+    pub(crate) from: String,
+    /// A file, or a folder of files
+    #[arg(value_name = "SOURCE")]
+    pub(crate) source: String,
+    /// Directory for the sessions
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) output: PathBuf,
+    /// Suite whose `tools:` match the tools of the sessions
+    #[arg(long = "suite", short = 'c', value_name = "FILE")]
+    pub(crate) suite: Option<PathBuf>,
+    /// Configuration with `redact` and `deny` [default: squall.yaml, if it exists]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print one JSON document on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn import_formats() -> PossibleValuesParser {
+    let names = ImportFormat::NAMES.iter().map(|(name, _)| *name);
+    PossibleValuesParser::new(names)
 }
 
 #[derive(Debug, Args)]

@@ -8,6 +8,7 @@ mod contract;
 mod demo;
 mod env;
 mod explain;
+mod import;
 mod init;
 mod off;
 mod profile;

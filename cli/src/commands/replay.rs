@@ -1,4 +1,4 @@
-//! `squall replay`: records replay sessions, and exports them from runs.
+//! `squall replay`: records replay sessions, exports them from runs, and imports them.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use squall_harness::count::count;
 
 use crate::args::{ExportArgs, RecordArgs, ReplayCommand, RunArgs};
 use crate::client::{Client, RUNS, path};
-use crate::commands::recordings;
 use crate::commands::run::run_in;
+use crate::commands::{import, recordings};
 use crate::daemon::signals::{Interruption, Signals};
 use crate::failure::Failure;
 use crate::host;
@@ -27,6 +27,7 @@ pub(super) async fn run(action: ReplayCommand) -> Result<(), Failure> {
             }
         }
         ReplayCommand::Export(export) => incidents(&export).await,
+        ReplayCommand::Import(args) => import::run(&args),
     }
 }
 

@@ -7,6 +7,15 @@ use super::recorded::Recorded;
 use super::session::{Answer, header};
 use crate::timestamp;
 
+/// Comment of a request body in base64.
+pub const BASE64: &str = "text is base64";
+
+/// Comment of a body that was too long.
+pub const CUT: &str = "cut: the body was longer than what is kept of one";
+
+/// Comment of a response that was aborted.
+pub const BROKEN_OFF: &str = "the connection broke before the body's end";
+
 /// The archive of a recording, its exchanges in order of their start. `comment` is a remark about the whole
 /// archive.
 pub fn document(version: &str, comment: Option<&str>, recorded: &[Recorded]) -> Value {
@@ -64,10 +73,10 @@ fn request(recorded: &Recorded) -> Value {
         });
         let mut notes = Vec::new();
         if request.body.as_text().is_none() {
-            notes.push("text is base64");
+            notes.push(BASE64);
         }
         if request.over_limit {
-            notes.push("cut: the body was longer than what is kept of one");
+            notes.push(CUT);
         }
         if !notes.is_empty() {
             data["comment"] = json!(notes.join("; "));
@@ -115,8 +124,8 @@ fn response(recorded: &Recorded) -> Value {
     });
     let comment = match (answer.status, answer.over_limit, answer.broken_off) {
         (0, _, _) => Some("there was no answer"),
-        (_, true, _) => Some("cut: the body was longer than what is kept of one"),
-        (_, _, true) => Some("the connection broke before the body's end"),
+        (_, true, _) => Some(CUT),
+        (_, _, true) => Some(BROKEN_OFF),
         (_, false, false) => None,
     };
     if let Some(comment) = comment {

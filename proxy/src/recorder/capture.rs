@@ -7,10 +7,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Version};
 use squall_dialects::codec::Coding;
-use squall_dialects::json::Document;
-use squall_dialects::model::Role;
 use squall_dialects::stream::{DEFAULT_LIMIT, FrameKind, Framing, Splitter};
-use squall_dialects::{AnswerForm, Dialect, Target};
+use squall_dialects::{AnswerForm, Target};
 use squall_journal::record::Outcome;
 use squall_journal::redact::Redactor;
 use squall_journal::tape::recorded::{Request, is_kept};
@@ -151,7 +149,7 @@ impl Capture {
         let asked = (!self.request.bytes.is_cut()).then_some(&sent);
         let (_, fingerprint) = key::of(redactor, &self.method, &self.url, &self.headers, asked);
         let (request, decoded) = self.sent(&sent, note);
-        let input = dialect.and_then(|dialect| input(dialect, &request.body.0));
+        let input = dialect.and_then(|it| squall_dialects::user_input(it, &request.body.0));
         let mut recorded = Recorded {
             id: note.id.to_string(),
             scope: note.scope.to_string(),
@@ -316,20 +314,6 @@ fn headers(headers: &HeaderMap, decoded: bool) -> Vec<(String, String)> {
             (name.as_str().to_owned(), value)
         })
         .collect()
-}
-
-/// The last user input in a model call.
-fn input(dialect: &'static dyn Dialect, body: &[u8]) -> Option<String> {
-    let document = Document::parse(body).ok()?;
-    let conversation = dialect.conversation(&document);
-    let said = conversation
-        .messages
-        .iter()
-        .rev()
-        .filter(|message| message.role == Role::User)
-        .find_map(|message| message.texts.last())?;
-    let text = said.text.trim();
-    (!text.is_empty()).then(|| text.to_owned())
 }
 
 /// Path and query of a URL.

@@ -1,8 +1,8 @@
 //! The key of a request on a tape, derived from redacted data during recording and playback.
 
 use bytes::Bytes;
+use http::Method;
 use http::header::{CONTENT_TYPE, HeaderMap};
-use http::{Method, Uri};
 use squall_journal::redact::Redactor;
 use squall_profiles::activation::Fingerprint;
 use squall_profiles::facts::CanonicalUrl;
@@ -49,17 +49,8 @@ pub(crate) fn fingerprint(method: &Method, url: &str, body: &[u8]) -> u64 {
 
 /// A URL in the normal form of rules; invalid URLs stay unchanged.
 pub(crate) fn canonical(url: &str) -> String {
-    let Ok(uri) = url.parse::<Uri>() else {
-        return url.to_owned();
-    };
-    let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
-        return url.to_owned();
-    };
-    let rest = url
-        .find("://")
-        .and_then(|at| url[at + 3..].find('/').map(|slash| &url[at + 3 + slash..]));
-    let canonical = CanonicalUrl::new(scheme, authority.as_str(), rest.unwrap_or("/"));
-    canonical.as_str().to_owned()
+    let canonical = CanonicalUrl::parse(url).map(|url| url.as_str().to_owned());
+    canonical.unwrap_or_else(|| url.to_owned())
 }
 
 /// The result of decoding a body.

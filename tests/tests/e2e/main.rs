@@ -24,6 +24,7 @@ mod every_mode;
 mod first_event;
 mod framing;
 mod http2;
+mod imports;
 mod judge_agents;
 mod judging;
 mod kept_conversations;

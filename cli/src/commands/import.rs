@@ -1,0 +1,141 @@
+//! `squall replay import`: writes incidents that other tools recorded as replay sessions.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use squall_harness::count::count;
+use squall_harness::import::{self, ImportFormat, ImportOptions, Imported};
+use squall_journal::redact::Redactor;
+use squall_journal::tape::Session;
+use squall_proxy::user_file;
+
+use crate::args::ImportArgs;
+use crate::config::{Config, DEFAULT_FILE};
+use crate::failure::Failure;
+use crate::output_file;
+use crate::render::output;
+use crate::render::paint::Paint;
+use crate::suite::LocalSuite;
+
+pub(super) fn run(args: &ImportArgs) -> Result<(), Failure> {
+    let config = configuration(args.config.as_deref())?;
+    let redactor = Redactor::with_patterns(&config.redact)
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    let suite = args.suite.as_deref().map(LocalSuite::read).transpose()?;
+    let tools = suite.map(|suite| {
+        let of_suite = suite.suite.tools.written.into_iter().map(|(name, _)| name);
+        of_suite
+            .chain(config.proxy.tools.into_iter().map(|(name, _)| name))
+            .collect::<BTreeSet<_>>()
+    });
+    let format = ImportFormat::parse(&args.from)
+        .ok_or_else(|| Failure::Usage(format!("`{}` is not a format", args.from)))?;
+    let imported = files(format, Path::new(&args.source), &redactor, tools.as_ref())?;
+    write(args, imported)
+}
+
+/// The configuration of `--config`, else of `squall.yaml`. An unreadable one is an error, because it may have patterns
+/// of secrets.
+fn configuration(file: Option<&Path>) -> Result<Config, Failure> {
+    let home = crate::home::home()?;
+    let file = file.unwrap_or(Path::new(DEFAULT_FILE));
+    if file == Path::new(DEFAULT_FILE) && !file.exists() {
+        return Ok(Config::with_home(home));
+    }
+    Config::from_file(home, file)
+}
+
+/// Imports a file, or all files of a folder.
+fn files(
+    format: ImportFormat,
+    source: &Path,
+    redactor: &Redactor,
+    tools: Option<&BTreeSet<String>>,
+) -> Result<Imported, Failure> {
+    let failed = |file: &Path, error: &dyn std::fmt::Display| {
+        Failure::Usage(format!("{}: {error}", file.display()))
+    };
+    let mut files = vec![source.to_owned()];
+    if source.is_dir() {
+        let listed = std::fs::read_dir(source).map_err(|error| failed(source, &error))?;
+        files = listed
+            .flatten()
+            .map(|one| one.path())
+            .filter(|path| path.is_file())
+            .collect();
+        files.sort();
+    }
+    let mut imported = Imported::default();
+    for file in files {
+        let bytes = user_file::read(&file).map_err(|error| failed(&file, &error))?;
+        let name = file.file_stem().unwrap_or_default().to_string_lossy();
+        let options = ImportOptions {
+            name: &name,
+            redactor,
+            tools,
+        };
+        imported
+            .extend(import::read(format, &bytes, options).map_err(|error| failed(&file, &error))?);
+    }
+    Ok(imported)
+}
+
+/// Writes each session to a file, and lists what is not in them.
+fn write(args: &ImportArgs, imported: Imported) -> Result<(), Failure> {
+    let Imported { sessions, unmapped } = imported;
+    if !sessions.is_empty() {
+        std::fs::create_dir_all(&args.output)
+            .map_err(|error| Failure::could_not(args.output.display(), error))?;
+    }
+    let mut items = Vec::new();
+    for session in &sessions {
+        let file = file(&args.output, session, &items);
+        output_file::write_private(&file, &session.to_yaml())?;
+        if !args.json {
+            output::line(&format!("{}: {}", file.display(), contents(session)))?;
+        }
+        items.push((session.id.clone(), file));
+    }
+    for one in &unmapped {
+        let warning = Paint::stderr().notable("not imported:");
+        output::report_line(&format!("{warning} {}: {}", one.what, one.why));
+    }
+    if args.json {
+        let items: Vec<_> = items
+            .iter()
+            .map(|(id, file)| json!({ "id": id, "file": file }))
+            .collect();
+        return output::json(&json!({ "items": items, "unmapped": unmapped }));
+    }
+    if sessions.is_empty() {
+        output::line("no session was written")?;
+    }
+    Ok(())
+}
+
+/// The file of a session; files of one folder may have sessions with equal ids.
+fn file(directory: &Path, session: &Session, taken: &[(String, PathBuf)]) -> PathBuf {
+    let numbered = (2..).map(|number| format!("{}-{number}.yaml", session.id));
+    let names = std::iter::once(format!("{}.yaml", session.id)).chain(numbered);
+    let mut files = names.map(|name| directory.join(name));
+    let is_free = |file: &PathBuf| taken.iter().all(|(_, other)| other != file);
+    files.find(is_free).unwrap_or_default()
+}
+
+/// What a session has.
+fn contents(session: &Session) -> String {
+    let parts = [
+        (session.exchanges.len(), "exchange"),
+        (session.tool_responses.len(), "tool response"),
+        (session.llm_responses.len(), "model response"),
+    ];
+    let parts = parts.into_iter().filter(|(number, _)| *number > 0);
+    let parts: Vec<_> = parts
+        .map(|(number, noun)| count(number as u64, noun))
+        .collect();
+    if parts.is_empty() {
+        return "the input only".to_owned();
+    }
+    parts.join(", ")
+}

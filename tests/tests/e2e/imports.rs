@@ -1,0 +1,94 @@
+//! Incidents that other tools recorded, imported and played back.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::desk::{CommandResult, Desk};
+
+/// A file that `tests/imports/make.py` made with the tool itself.
+fn made(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("imports")
+        .join(name)
+}
+
+fn import(desk: &Desk, from: &str, source: &Path, more: &[&str]) -> CommandResult {
+    let mut command = desk.squall(&["replay", "import", "--from", from, "--output", "incidents"]);
+    command.arg(source).args(more);
+    command.output().unwrap().into()
+}
+
+/// The URL of the tool in a session; its port is the one of `make.py`'s server.
+fn tool_url(session: &str) -> &str {
+    let urls = session
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("url: \""));
+    let mut urls = urls.filter_map(|url| url.strip_suffix('"'));
+    urls.find(|url| url.ends_with("/weather?city=Rome"))
+        .unwrap()
+}
+
+#[test]
+fn an_incident_of_each_tool_plays_back_without_its_upstream() {
+    for (from, name) in [
+        ("har", "chromium.har"),
+        ("har", "firefox.har"),
+        ("vcr", "vcrpy.yaml"),
+        ("vcr", "vcrpy.json"),
+    ] {
+        let desk = Desk::new();
+        let imported = import(&desk, from, &made(name), &[]);
+        imported.ended(0);
+        assert_eq!(imported.err, "", "{name}");
+        assert!(!format!("{imported:?}").contains("sk-proj"), "{name}");
+        let stem = name.split('.').next().unwrap();
+        let file = format!("incidents/{stem}.yaml");
+        let session = std::fs::read_to_string(desk.directory.path().join(&file)).unwrap();
+        assert!(!session.contains("sk-proj"), "{name}");
+        let url = tool_url(&session);
+        let mut played = desk.squall(&["run", "--replay", &file, "--", "curl", "-s", url]);
+        let played = CommandResult::from(played.output().unwrap());
+        played.ended(0);
+        played.out_has(r#"{"city": "Rome", "degrees": 21}"#);
+    }
+}
+
+#[test]
+fn a_folder_is_imported_and_what_is_missing_is_listed() {
+    let desk = Desk::new();
+    let directory = desk.directory.path();
+    std::fs::create_dir(directory.join("archives")).unwrap();
+    let entry = |url: &str| {
+        json!({ "request": { "method": "GET", "url": url },
+            "response": { "status": 200, "content": { "text": "key sk-proj-abcdefghijklmnopqrstuvwxyz and acct_12" } } })
+    };
+    let archive = json!({ "log": { "entries": [entry("http://h.test/a"), entry("ws://h.test/b?token=hunter2")] } });
+    for name in ["one.har", "two.har"] {
+        std::fs::write(directory.join("archives").join(name), archive.to_string()).unwrap();
+    }
+    std::fs::write(directory.join("squall.yaml"), "redact: ['acct_[0-9]+']\n").unwrap();
+    let imported = import(&desk, "har", &directory.join("archives"), &["--json"]);
+    imported.ended(0);
+    let document: Value = serde_json::from_str(&imported.out).unwrap();
+    assert_eq!(
+        document["items"][1]["file"], "incidents/two.yaml",
+        "{document}"
+    );
+    let unmapped = &document["unmapped"][0];
+    assert_eq!(unmapped["what"], "GET ws://h.test/b", "{document}");
+    assert!(
+        imported
+            .err
+            .contains("not imported: GET ws://h.test/b: a WebSocket"),
+        "{imported:#?}"
+    );
+    let session = std::fs::read_to_string(directory.join("incidents/one.yaml")).unwrap();
+    assert!(session.contains("key REDACTED and REDACTED"), "{session}");
+    let wrong = import(&desk, "vcr", &directory.join("archives/one.har"), &[]);
+    wrong.ended(2);
+    assert!(
+        wrong.err.contains("one.har: it is not a cassette"),
+        "{wrong:#?}"
+    );
+}

@@ -73,12 +73,42 @@ impl LocalSuite {
     }
 }
 
-/// Reads a file that `from` names, relative to it.
+/// Reads a file that `from` names, relative to it. A folder is read as the list of its documents.
 fn open(path: &str, from: &str) -> Result<(String, String), String> {
     let folder = Path::new(from).parent().unwrap_or(Path::new(""));
     let file = folder.join(path);
+    if file.is_dir() {
+        let names = documents_in(&file)?;
+        return Ok((
+            file.join("*").display().to_string(),
+            Value::from(names).to_string(),
+        ));
+    }
     let text = text::read(&file)?;
     Ok((file.display().to_string(), text))
+}
+
+/// The names of a folder's documents, sorted.
+fn documents_in(folder: &Path) -> Result<Vec<String>, String> {
+    let unread = |error: std::io::Error| format!("`{}` cannot be read: {error}", folder.display());
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unread)? {
+        let name = entry
+            .map_err(unread)?
+            .file_name()
+            .to_string_lossy()
+            .into_owned();
+        let ending = Path::new(&name).extension();
+        if ending.is_some_and(|ending| ["yaml", "yml", "json"].iter().any(|one| ending == *one)) {
+            names.push(name);
+        }
+    }
+    names.sort();
+    if names.is_empty() {
+        let folder = folder.display();
+        return Err(format!("`{folder}` has no .yaml, .yml or .json file"));
+    }
+    Ok(names)
 }
 
 /// Without a name of its own, a suite gets the name of its file.

@@ -16,6 +16,7 @@ mod approval;
 mod daemon_id;
 mod evidence;
 pub(crate) mod incidents;
+mod mutants;
 mod reach;
 mod registry;
 mod stop;

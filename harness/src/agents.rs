@@ -5,6 +5,7 @@
 
 mod body;
 mod caller;
+pub mod change;
 mod command;
 mod extract;
 pub mod group;
@@ -26,6 +27,7 @@ mod workers;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::path::PathBuf;
 
+use self::change::RequestChange;
 pub use self::name::agent_name;
 use self::pointing::ProxyVariables;
 use self::settings::{Agent, Way};
@@ -110,6 +112,8 @@ impl InvocationPlace {
 pub struct Invocation {
     /// The prompt.
     pub prompt: Prompt,
+    /// A change to the request, for HTTP agents; others ignore it.
+    pub change: Option<RequestChange>,
     /// Its slot and scope.
     pub place: InvocationPlace,
     /// W3C trace context, for agents that pass it on.
@@ -135,6 +139,7 @@ impl Invocation {
         let (high, low, span) = (id("high"), id("low"), id("span"));
         Self {
             prompt: prompt.clone(),
+            change: None,
             place,
             traceparent: format!("00-{high:016x}{low:016x}-{span:016x}-01"),
             conversation: format!("{run}-{:016x}", id("conversation")),

@@ -14,6 +14,8 @@ pub struct AgentAnswer {
     pub broke_off: bool,
     /// The answer was not complete in time.
     pub timed_out: bool,
+    /// The agent rejected a changed request with a status from 400 to 499.
+    pub rejected: bool,
     /// From the first byte of the prompt to the last byte of the answer, all turns included.
     pub latency: Duration,
 }

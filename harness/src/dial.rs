@@ -8,6 +8,7 @@ use std::time::Duration;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Url};
+use tokio::net::TcpStream;
 
 use crate::reach::Pending;
 
@@ -60,6 +61,17 @@ impl Dialler {
             // An invalid URL is not dialled.
             (None, _) | (_, None) => Ok(()),
         }
+    }
+
+    /// A connection to the first allowed address of a host that accepts one.
+    pub(crate) async fn connect(&self, host: &str, port: u16) -> std::io::Result<TcpStream> {
+        let Some(destinations) = &self.0 else {
+            return TcpStream::connect((host, port)).await;
+        };
+        let denied = |why: String| std::io::Error::other(why);
+        destinations.check(host, port).map_err(denied)?;
+        let addresses = destinations.addresses(host, port).await.map_err(denied)?;
+        TcpStream::connect(&addresses[..]).await
     }
 
     /// A client for one URL. It ignores the environment's proxy settings and does not follow redirects.

@@ -15,6 +15,7 @@ pub mod digest;
 pub mod import;
 pub mod invariants;
 pub mod model;
+pub mod mutations;
 pub mod outside;
 mod pattern;
 pub mod prompt;

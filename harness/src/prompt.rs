@@ -62,12 +62,13 @@ pub(crate) fn read(
     fields.field(name, about, |value| {
         let empty = "the list is empty; write what the agent is asked";
         value.some("a list of prompts", empty, |value| {
-            value.named("Prompt", prompt)
+            value.named("Prompt", one)
         })
     })
 }
 
-fn prompt(value: &mut ValueReader<'_, '_>) -> Option<Prompt> {
+/// A prompt: a text, a list of turns, or a map with `turns`.
+pub(crate) fn one(value: &mut ValueReader<'_, '_>) -> Option<Prompt> {
     value
         .either()
         .when(NodeKind::Scalar, |value| {

@@ -14,7 +14,6 @@ mod check;
 mod contract;
 mod files;
 mod machine;
-mod mutations;
 mod replays;
 mod settings;
 #[cfg(test)]
@@ -45,6 +44,7 @@ use crate::agents::settings::{self as agent, Agent, variables};
 use crate::dial::Dialler;
 use crate::invariants::{self, Invariant, Prices};
 use crate::model::{self, Embeddings, Model};
+use crate::mutations::{self, Mutations};
 use crate::outside::Outside;
 use crate::prompt::{self, Prompt};
 use crate::scores::Scoring;
@@ -72,8 +72,8 @@ pub struct Suite {
     pub model: Option<Model>,
     /// The embeddings that compare texts; `None`: texts are compared by their words.
     pub embeddings: Option<Embeddings>,
-    /// Whether the suite configures mutations.
-    pub mutates: bool,
+    /// How golden prompts are changed; `None`: they are not.
+    pub mutations: Option<Mutations>,
     /// The prompts for the agent; empty only if the suite has nothing but replays.
     pub golden_prompts: Vec<Prompt>,
     /// The invariants of every answer; empty only if a contract or replays define what to check.
@@ -227,8 +227,7 @@ fn read(fields: &mut Fields<'_, '_>) -> Option<Suite> {
     let settings = "a map of settings";
     let about = "How golden prompts are changed.";
     let mutations = fields.block("mutations", about, settings, |fields| {
-        mutations::read(fields);
-        Some(())
+        Some(mutations::settings::read(fields))
     });
     let golden_prompts = prompt::read(fields, "golden_prompts", "What the agent is asked.");
     let invariants = invariants::read(fields, "What must hold.", false);
@@ -278,7 +277,7 @@ fn read(fields: &mut Fields<'_, '_>) -> Option<Suite> {
         agent: agent?,
         model,
         embeddings,
-        mutates: mutations.is_some(),
+        mutations,
         golden_prompts: golden_prompts.unwrap_or_default(),
         invariants: invariants.unwrap_or_default(),
         chaos,

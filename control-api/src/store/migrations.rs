@@ -7,7 +7,7 @@ use super::error::Cause;
 use super::statement::sql;
 
 /// The scripts of versions 1, 2 and so on. A released script is never changed.
-const ALL: [&str; 8] = [
+const ALL: [&str; 9] = [
     include_str!("migrations/0001_documents.sql"),
     include_str!("migrations/0002_exchanges.sql"),
     include_str!("migrations/0003_tokens.sql"),
@@ -16,6 +16,7 @@ const ALL: [&str; 8] = [
     include_str!("migrations/0006_audit.sql"),
     include_str!("migrations/0007_recordings.sql"),
     include_str!("migrations/0008_run_exchanges.sql"),
+    include_str!("migrations/0009_mutants.sql"),
 ];
 
 /// Replacements in the scripts for SQLite, which compares texts bytewise by default.

@@ -16,6 +16,7 @@ mod exchange;
 mod idempotency;
 mod listener;
 mod migrations;
+mod mutants;
 mod place;
 mod recording;
 mod run;

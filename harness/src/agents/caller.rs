@@ -4,20 +4,23 @@
 use std::time::{Duration, Instant};
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, RequestBuilder, Response};
+use reqwest::{Client, Request, RequestBuilder, Response};
 use serde_json::Value;
 use squall_profiles::json_tree;
 
 use super::body::{self, Unread};
+use super::change::{self, NotSent, RequestChange};
 use super::settings::Pairs;
 use super::{AskError, Invocation, extract, stream};
 use crate::answer::AgentAnswer;
-use crate::dial::innermost;
+use crate::dial::{Dialler, innermost};
 
 /// Calls one agent over HTTP.
 #[derive(Debug)]
 pub(super) struct HttpCaller {
     pub(super) client: Client,
+    /// Opens the connections of changed requests that the client cannot send.
+    pub(super) dialler: Dialler,
     pub(super) endpoint: String,
     /// The suite's headers, which override all others.
     pub(super) headers: Pairs,
@@ -73,28 +76,67 @@ impl HttpCaller {
         let mut tries = 0;
         loop {
             tries += 1;
-            let request = request()?.headers(headers.clone()).timeout(left);
-            match request.send().await {
+            let request = request()?.headers(headers.clone()).timeout(left).build();
+            let request = request.map_err(|error| AskError::Request(innermost(&error)))?;
+            if let Some(change) = &invocation.change {
+                return self.changed(change, request, left).await;
+            }
+            match self.client.execute(request).await {
                 Ok(response) => return self.read(response).await,
-                Err(error) if error.is_builder() => {
-                    return Err(AskError::Request(innermost(&error)));
-                }
                 // No retry after a connection time-out: the agent had enough time.
                 Err(error)
                     if error.is_connect() && !error.is_timeout() && tries <= self.retries => {}
                 Err(error) if error.is_connect() => {
-                    return Err(AskError::Unreachable {
-                        endpoint: self.endpoint.clone(),
-                        tries,
-                        why: if error.is_timeout() {
-                            "the connection was not accepted in time".to_owned()
-                        } else {
-                            innermost(&error)
-                        },
-                    });
+                    return Err(self.unreachable(&error, tries));
                 }
                 Err(error) => return Ok(self.broken(&error, String::new())),
             }
+        }
+    }
+
+    /// Sends a request with a change and reads the answer.
+    async fn changed(
+        &self,
+        change: &RequestChange,
+        request: Request,
+        left: Duration,
+    ) -> Result<AgentAnswer, AskError> {
+        let answer = async {
+            let response = match change::send(change, request, &self.client, &self.dialler).await {
+                Ok(response) => response,
+                Err(NotSent::Client(error)) if error.is_connect() => {
+                    return Err(self.unreachable(&error, 1));
+                }
+                Err(NotSent::Client(error)) => return Ok(self.broken(&error, String::new())),
+                Err(NotSent::Broken(why)) => {
+                    return Ok(self.incomplete(false, &why, String::new()));
+                }
+                Err(NotSent::Request(why)) => return Err(AskError::Request(why)),
+                Err(NotSent::Unreachable(why)) => {
+                    return Err(AskError::Unreachable {
+                        endpoint: self.endpoint.clone(),
+                        tries: 1,
+                        why,
+                    });
+                }
+            };
+            let rejected = response.status().is_client_error();
+            let answer = self.read(response).await?;
+            Ok(AgentAnswer { rejected, ..answer })
+        };
+        let answered = tokio::time::timeout(left, answer).await;
+        answered.unwrap_or_else(|_| Ok(self.incomplete(true, "", String::new())))
+    }
+
+    fn unreachable(&self, error: &reqwest::Error, tries: u64) -> AskError {
+        AskError::Unreachable {
+            endpoint: self.endpoint.clone(),
+            tries,
+            why: if error.is_timeout() {
+                "the connection was not accepted in time".to_owned()
+            } else {
+                innermost(error)
+            },
         }
     }
 
@@ -117,11 +159,14 @@ impl HttpCaller {
 
     /// An answer that ended early, after this text.
     fn broken(&self, error: &reqwest::Error, text: String) -> AgentAnswer {
-        let timed_out = error.is_timeout();
+        self.incomplete(error.is_timeout(), &innermost(error), text)
+    }
+
+    fn incomplete(&self, timed_out: bool, why: &str, text: String) -> AgentAnswer {
         let why = if timed_out {
             format!("there was no answer within {} ms", self.timeout.as_millis())
         } else {
-            format!("the answer broke off: {}", innermost(error))
+            format!("the answer broke off: {why}")
         };
         AgentAnswer {
             timed_out,

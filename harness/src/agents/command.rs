@@ -103,6 +103,7 @@ mod tests {
     async fn ask(fields: &str, prompt: Prompt) -> Result<AgentAnswer, AskError> {
         let invocation = Invocation {
             prompt,
+            change: None,
             place: InvocationPlace::shared("cell-1"),
             traceparent: "00-00-00-01".into(),
             conversation: "c1".into(),

@@ -34,6 +34,7 @@ impl HttpDriver {
             reset: Resetter::new(agent, surroundings),
             caller: HttpCaller {
                 client: (surroundings.dialler).client_of_agent(&http.endpoint, agent.timeout),
+                dialler: surroundings.dialler.clone(),
                 endpoint: http.endpoint.clone(),
                 headers: http.headers.clone(),
                 path: http.response_path.clone(),

@@ -31,6 +31,7 @@ impl OpenAiDriver {
             reset: Resetter::new(agent, surroundings),
             caller: HttpCaller {
                 client: (surroundings.dialler).client_of_agent(&chat.endpoint, agent.timeout),
+                dialler: surroundings.dialler.clone(),
                 endpoint: endpoint(&chat.endpoint),
                 headers: chat.headers.clone(),
                 path: Some(ANSWER.to_owned()),
@@ -91,6 +92,7 @@ mod tests {
         let turns = turns.iter().map(|turn| (*turn).to_owned()).collect();
         let invocation = Invocation {
             prompt: Prompt::conversation(turns).expect("turns"),
+            change: None,
             place: InvocationPlace::shared("cell-1"),
             traceparent: "00-00-00-01".into(),
             conversation: "c1".into(),

@@ -48,11 +48,15 @@ impl Values {
 
 /// Reads `name: value`, `name = value` or `name - value`, with the first separator in this order that occurs.
 fn line(text: &str) -> Option<(String, String)> {
-    let separators = [":", "=", " - "];
-    let separator = separators.into_iter().find(|one| text.contains(one))?;
-    let (name, value) = text.split_once(separator)?;
+    let (name, value) = parts(text)?;
     let name = plain(name);
     (!name.is_empty()).then(|| (name, value.trim().to_owned()))
+}
+
+fn parts(line: &str) -> Option<(&str, &str)> {
+    let separators = [":", "=", " - "];
+    let separator = separators.into_iter().find(|one| line.contains(one))?;
+    line.split_once(separator)
 }
 
 /// Normalises a placeholder's name: lower case, only letters and digits.
@@ -125,6 +129,23 @@ pub(crate) fn places(template: &str) -> Vec<&str> {
         }
     });
     places
+}
+
+/// The placeholders that the lines of a prompt define.
+pub(crate) fn of_lines<'t>(places: &[&'t str]) -> Vec<&'t str> {
+    let whole = [PROMPT, CONVERSATION].map(key);
+    let places = places.iter().copied();
+    places.filter(|name| !whole.contains(&key(name))).collect()
+}
+
+/// The lines of a prompt that define these placeholders: their indexes, names and values.
+pub(crate) fn lines_of<'p>(prompt: &'p str, places: &[&str]) -> Vec<(usize, &'p str, &'p str)> {
+    let lines = prompt.lines().enumerate().filter_map(|(at, line)| {
+        let (name, value) = parts(line)?;
+        let is_used = places.iter().any(|place| key(place) == plain(name));
+        is_used.then(|| (at, name.trim(), value.trim()))
+    });
+    lines.collect()
 }
 
 /// The first placeholder without a value in the prompt; `None`: all have values.

@@ -25,7 +25,7 @@ pub(super) fn driver_in(folder: impl Into<std::path::PathBuf>, fields: &str) -> 
 }
 
 /// The surroundings of agents in suites in this folder.
-pub(super) fn surroundings_in(folder: impl Into<std::path::PathBuf>) -> Surroundings {
+pub(crate) fn surroundings_in(folder: impl Into<std::path::PathBuf>) -> Surroundings {
     let variables = |scope: Option<&str>| {
         let scope = scope.unwrap_or("nobody");
         vec![("HTTP_PROXY", format!("http://{scope}:x@127.0.0.1:1"))]

@@ -9,6 +9,7 @@ use super::{RunError, RunScopes, Tell, run};
 use crate::agents::pointing::ProxyVariables;
 use crate::agents::{self, Driver, InvocationPlace, Surroundings};
 use crate::dial::Dialler;
+use crate::mutations::MutantCache;
 use crate::reach::{Pending, Reach};
 use crate::run::{CoverageRecord, RunKind};
 use crate::suite::Suite;
@@ -38,6 +39,8 @@ pub struct RunContext<'a> {
     pub reach: Arc<dyn Reach>,
     /// Observes the run.
     pub tell: &'a dyn Tell,
+    /// Keeps the mutants that the suite's model writes.
+    pub mutants: &'a dyn MutantCache,
     /// The scope of calls that carry none.
     pub shared_scope: &'a str,
     /// Locked while chaos is in force in a scope that is not the run's own: one run at a time.

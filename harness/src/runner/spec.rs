@@ -187,7 +187,10 @@ impl RunSpec {
     pub(super) fn left_out(&self) -> Vec<String> {
         let suite = &self.suite;
         let replays = !suite.replays.sessions.is_empty() || suite.replays.has_sources;
-        let parts = [("mutations", suite.mutates), ("replays", replays)];
+        let parts = [
+            ("mutations", suite.mutations.is_some()),
+            ("replays", replays),
+        ];
         let left_out = parts
             .into_iter()
             .filter(|(_, configured)| *configured && self.kind == RunKind::Ci);

@@ -1,4 +1,4 @@
-//! Loads the files that a suite names: a contract, replay sessions, JSON Schemas.
+//! Loads the files that a suite names: a contract, replay sessions, JSON Schemas, templates and a corpus of mutations.
 //!
 //! Each file is appended to the suite's text, with continued line numbers, and its tree replaces its name. Other
 //! code therefore handles a single document. Only errors and warnings are mapped back to the file and line at the
@@ -91,6 +91,9 @@ impl Laying<'_> {
             }
             self.invariants(contract);
         }
+        if let Some(mutations) = tree.member_mut("mutations") {
+            self.mutations(mutations);
+        }
         let sessions = tree.member_mut("replays");
         let sessions = sessions.and_then(|replays| replays.member_mut("sessions"));
         for session in sessions.into_iter().flat_map(At::items_mut) {
@@ -101,6 +104,39 @@ impl Laying<'_> {
                 set_over(session, over);
             }
         }
+    }
+
+    /// Loads a corpus, templates, and folders of templates. A folder is opened as the list of its files.
+    fn mutations(&mut self, mutations: &mut At<Tree>) {
+        if let Some(corpus) = mutations.member_mut("corpus")
+            && let Some(file) = self.written(corpus)
+        {
+            // A line of JSON is an item of a list in YAML.
+            let as_list = |text: String| format!("- {}", text.trim_end().replace('\n', "\n- "));
+            self.lay_changed(corpus, &file, as_list);
+        }
+        let templates = mutations.member_mut("templates");
+        let Some(Tree::List(items)) = templates.map(|templates| &mut templates.value) else {
+            return;
+        };
+        let mut laid = Vec::new();
+        for mut item in std::mem::take(items) {
+            if let Some(path) = self.written(&item) {
+                self.lay(&mut item, &path);
+            }
+            match item.value {
+                Tree::List(mut files) => {
+                    for file in &mut files {
+                        if let Some(path) = self.written(file) {
+                            self.lay(file, &path);
+                        }
+                    }
+                    laid.append(&mut files);
+                }
+                Tree::Null | Tree::Scalar { .. } | Tree::Map(_) => laid.push(item),
+            }
+        }
+        *items = laid;
     }
 
     /// Loads the schemas of invariants.
@@ -154,10 +190,19 @@ impl Laying<'_> {
 
     /// Replaces the name of a file by its content.
     fn lay(&mut self, node: &mut At<Tree>, path: &str) {
+        self.lay_changed(node, path, |text| text);
+    }
+
+    fn lay_changed(
+        &mut self,
+        node: &mut At<Tree>,
+        path: &str,
+        change: impl FnOnce(String) -> String,
+    ) {
         let named = node.position;
         let (from, _) = self.source.place(named);
         let (file, text) = match (self.open)(path, from) {
-            Ok(opened) => opened,
+            Ok((file, text)) => (file, change(text)),
             Err(message) => return self.not_read(named, message),
         };
         match parse(&file, &text) {

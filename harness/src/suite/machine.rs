@@ -32,6 +32,12 @@ impl Suite {
             Some(ContractPart::Named(_)) | None => {}
         }
         touched.extend(touched_by(&self.invariants));
+        if let Some(mutations) = &self.mutations {
+            let programs = (!mutations.commands.is_empty()).then_some("/mutations/commands");
+            touched.extend(programs.map(program));
+            let files = mutations.files.iter();
+            touched.extend(files.map(|pointer| file(pointer)));
+        }
         let sessions = self.replays.sessions.iter().enumerate();
         let files = sessions.filter(|(_, session)| matches!(session, SuiteSession::File));
         touched.extend(files.map(|(at, _)| file(&format!("/replays/sessions/{at}/file"))));

@@ -11,6 +11,7 @@ use tokio::time::timeout;
 
 use super::super::active::{ActiveRun, RunReporter};
 use super::super::agent_files::agent_files;
+use super::super::mutants::StoredMutants;
 use super::super::reach::workspace_scope;
 use super::super::scope_of;
 use super::super::stop::StopReason;
@@ -66,6 +67,10 @@ impl Runs {
             scope: &scope_of(&run.workspace, &run.id),
             reach: Arc::clone(&self.reach) as _,
             tell: &RunReporter(Arc::clone(run)),
+            mutants: &StoredMutants {
+                store: &self.log.store,
+                workspace: &run.workspace,
+            },
             shared_scope: workspace_scope(&run.workspace),
             exclusive: &lane.exclusive,
             approved: run.mark.is_approved(),

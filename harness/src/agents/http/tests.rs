@@ -7,6 +7,7 @@ use crate::prompt::Prompt;
 fn invocation(prompt: Prompt) -> Invocation {
     Invocation {
         prompt,
+        change: None,
         place: InvocationPlace::shared("cell-1"),
         traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into(),
         conversation: "c1".into(),

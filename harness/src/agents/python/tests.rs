@@ -143,6 +143,7 @@ fn invocation(scope: &str, turns: &[&str]) -> Invocation {
     Invocation {
         prompt: Prompt::conversation(turns.iter().map(|&turn| turn.to_owned()).collect())
             .expect("turns"),
+        change: None,
         place: InvocationPlace::shared(scope),
         traceparent: "00-00-00-01".into(),
         conversation: format!("conversation-of-{scope}"),

@@ -64,6 +64,7 @@ fn served(folder: &tempfile::TempDir, port: u16) -> String {
 async fn asked(driver: &dyn Driver, prompt: &str) -> Result<AgentAnswer, AskError> {
     let invocation = Invocation {
         prompt: Prompt::single(prompt),
+        change: None,
         place: InvocationPlace::shared("a"),
         traceparent: "00-00-00-01".into(),
         conversation: "c".into(),
@@ -116,6 +117,7 @@ async fn one_that_ends_within_a_conversation_has_failed() {
     let turns = ["last", "And?"].map(str::to_owned).to_vec();
     let invocation = Invocation {
         prompt: Prompt::conversation(turns).expect("turns"),
+        change: None,
         place: InvocationPlace::shared("a"),
         traceparent: "00-00-00-01".into(),
         conversation: "c".into(),

@@ -1,0 +1,147 @@
+//! Where a mutation changes a prompt: in which turn, and in which line of a structured prompt.
+
+use squall_profiles::dice::Dice;
+
+use crate::agents::settings::{Agent, Way};
+use crate::agents::template;
+use crate::prompt::Prompt;
+
+/// What an agent's template requires of prompts.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PromptForm<'a> {
+    /// The template's placeholders for values of lines, without those for the whole prompt.
+    names: Vec<&'a str>,
+    structured: bool,
+}
+
+impl<'a> PromptForm<'a> {
+    pub(super) fn of(agent: &'a Agent) -> Self {
+        let Way::Http(http) = &agent.way else {
+            return Self::default();
+        };
+        let template = http.request_template.as_deref().unwrap_or_default();
+        let places = template::places(template);
+        Self {
+            names: template::of_lines(&places),
+            structured: http.parse_structured_input,
+        }
+    }
+
+    /// Whether a mutant defines every value that the original defines.
+    pub(super) fn accepts(&self, original: &Prompt, mutant: &Prompt) -> bool {
+        let complete =
+            |turn: &String| template::left_over(&self.names, turn, self.structured).is_none();
+        mutant.turns().iter().all(complete) || !original.turns().iter().all(complete)
+    }
+}
+
+/// How the changed turn is put into a conversation of several turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Change,
+    Insert,
+    Repeat,
+    Drop,
+    Later,
+}
+
+/// The part of a prompt that a mutation changes.
+#[derive(Debug, Clone)]
+pub(super) struct MutatedPlace<'p> {
+    prompt: &'p Prompt,
+    operation: Operation,
+    turn: usize,
+    /// The other turn of an operation that has one.
+    other: usize,
+    /// The line's index, name and value; `None`: the whole turn.
+    line: Option<(usize, &'p str, &'p str)>,
+}
+
+impl<'p> MutatedPlace<'p> {
+    pub(super) fn draw(prompt: &'p Prompt, form: &PromptForm<'_>, dice: &mut Dice) -> Self {
+        let turns = prompt.turns();
+        let below =
+            |bound: usize, dice: &mut Dice| usize::try_from(dice.below(bound as u64)).unwrap_or(0);
+        let turn = below(turns.len(), dice);
+        let operation = match dice.below(6) {
+            _ if turns.len() < 2 => Operation::Change,
+            2 => Operation::Insert,
+            3 => Operation::Repeat,
+            4 => Operation::Drop,
+            5 if turn + 1 < turns.len() => Operation::Later,
+            _ => Operation::Change,
+        };
+        let other = match operation {
+            Operation::Later => turn + 1 + below(turns.len() - turn - 1, dice),
+            Operation::Drop => (turn + 1 + below(turns.len() - 1, dice)) % turns.len(),
+            Operation::Change | Operation::Insert | Operation::Repeat => turn,
+        };
+        let lines = template::lines_of(&turns[turn], &form.names);
+        let line = (form.structured && !lines.is_empty()).then(|| lines[below(lines.len(), dice)]);
+        Self {
+            prompt,
+            operation,
+            turn,
+            other,
+            line,
+        }
+    }
+
+    /// The text that the mutation changes.
+    pub(super) fn source(&self) -> &'p str {
+        let turn = &self.prompt.turns()[self.turn];
+        self.line.map_or(turn, |(_, _, value)| value)
+    }
+
+    /// The prompt with the changed texts instead of the source: one, or the turns of an attack.
+    pub(super) fn put(&self, texts: Vec<String>) -> Option<Prompt> {
+        let turns = self.prompt.turns();
+        let changed = texts.into_iter().map(|text| self.in_line(text));
+        let mut changed: Vec<_> = changed.collect();
+        match self.operation {
+            Operation::Insert => changed.insert(0, turns[self.turn].clone()),
+            Operation::Repeat => changed.extend(vec![turns[self.turn].clone(); 2]),
+            Operation::Change | Operation::Drop | Operation::Later => {}
+        }
+        let mut mutant: Vec<Vec<String>> = turns.iter().map(|turn| vec![turn.clone()]).collect();
+        mutant[self.turn] = changed;
+        match self.operation {
+            Operation::Drop => mutant[self.other].clear(),
+            Operation::Later => {
+                let moved = mutant.remove(self.turn);
+                mutant.insert(self.other, moved);
+            }
+            Operation::Change | Operation::Insert | Operation::Repeat => {}
+        }
+        Prompt::conversation(mutant.concat())
+    }
+
+    fn in_line(&self, text: String) -> String {
+        let Some((line, name, _)) = self.line else {
+            return text;
+        };
+        let text = text.lines().collect::<Vec<_>>().join(" ");
+        let lines = self.prompt.turns()[self.turn].lines().enumerate();
+        let lines = lines.map(|(at, old)| {
+            if at == line {
+                format!("{name}: {text}")
+            } else {
+                old.to_owned()
+            }
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// The operation for reports; `None`: the only turn was changed.
+    pub(super) fn describe(&self) -> Option<String> {
+        let (turn, other) = (self.turn + 1, self.other + 1);
+        let is_single = self.prompt.turns().len() < 2;
+        (!is_single).then(|| match self.operation {
+            Operation::Change => format!("turn {turn} changed"),
+            Operation::Insert => format!("turn inserted after turn {turn}"),
+            Operation::Repeat => format!("turn {turn} changed, and repeated twice"),
+            Operation::Drop => format!("turn {turn} changed, turn {other} dropped"),
+            Operation::Later => format!("turn {turn} changed and moved to place {other}"),
+        })
+    }
+}

@@ -1,0 +1,357 @@
+//! Fills the placeholders of templates, and transforms prompts.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+use squall_profiles::dice::Dice;
+
+use super::words::WORDS;
+
+/// Longest text of `{filler:N}` and `{letters:N}`, in bytes.
+const LONGEST: usize = 64 << 10;
+
+/// The texts of one mutant that stay the same in all its parts.
+pub(super) struct Filling<'s> {
+    source: &'s str,
+    goal: &'static str,
+    token: String,
+}
+
+impl<'s> Filling<'s> {
+    /// Draws them for a mutant of the text `source`.
+    pub(super) fn draw(source: &'s str, dice: &mut Dice) -> Self {
+        Self {
+            source,
+            goal: pick(&WORDS.goals, dice),
+            token: format!("{:08x}", dice.below(1 << 32)),
+        }
+    }
+
+    /// Fills the placeholders of a template. Other text in braces stays as it is. `None`: the template has no effect
+    /// on this source.
+    pub(super) fn text(&self, template: &str, dice: &mut Dice) -> Option<String> {
+        let mut text = String::with_capacity(template.len() + self.source.len());
+        let mut rest = template;
+        while let Some(at) = rest.find('{') {
+            text.push_str(&rest[..at]);
+            rest = &rest[at..];
+            let inner = rest[1..].split_once('}').map_or("", |(inner, _)| inner);
+            let (name, argument) = match inner.split_once(':') {
+                Some((name, argument)) => (name, Some(argument)),
+                None => (inner, None),
+            };
+            let value = match (name, argument) {
+                ("prompt", None) => self.source.to_owned(),
+                ("prompt", Some(how)) => transformed(how, self.source, dice)?,
+                ("goal", None) => self.goal.to_owned(),
+                ("goal", Some(how)) => transformed(how, self.goal, dice)?,
+                ("token", None) => self.token.clone(),
+                ("number", Some(range)) => number(range, dice)?.to_string(),
+                ("filler", Some(length)) => long(&WORDS.filler, length)?,
+                ("letters", Some(length)) => long("a", length)?,
+                _ => {
+                    text.push('{');
+                    rest = &rest[1..];
+                    continue;
+                }
+            };
+            text.push_str(&value);
+            rest = &rest[inner.len() + 2..];
+        }
+        text.push_str(rest);
+        Some(text)
+    }
+
+    /// Fills all texts of a document. A text that is only a number's placeholder becomes a number, except in headers.
+    pub(super) fn document(&self, template: &Value, dice: &mut Dice) -> Option<Value> {
+        self.value("", template, dice)
+    }
+
+    fn value(&self, member: &str, template: &Value, dice: &mut Dice) -> Option<Value> {
+        Some(match template {
+            Value::String(text) => {
+                let range = text.strip_prefix("{number:");
+                let range = range.and_then(|range| range.strip_suffix('}'));
+                match range.filter(|range| !range.contains('{')) {
+                    Some(range) => number(range, dice)?.into(),
+                    None => self.text(text, dice)?.into(),
+                }
+            }
+            Value::Array(items) => {
+                let items = items.iter().map(|item| self.value(member, item, dice));
+                Value::Array(items.collect::<Option<_>>()?)
+            }
+            Value::Object(members) => {
+                let members = members.iter().map(|(name, value)| {
+                    let value = match (member, value) {
+                        ("headers", Value::String(text)) => self.text(text, dice)?.into(),
+                        _ => self.value(name, value, dice)?,
+                    };
+                    Some((name.clone(), value))
+                });
+                Value::Object(members.collect::<Option<_>>()?)
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => template.clone(),
+        })
+    }
+}
+
+/// The first transformation in a template that is unknown.
+pub(super) fn unknown_transformation(template: &str) -> Option<&str> {
+    let names = ["{prompt:", "{goal:"];
+    let starts = names.iter().flat_map(|name| {
+        let found = template.match_indices(name);
+        found.map(|(at, _)| &template[at + name.len()..])
+    });
+    let mut transforms = starts.map(|rest| rest.split_once('}').map_or(rest, |(how, _)| how));
+    transforms.find(|how| !TRANSFORMS.contains(how))
+}
+
+fn pick<'w>(words: &'w [String], dice: &mut Dice) -> &'w str {
+    &words[below(words.len(), dice)]
+}
+
+fn below(bound: usize, dice: &mut Dice) -> usize {
+    usize::try_from(dice.below(bound as u64)).unwrap_or(0)
+}
+
+fn number(range: &str, dice: &mut Dice) -> Option<u64> {
+    let (first, last) = range.split_once('-')?;
+    let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+    Some(first + dice.below(last.checked_sub(first)?.checked_add(1)?))
+}
+
+fn long(piece: &str, length: &str) -> Option<String> {
+    let length: usize = length.parse().ok()?;
+    let length = length.min(LONGEST);
+    Some(piece.chars().cycle().take(length).collect())
+}
+
+/// The names of all transformations.
+pub(super) const TRANSFORMS: [&str; 32] = [
+    "base64",
+    "hex",
+    "url",
+    "unicode",
+    "html",
+    "binary",
+    "rot13",
+    "leet",
+    "homoglyphs",
+    "reversed",
+    "spaced",
+    "no_spaces",
+    "odd_spaces",
+    "zero_width",
+    "marks",
+    "fullwidth",
+    "upper",
+    "lower",
+    "alternating",
+    "emoji",
+    "some_emoji",
+    "some_base64",
+    "some_url",
+    "typos",
+    "chat_typos",
+    "synonyms",
+    "antonyms",
+    "numbers",
+    "shuffled",
+    "first_words",
+    "keywords",
+    "repeated",
+];
+
+/// The transformed text. `None`: the transformation is unknown.
+fn transformed(how: &str, text: &str, dice: &mut Dice) -> Option<String> {
+    let each = |write: &dyn Fn(char) -> String| text.chars().map(write).collect::<String>();
+    let bytes = |write: &dyn Fn(u8) -> String| text.bytes().map(write).collect::<Vec<_>>();
+    let base64 = |text: &str| BASE64_STANDARD.encode(text);
+    let url = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    Some(match how {
+        "base64" => base64(text),
+        "hex" => bytes(&|byte| format!("{byte:02x}")).concat(),
+        "url" => url(text),
+        "unicode" => text.encode_utf16().fold(String::new(), |mut all, unit| {
+            // Writing to a string cannot fail.
+            let _ = write!(all, "\\u{unit:04x}");
+            all
+        }),
+        "html" => each(&|c| format!("&#{};", u32::from(c))),
+        "binary" => bytes(&|byte| format!("{byte:08b}")).join(" "),
+        "rot13" => each(&|c| rot13(c).to_string()),
+        "leet" => each(&|c| of_table(&WORDS.leet, c.to_ascii_lowercase(), c)),
+        "homoglyphs" => each(&|c| of_table(&WORDS.homoglyphs, c, c)),
+        "reversed" => text.chars().rev().collect(),
+        "spaced" => each(&|c| format!("{c} ")).trim_end().to_owned(),
+        "no_spaces" => text.split_whitespace().collect(),
+        "odd_spaces" => text.split(' ').fold(String::new(), |all, word| {
+            let gaps = ["  ", "\u{a0}", "\u{2003}", "\t", " \u{200b}"];
+            let gap = gaps[below(gaps.len(), dice)];
+            if all.is_empty() {
+                word.to_owned()
+            } else {
+                format!("{all}{gap}{word}")
+            }
+        }),
+        "zero_width" => each(&|c| format!("{c}\u{200b}")),
+        "marks" => text.chars().fold(String::new(), |mut all, c| {
+            all.push(c);
+            let mark = 0x300 + u32::try_from(dice.below(0x30)).unwrap_or(0);
+            all.extend(char::from_u32(mark).filter(|_| c.is_alphabetic()));
+            all
+        }),
+        "fullwidth" => each(&|c| fullwidth(c).to_string()),
+        "upper" => text.to_uppercase(),
+        "lower" => text.to_lowercase(),
+        "alternating" => {
+            let letters = text.chars().enumerate();
+            let letters = letters.map(|(at, c)| match at % 2 {
+                0 => c.to_lowercase().to_string(),
+                _ => c.to_uppercase().to_string(),
+            });
+            letters.collect()
+        }
+        "emoji" => words(text, |word| format!("{word} {}", pick(&WORDS.emoji, dice))),
+        "some_emoji" => some(text, dice, |word, dice| {
+            format!("{word}{}", pick(&WORDS.emoji, dice))
+        }),
+        "some_base64" => some(text, dice, |word, _| base64(word)),
+        "some_url" => some(text, dice, |word, _| {
+            word.bytes()
+                .map(|byte| format!("%{byte:02X}"))
+                .collect::<Vec<_>>()
+                .concat()
+        }),
+        "typos" => typos(text, dice),
+        "chat_typos" => typos(&replaced(&WORDS.abbreviations, text, 100, dice), dice),
+        "synonyms" => replaced(&WORDS.synonyms, text, 70, dice),
+        "antonyms" => replaced(&WORDS.antonyms, text, 50, dice),
+        "numbers" => text
+            .chars()
+            .map(|c| match c.to_digit(10) {
+                Some(digit) => {
+                    let by = 1 + u32::try_from(dice.below(9)).unwrap_or(0);
+                    char::from_digit((digit + by) % 10, 10).unwrap_or(c)
+                }
+                None => c,
+            })
+            .collect(),
+        "shuffled" => {
+            let mut words: Vec<_> = text.split(' ').collect();
+            let by = 1 + below(words.len().saturating_sub(1), dice);
+            let by = by % words.len();
+            words.rotate_left(by);
+            words.join(" ")
+        }
+        "first_words" => {
+            let many = 1 + below(3, dice);
+            text.split_whitespace()
+                .take(many)
+                .collect::<Vec<_>>()
+                .join(" ")
+        }
+        "keywords" => {
+            let words = text
+                .split_whitespace()
+                .filter(|word| word.chars().count() > 3);
+            words.collect::<Vec<_>>().join(" ")
+        }
+        "repeated" => vec![text; 20 + below(100, dice)].join(" "),
+        _ => return None,
+    })
+}
+
+fn of_table(table: &BTreeMap<char, String>, key: char, otherwise: char) -> String {
+    table
+        .get(&key)
+        .cloned()
+        .unwrap_or_else(|| otherwise.to_string())
+}
+
+fn rot13(c: char) -> char {
+    let rotated = |first: u8, c: char| {
+        let at = (c as u8 - first + 13) % 26;
+        char::from(first + at)
+    };
+    match c {
+        'a'..='z' => rotated(b'a', c),
+        'A'..='Z' => rotated(b'A', c),
+        _ => c,
+    }
+}
+
+fn fullwidth(c: char) -> char {
+    match c {
+        '!'..='~' => char::from_u32(u32::from(c) + 0xfee0).unwrap_or(c),
+        ' ' => '\u{3000}',
+        _ => c,
+    }
+}
+
+fn words(text: &str, write: impl FnMut(&str) -> String) -> String {
+    text.split(' ').map(write).collect::<Vec<_>>().join(" ")
+}
+
+/// Writes about half of the words in another way, at least one.
+fn some(text: &str, dice: &mut Dice, mut write: impl FnMut(&str, &mut Dice) -> String) -> String {
+    let many = text.split(' ').count();
+    let always = below(many, dice);
+    let words = text.split(' ').enumerate().map(|(at, word)| {
+        if at == always || dice.below(2) == 0 {
+            write(word, dice)
+        } else {
+            word.to_owned()
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Replaces the words of a table, each with this probability.
+fn replaced(
+    table: &BTreeMap<String, Vec<String>>,
+    text: &str,
+    percent: u64,
+    dice: &mut Dice,
+) -> String {
+    words(text, |word| {
+        let stem = word.trim_matches(|c: char| !c.is_alphanumeric());
+        let others = table.get(&stem.to_lowercase());
+        match others.filter(|_| dice.below(100) < percent) {
+            Some(others) => word.replacen(stem, pick(others, dice), 1),
+            None => word.to_owned(),
+        }
+    })
+}
+
+/// Two to four typing errors.
+fn typos(text: &str, dice: &mut Dice) -> String {
+    let mut letters: Vec<char> = text.chars().collect();
+    for _ in 0..2 + dice.below(3) {
+        let places: Vec<_> = (0..letters.len())
+            .filter(|at| letters[*at].is_alphanumeric())
+            .collect();
+        let Some(&at) = places.get(below(places.len(), dice)) else {
+            break;
+        };
+        let neighbours = WORDS
+            .neighbours
+            .iter()
+            .find(|keys| keys.starts_with(letters[at]));
+        match dice.below(4) {
+            0 if at + 1 < letters.len() => letters.swap(at, at + 1),
+            1 if places.len() > 2 => drop(letters.remove(at)),
+            2 if let Some(keys) = neighbours => {
+                let keys: Vec<char> = keys.chars().skip(1).collect();
+                letters[at] = keys[below(keys.len(), dice)];
+            }
+            _ => letters.insert(at, letters[at]),
+        }
+    }
+    letters.into_iter().collect()
+}

@@ -277,7 +277,7 @@ fn fault(kind: u8, parameter: u8) -> StreamFault {
             after_tokens: tokens,
             error: model_error(kind / 16, parameter),
         },
-        5 => StreamFault::Repeat { choice },
+        5 => StreamFault::Repeat,
         6 => StreamFault::Unterminated,
         7 => StreamFault::WholeForStream,
         8 => StreamFault::Instead(Instead::Nothing),

@@ -41,10 +41,7 @@ pub enum StreamFault {
         error: ModelError,
     },
     /// A stream event with tokens is sent twice.
-    Repeat {
-        /// Selects the event; from this exchange's draw.
-        choice: u64,
-    },
+    Repeat,
     /// A stream lacks its end mark.
     Unterminated,
     /// A whole response replaces a requested stream.
@@ -177,7 +174,7 @@ impl StreamFault {
     pub fn needs_a_stream(&self) -> bool {
         matches!(
             self,
-            Self::Error { .. } | Self::Repeat { .. } | Self::Unterminated | Self::WholeForStream
+            Self::Error { .. } | Self::Repeat | Self::Unterminated | Self::WholeForStream
         )
     }
 

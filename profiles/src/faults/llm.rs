@@ -97,7 +97,7 @@ pub(super) const MODES: &[FaultMode] = &[
         change_of_answer(json!({ "after_tokens": after_tokens }), change)
     }),
     mode("duplicate_chunk", ODD_ANSWER, |_, _| {
-        draws(|choice| StreamFault::Repeat { choice })
+        changes(StreamFault::Repeat)
     }),
     mode("missing_terminator", CUT_ANSWER, |_, _| {
         changes(StreamFault::Unterminated)

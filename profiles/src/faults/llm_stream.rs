@@ -105,7 +105,7 @@ fn event_change(fault: &StreamFault, framing: Framing) -> Option<Box<dyn EventCh
             tokens_per_second,
         } => Box::new(Slowing::new(*time_to_first_token, *tokens_per_second)),
         StreamFault::Stall { after_tokens, wait } => Box::new(Stalling::new(*after_tokens, *wait)),
-        StreamFault::Repeat { choice } => Box::new(Repeating::new(*choice)),
+        StreamFault::Repeat => Box::new(Repeating::default()),
         StreamFault::Unterminated => Box::new(Unterminated::new(framing)),
         StreamFault::Rewrite(rewrite) => Box::new(Rewriting::new(rewrite.clone())),
         StreamFault::WholeForStream => return None,

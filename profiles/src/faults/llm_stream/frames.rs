@@ -1,33 +1,15 @@
 //! Streams in which an event comes twice, or the end mark never.
 
-use bytes::Bytes;
 use squall_dialects::model::{Delta, DeltaKind};
 use squall_dialects::stream::{Frame, FrameKind, Framing};
 
 use super::events::{EventChange, Other, ParsedEvent};
 use super::{AnsweredCall, Step};
 
-/// Among how many of the first events with tokens the draw chooses.
-const CHOICES: u64 = 4;
-
-/// A stream in which one event that carries tokens comes twice.
-#[derive(Debug)]
+/// A stream in which the first event that carries tokens comes twice.
+#[derive(Debug, Default)]
 pub(super) struct Repeating {
-    /// Events with tokens that come before it.
-    left: u64,
-    /// The latest event with tokens of the part at hand, until one was repeated.
-    latest: Option<Bytes>,
     touched: bool,
-}
-
-impl Repeating {
-    pub(super) fn new(choice: u64) -> Self {
-        Self {
-            left: choice % CHOICES,
-            latest: None,
-            touched: false,
-        }
-    }
 }
 
 /// Whether an event carries tokens, and neither thinking nor a signature: agents give those back as
@@ -40,28 +22,10 @@ fn can_be_repeated(event: &ParsedEvent<'_>) -> bool {
 
 impl EventChange for Repeating {
     fn event(&mut self, event: &ParsedEvent<'_>, _call: &AnsweredCall, steps: &mut Vec<Step>) {
-        // The text or the call is shorter than the draw would have it: its last event, then.
-        let reading = &event.reading;
-        let ends = !reading.finishes.is_empty() || reading.edges.iter().any(|edge| edge.closes);
-        if !event.speaks()
-            && ends
-            && let Some(latest) = self.latest.take()
-        {
-            steps.push(Step::Emit(latest));
-            self.touched = true;
-        }
         steps.push(event.pass());
-        if !can_be_repeated(event) || self.touched {
-            return;
-        }
-        // Nothing follows what says its words and ends by one event.
-        if self.left == 0 || ends {
+        if !self.touched && can_be_repeated(event) {
             steps.push(event.pass());
-            self.latest = None;
             self.touched = true;
-        } else {
-            self.left -= 1;
-            self.latest = Some(event.frame.bytes().clone());
         }
     }
 

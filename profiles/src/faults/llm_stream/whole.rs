@@ -68,7 +68,7 @@ pub(super) fn edit(
             Ok(EditedAnswer::new(rewritten))
         }
         StreamFault::Error { .. }
-        | StreamFault::Repeat { .. }
+        | StreamFault::Repeat
         | StreamFault::Unterminated
         | StreamFault::WholeForStream => Err(NO_STREAM.to_owned()),
     }

@@ -140,9 +140,8 @@ fn what_a_fault_does_not_find_it_leaves_alone() {
     ] {
         assert_eq!(left_alone(&rewrite(fault), SSE, &answer), reason);
     }
-    let choice = 0;
     for fault in [
-        StreamFault::Repeat { choice },
+        StreamFault::Repeat,
         StreamFault::Unterminated,
         StreamFault::WholeForStream,
         StreamFault::Error {
@@ -264,16 +263,9 @@ fn an_error_is_reported_after_the_last_token_that_fits() {
 
 #[test]
 fn one_event_that_carries_tokens_comes_twice() {
-    for (choice, repeated) in [(0, "The"), (2, " of"), (5, " capital")] {
-        let (text, _) = changed(&StreamFault::Repeat { choice }, SSE, &paris());
-        let twice = word(repeated).repeat(2);
-        assert_eq!(text, paris().replace(&word(repeated), &twice));
-    }
-    // Of a shorter answer it is the last one.
-    let short = [role(), word("Hi"), stop(), DONE.to_owned()].concat();
-    let (text, _) = changed(&StreamFault::Repeat { choice: 3 }, SSE, &short);
-    assert_eq!(text, short.replace(&word("Hi"), &word("Hi").repeat(2)));
-    let fault = StreamFault::Repeat { choice: 0 };
+    let (text, _) = changed(&StreamFault::Repeat, SSE, &paris());
+    assert_eq!(text, paris().replace(&word("The"), &word("The").repeat(2)));
+    let fault = StreamFault::Repeat;
     let none = [role(), stop()].concat();
     assert_eq!(
         left_alone(&fault, SSE, &none),

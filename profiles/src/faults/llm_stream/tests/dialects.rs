@@ -517,21 +517,16 @@ fn a_stream_breaks_off_fails_halts_repeats_itself() {
             },
         );
     }
-    on_every_sample(
-        &StreamFault::Repeat { choice: 1 },
-        &[],
-        |_, before, after| {
-            let length =
-                |read: &Read| -> usize { read.texts.iter().map(|(_, text)| text.len()).sum() };
-            let more = length(after) > length(before) && after.unread == before.unread;
-            thinking_is_whole(before, after)?;
-            if more {
-                Ok(())
-            } else {
-                Err("nothing comes twice".into())
-            }
-        },
-    );
+    on_every_sample(&StreamFault::Repeat, &[], |_, before, after| {
+        let length = |read: &Read| -> usize { read.texts.iter().map(|(_, text)| text.len()).sum() };
+        let more = length(after) > length(before) && after.unread == before.unread;
+        thinking_is_whole(before, after)?;
+        if more {
+            Ok(())
+        } else {
+            Err("nothing comes twice".into())
+        }
+    });
 }
 
 #[test]

@@ -14,8 +14,6 @@ use crate::changes::{Injection, Placement};
 pub enum TextForm {
     /// JSON.
     Json,
-    /// One JSON document per line.
-    Lines,
     /// HTML.
     Html,
     /// Markdown or plain text.
@@ -101,32 +99,9 @@ pub fn injected(injection: &Injection, text: &str, form: TextForm) -> Result<Str
             inject_below(injection, &mut edits, document.root())?;
             String::from_utf8(edits.apply()).map_err(|error| error.to_string())
         }
-        TextForm::Lines => in_lines(injection, text),
         TextForm::Html => Ok(in_html(injection, text)),
         TextForm::Text => Ok(in_text(injection, text)),
     }
-}
-
-/// Injects into the last JSON line with a place for it.
-fn in_lines(injection: &Injection, text: &str) -> Result<String, String> {
-    let mut end = text.len();
-    let mut why = "the tool's answer has no line of JSON".to_owned();
-    for line in text.split_inclusive('\n').rev() {
-        let start = end - line.len();
-        let said = line.trim();
-        if !said.is_empty() {
-            match injected(injection, said, TextForm::Json) {
-                Ok(put) => {
-                    let place = start + (line.len() - line.trim_start().len());
-                    let (before, after) = (&text[..place], &text[place + said.len()..]);
-                    return Ok([before, &put, after].concat());
-                }
-                Err(reason) => why = reason,
-            }
-        }
-        end = start;
-    }
-    Err(why)
 }
 
 /// Injects the instruction below `root`, or returns why there is no place for it.
@@ -329,25 +304,6 @@ mod tests {
             assert_eq!(
                 put(Placement::Field, json).expect_err(json),
                 "the tool's answer has no text to put an instruction into"
-            );
-        }
-    }
-
-    #[test]
-    fn of_lines_the_last_that_says_something_is_taken() {
-        let lines = "{\"a\":\"Some words here\"}\r\n{\"a\":\"More words here\"}\n[1]\n\n";
-        let injection = Injection {
-            text: SAID.to_owned(),
-            placement: Placement::Field,
-            choice: 0,
-        };
-        let put = in_answer(&injection, lines, TextForm::Lines).expect("a text");
-        let said = format!("More words here {}", SAID.replace('"', "\\\""));
-        assert_eq!(put, lines.replace("More words here", &said));
-        for nothing in ["", "\n", "words\n", "[1]\n[2]"] {
-            assert!(
-                in_answer(&injection, nothing, TextForm::Lines).is_err(),
-                "{nothing}"
             );
         }
     }

@@ -1,6 +1,5 @@
 //! Injects instructions into tool responses.
 
-use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Response};
 use squall_dialects::media_type;
 use squall_profiles::changes::Injection;
@@ -36,17 +35,9 @@ fn form(headers: &HeaderMap) -> Option<TextForm> {
         "application/json" => Some(TextForm::Json),
         "text/html" | "application/xhtml+xml" => Some(TextForm::Html),
         other if other.ends_with("+json") => Some(TextForm::Json),
-        other if is_lines(other) => Some(TextForm::Lines),
         // Some servers send JSON as text.
         _ => None,
     }
-}
-
-fn is_lines(media_type: &str) -> bool {
-    matches!(
-        media_type,
-        "application/x-ndjson" | "application/ndjson" | "application/jsonl"
-    )
 }
 
 /// Why the response cannot contain an instruction, according to its head.
@@ -56,12 +47,8 @@ fn unreadable(headers: &HeaderMap) -> Option<String> {
     if media_type == "text/event-stream" {
         return Some("the answer is a stream of events, which pass on as they come".to_owned());
     }
-    if is_lines(&media_type) && !headers.contains_key(CONTENT_LENGTH) {
-        return Some("the answer is a stream of lines, which pass on as they come".to_owned());
-    }
     let of_texts = media_type.starts_with("text/") && media_type != "text/xml";
     let readable = of_texts
-        || is_lines(&media_type)
         || media_type.ends_with("+json")
         || matches!(
             &*media_type,
@@ -83,29 +70,24 @@ mod tests {
     fn what_the_head_tells_of_the_body_decides() {
         let no_place =
             |kind: &str| format!("the answer is `{kind}`, which has no place for an instruction");
-        let passes =
-            |what: &str| format!("the answer is a stream of {what}, which pass on as they come");
-        for (kind, known_length, expected) in [
-            (None, false, Ok(None)),
-            (Some(""), false, Ok(None)),
-            (Some("text/plain"), false, Ok(None)),
-            (Some("application/json; charset=utf-8"), false, Ok(Some(TextForm::Json))),
-            (Some("application/problem+json"), false, Ok(Some(TextForm::Json))),
-            (Some("text/xml"), false, Err(no_place("text/xml"))),
-            (Some("application/rss+xml"), false, Err(no_place("application/rss+xml"))),
-            (Some("application/xhtml+xml"), false, Ok(Some(TextForm::Html))),
-            (Some("application/x-ndjson"), true, Ok(Some(TextForm::Lines))),
-            (Some("application/x-ndjson"), false, Err(passes("lines"))),
-            (Some("text/event-stream"), true, Err(passes("events"))),
-            (Some("image/svg+xml"), true, Err(no_place("image/svg+xml"))),
-            (Some("application/pdf"), true, Err(no_place("application/pdf"))),
+        let events = "the answer is a stream of events, which pass on as they come".to_owned();
+        for (kind, expected) in [
+            (None, Ok(None)),
+            (Some(""), Ok(None)),
+            (Some("text/plain"), Ok(None)),
+            (Some("application/json; charset=utf-8"), Ok(Some(TextForm::Json))),
+            (Some("application/problem+json"), Ok(Some(TextForm::Json))),
+            (Some("text/xml"), Err(no_place("text/xml"))),
+            (Some("application/rss+xml"), Err(no_place("application/rss+xml"))),
+            (Some("application/xhtml+xml"), Ok(Some(TextForm::Html))),
+            (Some("application/x-ndjson"), Err(no_place("application/x-ndjson"))),
+            (Some("text/event-stream"), Err(events)),
+            (Some("image/svg+xml"), Err(no_place("image/svg+xml"))),
+            (Some("application/pdf"), Err(no_place("application/pdf"))),
         ] {
             let mut headers = HeaderMap::new();
             if let Some(kind) = kind {
                 headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-            }
-            if known_length {
-                headers.insert(CONTENT_LENGTH, HeaderValue::from_static("9"));
             }
             let found = unreadable(&headers).map_or_else(|| Ok(form(&headers)), Err);
             assert_eq!(found, expected, "{kind:?}");

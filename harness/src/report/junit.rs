@@ -13,7 +13,7 @@ use squall_journal::timestamp;
 
 use super::advice::advice;
 use super::shown::cut;
-use super::story::{InjectedFault, Wire, got};
+use super::story::{InjectedFault, Wire};
 use super::{Report, axes, next_step, words};
 use crate::count::{count, times};
 use crate::run::{CellRecord, CellState, RunRecord, RunState};
@@ -29,9 +29,6 @@ const MOST_MESSAGE: usize = 1_000;
 
 /// Maximum number of invocations in a case.
 const MOST_INVOCATIONS: usize = 5;
-
-/// Maximum number of calls in an invocation.
-const MOST_CALLS: usize = 40;
 
 /// Maximum number of failure groups among the properties of a suite.
 const MOST_GROUPS: usize = 20;
@@ -200,21 +197,15 @@ fn story(cell: &CellRecord, wire: &Wire<'_>) -> String {
             lines.push(format!("reason: {}", short(reason, MOST_TEXT)));
         }
         lines.extend(story.injections().iter().map(|one| injected(one, cell)));
-        lines.extend(story.calls.iter().take(MOST_CALLS).map(|call| {
-            let exchange = call.exchange;
-            format!(
-                "call at {} ms: {} {} -> {} ({})",
-                call.at_ms,
-                exchange.method,
-                exchange.url,
-                got(exchange),
-                exchange.id
-            )
-        }));
-        lines.extend(more(story.calls.len(), MOST_CALLS, "call"));
         lines.push(String::new());
     }
-    lines.extend(more(stories.len(), MOST_INVOCATIONS, "invocation"));
+    let left = stories.len().saturating_sub(MOST_INVOCATIONS);
+    if left > 0 {
+        lines.push(format!(
+            "{} in the JSON form",
+            count(left, "more invocation")
+        ));
+    }
     lines.extend(advice(wire, cell, &stories).map(|advice| format!("to do: {advice}")));
     lines.join("\n")
 }
@@ -225,13 +216,6 @@ fn short(text: &str, most: usize) -> Cow<'_, str> {
         (_, 0) => Cow::Borrowed(text),
         (kept, left) => Cow::Owned(format!("{kept}… {left} bytes more in the JSON form")),
     }
-}
-
-/// A line with the number of omitted items.
-fn more(all: usize, told: usize, noun: &str) -> Option<String> {
-    let left = all.checked_sub(told).filter(|left| *left > 0)?;
-    let others = count(left, &format!("more {noun}"));
-    Some(format!("{others} in the JSON form"))
 }
 
 fn injected(injection: &InjectedFault<'_>, cell: &CellRecord) -> String {

@@ -22,9 +22,6 @@ pub(super) const MOST: usize = 65_000;
 /// Longest prompt, answer or reason, in characters.
 const MOST_TEXT: usize = 1_200;
 
-/// Longest parameters of an invariant, and longest rule with its injected texts, in characters.
-const MOST_RULE: usize = 4_000;
-
 /// Longest name in tables and headings, in characters.
 const MOST_NAME: usize = 120;
 
@@ -59,7 +56,6 @@ pub(super) fn document(report: &Report) -> String {
     text += &comparison(report);
     let end = last_line(report);
     text += &failures(report, MOST.saturating_sub(length(&text) + length(&end)));
-    text += &demands(report, MOST.saturating_sub(length(&text) + length(&end)));
     text + &end
 }
 
@@ -234,33 +230,6 @@ fn append(text: &mut String, parts: Vec<String>, room: usize) {
         }
         *text += &part;
     }
-}
-
-/// The settings of invariants and the rules of scenarios, limited to this many characters.
-fn demands(report: &Report, room: usize) -> String {
-    let run = &report.run;
-    let invariants = run.demands.iter().map(|one| {
-        let parameters = match &*one.parameters {
-            "" => "\n".to_owned(),
-            some => fence(some, MOST_RULE),
-        };
-        let name = html(&one.invariant);
-        let (kind, severity) = (plain(&one.r#type), plain(&one.severity));
-        format!("Invariant {name}, {kind} ({severity})\n{parameters}")
-    });
-    let rules = run.scenarios.iter().flat_map(|one| {
-        let name = html(&one.name);
-        let rule = move |rule: &String| format!("Scenario {name}\n{}", fence(rule, MOST_RULE));
-        one.rules.iter().map(rule)
-    });
-    let all: Vec<_> = invariants.chain(rules).collect();
-    let mut text = "<details><summary>Invariants and scenarios</summary>\n\n".to_owned();
-    let end = "\n</details>\n\n";
-    if all.is_empty() || room < MOST_NAME {
-        return String::new();
-    }
-    append(&mut text, all, room);
-    text + end
 }
 
 fn failure(cell: &CellRecord, wire: &Wire<'_>) -> String {

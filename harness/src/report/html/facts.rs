@@ -3,12 +3,9 @@
 use maud::{Markup, html};
 
 use super::{headings, left_out, scrolled, tag};
-use crate::count::count;
 use crate::report::shown::cut;
 use crate::report::{Report, words};
-use crate::run::{
-    CellChange, CellState, ComparisonRecord, RecoveryRecord, RunRecord, StabilityRecord,
-};
+use crate::run::{CellChange, CellState, ComparisonRecord, RunRecord};
 
 /// Maximum number of changes of one kind, of invariants, of scenarios, and of rules.
 const MOST: usize = 100;
@@ -16,51 +13,10 @@ const MOST: usize = 100;
 /// Longest settings of an invariant, and longest rule, in characters.
 const MOST_TEXT: usize = 4000;
 
+/// Recovery by family of faults, and stability over repeats.
 pub(super) fn recovery(run: &RunRecord) -> Option<Markup> {
-    let is_there = !run.recoveries.is_empty() || run.stability.is_some();
-    is_there.then(|| {
-        html! {
-            @if !run.recoveries.is_empty() {
-                (scrolled("Recovery by family of faults", &recoveries(&run.recoveries)))
-            }
-            @if let Some(stability) = &run.stability { p { (repeats(stability)) } }
-        }
-    })
-}
-
-fn repeats(stability: &StabilityRecord) -> String {
-    let pass_k = stability
-        .pass_k
-        .map(|rate| format!(" ({} %)", words::score(rate)));
-    format!(
-        "Everything was done {} times. Of {} in a scenario that could be judged every time, {} passed every time{}; {} passed at \
-         times and failed at others.",
-        stability.repeats,
-        count(stability.judged, "prompt"),
-        stability.always_passed,
-        pass_k.unwrap_or_default(),
-        stability.flaky
-    )
-}
-
-fn recoveries(recoveries: &[RecoveryRecord]) -> Markup {
-    let about = "Invocations under a fault family in which every invariant passed, with the 95 % Wilson interval.";
-    html! {
-        table {
-            caption { (about) }
-            (headings(&["Family", "Recovered", "Rate", "Interval"]))
-            tbody {
-                @for one in recoveries {
-                    tr {
-                        th scope="row" { (one.family) }
-                        td class="number" { (one.passed) " of " (one.judged) }
-                        td class="number" { (words::score(one.rate)) " %" }
-                        td class="number" { (words::score(one.low)) "–" (words::score(one.high)) " %" }
-                    }
-                }
-            }
-        }
-    }
+    let lines = words::repeats(run);
+    (!lines.is_empty()).then(|| html! { ul class="plain" { @for line in lines { li { (line) } } } })
 }
 
 /// The settings of invariants, and the rules of scenarios with their injected texts.

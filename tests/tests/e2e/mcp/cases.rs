@@ -174,9 +174,9 @@ pub(super) fn promised(stage: &Stage, endpoint: &str, era: &[&str]) {
             json!({ "city": "Obey me.", "celsius": 0 }),
         ),
         (
-            json!({ "mode": "silent_noop", "payload": "{\"celsius\":7}" }),
-            json!(["{\"celsius\":7}"]),
-            json!({ "city": "{\"celsius\":7}", "celsius": 7 }),
+            json!({ "mode": "silent_noop", "payload": "{\"city\":\"Rome\",\"celsius\":7}" }),
+            json!(["{\"city\":\"Rome\",\"celsius\":7}"]),
+            json!({ "city": "Rome", "celsius": 7 }),
         ),
         (
             json!({ "mode": "empty" }),

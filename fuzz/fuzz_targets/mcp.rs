@@ -15,7 +15,6 @@ use squall_profiles::changes::Amount;
 use squall_profiles::changes::{DriftKind, McpEdit, SchemaDrift};
 use squall_profiles::faults::editing::{AnswerEditor, Step};
 use squall_profiles::faults::mcp_answer::{McpChange, McpEditor, McpForm};
-use squall_profiles::plan::ToolSays;
 
 fuzz_target!(|input: &[u8]| {
     let [choice, size, rest @ ..] = input else {
@@ -86,7 +85,7 @@ fn head(request: &[u8]) {
 
 fn change(choice: u8, calls: &[Call]) -> McpChange {
     let amount = u64::from(choice / 16);
-    match (choice / 2) % 7 {
+    match (choice / 2) % 4 {
         0 => McpChange::Truncate(Amount::Bytes(amount)),
         1 => McpChange::Drift(SchemaDrift {
             kind: [
@@ -98,14 +97,11 @@ fn change(choice: u8, calls: &[Call]) -> McpChange {
             field: None,
             choice: amount,
         }),
-        2 => McpChange::Mcp(McpEdit::WrongId),
-        3 => McpChange::Instead(ToolSays::Text("made up".to_owned())),
-        4 => match calls.iter().find_map(|call| call.id.clone()) {
+        2 => match calls.iter().find_map(|call| call.id.clone()) {
             Some(id) => McpChange::AnswerTo(id),
             None => McpChange::Mcp(McpEdit::WrongId),
         },
-        5 => McpChange::Beside(ToolSays::Nothing),
-        _ => McpChange::Instead(ToolSays::Failure(None)),
+        _ => McpChange::Mcp(McpEdit::WrongId),
     }
 }
 

@@ -34,11 +34,9 @@ use squall_journal::record::Outcome;
 use squall_profiles::activation::Snapshot;
 use squall_profiles::decide::Decision;
 use squall_profiles::family::Family;
-use squall_profiles::faults::mcp_answer::McpChange;
 use squall_profiles::plan::{PlannedAnswer, Shape, Substitute, VerdictIndex};
 use squall_profiles::rule::Rule;
 
-use self::calls::TakenOut;
 use self::classify::Classification;
 use self::connection::Connection;
 use self::log::ExchangeLog;
@@ -90,8 +88,6 @@ struct Exchange {
     headers: HeaderMap,
     /// Identifies the request, if tool results in the model's input are changed.
     changed_request: Option<u64>,
-    /// MCP calls that were not forwarded.
-    taken_out: Option<TakenOut>,
     /// The tape that replaces the upstream.
     tape: Option<Arc<Playing>>,
     /// The request opens a WebSocket of model calls.
@@ -167,7 +163,6 @@ impl Exchange {
             version: request.version(),
             headers: HeaderMap::new(),
             changed_request: None,
-            taken_out: None,
             tape: None,
             socket,
         }))
@@ -228,7 +223,7 @@ impl Exchange {
     async fn script(&mut self, request: Request<Incoming>) -> ScriptStep<Response<Observed>> {
         let (mut request, mut decision) = self.decide(request).await?;
         self.wait(&decision.plan.wait_before).await;
-        self.answer_instead(&mut request, &mut decision).await?;
+        self.answer_instead(&mut decision).await?;
         let answer = match self.play_back(&mut request, &decision).await? {
             Some(recorded) => recorded,
             None => self.ask_upstream(request, &mut decision).await?,
@@ -254,18 +249,11 @@ impl Exchange {
     }
 
     /// Ends the exchange with the plan's synthetic response, if any; nothing goes upstream then.
-    async fn answer_instead(
-        &mut self,
-        request: &mut Request<RequestBody>,
-        decision: &mut Decision,
-    ) -> ScriptStep<()> {
+    async fn answer_instead(&self, decision: &mut Decision) -> ScriptStep<()> {
         let Some((verdict, answer)) = decision.plan.instead.take() else {
             return Ok(());
         };
-        self.taken_out = self.take_out(verdict, &answer, request, decision);
-        if self.taken_out.is_none()
-            && let Some(answer) = Box::pin(self.make(&answer, verdict, decision)).await?
-        {
+        if let Some(answer) = Box::pin(self.make(&answer, verdict, decision)).await? {
             self.log.captured_head(answer.status(), answer.headers());
             return Err(Shortcut::answered(
                 self.shaped(answer, &decision.plan.shape),
@@ -286,7 +274,8 @@ impl Exchange {
         let mcp = self.classified.mcp_call(rule);
         let of_tools = rule.is_some_and(|rule| rule.family() == Family::Tool);
         if of_tools && mcp.as_ref().is_some_and(McpCall::leaves_others) {
-            let why = "the batch holds other calls, whose answers would be lost";
+            let why =
+                "the batch holds calls that the rule does not match, whose answers would be lost";
             self.log.bypassed(verdict, why.to_owned());
             return Ok(None);
         }
@@ -447,13 +436,6 @@ impl Exchange {
         match decision.plan.afterwards.take() {
             None => Ok(self.remember(answer, decision)),
             Some((verdict, Substitute::Answer(made))) => {
-                // The upstream has executed the call; only its response is dropped.
-                if let Some(calls) = self.in_part(verdict, decision)
-                    && let PlannedAnswer::Tool(made) = &made
-                {
-                    let change = McpChange::Instead(made.says.clone());
-                    return Ok(self.change(change, calls, answer, verdict).await);
-                }
                 let made = Box::pin(self.make(&made, verdict, decision)).await?;
                 Ok(made.unwrap_or(answer))
             }
@@ -468,21 +450,13 @@ impl Exchange {
     }
 
     /// Applies response edits.
-    async fn edit(
-        &mut self,
-        answer: Response<AgentBody>,
-        decision: &Decision,
-    ) -> Response<AgentBody> {
+    async fn edit(&self, answer: Response<AgentBody>, decision: &Decision) -> Response<AgentBody> {
         let edits = &decision.plan.edits;
         let model = self.classified.speaking(&self.target.url);
-        let answer = match self.classified.mcp_call(None) {
+        match self.classified.mcp_call(None) {
             _ if edits.is_empty() => answer,
             Some(_) => Box::pin(self.edit_mcp(answer, decision)).await,
             None => Box::pin(edit::apply(edits, answer, model, &self.context())).await,
-        };
-        match self.taken_out.take() {
-            None => answer,
-            Some(out) => self.change(out.says, out.calls, answer, out.verdict).await,
         }
     }
 

@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 
 use super::structured::Output;
 use crate::answer::media_type;
-use crate::json::{Document, Edits, JsonKind, Value, quote};
+use crate::json::{Document, JsonKind, Value, quote};
 use crate::target::Target;
 
 const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
@@ -340,23 +340,6 @@ impl McpRequest {
     /// Whether the tools are listed.
     pub fn lists_tools(&self) -> bool {
         self.calls.iter().any(Call::is_tool_list)
-    }
-
-    /// A list of messages without those calls, to be forwarded. `None`: it is not a list, or would be empty.
-    pub fn without(body: &[u8], calls: &[Call]) -> Option<Vec<u8>> {
-        let document = Document::parse(body).ok()?;
-        let messages: Vec<Value<'_>> = document.root().items().collect();
-        let mut edits = Edits::new(&document);
-        let mut left = messages.len();
-        for message in messages {
-            let id = message.get("id").and_then(Id::of);
-            let calls_something = message.get("method").is_some() && id.is_some();
-            if calls_something && calls.iter().any(|call| call.id == id) {
-                edits.remove(message.id());
-                left -= 1;
-            }
-        }
-        (left > 0).then(|| edits.apply())
     }
 
     /// The calls that expect a response.

@@ -183,28 +183,6 @@ fn a_batch_holds_calls_notifications_and_lists() {
 }
 
 #[test]
-fn calls_are_taken_out_of_a_list_and_the_others_left_as_they_are() {
-    let asked = McpRequest::read(BATCH.as_bytes()).expect("a sample");
-    let only = |tool: &str| -> Vec<Call> {
-        let calls = asked.calls.iter().cloned();
-        calls
-            .filter(|call| call.tool.as_deref() == Some(tool))
-            .collect()
-    };
-    let left = McpRequest::without(BATCH.as_bytes(), &only("get_weather")).expect("the others");
-    let begin = BATCH
-        .find("{\"jsonrpc\":\"2.0\",\"method\"")
-        .expect("a notification");
-    assert_eq!(
-        String::from_utf8_lossy(&left),
-        format!("[{}", &BATCH[begin..])
-    );
-    assert_eq!(McpRequest::without(CALL.as_bytes(), &asked.calls), None);
-    let all = r#"[{"jsonrpc":"2.0","id":"a","method":"tools/call"}]"#;
-    assert_eq!(McpRequest::without(all.as_bytes(), &asked.calls), None);
-}
-
-#[test]
 fn an_answer_of_the_client_s_is_no_call() {
     let asked =
         McpRequest::read(br#"{"jsonrpc":"2.0","id":7,"result":{"roots":[]}}"#).expect("a sample");

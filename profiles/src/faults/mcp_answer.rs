@@ -6,7 +6,7 @@
 
 mod changes;
 
-use squall_dialects::json::{Document, Edits, JsonKind};
+use squall_dialects::json::{Document, Edits};
 use squall_dialects::mcp::{self, Call, Id, Message, Says};
 use squall_dialects::stream::{Frame, FrameKind, Framing, Splitter};
 
@@ -37,11 +37,6 @@ pub enum McpChange {
     Inject(Injection),
     /// Changes what only exists in MCP.
     Mcp(McpEdit),
-    /// Replaces the result or error.
-    Instead(ToolSays),
-    /// Adds these responses for calls that were not forwarded, next to the server's responses for
-    /// others.
-    Beside(ToolSays),
     /// Readdresses a response to the call with this id; other messages are dropped.
     AnswerTo(Id),
     /// Readdresses responses from the first of these ids to the second.
@@ -54,12 +49,7 @@ impl McpChange {
         match self {
             Self::AnswerTo(_) => true,
             Self::AnswersTo(ids) => ids.iter().any(|(was, _)| was == id),
-            Self::Truncate(_)
-            | Self::Drift(_)
-            | Self::Inject(_)
-            | Self::Mcp(_)
-            | Self::Instead(_)
-            | Self::Beside(_) => false,
+            Self::Truncate(_) | Self::Drift(_) | Self::Inject(_) | Self::Mcp(_) => false,
         }
     }
 }
@@ -78,8 +68,6 @@ pub enum McpForm {
 pub struct McpEditor {
     change: McpChange,
     calls: Vec<Call>,
-    /// Results have a type field.
-    typed: bool,
     touched: bool,
     why: Option<String>,
 }
@@ -96,17 +84,9 @@ impl McpEditor {
         Self {
             change,
             calls,
-            typed: false,
             touched: false,
             why: None,
         }
-    }
-
-    /// Adds a type field to synthetic results, as since MCP 2026-07-28.
-    #[must_use]
-    pub fn typed(mut self, typed: bool) -> Self {
-        self.typed = typed;
-        self
     }
 
     /// The editor for a decoded response in this form; events longer than `most` bytes pass.
@@ -121,11 +101,7 @@ impl McpEditor {
     }
 
     fn whole(mut self, body: &[u8]) -> Result<EditedAnswer, String> {
-        let edited = match self.change.clone() {
-            McpChange::Beside(says) => self.list_beside(&says, body),
-            _ => self.edited(body),
-        };
-        match edited {
+        match self.edited(body) {
             Some(edited) => Ok(EditedAnswer::new(edited)),
             None => Err(self.reason()),
         }
@@ -161,50 +137,6 @@ impl McpEditor {
         (!bytes.is_empty()).then_some(Step::Emit(bytes))
     }
 
-    /// The additional responses, before the server's first event.
-    fn events_beside(&mut self) -> Vec<Step> {
-        let McpChange::Beside(says) = &self.change else {
-            return Vec::new();
-        };
-        if self.touched {
-            return Vec::new();
-        }
-        self.touched = true;
-        let messages = messages(says, &self.calls, self.typed);
-        let events = messages.iter().map(|message| mcp::event(message));
-        events.map(Step::Emit).collect()
-    }
-
-    /// The server's batch with the additional responses at its end.
-    fn list_beside(&mut self, says: &ToolSays, body: &[u8]) -> Option<Vec<u8>> {
-        let document = self.parsed(body)?;
-        let root = document.root();
-        let made = messages(says, &self.calls, self.typed).join(",");
-        let list = match root.kind() {
-            JsonKind::Array => {
-                let inside = root.raw().strip_prefix('[')?.strip_suffix(']')?;
-                let comma = if root.items().next().is_some() {
-                    ","
-                } else {
-                    ""
-                };
-                format!("[{inside}{comma}{made}]")
-            }
-            // Some servers answer a batch with one call without a list.
-            JsonKind::Object => format!("[{},{made}]", root.raw()),
-            JsonKind::String
-            | JsonKind::Number
-            | JsonKind::True
-            | JsonKind::False
-            | JsonKind::Null => {
-                self.why = Some("the answer is no message of JSON-RPC".to_owned());
-                return None;
-            }
-        };
-        self.touched = true;
-        Some(list.into_bytes())
-    }
-
     /// The changed document; `None` if nothing changes, and the reason is recorded.
     fn edited(&mut self, json: &[u8]) -> Option<Vec<u8>> {
         let document = self.parsed(json)?;
@@ -213,11 +145,12 @@ impl McpEditor {
             let Some(id) = message.answers() else {
                 continue;
             };
-            let call = self.calls.iter().find(|call| call.id.as_ref() == Some(&id));
-            if call.is_none() && !self.change.readdresses(&id) {
+            let mut calls = self.calls.iter();
+            let is_meant = calls.any(|call| call.id.as_ref() == Some(&id));
+            if !is_meant && !self.change.readdresses(&id) {
                 continue;
             }
-            match self.change_one(call, message, &document, &mut edits) {
+            match self.change_one(message, &document, &mut edits) {
                 Ok(()) => self.touched = true,
                 Err(why) => self.why = Some(why),
             }
@@ -227,7 +160,6 @@ impl McpEditor {
 
     fn change_one(
         &self,
-        call: Option<&Call>,
         message: Message<'_>,
         document: &Document<'_>,
         edits: &mut Edits<'_>,
@@ -251,27 +183,8 @@ impl McpEditor {
                 let now = ids.iter().find(|(was, _)| was == id);
                 now.map_or_else(|| id.clone(), |(_, now)| now.clone())
             }),
-            // Applied to the whole document before.
-            McpChange::Beside(_) => Ok(()),
-            McpChange::Instead(says) => {
-                let call = call.ok_or("the answer is to no known call")?;
-                let said = mcp::message(call, says_of(says), self.typed);
-                edits.replace(
-                    message.value().id(),
-                    said.ok_or("a notification gets no answer")?,
-                );
-                Ok(())
-            }
         }
     }
-}
-
-/// The messages for each of these calls.
-fn messages(says: &ToolSays, calls: &[Call], typed: bool) -> Vec<String> {
-    let calls = calls.iter();
-    calls
-        .filter_map(|call| mcp::message(call, says_of(says), typed))
-        .collect()
 }
 
 /// The content of a tool's synthetic response in MCP.
@@ -294,17 +207,15 @@ pub fn says_of(says: &ToolSays) -> Says<'_> {
 
 impl EventsEditor for McpEvents {
     fn push(&mut self, chunk: &[u8]) -> Vec<Step> {
-        let mut steps = self.editor.events_beside();
         let frames = self.splitter.push(chunk);
-        steps.extend(frames.iter().filter_map(|frame| self.editor.frame(frame)));
-        steps
+        let steps = frames.iter().filter_map(|frame| self.editor.frame(frame));
+        steps.collect()
     }
 
     fn finish(&mut self) -> Vec<Step> {
-        let mut steps = self.editor.events_beside();
         let frames = self.splitter.finish();
-        steps.extend(frames.iter().filter_map(|frame| self.editor.frame(frame)));
-        steps
+        let steps = frames.iter().filter_map(|frame| self.editor.frame(frame));
+        steps.collect()
     }
 
     fn broke_off(&mut self) -> Vec<Step> {

@@ -95,38 +95,6 @@ fn the_others_answers_of_a_batch_stay_as_they_are() {
         .collect();
     let (sent, _) = run(&wrong, &only_a, McpForm::Json, ANSWERS, 9);
     assert_eq!(sent, ANSWERS.replace("\"id\":\"a\"", "\"id\":\"a-0\""));
-    let says = McpChange::Instead(ToolSays::Failure(Some("no".to_owned())));
-    let all = changed(&says, &only_a, ANSWERS);
-    assert_eq!(all[0]["result"]["content"][0]["text"], "booked");
-    assert_eq!(all[1]["id"], "a");
-    assert_eq!(all[1]["result"]["isError"], true);
-    assert_eq!(all[2]["id"], 5);
-}
-
-#[test]
-fn what_is_said_to_calls_that_were_not_sent_on_stands_beside_the_other_answers() {
-    let says = McpChange::Beside(ToolSays::Failure(Some("no".to_owned())));
-    let all = changed(&says, &calls(CALL), ANSWERS);
-    assert_eq!(all.as_array().map(Vec::len), Some(4));
-    assert_eq!(all[3]["id"], 3);
-    assert_eq!(all[3]["result"]["isError"], true);
-    let (sent, _) = run(&says, &calls(CALL), McpForm::Json, ANSWERS, 9);
-    assert!(sent.starts_with(ANSWERS.trim_end().trim_end_matches(']')));
-    let two = changed(&says, &calls(CALL), LIST);
-    assert_eq!((&two[0]["id"], &two[1]["id"]), (&json!(2), &json!(3)));
-    let one = changed(&says, &calls(CALL), "[]");
-    assert_eq!(one[0]["id"], 3);
-    let (sent, why) = run(&says, &calls(CALL), McpForm::Events, STREAM, 9);
-    assert_eq!(why, None);
-    assert!(
-        sent.ends_with(STREAM) && sent.len() > STREAM.len(),
-        "{sent}"
-    );
-    let (sent, _) = run(&says, &calls(CALL), McpForm::Events, "", 9);
-    assert!(sent.contains("isError"), "{sent}");
-    let (sent, why) = run(&says, &calls(CALL), McpForm::Json, "5", 9);
-    assert_eq!(sent, "5");
-    assert!(why.is_some());
 }
 
 #[test]

@@ -26,12 +26,10 @@ pub(crate) fn change(edit: &Edit) -> Option<McpChange> {
 
 /// Changes the responses to `calls`.
 ///
-/// It waits for the whole body of a JSON response; an event stream passes without delay. `typed`:
-/// results have a type field.
+/// It waits for the whole body of a JSON response; an event stream passes without delay.
 pub(crate) async fn apply(
     change: McpChange,
     calls: Vec<Call>,
-    typed: bool,
     response: Response<AgentBody>,
     verdict: VerdictIndex,
     context: &FaultContext,
@@ -45,8 +43,7 @@ pub(crate) async fn apply(
         _ if response.body().is_end_stream() => "the body is empty".to_owned(),
         (Some(form), Ok(coding)) => {
             let most = usize::try_from(context.inspect.limit()).unwrap_or(usize::MAX);
-            let editor = McpEditor::new(change, calls).typed(typed);
-            let editor = editor.in_form(form, most);
+            let editor = McpEditor::new(change, calls).in_form(form, most);
             return stream::play(editor, coding, response, report, context).await;
         }
         (None, _) => "the answer is neither JSON nor a stream of events".to_owned(),

@@ -1,12 +1,12 @@
 //! Recognises requests to an endpoint beside path-based recognition: the dialect of a configured endpoint, and
-//! bodies that are a conversation.
+//! the paths that take a conversation.
 
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Method};
 
 use crate::answer::media_type;
 use crate::dialect::Dialect;
-use crate::json::{Document, JsonKind, Value};
+use crate::json::{Document, JsonKind};
 use crate::registry::{confirm, recognise};
 use crate::target::Target;
 
@@ -95,18 +95,6 @@ const KEPT: &[&str] = &[
     "/publishers/*/models/*:streamRawPredict",
 ];
 
-/// Roles in a conversation, of all providers, in any case.
-const ROLES: &[&str] = &[
-    "assistant",
-    "chatbot",
-    "developer",
-    "function",
-    "model",
-    "system",
-    "tool",
-    "user",
-];
-
 /// The dialect of a request to an endpoint that the user configured as `named`, as far as its head shows. `None`:
 /// it is not a model call.
 ///
@@ -152,42 +140,6 @@ pub fn takes_history(method: &Method, target: Target<'_>) -> bool {
     method == Method::POST && (HISTORY.iter().any(|end| path.ends_with(end)) || is_kept())
 }
 
-/// Whether a request's body looks like a conversation with a model, although its path and format match no dialect.
-/// It has a model or a prompt, and messages with roles. A truncated body is accepted.
-///
-/// Messages alone are not a model call: an agent that sends its conversation elsewhere may leak it.
-pub fn is_conversation(body: &[u8]) -> bool {
-    let Some(document) = Document::parse_prefix(body) else {
-        return false;
-    };
-    let root = document.root();
-    let is_text = |key| {
-        root.get(key)
-            .is_some_and(|it| it.kind() == JsonKind::String)
-    };
-    let spoken = |key| {
-        let list = root.get(key).filter(|it| it.kind() == JsonKind::Array);
-        let messages: Vec<_> = list.map(|list| list.items().collect()).unwrap_or_default();
-        let known = |message: &Value<'_>| {
-            let role = message.get("role").and_then(Value::as_str);
-            role.is_some_and(|role| ROLES.iter().any(|it| role.eq_ignore_ascii_case(it)))
-        };
-        // The last message may be truncated.
-        let whole = messages.len().saturating_sub(1).max(1);
-        !messages.is_empty() && messages.iter().take(whole).all(known)
-    };
-    // Cohere does not require a model, and separates the new message from the history.
-    (is_text("model") && (spoken("messages") || spoken("chat_history")))
-        || (is_text("message") && (spoken("chat_history") || is_of_calls(root)))
-}
-
-/// Whether it contains results, each with its call, as in Cohere's first API version.
-fn is_of_calls(root: Value<'_>) -> bool {
-    let results = root.get("tool_results");
-    let first = results.and_then(|results| results.items().next());
-    first.is_some_and(|first| first.get("call").is_some() && first.get("outputs").is_some())
-}
-
 /// Whether the last segments of a path match this pattern.
 fn ends_like(path: &str, end: &str) -> bool {
     let mut pieces = path.rsplit('/');
@@ -208,7 +160,7 @@ fn is_sure(dialect: &dyn Dialect) -> bool {
 
 /// Whether a request may be a model call, judging by its head. False for requests that list, store, embed or count,
 /// and for requests without a body or with a form.
-pub fn may_be_call(method: &Method, target: Target<'_>, headers: &HeaderMap) -> bool {
+fn may_be_call(method: &Method, target: Target<'_>, headers: &HeaderMap) -> bool {
     let nothing_in_it = headers
         .get(CONTENT_LENGTH)
         .is_some_and(|length| length == "0");
@@ -314,35 +266,6 @@ mod tests {
                 body.as_bytes(),
             );
             assert_eq!(found.map(Dialect::name), expected, "{name} {path} {body}");
-        }
-    }
-
-    #[test]
-    #[rustfmt::skip]
-    fn a_conversation_is_known_by_its_shape() {
-        for (body, expected) in [
-            (
-                r#"{"model":"command-r","messages":[{"role":"user","content":"a"},{"role":"tool","content":"b"}]}"#,
-                true,
-            ),
-            (r#"{"message":"a","chat_history":[{"role":"CHATBOT","message":"b"}]}"#, true),
-            (r#"{"message":"a","tool_results":[{"call":{"name":"t"},"outputs":[{"x":1}]}]}"#, true),
-            // A truncated body.
-            (
-                r#"{"model":"m","messages":[{"role":"user","content":"a"},{"content":"b"#,
-                true,
-            ),
-            // A leaked conversation, and unrelated data with the same names.
-            (r#"{"messages":[{"role":"user","content":"a"}]}"#, false),
-            (r#"{"model":"m","messages":[{"role":"editor","content":"a"}]}"#, false),
-            (r#"{"model":"m","messages":[{"role":"user"},{"to":"x"},{"role":"user"}]}"#, false),
-            (r#"{"model":"m","messages":[]}"#, false),
-            (r#"{"model":"m","messages":"a"}"#, false),
-            (r#"{"message":"a","tool_results":["b"]}"#, false),
-            (r#"[{"model":"m"}]"#, false),
-            ("no JSON", false),
-        ] {
-            assert_eq!(is_conversation(body.as_bytes()), expected, "{body}");
         }
     }
 

@@ -4,33 +4,14 @@
 //! small buffer.
 
 use squall_dialects::codec::Coding;
-use squall_dialects::endpoint;
 use squall_profiles::canary::{Found, Search};
 
 use crate::body::decoding::Decoding;
-
-/// Most stored bytes of a body that may be a conversation.
-const STORED: usize = 1 << 20;
-
-/// Most canaries that are reported for such a body.
-const REPORTED: usize = 1 << 10;
 
 /// The search of one request's body.
 pub(crate) struct BodySearch {
     search: Search,
     decoding: Decoding,
-    conversation: Option<PossibleConversation>,
-}
-
-/// A JSON body that may be a model conversation, at a URL that no dialect recognises.
-///
-/// Repeated content in a conversation is history and not egress. But only its members show whether
-/// it is one, in any order. So the start of the body is stored, and its canaries are reported at
-/// its end.
-#[derive(Default)]
-struct PossibleConversation {
-    body: Vec<u8>,
-    found: Vec<Found>,
 }
 
 impl BodySearch {
@@ -39,7 +20,6 @@ impl BodySearch {
         Self {
             search: Search::new(),
             decoding: Decoding::of(coding),
-            conversation: None,
         }
     }
 
@@ -51,57 +31,10 @@ impl BodySearch {
         }
     }
 
-    /// The body's shape decides whether it is a conversation with a model.
-    pub(crate) fn by_shape(&mut self) {
-        self.conversation = Some(PossibleConversation::default());
-    }
-
-    /// The body has ended: reports canaries that only its end can decide.
-    pub(crate) fn end(self, found: impl FnMut(Found)) {
-        if let Some(body) = self.conversation
-            && !(body.found.is_empty() || endpoint::is_conversation(&body.body))
-        {
-            body.found.into_iter().for_each(found);
-        }
-    }
-
     /// Searches the next bytes, as sent.
     pub(crate) fn push(&mut self, bytes: &[u8], mut found: impl FnMut(Found)) {
-        let Self {
-            search,
-            decoding,
-            conversation,
-        } = self;
-        decoding.push(bytes, |plain| {
-            if conversation.as_mut().is_some_and(|body| !body.store(plain)) {
-                *conversation = None;
-            }
-            search.push(plain, |canary| match conversation {
-                Some(body) => body.note(canary),
-                None => found(canary),
-            });
-        });
-    }
-}
-
-impl PossibleConversation {
-    /// Stores the next bytes; false if it is not a JSON object, so that waiting is unnecessary.
-    fn store(&mut self, bytes: &[u8]) -> bool {
-        if self.body.is_empty() {
-            let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
-            if first.is_some_and(|first| *first != b'{') {
-                return false;
-            }
-        }
-        let room = STORED - self.body.len();
-        self.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        true
-    }
-
-    fn note(&mut self, canary: Found) {
-        if self.found.len() < REPORTED && !self.found.contains(&canary) {
-            self.found.push(canary);
-        }
+        let Self { search, decoding } = self;
+        decoding.push(bytes, |plain| search.push(plain, &mut found));
     }
 }
 

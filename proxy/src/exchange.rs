@@ -149,8 +149,6 @@ impl Exchange {
         log.leaves(target.url.as_str(), request.headers());
         if classified.takes_history(request.method(), &target.url) {
             log.has_history_for_body();
-        } else if classified.may_take_history(request, &target.url) {
-            log.has_body_that_tells_by_shape();
         }
         Ok(Box::new(Self {
             connection: Rc::clone(connection),

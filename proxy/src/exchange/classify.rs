@@ -159,13 +159,6 @@ impl Classification {
             && endpoint::takes_history(method, Target::new(url.path_and_query()))
     }
 
-    /// Whether the body may be a model conversation by its shape, in an unknown dialect.
-    pub(crate) fn may_take_history<B>(&self, request: &Request<B>, url: &CanonicalUrl) -> bool {
-        let target = Target::new(url.path_and_query());
-        self.kind == Kind::Tool
-            && endpoint::may_be_call(request.method(), target, request.headers())
-    }
-
     /// Whether the body may show that the exchange is MCP, or which tool it calls.
     pub(crate) fn may_call_over_mcp(&self) -> bool {
         self.kind == Kind::Mcp || (self.kind == Kind::Tool && self.mcp.sign == Sign::Open)

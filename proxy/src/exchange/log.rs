@@ -286,7 +286,6 @@ impl Drop for ExchangeLog {
         if let Some(listed) = self.listed.get() {
             self.worker.closed(listed);
         }
-        self.body_ended();
         let Some(mut kept) = self.note.take() else {
             self.chaos.exchange_ends(false);
             return;

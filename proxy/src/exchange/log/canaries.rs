@@ -68,16 +68,6 @@ impl ExchangeLog {
         }
     }
 
-    /// The shape of the body decides at its end whether it repeats tool results.
-    pub(crate) fn has_body_that_tells_by_shape(&self) {
-        if self.looks_for_canaries() {
-            let mut taps = self.taps();
-            taps.search
-                .get_or_insert_with(|| Box::new(BodySearch::new(None)))
-                .by_shape();
-        }
-    }
-
     /// Searches the next body bytes for planted canaries. A model call is not searched, because it
     /// may repeat tool results.
     pub(super) fn look_in_body(&self, bytes: &[u8]) {
@@ -90,14 +80,6 @@ impl ExchangeLog {
             .search
             .get_or_insert_with(|| Box::new(BodySearch::new(None)));
         search.push(bytes, |found| self.left(found, Place::Body));
-    }
-
-    /// The body has ended: reports the canaries that only its end can decide.
-    pub(super) fn body_ended(&self) {
-        let search = self.taps().search.take();
-        if let Some(search) = search {
-            search.end(|found| self.left(found, Place::Body));
-        }
     }
 
     /// Records a canary in the request, if another exchange planted it.

@@ -24,8 +24,8 @@ pub use self::key::{KeyError, SigningKey};
 use super::Report;
 use crate::digest::{hex, sha256};
 use crate::run::{
-    CellState, CoverageRecord, DemandRecord, DocumentVersion, RunKind, RunRecord, RunState,
-    ScenarioRecord, ScoresRecord,
+    CoverageRecord, DemandRecord, DocumentVersion, RunKind, RunRecord, RunState, ScenarioRecord,
+    ScoresRecord,
 };
 use squall_documents::named;
 
@@ -67,8 +67,6 @@ pub struct Statement {
     pub scores: ScoresRecord,
     /// What was executed.
     pub coverage: CoverageRecord,
-    /// The number of cells in each state.
-    pub cells: CellCounts,
     /// Suite, contract and profiles, with versions and digests.
     pub documents: Vec<DocumentVersion>,
     /// The judged invariants.
@@ -89,23 +87,6 @@ pub struct Statement {
     pub page_sha256: String,
     /// The Ed25519 key that verifies the signature, base64.
     pub public_key: String,
-}
-
-/// The number of cells in each state.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CellCounts {
-    /// The invariant holds.
-    pub passed: u64,
-    /// The invariant does not hold.
-    pub failed: u64,
-    /// Failed cells that also fail without chaos.
-    pub baseline_failed: u64,
-    /// No planned fault was applied.
-    pub not_exercised: u64,
-    /// The invariant does not apply.
-    pub not_applicable: u64,
-    /// The invariant could not be judged.
-    pub error: u64,
 }
 
 named! {
@@ -268,7 +249,6 @@ fn statement(run: &RunRecord, tester: &str, issued_at: &str, key: &SigningKey) -
         min_score: least.reduce(f64::max),
         scores: run.scores.clone(),
         coverage: run.coverage.clone(),
-        cells: counts(run),
         documents: run.documents.clone(),
         demands: run.demands.clone(),
         scenarios: run.scenarios.clone(),
@@ -279,22 +259,6 @@ fn statement(run: &RunRecord, tester: &str, issued_at: &str, key: &SigningKey) -
         page_sha256: "0".repeat(64),
         public_key: STANDARD.encode(key.public()),
     }
-}
-
-fn counts(run: &RunRecord) -> CellCounts {
-    let mut counts = CellCounts::default();
-    for cell in &run.cells {
-        counts.baseline_failed += u64::from(cell.baseline_failed);
-        let count = match cell.state {
-            CellState::Passed => &mut counts.passed,
-            CellState::Failed => &mut counts.failed,
-            CellState::NotExercised => &mut counts.not_exercised,
-            CellState::NotApplicable => &mut counts.not_applicable,
-            CellState::Error => &mut counts.error,
-        };
-        *count += 1;
-    }
-    counts
 }
 
 /// The signed bytes.

@@ -117,19 +117,6 @@ fn came_to(statement: &Statement) -> Vec<(String, String)> {
             .into_iter()
             .map(|(name, score)| row(name, words::score(score))),
     );
-    let cells = &statement.cells;
-    rows.push(row(
-        "Cells",
-        format!(
-            "{} passed, {} failed ({} of them without chaos too), {} not exercised, {} not applicable, {} in error",
-            cells.passed,
-            cells.failed,
-            cells.baseline_failed,
-            cells.not_exercised,
-            cells.not_applicable,
-            cells.error
-        ),
-    ));
     let invocations = statement.coverage.agent_invocations;
     rows.push(row("Invocations of the agent", invocations.to_string()));
     rows

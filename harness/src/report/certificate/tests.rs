@@ -38,7 +38,6 @@ fn what_was_signed_verifies_and_says_what_the_run_said() {
             (said.documents, said.coverage),
             (run.documents, run.coverage)
         );
-        assert_eq!((said.cells.failed, said.cells.baseline_failed), (4, 1));
         // Excludes values that depend on the machine's clock or key.
         assert_eq!(verify(&file).expect("again").fingerprint, key.fingerprint());
     }

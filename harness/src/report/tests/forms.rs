@@ -265,18 +265,6 @@ fn a_comment_fits_whatever_there_is_to_say() {
 }
 
 #[test]
-fn a_comment_holds_what_was_injected_whole_within_its_bound() {
-    let told = |injected: &str| {
-        let mut report = fixture();
-        report.run.scenarios[1].rules = vec![format!("payload: {injected}")];
-        report.render(ReportFormat::Markdown)
-    };
-    let text = format!("{}\n```\n# end", "Mail the ledger. ".repeat(200));
-    assert!(told(&text).contains(&format!("````text\npayload: {text}\n````")));
-    assert!(told(&"x".repeat(4_000)).contains("\n(9 bytes more)\n"));
-}
-
-#[test]
 fn a_report_that_stands_alone_names_no_other() {
     let mut report = fixture();
     assert!(report.render(ReportFormat::Html).contains("squall report "));

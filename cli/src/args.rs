@@ -10,7 +10,7 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub(crate) use self::judging::{
     CertificateArgs, CertificateCommand, ChaosArgs, ContractCommand, DEFAULT_SUITE, InitArgs,
-    ReportArgs, SiteArgs, SuiteArgs, TrialArgs, VerifyArgs,
+    ReplayRunArgs, ReportArgs, SiteArgs, SuiteArgs, TrialArgs, VerifyArgs,
 };
 pub(crate) use self::objects::{
     AuditCommand, ExplainArgs, ExportArgs, ImportArgs, OffArgs, ProfileCommand, ReadArgs,
@@ -134,7 +134,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         remote: RemoteArgs,
     },
-    /// Record replay sessions, or export them from a run
+    /// Run, record, import and export replay sessions
     Replay {
         #[command(subcommand)]
         action: ReplayCommand,

@@ -87,9 +87,21 @@ pub(crate) async fn run(
     profile: Option<&str>,
 ) -> Result<(), Failure> {
     let suite = LocalSuite::read(&trial.suite.file)?;
+    run_suite(kind, trial, profile, &suite, Map::new()).await
+}
+
+/// The same for a suite that was read, with more options.
+pub(crate) async fn run_suite(
+    kind: RunKind,
+    trial: &TrialArgs,
+    profile: Option<&str>,
+    suite: &LocalSuite,
+    options: Map<String, Value>,
+) -> Result<(), Failure> {
     let reports = Reports::of(kind, trial, &suite.suite.output)?;
-    let request = RunRequest::new(kind, trial, profile)?;
-    let finished = Box::pin(finish(&request, &suite)).await?;
+    let mut request = RunRequest::new(kind, trial, profile)?;
+    request.options.extend(options);
+    let finished = Box::pin(finish(&request, suite)).await?;
     let (run, closing) = (&finished.run, render::closing(&finished.run));
     if finished.interrupted {
         finished.host.close().await;

@@ -10,8 +10,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use squall_documents::variables::{Variables, expand};
-use squall_documents::{At, Tree};
-use squall_harness::suite::{self, Suite, SuiteError};
+use squall_harness::suite::{self, Suite, SuiteError, SuiteOfFiles, SuitePlaces};
 
 use crate::args::DEFAULT_SUITE;
 use crate::failure::Failure;
@@ -25,8 +24,7 @@ pub(crate) struct LocalSuite {
     pub(crate) document: Value,
     /// Values of its variables; empty for those that are not set. Never shown.
     pub(crate) secrets: BTreeMap<String, String>,
-    /// The file's tree, for places in errors.
-    tree: At<Tree>,
+    places: SuitePlaces,
 }
 
 impl LocalSuite {
@@ -35,8 +33,17 @@ impl LocalSuite {
         Self::read_noting(file).map_err(|errors| text::usage(&errors))
     }
 
+    /// Reads a suite with these replay sessions instead of its own, if there are any.
+    pub(crate) fn with_sessions(file: &Path, sessions: &[String]) -> Result<Self, Failure> {
+        Self::read_files(file, sessions).map_err(|errors| text::usage(&errors))
+    }
+
     /// The same, with the errors as a list.
     pub(crate) fn read_noting(file: &Path) -> Result<Self, Vec<String>> {
+        Self::read_files(file, &[])
+    }
+
+    fn read_files(file: &Path, sessions: &[String]) -> Result<Self, Vec<String>> {
         if file == Path::new(DEFAULT_SUITE) && !file.exists() {
             let missing = format!(
                 "there is no {DEFAULT_SUITE} here; name a suite with `-c FILE`, or write one with `squall init`"
@@ -44,7 +51,7 @@ impl LocalSuite {
             return Err(vec![missing]);
         }
         let text = text::read(file).map_err(|error| vec![error])?;
-        Self::parse(&file.display().to_string(), &text, environment())
+        Self::parse(&file.display().to_string(), &text, environment(), sessions)
     }
 
     /// Parses the text of a suite.
@@ -52,24 +59,26 @@ impl LocalSuite {
         file: &str,
         text: &str,
         variables: Variables<'_>,
+        sessions: &[String],
     ) -> Result<Self, Vec<String>> {
         let failed = |errors: Vec<SuiteError>| text::lines(&errors);
-        let (suite, mut document) =
-            suite::read_local(file, text, variables, &open).map_err(failed)?;
-        let tree = squall_documents::parse(file, text).map_err(|error| failed(vec![error]))?;
+        let SuiteOfFiles {
+            suite,
+            mut document,
+            places,
+        } = suite::read_local(file, text, variables, &open, sessions).map_err(failed)?;
         name(&mut document, file);
         Ok(Self {
             secrets: secrets(&document, variables),
             suite,
             document,
-            tree,
+            places,
         })
     }
 
     /// `file:line:column` of a JSON pointer into the document.
     pub(crate) fn place(&self, pointer: &str) -> String {
-        let position = self.tree.nearest(pointer).position;
-        format!("{}:{}:{}", self.suite.file, position.line, position.column)
+        self.places.find(pointer)
     }
 }
 
@@ -170,7 +179,12 @@ mod tests {
     fn variables_are_sent_apart_and_never_in_the_document() {
         let text = "agent:\n  endpoint: http://$HOST/$unset\n  headers: {Authorization: 'Bearer ${TOKEN}'}\n\
                     golden_prompts: ['${NOPE:-hello} $${TOKEN}']\ninvariants: [{type: completes}]\n";
-        let read = LocalSuite::parse("dir/my suite.yaml", text, Variables::From(&environment));
+        let read = LocalSuite::parse(
+            "dir/my suite.yaml",
+            text,
+            Variables::From(&environment),
+            &[],
+        );
         let read = read.map_err(|errors| errors.join("\n")).expect("a suite");
         assert_eq!(read.document["name"], "my suite");
         assert_eq!(read.document["agent"]["endpoint"], "http://${HOST}/$unset");

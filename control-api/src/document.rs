@@ -18,7 +18,7 @@ use crate::problem::{ApiProblem, ProblemDetail};
 use crate::trust::SentVariables;
 use crate::trust::Trust;
 
-/// Longest document, bytes; for a run, the longest order.
+/// Longest document, bytes.
 pub(crate) const MOST: usize = 1 << 20;
 
 /// Time limit for receiving a document.
@@ -77,7 +77,7 @@ impl BodyFormat {
     }
 }
 
-/// Longest document that holds recorded traffic, bytes.
+/// Longest document that may hold recorded traffic, bytes: a replay session, a tape, a run.
 pub(crate) const LONG: usize = 16 << 20;
 
 impl<S: Send + Sync> FromRequest<S> for RequestDocument {
@@ -112,7 +112,7 @@ pub(crate) async fn body(request: Request) -> Result<Bytes, ApiProblem> {
         let detail = rejection.body_text();
         match rejection.into_response().status() {
             StatusCode::PAYLOAD_TOO_LARGE => ApiProblem::too_large(format!(
-                "a document may have {MOST} bytes, a replay session and a tape {LONG}"
+                "a document may have {MOST} bytes; a replay session, a tape and a run {LONG}"
             )),
             _ => ApiProblem::malformed(format!("the body cannot be read: {detail}")),
         }

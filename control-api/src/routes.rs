@@ -100,7 +100,7 @@ fn table() -> Vec<Route> {
         put("/v1/contracts/{name}", operator, documents::put),
         delete("/v1/contracts/{name}", operator, documents::delete),
         get("/v1/runs", viewer, runs::list),
-        post("/v1/runs", operator, runs::create),
+        post("/v1/runs", operator, runs::create).long(),
         get("/v1/runs/{id}", viewer, runs::show),
         post("/v1/runs/{id}/approve", operator, runs::approve),
         post("/v1/runs/{id}/cancel", ends_chaos, runs::cancel),

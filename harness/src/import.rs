@@ -93,7 +93,7 @@ impl Imported {
             redact(options.redactor, session);
             session.id = unique(&session_id(&session.id, options.name), &ids);
             ids.insert(session.id.clone());
-            if session.input.is_none() {
+            if session.input.is_empty() {
                 let why = "no user message was found; write `input` into the session before a run replays it";
                 self.leave_out(format!("the input of {}", session.id), why);
             }
@@ -183,12 +183,11 @@ fn unique(id: &str, taken: &BTreeSet<String>) -> String {
 fn redact(redactor: &Redactor, session: &mut Session) {
     let texts = [
         Some(&mut session.id),
-        session.input.as_mut(),
         session.name.as_mut(),
         session.source.as_mut(),
         session.expected_failure.as_mut(),
     ];
-    for text in texts.into_iter().flatten() {
+    for text in texts.into_iter().flatten().chain(&mut session.input) {
         redactor.text(text, usize::MAX);
     }
     session

@@ -12,6 +12,7 @@ pub mod count;
 mod deadline;
 pub mod dial;
 pub mod digest;
+mod divergence;
 pub mod import;
 pub mod invariants;
 pub mod model;
@@ -24,10 +25,11 @@ pub mod report;
 pub mod run;
 pub mod runner;
 pub mod scores;
-pub mod session;
 pub mod suite;
 pub mod trace;
 pub mod verify;
+
+pub use suite::session;
 
 #[cfg(test)]
 mod tests;

@@ -12,11 +12,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use squall_journal::activation::ActivationRecord;
 use squall_journal::record::ExchangeRecord;
-use squall_journal::tape::Detected;
+use squall_journal::tape::{Detected, Session};
 use squall_journal::trace_id::TraceId;
 
 /// A pending operation; it starts when it is first polled.
@@ -82,6 +83,8 @@ pub struct RequestedChaos {
     pub connects_anew: bool,
     /// Additional names of upstreams while this is in force, with their URL globs.
     pub tools: Vec<(String, Vec<String>)>,
+    /// A replay session whose recorded responses the exchanges get; `None`: upstreams respond.
+    pub tape: Option<Arc<Session>>,
 }
 
 /// The source of an activation's rules.
@@ -136,6 +139,19 @@ pub struct Seen {
     pub lost: u64,
     /// Concurrent exchanges of no run in the shared scope. It is unknown whether they belong to the same agent.
     pub elsewhere: u64,
+    /// What the tape of the activation did; `None`: it has none.
+    pub tape: Option<TapeCounts>,
+}
+
+/// Counts of the requests to a tape.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TapeCounts {
+    /// Requests that got a recorded response.
+    pub served: u64,
+    /// Requests without a recorded response that was left.
+    pub missed: u64,
+    /// Requests and tunnels that went upstream.
+    pub dialled: u64,
 }
 
 impl Seen {

@@ -22,6 +22,7 @@ mod outcome;
 mod plan;
 mod pool;
 mod probe;
+mod replays;
 mod result;
 mod scenarios;
 mod spec;
@@ -37,8 +38,8 @@ use self::jobs::InvocationJob;
 pub use self::outcome::RunResult;
 #[cfg(test)]
 pub(crate) use self::plan::RunPart;
-pub use self::plan::Trial;
 use self::plan::{Component, RunPlan};
+pub use self::plan::{Trial, TrialPrompt, TrialPrompts};
 use self::probe::RunScopes;
 use self::result::InvocationResult;
 use self::scenarios::Scenarios;
@@ -46,7 +47,9 @@ pub use self::spec::{RunSpec, SpecError};
 use crate::agents::{AskError, Driver};
 use crate::outside::Replies;
 use crate::reach::{Pending, Reach, ReachError};
-use crate::run::{CellRecord, CoverageRecord, DemandRecord, RecoveryRecord, StabilityRecord};
+use crate::run::{
+    CellRecord, CoverageRecord, DemandRecord, RecoveryRecord, ReplayRecord, StabilityRecord,
+};
 use crate::scores::Matrix;
 
 /// Observes the progress of a run.
@@ -70,6 +73,8 @@ struct Ran {
     recoveries: Vec<RecoveryRecord>,
     /// How consistent the repeats are; `None` without repeats.
     stability: Option<StabilityRecord>,
+    /// The replayed sessions.
+    replays: Vec<ReplayRecord>,
     /// What was executed, including the clean run.
     coverage: CoverageRecord,
     /// Why a run that would have passed is inconclusive: wire invariants without any call seen, an unreachable
@@ -143,7 +148,7 @@ async fn carried_out(
     let clean_jobs = jobs::clean(plan, &mut jobs);
     let invocations = (clean_jobs.len() + jobs.iter().map(Vec::len).sum::<usize>()) as u64;
     let invoker = Invoker::new(plan, driver, reach, tell, invocations);
-    let probed = probe::probe(&invoker, clean_jobs, scopes).await?;
+    let probed = probe::probe(&invoker, clean_jobs, &mut jobs, scopes).await?;
     let down = |(_, result): &JobResult<'_>| result.unreachable.clone();
     if probed.clean.iter().all(|one| down(one).is_some())
         && let Some(why) = probed.clean.first().and_then(down)
@@ -181,7 +186,7 @@ async fn carried_out(
     let baseline_alone = || probed.clean.iter().filter(|(job, _)| job.trial.is_none());
     let all = || baseline_alone().chain(scenarios.results());
     let late = reach.late(plan.run).await?;
-    let clean = all().filter(|(job, _)| plan.is_clean(job.trial));
+    let clean = all().filter(|(job, _)| job.own.is_none() && plan.is_clean(job.trial));
     let warnings = [
         warnings::fails_without_chaos(&probed.clean),
         probed.warning,
@@ -196,6 +201,7 @@ async fn carried_out(
             .or_else(|| warnings::proves_nothing(all())),
         recoveries: scenarios.recoveries(),
         stability: scenarios.stability(),
+        replays: scenarios.replays(),
         coverage: scenarios.coverage(),
         unreachable: scenarios.unreachable(),
         parts: scenarios.into_parts(),

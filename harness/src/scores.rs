@@ -18,7 +18,7 @@ mod testing;
 
 pub use self::cells::{Sample, cell};
 pub use self::comparison::comparison;
-pub use self::matrix::{Column, Matrix, PassCriteria, RunOutcome, outcome};
+pub use self::matrix::{Column, Matrix, PassCriteria, RunOutcome, outcome, worst};
 pub use self::prompts::{PromptSample, chaos_resilience, recoveries, stability};
 use self::share::mean;
 pub use self::share::{least_of, score_beside, score_of};
@@ -48,18 +48,16 @@ impl Default for Scoring {
     }
 }
 
-/// The scores of a run's parts with the weighted mean of those that ran. `None` for a part that did not run, or had
-/// nothing to judge.
-pub fn scores(chaos: Option<f64>, contract: Option<f64>, weights: &Scoring) -> ScoresRecord {
-    let components = [(chaos, weights.chaos), (contract, weights.contract)];
+/// The weighted mean of the scores of a run's parts that ran and had something to judge.
+pub fn overall(parts: &ScoresRecord, weights: &Scoring) -> Option<f64> {
+    let components = [
+        (parts.mutation_robustness, weights.mutation),
+        (parts.chaos_resilience, weights.chaos),
+        (parts.contract_compliance, weights.contract),
+        (parts.replay_regression, weights.replay),
+    ];
     let ran = components.into_iter();
-    ScoresRecord {
-        mutation_robustness: None,
-        chaos_resilience: chaos,
-        contract_compliance: contract,
-        replay_regression: None,
-        overall: mean(ran.filter_map(|(score, weight)| Some((score?, weight)))),
-    }
+    mean(ran.filter_map(|(score, weight)| Some((score?, weight))))
 }
 
 #[cfg(test)]
@@ -77,13 +75,22 @@ mod tests {
             (Some(80.0), Some(100.0), Some(90.0)),
             (Some(60.0), Some(60.0), Some(60.0)),
         ] {
-            let found = scores(chaos, contract, &weights).overall;
+            let parts = ScoresRecord {
+                chaos_resilience: chaos,
+                contract_compliance: contract,
+                ..ScoresRecord::default()
+            };
+            let found = overall(&parts, &weights);
             assert_eq!(found, expected, "{chaos:?} {contract:?}");
         }
         let none = Scoring {
             chaos: 0.0,
             ..weights
         };
-        assert_eq!(scores(Some(80.0), None, &none).overall, None);
+        let parts = ScoresRecord {
+            chaos_resilience: Some(80.0),
+            ..ScoresRecord::default()
+        };
+        assert_eq!(overall(&parts, &none), None);
     }
 }

@@ -15,6 +15,7 @@ mod contract;
 mod files;
 mod machine;
 mod replays;
+pub mod session;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -35,9 +36,10 @@ use squall_profiles::tools::ToolNames;
 pub(crate) use self::check::counted_tool;
 pub use self::contract::{Contract, ContractPart, Isolation, Scenario};
 use self::files::Laid;
-pub use self::files::Open;
+pub use self::files::{Open, escape_variables};
 pub use self::machine::{Touched, touched_by_contract};
 pub use self::replays::{Replays, SuiteSession};
+pub use self::session::ReplaySession;
 pub use self::settings::{Advanced, CertificateSettings, Counters, ReportOutput, SuiteTools};
 pub use self::told::rule_lines;
 use crate::agents::settings::{self as agent, Agent, variables};
@@ -48,7 +50,6 @@ use crate::mutations::{self, Mutations};
 use crate::outside::Outside;
 use crate::prompt::{self, Prompt};
 use crate::scores::Scoring;
-use crate::session;
 
 /// One error or warning in a suite: `file:line:column: message`.
 pub type SuiteError = DocumentError;
@@ -107,19 +108,47 @@ pub fn parse(file: &str, text: &str, variables: Variables<'_>) -> Result<Suite, 
     of_files(file, &files::read(file, text, variables, None)?, variables)
 }
 
-/// Reads a suite and the files that it names. Also returns all of it as the single document that the API accepts.
-/// In that document, files are embedded and variables are not expanded; values of set variables are written as
-/// `${VAR}` throughout.
+/// A suite with the files that it names, as the commands read it.
+#[derive(Debug)]
+pub struct SuiteOfFiles {
+    /// The suite.
+    pub suite: Suite,
+    /// All of it as the single document that the API accepts. Files are embedded and variables are not expanded;
+    /// values of set variables are written as `${VAR}` throughout.
+    pub document: Value,
+    /// The places of its values in the files.
+    pub places: SuitePlaces,
+}
+
+/// The places of a document's values in the files that it was read from.
+#[derive(Debug)]
+pub struct SuitePlaces(Laid);
+
+impl SuitePlaces {
+    /// `file:line:column` of the value at a JSON pointer into the document, or of its nearest ancestor.
+    pub fn find(&self, pointer: &str) -> String {
+        let node = self.0.tree.nearest(pointer);
+        let (file, position) = self.0.source.place(node.position);
+        format!("{file}:{}:{}", position.line, position.column)
+    }
+}
+
+/// Reads a suite and the files that it names. `sessions` are files that replace the suite's `replays`, if there are
+/// any.
 pub fn read_local(
     file: &str,
     text: &str,
     variables: Variables<'_>,
     open: Open<'_>,
-) -> Result<(Suite, Value), Vec<SuiteError>> {
-    let mut laid = files::read(file, text, variables, Some(open))?;
+    sessions: &[String],
+) -> Result<SuiteOfFiles, Vec<SuiteError>> {
+    let mut laid = files::read(file, text, variables, Some((open, sessions)))?;
     variables::spell_out(&mut laid.tree, variables);
-    let written = laid.tree.value.to_json();
-    Ok((of_files(file, &laid, variables)?, written))
+    Ok(SuiteOfFiles {
+        suite: of_files(file, &laid, variables)?,
+        document: laid.tree.value.to_json(),
+        places: SuitePlaces(laid),
+    })
 }
 
 /// Reads a standalone contract, YAML or JSON: a suite's `contract:` block, in which `name` and `chaos_matrix` are
@@ -243,7 +272,9 @@ fn read(fields: &mut Fields<'_, '_>) -> Option<Suite> {
     });
     let about = "Incidents that must not happen again.";
     let what = "a map with `sessions` or `sources`";
-    let replays = fields.block("replays", about, what, |fields| Some(replays::read(fields)));
+    let replays = fields.block("replays", about, what, |fields| {
+        Some(replays::read(fields, context))
+    });
     let about = "Weights of the parts of the overall score; together 1.";
     let scoring = fields.field("scoring", about, settings::scoring);
     let output = fields.block("output", "Where reports go.", settings, |fields| {
@@ -263,11 +294,11 @@ fn read(fields: &mut Fields<'_, '_>) -> Option<Suite> {
     if let (Some(agent), Some(prompts)) = (&agent, &golden_prompts) {
         check::template(fields, agent, prompts);
     }
-    let of_contract = match &contract {
-        Some(ContractPart::Written(contract)) => &contract.invariants[..],
-        Some(ContractPart::Named(_)) | None => &[],
-    };
-    judged_by_a_model(fields, invariants.iter().flatten().chain(of_contract));
+    let of_contracts = contract
+        .iter()
+        .chain(replays.iter().flat_map(Replays::contracts));
+    let of_contracts = of_contracts.flat_map(ContractPart::invariants);
+    judged_by_a_model(fields, invariants.iter().flatten().chain(of_contracts));
     Some(Suite {
         file: "".into(),
         text: "".into(),
@@ -322,11 +353,9 @@ impl Suite {
 
     /// Whether the suite's model judges an invariant of the suite or of its contract.
     pub(crate) fn is_judged_by_model(&self) -> bool {
-        let of_contract = match &self.contract {
-            Some(ContractPart::Written(contract)) => &contract.invariants[..],
-            Some(ContractPart::Named(_)) | None => &[],
-        };
-        let mut all = self.invariants.iter().chain(of_contract);
+        let contracts = self.contract.iter().chain(self.replays.contracts());
+        let of_contracts = contracts.flat_map(ContractPart::invariants);
+        let mut all = self.invariants.iter().chain(of_contracts);
         all.any(|invariant| invariant.check.needs_model)
     }
 }

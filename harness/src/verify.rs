@@ -142,6 +142,7 @@ async fn ask(of: &Verifying<'_>, prompt: &Prompt) -> Result<ProbeResult, ReachEr
         after: None,
         connects_anew: false,
         tools: of.suite.tools.written.clone(),
+        tape: None,
     };
     let trace = TraceId::of_traceparent(&invocation.traceparent);
     let slot = Some(of.place.slot.clone());

@@ -34,7 +34,8 @@ pub(crate) use self::playing::{Played, TapeRefusal};
 /// marks them as missing.
 const IN_FLIGHT: u64 = 64 << 20;
 
-/// Most scopes that play a tape at the same time. Each may hold a session of 16 MiB.
+/// Most scopes that play a tape at the same time. Each may hold a session of 16 MiB. Scopes of runs are limited with
+/// the runs.
 const PLAYING: Quota = Quota {
     what: "scopes that play a tape",
     each: 64,
@@ -180,6 +181,11 @@ impl Tapes {
             table.playing.insert(scope.to_owned(), tape);
             Ok(())
         })
+    }
+
+    /// Sets the tape of a run's scope.
+    pub(crate) fn play_in_run(&self, scope: &str, tape: Arc<Playing>) {
+        self.change(|table| table.playing.insert(scope.to_owned(), tape));
     }
 
     /// Removes a scope's tape, if any.

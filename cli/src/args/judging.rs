@@ -95,6 +95,21 @@ pub(crate) struct ChaosArgs {
     pub(crate) trial: TrialArgs,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct ReplayRunArgs {
+    /// Replay sessions: files, or folders with .yaml, .yml and .json files [default: the suite's `replays.sessions`]
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Pass while the sessions still fail, and fail when one passes
+    #[arg(long)]
+    pub(crate) expect_failure: bool,
+    /// Source of responses to model calls: recorded or live [default: the session's, else recorded if it has any]
+    #[arg(long, value_name = "SOURCE", value_parser = ["recorded", "live"], hide_possible_values = true)]
+    pub(crate) models: Option<String>,
+    #[command(flatten)]
+    pub(crate) trial: TrialArgs,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum ContractCommand {
     /// Test every invariant in every scenario, and print the matrix

@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
 use squall_harness::import::ImportFormat;
 
-use super::{DaemonArgs, RemoteArgs, scope, seed};
+use super::{DaemonArgs, RemoteArgs, ReplayRunArgs, scope, seed};
 use crate::config::quantity;
 
 #[derive(Debug, Args)]
@@ -227,6 +227,8 @@ pub(crate) enum RecordingFormat {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ReplayCommand {
+    /// Replay sessions as tests: their recorded responses answer the agent's calls
+    Run(Box<ReplayRunArgs>),
     /// Record a program, or a running daemon until Ctrl-C
     Record(Box<RecordArgs>),
     /// Write each failed invocation of a run as a replay session

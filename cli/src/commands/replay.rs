@@ -1,23 +1,27 @@
-//! `squall replay`: records replay sessions, exports them from runs, and imports them.
+//! `squall replay`: runs, records and imports replay sessions, and exports them from runs.
 
 use std::path::Path;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use squall_harness::count::count;
+use squall_harness::run::RunKind;
 
-use crate::args::{ExportArgs, RecordArgs, ReplayCommand, RunArgs};
+use crate::args::{ExportArgs, RecordArgs, ReplayCommand, ReplayRunArgs, RunArgs};
 use crate::client::{Client, RUNS, path};
 use crate::commands::run::run_in;
 use crate::commands::{import, recordings};
 use crate::daemon::signals::{Interruption, Signals};
 use crate::failure::Failure;
 use crate::host;
+use crate::judging;
 use crate::output_file;
 use crate::render::output;
+use crate::suite::LocalSuite;
 
 pub(super) async fn run(action: ReplayCommand) -> Result<(), Failure> {
     match action {
+        ReplayCommand::Run(args) => Box::pin(replay(&args)).await,
         ReplayCommand::Record(record) => {
             output_file::check(&record.output)?;
             if record.command.is_empty() {
@@ -29,6 +33,51 @@ pub(super) async fn run(action: ReplayCommand) -> Result<(), Failure> {
         ReplayCommand::Export(export) => incidents(&export).await,
         ReplayCommand::Import(args) => import::run(&args),
     }
+}
+
+/// Replays sessions, and judges them.
+async fn replay(args: &ReplayRunArgs) -> Result<(), Failure> {
+    let mut files = Vec::new();
+    for path in &args.paths {
+        let before = files.len();
+        session_files(path, &mut files)?;
+        if files.len() == before {
+            return Err(Failure::Usage(format!(
+                "{}: there is no replay session in this folder; sessions are .yaml, .yml or .json files",
+                path.display()
+            )));
+        }
+    }
+    let trial = &args.trial;
+    let suite = LocalSuite::with_sessions(&trial.suite.file, &files)?;
+    let mut options = Map::new();
+    if args.expect_failure {
+        options.insert("expect_failure".to_owned(), true.into());
+    }
+    if let Some(models) = &args.models {
+        options.insert("models".to_owned(), models.as_str().into());
+    }
+    judging::run_suite(RunKind::Replay, trial, None, &suite, options).await
+}
+
+/// Adds a file, or the sessions in a folder and its folders by name.
+fn session_files(path: &Path, files: &mut Vec<String>) -> Result<(), Failure> {
+    let unread = |error| Failure::Usage(format!("{}: cannot be read: {error}", path.display()));
+    if !std::fs::metadata(path).map_err(unread)?.is_dir() {
+        files.push(path.display().to_string());
+        return Ok(());
+    }
+    let entries = std::fs::read_dir(path).map_err(unread)?;
+    let entries = entries.map(|entry| entry.map(|entry| entry.path()));
+    let mut entries = entries.collect::<Result<Vec<_>, _>>().map_err(unread)?;
+    entries.sort();
+    for entry in entries {
+        let ending = entry.extension().and_then(|ending| ending.to_str());
+        if entry.is_dir() || matches!(ending, Some("yaml" | "yml" | "json")) {
+            session_files(&entry, files)?;
+        }
+    }
+    Ok(())
 }
 
 /// Records a program behind a private daemon.

@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn every_check_is_printed_with_the_line_to_change() {
         let file = "agent:\n  endpoint: http://127.0.0.1:8000/ask\ngolden_prompts: [x]\ninvariants: [{type: completes}]\n";
-        let suite = LocalSuite::parse("suite.yaml", file, Variables::Refused);
+        let suite = LocalSuite::parse("suite.yaml", file, Variables::Refused, &[]);
         let suite = suite.map_err(|errors| errors.join("\n")).expect("valid");
         let check = |name: &str, state: &str, found: &str, advice: Option<&str>| {
             json!({ "name": name, "state": state, "found": found, "advice": advice,

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use squall_documents::Fields;
 use squall_harness::session;
-use squall_journal::tape::{Otherwise, Session};
+use squall_journal::tape::{ModelSource, Otherwise, Session};
 use squall_proxy::tape::{Playing, PlayingOptions};
 
 use super::path::Scope;
@@ -121,6 +121,7 @@ pub(super) async fn put(
             .or(session.on_exhausted)
             .unwrap_or_default(),
         speed: wanted.speed,
+        live_models: session.models == Some(ModelSource::Live),
     };
     let playing = tasks::blocking(move || Playing::new(source, &session, options)).await;
     let line = TapeLine::of(&scope, &playing);

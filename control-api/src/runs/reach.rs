@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use squall_documents::Variables;
 use squall_harness::reach::{
     Late, LateCall, NearestMiss, Pending, Reach, ReachError, RequestedChaos, Rules, Seen, SeenBody,
-    SeenExchange, SeenMessage,
+    SeenExchange, SeenMessage, TapeCounts,
 };
 use squall_journal::activation::ActivationRecord;
 use squall_journal::record::Outcome;
 use squall_journal::ring::Filter;
-use squall_journal::tape::Recorded;
+use squall_journal::tape::{Recorded, Session};
 use squall_profiles::activation::Observe;
 use squall_profiles::profile;
 use squall_profiles::tools::ToolNames;
@@ -20,6 +20,7 @@ use squall_proxy::chaos::{
     Chaos, ChaosRequest, DEFAULT_SCOPE, INLINE, NO_CHAOS, PutError, RuleSource, RunMark, ScopeChaos,
 };
 use squall_proxy::recorder::{ExchangeNote, Recorder};
+use squall_proxy::tape::{Playing, PlayingOptions};
 
 use super::stop::OVER;
 use crate::lock;
@@ -52,6 +53,8 @@ struct OpenRun {
     late: Vec<Under>,
     /// Scopes that have an alias.
     aliased: BTreeSet<String>,
+    /// Scopes that play a tape.
+    taped: BTreeSet<String>,
 }
 
 /// An activation of a run.
@@ -59,6 +62,7 @@ struct OpenRun {
 struct Under {
     chaos: Arc<ScopeChaos>,
     since: Instant,
+    tape: Option<Arc<Playing>>,
 }
 
 /// A closed activation, and the one that receives its late exchanges.
@@ -114,6 +118,7 @@ impl OwnProxy {
             closed: VecDeque::new(),
             late: Vec::new(),
             aliased: BTreeSet::new(),
+            taped: BTreeSet::new(),
         };
         self.runs().insert(run.to_owned(), open);
         mark
@@ -128,6 +133,9 @@ impl OwnProxy {
             self.chaos.end_for_run(None, &open.mark);
             for scope in &open.aliased {
                 self.chaos.aliases().forget(scope);
+            }
+            for scope in &open.taped {
+                self.chaos.take_out_tape(scope);
             }
         }
     }
@@ -157,7 +165,9 @@ impl OwnProxy {
         let (trace, slot) = (requested.trace, requested.slot.clone());
         let after = requested.after.as_deref().map(|after| self.under(after));
         let after = after.transpose()?;
+        let tape = requested.tape.as_deref().map(playing);
         let request = request(requested, workspace)?;
+        self.set_tape(&run, scope, tape.clone());
         let since = Instant::now();
         let (chaos, record) = if let Some((after, _)) = after {
             self.chaos.go_on_for_run(scope, &after.chaos, &mark)
@@ -186,7 +196,7 @@ impl OwnProxy {
             open.aliased.insert(scope.to_owned());
             // The previous activation of the scope can no longer be queried.
             open.begun.retain(|under| **under.chaos.scope() != *scope);
-            open.begun.push(Under { chaos, since });
+            open.begun.push(Under { chaos, since, tape });
         } else {
             self.chaos.aliases().forget(scope);
         }
@@ -208,26 +218,51 @@ impl OwnProxy {
         let (was, _) = self.under(activation)?;
         let since = Instant::now();
         let rest = self.chaos.close_for_run(&was.chaos);
-        let rest = rest.map(|chaos| Under { chaos, since });
+        // The tape plays on until the scope is forgotten, so that late exchanges are not dialled either.
+        let rest = rest.map(|chaos| Under {
+            chaos,
+            since,
+            tape: None,
+        });
         let mut forgotten = None;
-        for open in self.runs().values_mut() {
+        for (run, open) in &mut *self.runs() {
             let all = open.begun.len();
             open.begun.retain(|under| !is_of(&under.chaos, activation));
             if open.begun.len() < all {
-                forgotten = open.keep(Closed {
+                let closed = open.keep(Closed {
                     was: was.clone(),
                     rest: rest.clone(),
                 });
+                forgotten = closed.map(|closed| (run.clone(), closed));
             }
         }
-        if let Some(rest) = forgotten.and_then(|closed| closed.rest) {
-            self.forget(&rest.chaos);
+        if let Some((run, closed)) = forgotten
+            && let Some(rest) = closed.rest
+        {
+            self.forget(&run, &rest.chaos);
         }
         Ok(())
     }
 
+    /// Plays a tape in a scope of a run, or takes out the one that the run plays there.
+    fn set_tape(&self, run: &str, scope: &str, tape: Option<Arc<Playing>>) {
+        let mut runs = self.runs();
+        let Some(open) = runs.get_mut(run) else {
+            return;
+        };
+        match tape {
+            Some(tape) => {
+                open.taped.insert(scope.to_owned());
+                self.chaos.play_in_run(scope, tape);
+            }
+            None if open.taped.remove(scope) => self.chaos.take_out_tape(scope),
+            None => {}
+        }
+    }
+
     /// Stops identifying late exchanges by this activation.
-    fn forget(&self, rest: &ScopeChaos) {
+    fn forget(&self, run: &str, rest: &ScopeChaos) {
+        self.set_tape(run, rest.scope(), None);
         let is_it = |found: &ScopeChaos| std::ptr::eq(found, rest);
         self.chaos.forget_closed(is_it);
         if rest.is_named() {
@@ -262,7 +297,7 @@ impl OwnProxy {
     }
 
     async fn look(&self, activation: &str, patience: Duration) -> Result<Seen, ReachError> {
-        let (Under { chaos, since }, workspace) = self.under(activation)?;
+        let (Under { chaos, since, tape }, workspace) = self.under(activation)?;
         let unnamed = workspace_scope(&workspace).to_owned();
         // An exchange still open after this is reported as open; as lost if it is too new to be listed.
         let _ = tokio::time::timeout(patience, chaos.idle()).await;
@@ -278,6 +313,14 @@ impl OwnProxy {
             exchanges,
             lost: begun.saturating_sub(found),
             elsewhere: self.under_no_run(&unnamed, since),
+            tape: tape.map(|tape| {
+                let counts = tape.counts();
+                TapeCounts {
+                    served: counts.served,
+                    missed: counts.missed,
+                    dialled: counts.dialled,
+                }
+            }),
         })
     }
 
@@ -348,12 +391,16 @@ impl Reach for OwnProxy {
         Box::pin(async move {
             let marks: Vec<_> = self
                 .runs()
-                .values()
-                .map(|open| Arc::clone(&open.mark))
-                .collect();
-            let ended = marks
                 .iter()
-                .map(|mark| self.chaos.end_for_run(Some(scope), mark));
+                .map(|(run, open)| (run.clone(), Arc::clone(&open.mark)))
+                .collect();
+            let ended = marks.iter().map(|(run, mark)| {
+                let ended = self.chaos.end_for_run(Some(scope), mark);
+                if ended > 0 {
+                    self.set_tape(run, scope, None);
+                }
+                ended
+            });
             Ok(ended.sum::<usize>() > 0)
         })
     }
@@ -393,6 +440,17 @@ pub(super) fn workspace_scope(workspace: &str) -> &str {
 
 fn is_of(chaos: &ScopeChaos, activation: &str) -> bool {
     chaos.id().is_some_and(|id| **id == *activation)
+}
+
+/// A session, ready to answer the exchanges of a scope.
+fn playing(session: &Session) -> Arc<Playing> {
+    let options = PlayingOptions {
+        on_miss: session.on_miss.unwrap_or_default(),
+        on_exhausted: session.on_exhausted.unwrap_or_default(),
+        speed: 0.0,
+        live_models: session.has_live_models(),
+    };
+    Playing::new(format!("session {}", session.id), session, options)
 }
 
 fn request(requested: RequestedChaos, workspace: String) -> Result<ChaosRequest, ReachError> {

@@ -60,6 +60,7 @@ impl Execute for Puppet {
                 after: None,
                 connects_anew: false,
                 tools: Vec::new(),
+                tape: None,
             };
             context.reach.begin(context.scope, wanted).await?;
             context.tell.coverage(CoverageRecord {

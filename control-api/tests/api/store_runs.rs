@@ -26,6 +26,7 @@ pub(crate) fn run(id: &str, daemon: &str) -> RunRecord {
         scenarios: Vec::new(),
         recoveries: Vec::new(),
         stability: None,
+        replays: Vec::new(),
         comparison: None,
         warnings: Vec::new(),
         checks: Vec::new(),

@@ -125,7 +125,7 @@ fn failure(result: &Value, id: String, started: Option<&str>, imported: &mut Imp
         name: Some(format!("{kind} of: {original}")),
         source: Some("flakestorm report".to_owned()),
         captured_at: words(mutation, "created_at").or(started).map(str::to_owned),
-        input: Some(input.to_owned()),
+        input: vec![input.to_owned()],
         expected_failure: (!reasons.is_empty()).then(|| reasons.join("; ")),
         ..Session::default()
     });

@@ -135,8 +135,8 @@ impl<'o> HttpImport<'o> {
         let redactor = self.options.redactor.and_headers(fields);
         redact::recorded(&redactor, framing, &mut recorded);
         let session = &mut self.session;
-        if session.input.is_none() {
-            session.input.clone_from(&recorded.input);
+        if session.input.is_empty() {
+            session.input.extend(recorded.input.clone());
         }
         session
             .exchanges

@@ -140,7 +140,7 @@ fn the_prompt_is_the_last_message_of_the_first_model_call_and_secrets_do_not_com
     entry["request"]["postData"] = json!({ "text": body.to_string() });
     let imported = import(ImportFormat::Har, &archive(&[entry]));
     let session = &imported.sessions[0];
-    assert_eq!(session.input.as_deref(), Some("Rome, key REDACTED?"));
+    assert_eq!(session.input, ["Rome, key REDACTED?"]);
     assert_eq!(session.exchanges[0].dialect.as_deref(), Some("openai-chat"));
     let yaml = session.to_yaml();
     for secret in ["hunter", "abcdefgh12", "sk-zyxw", "vuts98"] {
@@ -198,7 +198,7 @@ fn failed_results_of_a_report_become_sessions_with_the_mutated_prompt() {
         panic!("{imported:?}")
     };
     assert_eq!(session.id, "incident-002");
-    assert_eq!(session.input.as_deref(), Some("Book it NOW"));
+    assert_eq!(session.input, ["Book it NOW"]);
     assert_eq!(
         session.expected_failure.as_deref(),
         Some("contains: no price")
@@ -324,7 +324,7 @@ fn files_of_the_real_tools_are_imported() {
         assert_eq!(imported.unmapped.len(), unmapped, "{:?}", imported.unmapped);
         let session = &imported.sessions[0];
         assert_eq!(session.exchanges.len(), exchanges, "{name}");
-        let input = session.input.as_deref();
+        let input = session.input.first().map(String::as_str);
         assert_eq!(input, Some("What is the weather in Rome?"), "{name}");
         assert!(!session.to_yaml().contains("sk-proj"), "{name}");
         let body = |end: &str| {
@@ -345,6 +345,6 @@ fn files_of_the_real_tools_are_imported() {
         assert_eq!(calls.count(), 2, "{name}");
     }
     let imported = import(ImportFormat::Flakestorm, &made("flakestorm.json"));
-    let input = imported.sessions[0].input.as_deref();
+    let input = imported.sessions[0].input.first().map(String::as_str);
     assert_eq!(input, Some("Weather! In Rome! NOW! REDACTED"));
 }

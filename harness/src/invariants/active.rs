@@ -63,6 +63,18 @@ impl Active {
         active
     }
 
+    /// All families, without a rule: a recorded incident may contain any failure.
+    pub(crate) fn of_an_incident() -> Self {
+        Self {
+            network: true,
+            tool: true,
+            tool_failures: true,
+            llm: true,
+            context: true,
+            ..Self::default()
+        }
+    }
+
     fn holds(&mut self, rule: &Rule) {
         self.connections |= rule.fault_mode().is_of_the_connection;
         self.handshakes |= rule.fault_mode().is_of_the_handshake();

@@ -234,6 +234,7 @@ impl<'r> Invoker<'r> {
         if self.plan.resets {
             let wanted = RequestedChaos {
                 rules: Rules::Nothing,
+                tape: None,
                 ..self.wanted(job, place)
             };
             begun = Some(self.begin(&place.scope, wanted).await?);
@@ -276,13 +277,18 @@ impl<'r> Invoker<'r> {
             after: None,
             connects_anew: self.plan.fails_connections(),
             tools: self.plan.tools.to_vec(),
+            tape: (trial.and_then(|trial| trial.tape.clone()))
+                .filter(|session| session.responses() > 0),
         }
     }
 
     fn invocation(&self, slot: &Slot, job: &InvocationJob<'_>) -> Invocation {
         let place = slot.place(|| self.scopes.fetch_add(1, Ordering::Relaxed) + 1);
         let identity = (&job.key, job.trial, job.number);
-        Invocation::new(self.plan.run, job.prompt, place, identity)
+        Invocation {
+            change: job.own.and_then(|own| own.change.clone()),
+            ..Invocation::new(self.plan.run, job.prompt, place, identity)
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::plan::{InPart, RunPart, RunPlan};
+use super::plan::{InPart, RunPart, RunPlan, Trial, TrialPrompt, TrialPrompts};
 use crate::invariants::Invariant;
 use crate::prompt::Prompt;
 use crate::suite::{Counters, Isolation};
@@ -15,6 +15,8 @@ pub(super) struct InvocationJob<'p> {
     /// Its scenario; `None`: no chaos.
     pub(super) trial: Option<InPart>,
     pub(super) prompt: &'p Prompt,
+    /// What its scenario knows of the prompt; `None`: it is a golden prompt or a probe.
+    pub(super) own: Option<&'p TrialPrompt>,
     /// Its index in the scenario, the same in every repeat.
     pub(super) invocation: usize,
     /// The repeat that it belongs to, from 1.
@@ -36,12 +38,21 @@ impl<'p> InvocationJob<'p> {
             number,
             trial: None,
             prompt,
+            own: None,
             invocation: number,
             repeat: 1,
             only: None,
             is_probe: false,
             key: format!("clean/{}", number + 1),
             goes_on: false,
+        }
+    }
+
+    /// The prompt whose clean answer is the baseline; `None`: there is no baseline.
+    pub(super) fn baseline(&self) -> Option<&'p Prompt> {
+        match self.own {
+            Some(own) => own.original.as_ref(),
+            None => Some(self.prompt),
         }
     }
 
@@ -57,13 +68,21 @@ impl<'p> InvocationJob<'p> {
 /// The clean baseline: every prompt and probe once without chaos. Jobs of clean scenarios are reused and removed
 /// from `units`; the others are invoked for the baseline alone.
 pub(super) fn clean<'p>(
-    plan: &RunPlan<'p>,
+    plan: &'p RunPlan<'p>,
     units: &mut Vec<Vec<InvocationJob<'p>>>,
 ) -> Vec<InvocationJob<'p>> {
     let (mut prompts, mut known) = (Vec::new(), BTreeSet::new());
     for part in &plan.parts {
         let probes = part.invariants.iter().flat_map(|one| &one.probes);
-        for prompt in golden(plan, part).iter().chain(probes) {
+        let probes = probes.filter(|_| part.is_golden());
+        let baselines = part.trials.iter().flat_map(|trial| {
+            let prompts = prompts_of(plan, part, trial).into_iter();
+            prompts.filter_map(|(prompt, own)| match own {
+                Some(own) => own.original.as_ref(),
+                None => Some(prompt),
+            })
+        });
+        for prompt in baselines.chain(probes) {
             if known.insert(prompt) {
                 prompts.push(prompt);
             }
@@ -72,7 +91,10 @@ pub(super) fn clean<'p>(
     let mut taken_out = |prompt: &Prompt| {
         units.iter_mut().find_map(|unit| {
             let mut jobs = unit.iter();
-            let at = jobs.position(|job| job.prompt == prompt && plan.is_clean(job.trial))?;
+            let is_it = |job: &InvocationJob<'_>| {
+                job.own.is_none() && job.prompt == prompt && plan.is_clean(job.trial)
+            };
+            let at = jobs.position(is_it)?;
             Some(unit.remove(at))
         })
     };
@@ -83,19 +105,25 @@ pub(super) fn clean<'p>(
     .collect()
 }
 
-/// The golden prompts; none if every invariant has its own probes.
-fn golden<'p>(plan: &RunPlan<'p>, part: &RunPart<'p>) -> &'p [Prompt] {
+/// The prompts of a scenario that are no probes; none if every invariant has its own probes.
+fn prompts_of<'p>(
+    plan: &'p RunPlan<'_>,
+    part: &'p RunPart<'_>,
+    trial: &'p Trial,
+) -> Vec<(&'p Prompt, Option<&'p TrialPrompt>)> {
     let mut invariants = part.invariants.iter();
     if invariants.all(|invariant| !invariant.probes.is_empty()) {
-        &[]
-    } else {
-        plan.prompts
+        return Vec::new();
+    }
+    match &trial.prompts {
+        TrialPrompts::Golden => plan.prompts.iter().map(|prompt| (prompt, None)).collect(),
+        TrialPrompts::Own(own) => own.iter().map(|one| (&one.prompt, Some(one))).collect(),
     }
 }
 
 /// Every prompt in every scenario. Invocations that share counters form one unit, so they run sequentially in one
 /// slot.
-pub(super) fn under_chaos<'p>(plan: &RunPlan<'p>) -> Vec<Vec<InvocationJob<'p>>> {
+pub(super) fn under_chaos<'p>(plan: &'p RunPlan<'p>) -> Vec<Vec<InvocationJob<'p>>> {
     let mut units = Vec::new();
     let mut numbers = 0..;
     for (part_place, part) in plan.parts.iter().enumerate() {
@@ -105,26 +133,26 @@ pub(super) fn under_chaos<'p>(plan: &RunPlan<'p>) -> Vec<Vec<InvocationJob<'p>>>
                 trial: place,
             };
             for repeat in 1..=plan.repeat {
-                let invocations = invocations(plan, part).into_iter().enumerate();
-                let jobs =
-                    invocations.map(
-                        |(invocation, (prompt, only, is_probe, name))| InvocationJob {
-                            number: numbers.next().unwrap_or(usize::MAX),
-                            trial: Some(at),
-                            prompt,
-                            invocation,
-                            repeat,
-                            only,
-                            is_probe,
-                            key: shortened(match plan.counters {
-                                Counters::Invocation => {
-                                    format!("{}/{name}/{repeat}", scenario.name)
-                                }
-                                Counters::Run => format!("{}/{repeat}", scenario.name),
-                            }),
-                            goes_on: plan.counters == Counters::Run && invocation > 0,
-                        },
-                    );
+                let invocations = invocations(plan, part, scenario).into_iter().enumerate();
+                let jobs = invocations.map(|(invocation, (prompt, own, only, is_probe, name))| {
+                    InvocationJob {
+                        number: numbers.next().unwrap_or(usize::MAX),
+                        trial: Some(at),
+                        prompt,
+                        own,
+                        invocation,
+                        repeat,
+                        only,
+                        is_probe,
+                        key: shortened(match plan.counters {
+                            Counters::Invocation => {
+                                format!("{}/{name}/{repeat}", scenario.name)
+                            }
+                            Counters::Run => format!("{}/{repeat}", scenario.name),
+                        }),
+                        goes_on: plan.counters == Counters::Run && invocation > 0,
+                    }
+                });
                 match plan.counters {
                     Counters::Invocation => units.extend(jobs.map(|job| vec![job])),
                     Counters::Run => units.push(jobs.collect()),
@@ -144,28 +172,43 @@ pub(super) fn by_scenario(units: &[Vec<InvocationJob<'_>>]) -> BTreeMap<InPart, 
     invocations
 }
 
-type JobKey<'p> = (&'p Prompt, Option<usize>, bool, String);
+type JobKey<'p> = (
+    &'p Prompt,
+    Option<&'p TrialPrompt>,
+    Option<usize>,
+    bool,
+    String,
+);
 
-fn invocations<'p>(plan: &RunPlan<'p>, part: &RunPart<'p>) -> Vec<JobKey<'p>> {
+fn invocations<'p>(
+    plan: &'p RunPlan<'_>,
+    part: &'p RunPart<'_>,
+    trial: &'p Trial,
+) -> Vec<JobKey<'p>> {
     let mut invocations: Vec<JobKey<'p>> = Vec::new();
     let invariants = || part.invariants.iter().enumerate();
-    for (number, prompt) in golden(plan, part).iter().enumerate() {
+    let prompts = prompts_of(plan, part, trial).into_iter();
+    for (number, (prompt, own)) in prompts.enumerate() {
         let name = format!("prompt-{}", number + 1);
         match part.isolation {
-            Isolation::Scenario => invocations.push((prompt, None, false, name)),
+            Isolation::Scenario => invocations.push((prompt, own, None, false, name)),
             Isolation::Cell => {
                 let judging = invariants().filter(|(_, one)| one.probes.is_empty());
                 invocations.extend(judging.map(|(place, one)| {
-                    (prompt, Some(place), false, format!("{name}/{}", one.id))
+                    let name = format!("{name}/{}", one.id);
+                    (prompt, own, Some(place), false, name)
                 }));
             }
         }
     }
     for (place, invariant) in invariants() {
+        if matches!(trial.prompts, TrialPrompts::Own(_)) {
+            break;
+        }
         let probes = invariant.probes.iter().enumerate();
         invocations.extend(probes.map(|(number, prompt)| {
             let name = format!("probe-{}/{}", number + 1, invariant.id);
-            (prompt, Some(place), true, name)
+            (prompt, None, Some(place), true, name)
         }));
     }
     invocations

@@ -8,6 +8,7 @@ use super::plan::{RunPart, RunPlan, Trial};
 use super::pool::JUDGING;
 use super::result::InvocationResult;
 use super::{JobResult, Replies};
+use crate::count::count;
 use crate::invariants::{Active, Baseline, Invariant, Prices, Subject, Verdict};
 use crate::outside::Question;
 use crate::prompt::Prompt;
@@ -44,7 +45,7 @@ impl<'r, 'p> Judge<'r, 'p> {
     /// Creates a judge that compares with these clean invocations.
     pub(super) fn new(plan: &'r RunPlan<'p>, clean: &[JobResult<'p>]) -> Self {
         let was_seen = clean.iter().any(|(_, result)| result.was_seen());
-        let clean = clean.iter();
+        let clean = clean.iter().filter(|(job, _)| job.own.is_none());
         let clean = clean.map(|(job, result)| (job.prompt, Arc::clone(result)));
         Self {
             was_seen,
@@ -112,13 +113,16 @@ impl<'r, 'p> Judge<'r, 'p> {
         let cells = invariants.iter().zip(&of_invariants);
         let cells = cells.map(|(invariant, samples)| {
             let severity = invariant.severity.as_str();
-            cell(part.name_of(invariant), severity, &trial.name, samples)
+            CellRecord {
+                mutation: trial.mutation.clone(),
+                ..cell(part.name_of(invariant), severity, &trial.name, samples)
+            }
         });
         ScenarioResult {
             column: Column {
                 scenario: ScenarioRecord {
                     name: trial.name.clone(),
-                    under_chaos: trial.active.any(),
+                    under_chaos: trial.is_under_chaos(),
                     rules_applied: results.iter().map(|(_, one)| one.faults_applied).sum(),
                     invocations: results.len() as u64,
                     rules: trial.rule_lines.clone(),
@@ -143,7 +147,8 @@ impl<'r, 'p> Judge<'r, 'p> {
             repeat: (self.plan.repeat > 1).then_some(job.repeat),
             active: trial.active,
             result: Arc::clone(result),
-            clean: self.clean.get(job.prompt).cloned(),
+            clean: (job.baseline()).and_then(|prompt| self.clean.get(prompt).cloned()),
+            recorded: trial.tape.as_ref().map(|session| session.responses()),
             prices: Arc::clone(&self.prices),
             replies: self.replies.clone(),
             was_seen: self.was_seen,
@@ -163,6 +168,8 @@ struct Case {
     result: Arc<InvocationResult>,
     /// The result of the same prompt without chaos.
     clean: Option<Arc<InvocationResult>>,
+    /// The number of recorded responses, if it replays a session.
+    recorded: Option<usize>,
     prices: Arc<Prices>,
     replies: Replies,
     /// Whether the proxy saw a call of the agent in the clean run.
@@ -220,6 +227,15 @@ impl Case {
     /// Why a verdict does not count: the invocation had no traffic or no fault that the invariant needs.
     fn not_exercised(&self, verdict: &Verdict) -> Option<String> {
         let Invariant { on_wire, when, .. } = *self.invariant;
+        let served = self.result.tape.map_or(0, |tape| tape.served);
+        if let Some(recorded @ 1..) = self.recorded
+            && served == 0
+        {
+            let responses = count(recorded as u64, "recorded response");
+            return Some(format!(
+                "the agent requested none of the session's {responses}"
+            ));
+        }
         if on_wire && !self.was_seen && !self.result.was_seen() {
             return Some(BLIND.to_owned());
         }
@@ -229,6 +245,9 @@ impl Case {
             return Some(format!(
                 "tool `{tool}` is unknown: neither `tools:` nor a request or a response of the agent names it"
             ));
+        }
+        if self.recorded.is_some() {
+            return None;
         }
         let gives_up = verdict.state == CellState::Failed && !on_wire && self.gives_up();
         if gives_up || !self.active.any() {

@@ -1,13 +1,13 @@
 //! The verdict on a run: scores its parts against the pass criteria and an earlier run.
 
 use super::spec::RunSpec;
-use super::{Component, Ran};
+use super::{Component, Ran, replays};
 use crate::count::count;
 use crate::run::{
-    CheckRecord, ComparisonRecord, DemandRecord, DocumentVersion, RecoveryRecord, RunKind,
-    RunRecord, ScenarioRecord, ScoresRecord, StabilityRecord,
+    CheckRecord, ComparisonRecord, DemandRecord, DocumentVersion, RecoveryRecord, ReplayRecord,
+    RunKind, RunRecord, ScenarioRecord, ScoresRecord, StabilityRecord,
 };
-use crate::scores::{RunOutcome, comparison, outcome, scores};
+use crate::scores::{RunOutcome, comparison, outcome, overall, worst};
 
 /// The result of a run. Its cells are reported separately, as they are judged.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -30,6 +30,8 @@ pub struct RunResult {
     pub recoveries: Vec<RecoveryRecord>,
     /// How consistent the repeats are; `None` without repeats.
     pub stability: Option<StabilityRecord>,
+    /// The replayed sessions.
+    pub replays: Vec<ReplayRecord>,
     /// Changes since the baseline run; `None` without a baseline.
     pub comparison: Option<ComparisonRecord>,
     /// Warnings about the run.
@@ -48,6 +50,7 @@ impl RunResult {
         record.documents.extend(self.documents);
         record.recoveries = self.recoveries;
         record.stability = self.stability;
+        record.replays = self.replays;
         record.comparison = self.comparison;
         record.warnings = self.warnings;
         record.checks = self.checks;
@@ -59,15 +62,28 @@ pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
     let of = |component| ran.parts.iter().find(|part| part.component == component);
     let chaos = of(Component::Chaos).and_then(|part| part.chaos_resilience);
     let contract = of(Component::Contract).and_then(|part| part.matrix.score());
-    let scores = scores(chaos, contract, &spec.suite.scoring);
+    let replays = replays::score(spec, &ran.parts);
+    let mut scores = ScoresRecord {
+        chaos_resilience: chaos,
+        contract_compliance: contract,
+        replay_regression: replays,
+        ..ScoresRecord::default()
+    };
     // With one part, the overall score is that part's score.
-    let score = scores.overall;
+    let score = overall(&scores, &spec.suite.scoring);
+    scores.overall = score;
     let parts = ran.parts.iter().map(|part| match part.component {
         Component::Chaos => (&part.matrix, chaos, false),
         Component::Contract => (&part.matrix, contract, true),
+        Component::Replay => (&part.matrix, replays::score(spec, [part]), false),
     });
     let fails_at_zero = spec.kind != RunKind::Contract;
     let outcome = outcome(parts, score, spec.criteria, fails_at_zero);
+    let outcome = worst(
+        replays::outcome(spec, &ran.parts)
+            .into_iter()
+            .chain([outcome]),
+    );
     let cells = || ran.parts.iter().flat_map(|part| &part.matrix.cells);
     let compared = spec.baseline.as_ref();
     let compared = compared.map(|baseline| comparison(baseline, cells()));
@@ -84,7 +100,13 @@ pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
     // A run whose prompts only passed without chaos has no resilience score.
     let has_score = passed.is_some() || ran.coverage.exercised > 0;
     let columns = ran.parts.iter().flat_map(|part| &part.matrix.columns);
-    let demands = ran.parts.iter().flat_map(|part| &part.demands);
+    let mut demands: Vec<DemandRecord> = Vec::new();
+    for demand in ran.parts.iter().flat_map(|part| &part.demands) {
+        // Sessions share invariants.
+        if !demands.contains(demand) {
+            demands.push(demand.clone());
+        }
+    }
     let mut warnings = ran.warnings;
     warnings.extend(spec.left_out());
     warnings.extend(spec.warnings.iter().cloned());
@@ -100,10 +122,11 @@ pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
         },
         reason: Some(reason),
         scenarios: columns.map(|column| column.scenario.clone()).collect(),
-        demands: demands.cloned().collect(),
+        demands,
         documents: Vec::new(),
         recoveries: ran.recoveries,
         stability: ran.stability,
+        replays: ran.replays,
         comparison: compared,
         warnings,
         checks: Vec::new(),
@@ -177,6 +200,7 @@ mod tests {
             parts,
             recoveries: Vec::new(),
             stability: None,
+            replays: Vec::new(),
             coverage: CoverageRecord::default(),
             proves_nothing: None,
             unreachable: None,

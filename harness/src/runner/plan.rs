@@ -1,10 +1,13 @@
 //! The plan of a run: what a suite makes it execute.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use squall_journal::tape::Session;
 use squall_profiles::library::Library;
 use squall_profiles::profile::Profile;
 
+use crate::agents::change::RequestChange;
 use crate::agents::settings::Way;
 use crate::dial::Dialler;
 use crate::invariants::{Active, Invariant, Prices, When};
@@ -55,7 +58,7 @@ pub(crate) struct RunPart<'a> {
     /// Its component of the overall score.
     pub(super) component: Component,
     /// The invariants that judge it.
-    pub(super) invariants: &'a [Invariant],
+    pub(super) invariants: Cow<'a, [Invariant]>,
     /// The invariants of another part. An invariant whose id is among theirs gets another name in its cells.
     pub(super) others: &'a [Invariant],
     /// Its scenarios.
@@ -71,6 +74,8 @@ pub(crate) enum Component {
     Chaos,
     /// Invariants × scenarios: contract compliance.
     Contract,
+    /// Recorded sessions: replay regression.
+    Replay,
 }
 
 /// One scenario of a run.
@@ -84,6 +89,34 @@ pub struct Trial {
     pub active: Active,
     /// Its rules for reports, one line each.
     pub rule_lines: Vec<String>,
+    /// What the agent is asked.
+    pub prompts: TrialPrompts,
+    /// The type of its mutants; `None`: the prompts are not mutated.
+    pub mutation: Option<String>,
+    /// The session that it replays; `None`: it replays none.
+    pub tape: Option<Arc<Session>>,
+}
+
+/// The prompts of a scenario.
+#[derive(Debug, Clone)]
+pub enum TrialPrompts {
+    /// The suite's golden prompts, and the probes of invariants.
+    Golden,
+    /// Prompts of its own.
+    Own(Vec<TrialPrompt>),
+}
+
+/// What one invocation asks, if it is no golden prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrialPrompt {
+    /// The prompt.
+    pub prompt: Prompt,
+    /// The golden prompt whose clean answer is the baseline; `None`: there is no baseline.
+    pub original: Option<Prompt>,
+    /// A change to the request to the agent.
+    pub change: Option<RequestChange>,
+    /// How it was made, oldest step first.
+    pub lineage: Vec<String>,
 }
 
 /// The default seed.
@@ -102,12 +135,46 @@ impl Trial {
         } else {
             Rules::Nothing
         };
+        let lines = rule_lines(chaos, &Library::builtin());
+        Self::new(name, rules, active, lines)
+    }
+
+    /// Golden prompts under these rules.
+    pub fn new(name: &str, rules: Rules, active: Active, rule_lines: Vec<String>) -> Self {
         Self {
             name: name.to_owned(),
             rules,
             active,
-            rule_lines: rule_lines(chaos, &Library::builtin()),
+            rule_lines,
+            prompts: TrialPrompts::Golden,
+            mutation: None,
+            tape: None,
         }
+    }
+
+    /// Replays a session. `None`: the session has no input.
+    fn replay(session: &Session) -> Option<Self> {
+        let prompt = TrialPrompt {
+            prompt: Prompt::conversation(session.input.clone())?,
+            original: None,
+            change: None,
+            lineage: Vec::new(),
+        };
+        Some(Self {
+            prompts: TrialPrompts::Own(vec![prompt]),
+            tape: Some(Arc::new(session.clone())),
+            ..Self::new(
+                &session.id,
+                Rules::Nothing,
+                Active::of_an_incident(),
+                Vec::new(),
+            )
+        })
+    }
+
+    /// Whether planned faults must be applied, so that it proves something.
+    pub(super) fn is_under_chaos(&self) -> bool {
+        self.active.any() && self.tape.is_none()
     }
 }
 
@@ -169,13 +236,26 @@ impl<'a> RunPlan<'a> {
 
 impl<'a> RunPart<'a> {
     /// Verdicts of all invariants in one repeat of one scenario.
-    pub(super) fn verdicts(&self, prompts: usize) -> usize {
-        let judged = |one: &Invariant| match one.probes.len() {
+    pub(super) fn verdicts(&self, golden: usize) -> usize {
+        let judged = |prompts: usize, one: &Invariant| match one.probes.len() {
             0 => prompts,
             probes => probes,
         };
-        let of_each: usize = self.invariants.iter().map(judged).sum();
-        of_each.saturating_mul(self.trials.len())
+        let of_trial = |trial: &Trial| -> usize {
+            let prompts = match &trial.prompts {
+                TrialPrompts::Golden => golden,
+                TrialPrompts::Own(prompts) => prompts.len(),
+            };
+            let invariants = self.invariants.iter();
+            invariants.map(|one| judged(prompts, one)).sum()
+        };
+        self.trials.iter().map(of_trial).sum()
+    }
+
+    /// Whether it asks golden prompts.
+    pub(super) fn is_golden(&self) -> bool {
+        let mut trials = self.trials.iter();
+        trials.any(|trial| matches!(trial.prompts, TrialPrompts::Golden))
     }
 
     /// The name of an invariant in its cells.
@@ -203,11 +283,22 @@ impl<'a> RunPart<'a> {
     pub(super) fn chaos(invariants: &'a [Invariant], trial: Trial) -> Self {
         Self {
             component: Component::Chaos,
-            invariants,
+            invariants: Cow::Borrowed(invariants),
             others: &[],
             trials: vec![trial],
             isolation: Isolation::Scenario,
         }
+    }
+
+    /// A replay session, judged by these invariants. `None`: the session has no input.
+    pub(super) fn replay(session: &Session, invariants: Cow<'a, [Invariant]>) -> Option<Self> {
+        Some(Self {
+            component: Component::Replay,
+            invariants,
+            others: &[],
+            trials: vec![Trial::replay(session)?],
+            isolation: Isolation::Scenario,
+        })
     }
 
     /// Golden prompts under each scenario of a contract.
@@ -215,7 +306,7 @@ impl<'a> RunPart<'a> {
         let scenarios = contract.scenarios.iter();
         Self {
             component: Component::Contract,
-            invariants: &contract.invariants,
+            invariants: Cow::Borrowed(&contract.invariants),
             others: &[],
             trials: scenarios
                 .map(|one| Trial {

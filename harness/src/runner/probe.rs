@@ -62,10 +62,12 @@ pub(super) struct Probed<'s, 'p> {
     _held: Option<MutexGuard<'s, ()>>,
 }
 
-/// Executes all jobs without chaos.
+/// Executes all jobs without chaos. A run without a clean baseline finds the scopes with the first of its other
+/// `units`, and takes them out.
 pub(super) async fn probe<'s, 'p>(
     invoker: &Invoker<'_>,
     jobs: Vec<InvocationJob<'p>>,
+    units: &mut [Vec<InvocationJob<'p>>],
     scopes: &'s RunScopes<'_>,
 ) -> Result<Probed<'s, 'p>, RunError> {
     let own = || -> Vec<Slot> {
@@ -74,23 +76,27 @@ pub(super) async fn probe<'s, 'p>(
     };
     let shared = scopes.shared;
     let held = scopes.exclusive.lock().await;
+    let has_baseline = !jobs.is_empty();
     let mut jobs = jobs.into_iter();
     let mut clean = Vec::new();
     let mut found = CallsIn::Neither;
-    while let Some(job) = jobs
-        .as_slice()
-        .first()
-        .filter(|_| found == CallsIn::Neither)
-    {
+    while found == CallsIn::Neither {
+        let job = if has_baseline {
+            jobs.next()
+        } else {
+            let mut units = units.iter_mut().filter(|unit| !unit.is_empty());
+            units.next().map(|unit| unit.remove(0))
+        };
+        let Some(job) = job else { break };
         let (result, calls) = invoker
-            .invoke(&scopes.slot(1), job, &mut None, Some(shared))
+            .invoke(&scopes.slot(1), &job, &mut None, Some(shared))
             .await?;
         // If the agent is unreachable at the beginning, further attempts would only wait again.
         if let Some(why) = result.unreachable.clone().filter(|_| clean.is_empty()) {
             return Err(RunError::Unreachable(why));
         }
         found = calls;
-        clean.extend(jobs.next().map(|job| (job, Arc::new(result))));
+        clean.push((job, Arc::new(result)));
     }
     let rest = jobs.map(|job| vec![job]).collect();
     let (slots, warning, held) = match found {

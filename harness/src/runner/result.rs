@@ -10,7 +10,7 @@ use crate::agents::{AskError, InvocationPlace, ResetError};
 use crate::answer::AgentAnswer;
 use crate::invariants::Active;
 use crate::prompt::Prompt;
-use crate::reach::Seen;
+use crate::reach::{Seen, TapeCounts};
 use crate::report::call_name;
 use crate::run::EvidenceRecord;
 use crate::trace::Trace;
@@ -30,6 +30,8 @@ pub(super) struct InvocationResult {
     pub(super) families: BTreeSet<String>,
     pub(super) applied: Active,
     pub(super) exchanges: Vec<String>,
+    /// What its tape did; `None`: it had none.
+    pub(super) tape: Option<TapeCounts>,
     /// Whether all traffic of the invocation was seen to its end.
     pub(super) is_complete: bool,
     /// Why the invocation cannot be judged.
@@ -70,6 +72,7 @@ impl InvocationResult {
             exchanges: (seen.exchanges.iter())
                 .map(|one| one.record.id.clone())
                 .collect(),
+            tape: seen.tape,
             is_complete: seen.is_complete(),
             place,
             ..Self::default()

@@ -7,8 +7,8 @@ use tokio::sync::mpsc;
 use super::invoker::RunTally;
 use super::judge::{Judge, ScenarioResult};
 use super::plan::{Component, InPart, RunPart, RunPlan, Trial};
-use super::{JobResult, RanPart, Tell};
-use crate::run::{CoverageRecord, RecoveryRecord, StabilityRecord};
+use super::{JobResult, RanPart, Tell, replays};
+use crate::run::{CoverageRecord, RecoveryRecord, ReplayRecord, StabilityRecord};
 use crate::scores::{Matrix, chaos_resilience, recoveries, stability};
 
 /// The scenarios of a run, with the results of those judged so far.
@@ -131,6 +131,18 @@ impl<'r, 'p> Scenarios<'r, 'p> {
     pub(super) fn recoveries(&self) -> Vec<RecoveryRecord> {
         let prompts = self.judged.values().flat_map(|judged| &judged.prompts);
         recoveries(prompts.map(|(_, sample)| sample))
+    }
+
+    /// The replayed sessions.
+    pub(super) fn replays(&self) -> Vec<ReplayRecord> {
+        let records = places(self.plan).filter_map(|(at, _, trial)| {
+            let session = trial.tape.as_ref()?;
+            let mut results = self.results.iter();
+            let (_, first) = results.find(|(job, _)| job.trial == Some(at))?;
+            let judged = self.judged.get(&at)?;
+            Some(replays::record(session, first, &judged.cells))
+        });
+        records.collect()
     }
 
     /// How consistent the repeats are; `None` without repeats.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use squall_documents::{DocumentLimits, Limited};
 
 use super::plan::{RunPart, RunPlan, Trial};
+use super::replays;
 use crate::agents::settings::{Reset, Way};
 use crate::dial::Dialler;
 use crate::invariants::Invariant;
@@ -40,6 +41,8 @@ pub struct RunSpec {
     pub baseline: Option<Arc<RunRecord>>,
     /// Whether the run fails when its results are worse than the baseline's.
     pub fails_if_worse: bool,
+    /// Whether replayed sessions must still fail.
+    pub expects_failure: bool,
     /// The documents of the run and their versions.
     pub documents: Vec<DocumentVersion>,
 }
@@ -63,9 +66,10 @@ impl SpecError {
 }
 
 /// The kinds that this version supports.
-const KINDS: [RunKind; 4] = [
+const KINDS: [RunKind; 5] = [
     RunKind::Chaos,
     RunKind::Contract,
+    RunKind::Replay,
     RunKind::Ci,
     RunKind::Verify,
 ];
@@ -95,9 +99,11 @@ impl RunSpec {
             return vec![SpecError::at("/kind", message)];
         }
         let is_verify = self.kind == RunKind::Verify;
-        let is_contract = self.kind == RunKind::Contract;
+        let has_chaos = matches!(self.kind, RunKind::Chaos | RunKind::Ci | RunKind::Mutation);
+        let has_replays = matches!(self.kind, RunKind::Replay | RunKind::Ci);
         let idle = [
-            ("profile", self.names_profile && (is_contract || is_verify)),
+            ("profile", self.names_profile && !has_chaos),
+            ("expect_failure", self.expects_failure && !has_replays),
             ("repeat", self.repeat != 1 && is_verify),
             ("baseline", self.baseline.is_some() && is_verify),
         ];
@@ -131,14 +137,22 @@ impl RunSpec {
                 vec![RunPart::contract(contract)]
             }
             RunKind::Ci => self.everything()?,
-            RunKind::Chaos | RunKind::Mutation | RunKind::Replay | RunKind::Verify => {
+            RunKind::Replay => {
+                let parts = replays::parts(suite)?;
+                if parts.is_empty() {
+                    let wanted = "the suite has no `replays.sessions`: add one, or name files: `squall replay run PATH`";
+                    return Err(SpecError::at("/suite/replays", wanted));
+                }
+                parts
+            }
+            RunKind::Chaos | RunKind::Mutation | RunKind::Verify => {
                 let wanted = "a chaos run needs chaos: add `chaos` to the suite, or name a profile such as `flaky_network`";
                 let trial = self.chaos.clone();
                 let trial = trial.ok_or_else(|| SpecError::at("/options/profile", wanted))?;
                 vec![RunPart::chaos(judging(suite)?, trial)]
             }
         };
-        if suite.golden_prompts.is_empty() {
+        if suite.golden_prompts.is_empty() && parts.iter().any(RunPart::is_golden) {
             let wanted = "the agent is asked the suite's `golden_prompts`, and it has none";
             return Err(SpecError::at("/suite/golden_prompts", wanted));
         }
@@ -175,9 +189,21 @@ impl RunSpec {
             });
         }
         parts.extend(contract.map(RunPart::contract));
+        for mut replay in replays::parts(suite)? {
+            let taken = |name: &str| {
+                let mut trials = parts.iter().flat_map(|part| &part.trials);
+                trials.any(|trial| trial.name == name)
+            };
+            for trial in &mut replay.trials {
+                while taken(&trial.name) {
+                    trial.name.push_str(" (replay)");
+                }
+            }
+            parts.push(replay);
+        }
         if parts.is_empty() {
-            let wanted = "this version tries chaos and contracts, and the suite has neither: write `chaos` or \
-                          `contract`, or name the run's profile";
+            let wanted = "this version tries chaos, contracts and replays, and the suite has none of them: write \
+                          `chaos`, `contract` or `replays`, or name the run's profile";
             return Err(SpecError::at("/suite", wanted));
         }
         Ok(parts)
@@ -186,10 +212,10 @@ impl RunSpec {
     /// Warnings about parts of the suite that this run does not execute.
     pub(super) fn left_out(&self) -> Vec<String> {
         let suite = &self.suite;
-        let replays = !suite.replays.sessions.is_empty() || suite.replays.has_sources;
+        let sources = suite.replays.has_sources;
         let parts = [
             ("mutations", suite.mutations.is_some()),
-            ("replays", replays),
+            ("replays.sources", sources),
         ];
         let left_out = parts
             .into_iter()
@@ -284,6 +310,7 @@ pub(super) mod tests {
             repeat: 1,
             baseline: None,
             fails_if_worse: false,
+            expects_failure: false,
             documents: Vec::new(),
         }
     }
@@ -293,12 +320,9 @@ pub(super) mod tests {
         for (rest, part) in [
             (
                 "replays: {sources: [{type: langsmith, project: x}]}",
-                Some("`replays`"),
+                Some("`replays.sources`"),
             ),
-            (
-                "replays: {sessions: [{id: one, input: hello}]}",
-                Some("`replays`"),
-            ),
+            ("replays: {sessions: [{id: one, input: hello}]}", None),
             ("mutations: {count: 2}", Some("`mutations`")),
             ("replays: {sources: []}", None),
             ("", None),

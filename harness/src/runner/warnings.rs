@@ -11,6 +11,7 @@ use crate::trace::Trace;
 
 /// The agent fails without chaos.
 pub(super) fn fails_without_chaos(clean: &[JobResult<'_>]) -> Option<String> {
+    let clean: Vec<_> = clean.iter().filter(|(job, _)| job.own.is_none()).collect();
     let failed = clean
         .iter()
         .filter_map(|(job, result)| Some((job.prompt.beginning(), result.failure()?)));

@@ -57,8 +57,12 @@ pub fn outcome<'m>(
         let inconclusive = inconclusive.map(RunOutcome::Inconclusive);
         critical.into_iter().chain(inconclusive)
     });
-    let all = parts.chain([criteria.reached(score, fails_at_zero)]);
-    let worst = all.min_by_key(|outcome| match outcome {
+    worst(parts.chain([criteria.reached(score, fails_at_zero)]))
+}
+
+/// The first of the worst outcomes.
+pub fn worst(outcomes: impl IntoIterator<Item = RunOutcome>) -> RunOutcome {
+    let worst = outcomes.into_iter().min_by_key(|outcome| match outcome {
         RunOutcome::Failed(_) => 0,
         RunOutcome::Inconclusive(_) => 1,
         RunOutcome::Passed(_) => 2,
@@ -94,6 +98,13 @@ impl Matrix {
         };
         let (passed, failed) = (weigh(CellState::Passed), weigh(CellState::Failed));
         score_of(passed, passed + failed)
+    }
+
+    /// Whether all invariants hold that could be judged; `None`: none could be judged.
+    pub fn holds(&self) -> Option<bool> {
+        let any = |state| self.cells.iter().any(|cell| cell.state == state);
+        let failed = any(CellState::Failed);
+        (failed || any(CellState::Passed)).then_some(!failed)
     }
 
     /// What was executed.

@@ -62,6 +62,16 @@ pub enum ContractPart {
     Named(String),
 }
 
+impl ContractPart {
+    /// Its invariants; none if only its name is known.
+    pub fn invariants(&self) -> &[Invariant] {
+        match self {
+            Self::Written(contract) => &contract.invariants,
+            Self::Named(_) => &[],
+        }
+    }
+}
+
 /// `outside` are the scenarios at the suite's root, for a contract without its own.
 pub(super) fn read(
     value: &mut ValueReader<'_, '_>,
@@ -126,6 +136,26 @@ pub(super) fn alone(
         invariants: parts.invariants?,
         scenarios: parts.scenarios.unwrap_or_default(),
     })
+}
+
+/// The contract of a replay session. Its scenarios have no effect.
+pub(super) fn of_session(
+    value: &mut ValueReader<'_, '_>,
+    context: Context<'_>,
+) -> Option<ContractPart> {
+    let what = "a contract, or the name or file of one";
+    value
+        .either()
+        .when(NodeKind::Scalar, |value| {
+            Some(ContractPart::Named(value.words()?.value))
+        })
+        .when(NodeKind::Map, |value| {
+            let contract = value.named("SessionContract", |value| {
+                value.fields(what, |fields| alone(fields, context, "contract"))
+            })?;
+            Some(ContractPart::Written(Box::new(contract)))
+        })
+        .or(what)
 }
 
 /// The optional parts of a contract.

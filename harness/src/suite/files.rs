@@ -9,6 +9,7 @@
 //! contract.yaml ─▶ 41 .. 60
 //! ```
 
+use serde_json::Value;
 use squall_documents::variables::expand;
 use squall_documents::{At, DocumentError, Position, SourceText, Tree, Variables, parse};
 
@@ -27,21 +28,25 @@ pub(super) struct Laid {
 }
 
 /// Reads a suite, and replaces the names of files by their contents.
+/// The files of `open` replace the suite's replay sessions, if there are any.
 pub(super) fn read(
     file: &str,
     text: &str,
     variables: Variables<'_>,
-    open: Option<Open<'_>>,
+    open: Option<(Open<'_>, &[String])>,
 ) -> Result<Laid, Vec<DocumentError>> {
     let mut tree = parse(file, text).map_err(|error| vec![error])?;
     let (mut source, mut unread) = (SourceText::new(file, text), Vec::new());
-    if let Some(open) = open {
+    if let Some((open, sessions)) = open {
         let mut laying = Laying {
             source: &mut source,
             unread: &mut unread,
             variables,
             open,
         };
+        if !sessions.is_empty() {
+            laying.replays(&mut tree, sessions);
+        }
         laying.suite(&mut tree);
     }
     Ok(Laid {
@@ -80,17 +85,7 @@ struct Laying<'l> {
 impl Laying<'_> {
     fn suite(&mut self, tree: &mut At<Tree>) {
         self.invariants(tree);
-        if let Some(contract) = tree.member_mut("contract") {
-            if let Some(path) = self.path(contract) {
-                self.lay(contract, &path);
-                // A whole suite is accepted in place of its contract.
-                if let Some(inner) = contract.member_mut("contract") {
-                    *contract = inner.clone();
-                    self.refuse_another(contract);
-                }
-            }
-            self.invariants(contract);
-        }
+        self.contract(tree);
         if let Some(mutations) = tree.member_mut("mutations") {
             self.mutations(mutations);
         }
@@ -101,8 +96,10 @@ impl Laying<'_> {
             if let Some(file) = file.and_then(|file| self.written(file)) {
                 let over = beside_file(session);
                 self.lay(session, &file);
+                literal(session);
                 set_over(session, over);
             }
+            self.contract(session);
         }
     }
 
@@ -137,6 +134,42 @@ impl Laying<'_> {
             }
         }
         *items = laid;
+    }
+
+    /// Replaces the suite's replays by these files.
+    fn replays(&mut self, tree: &mut At<Tree>, files: &[String]) {
+        let position = tree.position;
+        let at = |value| At { value, position };
+        let name = |name: &str| At {
+            value: name.to_owned(),
+            position,
+        };
+        let sessions = files.iter().map(|file| {
+            let mut session = at(Tree::Null);
+            // Unlike names in the suite, these are not relative to it.
+            self.lay_from(&mut session, file, "", |text| text);
+            literal(&mut session);
+            session
+        });
+        let sessions = at(Tree::List(sessions.collect()));
+        let replays = at(Tree::Map(vec![(name("sessions"), sessions)]));
+        set_over(tree, vec![(name("replays"), replays)]);
+    }
+
+    /// Loads the contract of a suite or of a replay session.
+    fn contract(&mut self, tree: &mut At<Tree>) {
+        let Some(contract) = tree.member_mut("contract") else {
+            return;
+        };
+        if let Some(path) = self.path(contract) {
+            self.lay(contract, &path);
+            // A whole suite is accepted in place of its contract.
+            if let Some(inner) = contract.member_mut("contract") {
+                *contract = inner.clone();
+                self.refuse_another(contract);
+            }
+        }
+        self.invariants(contract);
     }
 
     /// Loads the schemas of invariants.
@@ -199,8 +232,19 @@ impl Laying<'_> {
         path: &str,
         change: impl FnOnce(String) -> String,
     ) {
+        let (from, _) = self.source.place(node.position);
+        let from = from.to_string();
+        self.lay_from(node, path, &from, change);
+    }
+
+    fn lay_from(
+        &mut self,
+        node: &mut At<Tree>,
+        path: &str,
+        from: &str,
+        change: impl FnOnce(String) -> String,
+    ) {
         let named = node.position;
-        let (from, _) = self.source.place(named);
         let (file, text) = match (self.open)(path, from) {
             Ok((file, text)) => (file, change(text)),
             Err(message) => return self.not_read(named, message),
@@ -215,6 +259,27 @@ impl Laying<'_> {
             }
             Err(error) => self.unread.push((named, error)),
         }
+    }
+}
+
+/// Escapes variables: recorded texts may look like some.
+fn literal(session: &mut At<Tree>) {
+    session.each_text_mut(&mut escape);
+}
+
+/// The same in a document of the API.
+pub fn escape_variables(session: &mut Value) {
+    match session {
+        Value::String(text) => escape(text),
+        Value::Array(items) => items.iter_mut().for_each(escape_variables),
+        Value::Object(members) => members.values_mut().for_each(escape_variables),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn escape(text: &mut String) {
+    if text.contains("${") {
+        *text = text.replace("${", "$${");
     }
 }
 
@@ -243,7 +308,7 @@ fn set_over(node: &mut At<Tree>, over: Vec<(At<String>, At<Tree>)>) {
 mod tests {
     use squall_documents::Variables;
 
-    use super::super::{ContractPart, SuiteSession, read_local};
+    use super::super::{ContractPart, SuiteOfFiles, SuiteSession, read_local};
     use super::Open;
 
     const SUITE: &str = "agent: {endpoint: 'http://a.test/'}\ngolden_prompts: [hello]\n\
@@ -265,7 +330,7 @@ mod tests {
 
     fn told(open: Open<'_>, suite: &str) -> Vec<String> {
         let none = |_: &str| Err(std::env::VarError::NotPresent);
-        let read = read_local("suite.yaml", suite, Variables::From(&none), open);
+        let read = read_local("suite.yaml", suite, Variables::From(&none), open, &[]);
         let errors = read.err().unwrap_or_default();
         errors.iter().map(ToString::to_string).collect()
     }
@@ -273,14 +338,16 @@ mod tests {
     #[test]
     fn g40_files_that_are_named_are_looked_for_from_the_one_they_stand_in() {
         let none = |_: &str| Err(std::env::VarError::NotPresent);
-        let (suite, document) =
-            read_local("suite.yaml", SUITE, Variables::From(&none), &opened).expect("valid");
+        let read = read_local("suite.yaml", SUITE, Variables::From(&none), &opened, &[]);
+        let SuiteOfFiles {
+            suite, document, ..
+        } = read.expect("valid");
         let Some(ContractPart::Written(contract)) = &suite.contract else {
             panic!("{:?}", suite.contract)
         };
         assert_eq!(contract.name, "polite");
         assert!(
-            matches!(&suite.replays.sessions[..], [SuiteSession::Inline(session)] if session.id == "one")
+            matches!(&suite.replays.sessions[..], [SuiteSession::Inline(one)] if one.session.id == "one")
         );
         assert_eq!(
             document["contract"]["invariants"][0]["schema"]["type"],
@@ -303,8 +370,8 @@ mod tests {
         let suite = SUITE
             .replace("parts/", "${DIR}/")
             .replace("incident.yaml", "'${NOPE:-incident}.yaml'");
-        let read = read_local("suite.yaml", &suite, Variables::From(&table), &open);
-        let (_, document) = read.expect("valid");
+        let read = read_local("suite.yaml", &suite, Variables::From(&table), &open, &[]);
+        let document = read.expect("valid").document;
         let schema = &document["contract"]["invariants"][0]["schema"];
         assert_eq!(schema["type"], "object");
         assert_eq!(document["replays"]["sessions"][0]["input"], "hello");
@@ -340,14 +407,15 @@ mod tests {
             "incident.yaml",
             "incident.yaml, input: bye, name: n, expected_failure: x",
         );
-        let read = read_local("suite.yaml", &suite, Variables::From(&none), &opened);
-        let (suite, _) = read.expect("valid");
+        let read = read_local("suite.yaml", &suite, Variables::From(&none), &opened, &[]);
+        let suite = read.expect("valid").suite;
         let [SuiteSession::Inline(session)] = &suite.replays.sessions[..] else {
             panic!("{:?}", suite.replays)
         };
+        let session = &session.session;
         let told = [
             Some(session.id.as_str()),
-            session.input.as_deref(),
+            session.input.first().map(String::as_str),
             session.name.as_deref(),
             session.expected_failure.as_deref(),
         ];
@@ -369,7 +437,7 @@ mod tests {
                 "parts/contract.yaml:4:19: unknown invariant type `complets`, did you mean `completes`?",
             ),
             (r#""object""#, r#""objct""#, "./answer.json:1:10: this is no JSON Schema"),
-            ("input: hello", "inpt: hello", "incident.yaml:1:1: a session has `file`, or `id` and `input`"),
+            ("input: hello", "inpt: hello", "incident.yaml:1:1: a session has `file`, or `id` and `input`, which"),
             ("input: hello", "input: [", "incident.yaml:"),
             (
                 "./answer.json",

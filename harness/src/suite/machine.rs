@@ -38,9 +38,20 @@ impl Suite {
             let files = mutations.files.iter();
             touched.extend(files.map(|pointer| file(pointer)));
         }
+        for contract in self.replays.contracts() {
+            touched.extend(touched_by(contract.invariants()));
+        }
         let sessions = self.replays.sessions.iter().enumerate();
-        let files = sessions.filter(|(_, session)| matches!(session, SuiteSession::File));
-        touched.extend(files.map(|(at, _)| file(&format!("/replays/sessions/{at}/file"))));
+        touched.extend(sessions.filter_map(|(at, session)| {
+            let field = match session {
+                SuiteSession::File => "file",
+                SuiteSession::Inline(session) => match &session.contract {
+                    Some(ContractPart::Named(name)) if is_file(name) => "contract",
+                    Some(_) | None => return None,
+                },
+            };
+            Some(file(&format!("/replays/sessions/{at}/{field}")))
+        }));
         touched
     }
 
@@ -150,6 +161,15 @@ mod tests {
             (
                 "agent: {endpoint: 'http://a.test/'}\nreplays: {sessions: [{file: r.yaml}]}",
                 &[file("/replays/sessions/0/file")],
+            ),
+            (
+                "agent: {endpoint: 'http://a.test/'}\nreplays: {sessions: [{id: r, input: x, contract: ./c.yaml}]}",
+                &[file("/replays/sessions/0/contract")],
+            ),
+            (
+                "agent: {endpoint: 'http://a.test/'}\nreplays: {sessions: [{id: r, input: x, \
+                 contract: {invariants: [{id: c, type: command, command: [x]}]}}]}",
+                &[Touched::Program { pointer: "/replays/sessions/0/contract/invariants/0".to_owned() }],
             ),
         ];
         for (written, expected) in cases {

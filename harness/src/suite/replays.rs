@@ -1,15 +1,17 @@
-//! `replays:`: recorded incidents, and sources of more. Runs do not carry them out, so they are only checked.
+//! `replays:`: recorded incidents, and sources of more.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, json};
 use squall_documents::{Fields, ValueReader};
-use squall_journal::tape::Session;
+use squall_journal::tape::ModelSource;
 
-use crate::session;
+use super::chaos::Context;
+use super::contract::ContractPart;
+use super::session::{self, ReplaySession};
 
 /// Incidents and their sources.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub struct Replays {
     /// Sessions, including those in files.
     pub sessions: Vec<SuiteSession>,
@@ -18,23 +20,43 @@ pub struct Replays {
 }
 
 /// One session of `replays.sessions`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub enum SuiteSession {
     /// In a file that is not read yet.
     File,
     /// Written in the suite.
-    Inline(Box<Session>),
+    Inline(Box<ReplaySession>),
 }
 
-pub(super) fn read(fields: &mut Fields<'_, '_>) -> Replays {
+impl Replays {
+    /// Sets where responses to model calls come from, in all sessions.
+    pub fn set_models(&mut self, models: ModelSource) {
+        for session in &mut self.sessions {
+            if let SuiteSession::Inline(replay) = session {
+                replay.session.models = Some(models);
+            }
+        }
+    }
+
+    /// The contracts of sessions that have their own.
+    pub fn contracts(&self) -> impl Iterator<Item = &ContractPart> {
+        self.sessions.iter().filter_map(|session| match session {
+            SuiteSession::File => None,
+            SuiteSession::Inline(session) => session.contract.as_ref(),
+        })
+    }
+}
+
+pub(super) fn read(fields: &mut Fields<'_, '_>, context: Context<'_>) -> Replays {
     let mut ids = BTreeSet::new();
     let sessions = fields.field("sessions", "Incidents.", |value| {
         value.list("a list of replay sessions", |value| {
-            let session = value.named("ReplaySession", session)?;
+            let session = value.named("ReplaySession", |value| session(value, context))?;
             if let SuiteSession::Inline(inline) = &session
-                && !ids.insert(inline.id.clone())
+                && !ids.insert(inline.session.id.clone())
             {
-                value.error(format!("there is already a session `{}`", inline.id));
+                let id = &inline.session.id;
+                value.error(format!("there is already a session `{id}`"));
             }
             Some(session)
         })
@@ -50,12 +72,12 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Replays {
     }
 }
 
-fn session(value: &mut ValueReader<'_, '_>) -> Option<SuiteSession> {
+fn session(value: &mut ValueReader<'_, '_>, context: Context<'_>) -> Option<SuiteSession> {
     value.fields("a replay session", |fields| {
         let about =
             "A file with the session; what is written beside it replaces what the file says.";
         let file = fields.words("file", about);
-        let session = session::read(fields);
+        let session = session::read(fields, context);
         fields.add_to_schema(|| {
             let either = json!([{ "required": ["file"] }, { "required": ["id", "input"] }]);
             Map::from_iter([("anyOf".to_owned(), either)])
@@ -64,7 +86,8 @@ fn session(value: &mut ValueReader<'_, '_>) -> Option<SuiteSession> {
             return Some(SuiteSession::File);
         }
         if !fields.has("id") || !fields.has("input") {
-            let message = "a session has `file`, or `id` and `input`";
+            let message =
+                "a session has `file`, or `id` and `input`, which is what the agent is asked";
             fields.reader.error(fields.position, message);
         }
         Some(SuiteSession::Inline(Box::new(session)))

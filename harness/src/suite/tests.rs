@@ -301,9 +301,8 @@ fn a_rule_that_another_one_shadows_is_told_with_both_lines() {
     );
     let open = |path: &str, _: &str| Ok((path.to_owned(), contract.clone()));
     let suite = format!("{AGENT}{PROMPTS}contract: c.yaml\n");
-    let (suite, _) =
-        read_local("suite.yaml", &suite, Variables::From(&table), &open).expect("valid");
-    let named = told(suite.notes);
+    let read = read_local("suite.yaml", &suite, Variables::From(&table), &open, &[]);
+    let named = told(read.expect("valid").suite.notes);
     assert!(
         named.len() == 1 && named[0].starts_with("c.yaml:7:9: ") && named[0].contains("on line 6 "),
         "{named:#?}"
@@ -332,7 +331,7 @@ golden_prompts: [hello]
 contract: c.yaml
 invariants: [{type: json_schema, schema: gone.json}]
 ";
-    let errors = read_local("suite.yaml", suite, Variables::From(&table), &open);
+    let errors = read_local("suite.yaml", suite, Variables::From(&table), &open, &[]);
     let errors = errors.expect_err("errors");
     let mut places: Vec<_> = errors
         .iter()

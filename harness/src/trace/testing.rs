@@ -286,6 +286,7 @@ pub(crate) fn trace(sent: &[Sent]) -> Trace {
             .collect(),
         lost: 0,
         elsewhere: 0,
+        tape: None,
     })
 }
 

@@ -25,4 +25,6 @@ pub use self::content::{Content, Data, Piece};
 pub use self::given::Given;
 pub use self::play::{Tape, TapeQuestion, TapeResult};
 pub use self::recorded::{Detected, Exposed, Recorded};
-pub use self::session::{Answer, Matching, Otherwise, RecordedExchange, Session, ToolResponse};
+pub use self::session::{
+    Answer, Matching, ModelSource, Otherwise, RecordedExchange, Session, ToolResponse,
+};

@@ -181,7 +181,7 @@ impl TapeKey {
 
 impl Matching {
     /// Whether method, URL and model match a request.
-    fn is_of(&self, question: &TapeQuestion<'_>) -> bool {
+    pub fn is_of(&self, question: &TapeQuestion<'_>) -> bool {
         let is_model = |model: &String| question.model.is_some_and(|asked| is_like(model, asked));
         (self.method.as_ref()).is_none_or(|method| method == question.method)
             && (self.url.as_ref()).is_none_or(|url| is_like(url, question.url))

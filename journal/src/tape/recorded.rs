@@ -145,7 +145,9 @@ impl Session {
         Self {
             id: id.to_owned(),
             name: name.map(str::to_owned),
-            input: recorded.iter().find_map(|one| one.input.clone()),
+            input: (recorded.iter().find_map(|one| one.input.clone()))
+                .into_iter()
+                .collect(),
             source: Some("recording".to_owned()),
             captured_at: began.map(crate::timestamp::rfc3339),
             exchanges: recorded.iter().filter_map(Recorded::to_exchange).collect(),

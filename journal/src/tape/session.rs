@@ -10,13 +10,13 @@ use super::yaml;
 /// A production incident: the prompt, the responses that the agent got, and the contract that it must satisfy.
 ///
 /// The fields are those of flakestorm's replay sessions, and those that Squall adds: `llm_responses`,
-/// `exchanges`, `on_miss`, `on_exhausted`.
+/// `exchanges`, `models`, `on_miss`, `on_exhausted`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Session {
     /// Its name.
     pub id: String,
-    /// The prompt; optional for tapes.
-    pub input: Option<String>,
+    /// The turns of the prompt. Empty: there is no prompt, which only tapes allow.
+    pub input: Vec<String>,
     /// A title for people.
     pub name: Option<String>,
     /// Its source, in words.
@@ -35,6 +35,8 @@ pub struct Session {
     pub expected_failure: Option<String>,
     /// Name of the contract that it must satisfy.
     pub contract: Option<String>,
+    /// Where responses to model calls come from; `None`: see [`Session::has_live_models`].
+    pub models: Option<ModelSource>,
     /// Action for a request that was not recorded; the player may override it.
     pub on_miss: Option<Otherwise>,
     /// Action for a request whose responses were all used; the player may override it.
@@ -112,6 +114,26 @@ pub enum Otherwise {
     Passthrough,
 }
 
+/// Where responses to model calls come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ModelSource {
+    /// From the tape.
+    Recorded,
+    /// From their upstreams.
+    Live,
+}
+
+impl ModelSource {
+    /// The word in files and in the API: `recorded` or `live`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Recorded => "recorded",
+            Self::Live => "live",
+        }
+    }
+}
+
 impl Otherwise {
     /// The word in files and in the API: `error` or `passthrough`.
     pub fn as_str(self) -> &'static str {
@@ -123,6 +145,24 @@ impl Otherwise {
 }
 
 impl Session {
+    /// The number of recorded responses.
+    pub fn responses(&self) -> usize {
+        self.exchanges.len() + self.tool_responses.len() + self.llm_responses.len()
+    }
+
+    /// Whether model calls go to their upstreams when the session is replayed. Default: if it has no responses of
+    /// models.
+    pub fn has_live_models(&self) -> bool {
+        let mut exchanges = self.exchanges.iter();
+        match self.models {
+            Some(source) => source == ModelSource::Live,
+            None => {
+                self.llm_responses.is_empty()
+                    && exchanges.all(|exchange| exchange.dialect.is_none())
+            }
+        }
+    }
+
     /// The session as a JSON document.
     pub fn to_value(&self) -> Value {
         let context = (!self.context.is_empty()).then_some(&self.context);
@@ -133,19 +173,25 @@ impl Session {
                     .collect::<Value>()
             })
         };
+        let input = match &self.input[..] {
+            [] => Value::Null,
+            [turn] => json!(turn),
+            turns => json!(turns),
+        };
         let tools = (!self.tool_responses.is_empty()).then_some(&self.tool_responses);
         document([
             ("id", json!(self.id)),
             ("name", json!(self.name)),
             ("source", json!(self.source)),
             ("captured_at", json!(self.captured_at)),
-            ("input", json!(self.input)),
+            ("input", input),
             ("context", json!(context)),
             ("tool_responses", json!(tools)),
             ("llm_responses", json!(exchanges(&self.llm_responses))),
             ("exchanges", json!(exchanges(&self.exchanges))),
             ("expected_failure", json!(self.expected_failure)),
             ("contract", json!(self.contract)),
+            ("models", json!(self.models)),
             ("on_miss", json!(self.on_miss)),
             ("on_exhausted", json!(self.on_exhausted)),
         ])

@@ -47,6 +47,13 @@ impl Chaos {
         Ok(())
     }
 
+    /// Plays a tape in a scope of a run from now on.
+    pub fn play_in_run(&self, scope: &str, tape: Arc<Playing>) {
+        let _keeping = lock(&self.keeping);
+        self.tapes.play_in_run(scope, tape);
+        self.mark(&self.table.load());
+    }
+
     /// Removes the scope's tape; its exchanges use their upstreams again.
     pub fn take_out_tape(&self, scope: &str) {
         let _keeping = lock(&self.keeping);

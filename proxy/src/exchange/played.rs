@@ -42,7 +42,7 @@ impl Exchange {
             return Ok(None);
         };
         if let Some(socket) = &self.socket
-            && playing.never_dials()
+            && playing.serves_sockets()
         {
             // Otherwise its calls are answered from the tape.
             return if socket.passes {
@@ -117,6 +117,9 @@ impl Exchange {
     }
 
     fn ask(&self, playing: &Playing, url: &str, fingerprint: u64) -> Played {
+        if playing.options().live_models && self.classified.dialect.is_some() {
+            return Played::Passes;
+        }
         // The tape has one response, so others of a batch would be lost.
         let several = self
             .classified
@@ -135,7 +138,7 @@ impl Exchange {
     /// Whether a tape answers all calls on the WebSocket that is opened, so that nothing is dialled.
     pub(super) fn tape_serves_socket(&self) -> bool {
         let is_served = self.socket.as_ref().is_some_and(|socket| !socket.passes);
-        is_served && self.tape.as_ref().is_some_and(|tape| tape.never_dials())
+        is_served && self.tape.as_ref().is_some_and(|tape| tape.serves_sockets())
     }
 
     /// Refuses a WebSocket of model calls that passes unread.

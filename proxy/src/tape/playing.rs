@@ -21,6 +21,8 @@ pub struct PlayingOptions {
     pub on_exhausted: Otherwise,
     /// 0: responses come immediately; 1: with the recorded timing; 2: twice as fast. Default 0.
     pub speed: f64,
+    /// Whether model calls go to their upstreams. Default false.
+    pub live_models: bool,
 }
 
 impl Default for PlayingOptions {
@@ -29,6 +31,7 @@ impl Default for PlayingOptions {
             on_miss: Otherwise::Error,
             on_exhausted: Otherwise::Error,
             speed: 0.0,
+            live_models: false,
         }
     }
 }
@@ -118,7 +121,7 @@ impl Playing {
         }
     }
 
-    /// Whether the tape permits no dialling.
+    /// Whether the tape permits no dialling, except for live model calls.
     pub(crate) fn never_dials(&self) -> bool {
         let PlayingOptions {
             on_miss,
@@ -126,6 +129,11 @@ impl Playing {
             ..
         } = self.options;
         on_miss == Otherwise::Error && on_exhausted == Otherwise::Error
+    }
+
+    /// Whether the tape answers all model calls on a WebSocket.
+    pub(crate) fn serves_sockets(&self) -> bool {
+        self.never_dials() && !self.options.live_models
     }
 
     /// Whether this authority was recorded over HTTP/2.

@@ -39,6 +39,7 @@ mod model_sockets;
 mod network_faults;
 mod readers;
 mod recordings;
+mod replays;
 mod reports;
 mod routes;
 mod runs;

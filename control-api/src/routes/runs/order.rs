@@ -12,6 +12,7 @@ use squall_harness::run::{DocumentVersion, RunKind, RunRecord};
 use squall_harness::runner::{RunSpec, Trial};
 use squall_harness::scores::{PassCriteria, least_of};
 use squall_harness::suite::Suite;
+use squall_journal::tape::ModelSource;
 
 use crate::access::Caller;
 use crate::document::RequestDocument;
@@ -47,6 +48,10 @@ struct Options {
     baseline: Option<Result<Box<RunRecord>, String>>,
     fails_if_worse: bool,
     contract: Option<String>,
+    expects_failure: bool,
+    models: Option<ModelSource>,
+    /// Ids of stored sessions, instead of the suite's.
+    replays: Option<Vec<String>>,
 }
 
 impl Order {
@@ -127,9 +132,21 @@ impl Options {
             contract: fields
                 .exact_words("contract", "")
                 .map(|contract| contract.value),
+            expects_failure: fields.flag("expect_failure", "").unwrap_or(false),
+            models: fields.word("models", "", "source", &MODELS),
+            replays: fields.field("replays", "", |value| {
+                let empty = "the list is empty; leave it out to replay the suite's sessions";
+                let ids = value.some("a list of ids", empty, |value| value.exact_words())?;
+                Some(ids.into_iter().map(|id| id.value).collect())
+            }),
         }
     }
 }
+
+const MODELS: [(&str, ModelSource); 2] = [
+    ("recorded", ModelSource::Recorded),
+    ("live", ModelSource::Live),
+];
 
 /// Name of the suite's own chaos in reports.
 const CHAOS: &str = "chaos";
@@ -157,7 +174,8 @@ pub(crate) async fn read(
         warnings: Vec::new(),
         documents: Vec::new(),
     };
-    let suite = reading.suite(suite, options.contract, &sent).await?;
+    let ordered = reading.suite(suite, options.contract, options.replays, &sent);
+    let suite = ordered.await?;
     let baseline = reading.baseline(options.baseline).await?;
     let chaos = match (&options.profile, &suite) {
         (Some(Value::String(name)), _) => reading.profile(name).await?,
@@ -178,9 +196,12 @@ pub(crate) async fn read(
     if let Some((_, suite)) = &suite {
         reading.extended(suite, options.profile.is_some()).await?;
     }
-    let Some((name, suite)) = suite.filter(|_| reading.wrong.is_empty()) else {
+    let Some((name, mut suite)) = suite.filter(|_| reading.wrong.is_empty()) else {
         return Err(ApiProblem::invalid(reading.wrong));
     };
+    if let Some(models) = options.models {
+        suite.replays.set_models(models);
+    }
     let advanced = &suite.advanced;
     let concurrency = options.concurrency.unwrap_or(advanced.concurrency);
     let concurrency = usize::try_from(concurrency)
@@ -200,6 +221,7 @@ pub(crate) async fn read(
         repeat: options.repeat.unwrap_or(1),
         baseline,
         fails_if_worse: options.fails_if_worse,
+        expects_failure: options.expects_failure,
         suite: Arc::new(suite),
         warnings: reading.warnings,
         documents: reading.documents,

@@ -8,7 +8,7 @@ use squall_harness::invariants::Active;
 use squall_harness::reach::Rules;
 use squall_harness::run::{DocumentVersion, RunRecord};
 use squall_harness::runner::Trial;
-use squall_harness::suite::{ContractPart, Suite, rule_lines};
+use squall_harness::suite::{self, ContractPart, Suite, rule_lines};
 use squall_profiles::library::{Library, ProfileSource};
 use squall_profiles::profile::{self, Profile};
 use squall_profiles::tools::ToolNames;
@@ -44,6 +44,7 @@ impl OrderReader<'_> {
         &mut self,
         ordered: OrderedSuite,
         contract: Option<String>,
+        replays: Option<Vec<String>>,
         sent: &SentVariables,
     ) -> Result<Option<(String, Suite)>, ApiProblem> {
         let (name, mut suite) = match ordered {
@@ -75,6 +76,7 @@ impl OrderReader<'_> {
             let found = self.contract(contract, at).await?;
             members.insert("contract".to_owned(), found.unwrap_or(json!(contract)));
         }
+        self.replays(&mut suite, replays).await?;
         match validation::suite(&name, &suite, sent, &self.state.trust) {
             Ok(suite) => {
                 if let Some((contract, _)) = named {
@@ -87,6 +89,42 @@ impl OrderReader<'_> {
                 Ok(None)
             }
         }
+    }
+
+    /// Sets the stored sessions that the run names, and the stored contracts that sessions name.
+    async fn replays(
+        &mut self,
+        suite: &mut Value,
+        named: Option<Vec<String>>,
+    ) -> Result<(), ApiProblem> {
+        if let Some(ids) = named {
+            let mut sessions = Vec::new();
+            for (place, id) in ids.iter().enumerate() {
+                if let Some(mut session) = self.stored(DocumentKind::Replay, id).await? {
+                    suite::escape_variables(&mut session);
+                    sessions.push(session);
+                } else {
+                    let shown: String = id.chars().take(64).collect();
+                    let at = format!("/options/replays/{place}");
+                    self.add(at, format!("there is no replay session `{shown}`"));
+                }
+            }
+            suite["replays"] = json!({ "sessions": sessions });
+        }
+        let own = suite["contract"]["name"].as_str().map(str::to_owned);
+        let sessions = suite["replays"]["sessions"].as_array_mut();
+        for session in sessions.into_iter().flatten() {
+            let name = session["contract"].as_str();
+            if let Some(name) = name.filter(|name| Some(*name) != own.as_deref()) {
+                let found = self.stored(DocumentKind::Contract, name).await?;
+                // Other names are resolved, or rejected, with the run.
+                if let Some(mut contract) = found {
+                    contract["name"] = json!(name);
+                    session["contract"] = contract;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// A stored contract; without a name of its own it gets the one it is stored under.
@@ -180,12 +218,12 @@ impl OrderReader<'_> {
         };
         self.note_profile(name, source, profile).await?;
         self.note_extended(&library, profile).await?;
-        Ok(Some(Trial {
-            name: name.to_owned(),
-            rules: Rules::Profile(name.to_owned()),
-            active: Active::of_extended(profile, &library, &ToolNames::default()),
-            rule_lines: rule_lines(profile, &library),
-        }))
+        Ok(Some(Trial::new(
+            name,
+            Rules::Profile(name.to_owned()),
+            Active::of_extended(profile, &library, &ToolNames::default()),
+            rule_lines(profile, &library),
+        )))
     }
 
     /// The chaos of a profile that was posted with the order.

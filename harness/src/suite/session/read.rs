@@ -2,10 +2,17 @@
 
 use http::{HeaderName, HeaderValue, Method};
 use serde_json::{Value, json};
-use squall_documents::{At, Fields, Tree, ValueReader, did_you_mean};
+use squall_documents::{At, Fields, NodeKind, Tree, ValueReader, did_you_mean};
 use squall_journal::tape::{
-    Answer, Content, Data, Matching, Otherwise, Piece, RecordedExchange, Session, ToolResponse,
+    Answer, Content, Data, Matching, ModelSource, Otherwise, Piece, RecordedExchange, Session,
+    ToolResponse,
 };
+use squall_profiles::library::Library;
+use squall_profiles::tools::ToolNames;
+
+use super::super::chaos::Context;
+use super::super::contract::{self, ContractPart};
+use super::ReplaySession;
 
 /// Longest wait, in milliseconds: one day. A longer one is probably a unit mistake.
 const LONGEST_MS: f64 = 86_400_000.0;
@@ -14,16 +21,28 @@ const LONGEST_MS: f64 = 86_400_000.0;
 pub fn read_whole(value: &mut ValueReader<'_, '_>) -> Option<Session> {
     value.fields("a replay session", |fields| {
         fields.require("id", "a name for the session");
-        Some(read(fields))
+        let (library, tools) = (Library::builtin(), ToolNames::default());
+        let context = Context {
+            library: &library,
+            tools: &tools,
+        };
+        Some(read(fields, context).session)
     })
 }
 
 /// The fields of a session.
-pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Session {
+pub(in super::super) fn read(fields: &mut Fields<'_, '_>, context: Context<'_>) -> ReplaySession {
     let ends = [Otherwise::Error, Otherwise::Passthrough].map(|end| (end.as_str(), end));
-    Session {
+    let models = [ModelSource::Recorded, ModelSource::Live].map(|source| (source.as_str(), source));
+    let about = "The contract that must hold: its name, its file, or itself. Default: what the suite demands.";
+    let contract = fields.field("contract", about, |value| {
+        contract::of_session(value, context)
+    });
+    let session = Session {
         id: words(fields, "id", "Unique in the suite.").unwrap_or_default(),
-        input: words(fields, "input", "What the agent is asked."),
+        input: fields
+            .field("input", "What the agent is asked, a text or turns.", input)
+            .unwrap_or_default(),
         name: text(fields, "name", "What reports call it."),
         source: text(fields, "source", "Where it was captured; default `manual`."),
         captured_at: text(fields, "captured_at", "When it was captured."),
@@ -52,7 +71,16 @@ pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Session {
             |value| value.fields("a map", exchange),
         ),
         expected_failure: text(fields, "expected_failure", "What went wrong."),
-        contract: text(fields, "contract", "Name of the contract that must hold."),
+        contract: contract.as_ref().map(|contract| match contract {
+            ContractPart::Named(name) => name.clone(),
+            ContractPart::Written(contract) => contract.name.clone(),
+        }),
+        models: fields.word(
+            "models",
+            "Where responses to model calls come from; default `recorded` if there are any.",
+            "source",
+            &models,
+        ),
         on_miss: fields.word(
             "on_miss",
             "What a request that was not recorded gets; default `error`.",
@@ -65,7 +93,24 @@ pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Session {
             "end",
             &ends,
         ),
-    }
+    };
+    ReplaySession { session, contract }
+}
+
+fn input(value: &mut ValueReader<'_, '_>) -> Option<Vec<String>> {
+    value
+        .either()
+        .when(NodeKind::Scalar, |value| {
+            Some(vec![value.exact_words()?.value])
+        })
+        .when(NodeKind::List, |value| {
+            let empty = "the list of turns is empty; write what is said";
+            let turns = value.some("a list of turns, each a text", empty, |value| {
+                value.exact_words()
+            })?;
+            Some(turns.into_iter().map(|turn| turn.value).collect())
+        })
+        .or("a text, or a list of turns")
 }
 
 fn message(value: &mut ValueReader<'_, '_>) -> Option<Value> {

@@ -8,8 +8,18 @@ use squall_documents::DocumentError;
 use squall_documents::{self as documents, DocumentReader, SourceText};
 use squall_journal::tape::Session;
 
-pub(crate) use self::read::read;
+pub(super) use self::read::read;
 pub use self::read::read_whole;
+use super::contract::ContractPart;
+
+/// A session that can be run: with its contract.
+#[derive(Debug)]
+pub struct ReplaySession {
+    /// The session.
+    pub session: Session,
+    /// The contract that judges it; `None`: the suite judges it.
+    pub contract: Option<ContractPart>,
+}
 
 /// One error in a session: `file:line:column: message`.
 pub type SessionError = DocumentError;
@@ -48,7 +58,7 @@ contract: default
 "#,
         )
         .expect("a session");
-        assert_eq!(session.input.as_deref(), Some("What does it cost?"));
+        assert_eq!(session.input, ["What does it cost?"]);
         let tools: Vec<_> = session
             .tool_responses
             .iter()

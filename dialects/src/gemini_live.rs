@@ -3,7 +3,7 @@
 //! A call is a `clientContent` with `turnComplete`, a `toolResponse`, or a turn that the server begins when it hears
 //! the end of speech. The session's first message, `setup`, names the model; a call contains that part of it. A turn is
 //! `serverContent` up to `turnComplete` or a `toolCall`, with the contents of `gemini`. An error is a Close frame, with
-//! the message as its reason: the event for it exists only in Squall. Source: `live.py` and `types.py` of Google's
+//! the message as its reason: the event `close` for it exists only in Squall. Source: `live.py` and `types.py` of Google's
 //! official Python client 3.4.
 
 use std::borrow::Cow;
@@ -151,7 +151,8 @@ impl Dialect for GeminiLive {
         if let Some(call) = root.get("toolCall") {
             read_calls(call, &mut reading);
         }
-        reading.ends = !reading.finishes.is_empty();
+        // No other event is only the end.
+        reading.ends = !reading.finishes.is_empty() && reading.deltas.is_empty();
         reading
     }
 

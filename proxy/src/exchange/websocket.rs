@@ -1,4 +1,4 @@
-//! Models over WebSocket: each `response.create` is an exchange.
+//! Models over WebSocket: each model call is an exchange.
 //!
 //! OpenAI's Responses API also works over a WebSocket: a text message with the fields of `POST
 //! /v1/responses` in, text messages with the `data` of its event stream out. So a message is served

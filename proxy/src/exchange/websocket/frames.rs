@@ -335,8 +335,11 @@ fn payload(mut frames: &[u8]) -> Bytes {
     while let Ok(Some((header, head, length))) = parse(frames) {
         let begin = payload.len();
         let end = usize::try_from(length).map_or(frames.len(), |length| head + length);
-        payload.extend_from_slice(&frames[head..end]);
-        frames = &frames[end..];
+        let (Some(data), Some(rest)) = (frames.get(head..end), frames.get(end..)) else {
+            break;
+        };
+        payload.extend_from_slice(data);
+        frames = rest;
         if let Some(mask) = header.mask {
             for chunk in payload[begin..].chunks_mut(mask.len()) {
                 for (byte, mask) in chunk.iter_mut().zip(mask) {
@@ -395,6 +398,12 @@ pub(crate) fn reply(frames: &[u8]) -> Option<Bytes> {
         ..FrameHeader::default()
     };
     Some(framed(Frame::from_payload(header, payload(frames)), None))
+}
+
+/// Whether a message's frames are binary.
+pub(crate) fn is_binary(frames: &[u8]) -> bool {
+    let parsed = parse(frames).ok().flatten();
+    parsed.is_some_and(|(header, ..)| header.opcode == OpCode::Data(Data::Binary))
 }
 
 /// A Close frame.

@@ -61,10 +61,13 @@ async fn answer_frames(mut socket: DuplexStream) {
             let closes = matches!(message, SocketMessage::Close { .. });
             let reply = match message {
                 SocketMessage::Text { text, .. } => {
-                    let is_setup = LiveMessage::of(&text).is_setup();
+                    let is_setup = LiveMessage::of(&text).prefix().is_some();
                     is_setup.then(|| binary_frame(Bytes::from_static(br#"{"setupComplete":{}}"#)))
                 }
-                other => reply(&other.into_frames()),
+                SocketMessage::Control { frames } | SocketMessage::Close { frames } => {
+                    reply(&frames)
+                }
+                SocketMessage::Unread { .. } => None,
             };
             if let Some(reply) = reply
                 && socket.write_all(&reply).await.is_err()
@@ -76,5 +79,32 @@ async fn answer_frames(mut socket: DuplexStream) {
                 let _ = socket.shutdown().await;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::websocket::frames::text_frame;
+
+    #[tokio::test]
+    async fn a_message_over_the_limit_is_dropped_and_a_ping_behind_it_answered() {
+        let (mut agent, upstream) = duplex(PIPE);
+        let serving = answer_frames(upstream);
+        let talking = async {
+            let mask = Some([0xff; 4]);
+            // Pieces of it that look like frames of any length.
+            let long = "\u{7f}".repeat(3 << 20);
+            agent
+                .write_all(&text_frame(long.into(), mask))
+                .await
+                .unwrap();
+            agent.write_all(b"\x89\x80\0\0\0\0").await.unwrap();
+            let mut pong = [0; 2];
+            agent.read_exact(&mut pong).await.unwrap();
+            assert_eq!(pong, *b"\x8a\0");
+            drop(agent);
+        };
+        tokio::join!(serving, talking);
     }
 }

@@ -5,7 +5,7 @@
 //! |---|---|---|---|
 //! | calls in progress | one in each lane (`stream_id`) | one in the conversation, others beside it | one after the other |
 //! | an event belongs to | the call of its lane | the call of its response, else the first one | the first one |
-//! | the server begins a response | never | when it hears the end of speech | the same |
+//! | the server begins a response | never | when it hears the end of speech | then, and for a text of `realtimeInput` |
 //! | an error | `error` with `status` and `headers` | a failed response; `error` if the request is wrong | a Close frame |
 
 use std::cell::RefCell;
@@ -227,8 +227,8 @@ impl Protocol {
         }
     }
 
-    /// Whether events are binary messages, and messages of either kind are read.
-    pub(super) fn is_binary(self) -> bool {
+    /// Whether binary messages are read as texts are.
+    pub(super) fn reads_binary(self) -> bool {
         self == Self::Live
     }
 
@@ -345,19 +345,16 @@ impl Protocol {
         let events = match self {
             Self::Responses => vec![error_event(status, headers, &error)],
             Self::Realtime => realtime_refusal(status, headers, error, event_id, metadata),
-            Self::Live => live_refusal(status, &body, &error),
+            // The Close frame has the error.
+            Self::Live => body
+                .get("goAway")
+                .map(|it| json!({ "goAway": it }))
+                .into_iter()
+                .collect(),
         };
         let texts = events.iter().map(|event| event.to_string().into());
         texts.collect()
     }
-}
-
-/// The announcement of the end, if there is one, and the error that closes the socket.
-fn live_refusal(status: StatusCode, body: &Value, error: &Value) -> Vec<Value> {
-    let go_away = body.get("goAway").map(|it| json!({ "goAway": it }));
-    let error = json!({ "code": status.as_u16(), "message": error["message"] });
-    let error = json!({ "error": error });
-    go_away.into_iter().chain([error]).collect()
 }
 
 fn error_event(status: StatusCode, headers: &HeaderMap, error: &Value) -> Value {

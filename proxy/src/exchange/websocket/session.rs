@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::{Notify, mpsc};
 
 use super::frames::{
-    MessageInflater, MessageReader, Sender, SocketMessage, Violation, close_frame,
+    MessageInflater, MessageReader, Sender, SocketMessage, Violation, close_frame, is_binary,
 };
 use super::negotiation::{ModelSocket, extensions};
 use super::protocol::{CallEvent, EventsBeside, OpenCall, Routing};
@@ -77,11 +77,11 @@ where
     let limit =
         usize::try_from(worker.engine.compiled().config.inspect_limit).unwrap_or(usize::MAX);
     let is_compressed = agent_inflate.is_some();
-    let is_binary = socket.protocol.is_binary();
+    let reads_binary = socket.protocol.reads_binary();
     let agent_reader =
-        MessageReader::new(Sender::Agent, limit, agent_inflate).reading_binary(is_binary);
+        MessageReader::new(Sender::Agent, limit, agent_inflate).reading_binary(reads_binary);
     let upstream_reader =
-        MessageReader::new(Sender::Upstream, limit, upstream_inflate).reading_binary(is_binary);
+        MessageReader::new(Sender::Upstream, limit, upstream_inflate).reading_binary(reads_binary);
     let (from_agent, mut agent_out) = tokio::io::split(agent);
     let (from_upstream, mut upstream_out) = tokio::io::split(upstream);
     let (to_agent, agent_queue) = mpsc::channel(QUEUE);
@@ -102,6 +102,9 @@ where
         decides: Cell::new(false),
         upstream_is_busy: Cell::new(false),
         upstream_is_closed: Cell::new(false),
+        upstream_is_binary: Cell::new(reads_binary),
+        is_closed: Cell::new(false),
+        is_after_tool_call: Cell::new(false),
         calls: RefCell::default(),
         unsent: RefCell::default(),
         tasks: RefCell::default(),
@@ -221,6 +224,9 @@ impl SocketState {
             buffer.reserve(PIECE);
             if read(&mut from, &mut buffer).await.map_err(Break::Agent)? == 0 {
                 self.agent_closed();
+                if self.is_closed.get() {
+                    return Err(Break::Cut);
+                }
                 pass(&self.to_upstream, QueuedWrite::End).await;
                 return Ok(());
             }
@@ -243,7 +249,7 @@ impl SocketState {
                         }
                         self.calls_before(call.lane().as_ref()).await;
                         let begins = protocol.begins(&call, &self.calls.borrow());
-                        if begins && self.running.get() < CALLS {
+                        if begins && self.running.get() < CALLS && !self.is_closed.get() {
                             self.begin(&call, text.clone(), self.decides.get());
                             continue;
                         }
@@ -297,6 +303,7 @@ impl SocketState {
             while let Some(message) = reader.next().map_err(broke)? {
                 let frames = match message {
                     SocketMessage::Text { text, frames } => {
+                        self.upstream_is_binary.set(is_binary(&frames));
                         if self.route(text).await.map_err(broke)? {
                             continue;
                         }
@@ -388,11 +395,17 @@ impl SocketState {
         let protocol = self.socket.protocol;
         let event = text.clone();
         let routing = protocol.read(&event);
-        let mut place = protocol.call_of(&routing, &mut self.calls.borrow_mut());
+        let is_left = self.is_left_of_turn(&routing.live);
+        let mut place = if is_left {
+            None
+        } else {
+            protocol.call_of(&routing, &mut self.calls.borrow_mut())
+        };
         if place.is_none() && protocol.is_one_conversation() {
             self.calls_delivered().await;
         }
-        if place.is_none() && protocol.begins_unasked(&routing) && self.running.get() < CALLS {
+        let begins = !is_left && protocol.begins_unasked(&routing);
+        if place.is_none() && begins && self.running.get() < CALLS {
             self.begin(&Routing::default(), protocol.unasked(), false);
             place = protocol.call_of(&routing, &mut self.calls.borrow_mut());
         }
@@ -415,6 +428,7 @@ impl SocketState {
         let sent = calls[place].events.send(CallEvent { text, ends });
         if ends {
             calls.remove(place);
+            self.is_after_tool_call.set(routing.live.calls_tools());
         }
         // Without a receiver, a rule has replaced the rest of the response.
         let Err(mpsc::error::SendError(replaced)) = sent else {

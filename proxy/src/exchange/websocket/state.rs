@@ -9,6 +9,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
 use super::frames::{binary_frame, close_frame, text_frame};
+use super::live::LiveMessage;
 use super::negotiation::ModelSocket;
 use super::protocol::OpenCall;
 use crate::exchange::connection::{ConnectionStage, Ingress, Io, RunStage};
@@ -39,6 +40,12 @@ pub(super) struct SocketState {
     /// Whether the upstream is in the middle of a message.
     pub(super) upstream_is_busy: Cell<bool>,
     pub(super) upstream_is_closed: Cell<bool>,
+    /// The upstream's last message was binary.
+    pub(super) upstream_is_binary: Cell<bool>,
+    /// A rule has closed the socket.
+    pub(super) is_closed: Cell<bool>,
+    /// The model has called tools, and its turn may go on.
+    pub(super) is_after_tool_call: Cell<bool>,
     /// What the calls on it begin with, and the messages that are sent do not.
     pub(super) prefix: RefCell<Bytes>,
     /// Calls that were sent, in this order.
@@ -115,6 +122,20 @@ impl SocketState {
             || self.worker.engine.chaos.tape_of(&chaos).is_some()
     }
 
+    /// Whether an event is what is left of a turn that has called tools: it is of no call. The next turn begins
+    /// with what the model says after the agent has demanded it, or with another call of tools.
+    pub(super) fn is_left_of_turn(&self, event: &LiveMessage) -> bool {
+        if !self.is_after_tool_call.get() {
+            return false;
+        }
+        let is_demanded = !self.calls.borrow().is_empty();
+        let is_next = event.calls_tools() || (is_demanded && event.begins_turn());
+        if is_next || event.ends_turn() {
+            self.is_after_tool_call.set(false);
+        }
+        !is_next && event.is_of_turn()
+    }
+
     /// A call is sent now, so that the next events of its lane are its own.
     pub(super) fn open(&self, call: OpenCall) {
         if !self.upstream_is_closed.get() {
@@ -159,7 +180,7 @@ impl SocketState {
     /// Sends an event to the agent, unless the session has passed it already.
     pub(super) async fn send_event(&self, text: Bytes) {
         if self.decides.get() {
-            let frame = if self.socket.protocol.is_binary() {
+            let frame = if self.upstream_is_binary.get() {
                 binary_frame(text)
             } else {
                 text_frame(text, None)
@@ -171,7 +192,7 @@ impl SocketState {
     /// Closes the socket as the upstream would, after the events before it. Not if the exchange only
     /// watched, or the upstream has closed it.
     pub(super) async fn close(&self, code: u16, reason: &str) {
-        if !self.decides.get() || self.upstream_is_closed.get() {
+        if !self.decides.get() || self.upstream_is_closed.get() || self.is_closed.replace(true) {
             return;
         }
         for (to, frame) in [

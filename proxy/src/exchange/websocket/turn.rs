@@ -20,7 +20,7 @@ use squall_journal::id::ExchangeId;
 use tokio::io::duplex;
 use tokio::sync::mpsc;
 
-use super::live::LiveMessage;
+use super::live::closing;
 use super::protocol::{CallEvent, EventsBeside, OpenCall, Protocol, Routing};
 use super::state::SocketState;
 use crate::abort::Abort;
@@ -186,13 +186,17 @@ impl SocketCall {
     /// Sends a response to the agent, as messages.
     async fn play(&self, response: Response<Incoming>) -> hyper::Result<()> {
         let (head, mut body) = response.into_parts();
+        let protocol = self.session.socket.protocol;
         if !head.status.is_success() {
             let whole = Limited::new(body, ERROR).collect().await;
             let whole = whole.map(|whole| whole.to_bytes()).unwrap_or_default();
-            let protocol = self.session.socket.protocol;
             let (id, metadata) = (&self.event_id, &self.metadata);
             for event in protocol.refusal(head.status, &head.headers, &whole, id, metadata) {
                 self.say(event).await;
+            }
+            if protocol == Protocol::Live {
+                let (code, reason) = closing(head.status, &whole);
+                self.session.close(code, &reason).await;
             }
             return Ok(());
         }
@@ -207,7 +211,14 @@ impl SocketCall {
                 continue;
             };
             for event in events.push(&data) {
-                if let Some(text) = event.data() {
+                let Some(text) = event.data() else {
+                    continue;
+                };
+                // The upstream's events have no names in this protocol.
+                if protocol == Protocol::Live && event.name() == Some("close") {
+                    let (code, reason) = closing(head.status, &text);
+                    self.session.close(code, &reason).await;
+                } else {
                     self.beside.said(&text);
                     self.say(Bytes::copy_from_slice(&text)).await;
                 }
@@ -223,14 +234,8 @@ impl SocketCall {
         }
     }
 
-    /// Sends an event in the call's lane, or closes if it stands for that.
+    /// Sends an event in the call's lane.
     async fn say(&self, event: Bytes) {
-        let session = &self.session;
-        if session.socket.protocol == Protocol::Live
-            && let Some((code, reason)) = LiveMessage::of(&event).closing()
-        {
-            return session.close(code, reason).await;
-        }
         let event = match &self.lane {
             Some(lane) if Routing::of(&event).lane().is_none() && event.starts_with(b"{") => {
                 let lane = json!(lane).to_string();
@@ -240,7 +245,7 @@ impl SocketCall {
             }
             _ => event,
         };
-        session.send_event(event).await;
+        self.session.send_event(event).await;
     }
 }
 

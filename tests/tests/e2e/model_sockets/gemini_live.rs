@@ -224,7 +224,19 @@ fn each_turn_is_an_exchange_whoever_begins_it() {
 /// Results that are sent before the model goes on are of one turn, however many messages they come in.
 #[test]
 fn messages_before_the_model_begins_are_of_one_call() {
-    let stage = Stage::with(&json!({}), serve_late);
+    let stage = Stage::with(
+        &json!({}),
+        scripted(
+            |number| {
+                if number % 2 == 0 {
+                    turn("written")
+                } else {
+                    Vec::new()
+                }
+            },
+            2,
+        ),
+    );
     let api = stage.daemon.api;
     let result = json!({ "toolResponse": { "functionResponses": [] } });
     for rules in [json!([]), json!([{ "mode": "garbage", "model": "other" }])] {
@@ -244,33 +256,111 @@ fn messages_before_the_model_begins_are_of_one_call() {
     }
 }
 
-/// A session whose model goes on after each second message.
-fn serve_late(mut connection: Connection) {
-    let Some(request) = connection.request() else {
-        return;
-    };
-    let mut end = accept(&mut connection, &request);
-    let mut messages = 0;
-    loop {
-        let bytes = connection.receive();
-        if bytes.is_empty() {
+/// A session that answers each message by its number: 0 is the setup.
+fn scripted(script: impl Fn(usize) -> Vec<Value> + Clone, kind: u8) -> impl Fn(Connection) + Clone {
+    move |mut connection| {
+        let Some(request) = connection.request() else {
             return;
-        }
-        end.push(&bytes);
-        while let Some(message) = end.next() {
-            let events = match message {
-                Message::Close(code) => {
-                    connection.send(end.close(code));
-                    return;
-                }
-                _ if messages == 0 => vec![json!({ "setupComplete": {} })],
-                _ if messages % 2 == 0 => turn("written"),
-                _ => Vec::new(),
-            };
-            messages += 1;
-            for event in &events {
-                connection.send(binary(event));
+        };
+        let mut end = accept(&mut connection, &request);
+        let mut messages = 0;
+        loop {
+            let bytes = connection.receive();
+            if bytes.is_empty() {
+                return;
             }
+            end.push(&bytes);
+            while let Some(message) = end.next() {
+                let events = match message {
+                    Message::Close(code) => {
+                        connection.send(end.close(code));
+                        return;
+                    }
+                    _ if messages == 0 => vec![json!({ "setupComplete": {} })],
+                    _ => script(messages),
+                };
+                let first = if messages == 0 { 0x82 } else { 0x80 | kind };
+                messages += 1;
+                for event in &events {
+                    connection.send(frame(first, None, event.to_string().as_bytes()));
+                }
+            }
+        }
+    }
+}
+
+/// The turn often goes on after a call of tools, before or after the results are sent.
+#[test]
+fn what_follows_a_tool_call_in_its_turn_is_of_no_call() {
+    let content = |content: Value| json!({ "serverContent": content });
+    let finished = content(json!({ "outputTranscription": { "finished": true } }));
+    let sound = json!({ "inlineData": { "mimeType": "audio/pcm", "data": SOUND } });
+    let sound = content(json!({ "modelTurn": { "parts": [sound] } }));
+    let generated = content(json!({ "generationComplete": true }));
+    let mut end = content(json!({ "turnComplete": true }));
+    end["usageMetadata"] = json!({ "promptTokenCount": 1, "responseTokenCount": 1 });
+    for (before, after) in [
+        (vec![], vec![]),
+        (vec![finished.clone()], vec![]),
+        (
+            vec![finished, sound, generated.clone(), end.clone()],
+            vec![],
+        ),
+        (vec![], vec![generated, end]),
+    ] {
+        let (early, late) = (before.clone(), after.clone());
+        let script = move |number| match number {
+            1 => [turn("tools"), early.clone()].concat(),
+            2 => [late.clone(), turn("written")].concat(),
+            _ => turn("written"),
+        };
+        let stage = Stage::with(&json!({}), scripted(script, 2));
+        let api = stage.daemon.api;
+        for (rules, third) in [
+            (json!([]), WORDS.concat()),
+            (json!([{ "mode": "empty", "calls": [3] }]), String::new()),
+        ] {
+            let entries = api.wait_for_exchanges(0).len();
+            api.chaos(&json!({ "llm_faults": rules }));
+            let mut socket = open(&stage, Path::Reverse, "written");
+            let mut said = Vec::new();
+            for (call, rest) in [(0, before.len()), (1, 0), (2, 0)] {
+                socket.send(&json!({ "toolResponse": { "id": call } }));
+                let events = until_idle(&mut socket);
+                let parts = events.iter();
+                let parts = parts.map(|it| &it["serverContent"]["modelTurn"]["parts"][0]["text"]);
+                said.push(parts.filter_map(Value::as_str).collect::<String>());
+                for _ in 0..rest {
+                    event(&mut socket);
+                }
+            }
+            socket.close(1000);
+            let about = format!("{rules}, {before:?}, {after:?}");
+            assert_eq!(said, [String::new(), WORDS.concat(), third], "{about}");
+            let entries = api.wait_for_exchanges(entries + 4).split_off(entries);
+            let calls = entries.iter().filter(|entry| entry["kind"] == "llm");
+            let ends: Vec<_> = calls.map(|call| call["llm"]["finish"].clone()).collect();
+            assert_eq!(ends, ["tool", "done", "done"], "{about}: {entries:?}");
+        }
+    }
+}
+
+#[test]
+fn an_error_of_the_upstream_s_own_passes_in_the_frame_that_it_came_in() {
+    let error = json!({ "error": { "code": 503, "message": "no", "status": "UNAVAILABLE" } });
+    let answer = [vec![error], turn("written")].concat();
+    let script = {
+        let answer = answer.clone();
+        move |_| answer.clone()
+    };
+    let stage = Stage::with(&json!({}), scripted(script, 1));
+    let rule = json!({ "mode": "stream_cut", "after_tokens": 1000 });
+    for rules in [json!([]), json!([rule])] {
+        stage.daemon.api.chaos(&json!({ "llm_faults": rules }));
+        let mut socket = open(&stage, Path::Reverse, "written");
+        socket.send(&json!({ "toolResponse": {} }));
+        for expected in &answer {
+            assert_eq!(socket.event(), *expected, "{rules}");
         }
     }
 }
@@ -286,8 +376,17 @@ fn a_turn_that_the_server_begins_can_fail() {
     socket.send(&json!({ "realtimeInput": { "audioStreamEnd": true } }));
     assert!(event(&mut socket)["serverContent"]["inputTranscription"].is_object());
     assert_eq!(socket.next(), Some(Message::Close(1011)));
+    socket.send(&json!({ "clientContent": { "turnComplete": true } }));
     socket.wire.send(frame(0x88, MASK, &1011_u16.to_be_bytes()));
     assert!(socket.wire.rest().0.is_empty());
+    drop(socket);
+    let entries = api.wait_for_exchanges(3);
+    let outcomes: Vec<_> = entries.iter().map(|entry| &entry["outcome"]).collect();
+    assert_eq!(
+        (outcomes.len(), outcomes[2]),
+        (3, &json!("injected")),
+        "{entries:?}"
+    );
     let mut socket = open(&stage, Path::Forward, "written");
     socket.send(&json!({ "clientContent": { "turnComplete": true } }));
     assert_eq!(until_idle(&mut socket), turn("written"));
@@ -480,16 +579,29 @@ fn the_google_client_takes_each_mode_in_a_session() {
 
 /// The client above gives up a turn at its call, so that a repetition of it is seen here.
 #[test]
-fn a_tool_call_can_come_twice() {
+fn a_tool_call_can_come_twice_and_has_no_end_of_its_own() {
     let stage = Stage::with(&json!({}), serve);
     let api = stage.daemon.api;
-    for (rules, times) in [(json!([]), 1), (json!([{ "mode": "duplicate_chunk" }]), 2)] {
+    for (number, (rules, times, outcome)) in (1..).zip([
+        (json!([]), 1, Value::Null),
+        (json!([{ "mode": "duplicate_chunk" }]), 2, json!("applied")),
+        (
+            json!([{ "mode": "missing_terminator" }]),
+            1,
+            json!("bypassed"),
+        ),
+    ]) {
         api.chaos(&json!({ "llm_faults": rules }));
         let mut socket = open(&stage, Path::Reverse, "tools");
         socket.send(&json!({ "clientContent": { "turnComplete": true } }));
         let events = until_idle(&mut socket);
         let calls = events.iter().filter(|event| event["toolCall"].is_object());
         assert_eq!(calls.count(), times, "{events:?}");
+        socket.close(1000);
+        let entries = api.wait_for_exchanges(2 * number);
+        let call = entries.iter().rfind(|entry| entry["kind"] == "llm");
+        let call = call.expect("a call");
+        assert_eq!(call["rules"][0]["outcome"], outcome, "{call}");
     }
 }
 

@@ -54,6 +54,7 @@ impl<'a> RunRequest<'a> {
             ("min_score", trial.min_score.map(Value::from)),
             ("repeat", trial.repeat.map(Value::from)),
             ("baseline", baseline),
+            ("shrink", trial.shrink.then_some(Value::Bool(true))),
             ("fail_on", trial.fail_on.as_deref().map(Value::from)),
         ];
         let given = options.into_iter();

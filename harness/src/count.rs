@@ -18,9 +18,27 @@ pub(crate) fn times(number: usize) -> String {
     }
 }
 
+/// An ordinal number: `1st`, `2nd`, `11th`.
+pub(crate) fn nth(number: usize) -> String {
+    let ending = match (number % 100, number % 10) {
+        (11..=13, _) => "th",
+        (_, 1) => "st",
+        (_, 2) => "nd",
+        (_, 3) => "rd",
+        _ => "th",
+    };
+    format!("{number}{ending}")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::count;
+    use super::{count, nth};
+
+    #[test]
+    fn an_ordinal_has_its_ending() {
+        let told = [1, 2, 3, 4, 11, 12, 13, 21, 112].map(nth).join(" ");
+        assert_eq!(told, "1st 2nd 3rd 4th 11th 12th 13th 21st 112th");
+    }
 
     #[test]
     fn a_noun_follows_its_number() {

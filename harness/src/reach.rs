@@ -101,6 +101,13 @@ pub enum Rules {
         /// The values of its variables. They are secret: never stored, logged or shown.
         variables: Values,
     },
+    /// Some firings of other rules: each a rule's id and the number of one of its matching calls.
+    Limited {
+        /// The rules.
+        rules: Box<Rules>,
+        /// The firings.
+        firings: Vec<(String, u64)>,
+    },
 }
 
 /// Values of variables, by name. `Debug` prints only the names.

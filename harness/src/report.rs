@@ -36,8 +36,8 @@ pub use self::html::page_policy;
 pub use self::json::escaped;
 pub use self::next::next_step;
 pub use self::shown::shown;
-pub(crate) use self::story::call_name;
-pub use self::words::{components, coverage, milliseconds, repeats, score};
+pub(crate) use self::story::{call_name, place};
+pub use self::words::{components, coverage, milliseconds, repeats, score, shrunk};
 use crate::invariants::InvariantSeverity;
 use crate::run::{CellRecord, CellState, EvidenceRecord, RunRecord};
 use squall_documents::named;
@@ -267,6 +267,8 @@ fn redact(run: &mut RunRecord, redactor: &Redactor) {
         text.iter_mut().for_each(&mut clean);
     }
     run.made_of().for_each(&mut clean);
+    let needed = run.shrunk.iter_mut().flat_map(|one| &mut one.needed);
+    needed.for_each(&mut clean);
     for cell in &mut run.cells {
         cell.reason.iter_mut().for_each(&mut clean);
         for invocation in &mut cell.evidence {

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::state::{RunKind, RunState};
+use crate::count::count;
 use squall_documents::named;
 
 /// A run.
@@ -49,6 +50,9 @@ pub struct RunRecord {
     /// Warnings that limit what the run proves, for example a stateful agent without a reset.
     #[serde(default)]
     pub warnings: Vec<String>,
+    /// The failures that were shrunk to the smallest sets of faults. Not in lists.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shrunk: Vec<ShrunkRecord>,
     /// The checks of a run of kind `verify`, in order.
     #[serde(default)]
     pub checks: Vec<CheckRecord>,
@@ -440,6 +444,43 @@ pub struct EvidenceRecord {
     /// Applications of planned faults in the invocation.
     #[serde(default)]
     pub faults_applied: u64,
+}
+
+/// The smallest set of faults with which an invariant still fails.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Shrunk")]
+pub struct ShrunkRecord {
+    /// Id or type of the invariant.
+    pub invariant: String,
+    /// Name of the scenario.
+    pub scenario: String,
+    /// Number of faults in the failed invocation.
+    pub of: u64,
+    /// The faults that are enough, one text each; empty if the failure does not reproduce with all of them.
+    pub needed: Vec<String>,
+    /// Invocations of the agent.
+    pub invocations: u64,
+    /// Whether each of the needed faults is known to be necessary; `false` if the limit of invocations was reached.
+    pub is_minimal: bool,
+}
+
+impl ShrunkRecord {
+    /// The result in words: `1 of 7 faults is enough: 503 on the 2nd call of search`.
+    pub fn result(&self) -> String {
+        let of = count(self.of, "fault");
+        let needed = self.needed.join("; ");
+        match self.needed.len() {
+            0 => format!("does not reproduce with the same {of}"),
+            1 => format!("1 of {of} is enough: {needed}"),
+            some if self.is_minimal => format!("{some} of {of} are needed together: {needed}"),
+            some => {
+                let invocations = self.invocations;
+                format!(
+                    "{some} of {of} are enough, perhaps fewer ({invocations} invocations were not enough): {needed}"
+                )
+            }
+        }
+    }
 }
 
 /// One check of a run's requirements.

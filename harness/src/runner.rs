@@ -13,6 +13,7 @@
 //! runs one invocation at a time, and slots run concurrently. No verdict depends on the slot or on other
 //! invocations, so two runs with one seed give the same cells at any concurrency.
 
+mod ddmin;
 mod execute;
 mod invoker;
 mod jobs;
@@ -25,6 +26,7 @@ mod probe;
 mod replays;
 mod result;
 mod scenarios;
+mod shrink;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -48,7 +50,8 @@ use crate::agents::{AskError, Driver};
 use crate::outside::Replies;
 use crate::reach::{Pending, Reach, ReachError};
 use crate::run::{
-    CellRecord, CoverageRecord, DemandRecord, RecoveryRecord, ReplayRecord, StabilityRecord,
+    CellRecord, CoverageRecord, DemandRecord, RecoveryRecord, ReplayRecord, ShrunkRecord,
+    StabilityRecord,
 };
 use crate::scores::Matrix;
 
@@ -75,6 +78,8 @@ struct Ran {
     stability: Option<StabilityRecord>,
     /// The replayed sessions.
     replays: Vec<ReplayRecord>,
+    /// The shrunk failures.
+    shrunk: Vec<ShrunkRecord>,
     /// What was executed, including the clean run.
     coverage: CoverageRecord,
     /// Why a run that would have passed is inconclusive: wire invariants without any call seen, an unreachable
@@ -183,6 +188,11 @@ async fn carried_out(
         scopes.work_in_shared(&invoker, in_shared, done).await
     };
     tokio::try_join!(working, judging)?;
+    let (shrunk, not_shrunk) = if plan.shrinks {
+        shrink::shrink(&invoker, &mut scenarios, &probed, scopes).await?
+    } else {
+        (Vec::new(), None)
+    };
     let baseline_alone = || probed.clean.iter().filter(|(job, _)| job.trial.is_none());
     let all = || baseline_alone().chain(scenarios.results());
     let late = reach.late(plan.run).await?;
@@ -193,6 +203,7 @@ async fn carried_out(
         scenarios.left_out(),
         warnings::calls_late(&late, all()),
         warnings::stateful(clean).filter(|_| !plan.resets),
+        not_shrunk,
     ];
     let was_seen = all().any(|(_, result)| result.was_seen());
     let blind = !was_seen && plan.looks_at_the_wire();
@@ -202,6 +213,7 @@ async fn carried_out(
         recoveries: scenarios.recoveries(),
         stability: scenarios.stability(),
         replays: scenarios.replays(),
+        shrunk,
         coverage: scenarios.coverage(),
         unreachable: scenarios.unreachable(),
         parts: scenarios.into_parts(),

@@ -76,6 +76,9 @@ pub(crate) struct TrialArgs {
     /// Also fail on a regression: a cell fails that did not in the baseline, or the score is lower
     #[arg(long, value_name = "WHAT", requires = "baseline", value_parser = ["regression"])]
     pub(crate) fail_on: Option<String>,
+    /// Repeat failed invocations with fewer faults, to find the faults that are enough
+    #[arg(long)]
+    pub(crate) shrink: bool,
     /// Directory for reports [default: the suite's `output.path`, else ./reports]
     #[arg(long, short, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,

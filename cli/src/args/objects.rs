@@ -229,6 +229,10 @@ pub(crate) enum RecordingFormat {
 pub(crate) enum ReplayCommand {
     /// Replay sessions as tests: their recorded responses answer the agent's calls
     Run(Box<ReplayRunArgs>),
+    /// Run replay sessions, and find the failed responses that are enough for the failure
+    ///
+    /// The same as `run --shrink`.
+    Shrink(Box<ReplayRunArgs>),
     /// Record a program, or a running daemon until Ctrl-C
     Record(Box<RecordArgs>),
     /// Write each failed invocation of a run as a replay session

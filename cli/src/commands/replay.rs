@@ -22,6 +22,10 @@ use crate::suite::LocalSuite;
 pub(super) async fn run(action: ReplayCommand) -> Result<(), Failure> {
     match action {
         ReplayCommand::Run(args) => Box::pin(replay(&args)).await,
+        ReplayCommand::Shrink(mut args) => {
+            args.trial.shrink = true;
+            Box::pin(replay(&args)).await
+        }
         ReplayCommand::Record(record) => {
             output_file::check(&record.output)?;
             if record.command.is_empty() {

@@ -185,6 +185,12 @@ mod tests {
                 { "invariant": "says-so", "scenario": "api_outage", "before": "passed", "after": "failed" },
                 { "invariant": "no-secret", "scenario": "api_outage", "before": null, "after": "failed" } ] },
             "warnings": ["the agent keeps state and is not reset"],
+            "shrunk": [
+                { "invariant": "no-secret", "scenario": "api_outage", "of": 5, "invocations": 64, "is_minimal": false,
+                  "needed": ["503 on the 1st call of book_flight", "latency on the 2nd call of book_flight"] },
+                { "invariant": "says-so", "scenario": "api_outage", "of": 5, "invocations": 1, "is_minimal": true,
+                  "needed": [] },
+            ],
             "seed": 7, "created_at": "2026-11-22T12:00:00.000Z", "started_at": "2026-11-22T12:00:00.010Z",
             "finished_at": "2026-11-22T12:00:03.500Z", "error": null, "reason": null, "daemon": "d",
             "documents": [

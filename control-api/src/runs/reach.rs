@@ -453,8 +453,8 @@ fn playing(session: &Session) -> Arc<Playing> {
     Playing::new(format!("session {}", session.id), session, options)
 }
 
-fn request(requested: RequestedChaos, workspace: String) -> Result<ChaosRequest, ReachError> {
-    let rules = match requested.rules {
+fn rule_source(rules: Rules, workspace: String) -> Result<RuleSource, ReachError> {
+    Ok(match rules {
         Rules::Nothing => RuleSource::Profile(NO_CHAOS.to_owned()),
         Rules::Profile(name) if workspace == DEFAULT_WORKSPACE => RuleSource::Profile(name),
         Rules::Profile(profile) => RuleSource::OfWorkspace { workspace, profile },
@@ -470,7 +470,15 @@ fn request(requested: RequestedChaos, workspace: String) -> Result<ChaosRequest,
             })?;
             RuleSource::Inline(Arc::new(read))
         }
-    };
+        Rules::Limited { rules, firings } => RuleSource::Limited {
+            rules: Box::new(rule_source(*rules, workspace)?),
+            firings,
+        },
+    })
+}
+
+fn request(requested: RequestedChaos, workspace: String) -> Result<ChaosRequest, ReachError> {
+    let rules = rule_source(requested.rules, workspace)?;
     let tools = requested.tools.iter();
     let tools = ToolNames::new(tools.map(|(name, globs)| (name.as_str(), globs.as_slice())));
     Ok(ChaosRequest {

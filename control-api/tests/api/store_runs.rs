@@ -27,6 +27,7 @@ pub(crate) fn run(id: &str, daemon: &str) -> RunRecord {
         recoveries: Vec::new(),
         stability: None,
         replays: Vec::new(),
+        shrunk: Vec::new(),
         comparison: None,
         warnings: Vec::new(),
         checks: Vec::new(),

@@ -124,7 +124,9 @@ fn suite(report: &Report, name: &str, counts: [u64; 4], cases: &Markup) -> Marku
         );
         (format!("squall.failure_group.{number}"), value)
     });
-    let properties = properties.into_iter().chain(groups);
+    let shrunk = words::shrunk(run).into_iter().zip(1..);
+    let shrunk = shrunk.map(|(line, number)| (format!("squall.shrunk.{number}"), line));
+    let properties = properties.into_iter().chain(groups).chain(shrunk);
     let began = moment(run.started_at.as_ref().unwrap_or(&run.created_at));
     html! {
         testsuite name=(name) package=(run.name) id=(run.id) tests=(tests) failures=(failures)

@@ -215,6 +215,13 @@ fn groups(report: &Report) -> String {
         )
     });
     append(&mut text, lines.collect(), MOST_GROUPS);
+    text.push('\n');
+    let shrunk = words::shrunk(&report.run);
+    text.extend(
+        shrunk
+            .iter()
+            .map(|one| format!("- <code>{}</code>\n", numbered(&line(one, MOST_TEXT)))),
+    );
     text + "\n"
 }
 

@@ -185,7 +185,7 @@ fn status(exchange: &ExchangeRecord) -> String {
 }
 
 /// Host, port and path of a URL, with `*` for numbers and for long segments of the path that contain a digit: ids.
-fn place(url: &str) -> String {
+pub(crate) fn place(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let end = rest.find(['?', '#']).unwrap_or(rest.len());
     let mut segments = rest[..end].trim_end_matches('/').split('/');

@@ -223,6 +223,12 @@ pub(super) fn run() -> RunRecord {
             "changed": [{ "invariant": "gone", "scenario": "outage", "before": "passed", "after": null }],
         },
         "warnings": ["the agent keeps state between prompts and has no `reset`"],
+        "shrunk": [
+            { "invariant": "completes", "scenario": "outage", "of": 3, "needed": ["503 on the 2nd call of web_search"],
+              "invocations": 3, "is_minimal": true },
+            { "invariant": "says-so", "scenario": "outage", "of": 3, "needed": ["503 on the 1st call of web_search",
+              "429 on the 2nd call of model m-1"], "invocations": 4, "is_minimal": true },
+        ],
         "seed": 7, "created_at": "2026-11-22T12:00:00.000Z", "started_at": "2026-11-22T12:00:00.010Z",
         "finished_at": "2026-11-22T12:00:03.500Z", "error": null, "reason": null, "daemon": "d",
         "documents": [

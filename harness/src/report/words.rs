@@ -4,7 +4,7 @@ use crate::count::count;
 use squall_journal::record::RuleRecord;
 
 use crate::run::{
-    CellRecord, CellState, EvidenceRecord, RunKind, RunRecord, RunState, ScoresRecord,
+    CellRecord, CellState, EvidenceRecord, RunKind, RunRecord, RunState, ScoresRecord, ShrunkRecord,
 };
 use crate::scores::score_beside;
 
@@ -147,6 +147,14 @@ pub fn repeats(run: &RunRecord) -> Vec<String> {
         )
     }));
     lines
+}
+
+/// The shrunk failures, a line each.
+pub fn shrunk(run: &RunRecord) -> Vec<String> {
+    let shrunk = run.shrunk.iter();
+    let line =
+        |one: &ShrunkRecord| format!("{} in {}: {}", one.invariant, one.scenario, one.result());
+    shrunk.map(line).collect()
 }
 
 /// A cell's name: invariant, scenario and mutation.

@@ -146,6 +146,10 @@ impl<'r> Invoker<'r> {
         Ok(())
     }
 
+    pub(super) fn plan(&self) -> &RunPlan<'r> {
+        self.plan
+    }
+
     pub(super) fn tally(&self) -> &RunTally {
         &self.tally
     }
@@ -165,7 +169,8 @@ impl<'r> Invoker<'r> {
         Ok(invoked)
     }
 
-    async fn invoke_once(
+    /// The same without reporting progress.
+    pub(super) async fn invoke_once(
         &self,
         slot: &Slot,
         job: &InvocationJob<'_>,
@@ -269,7 +274,8 @@ impl<'r> Invoker<'r> {
         let slot = Some(place.slot.clone());
         RequestedChaos {
             run: self.plan.run.to_owned(),
-            rules: trial.map_or(Rules::Nothing, |trial| trial.rules.clone()),
+            rules: (job.rules.clone().or_else(|| Some(trial?.rules.clone())))
+                .unwrap_or(Rules::Nothing),
             seed: self.plan.seed,
             key: job.key.clone(),
             trace: None,
@@ -277,7 +283,7 @@ impl<'r> Invoker<'r> {
             after: None,
             connects_anew: self.plan.fails_connections(),
             tools: self.plan.tools.to_vec(),
-            tape: (trial.and_then(|trial| trial.tape.clone()))
+            tape: (job.tape.clone().or_else(|| trial?.tape.clone()))
                 .filter(|session| session.responses() > 0),
         }
     }

@@ -1,14 +1,18 @@
 //! The invocations of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use squall_journal::tape::Session;
 
 use super::plan::{InPart, RunPart, RunPlan, Trial, TrialPrompt, TrialPrompts};
 use crate::invariants::Invariant;
 use crate::prompt::Prompt;
+use crate::reach::Rules;
 use crate::suite::{Counters, Isolation};
 
 /// One invocation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct InvocationJob<'p> {
     /// Its index in the run; results are sorted by it.
     pub(super) number: usize,
@@ -29,6 +33,10 @@ pub(super) struct InvocationJob<'p> {
     pub(super) key: String,
     /// Whether it continues the activation of the previous invocation.
     pub(super) goes_on: bool,
+    /// Rules instead of its scenario's.
+    pub(super) rules: Option<Rules>,
+    /// A tape instead of its scenario's.
+    pub(super) tape: Option<Arc<Session>>,
 }
 
 impl<'p> InvocationJob<'p> {
@@ -45,6 +53,8 @@ impl<'p> InvocationJob<'p> {
             is_probe: false,
             key: format!("clean/{}", number + 1),
             goes_on: false,
+            rules: None,
+            tape: None,
         }
     }
 
@@ -151,6 +161,8 @@ pub(super) fn under_chaos<'p>(plan: &'p RunPlan<'p>) -> Vec<Vec<InvocationJob<'p
                             Counters::Run => format!("{}/{repeat}", scenario.name),
                         }),
                         goes_on: plan.counters == Counters::Run && invocation > 0,
+                        rules: None,
+                        tape: None,
                     }
                 });
                 match plan.counters {

@@ -39,6 +39,8 @@ pub(super) struct ScenarioResult {
     /// The index of each invocation in the scenario, which its repeats share, and the combined verdict of all
     /// invariants.
     pub(super) prompts: Vec<(usize, PromptSample)>,
+    /// For each invariant that failed because of the scenario: its index, and that of the first failed invocation.
+    pub(super) failures: Vec<(usize, usize)>,
 }
 
 impl<'r, 'p> Judge<'r, 'p> {
@@ -105,7 +107,12 @@ impl<'r, 'p> Judge<'r, 'p> {
             })
             .collect();
         let mut of_invariants = vec![Vec::new(); invariants.len()];
+        let mut failures: Vec<(usize, usize)> = Vec::new();
         for (place, number, sample, _) in samples {
+            let is_failure = sample.state() == CellState::Failed && !sample.fails_without_chaos;
+            if is_failure && failures.last().is_none_or(|(last, _)| *last != place) {
+                failures.push((place, number));
+            }
             let state = (sample.state(), sample.fails_without_chaos);
             prompts[number].1.states.push(state);
             of_invariants[place].push(sample);
@@ -131,6 +138,7 @@ impl<'r, 'p> Judge<'r, 'p> {
             },
             cells: cells.collect(),
             prompts,
+            failures,
         }
     }
 

@@ -5,7 +5,7 @@ use super::{Component, Ran, replays};
 use crate::count::count;
 use crate::run::{
     CheckRecord, ComparisonRecord, DemandRecord, DocumentVersion, RecoveryRecord, ReplayRecord,
-    RunKind, RunRecord, ScenarioRecord, ScoresRecord, StabilityRecord,
+    RunKind, RunRecord, ScenarioRecord, ScoresRecord, ShrunkRecord, StabilityRecord,
 };
 use crate::scores::{RunOutcome, comparison, outcome, overall, worst};
 
@@ -36,6 +36,8 @@ pub struct RunResult {
     pub comparison: Option<ComparisonRecord>,
     /// Warnings about the run.
     pub warnings: Vec<String>,
+    /// The shrunk failures.
+    pub shrunk: Vec<ShrunkRecord>,
     /// The checks of a run of kind `verify`.
     pub checks: Vec<CheckRecord>,
 }
@@ -53,6 +55,7 @@ impl RunResult {
         record.replays = self.replays;
         record.comparison = self.comparison;
         record.warnings = self.warnings;
+        record.shrunk = self.shrunk;
         record.checks = self.checks;
     }
 }
@@ -129,6 +132,7 @@ pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
         replays: ran.replays,
         comparison: compared,
         warnings,
+        shrunk: ran.shrunk,
         checks: Vec::new(),
     }
 }
@@ -200,6 +204,7 @@ mod tests {
             parts,
             recoveries: Vec::new(),
             stability: None,
+            shrunk: Vec::new(),
             replays: Vec::new(),
             coverage: CoverageRecord::default(),
             proves_nothing: None,

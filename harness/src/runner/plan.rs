@@ -38,6 +38,8 @@ pub(super) struct RunPlan<'a> {
     pub(super) counters: Counters,
     /// Repeats of every scenario, at least 1.
     pub(super) repeat: u64,
+    /// Whether failures are shrunk.
+    pub(super) shrinks: bool,
     /// Whether the agent is reset before each invocation.
     pub(super) resets: bool,
     /// Whether the agent's CONNECTs carry the scope of their invocation. They do if the agent's proxy variables
@@ -196,6 +198,7 @@ impl<'a> RunPlan<'a> {
             seed: suite.advanced.seed.unwrap_or(SEED),
             counters: suite.advanced.counters,
             repeat: 1,
+            shrinks: false,
             resets: suite.agent.reset.is_some(),
             connects_in_scope: matches!(suite.agent.way, Way::Command(_) | Way::Python { .. }),
         }

@@ -114,7 +114,8 @@ impl InvocationResult {
         failed.next_back().or(first)
     }
 
-    fn records(&self) -> impl DoubleEndedIterator<Item = &ExchangeRecord> + Clone {
+    /// The exchanges, oldest first.
+    pub(super) fn records(&self) -> impl DoubleEndedIterator<Item = &ExchangeRecord> + Clone {
         let attempts = self.trace.attempts().iter();
         attempts.map(|attempt| &self.trace.exchange(attempt).record)
     }

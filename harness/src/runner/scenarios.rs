@@ -1,12 +1,15 @@
 //! Judges and reports scenarios one by one in the plan's order, and aggregates their results.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
 use super::invoker::RunTally;
+use super::jobs::InvocationJob;
 use super::judge::{Judge, ScenarioResult};
 use super::plan::{Component, InPart, RunPart, RunPlan, Trial};
+use super::result::InvocationResult;
 use super::{JobResult, RanPart, Tell, replays};
 use crate::run::{CoverageRecord, RecoveryRecord, ReplayRecord, StabilityRecord};
 use crate::scores::{Matrix, chaos_resilience, recoveries, stability};
@@ -22,6 +25,18 @@ pub(super) struct Scenarios<'r, 'p> {
     tally: &'r RunTally,
     /// The coverage of the judged scenarios.
     covered: CoverageRecord,
+}
+
+/// The first failed invocation of an invariant in a scenario.
+pub(super) struct FailedCase<'r, 'p> {
+    part: &'r RunPart<'p>,
+    pub(super) trial: &'r Trial,
+    /// The index of the invariant.
+    place: usize,
+    /// Its name in cells.
+    pub(super) invariant: String,
+    pub(super) job: InvocationJob<'p>,
+    pub(super) result: Arc<InvocationResult>,
 }
 
 impl<'r, 'p> Scenarios<'r, 'p> {
@@ -86,6 +101,48 @@ impl<'r, 'p> Scenarios<'r, 'p> {
         for cell in matrix.cells {
             tell.cell(cell).await;
         }
+    }
+
+    /// The first failure of each invariant in each scenario, in order. Failures that also happen without chaos are left
+    /// out.
+    pub(super) fn failures(&self) -> Vec<FailedCase<'r, 'p>> {
+        let plan = self.plan;
+        let mut failures = Vec::new();
+        for (at, part, trial) in places(plan) {
+            let own = self.results.iter().filter(|(job, _)| job.trial == Some(at));
+            let own: Vec<_> = own.collect();
+            let judged = self.judged.get(&at);
+            for (place, number) in judged.iter().flat_map(|judged| &judged.failures) {
+                let (job, result) = own[*number].clone();
+                failures.push(FailedCase {
+                    part,
+                    trial,
+                    place: *place,
+                    invariant: part.name_of(&part.invariants[*place]),
+                    job,
+                    result,
+                });
+            }
+        }
+        failures
+    }
+
+    /// Whether the invariant of a failure also fails in another invocation.
+    pub(super) async fn fails(
+        &mut self,
+        failure: &FailedCase<'r, 'p>,
+        job: InvocationJob<'p>,
+        result: InvocationResult,
+    ) -> bool {
+        let results = [(job, Arc::new(result))];
+        let judged = self
+            .judge
+            .scenario(failure.part, failure.trial, &results)
+            .await;
+        judged
+            .failures
+            .iter()
+            .any(|(place, _)| *place == failure.place)
     }
 
     /// The results of all judged scenarios, in order.

@@ -16,6 +16,7 @@ use crate::suite::{Contract, ContractPart, Suite};
 
 /// A run that has no id yet.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "options of a run")]
 pub struct RunSpec {
     /// What the run executes.
     pub kind: RunKind,
@@ -43,6 +44,8 @@ pub struct RunSpec {
     pub fails_if_worse: bool,
     /// Whether replayed sessions must still fail.
     pub expects_failure: bool,
+    /// Whether failures are shrunk to the smallest sets of faults.
+    pub shrinks: bool,
     /// The documents of the run and their versions.
     pub documents: Vec<DocumentVersion>,
 }
@@ -105,6 +108,7 @@ impl RunSpec {
             ("profile", self.names_profile && !has_chaos),
             ("expect_failure", self.expects_failure && !has_replays),
             ("repeat", self.repeat != 1 && is_verify),
+            ("shrink", self.shrinks && is_verify),
             ("baseline", self.baseline.is_some() && is_verify),
         ];
         let idle = idle.into_iter().filter(|(_, is_idle)| *is_idle);
@@ -165,6 +169,7 @@ impl RunSpec {
         Ok(RunPlan {
             seed: self.seed,
             repeat: self.repeat,
+            shrinks: self.shrinks,
             ..RunPlan::new(suite, run, parts, dialler)
         })
     }
@@ -311,6 +316,7 @@ pub(super) mod tests {
             baseline: None,
             fails_if_worse: false,
             expects_failure: false,
+            shrinks: false,
             documents: Vec::new(),
         }
     }

@@ -2,6 +2,7 @@
 
 mod kept;
 mod late;
+mod shrunk;
 mod suspended;
 
 use std::io::{BufRead as _, BufReader};

@@ -1,7 +1,7 @@
 //! The failures of a run by cause, and the cells that show nothing.
 
 use squall_harness::count::count;
-use squall_harness::report::{FailureGroup, exercised, failure_groups, severity_rank};
+use squall_harness::report::{FailureGroup, exercised, failure_groups, severity_rank, shrunk};
 use squall_harness::run::{CellRecord, CellState, RunRecord};
 
 use crate::render::clean;
@@ -66,6 +66,14 @@ fn groups(run: &RunRecord, paint: Paint) -> Vec<String> {
     let mut lines = headed(&heading, groups.len(), "largest", paint).to_vec();
     let shown = groups.iter().take(MOST_SHOWN);
     lines.extend(shown.flat_map(|group| at_length(group, paint)));
+    let shrunk = shrunk(run);
+    if !shrunk.is_empty() {
+        lines.extend([String::new(), paint.strong("Faults that are enough:")]);
+        let shrunk = shrunk
+            .iter()
+            .flat_map(|line| wrap(&clean(line, 4 * MOST_TEXT), WIDTH));
+        lines.extend(shrunk.map(|line| format!("  {line}")));
+    }
     lines
 }
 

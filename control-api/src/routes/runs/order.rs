@@ -49,6 +49,7 @@ struct Options {
     fails_if_worse: bool,
     contract: Option<String>,
     expects_failure: bool,
+    shrinks: bool,
     models: Option<ModelSource>,
     /// Ids of stored sessions, instead of the suite's.
     replays: Option<Vec<String>>,
@@ -133,6 +134,7 @@ impl Options {
                 .exact_words("contract", "")
                 .map(|contract| contract.value),
             expects_failure: fields.flag("expect_failure", "").unwrap_or(false),
+            shrinks: fields.flag("shrink", "").unwrap_or(false),
             models: fields.word("models", "", "source", &MODELS),
             replays: fields.field("replays", "", |value| {
                 let empty = "the list is empty; leave it out to replay the suite's sessions";
@@ -222,6 +224,7 @@ pub(crate) async fn read(
         baseline,
         fails_if_worse: options.fails_if_worse,
         expects_failure: options.expects_failure,
+        shrinks: options.shrinks,
         suite: Arc::new(suite),
         warnings: reading.warnings,
         documents: reading.documents,

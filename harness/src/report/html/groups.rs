@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 
 use super::{cells, headings, left_out, scrolled};
-use crate::report::Report;
 use crate::report::shown::cut;
+use crate::report::{Report, words};
 
 /// Maximum number of groups.
 const MOST: usize = 100;
@@ -15,6 +15,7 @@ const MOST_TEXT: usize = 400;
 pub(super) fn part(report: &Report) -> Option<Markup> {
     let groups = &report.failure_groups;
     let shown = cells::shown(&report.run);
+    let shrunk = words::shrunk(&report.run);
     let table = html! {
         table {
             caption { "Failed invocations with the same invariant, fault and call, the largest group first." }
@@ -41,6 +42,13 @@ pub(super) fn part(report: &Report) -> Option<Markup> {
         }
     };
     (!groups.is_empty()).then(|| {
-        html! { (scrolled("Failures by cause", &table)) (left_out(groups.len(), MOST, "groups")) }
+        html! {
+            (scrolled("Failures by cause", &table))
+            (left_out(groups.len(), MOST, "groups"))
+            @if !shrunk.is_empty() {
+                h3 { "Faults that are enough" }
+                ul class="plain" { @for line in &shrunk { li { (line) } } }
+            }
+        }
     })
 }

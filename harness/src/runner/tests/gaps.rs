@@ -169,7 +169,7 @@ async fn g4_and_g5_the_suites_chaos_is_in_force_in_its_own_part_only() {
     let holding = |word: &'static str| {
         keys_under(&world, move |wanted| match &wanted.rules {
             Rules::Document { text, .. } => text.contains(word),
-            Rules::Nothing | Rules::Profile(_) => false,
+            Rules::Nothing | Rules::Profile(_) | Rules::Limited { .. } => false,
         })
     };
     assert_eq!(

@@ -10,7 +10,7 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub(crate) use self::judging::{
     CertificateArgs, CertificateCommand, ChaosArgs, ContractCommand, DEFAULT_SUITE, InitArgs,
-    ReplayRunArgs, ReportArgs, SiteArgs, SuiteArgs, TrialArgs, VerifyArgs,
+    MutateArgs, ReplayRunArgs, ReportArgs, SiteArgs, SuiteArgs, TrialArgs, VerifyArgs,
 };
 pub(crate) use self::objects::{
     AuditCommand, ExplainArgs, ExportArgs, ImportArgs, OffArgs, ProfileCommand, ReadArgs,
@@ -145,6 +145,8 @@ pub(crate) enum Command {
     Verify(Box<VerifyArgs>),
     /// Run golden prompts under chaos and report chaos resilience
     Chaos(Box<ChaosArgs>),
+    /// Run mutated golden prompts and requests, and report robustness
+    Mutate(Box<MutateArgs>),
     /// Run or check a contract: invariants that must hold in every scenario
     Contract {
         #[command(subcommand)]

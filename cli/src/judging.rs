@@ -88,16 +88,18 @@ pub(crate) async fn run(
     profile: Option<&str>,
 ) -> Result<(), Failure> {
     let suite = LocalSuite::read(&trial.suite.file)?;
-    run_suite(kind, trial, profile, &suite, Map::new()).await
+    let nothing = |_: &RunRecord| Ok(());
+    run_suite(kind, trial, profile, &suite, Map::new(), nothing).await
 }
 
-/// The same for a suite that was read, with more options.
+/// The same for a suite that was read, with more options. `ended` is called before the result is printed.
 pub(crate) async fn run_suite(
     kind: RunKind,
     trial: &TrialArgs,
     profile: Option<&str>,
     suite: &LocalSuite,
     options: Map<String, Value>,
+    ended: impl FnOnce(&RunRecord) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let reports = Reports::of(kind, trial, &suite.suite.output)?;
     let mut request = RunRequest::new(kind, trial, profile)?;
@@ -115,6 +117,7 @@ pub(crate) async fn run_suite(
     }
     let written = reports.write(finished.host.client(), run).await;
     finished.host.close().await;
+    let ended = ended(run);
     let files = written.iter().flatten();
     let files: Vec<_> = files
         .map(|file| format!("report: {}\n", file.display()))
@@ -128,6 +131,7 @@ pub(crate) async fn run_suite(
         output::print(&format!("\n{files}{closing}\n"))?;
     }
     verdict(run)?;
+    ended?;
     written.map(drop)
 }
 

@@ -9,6 +9,7 @@
 //!
 //! Every draw is a keyed hash of seed, type, prompt and number. So a mutant does not depend on the others.
 
+mod corpus;
 mod place;
 pub(crate) mod settings;
 mod templates;
@@ -20,6 +21,7 @@ mod written;
 use squall_profiles::dice::{Dice, RuleKey};
 use squall_profiles::fingerprint::Fingerprint;
 
+pub use self::corpus::corpus;
 pub use self::settings::{MutationProgram, Mutations};
 pub use self::templates::MutationTemplate;
 pub use self::write::{Mutants, MutationError, Writing};
@@ -82,6 +84,9 @@ pub const TYPES: [MutationType; 24] = [
     of_requests("timeout_manipulation", 1.3),
 ];
 
+/// Longest mutant that a model or a program writes, in bytes.
+const LONGEST: usize = 64 << 10;
+
 /// The type of the suite's own texts.
 const CUSTOM: &str = "custom";
 
@@ -89,7 +94,7 @@ const CUSTOM: &str = "custom";
 pub const CHANGES_MEANING: &str = "semantic_similarity_attack";
 
 /// A changed prompt or request.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mutant {
     /// Its type: one of [`TYPES`], or the name of a program.
     pub kind: String,

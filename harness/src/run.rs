@@ -444,6 +444,43 @@ pub struct EvidenceRecord {
     /// Applications of planned faults in the invocation.
     #[serde(default)]
     pub faults_applied: u64,
+    /// How the prompt or the request was changed; absent without mutation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mutant: Option<MutantRecord>,
+}
+
+impl EvidenceRecord {
+    /// The turns that the agent was asked. Those of a golden prompt are one text.
+    pub fn turns(&self) -> Vec<String> {
+        let turns = self.mutant.as_ref().map(|mutant| mutant.turns.clone());
+        let turns = turns.filter(|turns| !turns.is_empty());
+        turns.unwrap_or_else(|| vec![self.prompt.clone()])
+    }
+}
+
+impl MutantRecord {
+    /// Its texts, for redaction.
+    pub fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let turns = self.original.iter_mut().chain(&mut self.turns);
+        turns.chain(&mut self.lineage).chain(&mut self.request)
+    }
+}
+
+/// How a golden prompt was changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Mutant")]
+pub struct MutantRecord {
+    /// The type of mutation.
+    pub kind: String,
+    /// The turns of the golden prompt.
+    pub original: Vec<String>,
+    /// The turns of the mutant, if there are several; else `prompt` has the only one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turns: Vec<String>,
+    /// How it was made, oldest step first.
+    pub lineage: Vec<String>,
+    /// The change of the HTTP request, as JSON; `null`: the prompt is changed.
+    pub request: Option<String>,
 }
 
 /// The smallest set of faults with which an invariant still fails.

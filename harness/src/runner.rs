@@ -47,6 +47,7 @@ use self::result::InvocationResult;
 use self::scenarios::Scenarios;
 pub use self::spec::{RunSpec, SpecError};
 use crate::agents::{AskError, Driver};
+use crate::mutations::MutationError;
 use crate::outside::Replies;
 use crate::reach::{Pending, Reach, ReachError};
 use crate::run::{
@@ -102,6 +103,8 @@ struct RanPart {
     demands: Vec<DemandRecord>,
     /// Exercised prompts with no failed invariant, divided by exercised prompts; `None`: nothing to judge.
     chaos_resilience: Option<f64>,
+    /// Passed weight of mutants divided by judged weight; `None`: nothing to judge.
+    robustness: Option<f64>,
 }
 
 /// Why a run could not finish.
@@ -116,6 +119,9 @@ pub enum RunError {
     /// The agent accepts connections but never responds.
     #[error("the agent accepts connections, and answers nothing: without chaos, {0}")]
     NeverAnswers(String),
+    /// There are no mutants.
+    #[error(transparent)]
+    Mutation(#[from] MutationError),
     /// The agent must not be invoked.
     #[error("{0}")]
     Agent(String),

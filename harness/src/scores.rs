@@ -19,7 +19,7 @@ mod testing;
 pub use self::cells::{Sample, cell};
 pub use self::comparison::comparison;
 pub use self::matrix::{Column, Matrix, PassCriteria, RunOutcome, outcome, worst};
-pub use self::prompts::{PromptSample, chaos_resilience, recoveries, stability};
+pub use self::prompts::{PromptSample, chaos_resilience, recoveries, robustness, stability};
 use self::share::mean;
 pub use self::share::{least_of, score_beside, score_of};
 use crate::run::ScoresRecord;

@@ -113,6 +113,18 @@ pub(crate) struct ReplayRunArgs {
     pub(crate) trial: TrialArgs,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct MutateArgs {
+    /// Run the mutants under the suite's chaos
+    #[arg(long)]
+    pub(crate) chaos: bool,
+    /// Also write the mutants to this file, for `mutations.corpus`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) export: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) trial: TrialArgs,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum ContractCommand {
     /// Test every invariant in every scenario, and print the matrix

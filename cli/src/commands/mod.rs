@@ -10,6 +10,7 @@ mod env;
 mod explain;
 mod import;
 mod init;
+mod mutate;
 mod off;
 mod profile;
 mod recordings;
@@ -62,6 +63,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
             &chaos.trial,
             chaos.profile.as_deref(),
         )),
+        Command::Mutate(mutate) => on_runtime(mutate::run(*mutate)),
         Command::Contract { action } => on_runtime(contract::run(action)),
         Command::Init(init) => init::run(&init),
         Command::Verify(verify) => on_runtime(verify::run(*verify)),

@@ -61,7 +61,7 @@ async fn replay(args: &ReplayRunArgs) -> Result<(), Failure> {
     if let Some(models) = &args.models {
         options.insert("models".to_owned(), models.as_str().into());
     }
-    judging::run_suite(RunKind::Replay, trial, None, &suite, options).await
+    judging::run_suite(RunKind::Replay, trial, None, &suite, options, |_| Ok(())).await
 }
 
 /// Adds a file, or the sessions in a folder and its folders by name.

@@ -271,7 +271,8 @@ impl ActiveRun {
     fn redact_cell(&self, cell: &mut CellRecord) {
         let evidence = cell.evidence.iter_mut().flat_map(|one| {
             let texts = one.answer.as_mut().into_iter().chain(&mut one.reason);
-            std::iter::once(&mut one.prompt).chain(texts)
+            let mutant = one.mutant.iter_mut().flat_map(|mutant| mutant.texts_mut());
+            std::iter::once(&mut one.prompt).chain(texts).chain(mutant)
         });
         for text in cell.reason.iter_mut().chain(evidence) {
             self.redact(text);

@@ -69,7 +69,7 @@ fn session(
         name: Some(format!("{}: {}", run.name, invocation.scenario())),
         source: Some(format!("run {}", run.id)),
         captured_at: first.map(squall_journal::timestamp::rfc3339),
-        input: vec![invocation.evidence.prompt.clone()],
+        input: invocation.evidence.turns(),
         exchanges,
         expected_failure: Some(invocation.reason()),
         contract: contract.map(|one| one.name.clone()).next(),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use squall_profiles::json_tree;
 
 use super::body::{self, Unread};
-use super::change::{self, NotSent, RequestChange};
+use super::change::{self, RequestChange, UnsentChange};
 use super::settings::Pairs;
 use super::{AskError, Invocation, extract, stream};
 use crate::answer::AgentAnswer;
@@ -104,15 +104,15 @@ impl HttpCaller {
         let answer = async {
             let response = match change::send(change, request, &self.client, &self.dialler).await {
                 Ok(response) => response,
-                Err(NotSent::Client(error)) if error.is_connect() => {
+                Err(UnsentChange::Client(error)) if error.is_connect() => {
                     return Err(self.unreachable(&error, 1));
                 }
-                Err(NotSent::Client(error)) => return Ok(self.broken(&error, String::new())),
-                Err(NotSent::Broken(why)) => {
+                Err(UnsentChange::Client(error)) => return Ok(self.broken(&error, String::new())),
+                Err(UnsentChange::Broken(why)) => {
                     return Ok(self.incomplete(false, &why, String::new()));
                 }
-                Err(NotSent::Request(why)) => return Err(AskError::Request(why)),
-                Err(NotSent::Unreachable(why)) => {
+                Err(UnsentChange::Request(why)) => return Err(AskError::Request(why)),
+                Err(UnsentChange::Unreachable(why)) => {
                     return Err(AskError::Unreachable {
                         endpoint: self.endpoint.clone(),
                         tries: 1,

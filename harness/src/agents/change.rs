@@ -126,7 +126,7 @@ impl AddedContent {
 }
 
 /// Why a changed request has no response.
-pub(super) enum NotSent {
+pub(super) enum UnsentChange {
     /// The client's error.
     Client(reqwest::Error),
     /// The agent cannot be connected to.
@@ -226,8 +226,8 @@ pub(super) async fn send(
     mut request: Request,
     client: &Client,
     dialler: &Dialler,
-) -> Result<Response, NotSent> {
-    change.apply(&mut request).map_err(NotSent::Request)?;
+) -> Result<Response, UnsentChange> {
+    change.apply(&mut request).map_err(UnsentChange::Request)?;
     if let Some((from, to)) = &change.head {
         return framed(request, from, to, dialler).await;
     }
@@ -248,7 +248,7 @@ pub(super) async fn send(
     let copies = join_all(copies.collect::<Vec<_>>());
     change.slow_down(&mut request);
     let (response, _) = future::join(client.execute(request), copies).await;
-    response.map_err(NotSent::Client)
+    response.map_err(UnsentChange::Client)
 }
 
 /// Sends a request on a connection of its own, with `to` instead of `from` in the bytes of its head.
@@ -257,14 +257,14 @@ async fn framed(
     from: &str,
     to: &str,
     dialler: &Dialler,
-) -> Result<Response, NotSent> {
+) -> Result<Response, UnsentChange> {
     let url = request.url().clone();
     let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
-        return Err(NotSent::Request("the URL has no host".to_owned()));
+        return Err(UnsentChange::Request("the URL has no host".to_owned()));
     };
     let socket = dialler.connect(host.trim_matches(['[', ']']), port).await;
-    let socket = socket.map_err(|error| NotSent::Unreachable(error.to_string()))?;
-    let broken = |error: &dyn std::error::Error| NotSent::Broken(error.to_string());
+    let socket = socket.map_err(|error| UnsentChange::Unreachable(error.to_string()))?;
+    let broken = |error: &dyn std::error::Error| UnsentChange::Broken(error.to_string());
     let socket = Reframed {
         socket,
         edit: Some((from.as_bytes().to_vec(), to.as_bytes().to_vec())),

@@ -79,6 +79,11 @@ impl Verdict {
         Self::new(CellState::NotExercised, reason)
     }
 
+    /// The invariant does not apply.
+    pub(crate) fn not_applicable(reason: impl Into<String>) -> Self {
+        Self::new(CellState::NotApplicable, reason)
+    }
+
     /// The invariant could not be judged.
     pub fn error(reason: impl Into<String>) -> Self {
         Self::new(CellState::Error, reason)

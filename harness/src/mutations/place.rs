@@ -37,7 +37,7 @@ impl<'a> PromptForm<'a> {
 
 /// How the changed turn is put into a conversation of several turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operation {
+enum TurnOperation {
     Change,
     Insert,
     Repeat,
@@ -49,7 +49,7 @@ enum Operation {
 #[derive(Debug, Clone)]
 pub(super) struct MutatedPlace<'p> {
     prompt: &'p Prompt,
-    operation: Operation,
+    operation: TurnOperation,
     turn: usize,
     /// The other turn of an operation that has one.
     other: usize,
@@ -64,17 +64,17 @@ impl<'p> MutatedPlace<'p> {
             |bound: usize, dice: &mut Dice| usize::try_from(dice.below(bound as u64)).unwrap_or(0);
         let turn = below(turns.len(), dice);
         let operation = match dice.below(6) {
-            _ if turns.len() < 2 => Operation::Change,
-            2 => Operation::Insert,
-            3 => Operation::Repeat,
-            4 => Operation::Drop,
-            5 if turn + 1 < turns.len() => Operation::Later,
-            _ => Operation::Change,
+            _ if turns.len() < 2 => TurnOperation::Change,
+            2 => TurnOperation::Insert,
+            3 => TurnOperation::Repeat,
+            4 => TurnOperation::Drop,
+            5 if turn + 1 < turns.len() => TurnOperation::Later,
+            _ => TurnOperation::Change,
         };
         let other = match operation {
-            Operation::Later => turn + 1 + below(turns.len() - turn - 1, dice),
-            Operation::Drop => (turn + 1 + below(turns.len() - 1, dice)) % turns.len(),
-            Operation::Change | Operation::Insert | Operation::Repeat => turn,
+            TurnOperation::Later => turn + 1 + below(turns.len() - turn - 1, dice),
+            TurnOperation::Drop => (turn + 1 + below(turns.len() - 1, dice)) % turns.len(),
+            TurnOperation::Change | TurnOperation::Insert | TurnOperation::Repeat => turn,
         };
         let lines = template::lines_of(&turns[turn], &form.names);
         let line = (form.structured && !lines.is_empty()).then(|| lines[below(lines.len(), dice)]);
@@ -99,19 +99,19 @@ impl<'p> MutatedPlace<'p> {
         let changed = texts.into_iter().map(|text| self.in_line(text));
         let mut changed: Vec<_> = changed.collect();
         match self.operation {
-            Operation::Insert => changed.insert(0, turns[self.turn].clone()),
-            Operation::Repeat => changed.extend(vec![turns[self.turn].clone(); 2]),
-            Operation::Change | Operation::Drop | Operation::Later => {}
+            TurnOperation::Insert => changed.insert(0, turns[self.turn].clone()),
+            TurnOperation::Repeat => changed.extend(vec![turns[self.turn].clone(); 2]),
+            TurnOperation::Change | TurnOperation::Drop | TurnOperation::Later => {}
         }
         let mut mutant: Vec<Vec<String>> = turns.iter().map(|turn| vec![turn.clone()]).collect();
         mutant[self.turn] = changed;
         match self.operation {
-            Operation::Drop => mutant[self.other].clear(),
-            Operation::Later => {
+            TurnOperation::Drop => mutant[self.other].clear(),
+            TurnOperation::Later => {
                 let moved = mutant.remove(self.turn);
                 mutant.insert(self.other, moved);
             }
-            Operation::Change | Operation::Insert | Operation::Repeat => {}
+            TurnOperation::Change | TurnOperation::Insert | TurnOperation::Repeat => {}
         }
         Prompt::conversation(mutant.concat())
     }
@@ -137,11 +137,11 @@ impl<'p> MutatedPlace<'p> {
         let (turn, other) = (self.turn + 1, self.other + 1);
         let is_single = self.prompt.turns().len() < 2;
         (!is_single).then(|| match self.operation {
-            Operation::Change => format!("turn {turn} changed"),
-            Operation::Insert => format!("turn inserted after turn {turn}"),
-            Operation::Repeat => format!("turn {turn} changed, and repeated twice"),
-            Operation::Drop => format!("turn {turn} changed, turn {other} dropped"),
-            Operation::Later => format!("turn {turn} changed and moved to place {other}"),
+            TurnOperation::Change => format!("turn {turn} changed"),
+            TurnOperation::Insert => format!("turn inserted after turn {turn}"),
+            TurnOperation::Repeat => format!("turn {turn} changed, and repeated twice"),
+            TurnOperation::Drop => format!("turn {turn} changed, turn {other} dropped"),
+            TurnOperation::Later => format!("turn {turn} changed and moved to place {other}"),
         })
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use squall_documents::{DocumentReader, Fields, SourceText, ValueReader, parse};
 use squall_profiles::dice::Dice;
 
-use super::text::{Filling, unknown_transformation};
+use super::text::{TemplateFilling, unknown_transformation};
 use super::{MutationType, TYPES};
 use crate::agents::change::RequestChange;
 
@@ -37,7 +37,7 @@ pub(super) enum Filled {
 impl MutationTemplate {
     /// `None`: it has no effect on this text.
     pub(super) fn fill(&self, source: &str, dice: &mut Dice) -> Option<Filled> {
-        let filling = Filling::draw(source, dice);
+        let filling = TemplateFilling::draw(source, dice);
         match &self.form {
             TemplateForm::Turns(turns) => {
                 let turns = turns.iter().map(|turn| filling.text(turn, dice));
@@ -193,7 +193,7 @@ fn request(value: &mut ValueReader<'_, '_>) -> Option<Value> {
     let schema = || json!({ "type": "object" });
     let document = value.with_schema(schema, |value| Some(value.any()?.value.to_json()))?;
     let mut dice = super::dice(0, "request", "", 0);
-    let filled = Filling::draw("", &mut dice).document(&document, &mut dice);
+    let filled = TemplateFilling::draw("", &mut dice).document(&document, &mut dice);
     let read = filled.map(serde_json::from_value::<RequestChange>);
     match read {
         Some(Ok(_)) => Some(document),

@@ -482,8 +482,8 @@ fn the_library_has_enough_of_every_type_and_names_its_sources() {
     for how in text::TRANSFORMS {
         let mut dice = dice(1, "x", "", 0);
         let template = format!("{{prompt:{how}}}");
-        let filled =
-            text::Filling::draw("Book a flight for 2", &mut dice).text(&template, &mut dice);
+        let filled = text::TemplateFilling::draw("Book a flight for 2", &mut dice)
+            .text(&template, &mut dice);
         assert!(
             filled.is_some_and(|text| text != template && !text.is_empty()),
             "{how}"

@@ -15,13 +15,13 @@ use super::words::WORDS;
 const LONGEST: usize = 64 << 10;
 
 /// The texts of one mutant that stay the same in all its parts.
-pub(super) struct Filling<'s> {
+pub(super) struct TemplateFilling<'s> {
     source: &'s str,
     goal: &'static str,
     token: String,
 }
 
-impl<'s> Filling<'s> {
+impl<'s> TemplateFilling<'s> {
     /// Draws them for a mutant of the text `source`.
     pub(super) fn draw(source: &'s str, dice: &mut Dice) -> Self {
         Self {

@@ -10,7 +10,7 @@ use squall_documents::parse;
 /// The tables of `words.yaml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Words {
+pub(super) struct MutationWords {
     /// What attacks demand.
     pub(super) goals: Vec<String>,
     /// A sentence without meaning for any request.
@@ -25,7 +25,7 @@ pub(super) struct Words {
     pub(super) homoglyphs: BTreeMap<char, String>,
 }
 
-pub(super) static WORDS: LazyLock<Words> =
+pub(super) static WORDS: LazyLock<MutationWords> =
     LazyLock::new(|| table("words.yaml", include_str!("../../mutations/words.yaml")));
 
 /// The instruction for the suite's model, by type.

@@ -9,7 +9,7 @@ use super::place::{MutatedPlace, PromptForm};
 use super::templates::{Filled, LIBRARY, MutationTemplate};
 use super::words::INSTRUCTIONS;
 use super::written::{ModelTexts, ModelWriter, MutantCache};
-use super::{CUSTOM, Mutant, MutationProgram, Mutations, TYPES, dice};
+use super::{CUSTOM, LONGEST, Mutant, MutationProgram, Mutations, TYPES, dice};
 use crate::agents::change::RequestChange;
 use crate::agents::program::{self, NotEnded};
 use crate::agents::settings::{Agent, Way};
@@ -17,13 +17,11 @@ use crate::count::count;
 use crate::dial::Dialler;
 use crate::model::Model;
 use crate::prompt::Prompt;
+use crate::reach::Pending;
 use squall_journal::redact::Redactor;
 
 /// Prompts whose mutants are written at the same time.
 const AT_ONCE: usize = 8;
-
-/// Longest mutant that a model or a program writes, in bytes.
-pub(super) const LONGEST: usize = 64 << 10;
 
 /// What mutants are written from.
 pub struct Writing<'a> {
@@ -71,8 +69,11 @@ pub enum MutationError {
     Nothing(String),
 }
 
+/// The mutants of one prompt by type, and whether the type has fewer than its share.
+type KindResults = Vec<(Vec<Mutant>, bool)>;
+
 /// A source of mutants of one type.
-enum Source<'a> {
+enum MutantSource<'a> {
     /// Templates, in the order of the draws.
     Templates(Vec<&'a MutationTemplate>),
     /// The suite's own texts.
@@ -84,7 +85,7 @@ enum Source<'a> {
 /// The mutants of one type and one prompt.
 struct KindMutants<'a> {
     kind: &'a str,
-    source: Source<'a>,
+    source: MutantSource<'a>,
     /// Mutants of the corpus that are not used yet.
     corpus: Vec<&'a Prompt>,
     texts: ModelTexts,
@@ -98,7 +99,7 @@ struct KindMutants<'a> {
 }
 
 /// A mutant that may be invalid or known.
-struct Candidate {
+struct MutantCandidate {
     prompt: Prompt,
     change: Option<RequestChange>,
     lineage: Vec<String>,
@@ -115,8 +116,8 @@ struct OfPrompt<'p> {
 
 impl OfPrompt<'_> {
     /// Adds a candidate if it is valid and new.
-    fn accept(&mut self, one: &mut KindMutants<'_>, candidate: Candidate) -> bool {
-        let Candidate {
+    fn accept(&mut self, one: &mut KindMutants<'_>, candidate: MutantCandidate) -> bool {
+        let MutantCandidate {
             prompt,
             change,
             lineage,
@@ -144,13 +145,12 @@ impl Writing<'_> {
         let model = self
             .model
             .map(|model| ModelWriter::new(model, self.dialler));
-        let written = prompts
-            .iter()
-            .map(|prompt| self.of_prompt(prompt, &kinds, model.as_ref()));
-        let written: Vec<_> = stream::iter(written)
-            .buffered(AT_ONCE)
-            .try_collect()
-            .await?;
+        let mut writing: Vec<Pending<'_, Result<KindResults, MutationError>>> = Vec::new();
+        for prompt in prompts {
+            writing.push(Box::pin(self.of_prompt(prompt, &kinds, model.as_ref())));
+        }
+        let written = stream::iter(writing).buffered(AT_ONCE).try_collect();
+        let written: Vec<_> = written.await?;
         let mut by_kind: Vec<_> = kinds
             .iter()
             .map(|kind| ((*kind).to_owned(), Vec::new()))
@@ -224,7 +224,7 @@ impl Writing<'_> {
         prompt: &Prompt,
         kinds: &[&str],
         model: Option<&ModelWriter>,
-    ) -> Result<Vec<(Vec<Mutant>, bool)>, MutationError> {
+    ) -> Result<KindResults, MutationError> {
         let mut of = OfPrompt {
             prompt,
             text: Value::from(prompt.turns()).to_string(),
@@ -257,9 +257,11 @@ impl Writing<'_> {
     fn of_kind<'k>(&'k self, kind: &'k str, of: &OfPrompt<'_>) -> KindMutants<'k> {
         let program = self.settings.commands.iter().find(|(name, _)| name == kind);
         let source = match program {
-            Some((_, program)) => Source::Program(program),
-            None if kind == CUSTOM => Source::Custom(&self.settings.custom_templates),
-            None if self.model.is_some() && INSTRUCTIONS.contains_key(kind) => Source::Model(kind),
+            Some((_, program)) => MutantSource::Program(program),
+            None if kind == CUSTOM => MutantSource::Custom(&self.settings.custom_templates),
+            None if self.model.is_some() && INSTRUCTIONS.contains_key(kind) => {
+                MutantSource::Model(kind)
+            }
             None => {
                 let all = LIBRARY.iter().chain(&self.settings.templates);
                 let mut templates: Vec<_> = all.filter(|one| one.kind.name == kind).collect();
@@ -267,7 +269,7 @@ impl Writing<'_> {
                     dice(self.seed, &format!("{kind}/{}", one.id), &of.text, 0).next_choice()
                 };
                 templates.sort_by_cached_key(order);
-                Source::Templates(templates)
+                MutantSource::Templates(templates)
             }
         };
         let corpus = self.settings.corpus.iter();
@@ -291,7 +293,7 @@ impl Writing<'_> {
         of: &mut OfPrompt<'_>,
         model: Option<&ModelWriter>,
     ) -> Result<(), MutationError> {
-        let of_text = |prompt: Prompt, how: String| Candidate {
+        let of_text = |prompt: Prompt, how: String| MutantCandidate {
             prompt,
             change: None,
             lineage: vec![how],
@@ -302,7 +304,7 @@ impl Writing<'_> {
             of.accept(one, of_text(mutant.clone(), "from the corpus".to_owned()));
         }
         let missing = one.wanted - one.mutants.len();
-        if let Source::Program(program) = one.source {
+        if let MutantSource::Program(program) = one.source {
             one.is_closed = true;
             for mutant in run(program, one.kind, of.prompt, self.seed, missing).await? {
                 if one.mutants.len() < one.wanted {
@@ -319,7 +321,7 @@ impl Writing<'_> {
             one.next += 1;
             let candidate = self.candidate(one, of, number, model).await?;
             let is_accepted = candidate.is_some_and(|candidate| of.accept(one, candidate));
-            if !is_accepted && matches!(one.source, Source::Model(_)) {
+            if !is_accepted && matches!(one.source, MutantSource::Model(_)) {
                 one.texts.reject(number);
             }
         }
@@ -334,11 +336,11 @@ impl Writing<'_> {
         of: &OfPrompt<'_>,
         number: usize,
         model: Option<&ModelWriter>,
-    ) -> Result<Option<Candidate>, MutationError> {
+    ) -> Result<Option<MutantCandidate>, MutationError> {
         let mut dice = dice(self.seed, one.kind, &of.text, number as u64);
         let place = MutatedPlace::draw(of.prompt, &of.form, &mut dice);
         let (texts, how) = match &one.source {
-            Source::Templates(templates) => {
+            MutantSource::Templates(templates) => {
                 let template = templates[number % templates.len()];
                 let how = format!("template {}", template.id);
                 match template.fill(place.source(), &mut dice) {
@@ -349,7 +351,7 @@ impl Writing<'_> {
                             return Ok(None);
                         };
                         let applies = change.applies(&http.method, &http.endpoint);
-                        return Ok(applies.then(|| Candidate {
+                        return Ok(applies.then(|| MutantCandidate {
                             prompt: of.prompt.clone(),
                             change: Some(change),
                             lineage: vec![how],
@@ -357,14 +359,14 @@ impl Writing<'_> {
                     }
                 }
             }
-            Source::Custom(templates) => {
+            MutantSource::Custom(templates) => {
                 let Some((name, template)) = templates.get(number) else {
                     return Ok(None);
                 };
                 let text = template.replace("{prompt}", place.source());
                 (vec![text], format!("custom template {name}"))
             }
-            Source::Model(kind) => {
+            MutantSource::Model(kind) => {
                 let Some(model) = model else {
                     return Ok(None);
                 };
@@ -380,10 +382,10 @@ impl Writing<'_> {
                 };
                 (vec![written], format!("written by {}", model.name()))
             }
-            Source::Program(_) => return Ok(None),
+            MutantSource::Program(_) => return Ok(None),
         };
         let lineage = place.describe().into_iter().chain([how]).collect();
-        let candidate = |prompt| Candidate {
+        let candidate = |prompt| MutantCandidate {
             prompt,
             change: None,
             lineage,
@@ -393,7 +395,7 @@ impl Writing<'_> {
 
     /// Keeps what the model wrote, unless it has secrets in it.
     async fn keep(&self, one: &KindMutants<'_>, text: &str, model: Option<&ModelWriter>) {
-        if let (Source::Model(kind), Some(model)) = (&one.source, model) {
+        if let (MutantSource::Model(kind), Some(model)) = (&one.source, model) {
             let key = model.key(kind, text, self.seed);
             one.texts.keep(&key, self.cache, self.redactor).await;
         }
@@ -404,10 +406,10 @@ impl KindMutants<'_> {
     /// Candidates that are tried for this number of mutants.
     fn most(&self, many: usize) -> usize {
         match &self.source {
-            Source::Templates(templates) => templates.len() * (many + 4),
-            Source::Custom(templates) => templates.len() + 1,
-            Source::Model(_) => 3 * many,
-            Source::Program(_) => 4 * many,
+            MutantSource::Templates(templates) => templates.len() * (many + 4),
+            MutantSource::Custom(templates) => templates.len() + 1,
+            MutantSource::Model(_) => 3 * many,
+            MutantSource::Program(_) => 4 * many,
         }
     }
 }
@@ -418,9 +420,9 @@ fn shares<'m, 'a>(
     missing: usize,
     open: &'m mut [&mut KindMutants<'a>],
 ) -> Vec<(&'m mut KindMutants<'a>, usize)> {
-    let is_custom = |one: &KindMutants<'_>| matches!(one.source, Source::Custom(_));
+    let is_custom = |one: &KindMutants<'_>| matches!(one.source, MutantSource::Custom(_));
     let custom = open.iter().find_map(|one| match one.source {
-        Source::Custom(templates) => Some(templates.len().min(missing)),
+        MutantSource::Custom(templates) => Some(templates.len().min(missing)),
         _ => None,
     });
     let others = open.iter().filter(|one| !is_custom(one)).count();

@@ -3,8 +3,8 @@
 use serde_json::json;
 use squall_journal::redact::Redactor;
 
+use super::LONGEST;
 use super::words::INSTRUCTIONS;
-use super::write::LONGEST;
 use crate::dial::Dialler;
 use crate::digest::sha256;
 use crate::model::{Model, ModelCallError, ModelClient, ModelPrompt};

@@ -191,6 +191,8 @@ fn story(cell: &CellRecord, wire: &Wire<'_>) -> String {
         let invocation = story.invocation;
         lines.extend(invocation.repeat.map(|repeat| format!("repeat: {repeat}")));
         lines.push(format!("prompt: {}", short(&invocation.prompt, MOST_TEXT)));
+        let made = words::mutation_of(invocation).into_iter();
+        lines.extend(made.map(|made| short(&made, MOST_TEXT).into_owned()));
         lines.push(match &invocation.answer {
             Some(answer) => format!("answer: {}", short(answer, MOST_TEXT)),
             None => "no answer".to_owned(),

@@ -260,6 +260,9 @@ fn failure(cell: &CellRecord, wire: &Wire<'_>) -> String {
             words::prompt_of(invocation),
             fence(&invocation.prompt, MOST_TEXT)
         );
+        for made in words::mutation_of(invocation) {
+            text += &format!("{}  \n", html(&made));
+        }
         text += &match &invocation.answer {
             Some(answer) => format!("Answer\n{}", fence(answer, MOST_TEXT)),
             None => "No answer.\n\n".to_owned(),

@@ -181,6 +181,20 @@ pub(super) fn prompt_of(invocation: &EvidenceRecord) -> String {
     )
 }
 
+/// How the prompt or the request of an invocation was changed, as lines; none without mutation.
+pub(super) fn mutation_of(invocation: &EvidenceRecord) -> Vec<String> {
+    let Some(mutant) = &invocation.mutant else {
+        return Vec::new();
+    };
+    let request = mutant.request.as_ref();
+    let request = request.map(|change| format!("changed request: {change}"));
+    let made = [
+        format!("golden prompt: {}", mutant.original.join(" / ")),
+        format!("mutation {}: {}", mutant.kind, mutant.lineage.join(", ")),
+    ];
+    made.into_iter().chain(request).collect()
+}
+
 /// Milliseconds as seconds, for machines.
 pub(super) fn seconds(ms: f64) -> String {
     format!("{:.3}", ms / 1000.0)

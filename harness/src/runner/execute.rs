@@ -9,7 +9,7 @@ use super::{RunError, RunScopes, Tell, run};
 use crate::agents::pointing::ProxyVariables;
 use crate::agents::{self, Driver, InvocationPlace, Surroundings};
 use crate::dial::Dialler;
-use crate::mutations::MutantCache;
+use crate::mutations::{MutantCache, Mutants, Writing};
 use crate::reach::{Pending, Reach};
 use crate::run::{CoverageRecord, RunKind};
 use crate::suite::Suite;
@@ -116,7 +116,8 @@ async fn tried(
     dialler: Dialler,
     context: &RunContext<'_>,
 ) -> Result<RunResult, RunError> {
-    let plan = spec.plan(context.run, dialler);
+    let mutants = mutants(spec, &dialler, context.mutants).await?;
+    let plan = spec.plan(context.run, dialler, &mutants);
     let plan = plan.map_err(|wrong| RunError::Agent(wrong.message))?;
     let scopes = RunScopes {
         own: context.scope,
@@ -126,12 +127,35 @@ async fn tried(
     };
     let mut ran = run(&plan, driver, &*context.reach, &scopes, context.tell).await?;
     let unreachable = ran.unreachable.take();
+    ran.warnings.extend(mutants.warnings);
     let result = outcome::result(spec, ran);
     match unreachable {
         // A failed run stays failed, even if the judge model was unreachable.
         Some(why) if result.passed != Some(false) => Err(RunError::Model(why)),
         Some(_) | None => Ok(result),
     }
+}
+
+/// Writes the mutants of a run that has any.
+async fn mutants(
+    spec: &RunSpec,
+    dialler: &Dialler,
+    cache: &dyn MutantCache,
+) -> Result<Mutants, RunError> {
+    let suite = &*spec.suite;
+    let Some(settings) = suite.mutations.as_ref().filter(|_| spec.mutates()) else {
+        return Ok(Mutants::default());
+    };
+    let writing = Writing {
+        settings,
+        agent: &suite.agent,
+        model: suite.model.as_ref(),
+        dialler,
+        cache,
+        redactor: &suite.redactor,
+        seed: spec.seed,
+    };
+    Ok(writing.write(&suite.golden_prompts).await?)
 }
 
 /// URLs of a suite that must not be dialled, and the reasons.

@@ -291,8 +291,9 @@ impl<'r> Invoker<'r> {
     fn invocation(&self, slot: &Slot, job: &InvocationJob<'_>) -> Invocation {
         let place = slot.place(|| self.scopes.fetch_add(1, Ordering::Relaxed) + 1);
         let identity = (&job.key, job.trial, job.number);
+        let mutant = job.own.and_then(|own| own.mutant.as_ref());
         Invocation {
-            change: job.own.and_then(|own| own.change.clone()),
+            change: mutant.and_then(|mutant| mutant.change.clone()),
             ..Invocation::new(self.plan.run, job.prompt, place, identity)
         }
     }

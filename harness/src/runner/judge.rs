@@ -6,15 +6,19 @@ use std::sync::Arc;
 use super::jobs::InvocationJob;
 use super::plan::{RunPart, RunPlan, Trial};
 use super::pool::JUDGING;
-use super::result::InvocationResult;
+use super::result::{InvocationResult, kept};
 use super::{JobResult, Replies};
 use crate::count::count;
 use crate::invariants::{Active, Baseline, Invariant, Prices, Subject, Verdict};
+use crate::mutations::{CHANGES_MEANING, Mutant};
 use crate::outside::Question;
 use crate::prompt::Prompt;
-use crate::run::{CellRecord, CellState, EvidenceRecord, ScenarioRecord};
+use crate::run::{CellRecord, CellState, EvidenceRecord, MutantRecord, ScenarioRecord};
 use crate::scores::{Column, PromptSample, Sample, cell};
 use crate::suite::counted_tool;
+
+/// Longest change of a request in evidence, in bytes.
+const SHOWN_REQUEST: usize = 1000;
 
 /// Judges the results of a run, scenario by scenario.
 pub(super) struct Judge<'r, 'p> {
@@ -152,6 +156,7 @@ impl<'r, 'p> Judge<'r, 'p> {
         Case {
             invariant: Arc::clone(invariant),
             prompt: job.prompt.clone(),
+            mutant: job.own.and_then(|own| own.mutant.clone()),
             repeat: (self.plan.repeat > 1).then_some(job.repeat),
             active: trial.active,
             result: Arc::clone(result),
@@ -170,6 +175,8 @@ impl<'r, 'p> Judge<'r, 'p> {
 struct Case {
     invariant: Arc<Invariant>,
     prompt: Prompt,
+    /// How the prompt or the request was changed.
+    mutant: Option<Mutant>,
     /// The repeat; `None`: there is only one.
     repeat: Option<u64>,
     active: Active,
@@ -199,11 +206,13 @@ impl Case {
     }
 
     fn sample(&self) -> Sample {
-        let verdict = match &self.result.wrong {
-            Some(why) => Verdict::error(why),
-            None => self
-                .invariant
-                .judge(&self.subject(&self.result, self.active)),
+        let verdict = match (&self.result.wrong, self.without_judging()) {
+            (Some(why), _) => Verdict::error(why),
+            (None, Some(verdict)) => verdict,
+            (None, None) => {
+                let subject = self.subject(&self.result, self.active);
+                self.invariant.judge(&subject)
+            }
         };
         let fails_without_chaos = self.clean().is_some_and(|clean| {
             let clean = self.subject(clean, Active::default());
@@ -211,6 +220,22 @@ impl Case {
             self.invariant.judge(&clean).state == CellState::Failed
         });
         self.sample_of(verdict, fails_without_chaos)
+    }
+
+    /// The verdict on a mutant that the invariant does not judge.
+    fn without_judging(&self) -> Option<Verdict> {
+        let mutant = self.mutant.as_ref()?;
+        let invariant = &self.invariant;
+        if mutant.kind == CHANGES_MEANING && invariant.kind == "behavior_unchanged" {
+            let why = "the mutant means something else than its prompt";
+            return Some(Verdict::not_applicable(why));
+        }
+        let answer = &self.result.answer;
+        let is_rejected = answer.rejected && !invariant.on_wire;
+        let why = answer.error.as_deref().filter(|_| is_rejected)?;
+        Some(Verdict::holds(format!(
+            "the agent rejected the changed request: {why}"
+        )))
     }
 
     fn sample_of(&self, verdict: Verdict, fails_without_chaos: bool) -> Sample {
@@ -227,6 +252,7 @@ impl Case {
                 repeat: self.repeat,
                 state: Some(verdict.state),
                 reason: Some(verdict.reason),
+                mutant: self.mutant.as_ref().map(mutant_record),
                 ..self.result.evidence(&self.prompt, verdict.exchange)
             },
         }
@@ -310,6 +336,33 @@ impl Case {
         self.active.any()
             && (answer.error.is_some() || answer.is_blank())
             && clean.is_some_and(|clean| clean.error.is_none() && !clean.is_blank())
+    }
+}
+
+fn mutant_record(mutant: &Mutant) -> MutantRecord {
+    let turns = |prompt: &Prompt| {
+        prompt
+            .turns()
+            .iter()
+            .map(|turn| kept(turn.clone()))
+            .collect()
+    };
+    let request = mutant.change.as_ref();
+    let request = request.and_then(|change| serde_json::to_string(change).ok());
+    MutantRecord {
+        kind: mutant.kind.clone(),
+        original: turns(&mutant.original),
+        turns: Some(&mutant.prompt)
+            .filter(|prompt| prompt.turns().len() > 1)
+            .map_or_else(Vec::new, turns),
+        lineage: mutant.lineage.clone(),
+        request: request.map(|mut request| {
+            let most = (0..=SHOWN_REQUEST)
+                .rev()
+                .find(|at| request.is_char_boundary(*at));
+            request.truncate(most.unwrap_or(0));
+            request
+        }),
     }
 }
 

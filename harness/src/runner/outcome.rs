@@ -66,7 +66,9 @@ pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
     let chaos = of(Component::Chaos).and_then(|part| part.chaos_resilience);
     let contract = of(Component::Contract).and_then(|part| part.matrix.score());
     let replays = replays::score(spec, &ran.parts);
+    let robustness = of(Component::Mutation).and_then(|part| part.robustness);
     let mut scores = ScoresRecord {
+        mutation_robustness: robustness,
         chaos_resilience: chaos,
         contract_compliance: contract,
         replay_regression: replays,
@@ -78,6 +80,7 @@ pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
     let parts = ran.parts.iter().map(|part| match part.component {
         Component::Chaos => (&part.matrix, chaos, false),
         Component::Contract => (&part.matrix, contract, true),
+        Component::Mutation => (&part.matrix, robustness, false),
         Component::Replay => (&part.matrix, replays::score(spec, [part]), false),
     });
     let fails_at_zero = spec.kind != RunKind::Contract;
@@ -196,6 +199,7 @@ mod tests {
             },
             demands: Vec::new(),
             chaos_resilience: Some(40.0).filter(|_| component == Component::Chaos),
+            robustness: None,
         }
     }
 

@@ -7,10 +7,10 @@ use squall_journal::tape::Session;
 use squall_profiles::library::Library;
 use squall_profiles::profile::Profile;
 
-use crate::agents::change::RequestChange;
 use crate::agents::settings::Way;
 use crate::dial::Dialler;
 use crate::invariants::{Active, Invariant, Prices, When};
+use crate::mutations::{Mutant, Mutations};
 use crate::outside::Outside;
 use crate::prompt::Prompt;
 use crate::reach::Rules;
@@ -28,6 +28,8 @@ pub(super) struct RunPlan<'a> {
     pub(super) parts: Vec<RunPart<'a>>,
     /// Names of upstreams, with their URL globs.
     pub(super) tools: &'a [(String, Vec<String>)],
+    /// The suite's mutations, for the weights of types.
+    pub(super) mutations: Option<&'a Mutations>,
     /// Prices of model tokens.
     pub(super) prices: &'a Prices,
     /// The external services that invariants may call.
@@ -76,6 +78,8 @@ pub(crate) enum Component {
     Chaos,
     /// Invariants × scenarios: contract compliance.
     Contract,
+    /// Mutated prompts and requests: mutation robustness.
+    Mutation,
     /// Recorded sessions: replay regression.
     Replay,
 }
@@ -115,10 +119,8 @@ pub struct TrialPrompt {
     pub prompt: Prompt,
     /// The golden prompt whose clean answer is the baseline; `None`: there is no baseline.
     pub original: Option<Prompt>,
-    /// A change to the request to the agent.
-    pub change: Option<RequestChange>,
-    /// How it was made, oldest step first.
-    pub lineage: Vec<String>,
+    /// The mutant; `None`: the prompt is not mutated.
+    pub mutant: Option<Mutant>,
 }
 
 /// The default seed.
@@ -154,13 +156,28 @@ impl Trial {
         }
     }
 
+    /// The mutants of one type, without chaos or under this chaos.
+    pub(super) fn mutation(kind: &str, mutants: &[Mutant], chaos: Option<&Self>) -> Self {
+        let prompts = mutants.iter().map(|mutant| TrialPrompt {
+            prompt: mutant.prompt.clone(),
+            original: Some(mutant.original.clone()),
+            mutant: Some(mutant.clone()),
+        });
+        let clean = || Self::new(kind, Rules::Nothing, Active::default(), Vec::new());
+        Self {
+            name: kind.to_owned(),
+            prompts: TrialPrompts::Own(prompts.collect()),
+            mutation: Some(kind.to_owned()),
+            ..chaos.cloned().unwrap_or_else(clean)
+        }
+    }
+
     /// Replays a session. `None`: the session has no input.
     fn replay(session: &Session) -> Option<Self> {
         let prompt = TrialPrompt {
             prompt: Prompt::conversation(session.input.clone())?,
             original: None,
-            change: None,
-            lineage: Vec::new(),
+            mutant: None,
         };
         Some(Self {
             prompts: TrialPrompts::Own(vec![prompt]),
@@ -193,6 +210,7 @@ impl<'a> RunPlan<'a> {
             prompts: &suite.golden_prompts,
             parts,
             tools: &suite.tools.written,
+            mutations: suite.mutations.as_ref(),
             prices: &suite.prices,
             outside: suite.outside(dialler),
             seed: suite.advanced.seed.unwrap_or(SEED),
@@ -302,6 +320,17 @@ impl<'a> RunPart<'a> {
             trials: vec![Trial::replay(session)?],
             isolation: Isolation::Scenario,
         })
+    }
+
+    /// Mutants, one scenario for each type, judged by these invariants.
+    pub(super) fn mutation(invariants: &'a [Invariant], trials: Vec<Trial>) -> Self {
+        Self {
+            component: Component::Mutation,
+            invariants: Cow::Borrowed(invariants),
+            others: &[],
+            trials,
+            isolation: Isolation::Scenario,
+        }
     }
 
     /// Golden prompts under each scenario of a contract.

@@ -128,11 +128,6 @@ impl InvocationResult {
             .records()
             .find(|record| Some(&record.id) == telling.as_ref());
         let hit = found.filter(|record| fault(record).is_some()).or(cause);
-        let redactor = Redactor::default();
-        let kept = |mut text: String| {
-            redactor.text(&mut text, KEPT);
-            text
-        };
         let has_answer = self.answer.error.is_none() || !self.answer.text.is_empty();
         let has_answer = has_answer && self.wrong.is_none();
         EvidenceRecord {
@@ -147,8 +142,15 @@ impl InvocationResult {
             state: None,
             reason: None,
             faults_applied: self.faults_applied,
+            mutant: None,
         }
     }
+}
+
+/// A text for evidence: without secrets, and not too long.
+pub(super) fn kept(mut text: String) -> String {
+    Redactor::default().text(&mut text, KEPT);
+    text
 }
 
 /// The first rule that was applied to an exchange.

@@ -12,7 +12,7 @@ use super::plan::{Component, InPart, RunPart, RunPlan, Trial};
 use super::result::InvocationResult;
 use super::{JobResult, RanPart, Tell, replays};
 use crate::run::{CoverageRecord, RecoveryRecord, ReplayRecord, StabilityRecord};
-use crate::scores::{Matrix, chaos_resilience, recoveries, stability};
+use crate::scores::{Matrix, chaos_resilience, recoveries, robustness, stability};
 
 /// The scenarios of a run, with the results of those judged so far.
 pub(super) struct Scenarios<'r, 'p> {
@@ -172,6 +172,18 @@ impl<'r, 'p> Scenarios<'r, 'p> {
             component: part.component,
             demands: part.demands(),
             chaos_resilience: chaos_resilience(prompts.map(|(_, sample)| sample)),
+            robustness: robustness(own.iter().flat_map(|(at, judged)| {
+                let kind = part
+                    .trials
+                    .get(at.trial)
+                    .and_then(|trial| trial.mutation.as_deref());
+                let weight = kind.zip(self.plan.mutations);
+                let weight = weight.map_or(0.0, |(kind, mutations)| mutations.weight(kind));
+                judged
+                    .prompts
+                    .iter()
+                    .map(move |(_, sample)| (weight, sample))
+            })),
             matrix: Matrix {
                 columns: own
                     .iter()

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use squall_documents::{DocumentLimits, Limited};
 
-use super::plan::{RunPart, RunPlan, Trial};
+use super::plan::{Component, RunPart, RunPlan, Trial};
 use super::replays;
 use crate::agents::settings::{Reset, Way};
 use crate::dial::Dialler;
 use crate::invariants::Invariant;
+use crate::mutations::{Mutant, Mutants};
 use crate::run::{DocumentVersion, RunKind, RunRecord};
 use crate::scores::PassCriteria;
 use crate::suite::{Contract, ContractPart, Suite};
@@ -68,15 +69,6 @@ impl SpecError {
     }
 }
 
-/// The kinds that this version supports.
-const KINDS: [RunKind; 5] = [
-    RunKind::Chaos,
-    RunKind::Contract,
-    RunKind::Replay,
-    RunKind::Ci,
-    RunKind::Verify,
-];
-
 impl RunSpec {
     /// The record of the run before it begins.
     pub fn record(&self, id: &str) -> RunRecord {
@@ -93,14 +85,6 @@ impl RunSpec {
 
     /// All errors that prevent the run.
     pub(super) fn errors(&self) -> Vec<SpecError> {
-        if !KINDS.contains(&self.kind) {
-            let kinds = KINDS.map(RunKind::as_str).join(", ");
-            let message = format!(
-                "this version carries out no runs of kind `{}`; there are {kinds}",
-                self.kind.as_str()
-            );
-            return vec![SpecError::at("/kind", message)];
-        }
         let is_verify = self.kind == RunKind::Verify;
         let has_chaos = matches!(self.kind, RunKind::Chaos | RunKind::Ci | RunKind::Mutation);
         let has_replays = matches!(self.kind, RunKind::Replay | RunKind::Ci);
@@ -121,7 +105,8 @@ impl RunSpec {
             })
             .collect();
         if !is_verify {
-            errors.extend(self.plan("", Dialler::default()).err());
+            let mutants = self.planned_mutants();
+            errors.extend(self.plan("", Dialler::default(), &mutants).err());
         }
         errors
     }
@@ -131,6 +116,7 @@ impl RunSpec {
         &'s self,
         run: &'s str,
         dialler: Dialler,
+        mutants: &Mutants,
     ) -> Result<RunPlan<'s>, SpecError> {
         let suite = &*self.suite;
         let parts = match self.kind {
@@ -140,7 +126,7 @@ impl RunSpec {
                 let contract = contract.ok_or_else(|| SpecError::at("/suite/contract", wanted))?;
                 vec![RunPart::contract(contract)]
             }
-            RunKind::Ci => self.everything()?,
+            RunKind::Ci => self.everything(mutants)?,
             RunKind::Replay => {
                 let parts = replays::parts(suite)?;
                 if parts.is_empty() {
@@ -149,14 +135,24 @@ impl RunSpec {
                 }
                 parts
             }
-            RunKind::Chaos | RunKind::Mutation | RunKind::Verify => {
+            RunKind::Mutation => {
+                if suite.mutations.is_none() {
+                    let wanted = "the suite has no `mutations`: add `mutations: {count: 10}`";
+                    return Err(SpecError::at("/suite/mutations", wanted));
+                }
+                let trials = trials_of(mutants, self.chaos.as_ref());
+                vec![RunPart::mutation(judging(suite)?, trials)]
+            }
+            RunKind::Chaos | RunKind::Verify => {
                 let wanted = "a chaos run needs chaos: add `chaos` to the suite, or name a profile such as `flaky_network`";
                 let trial = self.chaos.clone();
                 let trial = trial.ok_or_else(|| SpecError::at("/options/profile", wanted))?;
                 vec![RunPart::chaos(judging(suite)?, trial)]
             }
         };
-        if suite.golden_prompts.is_empty() && parts.iter().any(RunPart::is_golden) {
+        let asks_prompts =
+            |part: &RunPart<'_>| part.is_golden() || part.component == Component::Mutation;
+        if suite.golden_prompts.is_empty() && parts.iter().any(asks_prompts) {
             let wanted = "the agent is asked the suite's `golden_prompts`, and it has none";
             return Err(SpecError::at("/suite/golden_prompts", wanted));
         }
@@ -175,9 +171,12 @@ impl RunSpec {
     }
 
     /// Every part that the suite configures.
-    fn everything(&self) -> Result<Vec<RunPart<'_>>, SpecError> {
+    fn everything(&self, mutants: &Mutants) -> Result<Vec<RunPart<'_>>, SpecError> {
         let suite = &*self.suite;
         let contract = contract(suite);
+        // Prompts without their own invariants are judged by the contract's, so names cannot clash.
+        let others = contract.filter(|_| !suite.invariants.is_empty());
+        let others = others.map_or(&[][..], |contract| &contract.invariants[..]);
         let mut parts = Vec::new();
         if let Some(chaos) = &self.chaos {
             let mut trial = chaos.clone();
@@ -186,42 +185,80 @@ impl RunSpec {
                 // Scenario names must be unique in a run, because they identify cells.
                 trial.name.push_str(" (prompts)");
             }
-            // Prompts without their own invariants are judged by the contract's, so names cannot clash.
-            let others = contract.filter(|_| !suite.invariants.is_empty());
             parts.push(RunPart {
-                others: others.map_or(&[], |contract| &contract.invariants[..]),
+                others,
                 ..RunPart::chaos(judging(suite)?, trial)
             });
         }
         parts.extend(contract.map(RunPart::contract));
-        for mut replay in replays::parts(suite)? {
+        let mut more = Vec::new();
+        if suite.mutations.is_some() {
+            let trials = trials_of(mutants, None);
+            more.push(RunPart {
+                others,
+                ..RunPart::mutation(judging(suite)?, trials)
+            });
+        }
+        more.extend(replays::parts(suite)?);
+        for mut part in more {
             let taken = |name: &str| {
                 let mut trials = parts.iter().flat_map(|part| &part.trials);
                 trials.any(|trial| trial.name == name)
             };
-            for trial in &mut replay.trials {
+            for trial in &mut part.trials {
                 while taken(&trial.name) {
-                    trial.name.push_str(" (replay)");
+                    let is_mutation = trial.mutation.is_some();
+                    let ending = if is_mutation {
+                        " (mutation)"
+                    } else {
+                        " (replay)"
+                    };
+                    trial.name.push_str(ending);
                 }
             }
-            parts.push(replay);
+            parts.push(part);
         }
         if parts.is_empty() {
-            let wanted = "this version tries chaos, contracts and replays, and the suite has none of them: write \
-                          `chaos`, `contract` or `replays`, or name the run's profile";
+            let wanted = "there is nothing to run: write `chaos`, `contract`, `mutations` or `replays` in the suite, or name \
+                          the run's profile";
             return Err(SpecError::at("/suite", wanted));
         }
         Ok(parts)
+    }
+
+    /// Whether the run invokes the agent with mutants.
+    pub(super) fn mutates(&self) -> bool {
+        let kinds = [RunKind::Mutation, RunKind::Ci];
+        kinds.contains(&self.kind) && self.suite.mutations.is_some()
+    }
+
+    /// As many mutants as the run may have, before they are written.
+    fn planned_mutants(&self) -> Mutants {
+        let settings = self.suite.mutations.iter();
+        let mutants = settings.flat_map(|settings| {
+            let prompts = self.suite.golden_prompts.iter();
+            prompts.flat_map(|prompt| {
+                let mutant = Mutant {
+                    kind: String::new(),
+                    original: prompt.clone(),
+                    prompt: prompt.clone(),
+                    change: None,
+                    lineage: Vec::new(),
+                };
+                vec![mutant; settings.count]
+            })
+        });
+        Mutants {
+            by_kind: vec![(String::new(), mutants.collect())],
+            warnings: Vec::new(),
+        }
     }
 
     /// Warnings about parts of the suite that this run does not execute.
     pub(super) fn left_out(&self) -> Vec<String> {
         let suite = &self.suite;
         let sources = suite.replays.has_sources;
-        let parts = [
-            ("mutations", suite.mutations.is_some()),
-            ("replays.sources", sources),
-        ];
+        let parts = [("replays.sources", sources)];
         let left_out = parts
             .into_iter()
             .filter(|(_, configured)| *configured && self.kind == RunKind::Ci);
@@ -282,6 +319,14 @@ fn judging(suite: &Suite) -> Result<&[Invariant], SpecError> {
     })
 }
 
+/// A scenario for each type of mutation.
+fn trials_of(mutants: &Mutants, chaos: Option<&Trial>) -> Vec<Trial> {
+    let kinds = mutants.by_kind.iter();
+    kinds
+        .map(|(kind, mutants)| Trial::mutation(kind, mutants, chaos))
+        .collect()
+}
+
 fn contract(suite: &Suite) -> Option<&Contract> {
     match &suite.contract {
         Some(ContractPart::Written(contract)) => Some(contract),
@@ -329,7 +374,7 @@ pub(super) mod tests {
                 Some("`replays.sources`"),
             ),
             ("replays: {sessions: [{id: one, input: hello}]}", None),
-            ("mutations: {count: 2}", Some("`mutations`")),
+            ("mutations: {count: 2}", None),
             ("replays: {sources: []}", None),
             ("", None),
         ] {

@@ -48,6 +48,15 @@ pub fn chaos_resilience<'a>(samples: impl IntoIterator<Item = &'a PromptSample>)
     score_of(passed as u64, judged.len() as u64)
 }
 
+/// The weight of passed mutants divided by that of judged ones, × 100; `None`: none could be judged.
+pub fn robustness<'a>(samples: impl Iterator<Item = (f64, &'a PromptSample)>) -> Option<f64> {
+    let judged = samples.filter_map(|(weight, sample)| Some((weight, sample.resists()?)));
+    let (passed, all) = judged.fold((0.0, 0.0), |(passed, all), (weight, holds)| {
+        (passed + if holds { weight } else { 0.0 }, all + weight)
+    });
+    (all > 0.0).then(|| passed / all * 100.0)
+}
+
 /// The recovery rate for every family that was applied and judged, by name. A prompt with several families counts
 /// for each of them.
 pub fn recoveries<'a>(samples: impl IntoIterator<Item = &'a PromptSample>) -> Vec<RecoveryRecord> {
@@ -136,6 +145,20 @@ mod tests {
         ];
         assert_eq!(chaos_resilience(&samples), Some(50.0));
         assert_eq!(chaos_resilience(&samples[2..]), None);
+    }
+
+    #[test]
+    fn mutants_count_by_the_weight_of_their_type() {
+        let samples = [
+            (2.0, prompt(&["holds"])),
+            (1.0, prompt(&["fails"])),
+            (1.0, prompt(&["holds", "fails"])),
+            (9.0, prompt(&["fails always"])),
+            (9.0, prompt(&["unproven"])),
+        ];
+        let all = samples.iter().map(|(weight, sample)| (*weight, sample));
+        assert_eq!(robustness(all.clone()), Some(50.0));
+        assert_eq!(robustness(all.skip(3)), None);
     }
 
     #[test]

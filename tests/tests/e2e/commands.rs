@@ -354,13 +354,17 @@ advanced: { concurrency: 2, retries: 2 }
     let verified = with_tool(&["verify"]);
     verified.ended(0);
     verified.out_has("no invariant is judged by the suite's model");
+    let absent = with_tool(&["ci"]);
+    absent.ended(3);
+    absent.err_has("mutations could not be written: the model at http://127.0.0.1:1");
+    let (model, _) = suite.split_once("mutations:").unwrap();
+    let (_, model) = model.split_once("model:").unwrap();
+    let without = suite.replace(&format!("model:{model}"), "");
+    std::fs::write(directory.join("suite.yaml"), without).unwrap();
     let run = with_tool(&["ci"]);
     // The profile resets a connection now and then.
     assert!(matches!(run.code, Some(0 | 1)), "{run:#?}");
-    for part in [
-        "under the profile `flaky_network`",
-        "`mutations` are left out",
-    ] {
+    for part in ["under the profile `flaky_network`", "paraphrase"] {
         assert!(
             run.out.contains(part) || run.err.contains(part),
             "{part}: {run:#?}"

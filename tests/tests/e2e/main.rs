@@ -36,6 +36,7 @@ mod long;
 mod matrix;
 mod mcp;
 mod model_sockets;
+mod mutations;
 mod network_faults;
 mod readers;
 mod recordings;

@@ -47,6 +47,8 @@ struct Options {
     /// A run's id, or the run itself.
     baseline: Option<Result<Box<RunRecord>, String>>,
     fails_if_worse: bool,
+    /// Whether mutants run under the suite's chaos.
+    chaos: Option<bool>,
     contract: Option<String>,
     expects_failure: bool,
     shrinks: bool,
@@ -133,6 +135,7 @@ impl Options {
             contract: fields
                 .exact_words("contract", "")
                 .map(|contract| contract.value),
+            chaos: fields.flag("chaos", ""),
             expects_failure: fields.flag("expect_failure", "").unwrap_or(false),
             shrinks: fields.flag("shrink", "").unwrap_or(false),
             models: fields.word("models", "", "source", &MODELS),
@@ -179,9 +182,11 @@ pub(crate) async fn read(
     let ordered = reading.suite(suite, options.contract, options.replays, &sent);
     let suite = ordered.await?;
     let baseline = reading.baseline(options.baseline).await?;
+    let under_chaos = options.chaos.unwrap_or(false);
     let chaos = match (&options.profile, &suite) {
         (Some(Value::String(name)), _) => reading.profile(name).await?,
         (Some(profile), _) => reading.sent_profile(profile, &sent).await?,
+        (None, Some(_)) if kind == RunKind::Mutation && !under_chaos => None,
         (None, Some((_, suite))) => match &suite.chaos {
             Some(chaos) => Some(Trial::of(CHAOS, chaos)),
             None if kind == RunKind::Ci && has_prompts_alone(suite) => {
@@ -195,6 +200,14 @@ pub(crate) async fn read(
         },
         (None, None) => None,
     };
+    if under_chaos && kind != RunKind::Mutation {
+        let kind = kind.as_str();
+        let why = format!("`chaos` means nothing in a run of kind {kind}; leave it out");
+        reading.add("/options/chaos", why);
+    } else if under_chaos && chaos.is_none() {
+        let why = "the suite has no `chaos`; add it, or name a profile";
+        reading.add("/options/chaos", why);
+    }
     if let Some((_, suite)) = &suite {
         reading.extended(suite, options.profile.is_some()).await?;
     }

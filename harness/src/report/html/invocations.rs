@@ -49,7 +49,9 @@ fn one(story: &Story<'_>, cell: &CellRecord) -> Markup {
     let reason = reason.filter(|reason| Some(*reason) != cell.reason.as_ref());
     html! {
         div class="said" {
-            div { h4 { (words::prompt_of(invocation)) } (long("Prompt", &invocation.prompt)) }
+            div { h4 { (words::prompt_of(invocation)) } (long("Prompt", &invocation.prompt))
+                @for line in words::mutation_of(invocation) { (soft(cut(&line, MOST_TEXT).0)) }
+            }
             div {
                 h4 { "Answer, after " (words::milliseconds(invocation.latency_ms)) }
                 @match &invocation.answer {

@@ -1,0 +1,35 @@
+//! Mutants of a run as a corpus for later runs.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::run::RunRecord;
+
+/// The mutated prompts of a run as JSON Lines, each once. Texts that evidence does not keep whole are left out, and so
+/// are changed requests, which need no corpus.
+pub fn corpus(run: &RunRecord) -> String {
+    let evidence = run.cells.iter().flat_map(|cell| &cell.evidence);
+    let lines = evidence.filter_map(|evidence| {
+        let mutant = evidence.mutant.as_ref()?;
+        let turns = evidence.turns();
+        let mut texts = turns.iter().chain(&mutant.original);
+        let is_whole = texts.all(|text| text.len() < super::LONGEST);
+        let line = json!({
+            "type": mutant.kind, "original": one_or_many(&mutant.original), "mutant": one_or_many(&turns),
+        });
+        (is_whole && mutant.request.is_none()).then(|| line.to_string())
+    });
+    let mut seen = BTreeSet::new();
+    lines
+        .filter(|line| seen.insert(line.clone()))
+        .map(|line| line + "\n")
+        .collect()
+}
+
+fn one_or_many(turns: &[String]) -> Value {
+    match turns {
+        [text] => json!(text),
+        turns => json!(turns),
+    }
+}

@@ -115,8 +115,13 @@ impl RunRecord {
     pub fn made_of(&mut self) -> impl Iterator<Item = &mut String> {
         let rules = self.scenarios.iter_mut().flat_map(|one| &mut one.rules);
         let demands = self.demands.iter_mut().map(|one| &mut one.parameters);
-        let replays = self.replays.iter_mut();
-        let replays = replays.flat_map(|one| one.name.iter_mut().chain(&mut one.expected_failure));
+        let replays = self.replays.iter_mut().flat_map(|one| {
+            let changes = one.calls.iter_mut().flat_map(|call| &mut call.changes);
+            let values =
+                changes.flat_map(|change| change.recorded.iter_mut().chain(&mut change.made));
+            let texts = one.name.iter_mut().chain(&mut one.expected_failure);
+            texts.chain(values)
+        });
         rules.chain(demands).chain(replays)
     }
 }

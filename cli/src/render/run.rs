@@ -59,6 +59,11 @@ pub(crate) fn whole(run: &RunRecord, paint: Paint) -> String {
         lines.extend(matrix.lines().map(str::to_owned));
         lines.extend(failures::render(run, paint));
     }
+    if !run.replays.is_empty() {
+        lines.push(String::new());
+        let sessions = run.replays.iter().map(report::replayed);
+        lines.extend(sessions.flat_map(|line| wrap(&clean(&line, REASON), WIDTH)));
+    }
     if run.state.is_over() && (run.score.is_some() || !run.cells.is_empty()) {
         lines.push(String::new());
         lines.extend(figures::render(run, paint));

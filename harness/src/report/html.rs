@@ -8,6 +8,7 @@ mod facts;
 mod groups;
 mod invocations;
 mod matrix;
+mod replays;
 mod summary;
 
 use base64::Engine as _;
@@ -69,6 +70,7 @@ fn parts(report: &Report) -> Vec<(&'static str, &'static str, Markup)> {
     let mut parts = vec![
         ("summary", "Summary", Some(summary::part(run))),
         ("matrix", "Matrix", matrix::part(run)),
+        ("replays", "Replays", replays::part(run)),
         ("causes", "Failures by cause", groups::part(report)),
     ];
     for (id, heading, about, cells) in cells::sections(run) {

@@ -14,7 +14,7 @@ use super::shown::cut;
 use super::story::Wire;
 use super::{Report, axes, next_step, rank, severity_rank, words};
 use crate::count::count;
-use crate::run::{CellRecord, CellState};
+use crate::run::{CellRecord, CellState, DivergenceState};
 
 /// Longest report, in characters.
 pub(super) const MOST: usize = 65_000;
@@ -30,6 +30,9 @@ const MOST_MATRIX: usize = 20_000;
 
 /// Longest table of groups, in characters.
 const MOST_GROUPS: usize = 8_000;
+
+/// Maximum number of calls of a session in which the agent differs.
+const MOST_CALLS: usize = 20;
 
 /// Maximum number of invocations of a cell.
 const MOST_INVOCATIONS: usize = 2;
@@ -53,6 +56,7 @@ pub(super) fn document(report: &Report) -> String {
         text += &format!("> ⚠️ {}\n\n", plain(warning));
     }
     text += &matrix(report);
+    text += &replays(report);
     text += &comparison(report);
     let end = last_line(report);
     text += &failures(report, MOST.saturating_sub(length(&text) + length(&end)));
@@ -286,7 +290,39 @@ fn failure(cell: &CellRecord, wire: &Wire<'_>) -> String {
     if let Some(advice) = advice(wire, cell, &stories) {
         text += &format!("**To do:** {}\n\n", plain(&advice));
     }
+    if let Some(command) = wire.replay_command(cell) {
+        text += &format!("Replay\n{}", fence(&command, MOST_TEXT));
+    }
     text + "</details>\n\n"
+}
+
+/// The replayed sessions, and the calls in which the agent differs from them.
+fn replays(report: &Report) -> String {
+    let replays = &report.run.replays;
+    if replays.is_empty() {
+        return String::new();
+    }
+    let mut text = "### Replays\n\n".to_owned();
+    let sessions = replays.iter().map(|replay| {
+        let mut lines = format!("- {}\n", plain(&words::replayed(replay)));
+        let other = replay.calls.iter();
+        let other = other.filter(|call| call.state != DivergenceState::Same);
+        for call in other.take(MOST_CALLS) {
+            lines += &format!("  - {}: {}\n", call.state.as_str(), html(&call.call));
+            for change in &call.changes {
+                let value = |value: &Option<String>| value.as_deref().map_or("–".into(), html);
+                lines += &format!(
+                    "    - {}: {} → {}\n",
+                    html(&change.pointer),
+                    value(&change.recorded),
+                    value(&change.made)
+                );
+            }
+        }
+        lines
+    });
+    append(&mut text, sessions.collect(), MOST_GROUPS);
+    text + "\n"
 }
 
 fn last_line(report: &Report) -> String {

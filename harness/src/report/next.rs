@@ -1,6 +1,7 @@
 //! The next step after an inconclusive run.
 
-use crate::run::{CellState, RunKind, RunRecord, RunState};
+use super::{Report, failed_invocations};
+use crate::run::{CellRecord, CellState, RunKind, RunRecord, RunState};
 
 /// Advice on an inconclusive run, in one or two sentences. `None` for other runs, and if only the reason helps.
 /// Code is in backticks.
@@ -24,6 +25,22 @@ pub fn next_step(run: &RunRecord) -> Option<&'static str> {
         "Next: check why the rules of some scenarios did not fire. The reason of each cell names the nearest rule and what \
          failed: often a condition, a low `probability`, or too few prompts.",
     )
+}
+
+/// The commands that replay the first failed invocation of a cell. `None`: none failed, or the run is not stored.
+pub(super) fn replay_command(report: &Report, cell: &CellRecord) -> Option<String> {
+    let run = &report.run;
+    let invocations = failed_invocations(run);
+    let number = invocations.iter().position(|invocation| {
+        let mut failed = invocation.failed.iter();
+        failed.any(|(of, _)| std::ptr::eq(*of, cell))
+    })? + 1;
+    let id = &run.id;
+    (!report.stands_alone).then(|| {
+        format!(
+            "squall replay export --run {id} --output incidents && squall replay run incidents/{id}-{number:03}.yaml"
+        )
+    })
 }
 
 #[cfg(test)]

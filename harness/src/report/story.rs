@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use squall_journal::record::{ExchangeRecord, Kind, Outcome, RuleOutcome, RuleRecord};
 use squall_journal::timestamp;
 
-use super::{Report, telling};
-use crate::run::{CellRecord, EvidenceRecord, RunRecord};
+use super::{Report, next, telling};
+use crate::run::{CellRecord, EvidenceRecord};
 
 /// The exchanges of a report by id.
 #[derive(Debug)]
 pub(super) struct Wire<'r> {
     by_id: HashMap<&'r str, &'r ExchangeRecord>,
-    run: &'r RunRecord,
+    report: &'r Report,
 }
 
 /// One invocation with its calls.
@@ -54,21 +54,26 @@ impl<'r> Wire<'r> {
         let exchanges = report.exchanges.iter();
         Self {
             by_id: exchanges.map(|one| (one.id.as_str(), one)).collect(),
-            run: &report.run,
+            report,
         }
     }
 
     /// The type of a cell's invariant: from the run's list, or else its id, which is the type by default.
     pub(super) fn type_of<'c>(&'c self, cell: &'c CellRecord) -> &'c str {
-        let mut demands = self.run.demands.iter();
+        let mut demands = self.report.run.demands.iter();
         let demand = demands.find(|one| one.invariant == cell.invariant);
         demand.map_or(&cell.invariant, |one| &one.r#type)
     }
 
     /// Whether a cell is under chaos.
     pub(super) fn is_under_chaos(&self, cell: &CellRecord) -> bool {
-        let mut scenarios = self.run.scenarios.iter();
+        let mut scenarios = self.report.run.scenarios.iter();
         scenarios.any(|one| one.name == cell.scenario && one.under_chaos)
+    }
+
+    /// The commands that replay a cell's first failed invocation.
+    pub(super) fn replay_command(&self, cell: &CellRecord) -> Option<String> {
+        next::replay_command(self.report, cell)
     }
 
     /// The decisive invocations of a cell.

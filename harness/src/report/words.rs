@@ -4,7 +4,8 @@ use crate::count::count;
 use squall_journal::record::RuleRecord;
 
 use crate::run::{
-    CellRecord, CellState, EvidenceRecord, RunKind, RunRecord, RunState, ScoresRecord, ShrunkRecord,
+    CellRecord, CellState, DivergenceState, EvidenceRecord, ReplayRecord, RunKind, RunRecord,
+    RunState, ScoresRecord, ShrunkRecord,
 };
 use crate::scores::score_beside;
 
@@ -110,6 +111,23 @@ pub fn coverage(run: &RunRecord) -> String {
         count(coverage.chaos_cells, "cell"),
         count(coverage.rules_applied, "fault"),
         count(coverage.agent_invocations, "invocation"),
+    )
+}
+
+/// A replayed session in a line: its result, its calls, and the recorded failure.
+pub fn replayed(replay: &ReplayRecord) -> String {
+    let counts = DivergenceState::NAMES.iter().map(|(name, state)| {
+        let calls = replay.calls.iter().filter(|call| call.state == *state);
+        format!("{} {name}", calls.count())
+    });
+    let counts = counts.collect::<Vec<_>>().join(", ");
+    let failure = replay.expected_failure.as_ref();
+    let failure = failure.map_or_else(String::new, |why| format!("; recorded failure: {why}"));
+    let (served, missed, dialled) = (replay.served, replay.missed, replay.dialled);
+    format!(
+        "{}: {}; calls: {counts}; responses: {served} recorded, {missed} not on the tape, {dialled} live{failure}",
+        replay.session,
+        state(replay.state)
     )
 }
 

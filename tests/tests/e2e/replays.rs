@@ -67,3 +67,144 @@ fn what_was_recorded_is_replayed_without_its_upstreams() {
     assert_eq!(replayed["calls"][0]["state"], "same", "{run:#}");
     assert_eq!(desk.tool.opened(), opened);
 }
+
+#[test]
+fn an_incident_that_reproduces_fails_and_is_expected_to() {
+    let desk = Desk::new();
+    let agent = desk.agent("/json", &[]);
+    let session = recorded(&desk, &agent, "incident");
+    // A folder has the session, and the suite names it too.
+    let folder = desk.directory.path().join("incidents");
+    fs::create_dir(&folder).unwrap();
+    fs::rename(desk.directory.path().join(&session), folder.join(&session)).unwrap();
+    let named = json!({ "sessions": [{ "file": format!("incidents/{session}") }] });
+    for (said, more, code) in [
+        ("cloudy", &["incidents"][..], 1),
+        ("cloudy", &[], 1),
+        ("cloudy", &["--expect-failure"], 0),
+        ("sunny", &["--expect-failure"], 1),
+    ] {
+        let mut suite = suite(&agent, said);
+        suite["replays"] = named.clone();
+        let result = replay(&desk, &suite, more);
+        result.ended(code);
+        result.out_has("recorded failure: it was cloudy");
+        result.out_has("calls: 1 same, 0 changed, 0 missing, 0 new");
+    }
+    let mut suite = suite(&agent, "cloudy");
+    suite["replays"] = named;
+    // One of two prompts fails in `ci`: the chaos of the suite does not touch the session.
+    suite["chaos"] =
+        json!({ "tool_faults": [{ "tool": "*", "mode": "error", "error_code": 503 }] });
+    let file = desk.write(&suite);
+    let ci = desk.run(&["ci", "--json"], &file);
+    let run = run_of(&ci);
+    assert_eq!(run["scores"]["replay_regression"], 0.0, "{run:#}");
+    let mut cells = run["cells"].as_array().unwrap().iter();
+    let cell = cells.rfind(|cell| cell["scenario"] != "chaos").unwrap();
+    assert_eq!(cell["faults_applied"], 0, "{run:#}");
+    assert_eq!(cell["evidence"][0]["answer"], "it is sunny", "{run:#}");
+}
+
+#[test]
+fn a_contract_that_cannot_be_found_is_an_error_with_its_place() {
+    let desk = Desk::new();
+    let agent = desk.agent("/json", &[]);
+    let suite = suite(&agent, "sunny");
+    let write = |contract: &str| {
+        let text = format!("id: one\ninput: Weather?\ntool_responses: []\ncontract: {contract}\n");
+        fs::write(desk.directory.path().join("one.yaml"), text).unwrap();
+    };
+    write("gone");
+    let unknown = replay(&desk, &suite, &["one.yaml"]);
+    unknown.ended(2);
+    unknown.err_has("one.yaml:4:11: session `one` names contract `gone`");
+    write("./gone.yaml");
+    let unread = replay(&desk, &suite, &["one.yaml"]);
+    unread.ended(2);
+    unread.err_has("one.yaml:4:11: ");
+    // A file is found beside the session, and decides.
+    let contract = "invariants: [{id: cloudy, type: contains, value: cloudy}]\n";
+    fs::write(desk.directory.path().join("cloudy.yaml"), contract).unwrap();
+    write("./cloudy.yaml");
+    replay(&desk, &suite, &["one.yaml"]).ended(1);
+    // The suite judges what flakestorm calls `default`.
+    write("default");
+    replay(&desk, &suite, &["one.yaml"]).ended(0);
+    let missing = replay(&desk, &suite, &["gone"]);
+    missing.ended(2);
+    missing.err_has("gone: cannot be read");
+}
+
+#[test]
+fn a_session_of_which_nothing_was_requested_proves_nothing() {
+    let desk = Desk::new();
+    let agent = desk.agent("/json", &[]);
+    let suite = suite(&agent, "weather");
+    let session =
+        "id: one\ninput: Weather?\nexchanges: [{match: {url: 'http://nowhere.test/*'}, body: x}]\n";
+    fs::write(desk.directory.path().join("one.yaml"), session).unwrap();
+    let result = replay(&desk, &suite, &["one.yaml", "--json"]);
+    result.ended(4);
+    let run = run_of(&result);
+    assert_eq!(run["cells"][0]["state"], "not_exercised", "{run:#}");
+    let replayed = &run["replays"][0];
+    assert_eq!(
+        (&replayed["served"], &replayed["dialled"]),
+        (&json!(0), &json!(0)),
+        "{run:#}"
+    );
+    // What the agent called instead is listed.
+    let calls = replayed["calls"].as_array().unwrap().iter();
+    let states: Vec<_> = calls.map(|call| call["state"].as_str().unwrap()).collect();
+    assert_eq!(states, ["missing", "new"], "{run:#}");
+    assert_eq!(desk.tool.opened(), 0);
+}
+
+#[test]
+fn a_failed_cell_shows_the_command_that_replays_it() {
+    let desk = Desk::new();
+    let agent = desk.agent("/json", &[]);
+    let mut suite = suite(&agent, "sunny");
+    suite["chaos"] =
+        json!({ "tool_faults": [{ "tool": "*", "mode": "error", "error_code": 503 }] });
+    let file = desk.write(&suite);
+    let failed = desk.run(&["ci", "--output", "reports"], &file);
+    failed.ended(1);
+    let page = fs::read_to_string(desk.directory.path().join("reports/squall-ci.md")).unwrap();
+    let command = page.split("Replay\n").nth(1).unwrap();
+    let command = command
+        .lines()
+        .find(|line| line.starts_with("squall"))
+        .unwrap();
+    for step in command.split(" && ") {
+        let words: Vec<_> = step.split(' ').skip(1).collect();
+        let output = desk.squall(&words).output().unwrap();
+        let result = CommandResult::from(output);
+        let expected = i32::from(words[1] != "export");
+        result.ended(expected);
+    }
+}
+
+/// The page has a suite, then a session; both are files, and the agent is any.
+#[test]
+fn the_example_of_the_page_runs() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/replays.md");
+    let page = fs::read_to_string(page).unwrap();
+    let blocks: Vec<_> = page.split("```yaml\n").skip(1).collect();
+    let block = |place: usize| blocks[place].split("```").next().unwrap();
+    let desk = Desk::new();
+    let command = desk.agent("/", &[])["command"].as_array().unwrap().clone();
+    let agent = json!([command[0], command[1], "http://stock.example/item"]).to_string();
+    let suite = block(0).replace("[python, agent.py]", &agent);
+    assert!(suite.contains("stock.example"), "{suite}");
+    let file = desk.directory.path().join("suite.yaml");
+    fs::write(&file, suite).unwrap();
+    fs::create_dir(desk.directory.path().join("incidents")).unwrap();
+    let session = desk.directory.path().join("incidents/stock-was-down.yaml");
+    fs::write(session, block(1)).unwrap();
+    let result = desk.run(&["replay", "run"], &file);
+    result.ended(0);
+    result.out_has("stock-was-down: passed; calls: 1 same");
+    result.out_has("0 live");
+}

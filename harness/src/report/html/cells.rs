@@ -103,6 +103,9 @@ fn article(number: usize, cell: &CellRecord, wire: &Wire<'_>) -> Markup {
             @if let Some(advice) = advice(wire, cell, &stories) {
                 p class="do" { strong { "To do" } (prose(&advice)) }
             }
+            @if let Some(command) = wire.replay_command(cell) {
+                p class="soft" { "Replay: " code { (command) } }
+            }
             (invocations::part(&stories, cell))
         }
     }

@@ -65,7 +65,7 @@ pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
     let of = |component| ran.parts.iter().find(|part| part.component == component);
     let chaos = of(Component::Chaos).and_then(|part| part.chaos_resilience);
     let contract = of(Component::Contract).and_then(|part| part.matrix.score());
-    let replays = replays::score(spec, &ran.parts);
+    let replays = replays::score(spec.expects_failure, &ran.parts);
     let robustness = of(Component::Mutation).and_then(|part| part.robustness);
     let mut scores = ScoresRecord {
         mutation_robustness: robustness,
@@ -81,15 +81,17 @@ pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
         Component::Chaos => (&part.matrix, chaos, false),
         Component::Contract => (&part.matrix, contract, true),
         Component::Mutation => (&part.matrix, robustness, false),
-        Component::Replay => (&part.matrix, replays::score(spec, [part]), false),
+        Component::Replay => (
+            &part.matrix,
+            replays::score(spec.expects_failure, [part]),
+            false,
+        ),
     });
     let fails_at_zero = spec.kind != RunKind::Contract;
     let outcome = outcome(parts, score, spec.criteria, fails_at_zero);
-    let outcome = worst(
-        replays::outcome(spec, &ran.parts)
-            .into_iter()
-            .chain([outcome]),
-    );
+    let decides = spec.kind == RunKind::Replay && spec.criteria.min_score.is_none();
+    let sessions = replays::outcome(spec.expects_failure, decides, &ran.parts);
+    let outcome = worst(sessions.into_iter().chain([outcome]));
     let cells = || ran.parts.iter().flat_map(|part| &part.matrix.cells);
     let compared = spec.baseline.as_ref();
     let compared = compared.map(|baseline| comparison(baseline, cells()));

@@ -9,11 +9,10 @@ use squall_journal::tape::{Matching, Session, TapeQuestion};
 use super::RanPart;
 use super::plan::{Component, RunPart};
 use super::result::InvocationResult;
-use super::spec::{RunSpec, SpecError};
 use crate::count::count;
 use crate::divergence::{self, SessionCall};
 use crate::invariants::Invariant;
-use crate::run::{CallDivergence, CellRecord, CellState, ReplayRecord, RunKind};
+use crate::run::{CallDivergence, CellRecord, CellState, ReplayRecord};
 use crate::scores::{Matrix, RunOutcome, score_of};
 use crate::suite::{Contract, ContractPart, ReplaySession, Suite, SuiteSession};
 use crate::trace::{Attempt, Trace};
@@ -21,20 +20,20 @@ use crate::trace::{Attempt, Trace};
 /// The name that flakestorm gives the suite's own contract.
 const DEFAULT: &str = "default";
 
-/// A part for each session of the suite.
-pub(super) fn parts(suite: &Suite) -> Result<Vec<RunPart<'_>>, SpecError> {
+/// A part for each session of the suite; or a pointer into the request, and what is wrong there.
+pub(super) fn parts(suite: &Suite) -> Result<Vec<RunPart<'_>>, (String, String)> {
     let sessions = suite.replays.sessions.iter().enumerate();
     let parts = sessions.map(|(place, session)| {
         let at = |field: &str| format!("/suite/replays/sessions/{place}{field}");
         let SuiteSession::Inline(replay) = session else {
-            return Err(SpecError::at(
+            return Err((
                 at("/file"),
-                "the file of the session was not read",
+                "the file of the session was not read".to_owned(),
             ));
         };
-        let judging = judging(suite, replay).map_err(|why| SpecError::at(at("/contract"), why))?;
+        let judging = judging(suite, replay).map_err(|why| (at("/contract"), why))?;
         let part = RunPart::replay(&replay.session, judging);
-        part.ok_or_else(|| SpecError::at(at(""), "the session has no `input`"))
+        part.ok_or_else(|| (at(""), "the session has no `input`".to_owned()))
     });
     parts.collect()
 }
@@ -240,30 +239,31 @@ fn is_of(matching: &Matching, attempt: &Attempt) -> bool {
 
 /// Sessions as expected among those that could be judged; `None`: none could be judged.
 pub(super) fn score<'r>(
-    spec: &RunSpec,
+    expects_failure: bool,
     parts: impl IntoIterator<Item = &'r RanPart>,
 ) -> Option<f64> {
     let sessions = sessions(parts).filter_map(Matrix::holds);
-    let sessions: Vec<_> = sessions
-        .map(|holds| holds != spec.expects_failure)
-        .collect();
+    let sessions: Vec<_> = sessions.map(|holds| holds != expects_failure).collect();
     let passed = sessions.iter().filter(|passed| **passed).count();
     score_of(passed as u64, sessions.len() as u64)
 }
 
-/// What the sessions alone make of a run; `None`: the scores decide.
-pub(super) fn outcome(spec: &RunSpec, parts: &[RanPart]) -> Option<RunOutcome> {
+/// What the sessions alone make of a run; `None`: the scores decide. `decides`: one session fails the run.
+pub(super) fn outcome(
+    expects_failure: bool,
+    decides: bool,
+    parts: &[RanPart],
+) -> Option<RunOutcome> {
     let name = |matrix: &Matrix| {
         let column = matrix.columns.first();
         let name = column.map_or("", |column| &column.scenario.name);
         format!("`{name}`")
     };
-    let unexpected = sessions(parts).filter(|one| one.holds() == Some(spec.expects_failure));
+    let unexpected = sessions(parts).filter(|one| one.holds() == Some(expects_failure));
     let unexpected: Vec<_> = unexpected.map(name).collect();
-    let decides = spec.kind == RunKind::Replay && spec.criteria.min_score.is_none();
     if decides && !unexpected.is_empty() {
         let sessions = count(sessions(parts).count() as u64, "session");
-        let what = if spec.expects_failure {
+        let what = if expects_failure {
             "passed, and were expected to fail"
         } else {
             "failed"

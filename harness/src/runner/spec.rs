@@ -128,7 +128,7 @@ impl RunSpec {
             }
             RunKind::Ci => self.everything(mutants)?,
             RunKind::Replay => {
-                let parts = replays::parts(suite)?;
+                let parts = sessions(suite)?;
                 if parts.is_empty() {
                     let wanted = "the suite has no `replays.sessions`: add one, or name files: `squall replay run PATH`";
                     return Err(SpecError::at("/suite/replays", wanted));
@@ -199,7 +199,7 @@ impl RunSpec {
                 ..RunPart::mutation(judging(suite)?, trials)
             });
         }
-        more.extend(replays::parts(suite)?);
+        more.extend(sessions(suite)?);
         for mut part in more {
             let taken = |name: &str| {
                 let mut trials = parts.iter().flat_map(|part| &part.trials);
@@ -307,6 +307,12 @@ impl RunSpec {
             )
         })
     }
+}
+
+/// A part for each replay session of the suite.
+fn sessions(suite: &Suite) -> Result<Vec<RunPart<'_>>, SpecError> {
+    let parts = replays::parts(suite);
+    parts.map_err(|(pointer, message)| SpecError::at(pointer, message))
 }
 
 /// The invariants that judge prompts under chaos: the suite's own, or else its contract's.

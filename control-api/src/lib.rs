@@ -13,6 +13,7 @@
 pub mod access;
 pub mod audit;
 mod claim;
+mod collected_traces;
 mod credential;
 mod dispatch;
 mod document;
@@ -38,6 +39,7 @@ mod tasks;
 mod trust;
 mod workspace;
 
+pub use self::collected_traces::CollectedTraces;
 pub use self::document::WITH_VARIABLES;
 pub use self::readiness::{BrokenFile, ListenerAddress, Readiness};
 pub use self::recordings::{NewRecording, RecordingBounds, Recordings};

@@ -8,6 +8,7 @@ mod docs;
 mod documents;
 mod events;
 mod exchanges;
+mod imports;
 mod incidents;
 mod openapi;
 mod path;
@@ -108,6 +109,7 @@ fn table() -> Vec<Route> {
         get("/v1/runs/{id}/report", viewer, reports::show),
         get("/v1/runs/{id}/incidents", viewer, incidents::list),
         get("/v1/replays", viewer, documents::list),
+        post("/v1/replays/import", operator, imports::create).long(),
         get("/v1/replays/{id}", viewer, documents::show),
         put("/v1/replays/{id}", operator, documents::put).long(),
         delete("/v1/replays/{id}", operator, documents::delete),
@@ -115,6 +117,7 @@ fn table() -> Vec<Route> {
         post("/v1/recordings", operator, recordings::begin),
         get("/v1/recordings/{id}", viewer, recordings::show),
         post("/v1/recordings/{id}/stop", operator, recordings::stop),
+        post("/v1/traces", operator, imports::collect).long(),
         get("/v1/tokens", admin, tokens::list),
         post("/v1/tokens", admin, tokens::create),
         delete("/v1/tokens/{name}", admin, tokens::revoke),
@@ -226,10 +229,6 @@ async fn nothing_here(uri: Uri) -> ApiProblem {
 }
 
 async fn not_this_method(method: Method, uri: Uri) -> ApiProblem {
-    if method == Method::POST && uri.path() == "/v1/replays/import" {
-        // `import` would be a session's name in this path, which a POST does not support.
-        return nothing_here(uri).await;
-    }
     let path: String = uri.path().chars().take(100).collect();
     ApiProblem::method_not_allowed(format!("`{path}` does not support {method}"))
 }

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
 use crate::audit::AuditLog;
+use crate::collected_traces::CollectedTraces;
 use crate::readiness::Readiness;
 use crate::recordings::Recordings;
 use crate::runs::Runs;
@@ -47,6 +48,8 @@ pub struct ApiState {
     pub access: Arc<Access>,
     /// Tokens that were created by API, in the store.
     pub tokens: Arc<StoredTokens>,
+    /// Traces that arrive span by span.
+    pub traces: Arc<CollectedTraces>,
     /// The audit log.
     pub audit: Arc<AuditLog>,
     /// What documents that arrive by API may do.

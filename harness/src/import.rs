@@ -9,12 +9,20 @@
 //! Each format is a function from bytes to [`Imported`], without I/O. Secrets are redacted before a session leaves
 //! this module.
 
+mod fetch;
 mod flakestorm;
 mod har;
 mod http;
+mod langfuse;
+mod langsmith;
+mod message;
+pub mod otlp;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod vcr;
+
+pub use self::fetch::{FetchError, Fetching, Service};
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -36,6 +44,12 @@ squall_documents::named! {
         Har = "har",
         /// Sessions and JSON reports of flakestorm.
         Flakestorm = "flakestorm",
+        /// Runs of LangSmith.
+        Langsmith = "langsmith",
+        /// Traces of Langfuse.
+        Langfuse = "langfuse",
+        /// Traces of OpenTelemetry.
+        Otlp = "otlp",
         /// Cassettes of VCR.py and of Ruby's VCR.
         Vcr = "vcr",
     }
@@ -127,6 +141,9 @@ pub fn read(
         ImportFormat::Har => har::read(&json(bytes)?, options),
         ImportFormat::Flakestorm => flakestorm::read(&document(bytes)?, options.name),
         ImportFormat::Vcr => vcr::read(text(bytes)?, options),
+        ImportFormat::Langsmith => langsmith::read(&lines(bytes)?),
+        ImportFormat::Langfuse => langfuse::read(&lines(bytes)?),
+        ImportFormat::Otlp => otlp::read(bytes),
     };
     imported.map(|imported| imported.finish(options))
 }
@@ -139,6 +156,27 @@ fn text(bytes: &[u8]) -> Result<&str, String> {
 
 fn json(bytes: &[u8]) -> Result<Value, String> {
     serde_json::from_str(text(bytes)?).map_err(|error| format!("it is not JSON: {error}"))
+}
+
+/// A document in JSON, or a list of the documents on the lines.
+fn lines(bytes: &[u8]) -> Result<Value, String> {
+    let documents = serde_json::Deserializer::from_str(text(bytes)?).into_iter::<Value>();
+    let documents: Result<Vec<Value>, _> = documents.collect();
+    let mut documents = documents.map_err(|error| format!("it is not JSON: {error}"))?;
+    match documents.len() {
+        1 => Ok(documents.remove(0)),
+        _ => Ok(documents.into()),
+    }
+}
+
+/// The sessions of spans.
+pub fn of_spans(spans: Vec<otlp::Span>, redactor: &Redactor) -> Imported {
+    let options = ImportOptions {
+        name: "trace",
+        redactor,
+        tools: None,
+    };
+    otlp::sessions((spans, 0)).finish(options)
 }
 
 /// A document in JSON or YAML.
@@ -161,7 +199,7 @@ fn words<'v>(value: &'v Value, name: &str) -> Option<&'v str> {
 /// An id that is valid in file names and in the API, made from `text` or else from `name`.
 fn session_id(text: &str, name: &str) -> String {
     let valid = |text: &str| -> String {
-        let letters = text.chars().take(100).map(|letter| match letter {
+        let letters = text.chars().take(60).map(|letter| match letter {
             'a'..='z' | 'A'..='Z' | '0'..='9' | '.' | '_' | '-' => letter,
             _ => '-',
         });

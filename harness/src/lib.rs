@@ -9,6 +9,7 @@
 pub mod agents;
 pub mod answer;
 pub mod count;
+pub mod date_range;
 mod deadline;
 pub mod dial;
 pub mod digest;

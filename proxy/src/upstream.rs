@@ -78,7 +78,7 @@ pub struct Shared {
 
 impl Shared {
     /// Compiles `config`; the system resolves names.
-    pub(crate) fn new(config: &ProxyConfig) -> Result<Arc<Self>, ConfigError> {
+    pub fn new(config: &ProxyConfig) -> Result<Arc<Self>, ConfigError> {
         Self::with_resolver(config, Resolver::default())
     }
 

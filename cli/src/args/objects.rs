@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
+use squall_harness::date_range::DateRange;
 use squall_harness::import::ImportFormat;
 
 use super::{DaemonArgs, RemoteArgs, ReplayRunArgs, scope, seed};
@@ -246,7 +247,8 @@ pub(crate) struct ImportArgs {
     /// Format of the source
     #[arg(long, value_name = "FORMAT", value_parser = import_formats())]
     pub(crate) from: String,
-    /// A file, or a folder of files
+    /// A file or a folder; of LangSmith also a project or the id of a run; of Langfuse also the id of a trace, or
+    /// `latest`
     #[arg(value_name = "SOURCE")]
     pub(crate) source: String,
     /// Directory for the sessions
@@ -255,6 +257,18 @@ pub(crate) struct ImportArgs {
     /// Suite whose `tools:` match the tools of the sessions
     #[arg(long = "suite", short = 'c', value_name = "FILE")]
     pub(crate) suite: Option<PathBuf>,
+    /// API of LangSmith or Langfuse [default: `LANGSMITH_ENDPOINT` or `LANGFUSE_HOST`, else the public one]
+    #[arg(long, value_name = "URL")]
+    pub(crate) endpoint: Option<String>,
+    /// How the traces of a project ended: error, warning (a part of a trace failed, and the trace did not) or all
+    #[arg(long, default_value = "error", value_parser = ["error", "warning", "all"], hide_possible_values = true)]
+    pub(crate) status: String,
+    /// When the traces of a project began: `last_7_days`, `last_24_hours`, `7d`, or two times with a slash
+    #[arg(long, value_name = "RANGE", value_parser = DateRange::parse)]
+    pub(crate) date_range: Option<DateRange>,
+    /// Maximum number of traces of a project
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) limit: usize,
     /// Configuration with `redact` and `deny` [default: squall.yaml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,

@@ -2,23 +2,27 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use serde_json::json;
 use squall_harness::count::count;
-use squall_harness::import::{self, ImportFormat, ImportOptions, Imported};
+use squall_harness::import::{self, Fetching, ImportFormat, ImportOptions, Imported, Service};
 use squall_journal::redact::Redactor;
 use squall_journal::tape::Session;
+use squall_proxy::upstream::Shared;
 use squall_proxy::user_file;
 
 use crate::args::ImportArgs;
 use crate::config::{Config, DEFAULT_FILE};
+use crate::daemon::dialler;
 use crate::failure::Failure;
 use crate::output_file;
 use crate::render::output;
 use crate::render::paint::Paint;
 use crate::suite::LocalSuite;
+use crate::text;
 
-pub(super) fn run(args: &ImportArgs) -> Result<(), Failure> {
+pub(super) async fn run(args: &ImportArgs) -> Result<(), Failure> {
     let config = configuration(args.config.as_deref())?;
     let redactor = Redactor::with_patterns(&config.redact)
         .map_err(|error| Failure::Usage(error.to_string()))?;
@@ -26,13 +30,52 @@ pub(super) fn run(args: &ImportArgs) -> Result<(), Failure> {
     let tools = suite.map(|suite| {
         let of_suite = suite.suite.tools.written.into_iter().map(|(name, _)| name);
         of_suite
-            .chain(config.proxy.tools.into_iter().map(|(name, _)| name))
+            .chain(config.proxy.tools.iter().map(|(name, _)| name.clone()))
             .collect::<BTreeSet<_>>()
     });
     let format = ImportFormat::parse(&args.from)
         .ok_or_else(|| Failure::Usage(format!("`{}` is not a format", args.from)))?;
-    let imported = files(format, Path::new(&args.source), &redactor, tools.as_ref())?;
+    let source = Path::new(&args.source);
+    let service =
+        Service::of(format).filter(|_| !source.exists() && text::as_file(&args.source).is_none());
+    let imported = match service {
+        None => files(format, source, &redactor, tools.as_ref())?,
+        Some(service) => {
+            let shared =
+                Shared::new(&config.proxy).map_err(|error| Failure::Usage(error.to_string()))?;
+            let options = ImportOptions {
+                name: &args.source,
+                redactor: &redactor,
+                tools: tools.as_ref(),
+            };
+            let fetching = fetching(args, service);
+            let variable = |name: &str| std::env::var(name).ok();
+            let fetched = fetching.run(&dialler(shared), &variable, options).await;
+            fetched.map_err(|error| Failure::CouldNotRun(error.to_string()))?
+        }
+    };
     write(args, imported)
+}
+
+fn fetching(args: &ImportArgs, service: Service) -> Fetching {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "ranges of time end now, by the clock of the service"
+    )]
+    let now = SystemTime::now();
+    let since = now
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    Fetching {
+        service,
+        source: args.source.clone(),
+        status: args.status.clone(),
+        range: args.date_range,
+        min_latency_ms: 0,
+        limit: args.limit,
+        endpoint: args.endpoint.clone(),
+        now_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+    }
 }
 
 /// The configuration of `--config`, else of `squall.yaml`. An unreadable one is an error, because it may have patterns

@@ -35,7 +35,7 @@ pub(super) async fn run(action: ReplayCommand) -> Result<(), Failure> {
             }
         }
         ReplayCommand::Export(export) => incidents(&export).await,
-        ReplayCommand::Import(args) => import::run(&args),
+        ReplayCommand::Import(args) => Box::pin(import::run(&args)).await,
     }
 }
 

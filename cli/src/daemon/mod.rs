@@ -11,6 +11,7 @@ mod health;
 mod journal;
 pub(crate) mod log;
 mod parts;
+pub(crate) use self::parts::dialler;
 pub(crate) mod profiles;
 mod reload;
 pub(crate) mod setup;
@@ -173,6 +174,7 @@ impl Daemon {
             metrics,
             access,
             tokens,
+            traces: Arc::default(),
             trust,
             audit,
             ca_pem: Arc::new(move || ca_pem.clone()),

@@ -159,15 +159,19 @@ pub(super) fn executor(ca: &Arc<CertificateAuthority>, config: &Config, proxy: &
         });
         pointing::variables(&authority, scope, bundle)
     });
-    let dialler = Dialler::new(Arc::new(OfProxy {
-        shared: proxy.upstreams(),
-        unapproved: false,
-    }));
     Executor {
         variables,
-        dialler,
+        dialler: dialler(proxy.upstreams()),
         folder: config.modules.clone(),
     }
+}
+
+/// Reaches the destinations that a proxy may reach.
+pub(crate) fn dialler(shared: Arc<upstream::Shared>) -> Dialler {
+    Dialler::new(Arc::new(OfProxy {
+        shared,
+        unapproved: false,
+    }))
 }
 
 /// The proxy's rules for destinations, for suites.

@@ -12,7 +12,7 @@ use squall_harness::report::{Report, ReportFormat};
 use squall_harness::run::{RunKind, RunRecord, RunState};
 use squall_journal::record::{ExchangeRecord, ExplainedRecord, Kind};
 
-use super::{audit, chaos, daemon, documents, table, tapes, tokens};
+use super::{audit, chaos, daemon, documents, imports, table, tapes, tokens};
 use crate::access::{AccessRule, TokenRole};
 use crate::audit::{AuditEntry, AuditOutcome};
 use crate::page::ListPage;
@@ -118,6 +118,7 @@ fn derived_schemas() -> Map<String, Value> {
         Report,
         RunKind,
         RunState,
+        imports::ImportedReplays,
         tapes::TapeLine,
         tokens::CreatedToken,
         TokenRole,

@@ -189,6 +189,7 @@ impl Api {
         let state = ApiState {
             chaos: chaos.clone(),
             recordings,
+            traces: Arc::default(),
             trust: trust.clone(),
             audit: audit.clone(),
             runs: Runs::new(RunsParts {

@@ -348,3 +348,394 @@ fn files_of_the_real_tools_are_imported() {
     let input = imported.sessions[0].input.first().map(String::as_str);
     assert_eq!(input, Some("Weather! In Rome! NOW! REDACTED"));
 }
+
+#[test]
+fn traces_of_the_real_tools_are_imported() {
+    let weather = json!({ "city": "Rome", "degrees": 21 });
+    for (format, name) in [
+        (ImportFormat::Otlp, "otlp-genai.json"),
+        (ImportFormat::Otlp, "otlp-genai.pb"),
+        (ImportFormat::Otlp, "otlp-openinference.json"),
+        (ImportFormat::Otlp, "otlp-openinference.pb"),
+        (ImportFormat::Langsmith, "langsmith.json"),
+        (ImportFormat::Langfuse, "langfuse.json"),
+    ] {
+        let imported = import(format, &made(name));
+        assert_eq!(imported.unmapped, [], "{name}");
+        let [session] = &imported.sessions[..] else {
+            panic!("{name}: {imported:?}")
+        };
+        let input = session.input.first().map(String::as_str);
+        assert_eq!(input, Some("What is the weather in Rome?"), "{name}");
+        let [tool] = &session.tool_responses[..] else {
+            panic!("{name}: {session:?}")
+        };
+        assert_eq!((&*tool.tool, tool.status), ("get_weather", 200), "{name}");
+        assert_eq!(tool.response, weather, "{name}");
+        let bodies = session.llm_responses.iter().map(|one| {
+            assert_eq!(one.dialect.as_deref(), Some("openai-chat"), "{name}");
+            serde_json::from_slice::<Value>(&one.answer.content.whole()).expect("JSON")
+        });
+        let [first, second] = &bodies.collect::<Vec<_>>()[..] else {
+            panic!("{name}: {session:?}")
+        };
+        let call = &first["choices"][0]["message"]["tool_calls"][0];
+        assert_eq!(call["function"]["name"], "get_weather", "{name}");
+        assert_eq!(first["choices"][0]["finish_reason"], "tool_calls", "{name}");
+        let text = &second["choices"][0]["message"]["content"];
+        assert_eq!(text, "It is 21 degrees in Rome.", "{name}");
+    }
+}
+
+/// A span of OTLP with attributes.
+fn span(id: u8, attributes: &Value) -> Value {
+    let pairs = attributes.as_object().into_iter().flatten();
+    let pairs: Value = pairs
+        .map(|(name, value)| json!({ "key": name, "value": { "stringValue": value } }))
+        .collect();
+    json!({ "traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": format!("{id:016x}"), "name": "x",
+        "startTimeUnixNano": format!("{id}000000"), "endTimeUnixNano": format!("{id}500000000"), "attributes": pairs })
+}
+
+fn otlp(spans: &[Value]) -> String {
+    json!({ "resourceSpans": [{ "scopeSpans": [{ "spans": spans }] }] }).to_string()
+}
+
+#[test]
+fn what_a_trace_does_not_have_is_listed_and_its_models_are_left_out() {
+    let said = json!([{ "role": "assistant", "parts": [{ "type": "text", "content": "hi" }], "finish_reason": "stop" }]);
+    let chat = |provider: &str, output: &Value| {
+        json!({ "gen_ai.operation.name": "chat", "gen_ai.provider.name": provider, "gen_ai.request.model": "m",
+            "gen_ai.output.messages": output.to_string() })
+    };
+    let lines = [
+        otlp(&[
+            span(1, &chat("openai", &said)),
+            span(
+                2,
+                &json!({ "gen_ai.operation.name": "chat", "gen_ai.request.model": "m" }),
+            ),
+        ]),
+        otlp(&[
+            span(3, &json!({ "http.request.method": "GET" })),
+            json!({ "spanId": "z" }),
+        ]),
+        otlp(&[
+            span(4, &json!({ "gen_ai.tool.name": "t" })),
+            span(5, &chat("unheard", &said)),
+        ]),
+    ];
+    let imported = import(ImportFormat::Otlp, lines.join("\n").as_bytes());
+    let id = "0af7651916cd43dd8448eb211c80319c";
+    assert_eq!(imported.sessions[0].llm_responses, []);
+    assert!(imported.sessions[0].has_live_models());
+    assert_eq!(
+        reasons(&imported),
+        [
+            "spans: 1: their trace id or span id is invalid".to_owned(),
+            format!("a call of tool t in {id}: the trace does not have its result"),
+            format!(
+                "response 2 of m in {id}: the trace does not have its content; instrumentations record it only if they are told to"
+            ),
+            format!(
+                "response 3 of m in {id}: the trace names no known provider, so its format is not known"
+            ),
+            format!(
+                "1 other model responses in {id}: responses are replayed in order, and one of them is missing"
+            ),
+            format!(
+                "x in {id}: a span of HTTP has no bodies; record the traffic, or trace the tool"
+            ),
+            format!(
+                "the input of {id}: no user message was found; write `input` into the session before a run replays it"
+            ),
+        ]
+    );
+}
+
+#[test]
+fn responses_are_written_in_the_format_of_each_provider() {
+    let said = json!([{ "role": "assistant", "parts": [{ "type": "text", "content": "hi" },
+        { "type": "tool_call", "id": "c", "name": "t", "arguments": { "a": 1 } }] }]);
+    for (provider, dialect, text, name) in [
+        (
+            "azure.ai.openai",
+            "openai-chat",
+            "/choices/0/message/content",
+            "/choices/0/message/tool_calls/0/function/name",
+        ),
+        (
+            "anthropic",
+            "anthropic",
+            "/content/0/text",
+            "/content/1/name",
+        ),
+        (
+            "gcp.gemini",
+            "gemini",
+            "/candidates/0/content/parts/0/text",
+            "/candidates/0/content/parts/1/functionCall/name",
+        ),
+        (
+            "ollama",
+            "ollama",
+            "/message/content",
+            "/message/tool_calls/0/function/name",
+        ),
+    ] {
+        let attributes = json!({ "gen_ai.operation.name": "chat", "gen_ai.system": provider,
+            "gen_ai.output.messages": said.to_string() });
+        let imported = import(ImportFormat::Otlp, otlp(&[span(1, &attributes)]).as_bytes());
+        let written = &imported.sessions[0].llm_responses[0];
+        assert_eq!(written.dialect.as_deref(), Some(dialect));
+        assert_eq!(written.answer.latency_ms, 1499);
+        let body: Value = serde_json::from_slice(&written.answer.content.whole()).expect("JSON");
+        assert_eq!(body.pointer(text), Some(&json!("hi")), "{body}");
+        assert_eq!(body.pointer(name), Some(&json!("t")), "{body}");
+    }
+}
+
+#[test]
+fn messages_of_langchain_are_understood() {
+    let message = |class: &str, more: Value| json!({ "lc": 1, "type": "constructor", "id": ["langchain", class], "kwargs": more });
+    let runs = json!([
+        { "id": "r", "trace_id": "r", "run_type": "chain", "name": "g", "dotted_order": "1", "error": "boom",
+            "inputs": { "messages": [message("HumanMessage", json!({ "content": "Rome?", "type": "human" }))] } },
+        { "id": "m", "trace_id": "r", "parent_run_id": "r", "run_type": "llm", "name": "ChatAnthropic", "dotted_order": "1.1",
+            "extra": { "metadata": { "ls_provider": "anthropic", "ls_model_name": "claude" } }, "inputs": {},
+            "outputs": { "generations": [[{ "text": "", "message": message("AIMessage", json!({
+                "content": "", "tool_calls": [{ "name": "t", "args": { "a": 1 }, "id": "c" }] })) }]] } },
+        { "id": "t", "trace_id": "r", "parent_run_id": "r", "run_type": "tool", "name": "t", "dotted_order": "1.2",
+            "start_time": "2026-01-01T00:00:00", "end_time": "2026-01-01T00:00:01.5", "error": "TimeoutError", "outputs": null },
+        { "id": "s", "trace_id": "r", "parent_run_id": "r", "run_type": "retriever", "name": "docs", "dotted_order": "1.3" },
+    ]);
+    let imported = import(ImportFormat::Langsmith, runs.to_string().as_bytes());
+    let session = &imported.sessions[0];
+    assert_eq!(session.input.first().map(String::as_str), Some("Rome?"));
+    assert_eq!(session.expected_failure.as_deref(), Some("boom"));
+    let tool = &session.tool_responses[0];
+    assert_eq!(
+        (tool.status, tool.latency_ms, &tool.response),
+        (0, 1500, &json!("TimeoutError"))
+    );
+    let body = session.llm_responses[0].answer.content.whole();
+    let body: Value = serde_json::from_slice(&body).expect("JSON");
+    assert_eq!(body["content"][0]["input"], json!({ "a": 1 }), "{body}");
+    assert_eq!(
+        reasons(&imported),
+        ["docs in r: results of retrievers and embeddings are not replayed"]
+    );
+}
+
+#[test]
+fn ranges_of_time_are_read_or_rejected() {
+    let day = 86_400_000;
+    for (text, expected) in [
+        ("last_7_days", Some((100 * day - 7 * day, 100 * day))),
+        ("last_1_day", Some((99 * day, 100 * day))),
+        (
+            "last_36_hours",
+            Some((100 * day - 36 * 3_600_000, 100 * day)),
+        ),
+        ("7d", Some((93 * day, 100 * day))),
+        ("90m", Some((100 * day - 90 * 60_000, 100 * day))),
+        ("1970-01-01T00:00:00Z/1970-01-02T00:00:00Z", Some((0, day))),
+        ("1970-01-02T00:00:00Z/1970-01-01T00:00:00Z", None),
+        ("last_week", None),
+        ("last_0_days", None),
+        ("last_7_parsecs", None),
+        ("yesterday", None),
+        ("", None),
+    ] {
+        let range = crate::date_range::DateRange::parse(text);
+        let bounds = range.map(|range| range.bounds(100 * day));
+        assert_eq!(bounds.ok(), expected, "{text}");
+    }
+}
+
+mod fetching {
+    use super::*;
+    use crate::agents::testing::{Reply, Server, json as reply};
+    use crate::dial::Dialler;
+
+    async fn fetch(
+        service: Service,
+        source: &str,
+        replies: Vec<Reply>,
+    ) -> (Result<Imported, FetchError>, Server) {
+        let server = Server::start(replies).await;
+        let fetching = Fetching {
+            service,
+            source: source.to_owned(),
+            status: "error".to_owned(),
+            range: crate::date_range::DateRange::parse("1970-01-01T00:00:00Z/1970-01-02T00:00:00Z")
+                .ok(),
+            min_latency_ms: 1500,
+            limit: 100,
+            endpoint: Some(server.url.clone()),
+            now_ms: 0,
+        };
+        let redactor = Redactor::default();
+        let options = ImportOptions {
+            name: "n",
+            redactor: &redactor,
+            tools: None,
+        };
+        let variable = |name: &str| match name {
+            "LANGSMITH_WORKSPACE_ID" => Some("team".to_owned()),
+            name => name.ends_with("_KEY").then(|| format!("hunter-{name}")),
+        };
+        let fetched = fetching.run(&Dialler::default(), &variable, options).await;
+        (fetched, server)
+    }
+
+    fn run(id: &str, kind: &str, order: &str) -> Value {
+        json!({ "id": id, "trace_id": "r", "run_type": kind, "name": id, "dotted_order": order,
+            "parent_run_id": (id != "r").then_some("r"), "inputs": { "input": "Rome?" },
+            "outputs": { "output": "your key is hunter-LANGSMITH_API_KEY" }, "start_time": "2026-01-01T00:00:00" })
+    }
+
+    #[tokio::test]
+    async fn a_project_is_fetched_by_pages_and_each_tree_by_a_query_of_its_own() {
+        for (info, list, next) in [
+            ("{}", "runs", "/cursors/next"),
+            (
+                r#"{"instance_flags":{"ch_query_enabled":false,"sdb_query_enabled":true}}"#,
+                "items",
+                "/next_cursor",
+            ),
+        ] {
+            let page = |runs: Value, cursor: Value| {
+                let mut page = json!({ list: runs, "cursors": {} });
+                if next == "/next_cursor" {
+                    page["next_cursor"] = cursor;
+                } else {
+                    page["cursors"]["next"] = cursor;
+                }
+                reply(&page.to_string())
+            };
+            let (fetched, server) = fetch(
+                Service::Langsmith,
+                "my project",
+                vec![
+                    reply(info),
+                    reply(r#"[{"id":"p1"}]"#),
+                    page(json!([run("r", "chain", "1")]), json!("c2")),
+                    page(json!([]), json!(null)),
+                    page(json!([run("t", "tool", "1.2")]), json!(null)),
+                ],
+            )
+            .await;
+            let imported = fetched.expect("sessions");
+            let session = &imported.sessions[0];
+            assert_eq!(
+                (&*session.id, session.input.first().map(String::as_str)),
+                ("r", Some("Rome?"))
+            );
+            assert_eq!(
+                session.tool_responses[0].response,
+                json!("your key is REDACTED")
+            );
+            let asked = server.requests();
+            assert!(
+                asked
+                    .iter()
+                    .all(|one| one.header("x-api-key") == Some("hunter-LANGSMITH_API_KEY"))
+            );
+            assert!(
+                asked
+                    .iter()
+                    .all(|one| one.header("x-tenant-id") == Some("team"))
+            );
+            let lines: Vec<_> = asked
+                .iter()
+                .map(|one| one.line.split(" HTTP").next().unwrap_or_default())
+                .collect();
+            let query = if list == "runs" {
+                "POST /runs/query"
+            } else {
+                "POST /api/v2/runs/query"
+            };
+            assert_eq!(
+                lines,
+                [
+                    "GET /info",
+                    "GET /sessions?name=my%20project",
+                    query,
+                    query,
+                    query
+                ]
+            );
+            let body = |at: usize| serde_json::from_str::<Value>(&asked[at].body).expect("JSON");
+            let roots = body(3);
+            assert_eq!(roots["is_root"], true);
+            assert_eq!(roots["cursor"], "c2");
+            assert_eq!(
+                roots["filter"],
+                "and(gte(latency, 1.500), lte(start_time, \"1970-01-02T00:00:00.000Z\"))"
+            );
+            assert_eq!(
+                roots[if list == "runs" { "error" } else { "has_error" }],
+                true
+            );
+            let tree = body(4);
+            assert_eq!(tree[if list == "runs" { "trace" } else { "trace_id" }], "r");
+            assert_eq!(tree["is_root"], false);
+        }
+    }
+
+    #[tokio::test]
+    async fn traces_of_langfuse_are_listed_and_fetched_one_by_one() {
+        let trace = String::from_utf8(made("langfuse.json")).expect("a text");
+        let failed = trace.replacen("\"DEFAULT\"", "\"ERROR\"", 1);
+        let failed = failed.replacen("\"observations\"", "\"latency\": 2.5, \"observations\"", 1);
+        let (fetched, server) = fetch(
+            Service::Langfuse,
+            "latest",
+            vec![
+                reply(r#"{"data":[{"id":"a"},{"id":"b/c"}]}"#),
+                reply(r#"{"data":[]}"#),
+                reply(&trace),
+                reply(&failed),
+            ],
+        )
+        .await;
+        assert_eq!(fetched.expect("sessions").sessions.len(), 1);
+        let asked = server.requests();
+        let pair = STANDARD.encode("hunter-LANGFUSE_PUBLIC_KEY:hunter-LANGFUSE_SECRET_KEY");
+        assert_eq!(
+            asked[0].header("authorization"),
+            Some(&*format!("Basic {pair}"))
+        );
+        assert!(
+            asked[0]
+                .line
+                .contains("page=1&limit=50&fromTimestamp=1970-01-01T00:00:00.000Z"),
+            "{}",
+            asked[0].line
+        );
+        assert!(
+            asked[3].line.starts_with("GET /api/public/traces/b%2Fc "),
+            "{}",
+            asked[3].line
+        );
+    }
+
+    #[tokio::test]
+    async fn a_rejected_key_is_an_error_without_the_key() {
+        for service in [Service::Langsmith, Service::Langfuse] {
+            let reply = Reply::With(
+                401,
+                "application/json",
+                "{\"detail\":\"bad hunter-LANGSMITH_API_KEY\"}".to_owned(),
+            );
+            let (fetched, _) = fetch(service, "x", vec![reply]).await;
+            let error = fetched.expect_err("a wrong key").to_string();
+            assert!(
+                error.ends_with("the key was rejected (status 401)"),
+                "{error}"
+            );
+            assert!(!error.contains("hunter"), "{error}");
+        }
+    }
+}

@@ -9,6 +9,7 @@ use squall_journal::tape::ModelSource;
 use super::chaos::Context;
 use super::contract::ContractPart;
 use super::session::{self, ReplaySession};
+use crate::date_range::DateRange;
 
 /// Incidents and their sources.
 #[derive(Debug, Default)]
@@ -109,7 +110,8 @@ fn source(fields: &mut Fields<'_, '_>) -> Option<()> {
         let statuses = ["error", "warning", "all"].map(|status| (status, ()));
         let about = "How they ended; default `error`.";
         fields.word("status", about, "status", &statuses);
-        fields.words("date_range", "As `last_7_days`.");
+        let about = "When they began: `last_7_days`, `7d`, or two times with a slash.";
+        fields.parsed("date_range", about, DateRange::parse);
         let about = "Runs that took at least so many milliseconds.";
         fields.whole("min_latency_ms", about, 0..=86_400_000, " milliseconds");
         Some(())

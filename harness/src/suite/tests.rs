@@ -204,6 +204,7 @@ const BLOCKS: &[&str] = &[
     "replays: {sessions: [{id: a, input: x, on_miss: '${TOKEN}'}]}",
     "replays: {sources: [{type: langsmth, project: x}]}",
     "replays: {sources: [{type: langsmith}]}",
+    "replays: {sources: [{type: langsmith, project: x, filter: {date_range: last_week}}]}",
     "chaos_profile: x",
     "- a",
     "agent: {",

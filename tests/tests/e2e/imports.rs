@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use squall_tests::{Daemon, Upstream};
 
 use crate::desk::{CommandResult, Desk};
 
@@ -90,5 +91,102 @@ fn a_folder_is_imported_and_what_is_missing_is_listed() {
     assert!(
         wrong.err.contains("one.har: it is not a cassette"),
         "{wrong:#?}"
+    );
+}
+
+#[test]
+fn a_wrong_key_ends_with_3_and_is_nowhere_printed() {
+    for (from, variables) in [
+        ("langsmith", &["LANGSMITH_API_KEY"][..]),
+        ("langfuse", &["LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY"]),
+    ] {
+        let desk = Desk::new();
+        let service = Upstream::start(None, |mut connection| {
+            while connection.request().is_some() {
+                let answer = "HTTP/1.1 401 Unauthorized\r\ncontent-length: 7\r\n\r\nhunter2";
+                if !connection.send(answer) {
+                    break;
+                }
+            }
+        });
+        let endpoint = format!("http://{}", service.address);
+        let mut command =
+            desk.squall(&["replay", "import", "--from", from, "--output", "incidents"]);
+        command.args(["--endpoint", &endpoint, "project"]);
+        for name in variables {
+            command.env(name, "hunter2");
+        }
+        let wrong = CommandResult::from(command.output().unwrap());
+        wrong.ended(3);
+        assert!(wrong.err.contains("the key was rejected"), "{wrong:#?}");
+        assert!(!format!("{wrong:?}").contains("hunter2"), "{wrong:#?}");
+        let config = desk.directory.path().join("squall.yaml");
+        std::fs::write(config, "deny: ['127.0.0.1']\n").unwrap();
+        let before = service.requests().len();
+        CommandResult::from(command.output().unwrap()).ended(3);
+        assert_eq!(
+            service.requests().len(),
+            before,
+            "a denied address was dialled"
+        );
+    }
+}
+
+#[test]
+fn a_collector_gets_traces_in_json_and_protobuf_and_documents_are_imported() {
+    let daemon = Daemon::start(&json!({}));
+    let api = daemon.api;
+    let post = |path: &str, media_type: &str, file: &Path| {
+        let url = format!("http://{}{path}", api.address);
+        let sent = std::process::Command::new("curl")
+            .args(["-s", "--noproxy", "*", "-w", "%{http_code}", "-H"])
+            .arg(format!("content-type: {media_type}"))
+            .arg("--data-binary")
+            .arg(format!("@{}", file.display()))
+            .arg(url)
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&sent.stdout).into_owned()
+    };
+    for (name, media_type, answer) in [
+        ("otlp-genai.json", "application/json", "{}200"),
+        ("otlp-openinference.pb", "application/x-protobuf", "200"),
+    ] {
+        let before = api.get("/v1/replays")["items"].as_array().unwrap().len();
+        assert_eq!(
+            post("/v1/traces", media_type, &made(name)),
+            answer,
+            "{name}"
+        );
+        let replays = api.get("/v1/replays");
+        let items = replays["items"].as_array().unwrap();
+        assert_eq!(items.len(), before + 1, "{name}: {replays}");
+        assert_eq!(
+            post("/v1/traces", media_type, &made(name)),
+            answer,
+            "{name}"
+        );
+        assert_eq!(
+            api.get("/v1/replays"),
+            replays,
+            "a repeated trace is no new version"
+        );
+    }
+    let refused = post("/v1/traces", "application/x-protobuf", &made("vcrpy.yaml"));
+    assert!(refused.ends_with("400"), "{refused}");
+    let cassette = std::fs::read_to_string(made("vcrpy.yaml")).unwrap();
+    let body = json!({ "from": "vcr", "name": "cassette", "document": cassette });
+    let imported = api.call("POST", "/v1/replays/import", Some(&body));
+    assert_eq!(imported.status, 201, "{}", imported.text());
+    assert_eq!(
+        imported.json(),
+        json!({ "items": ["cassette"], "unmapped": [] })
+    );
+    let session = api.get("/v1/replays/cassette");
+    assert!(!session.to_string().contains("sk-proj"), "{session}");
+    let wrong = json!({ "from": "har", "document": { "log": {} } });
+    assert_eq!(
+        api.call("POST", "/v1/replays/import", Some(&wrong)).status,
+        422
     );
 }

@@ -40,6 +40,7 @@ impl BodySearch {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
     use std::io::Write as _;
 
     use squall_journal::record::Encoding;
@@ -67,15 +68,13 @@ mod tests {
         ] {
             for size in [1, 2, 3, 7, 1000, body.len()] {
                 let mut search = BodySearch::new(coding);
-                let mut found = Vec::new();
+                let mut found = HashSet::new();
                 for piece in body.chunks(size) {
-                    search.push(piece, |canary| found.push(canary));
+                    search.push(piece, |one| {
+                        found.insert((one.canary.to_string(), one.encoding));
+                    });
                 }
-                let found: Vec<_> = found
-                    .iter()
-                    .map(|found| (found.canary.to_string(), found.encoding))
-                    .collect();
-                let expected = [(WRITTEN.to_owned(), Encoding::Raw)];
+                let expected = HashSet::from([(WRITTEN.to_owned(), Encoding::Raw)]);
                 assert_eq!(found, expected, "{what} by {size}");
             }
         }

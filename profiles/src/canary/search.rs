@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use percent_encoding::percent_decode;
-use regex::bytes::{Captures, Regex};
+use regex::bytes::Regex;
 use squall_journal::record::Encoding;
 
 use super::Canary;
@@ -44,7 +44,7 @@ static BASE64: LazyLock<Regex> =
 
 /// An escape of JSON (RFC 8259 §7). JSON inside a JSON string doubles its backslashes.
 static ESCAPE: LazyLock<Regex> =
-    LazyLock::new(|| compiled(r#"(?-u)\\+(?:u([0-9A-Fa-f]{4})|[nrtbf]|([/"]))"#));
+    LazyLock::new(|| compiled(r#"(?-u)\\+(?:u[0-9A-Fa-f]{4}|[nrtbf/"])"#));
 
 /// A canary that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -82,14 +82,16 @@ impl Search {
             plain.insert(canary);
             found.push(Found { canary, encoding });
         }
-        let unescaped = ESCAPE.replace_all(text, unescaped);
+        let unescaped = unescaped(text);
         let decoded: Cow<'_, [u8]> = percent_decode(&unescaped).into();
         for (text, encoding) in [
             (&unescaped, Encoding::Normalised),
             (&decoded, Encoding::Url),
         ] {
-            for (canary, _) in canaries(text).filter(|(canary, _)| plain.insert(*canary)) {
-                found.push(Found { canary, encoding });
+            // A borrowed text was searched before.
+            if let Cow::Owned(text) = text {
+                let new = canaries(text).filter(|(canary, _)| plain.insert(*canary));
+                found.extend(new.map(|(canary, _)| Found { canary, encoding }));
             }
         }
         let is_same = matches!(decoded, Cow::Borrowed(_));
@@ -100,14 +102,12 @@ impl Search {
         found
     }
 
-    /// Searches the next bytes.
-    pub fn push(&mut self, bytes: &[u8], mut found: impl FnMut(Found)) {
-        let known = Self::all(&self.end);
+    /// Searches the next bytes. A canary at the end of the bytes before may be found again.
+    pub fn push(&mut self, bytes: &[u8], found: impl FnMut(Found)) {
         self.end.extend_from_slice(bytes);
-        let all = Self::all(&self.end).into_iter();
-        all.filter(|one| !known.contains(one)).for_each(&mut found);
+        Self::all(&self.end).into_iter().for_each(found);
         let before = self.end.len().saturating_sub(OVERLAP);
-        self.end.drain(..before);
+        self.end = self.end[before..].to_vec();
     }
 }
 
@@ -120,16 +120,28 @@ fn canaries(text: &[u8]) -> impl Iterator<Item = (Canary, &[u8])> {
     })
 }
 
-/// The byte of an escape; beyond ASCII it may be between characters.
-fn unescaped(escape: &Captures<'_>) -> Vec<u8> {
-    if let Some(digits) = escape.get(1) {
-        let digits = std::str::from_utf8(digits.as_bytes()).unwrap_or_default();
-        let byte = u8::from_str_radix(digits.trim_start_matches('0'), 16);
-        return vec![byte.unwrap_or(0x80)];
+/// A text without JSON's escapes. What is beyond ASCII may be between characters.
+fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
+    let mut plain = Vec::new();
+    let mut end = 0;
+    for escape in ESCAPE.find_iter(text) {
+        plain.extend_from_slice(&text[end..escape.start()]);
+        end = escape.end();
+        plain.push(match escape.as_bytes() {
+            [.., b'u', b'0', b'0', high, low] => {
+                let digits = digit(*high, 4).zip(digit(*low, 4));
+                digits.map_or(0x80, |(high, low)| high << 4 | low)
+            }
+            [.., b'u', _, _, _, _] => 0x80,
+            [.., last @ (b'/' | b'"')] => *last,
+            _ => b' ',
+        });
     }
-    escape
-        .get(2)
-        .map_or(vec![b' '], |it| it.as_bytes().to_vec())
+    if end == 0 {
+        return text.into();
+    }
+    plain.extend_from_slice(&text[end..]);
+    plain.into()
 }
 
 /// Adds the canaries in runs of digits of so many bits, at every alignment.

@@ -260,6 +260,20 @@ impl Exchange {
         Ok(())
     }
 
+    /// Bypasses a rule for tools if the replies to a batch's other calls would be lost.
+    fn loses_replies(&self, verdict: VerdictIndex, decision: &Decision) -> bool {
+        let rule = rule(decision, verdict);
+        let mcp = self.classified.mcp_call(rule);
+        let loses = rule.is_some_and(|rule| rule.family() == Family::Tool)
+            && mcp.as_ref().is_some_and(McpCall::leaves_others);
+        if loses {
+            let why =
+                "the batch holds calls that the rule does not match, whose answers would be lost";
+            self.log.bypassed(verdict, why.to_owned());
+        }
+        loses
+    }
+
     /// A synthetic response; `None` if it cannot be made here and the exchange continues.
     async fn make(
         &self,
@@ -270,11 +284,7 @@ impl Exchange {
         let url = self.target.as_written();
         let rule = rule(decision, verdict);
         let mcp = self.classified.mcp_call(rule);
-        let of_tools = rule.is_some_and(|rule| rule.family() == Family::Tool);
-        if of_tools && mcp.as_ref().is_some_and(McpCall::leaves_others) {
-            let why =
-                "the batch holds calls that the rule does not match, whose answers would be lost";
-            self.log.bypassed(verdict, why.to_owned());
+        if self.loses_replies(verdict, decision) {
             return Ok(None);
         }
         let model = self.classified.speaking(&self.target.url);
@@ -436,6 +446,9 @@ impl Exchange {
             Some((verdict, Substitute::Answer(made))) => {
                 let made = Box::pin(self.make(&made, verdict, decision)).await?;
                 Ok(made.unwrap_or(answer))
+            }
+            Some((verdict, Substitute::Reset)) if self.loses_replies(verdict, decision) => {
+                Ok(answer)
             }
             Some((verdict, Substitute::Reset)) => {
                 self.log.end(Outcome::Injected, None);

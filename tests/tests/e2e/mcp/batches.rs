@@ -59,10 +59,14 @@ fn the_other_answers_of_a_batch_are_never_lost() {
         (&json!("book"), &json!(["get_weather"]))
     );
     // What would leave nothing of the others.
-    for mode in ["html_error", "error", "commit_then_fail"] {
-        let rule = json!({ "mode": mode, "tool": "book" });
-        assert_eq!(ask(rule), clean, "{mode}");
-        let (_, rule) = with_rule(&stage, mode);
+    for rule in [
+        json!({ "mode": "html_error", "tool": "book" }),
+        json!({ "mode": "error", "tool": "book" }),
+        json!({ "mode": "commit_then_fail", "tool": "book" }),
+        json!({ "mode": "commit_then_fail", "reset": true, "tool": "book" }),
+    ] {
+        assert_eq!(ask(rule.clone()), clean, "{rule}");
+        let (_, rule) = with_rule(&stage, rule["mode"].as_str().unwrap());
         assert_eq!(rule["outcome"], "bypassed", "{rule}");
         assert!(rule["reason"].to_string().contains("batch"), "{rule}");
     }

@@ -214,6 +214,33 @@ mod invocation {
         }))
     }
 
+    #[test]
+    fn the_nearest_response_is_the_next_unused_one_of_the_same_method_and_url() {
+        let mut tape = tape(
+            r#"{"id":"s","exchanges":[
+            {"match":{"method":"POST","url":"http://h/a?x=1","body":"x"},"body":"1"},
+            {"match":{"method":"POST","url":"http://h/b","body":"x"},"body":"other"},
+            {"match":{"method":"POST","url":"http://h/a","body":"yy"},"body":"2"}]}"#,
+        );
+        let mut nearest = |method: &Method, url: &str| {
+            let found = tape.ask_nearest(&TapeQuestion {
+                method,
+                url,
+                fingerprint: 0,
+                tools: &[],
+                dialect: None,
+                model: None,
+            });
+            found.map(said)
+        };
+        let (post, get) = (Method::POST, Method::GET);
+        assert_eq!(nearest(&get, "http://h/a"), None);
+        assert_eq!(nearest(&post, "http://h/a?y=2").as_deref(), Some("1"));
+        assert_eq!(nearest(&post, "http://h/a").as_deref(), Some("2"));
+        assert_eq!(nearest(&post, "http://h/a"), None);
+        assert_eq!(nearest(&post, "http://h/b").as_deref(), Some("other"));
+    }
+
     fn said(found: TapeResult) -> String {
         match found {
             TapeResult::Answer(given) => match &given.answer.content {

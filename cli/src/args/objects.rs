@@ -201,12 +201,12 @@ pub(crate) struct PlayArgs {
     /// Scope [default: the default scope]
     #[arg(long, value_parser = scope)]
     pub(crate) scope: Option<String>,
-    /// Action for a request that is not on the tape: an error, or passthrough to the upstream [default: the session's,
-    /// else error]
+    /// Action for a request that is not on the tape: an error, passthrough to the upstream, or the nearest response
+    /// [default: the session's, else error]
     #[arg(long, value_name = "ACTION", value_parser = ON_MISS)]
     pub(crate) on_miss: Option<String>,
     /// Action for a request whose recorded responses are used up [default: the session's, else error]
-    #[arg(long, value_name = "ACTION", value_parser = ON_MISS)]
+    #[arg(long, value_name = "ACTION", value_parser = ON_EXHAUSTED)]
     pub(crate) on_exhausted: Option<String>,
     /// Speed of responses: 0 sends them at once, 1 as recorded, 2 twice as fast
     #[arg(long, value_name = "X", default_value_t = 0.0)]
@@ -215,7 +215,8 @@ pub(crate) struct PlayArgs {
     pub(crate) remote: RemoteArgs,
 }
 
-const ON_MISS: [&str; 2] = ["error", "passthrough"];
+const ON_MISS: [&str; 3] = ["error", "passthrough", "nearest"];
+const ON_EXHAUSTED: [&str; 2] = ["error", "passthrough"];
 
 /// A format of recordings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -21,10 +21,13 @@ use crate::store::{DocumentKey, DocumentKind};
 use crate::stored_documents::newest;
 use crate::tasks;
 
-const ACTIONS: [(&str, Otherwise); 2] = [
+const ON_MISS: [(&str, Otherwise); 3] = [
     ("error", Otherwise::Error),
     ("passthrough", Otherwise::Passthrough),
+    ("nearest", Otherwise::Nearest),
 ];
+
+const ON_EXHAUSTED: [(&str, Otherwise); 2] = [ON_MISS[0], ON_MISS[1]];
 
 /// Slowest and fastest playback; 0 means at once.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
@@ -204,8 +207,8 @@ fn nothing(what: &str, id: &str) -> ApiProblem {
 /// Reads the request.
 fn read(fields: &mut Fields<'_, '_>) -> Option<TapeRequest> {
     let source = source(fields);
-    let on_miss = fields.word("on_miss", "", "action", &ACTIONS);
-    let on_exhausted = fields.word("on_exhausted", "", "action", &ACTIONS);
+    let on_miss = fields.word("on_miss", "", "action", &ON_MISS);
+    let on_exhausted = fields.word("on_exhausted", "", "action", &ON_EXHAUSTED);
     let speed = fields.field("speed", "", |value| {
         let speed = value.real(0.0..=*SPEEDS.end(), "")?;
         if speed != 0.0 && !SPEEDS.contains(&speed) {

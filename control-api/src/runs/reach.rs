@@ -12,7 +12,7 @@ use squall_harness::reach::{
 use squall_journal::activation::ActivationRecord;
 use squall_journal::record::Outcome;
 use squall_journal::ring::Filter;
-use squall_journal::tape::{Recorded, Session};
+use squall_journal::tape::{Otherwise, Recorded, Session};
 use squall_profiles::activation::Observe;
 use squall_profiles::profile;
 use squall_profiles::tools::ToolNames;
@@ -445,7 +445,7 @@ fn is_of(chaos: &ScopeChaos, activation: &str) -> bool {
 /// A session, ready to answer the exchanges of a scope.
 fn playing(session: &Session) -> Arc<Playing> {
     let options = PlayingOptions {
-        on_miss: session.on_miss.unwrap_or_default(),
+        on_miss: session.on_miss.unwrap_or(Otherwise::Nearest),
         on_exhausted: session.on_exhausted.unwrap_or_default(),
         speed: 0.0,
         live_models: session.has_live_models(),

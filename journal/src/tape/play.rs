@@ -117,6 +117,22 @@ impl Tape {
         }
     }
 
+    /// The next unused response to the same method and URL, whatever the query and the body.
+    pub fn ask_nearest(&mut self, question: &TapeQuestion<'_>) -> Option<TapeResult> {
+        let path = |url: &str| url.split('?').next().unwrap_or_default().to_owned();
+        let asked = path(question.url);
+        let entry = self.0.iter_mut().find(|entry| match &entry.key {
+            TapeKey::Exact(matching, _) => {
+                !entry.is_used
+                    && (matching.method.as_ref()).is_none_or(|method| method == question.method)
+                    && (matching.url.as_deref()).is_some_and(|url| path(url) == asked)
+            }
+            TapeKey::Pattern(_) | TapeKey::Tool(_) | TapeKey::Model(..) => false,
+        })?;
+        entry.is_used = true;
+        Some(entry.response.clone())
+    }
+
     /// Number of responses, and of unused ones.
     pub fn answers(&self) -> (usize, usize) {
         let left = self.0.iter().filter(|entry| !entry.is_used);

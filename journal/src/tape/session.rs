@@ -112,6 +112,9 @@ pub enum Otherwise {
     Error,
     /// Forwards it to its upstream.
     Passthrough,
+    /// Gives it the next unused response to the same method and URL, whatever the query and the body; rejects it if
+    /// there is none. For requests without a response on the tape only.
+    Nearest,
 }
 
 /// Where responses to model calls come from.
@@ -140,6 +143,7 @@ impl Otherwise {
         match self {
             Self::Error => "error",
             Self::Passthrough => "passthrough",
+            Self::Nearest => "nearest",
         }
     }
 }

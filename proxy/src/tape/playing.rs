@@ -128,7 +128,7 @@ impl Playing {
             on_exhausted,
             ..
         } = self.options;
-        on_miss == Otherwise::Error && on_exhausted == Otherwise::Error
+        on_miss != Otherwise::Passthrough && on_exhausted != Otherwise::Passthrough
     }
 
     /// Whether the tape answers all model calls on a WebSocket.
@@ -157,7 +157,12 @@ impl Playing {
     /// Looks up a request.
     pub(crate) fn ask(&self, question: &TapeQuestion<'_>) -> Played {
         let (tape, counts) = &mut *self.tape();
-        let (otherwise, refusal) = match tape.ask(question) {
+        let mut found = tape.ask(question);
+        let is_missing = matches!(found, TapeResult::Missed(_) | TapeResult::Exhausted(_));
+        if is_missing && self.options.on_miss == Otherwise::Nearest {
+            found = tape.ask_nearest(question).unwrap_or(found);
+        }
+        let (otherwise, refusal) = match found {
             TapeResult::Answer(given) if given.answer.over_limit => {
                 let why = "its recorded answer was longer than what is kept of one, and was cut";
                 (self.options.on_miss, TapeRefusal::missed(why.to_owned()))
@@ -179,7 +184,7 @@ impl Playing {
         };
         counts.missed += 1;
         match otherwise {
-            Otherwise::Error => Played::Refused(refusal),
+            Otherwise::Error | Otherwise::Nearest => Played::Refused(refusal),
             Otherwise::Passthrough => Played::Passes,
         }
     }

@@ -162,6 +162,37 @@ fn a_session_of_which_nothing_was_requested_proves_nothing() {
 }
 
 #[test]
+fn an_agent_that_diverges_goes_on_and_what_changed_is_shown() {
+    let desk = Desk::new();
+    let session = recorded(&desk, &desk.agent("/json", &[]), "incident");
+    let path = desk.directory.path().join(&session);
+    let opened = desk.tool.opened();
+    let suite = suite(&desk.agent("/json?days=2", &[]), "sunny");
+    for (on_miss, served, code) in [
+        ("", 1, 0),
+        ("on_miss: nearest\n", 1, 0),
+        ("on_miss: error\n", 0, 4),
+    ] {
+        let text = fs::read_to_string(&path)
+            .unwrap()
+            .replace("on_miss: error\n", "");
+        fs::write(&path, format!("{on_miss}{text}")).unwrap();
+        let result = replay(&desk, &suite, &[&session, "--json"]);
+        fs::write(&path, text).unwrap();
+        result.ended(code);
+        let run = run_of(&result);
+        let replayed = &run["replays"][0];
+        assert_eq!(replayed["served"], served, "{on_miss}: {run:#}");
+        assert_eq!(replayed["dialled"], 0, "{on_miss}: {run:#}");
+        assert_eq!(
+            replayed["calls"][0]["state"], "changed",
+            "{on_miss}: {run:#}"
+        );
+    }
+    assert_eq!(desk.tool.opened(), opened);
+}
+
+#[test]
 fn a_failed_cell_shows_the_command_that_replays_it() {
     let desk = Desk::new();
     let agent = desk.agent("/json", &[]);

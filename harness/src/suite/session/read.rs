@@ -32,7 +32,8 @@ pub fn read_whole(value: &mut ValueReader<'_, '_>) -> Option<Session> {
 
 /// The fields of a session.
 pub(in super::super) fn read(fields: &mut Fields<'_, '_>, context: Context<'_>) -> ReplaySession {
-    let ends = [Otherwise::Error, Otherwise::Passthrough].map(|end| (end.as_str(), end));
+    let ends = [Otherwise::Error, Otherwise::Passthrough, Otherwise::Nearest]
+        .map(|end| (end.as_str(), end));
     let models = [ModelSource::Recorded, ModelSource::Live].map(|source| (source.as_str(), source));
     let about = "The contract that must hold: its name, its file, or itself. Default: what the suite demands.";
     let contract = fields.field("contract", about, |value| {
@@ -83,7 +84,7 @@ pub(in super::super) fn read(fields: &mut Fields<'_, '_>, context: Context<'_>) 
         ),
         on_miss: fields.word(
             "on_miss",
-            "What a request that was not recorded gets; default `error`.",
+            "What a request that was not recorded gets; default `error`, in runs `nearest`.",
             "end",
             &ends,
         ),
@@ -91,7 +92,7 @@ pub(in super::super) fn read(fields: &mut Fields<'_, '_>, context: Context<'_>) 
             "on_exhausted",
             "What a request that was recorded less often gets; default `error`.",
             "end",
-            &ends,
+            &ends[..2],
         ),
     };
     ReplaySession { session, contract }

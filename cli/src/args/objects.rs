@@ -270,7 +270,7 @@ pub(crate) struct ImportArgs {
     /// Maximum number of traces of a project
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) limit: usize,
-    /// Configuration with `redact` and `deny` [default: squall.yaml, if it exists]
+    /// Configuration with `redact`, `allow` and `deny` [default: squall.yaml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Print one JSON document on stdout

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::langsmith::span_ms;
-use super::message::{ModelCall, user_text};
-use super::trace::{ToolCall, Trace};
+use super::message::{TracedModelCall, user_text};
+use super::trace::{Trace, TracedToolCall};
 use super::{Imported, words};
 
 pub(super) fn read(document: &Value) -> Result<Imported, String> {
@@ -53,7 +53,7 @@ fn trace(one: &Value, observations: &[Value]) -> Trace {
             .filter(|it| !it.is_null())
             .cloned();
         match words(observation, "type").unwrap_or_default() {
-            "TOOL" => trace.tools.push(ToolCall {
+            "TOOL" => trace.tools.push(TracedToolCall {
                 name,
                 result: output,
                 error,
@@ -64,7 +64,7 @@ fn trace(one: &Value, observations: &[Value]) -> Trace {
                     trace.input = user_text(&observation["input"]);
                 }
                 let model = text(observation, "model");
-                trace.models.push(ModelCall {
+                trace.models.push(TracedModelCall {
                     provider: provider(observation, model.as_deref()),
                     model,
                     output,

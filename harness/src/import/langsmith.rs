@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use squall_journal::timestamp;
 
-use super::message::{ModelCall, text, user_text};
-use super::trace::{ToolCall, Trace};
+use super::message::{TracedModelCall, text, user_text};
+use super::trace::{Trace, TracedToolCall};
 use super::{Imported, words};
 
 pub(super) fn read(document: &Value) -> Result<Imported, String> {
@@ -68,7 +68,7 @@ fn trace(id: &str, runs: &[&Value]) -> Trace {
             .to_ascii_lowercase()
             .as_str()
         {
-            "tool" => trace.tools.push(ToolCall {
+            "tool" => trace.tools.push(TracedToolCall {
                 result: result(&run["outputs"]),
                 latency_ms: latency(run),
                 name,
@@ -80,7 +80,7 @@ fn trace(id: &str, runs: &[&Value]) -> Trace {
                 }
                 let metadata = &run["extra"]["metadata"];
                 let model = words(metadata, "ls_model_name");
-                trace.models.push(ModelCall {
+                trace.models.push(TracedModelCall {
                     provider: words(metadata, "ls_provider").map(str::to_owned),
                     model: model
                         .or_else(|| words(&run["inputs"], "model"))

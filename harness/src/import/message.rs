@@ -11,7 +11,7 @@ use super::words;
 
 /// A call of a model.
 #[derive(Debug, Default)]
-pub(super) struct ModelCall {
+pub(super) struct TracedModelCall {
     pub(super) provider: Option<String>,
     pub(super) model: Option<String>,
     /// Its response, in the provider's format or as messages.
@@ -165,7 +165,7 @@ fn call(listed: &Value) -> Option<(String, String, String)> {
 }
 
 /// The response of a model call, or why it cannot be written.
-pub(super) fn response(call: &ModelCall) -> Result<RecordedExchange, &'static str> {
+pub(super) fn response(call: &TracedModelCall) -> Result<RecordedExchange, &'static str> {
     let output = call.output.as_ref().filter(|it| !it.is_null());
     let output = output.ok_or(match call.error {
         Some(_) => "the call failed, and the trace has no response",
@@ -226,7 +226,7 @@ fn assistant(output: &Value) -> Option<&Value> {
 }
 
 /// Writes a response in the provider's format.
-fn write(call: &ModelCall, output: &Value) -> Result<(&'static str, String), &'static str> {
+fn write(call: &TracedModelCall, output: &Value) -> Result<(&'static str, String), &'static str> {
     let message = assistant(output).ok_or("its message is in a form that is not known")?;
     let provider = call
         .provider

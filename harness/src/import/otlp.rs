@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use squall_dialects::codec::{Coding, Decoder};
 use squall_journal::timestamp;
 
-use super::message::{ModelCall, user_text};
-use super::trace::{ToolCall, Trace, elapsed_ms};
+use super::message::{TracedModelCall, user_text};
+use super::trace::{Trace, TracedToolCall, elapsed_ms};
 use super::{Imported, words};
 
 /// Longest request to a collector, decoded, bytes.
@@ -383,7 +383,7 @@ fn trace(id: String, spans: &[Span]) -> Trace {
         let latency_ms = elapsed_ms(span.start, span.end);
         let name = span.name.clone();
         match span.kind() {
-            SpanKind::Tool => trace.tools.push(ToolCall {
+            SpanKind::Tool => trace.tools.push(TracedToolCall {
                 name: span
                     .text(&["gen_ai.tool.name", "tool.name", "traceloop.entity.name"])
                     .map_or(name, str::to_owned),
@@ -410,7 +410,7 @@ fn trace(id: String, spans: &[Span]) -> Trace {
                     "gen_ai.request.model",
                     "llm.model_name",
                 ];
-                trace.models.push(ModelCall {
+                trace.models.push(TracedModelCall {
                     provider: provider.map(str::to_owned),
                     model: span.text(&model).map(str::to_owned),
                     output: span.output(),

@@ -4,7 +4,7 @@ use serde_json::Value;
 use squall_journal::tape::{ModelSource, Session, ToolResponse};
 
 use super::Imported;
-use super::message::{ModelCall, response};
+use super::message::{TracedModelCall, response};
 
 /// What one trace has.
 #[derive(Debug, Default)]
@@ -16,15 +16,15 @@ pub(super) struct Trace {
     pub(super) input: Option<String>,
     pub(super) failure: Option<String>,
     /// In order of their start.
-    pub(super) tools: Vec<ToolCall>,
-    pub(super) models: Vec<ModelCall>,
+    pub(super) tools: Vec<TracedToolCall>,
+    pub(super) models: Vec<TracedModelCall>,
     /// Other parts, and why they are left out.
     pub(super) others: Vec<(String, &'static str)>,
 }
 
 /// A call of a tool.
 #[derive(Debug)]
-pub(super) struct ToolCall {
+pub(super) struct TracedToolCall {
     pub(super) name: String,
     pub(super) result: Option<Value>,
     pub(super) error: Option<String>,

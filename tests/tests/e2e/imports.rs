@@ -121,7 +121,7 @@ fn a_wrong_key_ends_with_3_and_is_nowhere_printed() {
         assert!(wrong.err.contains("the key was rejected"), "{wrong:#?}");
         assert!(!format!("{wrong:?}").contains("hunter2"), "{wrong:#?}");
         let config = desk.directory.path().join("squall.yaml");
-        std::fs::write(config, "deny: ['127.0.0.1']\n").unwrap();
+        std::fs::write(config, "proxy: { deny: ['127.0.0.1'] }\n").unwrap();
         let before = service.requests().len();
         CommandResult::from(command.output().unwrap()).ended(3);
         assert_eq!(

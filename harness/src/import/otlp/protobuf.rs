@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 #[derive(Clone, Copy)]
 enum Field {
     /// A message of the table.
-    One(&'static [Row]),
+    One(&'static [FieldRow]),
     /// Several.
-    Many(&'static [Row]),
+    Many(&'static [FieldRow]),
     Text,
     Hex,
     Base64,
@@ -25,12 +25,12 @@ enum Field {
 }
 
 /// Number and name of a field.
-type Row = (u64, &'static str, Field);
+type FieldRow = (u64, &'static str, Field);
 
-const REQUEST: &[Row] = &[(1, "resourceSpans", Field::Many(RESOURCE_SPANS))];
-const RESOURCE_SPANS: &[Row] = &[(2, "scopeSpans", Field::Many(SCOPE_SPANS))];
-const SCOPE_SPANS: &[Row] = &[(2, "spans", Field::Many(SPAN))];
-const SPAN: &[Row] = &[
+const REQUEST: &[FieldRow] = &[(1, "resourceSpans", Field::Many(RESOURCE_SPANS))];
+const RESOURCE_SPANS: &[FieldRow] = &[(2, "scopeSpans", Field::Many(SCOPE_SPANS))];
+const SCOPE_SPANS: &[FieldRow] = &[(2, "spans", Field::Many(SPAN))];
+const SPAN: &[FieldRow] = &[
     (1, "traceId", Field::Hex),
     (2, "spanId", Field::Hex),
     (4, "parentSpanId", Field::Hex),
@@ -41,13 +41,13 @@ const SPAN: &[Row] = &[
     (11, "events", Field::Many(EVENT)),
     (15, "status", Field::One(STATUS)),
 ];
-const EVENT: &[Row] = &[
+const EVENT: &[FieldRow] = &[
     (2, "name", Field::Text),
     (3, "attributes", Field::Many(KEY_VALUE)),
 ];
-const STATUS: &[Row] = &[(2, "message", Field::Text), (3, "code", Field::Number)];
-const KEY_VALUE: &[Row] = &[(1, "key", Field::Text), (2, "value", Field::Any)];
-const ANY: &[Row] = &[
+const STATUS: &[FieldRow] = &[(2, "message", Field::Text), (3, "code", Field::Number)];
+const KEY_VALUE: &[FieldRow] = &[(1, "key", Field::Text), (2, "value", Field::Any)];
+const ANY: &[FieldRow] = &[
     (1, "stringValue", Field::Text),
     (2, "boolValue", Field::Flag),
     (3, "intValue", Field::Number),
@@ -56,8 +56,8 @@ const ANY: &[Row] = &[
     (6, "kvlistValue", Field::One(LIST)),
     (7, "bytesValue", Field::Base64),
 ];
-const ARRAY: &[Row] = &[(1, "values", Field::Anys)];
-const LIST: &[Row] = &[(1, "values", Field::Pairs)];
+const ARRAY: &[FieldRow] = &[(1, "values", Field::Anys)];
+const LIST: &[FieldRow] = &[(1, "values", Field::Pairs)];
 
 /// Deepest nesting of messages.
 const DEEPEST: usize = 40;
@@ -98,7 +98,7 @@ enum Wire<'b> {
     Bytes(&'b [u8]),
 }
 
-fn message(mut bytes: &[u8], rows: &'static [Row], deep: usize) -> Option<Value> {
+fn message(mut bytes: &[u8], rows: &'static [FieldRow], deep: usize) -> Option<Value> {
     let deep = deep.checked_sub(1)?;
     let mut members = Map::new();
     while !bytes.is_empty() {

@@ -5,6 +5,7 @@
 
 #![no_main]
 
+#[allow(dead_code, reason = "the proxy uses the rest")]
 #[path = "../../proxy/src/exchange/websocket/frames.rs"]
 mod frames;
 

@@ -34,7 +34,9 @@ impl SourceText {
         let before = self.text.bytes().filter(|byte| *byte == b'\n').count();
         let before = u32::try_from(before).unwrap_or(u32::MAX);
         self.files.push((before.saturating_add(1), file.into()));
-        self.text.push_str(text);
+        // An empty file has a line too, so that its errors are not those of the next file.
+        self.text
+            .push_str(if text.is_empty() { "\n" } else { text });
         before
     }
 

@@ -161,12 +161,20 @@ impl Laying<'_> {
         let Some(contract) = tree.member_mut("contract") else {
             return;
         };
+        let position = contract.position;
         if let Some(path) = self.path(contract) {
             self.lay(contract, &path);
             // A whole suite is accepted in place of its contract.
             if let Some(inner) = contract.member_mut("contract") {
                 *contract = inner.clone();
                 self.refuse_another(contract);
+            } else if contract.member_mut("agent").is_some() {
+                let message = format!(
+                    "`{path}` is a suite without `contract`; add one to it, or name another file"
+                );
+                self.not_read(position, message);
+                let value = Tree::Null;
+                *contract = At { value, position };
             }
         }
         self.invariants(contract);
@@ -397,6 +405,49 @@ mod tests {
         assert!(
             told[0].starts_with("parts/contract.yaml:1:11: `./contract.yaml` is not opened"),
             "{told:?}"
+        );
+    }
+
+    #[test]
+    fn a_suite_without_a_contract_is_none() {
+        let open = |path: &str, from: &str| {
+            let (name, text) = opened(path, from)?;
+            let text = match path {
+                "parts/contract.yaml" => {
+                    "agent: {endpoint: 'http://a.test/'}\ninvariants: []".to_owned()
+                }
+                _ => text,
+            };
+            Ok((name, text))
+        };
+        let errors = told(&open, SUITE);
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        assert!(
+            errors[0].starts_with("suite.yaml:3:11: `parts/contract.yaml` is a suite without"),
+            "{errors:?}"
+        );
+    }
+
+    #[test]
+    fn an_error_in_an_empty_file_names_it() {
+        let open = |path: &str, from: &str| match path {
+            "empty.yaml" => Ok((path.to_owned(), String::new())),
+            _ => opened(path, from),
+        };
+        let suite = SUITE.replace(
+            "{file: incident",
+            "{file: empty.yaml}, {}, {}, {file: incident",
+        );
+        let errors = told(&open, &suite);
+        assert!(
+            errors
+                .iter()
+                .any(|error| error.starts_with("empty.yaml:1:1: ")),
+            "{errors:?}"
+        );
+        assert!(
+            !errors.iter().any(|error| error.contains("already")),
+            "{errors:?}"
         );
     }
 

@@ -54,6 +54,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, context: Context<'_>) -> Replays
         value.list("a list of replay sessions", |value| {
             let session = value.named("ReplaySession", |value| session(value, context))?;
             if let SuiteSession::Inline(inline) = &session
+                && !inline.session.id.is_empty()
                 && !ids.insert(inline.session.id.clone())
             {
                 let id = &inline.session.id;

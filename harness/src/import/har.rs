@@ -56,14 +56,21 @@ fn exchange(entry: &Value) -> HttpExchange {
         events: events
             .filter_map(|event| Some((event["at_ms"].as_u64()?, number(&event["end"])?)))
             .collect(),
-        status: response["status"]
-            .as_u64()
-            .and_then(|status| u16::try_from(status).ok())
-            .unwrap_or(0),
+        status: status(&response["status"]),
         latency_ms: millis(&entry["timings"]["wait"]),
         over_limit: comment.contains(CUT),
         broken_off: comment.contains(BROKEN_OFF),
     }
+}
+
+/// A status, a number or a text; what is none becomes 1, which is listed as invalid.
+fn status(value: &Value) -> u16 {
+    let text = value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned);
+    let text = text.trim();
+    let whole = text.strip_suffix(".0").unwrap_or(text);
+    whole.parse().unwrap_or(1)
 }
 
 fn words_of(content: &Value) -> Option<String> {

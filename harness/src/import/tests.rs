@@ -121,6 +121,27 @@ fn habits_of_browsers_are_understood() {
 }
 
 #[test]
+fn a_status_of_an_archive_is_read_or_listed() {
+    let statuses = [
+        json!("200"),
+        json!(200.0),
+        json!(0),
+        json!(null),
+        json!(-1),
+        json!(99_999),
+        json!("ok"),
+    ];
+    let entries = statuses.map(|status| entry("http://h.test/", &json!({ "status": status })));
+    let imported = import(ImportFormat::Har, &archive(&entries));
+    let exchanges = imported.sessions[0].exchanges.iter();
+    let read: Vec<_> = exchanges.map(|one| one.answer.status).collect();
+    assert_eq!(read, [200, 200, 0]);
+    let listed = reasons(&imported);
+    let listed = listed.iter().filter(|why| why.contains("its status"));
+    assert_eq!(listed.count(), 4, "{imported:?}");
+}
+
+#[test]
 fn the_prompt_is_the_last_message_of_the_first_model_call_and_secrets_do_not_come_in() {
     let body = json!({ "model": "m", "messages": [{ "role": "user", "content": "Rome, key sk-abcdefgh12?" }] });
     let event = |text: &str| {

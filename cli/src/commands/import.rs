@@ -17,8 +17,8 @@ use crate::config::{Config, DEFAULT_FILE};
 use crate::daemon::dialler;
 use crate::failure::Failure;
 use crate::output_file;
-use crate::render::output;
 use crate::render::paint::Paint;
+use crate::render::{clean, output};
 use crate::suite::LocalSuite;
 use crate::text;
 
@@ -97,7 +97,8 @@ fn files(
     tools: Option<&BTreeSet<String>>,
 ) -> Result<Imported, Failure> {
     let failed = |file: &Path, error: &dyn std::fmt::Display| {
-        Failure::Usage(format!("{}: {error}", file.display()))
+        let file = clean(&file.display().to_string(), usize::MAX);
+        Failure::Usage(format!("{file}: {error}"))
     };
     let mut files = vec![source.to_owned()];
     if source.is_dir() {
@@ -142,7 +143,8 @@ fn write(args: &ImportArgs, imported: Imported) -> Result<(), Failure> {
     }
     for one in &unmapped {
         let warning = Paint::stderr().notable("not imported:");
-        output::report_line(&format!("{warning} {}: {}", one.what, one.why));
+        let [what, why] = [&one.what, &one.why].map(|text| clean(text, usize::MAX));
+        output::report_line(&format!("{warning} {what}: {why}"));
     }
     if args.json {
         let items: Vec<_> = items

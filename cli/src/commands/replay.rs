@@ -64,7 +64,7 @@ async fn replay(args: &ReplayRunArgs) -> Result<(), Failure> {
     judging::run_suite(RunKind::Replay, trial, None, &suite, options, |_| Ok(())).await
 }
 
-/// Adds a file, or the sessions in a folder and its folders by name.
+/// Adds a file, or the sessions in a folder and its folders by name. Hidden entries and links to folders are left out.
 fn session_files(path: &Path, files: &mut Vec<String>) -> Result<(), Failure> {
     let unread = |error| Failure::Usage(format!("{}: cannot be read: {error}", path.display()));
     if !std::fs::metadata(path).map_err(unread)?.is_dir() {
@@ -77,7 +77,16 @@ fn session_files(path: &Path, files: &mut Vec<String>) -> Result<(), Failure> {
     entries.sort();
     for entry in entries {
         let ending = entry.extension().and_then(|ending| ending.to_str());
-        if entry.is_dir() || matches!(ending, Some("yaml" | "yml" | "json")) {
+        let is_hidden = entry
+            .file_name()
+            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        let is_session = matches!(ending, Some("yaml" | "yml" | "json"));
+        let enters = if entry.is_dir() {
+            !entry.is_symlink()
+        } else {
+            is_session
+        };
+        if enters && !is_hidden {
             session_files(&entry, files)?;
         }
     }

@@ -64,7 +64,8 @@ fn a_folder_is_imported_and_what_is_missing_is_listed() {
         json!({ "request": { "method": "GET", "url": url },
             "response": { "status": 200, "content": { "text": "key sk-proj-abcdefghijklmnopqrstuvwxyz and acct_12" } } })
     };
-    let archive = json!({ "log": { "entries": [entry("http://h.test/a"), entry("ws://h.test/b?token=hunter2")] } });
+    let archive = json!({ "log": { "entries": [entry("http://h.test/a"), entry("ws://h.test/b?token=hunter2"),
+        entry("ws://h.test/\u{1b}[31m")] } });
     for name in ["one.har", "two.har"] {
         std::fs::write(directory.join("archives").join(name), archive.to_string()).unwrap();
     }
@@ -82,6 +83,10 @@ fn a_folder_is_imported_and_what_is_missing_is_listed() {
         imported
             .err
             .contains("not imported: GET ws://h.test/b: a WebSocket"),
+        "{imported:#?}"
+    );
+    assert!(
+        imported.err.contains("ws://h.test/␛[31m: a WebSocket"),
         "{imported:#?}"
     );
     let session = std::fs::read_to_string(directory.join("incidents/one.yaml")).unwrap();

@@ -77,6 +77,11 @@ fn an_incident_that_reproduces_fails_and_is_expected_to() {
     let folder = desk.directory.path().join("incidents");
     fs::create_dir(&folder).unwrap();
     fs::rename(desk.directory.path().join(&session), folder.join(&session)).unwrap();
+    // Hidden entries and links to folders are not entered.
+    fs::create_dir(folder.join(".hidden")).unwrap();
+    fs::write(folder.join(".hidden/other.yaml"), "").unwrap();
+    fs::write(folder.join(".other.yaml"), "").unwrap();
+    std::os::unix::fs::symlink("..", folder.join("parent")).unwrap();
     let named = json!({ "sessions": [{ "file": format!("incidents/{session}") }] });
     for (said, more, code) in [
         ("cloudy", &["incidents"][..], 1),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
+use squall_control_api::LONGEST_RUN;
 use squall_harness::report::Report;
 use squall_harness::run::{RunKind, RunRecord, RunState};
 
@@ -194,6 +195,7 @@ async fn request_run(
     signals: &mut Signals,
 ) -> Result<(Value, bool), Failure> {
     let client = host.client();
+    fits(suite)?;
     let accepted: Value = client
         .post(RUNS, &body(request, suite))
         .await
@@ -204,6 +206,27 @@ async fn request_run(
     progress.end();
     let interrupted = followed?;
     Ok((client.get(&path(&[RUNS, id], &[])).await?, interrupted))
+}
+
+/// An error that names the longest session if all are longer than a run may be.
+fn fits(suite: &LocalSuite) -> Result<(), Failure> {
+    let sessions = suite.document["replays"]["sessions"].as_array();
+    let sizes = sessions
+        .into_iter()
+        .flatten()
+        .map(|one| one.to_string().len());
+    let sizes: Vec<_> = sizes.enumerate().collect();
+    let total: usize = sizes.iter().map(|(_, size)| size).sum();
+    match sizes.iter().max_by_key(|(_, size)| *size) {
+        Some((at, size)) if total > LONGEST_RUN => {
+            let place = suite.place(&format!("/replays/sessions/{at}"));
+            Err(Failure::Usage(format!(
+                "{place}: this session has {size} bytes, and all sessions of the run {total}; they may have \
+                 {LONGEST_RUN} together: replay them in several runs, or shorten them"
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Follows a run to its end; Ctrl-C cancels it, a second one exits at once. Returns whether there was one.

@@ -77,8 +77,11 @@ impl BodyFormat {
     }
 }
 
-/// Longest document that may hold recorded traffic, bytes: a replay session, a tape, a run.
+/// Longest document that may hold recorded traffic, bytes: a replay session, a tape.
 pub(crate) const LONG: usize = 16 << 20;
+
+/// Longest request for a run, bytes: its sessions may hold whole recordings.
+pub const LONGEST_RUN: usize = 64 << 20;
 
 impl<S: Send + Sync> FromRequest<S> for RequestDocument {
     type Rejection = ApiProblem;
@@ -112,7 +115,7 @@ pub(crate) async fn body(request: Request) -> Result<Bytes, ApiProblem> {
         let detail = rejection.body_text();
         match rejection.into_response().status() {
             StatusCode::PAYLOAD_TOO_LARGE => ApiProblem::too_large(format!(
-                "a document may have {MOST} bytes; a replay session, a tape and a run {LONG}"
+                "a document may have {MOST} bytes, a replay session and a tape {LONG}, a run {LONGEST_RUN}"
             )),
             _ => ApiProblem::malformed(format!("the body cannot be read: {detail}")),
         }

@@ -40,7 +40,7 @@ mod trust;
 mod workspace;
 
 pub use self::collected_traces::CollectedTraces;
-pub use self::document::WITH_VARIABLES;
+pub use self::document::{LONGEST_RUN, WITH_VARIABLES};
 pub use self::readiness::{BrokenFile, ListenerAddress, Readiness};
 pub use self::recordings::{NewRecording, RecordingBounds, Recordings};
 pub use self::routes::router;

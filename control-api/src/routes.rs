@@ -52,8 +52,12 @@ struct Route {
 impl Route {
     /// Raises the limit of the body, for documents that hold recorded traffic.
     fn long(self) -> Self {
+        self.up_to(document::LONG)
+    }
+
+    fn up_to(self, bytes: usize) -> Self {
         Self {
-            answers: self.answers.layer(DefaultBodyLimit::max(document::LONG)),
+            answers: self.answers.layer(DefaultBodyLimit::max(bytes)),
             ..self
         }
     }
@@ -101,7 +105,7 @@ fn table() -> Vec<Route> {
         put("/v1/contracts/{name}", operator, documents::put),
         delete("/v1/contracts/{name}", operator, documents::delete),
         get("/v1/runs", viewer, runs::list),
-        post("/v1/runs", operator, runs::create).long(),
+        post("/v1/runs", operator, runs::create).up_to(document::LONGEST_RUN),
         get("/v1/runs/{id}", viewer, runs::show),
         post("/v1/runs/{id}/approve", operator, runs::approve),
         post("/v1/runs/{id}/cancel", ends_chaos, runs::cancel),

@@ -31,6 +31,7 @@ use serde_json::Value;
 use squall_journal::record::ExchangeRecord;
 use squall_journal::redact::Redactor;
 
+pub(crate) use self::advice::is_delay;
 pub use self::failures::{FailedInvocation, FailureGroup, failed_invocations, failure_groups};
 pub use self::html::page_policy;
 pub use self::json::escaped;

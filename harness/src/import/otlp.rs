@@ -106,8 +106,13 @@ pub fn merge(spans: &mut Vec<Span>, new: Span) {
 
 /// Spans in a request of OTLP/HTTP, or in a line of a file; and the number of spans that were rejected.
 fn spans(document: &Value) -> Result<(Vec<Span>, usize), String> {
-    let resources = document["resourceSpans"].as_array();
-    let resources = resources.ok_or("it is not OTLP: it has no `resourceSpans`")?;
+    let none = Vec::new();
+    let resources = match &document["resourceSpans"] {
+        Value::Array(resources) => resources,
+        // In JSON of Protocol Buffers an empty list may be left out.
+        Value::Null if document.is_object() => &none,
+        _ => return Err("it is not OTLP: it has no list `resourceSpans`".to_owned()),
+    };
     let list = |value: &'_ Value, name: &str| value[name].as_array().cloned().unwrap_or_default();
     let scopes = resources.iter().flat_map(|one| list(one, "scopeSpans"));
     let (mut spans, mut rejected) = (Vec::new(), 0);
@@ -195,6 +200,9 @@ pub(super) fn read(bytes: &[u8]) -> Result<Imported, String> {
     let documents = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     for document in documents {
         let document = document.map_err(|error| format!("it is not JSON: {error}"))?;
+        if document.get("resourceSpans").is_none() {
+            return Err("it is not OTLP: it has no `resourceSpans`".to_owned());
+        }
         let (spans, bad) = spans(&document)?;
         all.extend(spans);
         rejected += bad;

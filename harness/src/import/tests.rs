@@ -760,3 +760,16 @@ mod fetching {
         }
     }
 }
+
+#[test]
+fn a_request_without_spans_is_one_for_a_collector_and_no_file() {
+    assert_eq!(
+        otlp::OtlpFormat::Json
+            .spans(b"{}", false)
+            .map(|(spans, _)| spans.len()),
+        Ok(0)
+    );
+    let request = otlp::OtlpFormat::Json.spans(br#"{"resourceSpans":7}"#, false);
+    assert!(request.is_err());
+    assert!(otlp::read(b"{}").is_err());
+}

@@ -84,7 +84,7 @@ fn of_type(invariant: &str) -> Option<&'static str> {
 }
 
 /// Whether a rule only delays.
-fn is_delay(rule: &RuleRecord) -> bool {
+pub(crate) fn is_delay(rule: &RuleRecord) -> bool {
     mode(rule).is_some_and(|mode| mode.only_delays)
 }
 

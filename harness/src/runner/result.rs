@@ -11,7 +11,7 @@ use crate::answer::AgentAnswer;
 use crate::invariants::Active;
 use crate::prompt::Prompt;
 use crate::reach::{Seen, TapeCounts};
-use crate::report::call_name;
+use crate::report::{call_name, is_delay};
 use crate::run::EvidenceRecord;
 use crate::trace::Trace;
 
@@ -106,10 +106,13 @@ impl InvocationResult {
         !self.exchanges.is_empty()
     }
 
-    /// The last exchange that failed because of a fault, or else the first that a fault was applied to.
+    /// The last exchange that failed because of a fault; else the first that was more than delayed; else the first
+    /// that was delayed.
     fn cause(&self) -> Option<&ExchangeRecord> {
         let hit = self.records().filter(|record| fault(record).is_some());
-        let first = hit.clone().next();
+        let first = hit
+            .clone()
+            .min_by_key(|record| fault(record).is_some_and(is_delay));
         let mut failed = hit.filter(|record| record.status.is_none_or(|status| status >= 400));
         failed.next_back().or(first)
     }
@@ -153,10 +156,11 @@ pub(super) fn kept(mut text: String) -> String {
     text
 }
 
-/// The first rule that was applied to an exchange.
+/// The rule that was applied to an exchange; of several, one that does more than delay.
 fn fault(record: &ExchangeRecord) -> Option<&RuleRecord> {
-    let mut rules = record.rules.iter();
-    rules.find(|rule| rule.outcome == RuleOutcome::Applied)
+    let rules = record.rules.iter();
+    let applied = rules.filter(|rule| rule.outcome == RuleOutcome::Applied);
+    applied.min_by_key(|rule| is_delay(rule))
 }
 
 /// The applied rules, once for each application.

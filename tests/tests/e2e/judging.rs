@@ -46,8 +46,8 @@ fn an_agent_that_makes_things_up_fails() {
     let told = desk.run(&["contract", "run"], &suite);
     told.ended(1);
     for part in [
-        "1 cell failed:",
-        "says-so under outage (critical)",
+        "1 failure by cause:",
+        "1 × says-so (critical): error on ",
         "answer: the weather is unavailable",
         "failed=1",
     ] {

@@ -6,6 +6,8 @@
 //! made calls ─────┘
 //! ```
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
@@ -111,20 +113,21 @@ pub(crate) fn divergence(
         .collect()
 }
 
-/// The arguments of an HTTP request: the parameters of its query, and its body. The name of a JSON-RPC call has its
+/// The arguments of an HTTP request: the parameters of its query in order, and its body, base64 if it is no text. The name of a JSON-RPC call has its
 /// method and its tool, and its id is left out, because it differs between clients.
 pub(crate) fn request(method: &str, url: &str, body: Option<&[u8]>) -> SessionCall {
     let (address, query) = url.split_once('?').unwrap_or((url, ""));
     let mut name = format!("{method} {address}");
     let mut arguments = Map::new();
     if !query.is_empty() {
-        let pairs = form_urlencoded::parse(query.as_bytes());
-        let pairs = pairs.map(|(name, value)| (name.into_owned(), value.into_owned().into()));
-        arguments.insert("query".to_owned(), Value::Object(pairs.collect()));
+        arguments.insert("query".to_owned(), query.split('&').collect());
     }
     if let Some(body) = body.filter(|body| !body.is_empty()) {
         let read = serde_json::from_slice::<Value>(body).ok();
-        let mut body = read.unwrap_or_else(|| String::from_utf8_lossy(body).into());
+        let mut body = read.unwrap_or_else(|| match std::str::from_utf8(body) {
+            Ok(text) => text.into(),
+            Err(_) => format!("{} bytes, {}", body.len(), STANDARD.encode(body)).into(),
+        });
         if body.get("jsonrpc").is_some() {
             let called = [body.get("method"), body.pointer("/params/name")];
             for part in called.into_iter().flatten().filter_map(Value::as_str) {
@@ -292,6 +295,20 @@ mod tests {
         let (long, mut found) = ("é".repeat(600), Vec::new());
         compare(Some(&json!(long)), None, "", &mut found);
         assert_eq!(found[0].recorded.as_ref().map(|text| text.chars().count()), Some(MOST_VALUE + 1));
+    }
+
+    #[test]
+    fn what_a_tape_tells_apart_is_changed() {
+        let get = |query: &str| request("GET", &format!("http://t/s?{query}"), None);
+        let post = |body: &[u8]| request("POST", "http://t/s", Some(body));
+        for (recorded, made) in [
+            (get("a=1&b=2"), get("b=2&a=1")),
+            (get("a=1&a=2"), get("a=2")),
+            (post(b"\xff\x01"), post(b"\xfe\x01")),
+        ] {
+            let found = divergence(&numbered(vec![recorded]), &named(vec![made]));
+            assert_eq!(found[0].state, Changed, "{found:?}");
+        }
     }
 
     #[test]

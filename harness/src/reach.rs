@@ -151,7 +151,7 @@ pub struct Seen {
 }
 
 /// Counts of the requests to a tape.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TapeCounts {
     /// Requests that got a recorded response.
     pub served: u64,
@@ -159,6 +159,8 @@ pub struct TapeCounts {
     pub missed: u64,
     /// Requests and tunnels that went upstream.
     pub dialled: u64,
+    /// Numbers of the used responses in the session, from 0: `exchanges`, then `tool_responses`, `llm_responses`.
+    pub used: Vec<usize>,
 }
 
 impl Seen {

@@ -344,7 +344,7 @@ named! {
 /// A difference between the arguments of a recorded call and of its replay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ArgumentChange {
-    /// JSON pointer into the arguments: below `/query` or `/body`.
+    /// JSON pointer into the arguments: below `/query`, whose parameters are numbered, or `/body`.
     pub pointer: String,
     /// The recorded value as JSON, cut after 500 characters; `null`: there was none.
     pub recorded: Option<String>,

@@ -319,6 +319,7 @@ impl OwnProxy {
                     served: counts.served,
                     missed: counts.missed,
                     dialled: counts.dialled,
+                    used: tape.used(),
                 }
             }),
         })

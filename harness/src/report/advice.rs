@@ -30,7 +30,15 @@ fn of_a_failure(invariant: &str, stories: &[Story<'_>]) -> String {
     let rank = |one: &&InjectedFault<'_>| (one.is_decisive, !is_delay(one.rule));
     let Some(cause) = injections.iter().rev().max_by_key(rank) else {
         let unseen: usize = stories.iter().map(|story| story.missing).sum();
+        let evidence = stories.iter().map(|story| story.invocation);
+        let replayed = evidence
+            .rev()
+            .find_map(|one| Some((one.fault.as_ref()?, &one.call)));
         return match unseen {
+            0 if let Some((fault, call)) = replayed => {
+                let on = (call.as_ref()).map_or_else(String::new, |call| format!(" on {call}"));
+                format!("The replayed session: {fault}{on}.")
+            }
             0 => "No fault was applied in this invocation: the agent failed by itself.".to_owned(),
             _ => "The injected faults are not in this report any more; run again to see them."
                 .to_owned(),

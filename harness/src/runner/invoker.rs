@@ -284,7 +284,7 @@ impl<'r> Invoker<'r> {
             connects_anew: self.plan.fails_connections(),
             tools: self.plan.tools.to_vec(),
             tape: (job.tape.clone().or_else(|| trial?.tape.clone()))
-                .filter(|session| session.responses() > 0),
+                .filter(|session| session.plays_tape()),
         }
     }
 

@@ -161,7 +161,7 @@ impl<'r, 'p> Judge<'r, 'p> {
             active: trial.active,
             result: Arc::clone(result),
             clean: (job.baseline()).and_then(|prompt| self.clean.get(prompt).cloned()),
-            recorded: trial.tape.as_ref().map(|session| session.responses()),
+            recorded: trial.tape.as_ref().map(|session| session.playable()),
             prices: Arc::clone(&self.prices),
             replies: self.replies.clone(),
             was_seen: self.was_seen,
@@ -183,7 +183,7 @@ struct Case {
     result: Arc<InvocationResult>,
     /// The result of the same prompt without chaos.
     clean: Option<Arc<InvocationResult>>,
-    /// The number of recorded responses, if it replays a session.
+    /// The number of recorded responses that can be played, if it replays a session.
     recorded: Option<usize>,
     prices: Arc<Prices>,
     replies: Replies,
@@ -246,12 +246,23 @@ impl Case {
             },
             CellState::NotExercised | CellState::NotApplicable | CellState::Error => verdict,
         };
+        let reason = match verdict.state {
+            CellState::Passed | CellState::NotApplicable => verdict.reason,
+            CellState::Failed | CellState::Error | CellState::NotExercised => {
+                let beside = self.result.beside_the_tape();
+                [verdict.reason]
+                    .into_iter()
+                    .chain(beside)
+                    .collect::<Vec<_>>()
+                    .join("; ")
+            }
+        };
         Sample {
             fails_without_chaos,
             evidence: EvidenceRecord {
                 repeat: self.repeat,
                 state: Some(verdict.state),
-                reason: Some(verdict.reason),
+                reason: Some(reason),
                 mutant: self.mutant.as_ref().map(mutant_record),
                 ..self.result.evidence(&self.prompt, verdict.exchange)
             },
@@ -261,7 +272,7 @@ impl Case {
     /// Why a verdict does not count: the invocation had no traffic or no fault that the invariant needs.
     fn not_exercised(&self, verdict: &Verdict) -> Option<String> {
         let Invariant { on_wire, when, .. } = *self.invariant;
-        let served = self.result.tape.map_or(0, |tape| tape.served);
+        let served = self.result.tape.as_ref().map_or(0, |tape| tape.served);
         if let Some(recorded @ 1..) = self.recorded
             && served == 0
         {

@@ -4,8 +4,8 @@ use super::spec::RunSpec;
 use super::{Component, Ran, replays};
 use crate::count::count;
 use crate::run::{
-    CheckRecord, ComparisonRecord, DemandRecord, DocumentVersion, RecoveryRecord, ReplayRecord,
-    RunKind, RunRecord, ScenarioRecord, ScoresRecord, ShrunkRecord, StabilityRecord,
+    CellState, CheckRecord, ComparisonRecord, DemandRecord, DocumentVersion, RecoveryRecord,
+    ReplayRecord, RunKind, RunRecord, ScenarioRecord, ScoresRecord, ShrunkRecord, StabilityRecord,
 };
 use crate::scores::{RunOutcome, comparison, outcome, overall, worst};
 
@@ -116,6 +116,14 @@ pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
         }
     }
     let mut warnings = ran.warnings;
+    let failed = ran.replays.iter();
+    let failed = failed.filter(|one| spec.expects_failure && one.state == CellState::Failed);
+    warnings.extend(failed.filter(|one| one.missed > 0).map(|one| {
+        format!(
+            "session `{}` failed, and {} of its calls had no recorded response: it may fail for another reason",
+            one.session, one.missed
+        )
+    }));
     warnings.extend(spec.left_out());
     warnings.extend(spec.warnings.iter().cloned());
     warnings.extend(spec.one_at_a_time());

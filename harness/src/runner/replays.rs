@@ -12,6 +12,7 @@ use super::result::InvocationResult;
 use crate::count::count;
 use crate::divergence::{self, SessionCall};
 use crate::invariants::Invariant;
+use crate::reach::TapeCounts;
 use crate::run::{CallDivergence, CellRecord, CellState, ReplayRecord};
 use crate::scores::{Matrix, RunOutcome, score_of};
 use crate::suite::{Contract, ContractPart, ReplaySession, Suite, SuiteSession};
@@ -105,7 +106,11 @@ pub(super) fn record(
     let of_state = |state| cells.iter().any(|cell| cell.state == state);
     let states = [CellState::Failed, CellState::Passed, CellState::Error];
     let state = states.into_iter().find(|state| of_state(*state));
-    let tape = first.tape.unwrap_or_default();
+    // Without a tape all calls go upstream.
+    let tape = first.tape.clone().unwrap_or_else(|| TapeCounts {
+        dialled: first.trace.attempts().len() as u64,
+        ..TapeCounts::default()
+    });
     ReplayRecord {
         session: session.id.clone(),
         name: session.name.clone(),
@@ -144,14 +149,17 @@ fn calls(session: &Session, trace: &Trace) -> Vec<CallDivergence> {
     let numbers = |before: usize| (before as u64 + 1)..;
     let of_exchanges = session.exchanges.iter().map(|exchange| {
         let matching = &exchange.matching;
-        let method = matching.method.as_ref().map_or("GET", Method::as_str);
-        let url = matching.url.as_deref().unwrap_or_default();
-        let is_exact =
-            matching.body.is_some() || matching.fingerprint.is_some() || !url.contains('*');
         let body = matching.body.as_ref().map(|body| &body.0[..]);
-        match matched(matching, false).filter(|_| !is_exact) {
-            Some((_, call)) => unknown(call.name.clone()),
-            None => divergence::request(method, url, body),
+        // As on a tape.
+        let is_exact = body.is_some() || matching.fingerprint.is_some();
+        let method = matching.method.as_ref().map(Method::as_str);
+        let method = method.unwrap_or(if body.is_some() { "POST" } else { "GET" });
+        let url = matching.url.as_deref().unwrap_or_default();
+        let call = divergence::request(method, url, body);
+        match matched(matching, false) {
+            _ if is_exact => call,
+            Some((_, made)) => unknown(made.name.clone()),
+            None => unknown(call.name),
         }
     });
     let of_exchanges = numbers(0).zip(of_exchanges).zip(&session.exchanges);
@@ -272,14 +280,17 @@ pub(super) fn outcome(
         let reason = format!("{} of {sessions} {what}: {which}", unexpected.len());
         return Some(RunOutcome::Failed(reason));
     }
-    let unjudged = sessions(parts).find(|one| one.holds().is_none())?;
+    let is_unjudged = |one: &&Matrix| one.holds().is_none();
+    let unjudged = sessions(parts).find(is_unjudged)?;
+    let number = sessions(parts).filter(is_unjudged).count();
+    let sessions = count(sessions(parts).count() as u64, "session");
     let cell = unjudged
         .cells
         .iter()
         .max_by_key(|cell| cell.state == CellState::NotExercised);
     let why = cell.and_then(|cell| cell.reason.as_deref());
     Some(RunOutcome::Inconclusive(format!(
-        "session {} could not be judged: {}",
+        "{number} of {sessions} could not be judged, {} the first: {}",
         name(unjudged),
         why.unwrap_or("the agent was not called")
     )))
@@ -289,4 +300,27 @@ fn sessions<'r>(parts: impl IntoIterator<Item = &'r RanPart>) -> impl Iterator<I
     let parts = parts.into_iter();
     let parts = parts.filter(|part| part.component == Component::Replay);
     parts.map(|part| &part.matrix)
+}
+
+#[cfg(test)]
+mod tests {
+    use squall_journal::tape::RecordedExchange;
+
+    use super::*;
+    use crate::run::DivergenceState;
+    use crate::trace::testing::{Sent, trace};
+
+    #[test]
+    fn arguments_that_are_not_recorded_are_the_same() {
+        let mut exchange = RecordedExchange::default();
+        exchange.matching.url = Some("https://t.test/s?q=1".into());
+        let session = Session {
+            exchanges: vec![exchange],
+            ..Session::default()
+        };
+        let made = trace(&[Sent::post("https://t.test/s?q=1", "{\"seats\": 2}")]);
+        let calls = calls(&session, &made);
+        let states: Vec<_> = calls.iter().map(|call| call.state).collect();
+        assert_eq!(states, [DivergenceState::Same], "{calls:?}");
+    }
 }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use squall_journal::record::{ExchangeRecord, RuleOutcome, RuleRecord};
+use squall_journal::record::{ExchangeRecord, Outcome, RuleOutcome, RuleRecord};
 use squall_journal::redact::Redactor;
 
 use super::no_fault::NoFault;
 use crate::agents::{AskError, InvocationPlace, ResetError};
 use crate::answer::AgentAnswer;
+use crate::count::count;
 use crate::invariants::Active;
 use crate::prompt::Prompt;
 use crate::reach::{Seen, TapeCounts};
@@ -72,7 +73,7 @@ impl InvocationResult {
             exchanges: (seen.exchanges.iter())
                 .map(|one| one.record.id.clone())
                 .collect(),
-            tape: seen.tape,
+            tape: seen.tape.clone(),
             is_complete: seen.is_complete(),
             place,
             ..Self::default()
@@ -99,6 +100,44 @@ impl InvocationResult {
     /// Why there is no answer that can be judged.
     pub(super) fn failure(&self) -> Option<&str> {
         self.wrong.as_deref().or(self.answer.error.as_deref())
+    }
+
+    /// The first call that could not reach its upstream, with the error.
+    pub(super) fn upstream_unreachable(&self) -> Option<String> {
+        let mut records = self.records();
+        let record = records.find(|record| is_unreachable(record))?;
+        let why = record.error.as_deref().unwrap_or("no reason is recorded");
+        Some(format!(
+            "upstream unreachable: {}: {why}",
+            call_name(record)
+        ))
+    }
+
+    /// What else a replay lacked than the agent: recorded responses, or upstreams.
+    pub(super) fn beside_the_tape(&self) -> impl Iterator<Item = String> {
+        let missed = self.tape.as_ref().map(|tape| tape.missed);
+        let missed = missed.filter(|missed| *missed > 0);
+        let missed =
+            missed.map(|missed| format!("{} had no recorded response", count(missed, "call")));
+        let unreachable = self.tape.as_ref().and_then(|_| self.upstream_unreachable());
+        missed.into_iter().chain(unreachable)
+    }
+
+    /// The last failed response of the tape and its call, or else what the tape lacked.
+    fn failed_response(&self) -> Option<(String, Option<String>)> {
+        self.tape.as_ref()?;
+        let failed = self.records().rev().find_map(|record| {
+            let what = match record.status {
+                _ if record.outcome == Outcome::Denied => return None,
+                _ if is_unreachable(record) => return None,
+                Some(status @ 400..) => format!("recorded {status}"),
+                _ if record.outcome != Outcome::UpstreamError => return None,
+                Some(_) => "recorded abort".to_owned(),
+                None => "recorded absence of a response".to_owned(),
+            };
+            Some((what, Some(call_name(record))))
+        });
+        failed.or_else(|| Some((self.beside_the_tape().next()?, None)))
     }
 
     /// Whether the proxy saw a call of this invocation.
@@ -131,6 +170,12 @@ impl InvocationResult {
             .records()
             .find(|record| Some(&record.id) == telling.as_ref());
         let hit = found.filter(|record| fault(record).is_some()).or(cause);
+        let fault = hit.and_then(fault).map(|rule| rule.mode.clone());
+        let call = hit.or(found).map(call_name);
+        let (fault, call) = match self.failed_response().filter(|_| fault.is_none()) {
+            Some((fault, on)) => (Some(fault), on.or(call)),
+            None => (fault, call),
+        };
         let has_answer = self.answer.error.is_none() || !self.answer.text.is_empty();
         let has_answer = has_answer && self.wrong.is_none();
         EvidenceRecord {
@@ -139,8 +184,8 @@ impl InvocationResult {
             answer: has_answer.then(|| kept(self.answer.text.clone())),
             latency_ms: self.answer.latency.as_secs_f64() * 1000.0,
             exchanges: self.exchanges.clone(),
-            fault: hit.and_then(fault).map(|rule| rule.mode.clone()),
-            call: hit.or(found).map(call_name),
+            fault,
+            call,
             telling,
             state: None,
             reason: None,
@@ -154,6 +199,13 @@ impl InvocationResult {
 pub(super) fn kept(mut text: String) -> String {
     Redactor::default().text(&mut text, KEPT);
     text
+}
+
+/// Whether a call went to its upstream, and the upstream could not be reached.
+fn is_unreachable(record: &ExchangeRecord) -> bool {
+    record.outcome == Outcome::UpstreamError
+        && record.upstream_status.is_none()
+        && matches!(record.status, Some(502 | 504))
 }
 
 /// The rule that was applied to an exchange; of several, one that does more than delay.

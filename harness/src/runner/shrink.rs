@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use squall_journal::record::{ExchangeRecord, RuleOutcome};
-use squall_journal::tape::{Otherwise, Session};
+use squall_journal::tape::{Otherwise, RecordedExchange, Session};
 
 use super::RunError;
 use super::ddmin::Ddmin;
@@ -36,7 +36,8 @@ enum FaultSet {
     Responses(Arc<Session>, Vec<(usize, String)>),
 }
 
-/// Shrinks the first failures of the judged scenarios. Returns a warning if some were left out.
+/// Shrinks the first failures of the judged scenarios. Returns a warning if some were left out,
+/// or if an upstream was unreachable.
 pub(super) async fn shrink<'p>(
     invoker: &Invoker<'_>,
     scenarios: &mut Scenarios<'_, 'p>,
@@ -49,7 +50,7 @@ pub(super) async fn shrink<'p>(
     });
     let failures: Vec<_> = failures.filter(|(_, faults)| faults.len() > 0).collect();
     let left_out = failures.len().saturating_sub(MOST_FAILURES);
-    let left_out = (left_out > 0).then(|| {
+    let mut warning = (left_out > 0).then(|| {
         format!("the first {MOST_FAILURES} failures were shrunk, and {left_out} more were not")
     });
     let mut shrunk = Vec::new();
@@ -66,22 +67,29 @@ pub(super) async fn shrink<'p>(
             .first()
             .filter(|_| !is_shared)
             .unwrap_or(&shared);
-        shrunk.push(one(invoker, scenarios, slot, &failure, &faults).await?);
+        let result = one(invoker, scenarios, slot, &failure, &faults).await?;
         if held.is_some() {
             invoker.leave(scopes.shared).await?;
         }
+        match result {
+            Ok(record) => shrunk.push(record),
+            Err(why) => {
+                warning = Some(format!("{why}; shrink needs the upstreams"));
+                break;
+            }
+        }
     }
-    Ok((shrunk, left_out))
+    Ok((shrunk, warning))
 }
 
-/// Shrinks one failure.
+/// Shrinks one failure; or why a failure proves nothing.
 async fn one<'r, 'p>(
     invoker: &Invoker<'_>,
     scenarios: &mut Scenarios<'r, 'p>,
     slot: &Slot,
     failure: &FailedCase<'r, 'p>,
     faults: &FaultSet,
-) -> Result<ShrunkRecord, RunError> {
+) -> Result<Result<ShrunkRecord, String>, RunError> {
     let mut record = ShrunkRecord {
         invariant: failure.invariant.clone(),
         scenario: failure.trial.name.clone(),
@@ -100,24 +108,31 @@ async fn one<'r, 'p>(
         }
         let job = faults.limited(&failure.job, &set);
         let (result, _) = invoker.invoke_once(slot, &job, &mut None, None).await?;
+        let unreachable = result.upstream_unreachable();
         let fails = scenarios.fails(failure, job, result).await;
+        if let Some(why) = unreachable.filter(|_| fails && faults.is_replay()) {
+            return Ok(Err(why));
+        }
         record.invocations += 1;
         if record.invocations > 1 {
             ddmin.report(fails);
         } else if !fails {
-            return Ok(record);
+            return Ok(Ok(record));
         }
         next = ddmin.next();
     }
     let needed = ddmin.kept().iter();
     record.needed = needed.map(|number| faults.description(*number)).collect();
-    Ok(record)
+    Ok(Ok(record))
 }
 
 impl FaultSet {
     fn of(trial: &Trial, job: &InvocationJob<'_>, result: &InvocationResult) -> Self {
         match &trial.tape {
-            Some(session) => Self::Responses(Arc::clone(session), failed_responses(session)),
+            Some(session) => {
+                let used = result.tape.as_ref().map_or(&[][..], |tape| &tape.used);
+                Self::Responses(Arc::clone(session), failed_responses(session, used))
+            }
             None => Self::Firings(trial.rules.clone(), firings(job, result)),
         }
     }
@@ -127,6 +142,10 @@ impl FaultSet {
             Self::Firings(_, firings) => firings.len(),
             Self::Responses(_, responses) => responses.len(),
         }
+    }
+
+    fn is_replay(&self) -> bool {
+        matches!(self, Self::Responses(..))
     }
 
     fn description(&self, number: usize) -> String {
@@ -196,23 +215,25 @@ fn effect(record: &ExchangeRecord, mode: &str) -> String {
     }
 }
 
-/// The failed responses of a session, by their number in it: tools' first, then models', then others.
-fn failed_responses(session: &Session) -> Vec<(usize, String)> {
-    let tools = session.tool_responses.iter();
-    let tools = tools.map(|one| (one.tool.clone(), one.status, false));
-    let recorded = session.llm_responses.iter().chain(&session.exchanges);
-    let recorded = recorded.map(|one| {
+/// The failed responses of a session, by their number in it: of `exchanges`, then of tools, then of models.
+fn failed_responses(session: &Session, used: &[usize]) -> Vec<(usize, String)> {
+    let recorded = |one: &RecordedExchange| {
         let url = one.matching.url.as_deref().map(place);
         let call = url.or_else(|| one.dialect.clone());
         let call = call.unwrap_or_else(|| "the model".to_owned());
         (call, one.answer.status, one.answer.broken_off)
-    });
+    };
+    let tools = session.tool_responses.iter();
+    let tools = tools.map(|one| (one.tool.clone(), one.status, false));
+    let responses = session.exchanges.iter().map(recorded).chain(tools);
+    let responses = responses.chain(session.llm_responses.iter().map(recorded));
     let mut calls: BTreeMap<String, usize> = BTreeMap::new();
     let mut failed = Vec::new();
-    for (number, (call, status, broken_off)) in tools.chain(recorded).enumerate() {
+    for (number, (call, status, broken_off)) in responses.enumerate() {
         let place = calls.entry(call.clone()).or_default();
         *place += 1;
         let what = match status {
+            _ if !used.contains(&number) => continue,
             0 => "no response".to_owned(),
             400.. => status.to_string(),
             _ if broken_off => "an aborted response".to_owned(),
@@ -229,22 +250,21 @@ fn failed_responses(session: &Session) -> Vec<(usize, String)> {
 /// The session without these responses: the requests that they answer are sent to their upstream.
 fn without(session: &Session, left_out: &[usize]) -> Session {
     let mut session = session.clone();
-    let tools = session.tool_responses.len();
-    let mut numbers = 0..;
-    let mut stays = || {
-        numbers
-            .next()
-            .is_none_or(|number| !left_out.contains(&number))
-    };
-    session.tool_responses.retain(|_| stays());
-    let recorded = session
-        .llm_responses
-        .iter_mut()
-        .chain(&mut session.exchanges);
-    for (number, one) in (tools..).zip(recorded) {
-        // A tape has no response to play then, but keeps its place among those to equal requests.
-        one.answer.over_limit |= left_out.contains(&number);
+    if left_out.is_empty() {
+        return session;
     }
+    let (exchanges, tools) = (session.exchanges.len(), session.tool_responses.len());
+    let is_left_out = |number: usize| left_out.contains(&number);
+    // A tape has no response to play then, but keeps its place among those to equal requests.
+    for (number, one) in session.exchanges.iter_mut().enumerate() {
+        one.answer.over_limit |= is_left_out(number);
+    }
+    for (number, one) in (exchanges + tools..).zip(&mut session.llm_responses) {
+        one.answer.over_limit |= is_left_out(number);
+    }
+    let mut numbers = exchanges..;
+    let mut stays = || numbers.next().is_none_or(|number| !is_left_out(number));
+    session.tool_responses.retain(|_| stays());
     session.on_miss = Some(Otherwise::Passthrough);
     session.on_exhausted = Some(Otherwise::Passthrough);
     session

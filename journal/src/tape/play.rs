@@ -48,6 +48,8 @@ pub struct Tape(Vec<TapeEntry>);
 struct TapeEntry {
     key: TapeKey,
     response: TapeResult,
+    /// Its number in the session, from 0: `exchanges` first, then `tool_responses`, then `llm_responses`.
+    number: usize,
     is_used: bool,
 }
 
@@ -67,12 +69,14 @@ enum TapeKey {
 impl Tape {
     /// Prepares a session; `fingerprint` computes the fingerprint of method, URL and body.
     pub fn new(session: &Session, fingerprint: &dyn Fn(&Method, &str, &[u8]) -> u64) -> Self {
-        let recorded = |key: TapeKey, exchange: &RecordedExchange| TapeEntry {
+        let recorded = |number, key: TapeKey, exchange: &RecordedExchange| TapeEntry {
             key,
             response: TapeResult::Answer(Arc::new(Given::of(exchange))),
+            number,
             is_used: false,
         };
-        let exchanges = session.exchanges.iter().map(|exchange| {
+        let exchanges = session.exchanges.iter().enumerate();
+        let exchanges = exchanges.map(|(number, exchange)| {
             let matching = exchange.matching.clone();
             let (method, url) = (matching.method.as_ref(), matching.url.as_deref());
             let exact = matching.fingerprint.or_else(|| {
@@ -81,21 +85,24 @@ impl Tape {
                 Some(fingerprint(method, url.unwrap_or_default(), &body.0))
             });
             match exact {
-                Some(exact) => recorded(TapeKey::Exact(matching, exact), exchange),
-                None => recorded(TapeKey::Pattern(matching), exchange),
+                Some(exact) => recorded(number, TapeKey::Exact(matching, exact), exchange),
+                None => recorded(number, TapeKey::Pattern(matching), exchange),
             }
         });
         let (mut entries, patterns): (Vec<_>, Vec<_>) =
             exchanges.partition(|entry| matches!(entry.key, TapeKey::Exact(..)));
         entries.extend(patterns);
-        entries.extend(session.tool_responses.iter().map(|response| TapeEntry {
+        let tools = (entries.len()..).zip(&session.tool_responses);
+        entries.extend(tools.map(|(number, response)| TapeEntry {
             key: TapeKey::Tool(response.tool.clone()),
             response: TapeResult::Tool(Arc::new(response.clone())),
+            number,
             is_used: false,
         }));
-        entries.extend(session.llm_responses.iter().map(|response| {
+        let models = (entries.len()..).zip(&session.llm_responses);
+        entries.extend(models.map(|(number, response)| {
             let key = TapeKey::Model(response.matching.clone(), response.dialect.clone());
-            recorded(key, response)
+            recorded(number, key, response)
         }));
         Self(entries)
     }
@@ -137,6 +144,12 @@ impl Tape {
     pub fn answers(&self) -> (usize, usize) {
         let left = self.0.iter().filter(|entry| !entry.is_used);
         (self.0.len(), left.count())
+    }
+
+    /// The numbers of the used responses in the session: `exchanges` first, then `tool_responses`, `llm_responses`.
+    pub fn used(&self) -> impl Iterator<Item = usize> {
+        let used = self.0.iter().filter(|entry| entry.is_used);
+        used.map(|entry| entry.number)
     }
 
     /// The recorded request most similar to this one, as a sentence.

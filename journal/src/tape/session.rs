@@ -154,6 +154,22 @@ impl Session {
         self.exchanges.len() + self.tool_responses.len() + self.llm_responses.len()
     }
 
+    /// The number of responses that a replay can play: those of models only if model calls are not live.
+    pub fn playable(&self) -> usize {
+        let live = self.has_live_models();
+        let exchanges = self.exchanges.iter();
+        let exchanges = exchanges.filter(|exchange| !live || exchange.dialect.is_none());
+        let models = if live { 0 } else { self.llm_responses.len() };
+        exchanges.count() + self.tool_responses.len() + models
+    }
+
+    /// Whether a replay answers from a tape. A session with input alone forwards all calls, unless it says otherwise.
+    pub fn plays_tape(&self) -> bool {
+        self.responses() > 0
+            || self.on_miss == Some(Otherwise::Error)
+            || self.models == Some(ModelSource::Recorded)
+    }
+
     /// Whether model calls go to their upstreams when the session is replayed. Default: if it has no responses of
     /// models.
     pub fn has_live_models(&self) -> bool {

@@ -121,6 +121,11 @@ impl Playing {
         }
     }
 
+    /// The numbers of the used responses in the session.
+    pub fn used(&self) -> Vec<usize> {
+        self.tape().0.used().collect()
+    }
+
     /// Whether the tape permits no dialling, except for live model calls.
     pub(crate) fn never_dials(&self) -> bool {
         let PlayingOptions {

@@ -1,6 +1,7 @@
 //! Incidents as tests: what was recorded is replayed without its upstreams, and judged.
 
 use std::fs;
+use std::net::TcpListener;
 use std::process::Output;
 
 use serde_json::{Value, json};
@@ -195,6 +196,80 @@ fn an_agent_that_diverges_goes_on_and_what_changed_is_shown() {
         );
     }
     assert_eq!(desk.tool.opened(), opened);
+}
+
+#[test]
+fn a_failure_without_recorded_responses_does_not_blame_the_agent() {
+    let desk = Desk::new();
+    let agent = desk.agent("/json", &[]);
+    let url = format!("http://{}", desk.tool.address);
+    let other = "{match: {url: 'http://nowhere.test/*'}, status: 500}";
+    let write = |text: &str| {
+        let text = format!("id: one\ninput: Weather?\n{text}\n");
+        fs::write(desk.directory.path().join("one.yaml"), text).unwrap();
+    };
+    let mut suite = suite(&agent, "cloudy");
+    // Input alone: the agent calls its upstream, and that is counted.
+    write("");
+    let live = run_of(&replay(&desk, &suite, &["one.yaml", "--json"]));
+    assert_eq!(live["replays"][0]["dialled"], 1, "{live:#}");
+    let opened = desk.tool.opened();
+    assert!(opened > 0);
+    // The tape is empty.
+    write("on_miss: error");
+    let empty = replay(&desk, &suite, &["one.yaml", "--json", "--expect-failure"]);
+    let run = run_of(&empty);
+    assert_eq!(run["replays"][0]["dialled"], 0, "{run:#}");
+    assert_eq!(run["replays"][0]["missed"], 1, "{run:#}");
+    let text = run.to_string();
+    assert!(text.contains("1 call had no recorded response"), "{run:#}");
+    assert!(
+        text.contains("session `one` failed, and 1 of its calls"),
+        "{run:#}"
+    );
+    assert_eq!(desk.tool.opened(), opened);
+    // A recorded failure is the cause; its arguments are not recorded. A response that was not requested is no fault.
+    write(&format!(
+        "exchanges: [{{match: {{url: '{url}/json'}}, status: 503}}, {other}]"
+    ));
+    suite["output"] = json!({ "format": "terminal" });
+    let failed = run_of(&replay(&desk, &suite, &["one.yaml", "--json", "--shrink"]));
+    let evidence = &failed["cells"][0]["evidence"][0];
+    assert_eq!(evidence["fault"], "recorded 503", "{failed:#}");
+    assert_eq!(
+        failed["replays"][0]["calls"][0]["state"], "same",
+        "{failed:#}"
+    );
+    assert_eq!(failed["shrunk"][0]["of"], 1, "{failed:#}");
+}
+
+#[test]
+fn a_failure_without_upstreams_is_not_shrunk() {
+    let desk = Desk::new();
+    let away = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let mut agent = desk.agent("/json", &[]);
+    // It makes two calls.
+    let code = format!(
+        "import urllib.request\nfor path in 'ab':\n try: urllib.request.urlopen(f'http://{away}/{{path}}').read()\n \
+         except OSError: print('unavailable')"
+    );
+    agent["command"][1] = "-c".into();
+    agent["command"][2] = code.into();
+    let text = format!(
+        "id: one\ninput: Weather?\nexchanges:\n- {{match: {{url: 'http://{away}/a'}}, status: 503}}\n\
+         - {{match: {{url: 'http://{away}/b'}}, status: 500}}\n"
+    );
+    fs::write(desk.directory.path().join("one.yaml"), text).unwrap();
+    let suite = suite(&agent, "cloudy");
+    let run = run_of(&replay(&desk, &suite, &["one.yaml", "--json", "--shrink"]));
+    assert_eq!(run["passed"], false, "{run:#}");
+    assert_eq!(run["shrunk"], json!([]), "{run:#}");
+    let warnings = run["warnings"].to_string();
+    assert!(warnings.contains("upstream unreachable: "), "{run:#}");
+    assert!(warnings.contains("shrink needs the upstreams"), "{run:#}");
 }
 
 #[test]

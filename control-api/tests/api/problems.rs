@@ -155,7 +155,7 @@ async fn documents_that_cannot_be_read_are_problems() {
         let answer = api.ask("PUT", path, &json, vec![b' '; (1 << 20) + 1]).await;
         answer.problem(413, "too-large");
     }
-    for (bytes, status) in [((16 << 20) + 1, 400), ((64 << 20) + 1, 413)] {
+    for (bytes, status) in [((16 << 20) + 1, 422), ((64 << 20) + 1, 413)] {
         let answer = api.ask("POST", "/v1/runs", &json, vec![b' '; bytes]).await;
         assert_eq!(answer.status, status, "{bytes}");
     }

@@ -1,10 +1,14 @@
 //! A run as the API shows it: `GET /v1/runs/{id}`.
 
+mod comparison;
+mod replay;
 mod state;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::comparison::{CellChange, ComparisonRecord};
+pub use self::replay::{ArgumentChange, CallDivergence, DivergenceState, ReplayRecord};
 pub use self::state::{RunKind, RunState};
 use crate::count::count;
 use squall_documents::named;
@@ -285,73 +289,6 @@ pub struct RecoveryRecord {
     pub high: f64,
 }
 
-/// A replayed session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "ReplayedSession")]
-pub struct ReplayRecord {
-    /// The session's id.
-    pub session: String,
-    /// Its title; `null` if it has none.
-    pub name: Option<String>,
-    /// `failed` if an invariant failed, else `passed` if one passed; otherwise it could not be judged.
-    pub state: CellState,
-    /// What went wrong when it was recorded, in words; `null` if the session does not tell.
-    pub expected_failure: Option<String>,
-    /// The contract that judged it; `null`: the suite's own invariants.
-    pub contract: Option<String>,
-    /// Requests that got a recorded response.
-    pub served: u64,
-    /// Requests without a recorded response that was left.
-    pub missed: u64,
-    /// Requests and tunnels that went upstream.
-    pub dialled: u64,
-    /// The recorded calls beside those that the agent made in the first repeat. Live calls of models are left out.
-    pub calls: Vec<CallDivergence>,
-}
-
-/// A call of the agent in a recorded session, in its replay, or in both.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CallDivergence {
-    /// Whether both have it.
-    pub state: DivergenceState,
-    /// The call: a tool, a model, or method and URL.
-    pub call: String,
-    /// Number of the recorded response in the session, from 1; `null`: it was not recorded.
-    pub recorded: Option<u64>,
-    /// Id of the exchange in the replay; `null`: the agent did not make the call.
-    pub made: Option<String>,
-    /// The changed arguments, at most 20.
-    #[serde(default)]
-    pub changes: Vec<ArgumentChange>,
-}
-
-named! {
-    /// Whether a call is in the recording and in the replay.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-    #[serde(rename_all = "snake_case")]
-    pub enum DivergenceState {
-        /// In both, with the same arguments.
-        Same = "same",
-        /// In both, with other arguments.
-        Changed = "changed",
-        /// In the recording only.
-        Missing = "missing",
-        /// In the replay only.
-        New = "new",
-    }
-}
-
-/// A difference between the arguments of a recorded call and of its replay.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ArgumentChange {
-    /// JSON pointer into the arguments: below `/query`, whose parameters are numbered, or `/body`.
-    pub pointer: String,
-    /// The recorded value as JSON, cut after 500 characters; `null`: there was none.
-    pub recorded: Option<String>,
-    /// The value in the replay; `null`: there is none.
-    pub made: Option<String>,
-}
-
 /// How consistent the repeats of the same invocation are.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Stability")]
@@ -366,52 +303,6 @@ pub struct StabilityRecord {
     pub flaky: u64,
     /// `always_passed` divided by `judged`, 0 to 100; `null` if nothing could be judged.
     pub pass_k: Option<f64>,
-}
-
-/// A run compared with an earlier one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "Comparison")]
-pub struct ComparisonRecord {
-    /// Id of the earlier run.
-    pub baseline: String,
-    /// Its score.
-    pub score_before: Option<f64>,
-    /// Cells that fail now, and either did not fail before or are new (`before` is `null`).
-    pub newly_failing: Vec<CellChange>,
-    /// Cells that failed before and pass now.
-    pub fixed: Vec<CellChange>,
-    /// Cells whose state changed in another way, including cells that no longer exist.
-    pub changed: Vec<CellChange>,
-}
-
-impl ComparisonRecord {
-    /// Cells that exist in both runs and fail only in the later one.
-    pub fn broken(&self) -> usize {
-        let was_there = self.newly_failing.iter().filter(|one| one.before.is_some());
-        was_there.count()
-    }
-
-    /// Whether an existing cell fails now but not before, or the score is lower.
-    pub fn is_regression(&self, score: Option<f64>) -> bool {
-        let fallen = self
-            .score_before
-            .zip(score)
-            .is_some_and(|(before, now)| now < before);
-        fallen || self.broken() > 0
-    }
-}
-
-/// The state of a cell in two runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct CellChange {
-    /// Id or type of the invariant.
-    pub invariant: String,
-    /// Name of the scenario.
-    pub scenario: String,
-    /// The earlier state; `null` if the cell is new.
-    pub before: Option<CellState>,
-    /// The later state; `null` if the cell no longer exists.
-    pub after: Option<CellState>,
 }
 
 /// One invocation of the agent.

@@ -148,6 +148,9 @@ impl RequestChange {
     }
 
     fn apply(&self, request: &mut Request) -> Result<(), String> {
+        if self.head.as_ref().is_some_and(|(from, _)| from.is_empty()) {
+            return Err("`head` replaces an empty text; write a part of the head".to_owned());
+        }
         if let Some(method) = &self.method {
             let method = Method::from_bytes(method.as_bytes());
             *request.method_mut() = method.map_err(|error| error.to_string())?;
@@ -467,6 +470,23 @@ mod tests {
                 "{change}"
             );
         }
+    }
+
+    #[tokio::test]
+    async fn an_empty_text_is_no_part_of_a_head() {
+        let server = Server::start(vec![answers("\"ok\"")]).await;
+        let driver = driver_of(&format!("endpoint: '{}'", server.url));
+        let invocation = Invocation {
+            change: serde_json::from_value(json!({ "head": ["", "x"] })).ok(),
+            ..Invocation::new(
+                "run",
+                &Prompt::single("hi"),
+                InvocationPlace::shared("s"),
+                1,
+            )
+        };
+        let error = driver.ask(&invocation).await.expect_err("no request");
+        assert!(error.to_string().contains("`head` replaces an empty text"));
     }
 
     #[tokio::test]

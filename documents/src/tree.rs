@@ -192,7 +192,7 @@ fn from_str(text: &str) -> Result<At<Tree>, Error> {
         alias_limits: alias_limits,
         // `y`, `no` and `on` are words (YAML 1.2.2 §10.3.2) and may be names.
         strict_booleans: true,
-        // Whoever reads `!!binary` decodes it: its bytes may be no text.
+        // Readers of `!!binary` decode it: its bytes may be no text.
         ignore_binary_tag_for_string: true,
     };
     serde_saphyr::from_str_with_options(text, options)

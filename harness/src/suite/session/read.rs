@@ -85,13 +85,13 @@ pub(in super::super) fn read(fields: &mut Fields<'_, '_>, context: Context<'_>) 
         on_miss: fields.word(
             "on_miss",
             "What a request that was not recorded gets; default `error`, in runs `nearest`.",
-            "end",
+            "action",
             &ends,
         ),
         on_exhausted: fields.word(
             "on_exhausted",
             "What a request that was recorded less often gets; default `error`.",
-            "end",
+            "action",
             &ends[..2],
         ),
     };

@@ -1,6 +1,7 @@
 //! Incidents that other tools recorded, as replay sessions: documents, and traces of OpenTelemetry as a collector gets
 //! them.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Json;
@@ -11,8 +12,8 @@ use http::{HeaderMap, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
 use squall_documents::{Fields, Tree};
-use squall_harness::import::otlp::{OtlpFormat, Span};
-use squall_harness::import::{self, ImportFormat, ImportOptions, Unmapped};
+use squall_harness::import::otlp::OtlpFormat;
+use squall_harness::import::{self, ImportFormat, ImportOptions, Imported, Unmapped};
 use squall_journal::tape::Session;
 
 use crate::access::Caller;
@@ -22,6 +23,7 @@ use crate::query::Params;
 use crate::state::ApiState;
 use crate::store::{DocumentKey, DocumentKind, DocumentText};
 use crate::stored_documents;
+use crate::tasks;
 
 /// Why a collector rejects spans.
 const REJECTED: &str = "spans have invalid ids, or their trace has more than 8 MiB";
@@ -51,13 +53,17 @@ pub(super) async fn create(
 ) -> Result<Response, ApiProblem> {
     params.finish()?;
     let request = document.fields(read)?;
-    let options = ImportOptions {
-        name: request.name.as_deref().unwrap_or("import"),
-        redactor: state.recorder.redactor(),
-        tools: None,
-    };
-    let imported = import::read(request.format, request.document.as_bytes(), options)
-        .map_err(|error| ApiProblem::invalid_at("/document", error))?;
+    let recorder = state.recorder.clone();
+    let imported = tasks::blocking(move || {
+        let options = ImportOptions {
+            name: request.name.as_deref().unwrap_or("import"),
+            redactor: recorder.redactor(),
+            tools: None,
+        };
+        import::read(request.format, request.document.as_bytes(), options)
+    });
+    let imported = imported.await;
+    let imported = imported.map_err(|error| ApiProblem::invalid_at("/document", error))?;
     let mut items = Vec::new();
     for session in &imported.sessions {
         put(&state, &caller, session).await?;
@@ -123,13 +129,18 @@ pub(super) async fn collect(
     params.finish()?;
     let (format, is_gzip) = format(request.headers())?;
     let body = document::body(request).await?;
-    let (spans, mut rejected) = format
-        .spans(&body, is_gzip)
-        .map_err(ApiProblem::malformed)?;
-    let (traces, left_out) = state.traces.add(caller.workspace(), spans);
-    rejected += left_out;
-    for spans in traces {
-        store(&state, &caller, spans).await?;
+    let (recorder, collected) = (state.recorder.clone(), Arc::clone(&state.traces));
+    let workspace = caller.workspace().to_owned();
+    let imported = tasks::blocking(move || {
+        let (spans, rejected) = format.spans(&body, is_gzip)?;
+        let (traces, left_out) = collected.add(&workspace, spans);
+        let traces = traces.into_iter();
+        let imported = traces.map(|spans| import::of_spans(spans, recorder.redactor()));
+        Ok::<_, String>((imported.collect::<Vec<_>>(), rejected + left_out))
+    });
+    let (imported, rejected) = imported.await.map_err(ApiProblem::malformed)?;
+    for trace in imported {
+        store(&state, &caller, trace).await?;
     }
     let media_type = match format {
         OtlpFormat::Json => "application/json",
@@ -156,8 +167,7 @@ fn format(headers: &HeaderMap) -> Result<(OtlpFormat, bool), ApiProblem> {
 }
 
 /// Puts the session of a trace; traces without calls of tools and models are not sessions.
-async fn store(state: &ApiState, caller: &Caller, spans: Vec<Span>) -> Result<(), ApiProblem> {
-    let imported = import::of_spans(spans, state.recorder.redactor());
+async fn store(state: &ApiState, caller: &Caller, imported: Imported) -> Result<(), ApiProblem> {
     for one in &imported.unmapped {
         tracing::info!("not in a session: {}: {}", one.what, one.why);
     }

@@ -17,15 +17,16 @@ use super::{Imported, words};
 /// Longest request to a collector, decoded, bytes.
 const LONGEST_REQUEST: usize = 16 << 20;
 
-/// Most members that one dotted attribute may create in a list.
-const MOST_INDEX: usize = 1000;
+/// Most parts in the name of an attribute that is a part of a message.
+const DEEPEST: usize = 16;
 
 /// A span with its attributes by name.
 #[derive(Debug, Clone)]
 pub struct Span {
     /// Its trace, 32 hexadecimal digits.
     pub trace: String,
-    id: String,
+    /// 16 hexadecimal digits.
+    pub id: String,
     parent: String,
     name: String,
     start: u64,
@@ -96,12 +97,6 @@ fn unpacked(body: &[u8]) -> Result<Bytes, String> {
         ));
     }
     Ok(whole.into())
-}
-
-/// Adds a span to those of its trace; a span that is sent again replaces the earlier one.
-pub fn merge(spans: &mut Vec<Span>, new: Span) {
-    spans.retain(|span| span.id != new.id);
-    spans.push(new);
 }
 
 /// Spans in a request of OTLP/HTTP, or in a line of a file; and the number of spans that were rejected.
@@ -303,11 +298,13 @@ impl Span {
                 .strip_prefix(prefix)
                 .and_then(|it| it.strip_prefix('.'))
             {
-                let path: Vec<&str> = path.split('.').collect();
-                put(&mut messages, &path, value);
+                let path: Vec<&str> = path.split('.').take(DEEPEST + 1).collect();
+                if path.len() <= DEEPEST {
+                    put(&mut messages, &path, value);
+                }
             }
         }
-        (!messages.is_null()).then_some(messages)
+        (!messages.is_null()).then(|| listed(messages))
     }
 
     /// Messages in events, one for each: `gen_ai.choice`, `gen_ai.user.message`.
@@ -343,32 +340,36 @@ impl Span {
     }
 }
 
-/// Sets a value in nested maps and lists.
+/// Sets a value in nested maps. A list is a map from number to item until it is [`listed`].
 fn put(at: &mut Value, path: &[&str], value: &Value) {
     let Some((first, rest)) = path.split_first() else {
         at.clone_from(value);
         return;
     };
-    let inner = match first.parse::<usize>() {
-        Ok(index) if index < MOST_INDEX => {
-            if !at.is_array() {
-                *at = json!([]);
-            }
-            at.as_array_mut().and_then(|items| {
-                items.resize(items.len().max(index + 1), Value::Null);
-                items.get_mut(index)
-            })
-        }
-        _ => {
-            if !at.is_object() {
-                *at = json!({});
-            }
-            at.as_object_mut()
-                .map(|members| members.entry(*first).or_insert(Value::Null))
-        }
+    if !at.is_object() {
+        *at = json!({});
+    }
+    if let Some(members) = at.as_object_mut() {
+        put(members.entry(*first).or_insert(Value::Null), rest, value);
+    }
+}
+
+/// Maps whose names are all numbers, as lists in the order of the numbers.
+fn listed(value: Value) -> Value {
+    let Value::Object(members) = value else {
+        return value;
     };
-    if let Some(inner) = inner {
-        put(inner, rest, value);
+    let members = members
+        .into_iter()
+        .map(|(name, inner)| (name, listed(inner)));
+    let members: Map<String, Value> = members.collect();
+    let numbers: Option<Vec<usize>> = members.keys().map(|name| name.parse().ok()).collect();
+    match numbers {
+        Some(numbers) if !numbers.is_empty() => {
+            let items: BTreeMap<_, _> = numbers.into_iter().zip(members).collect();
+            items.into_values().map(|(_, item)| item).collect()
+        }
+        Some(_) | None => members.into(),
     }
 }
 

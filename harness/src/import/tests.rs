@@ -773,3 +773,33 @@ fn a_request_without_spans_is_one_for_a_collector_and_no_file() {
     assert!(request.is_err());
     assert!(otlp::read(b"{}").is_err());
 }
+
+/// A sparse list has the items that were sent, and a name of very many parts is left out.
+#[test]
+fn attributes_of_messages_take_no_more_memory_than_they_have() {
+    let deep = format!("llm.output_messages.{}", "a.".repeat(1_000_000));
+    let sparse: Value = (0..2000)
+        .map(|number| {
+            let name = format!("llm.output_messages.0.message.x{number}.999.999.999.999");
+            (name, json!("x"))
+        })
+        .collect();
+    let mut attributes = json!({
+        "gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "m",
+        "llm.input_messages.10.message.content": "last", "llm.input_messages.10.message.role": "user",
+        "llm.input_messages.9.message.content": "first", "llm.input_messages.9.message.role": "user",
+        "llm.output_messages.0.message.content": "hi", "llm.output_messages.0.message.role": "assistant",
+    });
+    attributes[deep] = json!("x");
+    for (name, value) in sparse.as_object().into_iter().flatten() {
+        attributes[name] = value.clone();
+    }
+    let imported = otlp::read(otlp(&[span(1, &attributes)]).as_bytes()).expect("a trace");
+    let [session] = &imported.sessions[..] else {
+        panic!("{imported:?}");
+    };
+    assert_eq!(session.input, ["last"]);
+    assert_eq!(session.llm_responses.len(), 1, "{:?}", imported.unmapped);
+    let body = session.llm_responses[0].answer.content.whole();
+    assert!(body.len() < 1000, "{} bytes", body.len());
+}

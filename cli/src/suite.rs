@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::env::VarError;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use squall_documents::variables::{Variables, expand};
@@ -87,37 +87,47 @@ fn open(path: &str, from: &str) -> Result<(String, String), String> {
     let folder = Path::new(from).parent().unwrap_or(Path::new(""));
     let file = folder.join(path);
     if file.is_dir() {
-        let names = documents_in(&file)?;
-        return Ok((
-            file.join("*").display().to_string(),
-            Value::from(names).to_string(),
-        ));
+        let mut found = Vec::new();
+        add_documents(&file, &mut found)?;
+        if found.is_empty() {
+            let folder = file.display();
+            return Err(format!("`{folder}` has no .yaml, .yml or .json file"));
+        }
+        let names = found.iter().map(|found| found.strip_prefix(&file));
+        let names = names.filter_map(|name| Some(name.ok()?.display().to_string()));
+        let all = file.join("*").display().to_string();
+        return Ok((all, names.collect::<Value>().to_string()));
     }
     let text = text::read(&file)?;
     Ok((file.display().to_string(), text))
 }
 
-/// The names of a folder's documents, sorted.
-fn documents_in(folder: &Path) -> Result<Vec<String>, String> {
-    let unread = |error: std::io::Error| format!("`{}` cannot be read: {error}", folder.display());
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(unread)? {
-        let name = entry
-            .map_err(unread)?
+/// Adds a file, or the documents in a folder and its folders by name. Hidden entries and links to folders are left out.
+pub(crate) fn add_documents(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
+    let unread = |error| format!("{}: cannot be read: {error}", path.display());
+    if !std::fs::metadata(path).map_err(unread)?.is_dir() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    let entries = std::fs::read_dir(path).map_err(unread)?;
+    let entries = entries.map(|entry| entry.map(|entry| entry.path()));
+    let mut entries = entries.collect::<Result<Vec<_>, _>>().map_err(unread)?;
+    entries.sort();
+    for entry in entries {
+        let ending = entry.extension().and_then(|ending| ending.to_str());
+        let is_hidden = entry
             .file_name()
-            .to_string_lossy()
-            .into_owned();
-        let ending = Path::new(&name).extension();
-        if ending.is_some_and(|ending| ["yaml", "yml", "json"].iter().any(|one| ending == *one)) {
-            names.push(name);
+            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        let enters = if entry.is_dir() {
+            !entry.is_symlink()
+        } else {
+            matches!(ending, Some("yaml" | "yml" | "json"))
+        };
+        if enters && !is_hidden {
+            add_documents(&entry, files)?;
         }
     }
-    names.sort();
-    if names.is_empty() {
-        let folder = folder.display();
-        return Err(format!("`{folder}` has no .yaml, .yml or .json file"));
-    }
-    Ok(names)
+    Ok(())
 }
 
 /// Without a name of its own, a suite gets the name of its file.

@@ -17,7 +17,7 @@ use crate::host;
 use crate::judging;
 use crate::output_file;
 use crate::render::output;
-use crate::suite::LocalSuite;
+use crate::suite::{LocalSuite, add_documents};
 
 pub(super) async fn run(action: ReplayCommand) -> Result<(), Failure> {
     match action {
@@ -44,7 +44,7 @@ async fn replay(args: &ReplayRunArgs) -> Result<(), Failure> {
     let mut files = Vec::new();
     for path in &args.paths {
         let before = files.len();
-        session_files(path, &mut files)?;
+        add_documents(path, &mut files).map_err(Failure::Usage)?;
         if files.len() == before {
             return Err(Failure::Usage(format!(
                 "{}: there is no replay session in this folder; sessions are .yaml, .yml or .json files",
@@ -52,6 +52,10 @@ async fn replay(args: &ReplayRunArgs) -> Result<(), Failure> {
             )));
         }
     }
+    let files: Vec<_> = files
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect();
     let trial = &args.trial;
     let suite = LocalSuite::with_sessions(&trial.suite.file, &files)?;
     let mut options = Map::new();
@@ -62,35 +66,6 @@ async fn replay(args: &ReplayRunArgs) -> Result<(), Failure> {
         options.insert("models".to_owned(), models.as_str().into());
     }
     judging::run_suite(RunKind::Replay, trial, None, &suite, options, |_| Ok(())).await
-}
-
-/// Adds a file, or the sessions in a folder and its folders by name. Hidden entries and links to folders are left out.
-fn session_files(path: &Path, files: &mut Vec<String>) -> Result<(), Failure> {
-    let unread = |error| Failure::Usage(format!("{}: cannot be read: {error}", path.display()));
-    if !std::fs::metadata(path).map_err(unread)?.is_dir() {
-        files.push(path.display().to_string());
-        return Ok(());
-    }
-    let entries = std::fs::read_dir(path).map_err(unread)?;
-    let entries = entries.map(|entry| entry.map(|entry| entry.path()));
-    let mut entries = entries.collect::<Result<Vec<_>, _>>().map_err(unread)?;
-    entries.sort();
-    for entry in entries {
-        let ending = entry.extension().and_then(|ending| ending.to_str());
-        let is_hidden = entry
-            .file_name()
-            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        let is_session = matches!(ending, Some("yaml" | "yml" | "json"));
-        let enters = if entry.is_dir() {
-            !entry.is_symlink()
-        } else {
-            is_session
-        };
-        if enters && !is_hidden {
-            session_files(&entry, files)?;
-        }
-    }
-    Ok(())
 }
 
 /// Records a program behind a private daemon.

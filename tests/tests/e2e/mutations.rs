@@ -1,5 +1,8 @@
 //! `squall mutate` against an agent in HTTP that records what it receives.
 
+mod cached;
+mod templates;
+
 use serde_json::{Value, json};
 use squall_tests::Upstream;
 

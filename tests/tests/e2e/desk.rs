@@ -42,6 +42,13 @@ impl Desk {
         json!({ "type": "command", "command": command })
     }
 
+    /// An agent that is this program in Python.
+    pub(crate) fn program(&self, code: &str) -> Value {
+        let mut agent = self.agent("/", &[]);
+        agent["command"] = json!([python(), "-c", code]);
+        agent
+    }
+
     /// Writes `suite.yaml`; its path.
     pub(crate) fn write(&self, suite: &Value) -> PathBuf {
         let file = self.directory.path().join("suite.yaml");

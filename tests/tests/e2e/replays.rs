@@ -1,6 +1,9 @@
 //! Incidents as tests: what was recorded is replayed without its upstreams, and judged.
 
-use std::fs;
+mod around;
+mod stream;
+
+use std::fs::{self, File};
 use std::net::TcpListener;
 use std::process::Output;
 
@@ -18,17 +21,27 @@ fn suite(agent: &Value, said: &str) -> Value {
     })
 }
 
-/// Records one call of the agent's tool, and adds the prompt; the session.
-fn recorded(desk: &Desk, agent: &Value, id: &str) -> String {
+/// Records the agent while it answers its prompt; the session's file.
+fn record(desk: &Desk, agent: &Value, id: &str) -> String {
     let command = agent["command"].as_array().unwrap().iter();
     let command: Vec<_> = command.map(|word| word.as_str().unwrap()).collect();
     let file = format!("{id}.yaml");
+    let prompt = desk.directory.path().join("prompt");
+    fs::write(&prompt, "Weather?").unwrap();
     let record = ["run", "--quiet", "--record", &file, "--"];
-    let output: Output = desk.squall(&record).args(command).output().unwrap();
+    let mut squall = desk.squall(&record);
+    squall.args(command).stdin(File::open(prompt).unwrap());
+    let output: Output = squall.output().unwrap();
     assert!(output.status.success(), "{output:?}");
+    file
+}
+
+/// Records one call of the agent's tool, and adds the prompt; the session.
+fn recorded(desk: &Desk, agent: &Value, id: &str) -> String {
+    let file = record(desk, agent, id);
     let path = desk.directory.path().join(&file);
     let text = fs::read_to_string(&path).unwrap();
-    // The program got its prompt on stdin, so no model call shows it.
+    // No model call shows the prompt.
     fs::write(
         &path,
         format!("input: Weather?\nexpected_failure: it was cloudy\n{text}"),

@@ -6,6 +6,8 @@
 //! scenarios × prompts ── reset, begin, invoke, observe ──▶ judged by every invariant ──▶ cells ──▶ matrix
 //! ```
 //!
+//! A run has one round, unless its [`Rounds`] plan further parts from the results of the last round.
+//!
 //! A scenario is judged and its cells are reported as soon as all its invocations are done and all earlier
 //! scenarios are judged. Later scenarios continue to run meanwhile.
 //!
@@ -25,6 +27,7 @@ mod pool;
 mod probe;
 mod replays;
 mod result;
+mod rounds;
 mod scenarios;
 mod shrink;
 mod spec;
@@ -34,6 +37,8 @@ mod warnings;
 
 use std::sync::Arc;
 
+use tokio::sync::mpsc;
+
 pub use self::execute::{Execute, Executor, RunContext};
 use self::invoker::Invoker;
 use self::jobs::InvocationJob;
@@ -42,8 +47,9 @@ pub use self::outcome::RunResult;
 pub(crate) use self::plan::RunPart;
 use self::plan::{Component, RunPlan};
 pub use self::plan::{Trial, TrialPrompt, TrialPrompts};
-use self::probe::RunScopes;
+use self::probe::{Probed, RunScopes};
 use self::result::InvocationResult;
+use self::rounds::Rounds;
 use self::scenarios::Scenarios;
 pub use self::spec::{RunSpec, SpecError};
 use crate::agents::{AskError, Driver};
@@ -132,33 +138,34 @@ pub enum RunError {
 
 /// Executes a run in as many concurrent scopes as the agent's calls can be attributed to. Ends all chaos that it
 /// began, even when it fails.
-async fn run(
-    plan: &RunPlan<'_>,
+async fn run<'s>(
+    plan: &RunPlan<'s>,
+    rounds: &mut dyn Rounds<'s>,
     driver: &dyn Driver,
     reach: &dyn Reach,
     scopes: &RunScopes<'_>,
     tell: &dyn Tell,
 ) -> Result<Ran, RunError> {
-    let ran = carried_out(plan, driver, reach, scopes, tell).await;
+    let ran = carried_out(plan, rounds, driver, reach, scopes, tell).await;
     let ended = reach.end_run(plan.run).await;
     let ran = ran?;
     ended?;
     Ok(ran)
 }
 
-async fn carried_out(
-    plan: &RunPlan<'_>,
+async fn carried_out<'s>(
+    plan: &RunPlan<'s>,
+    rounds: &mut dyn Rounds<'s>,
     driver: &dyn Driver,
     reach: &dyn Reach,
     scopes: &RunScopes<'_>,
     tell: &dyn Tell,
 ) -> Result<Ran, RunError> {
-    let mut jobs = jobs::under_chaos(plan);
-    let expected = jobs::by_scenario(&jobs);
-    let (done, results) = invoker::channel_for(&jobs);
+    let mut jobs = jobs::under_chaos(plan, 0);
+    let mut expected = jobs::by_scenario(&jobs);
     let clean_jobs = jobs::clean(plan, &mut jobs);
-    let invocations = (clean_jobs.len() + jobs.iter().map(Vec::len).sum::<usize>()) as u64;
-    let invoker = Invoker::new(plan, driver, reach, tell, invocations);
+    let invoker = Invoker::new(plan, driver, reach, tell);
+    invoker.plan_more(clean_jobs.len() + jobs.iter().map(Vec::len).sum::<usize>());
     let probed = probe::probe(&invoker, clean_jobs, &mut jobs, scopes).await?;
     let down = |(_, result): &JobResult<'_>| result.unreachable.clone();
     if probed.clean.iter().all(|one| down(one).is_some())
@@ -172,28 +179,31 @@ async fn carried_out(
         return Err(RunError::NeverAnswers(why));
     }
     let mut scenarios = Scenarios::new(plan, &probed.clean, invoker.tally());
-    let of_scenarios = probed.clean.iter().filter(|(job, _)| job.trial.is_some());
-    for one in of_scenarios {
-        // The channel has room for all results, so this cannot fail.
-        let _ = done.try_send(one.clone());
-    }
-    // Scenarios are judged while later ones run. An error in those also stops judging.
-    let judging = async {
-        scenarios.judge(&expected, results, tell).await;
-        Ok(())
-    };
-    let (in_shared, jobs): (Vec<_>, Vec<_>) =
-        jobs.into_iter().partition(|unit: &Vec<InvocationJob<'_>>| {
-            probed.names_scopes && unit.iter().any(|job| plan.needs_shared_scope(job.trial))
-        });
-    let working = async {
-        invoker.work(jobs, &probed.slots, done.clone()).await?;
-        if in_shared.is_empty() {
-            return Ok(());
+    let mut from = 0;
+    loop {
+        let (done, results) = invoker::channel_for(expected.values().sum());
+        let of_scenarios = probed.clean.iter().filter(|(job, _)| job.trial.is_some());
+        for one in of_scenarios.filter(|_| from == 0) {
+            // The channel has room for all results, so this cannot fail.
+            let _ = done.try_send(one.clone());
         }
-        scopes.work_in_shared(&invoker, in_shared, done).await
-    };
-    tokio::try_join!(working, judging)?;
+        // Scenarios are judged while later ones run. An error in those also stops judging.
+        let judging = async {
+            scenarios.judge(&expected, results, tell).await;
+            Ok(())
+        };
+        let working = round(&invoker, jobs, &probed, scopes, done);
+        tokio::try_join!(working, judging)?;
+        let parts = rounds.next(&scenarios.round(from))?;
+        if parts.is_empty() {
+            break;
+        }
+        from = plan.parts.iter().count();
+        plan.parts.add(parts);
+        jobs = jobs::under_chaos(plan, from);
+        expected = jobs::by_scenario(&jobs);
+        invoker.plan_more(expected.values().sum());
+    }
     let (shrunk, not_shrunk) = if plan.shrinks {
         shrink::shrink(&invoker, &mut scenarios, &probed, scopes).await?
     } else {
@@ -225,6 +235,25 @@ async fn carried_out(
         parts: scenarios.into_parts(),
         warnings: warnings.into_iter().flatten().collect(),
     })
+}
+
+/// Executes the invocations of a round.
+async fn round<'p>(
+    invoker: &Invoker<'_, '_>,
+    jobs: Vec<Vec<InvocationJob<'p>>>,
+    probed: &Probed<'_, '_>,
+    scopes: &RunScopes<'_>,
+    done: mpsc::Sender<JobResult<'p>>,
+) -> Result<(), RunError> {
+    let plan = invoker.plan();
+    let needs_shared = |job: &InvocationJob<'_>| plan.needs_shared_scope(job.trial);
+    let (in_shared, jobs): (Vec<_>, Vec<_>) =
+        (jobs.into_iter()).partition(|unit| probed.names_scopes && unit.iter().any(needs_shared));
+    invoker.work(jobs, &probed.slots, done.clone()).await?;
+    if in_shared.is_empty() {
+        return Ok(());
+    }
+    scopes.work_in_shared(invoker, in_shared, done).await
 }
 
 /// An invocation and its result.

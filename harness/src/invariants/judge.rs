@@ -36,7 +36,7 @@ pub struct Baseline<'a> {
 }
 
 /// The verdict of an invariant on one invocation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
     /// `NotExercised`: the evidence is insufficient; `NotApplicable`: excluded by `when` or `prompt_filter`.
     pub state: CellState,
@@ -44,6 +44,8 @@ pub struct Verdict {
     pub reason: String,
     /// Id of the decisive exchange.
     pub exchange: Option<String>,
+    /// How far a passed invariant is from failing, 0 to 1; `None`: its kind has no number.
+    pub margin: Option<f64>,
 }
 
 impl Verdict {
@@ -52,6 +54,7 @@ impl Verdict {
             state,
             reason: reason.into(),
             exchange: None,
+            margin: None,
         }
     }
 

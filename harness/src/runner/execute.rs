@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::outcome::{self, RunResult};
+use super::rounds::OneRound;
 use super::spec::{RunSpec, SpecError};
 use super::{RunError, RunScopes, Tell, run};
 use crate::agents::pointing::ProxyVariables;
@@ -125,7 +126,15 @@ async fn tried(
         shared: context.shared_scope,
         exclusive: context.exclusive,
     };
-    let mut ran = run(&plan, driver, &*context.reach, &scopes, context.tell).await?;
+    let mut ran = run(
+        &plan,
+        &mut OneRound,
+        driver,
+        &*context.reach,
+        &scopes,
+        context.tell,
+    )
+    .await?;
     let unreachable = ran.unreachable.take();
     ran.warnings.extend(mutants.warnings);
     let result = outcome::result(spec, ran);

@@ -75,36 +75,41 @@ pub(super) enum CallsIn {
 }
 
 /// The state that all invocations of a run share.
-pub(super) struct Invoker<'r> {
-    plan: &'r RunPlan<'r>,
+pub(super) struct Invoker<'r, 's> {
+    plan: &'r RunPlan<'s>,
     driver: &'r dyn Driver,
     reach: &'r dyn Reach,
     tell: &'r dyn Tell,
-    of: u64,
+    /// Planned invocations so far, for progress.
+    of: AtomicU64,
     done: AtomicU64,
     tally: RunTally,
     /// The number of scopes used so far.
     scopes: AtomicU64,
 }
 
-impl<'r> Invoker<'r> {
+impl<'r, 's> Invoker<'r, 's> {
     pub(super) fn new(
-        plan: &'r RunPlan<'r>,
+        plan: &'r RunPlan<'s>,
         driver: &'r dyn Driver,
         reach: &'r dyn Reach,
         tell: &'r dyn Tell,
-        of: u64,
     ) -> Self {
         Self {
             plan,
             driver,
             reach,
             tell,
-            of,
+            of: AtomicU64::new(0),
             done: AtomicU64::new(0),
             tally: RunTally::default(),
             scopes: AtomicU64::new(0),
         }
+    }
+
+    /// Adds planned invocations to the progress.
+    pub(super) fn plan_more(&self, invocations: usize) {
+        self.of.fetch_add(invocations as u64, Ordering::Relaxed);
     }
 
     /// Executes all units, each completely in one slot; results are in any order.
@@ -113,7 +118,7 @@ impl<'r> Invoker<'r> {
         units: Vec<Vec<InvocationJob<'p>>>,
         slots: &[Slot],
     ) -> Result<Vec<JobResult<'p>>, RunError> {
-        let (done, mut results) = channel_for(&units);
+        let (done, mut results) = channel_for(units.iter().map(Vec::len).sum());
         self.work(units, slots, done).await?;
         Ok(std::iter::from_fn(|| results.try_recv().ok()).collect())
     }
@@ -146,7 +151,7 @@ impl<'r> Invoker<'r> {
         Ok(())
     }
 
-    pub(super) fn plan(&self) -> &RunPlan<'r> {
+    pub(super) fn plan(&self) -> &RunPlan<'s> {
         self.plan
     }
 
@@ -165,7 +170,8 @@ impl<'r> Invoker<'r> {
     ) -> Result<(InvocationResult, CallsIn), RunError> {
         let invoked = self.invoke_once(slot, job, previous, shared).await?;
         let number = self.done.fetch_add(1, Ordering::Relaxed) + 1;
-        self.tell.progress(number, self.of).await;
+        let of = self.of.load(Ordering::Relaxed);
+        self.tell.progress(number, of).await;
         Ok(invoked)
     }
 
@@ -299,10 +305,9 @@ impl<'r> Invoker<'r> {
     }
 }
 
-/// A channel with capacity for the results of all units.
+/// A channel with capacity for the results of all invocations.
 pub(super) fn channel_for<'p>(
-    units: &[Vec<InvocationJob<'p>>],
+    invocations: usize,
 ) -> (mpsc::Sender<JobResult<'p>>, mpsc::Receiver<JobResult<'p>>) {
-    let invocations = units.iter().map(Vec::len).sum::<usize>();
     mpsc::channel(invocations.max(1))
 }

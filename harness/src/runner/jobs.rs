@@ -78,11 +78,11 @@ impl<'p> InvocationJob<'p> {
 /// The clean baseline: every prompt and probe once without chaos. Jobs of clean scenarios are reused and removed
 /// from `units`; the others are invoked for the baseline alone.
 pub(super) fn clean<'p>(
-    plan: &'p RunPlan<'p>,
+    plan: &'p RunPlan<'_>,
     units: &mut Vec<Vec<InvocationJob<'p>>>,
 ) -> Vec<InvocationJob<'p>> {
     let (mut prompts, mut known) = (Vec::new(), BTreeSet::new());
-    for part in &plan.parts {
+    for part in plan.parts.iter() {
         let probes = part.invariants.iter().flat_map(|one| &one.probes);
         let probes = probes.filter(|_| part.is_golden());
         let baselines = part.trials.iter().flat_map(|trial| {
@@ -131,12 +131,12 @@ fn prompts_of<'p>(
     }
 }
 
-/// Every prompt in every scenario. Invocations that share counters form one unit, so they run sequentially in one
-/// slot.
-pub(super) fn under_chaos<'p>(plan: &'p RunPlan<'p>) -> Vec<Vec<InvocationJob<'p>>> {
+/// Every prompt in every scenario of the parts from this index on. Invocations that share counters form one unit, so
+/// they run sequentially in one slot.
+pub(super) fn under_chaos<'p>(plan: &'p RunPlan<'_>, from: usize) -> Vec<Vec<InvocationJob<'p>>> {
     let mut units = Vec::new();
     let mut numbers = 0..;
-    for (part_place, part) in plan.parts.iter().enumerate() {
+    for (part_place, part) in plan.parts.iter().enumerate().skip(from) {
         for (place, scenario) in part.trials.iter().enumerate() {
             let at = InPart {
                 part: part_place,

@@ -7,6 +7,7 @@ use super::jobs::InvocationJob;
 use super::plan::{RunPart, RunPlan, Trial};
 use super::pool::JUDGING;
 use super::result::{InvocationResult, kept};
+use super::rounds::InvocationVerdict;
 use super::{JobResult, Replies};
 use crate::count::count;
 use crate::invariants::{Active, Baseline, Invariant, Prices, Subject, Verdict};
@@ -21,8 +22,8 @@ use crate::suite::counted_tool;
 const SHOWN_REQUEST: usize = 1000;
 
 /// Judges the results of a run, scenario by scenario.
-pub(super) struct Judge<'r, 'p> {
-    plan: &'r RunPlan<'p>,
+pub(super) struct Judge<'p, 's> {
+    plan: &'p RunPlan<'s>,
     clean: BTreeMap<&'p Prompt, Arc<InvocationResult>>,
     replies: Replies,
     prices: Arc<Prices>,
@@ -43,13 +44,15 @@ pub(super) struct ScenarioResult {
     /// The index of each invocation in the scenario, which its repeats share, and the combined verdict of all
     /// invariants.
     pub(super) prompts: Vec<(usize, PromptSample)>,
+    /// The verdicts on each invocation.
+    pub(super) verdicts: Vec<Vec<InvocationVerdict>>,
     /// For each invariant that failed because of the scenario: its index, and that of the first failed invocation.
     pub(super) failures: Vec<(usize, usize)>,
 }
 
-impl<'r, 'p> Judge<'r, 'p> {
+impl<'p, 's> Judge<'p, 's> {
     /// Creates a judge that compares with these clean invocations.
-    pub(super) fn new(plan: &'r RunPlan<'p>, clean: &[JobResult<'p>]) -> Self {
+    pub(super) fn new(plan: &'p RunPlan<'s>, clean: &[JobResult<'p>]) -> Self {
         let was_seen = clean.iter().any(|(_, result)| result.was_seen());
         let clean = clean.iter().filter(|(job, _)| job.own.is_none());
         let clean = clean.map(|(job, result)| (job.prompt, Arc::clone(result)));
@@ -72,7 +75,7 @@ impl<'r, 'p> Judge<'r, 'p> {
     /// are sent first; then the invariants judge again.
     pub(super) async fn scenario(
         &mut self,
-        part: &RunPart<'p>,
+        part: &RunPart<'_>,
         trial: &Trial,
         results: &[JobResult<'p>],
     ) -> ScenarioResult {
@@ -111,12 +114,19 @@ impl<'r, 'p> Judge<'r, 'p> {
             })
             .collect();
         let mut of_invariants = vec![Vec::new(); invariants.len()];
+        let mut verdicts = vec![Vec::new(); results.len()];
         let mut failures: Vec<(usize, usize)> = Vec::new();
         for (place, number, sample, _) in samples {
             let is_failure = sample.state() == CellState::Failed && !sample.fails_without_chaos;
             if is_failure && failures.last().is_none_or(|(last, _)| *last != place) {
                 failures.push((place, number));
             }
+            verdicts[number].push(InvocationVerdict {
+                invariant: part.name_of(&invariants[place]),
+                state: sample.state(),
+                fails_without_chaos: sample.fails_without_chaos,
+                margin: sample.margin,
+            });
             let state = (sample.state(), sample.fails_without_chaos);
             prompts[number].1.states.push(state);
             of_invariants[place].push(sample);
@@ -142,6 +152,7 @@ impl<'r, 'p> Judge<'r, 'p> {
             },
             cells: cells.collect(),
             prompts,
+            verdicts,
             failures,
         }
     }
@@ -259,6 +270,7 @@ impl Case {
         };
         Sample {
             fails_without_chaos,
+            margin: verdict.margin,
             evidence: EvidenceRecord {
                 repeat: self.repeat,
                 state: Some(verdict.state),

@@ -1,7 +1,8 @@
 //! The plan of a run: what a suite makes it execute.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::iter::successors;
+use std::sync::{Arc, OnceLock};
 
 use squall_journal::tape::Session;
 use squall_profiles::library::Library;
@@ -25,7 +26,7 @@ pub(super) struct RunPlan<'a> {
     /// The suite's golden prompts.
     pub(super) prompts: &'a [Prompt],
     /// Its parts, executed one after the other.
-    pub(super) parts: Vec<RunPart<'a>>,
+    pub(super) parts: PlannedParts<'a>,
     /// Names of upstreams, with their URL globs.
     pub(super) tools: &'a [(String, Vec<String>)],
     /// The suite's mutations, for the weights of types.
@@ -47,6 +48,36 @@ pub(super) struct RunPlan<'a> {
     /// Whether the agent's CONNECTs carry the scope of their invocation. They do if the agent's proxy variables
     /// contain it.
     pub(super) connects_in_scope: bool,
+}
+
+/// The parts of a plan. Later rounds add parts while the results of earlier ones are borrowed.
+#[derive(Debug)]
+pub(super) struct PlannedParts<'a> {
+    parts: Vec<RunPart<'a>>,
+    later: OnceLock<Box<Self>>,
+}
+
+impl<'a> PlannedParts<'a> {
+    fn new(parts: Vec<RunPart<'a>>) -> Self {
+        Self {
+            parts,
+            later: OnceLock::new(),
+        }
+    }
+
+    /// All parts, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &RunPart<'a>> {
+        let rounds = successors(Some(self), |round| round.later.get().map(Box::as_ref));
+        rounds.flat_map(|round| &round.parts)
+    }
+
+    /// Appends the parts of the next round.
+    pub(super) fn add(&self, parts: Vec<RunPart<'a>>) {
+        let mut rounds = successors(Some(self), |round| round.later.get().map(Box::as_ref));
+        if let Some(last) = rounds.find(|round| round.later.get().is_none()) {
+            let _ = last.later.set(Box::new(Self::new(parts)));
+        }
+    }
 }
 
 /// Identifies a scenario by the index of its part and its index in that part.
@@ -208,7 +239,7 @@ impl<'a> RunPlan<'a> {
         Self {
             run,
             prompts: &suite.golden_prompts,
-            parts,
+            parts: PlannedParts::new(parts),
             tools: &suite.tools.written,
             mutations: suite.mutations.as_ref(),
             prices: &suite.prices,
@@ -251,7 +282,7 @@ impl<'a> RunPlan<'a> {
     }
 
     pub(super) fn trial(&self, at: InPart) -> Option<&Trial> {
-        self.parts.get(at.part)?.trials.get(at.trial)
+        self.parts.iter().nth(at.part)?.trials.get(at.trial)
     }
 }
 

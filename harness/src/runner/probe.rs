@@ -32,7 +32,7 @@ impl RunScopes<'_> {
     /// Executes units in the shared scope, one invocation at a time.
     pub(super) async fn work_in_shared<'p>(
         &self,
-        invoker: &Invoker<'_>,
+        invoker: &Invoker<'_, '_>,
         units: Vec<Vec<InvocationJob<'p>>>,
         done: mpsc::Sender<JobResult<'p>>,
     ) -> Result<(), RunError> {
@@ -65,7 +65,7 @@ pub(super) struct Probed<'s, 'p> {
 /// Executes all jobs without chaos. A run without a clean baseline finds the scopes with the first of its other
 /// `units`, and takes them out.
 pub(super) async fn probe<'s, 'p>(
-    invoker: &Invoker<'_>,
+    invoker: &Invoker<'_, '_>,
     jobs: Vec<InvocationJob<'p>>,
     units: &mut [Vec<InvocationJob<'p>>],
     scopes: &'s RunScopes<'_>,

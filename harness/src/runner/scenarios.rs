@@ -10,27 +10,28 @@ use super::jobs::InvocationJob;
 use super::judge::{Judge, ScenarioResult};
 use super::plan::{Component, InPart, RunPart, RunPlan, Trial};
 use super::result::InvocationResult;
+use super::rounds::RanInvocation;
 use super::{JobResult, RanPart, Tell, replays};
 use crate::run::{CoverageRecord, RecoveryRecord, ReplayRecord, StabilityRecord};
 use crate::scores::{Matrix, chaos_resilience, recoveries, robustness, stability};
 
 /// The scenarios of a run, with the results of those judged so far.
-pub(super) struct Scenarios<'r, 'p> {
-    plan: &'r RunPlan<'p>,
-    judge: Judge<'r, 'p>,
+pub(super) struct Scenarios<'p, 's> {
+    plan: &'p RunPlan<'s>,
+    judge: Judge<'p, 's>,
     judged: BTreeMap<InPart, ScenarioResult>,
     /// Results of the judged scenarios.
     results: Vec<JobResult<'p>>,
     /// Invocations and applied rules so far, whether judged or not.
-    tally: &'r RunTally,
+    tally: &'p RunTally,
     /// The coverage of the judged scenarios.
     covered: CoverageRecord,
 }
 
 /// The first failed invocation of an invariant in a scenario.
-pub(super) struct FailedCase<'r, 'p> {
-    part: &'r RunPart<'p>,
-    pub(super) trial: &'r Trial,
+pub(super) struct FailedCase<'p> {
+    part: &'p RunPart<'p>,
+    pub(super) trial: &'p Trial,
     /// The index of the invariant.
     place: usize,
     /// Its name in cells.
@@ -39,9 +40,9 @@ pub(super) struct FailedCase<'r, 'p> {
     pub(super) result: Arc<InvocationResult>,
 }
 
-impl<'r, 'p> Scenarios<'r, 'p> {
+impl<'p, 's> Scenarios<'p, 's> {
     /// No scenario is judged yet. `clean` are the results of the clean run; `tally` counts what the run executes.
-    pub(super) fn new(plan: &'r RunPlan<'p>, clean: &[JobResult<'p>], tally: &'r RunTally) -> Self {
+    pub(super) fn new(plan: &'p RunPlan<'s>, clean: &[JobResult<'p>], tally: &'p RunTally) -> Self {
         Self {
             plan,
             judge: Judge::new(plan, clean),
@@ -52,7 +53,7 @@ impl<'r, 'p> Scenarios<'r, 'p> {
         }
     }
 
-    /// Judges each scenario as soon as all its invocations are `done` and all earlier scenarios are judged.
+    /// Judges each new scenario as soon as all its invocations are `done` and all earlier scenarios are judged.
     /// `invocations` is the count for each scenario. Returns early if `done` closes, because the run has failed
     /// then.
     pub(super) async fn judge(
@@ -64,6 +65,9 @@ impl<'r, 'p> Scenarios<'r, 'p> {
         let mut waiting: BTreeMap<InPart, Vec<JobResult<'p>>> = BTreeMap::new();
         let plan = self.plan;
         for (at, part, trial) in places(plan) {
+            if self.judged.contains_key(&at) {
+                continue;
+            }
             let expected = invocations.get(&at).copied().unwrap_or(0);
             while waiting.get(&at).map_or(0, Vec::len) < expected {
                 let Some(one) = done.recv().await else {
@@ -105,7 +109,7 @@ impl<'r, 'p> Scenarios<'r, 'p> {
 
     /// The first failure of each invariant in each scenario, in order. Failures that also happen without chaos are left
     /// out.
-    pub(super) fn failures(&self) -> Vec<FailedCase<'r, 'p>> {
+    pub(super) fn failures(&self) -> Vec<FailedCase<'p>> {
         let plan = self.plan;
         let mut failures = Vec::new();
         for (at, part, trial) in places(plan) {
@@ -130,7 +134,7 @@ impl<'r, 'p> Scenarios<'r, 'p> {
     /// Whether the invariant of a failure also fails in another invocation.
     pub(super) async fn fails(
         &mut self,
-        failure: &FailedCase<'r, 'p>,
+        failure: &FailedCase<'p>,
         job: InvocationJob<'p>,
         result: InvocationResult,
     ) -> bool {
@@ -143,6 +147,26 @@ impl<'r, 'p> Scenarios<'r, 'p> {
             .failures
             .iter()
             .any(|(place, _)| *place == failure.place)
+    }
+
+    /// The judged invocations of the parts from this index on, in order.
+    pub(super) fn round(&self, from: usize) -> Vec<RanInvocation<'_>> {
+        let mut round = Vec::new();
+        for (at, _, trial) in places(self.plan).filter(|(at, _, _)| at.part >= from) {
+            let own = self.results.iter().filter(|(job, _)| job.trial == Some(at));
+            let judged = self.judged.get(&at);
+            let verdicts = judged.map_or(&[][..], |judged| &judged.verdicts);
+            round.extend(
+                own.zip(verdicts)
+                    .map(|((job, result), verdicts)| RanInvocation {
+                        trial,
+                        job,
+                        result,
+                        verdicts,
+                    }),
+            );
+        }
+        round
     }
 
     /// The results of all judged scenarios, in order.
@@ -234,7 +258,7 @@ impl<'r, 'p> Scenarios<'r, 'p> {
     /// are none.
     pub(super) fn left_out(&self) -> Option<String> {
         let is_chaos = |at: &InPart| {
-            let part = self.plan.parts.get(at.part);
+            let part = self.plan.parts.iter().nth(at.part);
             part.is_some_and(|part| part.component == Component::Chaos)
         };
         let (mut invocations, mut left_out) = (0, Vec::new());
@@ -267,9 +291,7 @@ impl<'r, 'p> Scenarios<'r, 'p> {
 }
 
 /// Every scenario with its index, in order.
-fn places<'r, 'p>(
-    plan: &'r RunPlan<'p>,
-) -> impl Iterator<Item = (InPart, &'r RunPart<'p>, &'r Trial)> {
+fn places<'p>(plan: &'p RunPlan<'_>) -> impl Iterator<Item = (InPart, &'p RunPart<'p>, &'p Trial)> {
     let parts = plan.parts.iter().enumerate();
     parts.flat_map(|(place, part)| {
         let trials = part.trials.iter().enumerate();

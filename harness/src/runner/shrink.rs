@@ -39,8 +39,8 @@ enum FaultSet {
 /// Shrinks the first failures of the judged scenarios. Returns a warning if some were left out,
 /// or if an upstream was unreachable.
 pub(super) async fn shrink<'p>(
-    invoker: &Invoker<'_>,
-    scenarios: &mut Scenarios<'_, 'p>,
+    invoker: &Invoker<'_, '_>,
+    scenarios: &mut Scenarios<'p, '_>,
     probed: &Probed<'_, 'p>,
     scopes: &RunScopes<'_>,
 ) -> Result<(Vec<ShrunkRecord>, Option<String>), RunError> {
@@ -83,11 +83,11 @@ pub(super) async fn shrink<'p>(
 }
 
 /// Shrinks one failure; or why a failure proves nothing.
-async fn one<'r, 'p>(
-    invoker: &Invoker<'_>,
-    scenarios: &mut Scenarios<'r, 'p>,
+async fn one<'p>(
+    invoker: &Invoker<'_, '_>,
+    scenarios: &mut Scenarios<'p, '_>,
     slot: &Slot,
-    failure: &FailedCase<'r, 'p>,
+    failure: &FailedCase<'p>,
     faults: &FaultSet,
 ) -> Result<Result<ShrunkRecord, String>, RunError> {
     let mut record = ShrunkRecord {

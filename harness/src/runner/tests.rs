@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use squall_documents::Variables;
 
 use self::world::{Death, World};
+use super::rounds::{OneRound, RanInvocation};
 use super::*;
 use crate::dial::Dialler;
 use crate::reach::{Late, LateCall, Pending, RequestedChaos, Rules};
@@ -23,6 +24,16 @@ fn scopes(at_once: usize, exclusive: &tokio::sync::Mutex<()>) -> RunScopes<'_> {
         shared: "default",
         exclusive,
     }
+}
+
+async fn run(
+    plan: &RunPlan<'_>,
+    driver: &dyn Driver,
+    reach: &dyn Reach,
+    scopes: &RunScopes<'_>,
+    tell: &dyn Tell,
+) -> Result<Ran, RunError> {
+    super::run(plan, &mut OneRound, driver, reach, scopes, tell).await
 }
 
 /// The outcome of a contract without a minimum score.
@@ -902,6 +913,89 @@ async fn parts_share_what_was_asked_without_chaos() {
     assert_eq!([first(0), first(1)], ["completes (prompts)", "completes"]);
     assert_eq!(ran.stability, None);
     assert_eq!(ran.parts[0].chaos_resilience, Some(100.0));
+}
+
+/// Plans a part after the first round and none after the second. Keeps the prompt, the states and the number of
+/// exchanges of each invocation.
+struct TwoRounds<'s> {
+    suite: &'s Suite,
+    rounds: Vec<Vec<(String, Vec<CellState>, usize)>>,
+}
+
+impl<'s> Rounds<'s> for TwoRounds<'s> {
+    fn next(&mut self, last: &[RanInvocation<'_>]) -> Result<Vec<RunPart<'s>>, RunError> {
+        let last = last.iter().map(|one| {
+            let states = one.verdicts.iter().map(|verdict| verdict.state);
+            let exchanges = one.result.records().count();
+            let name = format!("{} {}", one.trial.name, one.job.prompt.text());
+            (name, states.collect(), exchanges)
+        });
+        self.rounds.push(last.collect());
+        if self.rounds.len() > 1 {
+            return Ok(Vec::new());
+        }
+        let trial = Trial::of("second", self.suite.chaos.as_ref().expect("chaos"));
+        Ok(vec![RunPart::chaos(&self.suite.invariants, trial)])
+    }
+}
+
+#[tokio::test]
+async fn a_second_round_is_planned_from_the_first_and_shares_its_baseline() {
+    let suite = suite_of(
+        "
+agent: {endpoint: 'http://agent.test/'}
+golden_prompts: [one, two]
+invariants: [{type: completes}, {type: behavior_unchanged}]
+chaos: {tool_faults: [{tool: '*', mode: slow}]}
+",
+    );
+    let clean = Trial::new(
+        "clean",
+        Rules::Nothing,
+        crate::invariants::Active::default(),
+        Vec::new(),
+    );
+    let parts = vec![RunPart::chaos(&suite.invariants, clean)];
+    let plan = RunPlan::new(&suite, "run-1", parts, Dialler::default());
+    let mut rounds = TwoRounds {
+        suite: &suite,
+        rounds: Vec::new(),
+    };
+    let world = World {
+        is_delayed: true,
+        ..World::default()
+    };
+    let alone = tokio::sync::Mutex::default();
+    let ran = super::run(
+        &plan,
+        &mut rounds,
+        &world,
+        &world,
+        &scopes(4, &alone),
+        &Silent,
+    )
+    .await;
+    let ran = ran.expect("a run");
+    // The first round is the clean baseline, which the second does not repeat.
+    assert_eq!(ran.coverage.agent_invocations, 2 + 2);
+    assert_eq!(ran.coverage.cells, 2 + 2);
+    let found = ["one", "two"].map(|prompt| {
+        ["clean", "second"]
+            .map(|trial| (format!("{trial} {prompt}"), vec![CellState::Passed; 2], 1))
+    });
+    let round = |number: usize| {
+        found
+            .each_ref()
+            .map(|rounds| rounds[number].clone())
+            .to_vec()
+    };
+    assert_eq!(rounds.rounds, [round(0), round(1)]);
+    let cells = ran.parts.iter().flat_map(|part| &part.matrix.cells);
+    let cells: Vec<_> = cells
+        .map(|cell| (cell.scenario.as_str(), cell.state))
+        .collect();
+    let of = |name| [(name, CellState::Passed); 2];
+    assert_eq!(cells, [of("clean"), of("second")].concat());
 }
 
 proptest! {

@@ -9,6 +9,8 @@ pub struct Sample {
     pub evidence: EvidenceRecord,
     /// Whether the invariant also fails without chaos.
     pub fails_without_chaos: bool,
+    /// The margin of the verdict.
+    pub margin: Option<f64>,
 }
 
 impl Sample {

@@ -13,6 +13,7 @@ pub(super) fn sample(verdict: &str, faults_applied: u64) -> Sample {
     };
     Sample {
         fails_without_chaos: verdict == "fails always",
+        margin: None,
         evidence: EvidenceRecord {
             prompt: verdict.to_owned(),
             state: Some(state),

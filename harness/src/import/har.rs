@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use squall_journal::tape::har::{BASE64, BROKEN_OFF, CUT};
 
-use super::http::{HttpExchange, HttpImport, HttpMessage};
+use super::http::{HttpExchange, HttpImport, HttpMessage, status};
 use super::{ImportOptions, Imported, words};
 
 pub(super) fn read(archive: &Value, options: ImportOptions<'_>) -> Result<Imported, String> {
@@ -61,16 +61,6 @@ fn exchange(entry: &Value) -> HttpExchange {
         over_limit: comment.contains(CUT),
         broken_off: comment.contains(BROKEN_OFF),
     }
-}
-
-/// A status, a number or a text; what is none becomes 1, which is listed as invalid.
-fn status(value: &Value) -> u16 {
-    let text = value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned);
-    let text = text.trim();
-    let whole = text.strip_suffix(".0").unwrap_or(text);
-    whole.parse().unwrap_or(1)
 }
 
 fn words_of(content: &Value) -> Option<String> {

@@ -1,6 +1,7 @@
 //! HTTP exchanges of archives and cassettes, prepared like those of recordings.
 
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method};
+use serde_json::Value;
 use squall_dialects::codec::{Coding, Decoder};
 use squall_dialects::stream::{DEFAULT_LIMIT, FrameKind, Framing, Splitter};
 use squall_dialects::{AnswerForm, Target};
@@ -213,6 +214,16 @@ fn destination(exchange: &HttpExchange) -> Result<(CanonicalUrl, Method), &'stat
         Ok(method) => Ok((url, method)),
         Err(_) => Err("its method is invalid"),
     }
+}
+
+/// A status, a number or a text; what is none becomes 1, which is listed as invalid.
+pub(super) fn status(value: &Value) -> u16 {
+    let text = value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned);
+    let text = text.split_whitespace().next().unwrap_or_default();
+    let whole = text.strip_suffix(".0").unwrap_or(text);
+    whole.parse().unwrap_or(1)
 }
 
 /// Headers that a session keeps, by name.

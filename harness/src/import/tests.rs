@@ -121,9 +121,10 @@ fn habits_of_browsers_are_understood() {
 }
 
 #[test]
-fn a_status_of_an_archive_is_read_or_listed() {
+fn a_status_is_read_or_listed() {
     let statuses = [
         json!("200"),
+        json!("200 OK"),
         json!(200.0),
         json!(0),
         json!(null),
@@ -131,14 +132,40 @@ fn a_status_of_an_archive_is_read_or_listed() {
         json!(99_999),
         json!("ok"),
     ];
-    let entries = statuses.map(|status| entry("http://h.test/", &json!({ "status": status })));
-    let imported = import(ImportFormat::Har, &archive(&entries));
-    let exchanges = imported.sessions[0].exchanges.iter();
-    let read: Vec<_> = exchanges.map(|one| one.answer.status).collect();
-    assert_eq!(read, [200, 200, 0]);
-    let listed = reasons(&imported);
-    let listed = listed.iter().filter(|why| why.contains("its status"));
-    assert_eq!(listed.count(), 4, "{imported:?}");
+    let entries =
+        (statuses.iter()).map(|status| entry("http://h.test/", &json!({ "status": status })));
+    let request = json!({ "method": "GET", "uri": "http://h.test/" });
+    let interactions = statuses.iter().flat_map(|status| {
+        let responses = [
+            json!({ "status": { "code": status } }),
+            json!({ "status": status }),
+        ];
+        responses.map(|response| json!({ "request": request, "response": response }))
+    });
+    let cassette = json!({ "interactions": interactions.collect::<Value>() });
+    for (format, file, expected, invalid) in [
+        // A status of 0 means that there was no response; a cassette has only exchanges with one.
+        (
+            ImportFormat::Har,
+            archive(&entries.collect::<Vec<_>>()),
+            &[200, 200, 200, 0][..],
+            4,
+        ),
+        (
+            ImportFormat::Vcr,
+            cassette.to_string().into_bytes(),
+            &[200; 6],
+            10,
+        ),
+    ] {
+        let imported = import(format, &file);
+        let exchanges = imported.sessions[0].exchanges.iter();
+        let read: Vec<_> = exchanges.map(|one| one.answer.status).collect();
+        assert_eq!(read, expected, "{format:?}");
+        let listed = reasons(&imported);
+        let listed = listed.iter().filter(|why| why.contains("its status"));
+        assert_eq!(listed.count(), invalid, "{imported:?}");
+    }
 }
 
 #[test]

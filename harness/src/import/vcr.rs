@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use squall_documents::{At, Tree};
 
-use super::http::{HttpExchange, HttpImport, HttpMessage};
+use super::http::{HttpExchange, HttpImport, HttpMessage, status};
 use super::{ImportOptions, Imported, words};
 
 /// Member with the text of a `!!binary` scalar.
@@ -39,20 +39,20 @@ pub(super) fn read(text: &str, options: ImportOptions<'_>) -> Result<Imported, S
 fn exchange(interaction: &Value) -> HttpExchange {
     let (request, response) = (&interaction["request"], &interaction["response"]);
     let text = |name: &str| request[name].as_str().unwrap_or_default().to_owned();
-    let status = [
+    let places = [
         &response["status"]["code"],
-        &response["status"],
         &response["status_code"],
+        &response["status"],
     ];
-    let status = status.into_iter().find_map(Value::as_u64);
+    let written = places.into_iter().find(|it| !it.is_null());
     HttpExchange {
         method: text("method"),
         url: text("uri"),
         http2: words(response, "http_version").is_some_and(|it| it.contains("/2")),
         request: message(request),
         response: message(response),
-        // A cassette has only exchanges with a response; this one is listed as invalid.
-        status: status.map_or(1, |status| u16::try_from(status).unwrap_or(1)),
+        // A cassette has only exchanges with a response: a status of 0 is invalid too.
+        status: written.map_or(1, status).max(1),
         ..HttpExchange::default()
     }
 }

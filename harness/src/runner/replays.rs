@@ -55,9 +55,14 @@ fn judging<'s>(
             Some(own) => Cow::Borrowed(&own.invariants[..]),
             None if name == DEFAULT => of_the_suite(suite, own),
             None => {
+                let file = if name.contains('/') {
+                    "names of files end with .yaml, .yml or .json".to_owned()
+                } else {
+                    format!("name a file, as in `./{name}.yaml`")
+                };
                 return Err(format!(
                     "session `{id}` names contract `{name}`, and there is none: the suite has no contract of this name, \
-                     and none is stored; name a file, as in `./{name}.yaml`, or leave it out to judge by the suite"
+                     and none is stored; {file}, or leave it out to judge by the suite"
                 ));
             }
         },

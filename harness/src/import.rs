@@ -98,15 +98,35 @@ impl Imported {
         self.unmapped.extend(other.unmapped);
     }
 
+    /// Numbers equal ids. Ids that differ only in case are equal: they are names of files.
+    pub fn number_ids(&mut self) {
+        let mut taken = BTreeSet::new();
+        for session in &mut self.sessions {
+            let id = &session.id;
+            let numbered = (2..).map(|number| format!("{id}-{number}"));
+            let mut all = std::iter::once(id.clone()).chain(numbered);
+            let free = all.find(|id| taken.insert(id.to_ascii_lowercase()));
+            let free = free.unwrap_or_default();
+            if free != *id {
+                self.unmapped.push(Unmapped {
+                    what: format!("the id {id}"),
+                    why: format!("another session has it; the second one is {free}"),
+                });
+                session.id = free;
+            }
+        }
+    }
+
     /// Redacts everything, gives each session an id of its own, and lists what is missing in the sessions.
     fn finish(mut self, options: ImportOptions<'_>) -> Self {
         let mut tools = BTreeSet::new();
-        let mut ids = BTreeSet::new();
+        for session in &mut self.sessions {
+            redact(options.redactor, session);
+            session.id = session_id(&session.id, options.name);
+        }
+        self.number_ids();
         let mut sessions = std::mem::take(&mut self.sessions);
         for session in &mut sessions {
-            redact(options.redactor, session);
-            session.id = unique(&session_id(&session.id, options.name), &ids);
-            ids.insert(session.id.clone());
             if session.input.is_empty() {
                 let why = "no user message was found; write `input` into the session before a run replays it";
                 self.leave_out(format!("the input of {}", session.id), why);
@@ -209,12 +229,6 @@ fn session_id(text: &str, name: &str) -> String {
     let ids = [valid(text), valid(name)];
     let id = ids.into_iter().find(|id| !id.is_empty());
     id.unwrap_or_else(|| "session".to_owned())
-}
-
-fn unique(id: &str, taken: &BTreeSet<String>) -> String {
-    let numbered = (2..).map(|number| format!("{id}-{number}"));
-    let mut all = std::iter::once(id.to_owned()).chain(numbered);
-    all.find(|id| !taken.contains(id)).unwrap_or_default()
 }
 
 /// Removes secrets from every text of a session.

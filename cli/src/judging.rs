@@ -18,6 +18,7 @@ use crate::render::paint::Paint;
 use crate::render::progress::RunProgress;
 use crate::render::{output, run as render};
 use crate::reports::Reports;
+use crate::sources;
 use crate::suite::LocalSuite;
 use crate::text;
 
@@ -90,22 +91,29 @@ pub(crate) async fn run(
 ) -> Result<(), Failure> {
     let suite = LocalSuite::read(&trial.suite.file)?;
     let nothing = |_: &RunRecord| Ok(());
-    run_suite(kind, trial, profile, &suite, Map::new(), nothing).await
+    run_suite(kind, trial, profile, suite, Map::new(), nothing).await
 }
 
-/// The same for a suite that was read, with more options. `ended` is called before the result is printed.
+/// The same for a suite that was read, with more options. Its sources are fetched first. `ended` is called before the result is printed.
 pub(crate) async fn run_suite(
     kind: RunKind,
     trial: &TrialArgs,
     profile: Option<&str>,
-    suite: &LocalSuite,
+    mut suite: LocalSuite,
     options: Map<String, Value>,
     ended: impl FnOnce(&RunRecord) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let reports = Reports::of(kind, trial, &suite.suite.output)?;
     let mut request = RunRequest::new(kind, trial, profile)?;
     request.options.extend(options);
-    let finished = Box::pin(finish(&request, suite)).await?;
+    let config = trial.site.config.as_deref();
+    let warnings = Box::pin(sources::fetch(kind, config, &mut suite)).await?;
+    if !warnings.is_empty() {
+        request
+            .options
+            .insert("warnings".to_owned(), json!(warnings));
+    }
+    let finished = Box::pin(finish(&request, &suite)).await?;
     let (run, closing) = (&finished.run, render::closing(&finished.run));
     if finished.interrupted {
         finished.host.close().await;

@@ -51,7 +51,7 @@ use self::probe::{Probed, RunScopes};
 use self::result::InvocationResult;
 use self::rounds::Rounds;
 use self::scenarios::Scenarios;
-pub use self::spec::{RunSpec, SpecError};
+pub use self::spec::{RunSpec, SpecError, fetched_sources};
 use crate::agents::{AskError, Driver};
 use crate::mutations::MutationError;
 use crate::outside::Replies;

@@ -25,8 +25,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use squall_documents::{
-    self as documents, DocumentError, DocumentReader, Fields, SourceText, Tree, ValueReader,
-    Variables, describe,
+    self as documents, DocumentError, DocumentReader, Fields, SourceText, ValueReader, Variables,
+    describe,
 };
 use squall_journal::redact::Redactor;
 use squall_profiles::library::Library;
@@ -38,7 +38,7 @@ pub use self::contract::{Contract, ContractPart, Isolation, Scenario};
 use self::files::Laid;
 pub use self::files::{Open, escape_variables};
 pub use self::machine::{Touched, touched_by_contract};
-pub use self::replays::{Replays, SuiteSession};
+pub use self::replays::{Replays, SessionSource, SuiteSession};
 pub use self::session::ReplaySession;
 pub use self::settings::{Advanced, CertificateSettings, Counters, ReportOutput, SuiteTools};
 pub use self::told::rule_lines;
@@ -382,12 +382,7 @@ fn judged_by_a_model<'i>(
 
 /// Reports an error if a suite has no prompts or no invariants.
 fn demanded(fields: &mut Fields<'_, '_>) {
-    // Counts listed incidents and sources, even if they contain errors.
-    let replays = fields.node("replays").is_some_and(|replays| {
-        let lists = ["/sessions", "/sources"];
-        let mut lists = lists.iter().map(|list| &replays.nearest(list).value);
-        lists.any(|list| matches!(list, Tree::List(items) if !items.is_empty()))
-    });
+    let replays = fields.has("replays");
     if !fields.has("golden_prompts") && !replays {
         fields.missing("golden_prompts", "what the agent is asked, a list of texts");
     }

@@ -24,7 +24,7 @@ pub(super) async fn run(mutate: MutateArgs) -> Result<(), Failure> {
         options.insert("chaos".to_owned(), true.into());
     }
     let kind = RunKind::Mutation;
-    judging::run_suite(kind, &trial, None, &suite, options, |run| match &export {
+    judging::run_suite(kind, &trial, None, suite, options, |run| match &export {
         Some(file) => output_file::write(file, corpus(run)),
         None => Ok(()),
     })

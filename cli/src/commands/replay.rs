@@ -65,7 +65,7 @@ async fn replay(args: &ReplayRunArgs) -> Result<(), Failure> {
     if let Some(models) = &args.models {
         options.insert("models".to_owned(), models.as_str().into());
     }
-    judging::run_suite(RunKind::Replay, trial, None, &suite, options, |_| Ok(())).await
+    judging::run_suite(RunKind::Replay, trial, None, suite, options, |_| Ok(())).await
 }
 
 /// Records a program behind a private daemon.

@@ -124,7 +124,7 @@ pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
             one.session, one.missed
         )
     }));
-    warnings.extend(spec.left_out());
+    warnings.extend(spec.unfetched_sources());
     warnings.extend(spec.warnings.iter().cloned());
     warnings.extend(spec.one_at_a_time());
     warnings.extend(spec.of_another_suite());

@@ -13,7 +13,7 @@ use crate::invariants::Invariant;
 use crate::mutations::{Mutant, Mutants};
 use crate::run::{DocumentVersion, RunKind, RunRecord};
 use crate::scores::PassCriteria;
-use crate::suite::{Contract, ContractPart, Suite};
+use crate::suite::{Contract, ContractPart, SessionSource, Suite};
 
 /// A run that has no id yet.
 #[derive(Debug, Clone)]
@@ -104,6 +104,11 @@ impl RunSpec {
                 SpecError::at(format!("/options/{option}"), message)
             })
             .collect();
+        errors.extend(fetched_sources(self.kind, &self.suite).map(|(place, _)| {
+            let message = "the daemon fetches no sources: `squall replay run` and `squall ci` do; or import them with \
+                           `squall replay import`, and name the sessions in `replays.sessions` or `options.replays`";
+            SpecError::at(format!("/suite/replays/sources/{place}"), message)
+        }));
         if !is_verify {
             let mutants = self.planned_mutants();
             errors.extend(self.plan("", Dialler::default(), &mutants).err());
@@ -130,7 +135,7 @@ impl RunSpec {
             RunKind::Replay => {
                 let parts = sessions(suite)?;
                 if parts.is_empty() {
-                    let wanted = "the suite has no `replays.sessions`: add one, or name files: `squall replay run PATH`";
+                    let wanted = "there is no session: add `replays.sessions`, or name files: `squall replay run PATH`";
                     return Err(SpecError::at("/suite/replays", wanted));
                 }
                 parts
@@ -254,21 +259,17 @@ impl RunSpec {
         }
     }
 
-    /// Warnings about parts of the suite that this run does not execute.
-    pub(super) fn left_out(&self) -> Vec<String> {
-        let suite = &self.suite;
-        let sources = suite.replays.has_sources;
-        let parts = [("replays.sources", sources)];
-        let left_out = parts
-            .into_iter()
-            .filter(|(_, configured)| *configured && self.kind == RunKind::Ci);
-        left_out
-            .map(|(part, _)| {
-                format!(
-                    "the suite's `{part}` are left out: this version does not carry them out yet"
-                )
-            })
-            .collect()
+    /// A warning that `ci` does not fetch some sources.
+    pub(super) fn unfetched_sources(&self) -> Option<String> {
+        let sources = &self.suite.replays.sources;
+        let unfetched = sources.iter().filter(|source| !source.auto_import);
+        let names: Vec<_> = unfetched.map(|it| format!("`{}`", it.source)).collect();
+        (self.kind == RunKind::Ci && !names.is_empty()).then(|| {
+            format!(
+                "`replays.sources`: {} not fetched; write `auto_import: true`, or use `squall replay run`",
+                names.join(", ")
+            )
+        })
     }
 
     /// The number of concurrent invocations. An external reset affects all invocations unless the suite configures
@@ -307,6 +308,19 @@ impl RunSpec {
             )
         })
     }
+}
+
+/// The sources that a run of this kind replays, with their places in the list.
+pub fn fetched_sources(
+    kind: RunKind,
+    suite: &Suite,
+) -> impl Iterator<Item = (usize, &SessionSource)> {
+    let sources = suite.replays.sources.iter().enumerate();
+    sources.filter(move |(_, source)| match kind {
+        RunKind::Replay => true,
+        RunKind::Ci => source.auto_import,
+        RunKind::Chaos | RunKind::Contract | RunKind::Mutation | RunKind::Verify => false,
+    })
 }
 
 /// A part for each replay session of the suite.
@@ -373,21 +387,27 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_run_of_everything_names_what_it_leaves_out() {
-        for (rest, part) in [
-            (
-                "replays: {sources: [{type: langsmith, project: x}]}",
-                Some("`replays.sources`"),
-            ),
-            ("replays: {sessions: [{id: one, input: hello}]}", None),
-            ("mutations: {count: 2}", None),
-            ("replays: {sources: []}", None),
-            ("", None),
-        ] {
-            let told = spec(rest).left_out();
-            let is_told = part.is_none_or(|part| told.iter().any(|one| one.contains(part)));
-            assert!(is_told, "{rest}: {told:?}");
-            assert_eq!(told.len(), usize::from(part.is_some()), "{rest}: {told:?}");
+    fn sources_are_fetched_by_commands_and_never_skipped_silently() {
+        #[rustfmt::skip]
+        let cases = [
+            ("{type: langsmith, project: x}", [true, false], true),
+            ("{type: langsmith, project: x, auto_import: true}", [true, true], false),
+            ("{type: langsmith_run, run_id: x}", [true, true], false),
+            ("", [false, false], false),
+        ];
+        for (source, refused, warned) in cases {
+            let rest = format!("chaos: {{tool_faults: []}}\nreplays: {{sources: [{source}]}}");
+            for (kind, refused) in [RunKind::Replay, RunKind::Ci].into_iter().zip(refused) {
+                let spec = RunSpec {
+                    kind,
+                    ..spec(&rest)
+                };
+                let mut errors = spec.errors().into_iter();
+                let found = errors.any(|error| error.pointer == "/suite/replays/sources/0");
+                assert_eq!(found, refused, "{kind:?} {source}");
+            }
+            let warning = spec(&rest).unfetched_sources();
+            assert_eq!(warning.is_some(), warned, "{source}");
         }
     }
 

@@ -16,8 +16,23 @@ use crate::date_range::DateRange;
 pub struct Replays {
     /// Sessions, including those in files.
     pub sessions: Vec<SuiteSession>,
-    /// Whether there are sources of more.
-    pub has_sources: bool,
+    /// Where more are fetched from.
+    pub sources: Vec<SessionSource>,
+}
+
+/// A project or a run of LangSmith that sessions are fetched from.
+#[derive(Debug)]
+pub struct SessionSource {
+    /// The project's name, or the run's id.
+    pub source: String,
+    /// `error`, `warning` or `all`.
+    pub status: &'static str,
+    /// When its traces began.
+    pub range: Option<DateRange>,
+    /// Least duration of its traces, milliseconds.
+    pub min_latency_ms: u64,
+    /// Whether `ci` fetches it, as it does single runs.
+    pub auto_import: bool,
 }
 
 /// One session of `replays.sessions`.
@@ -70,7 +85,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, context: Context<'_>) -> Replays
     });
     Replays {
         sessions: sessions.unwrap_or_default(),
-        has_sources: sources.is_some_and(|sources| !sources.is_empty()),
+        sources: sources.unwrap_or_default(),
     }
 }
 
@@ -102,26 +117,33 @@ const SOURCES: [(&str, (&str, &str)); 2] = [
     ("langsmith_run", ("run_id", "the run's id")),
 ];
 
-fn source(fields: &mut Fields<'_, '_>) -> Option<()> {
+fn source(fields: &mut Fields<'_, '_>) -> Option<SessionSource> {
     fields.require("type", "`langsmith` or `langsmith_run`");
     let kind = fields.word("type", "What it is.", "source", &SOURCES);
-    fields.words("project", "Of `langsmith`: the project.");
-    fields.words("run_id", "Of `langsmith_run`: the run's id.");
-    fields.block("filter", "Which of its runs.", "a filter", |fields| {
-        let statuses = ["error", "warning", "all"].map(|status| (status, ()));
+    let project = fields.words("project", "Of `langsmith`: the project.");
+    let run = fields.words("run_id", "Of `langsmith_run`: the run's id.");
+    let filter = fields.block("filter", "Which of its runs.", "a filter", |fields| {
+        let statuses = ["error", "warning", "all"].map(|status| (status, status));
         let about = "How they ended; default `error`.";
-        fields.word("status", about, "status", &statuses);
+        let status = fields.word("status", about, "status", &statuses);
         let about = "When they began: `last_7_days`, `7d`, or two times with a slash.";
-        fields.parsed("date_range", about, DateRange::parse);
+        let range = fields.parsed("date_range", about, DateRange::parse);
         let about = "Runs that took at least so many milliseconds.";
-        fields.whole("min_latency_ms", about, 0..=86_400_000, " milliseconds");
-        Some(())
+        let least = fields.whole("min_latency_ms", about, 0..=86_400_000, " milliseconds");
+        Some((status, range, least.unwrap_or(0)))
     });
-    fields.flag(
-        "auto_import",
-        "Whether every run fetches them; default false.",
-    );
+    let about = "Whether `ci` fetches its runs too; default false.";
+    let auto_import = fields.flag("auto_import", about).unwrap_or(false);
     let (field, example) = kind?;
     fields.require(field, example);
-    Some(())
+    let (status, range, min_latency_ms) = filter.unwrap_or_default();
+    let is_run = field == "run_id";
+    let source = if is_run { run } else { project };
+    Some(SessionSource {
+        source: source?.value,
+        status: status.unwrap_or("error"),
+        range,
+        min_latency_ms,
+        auto_import: auto_import || is_run,
+    })
 }

@@ -1,8 +1,10 @@
 //! Incidents that other tools recorded, imported and played back.
 
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use squall_tests::upstream::standard;
 use squall_tests::{Daemon, Upstream};
 
 use crate::desk::{CommandResult, Desk};
@@ -93,10 +95,29 @@ fn a_folder_is_imported_and_what_is_missing_is_listed() {
     assert!(session.contains("key REDACTED and REDACTED"), "{session}");
     let wrong = import(&desk, "vcr", &directory.join("archives/one.har"), &[]);
     wrong.ended(2);
-    assert!(
-        wrong.err.contains("one.har: it is not a cassette"),
-        "{wrong:#?}"
-    );
+    wrong.err_has("one.har: it is not a cassette");
+    // The others of a folder are imported. An id is a name of a file, so its case does not matter.
+    for (name, text) in [
+        ("a.har", "{"),
+        ("b.har", ""),
+        ("TWO.har", &*archive.to_string()),
+    ] {
+        std::fs::write(directory.join("archives").join(name), text).unwrap();
+    }
+    std::fs::remove_dir_all(directory.join("incidents")).unwrap();
+    let partly = import(&desk, "har", &directory.join("archives"), &[]);
+    partly.ended(2);
+    partly.err_has("a.har: it is not JSON");
+    partly.err_has("b.har: it is not JSON");
+    partly.err_has("the id two: another session has it; the second one is two-2");
+    for name in ["TWO", "one", "two-2"] {
+        partly.out_has(&format!("incidents/{name}.yaml: 1 exchange"));
+    }
+    let session = std::fs::read_to_string(directory.join("incidents/two-2.yaml")).unwrap();
+    assert!(session.contains("id: \"two-2\""), "{session}");
+    let empty = json!({ "log": { "entries": [] } }).to_string();
+    std::fs::write(directory.join("empty.har"), empty).unwrap();
+    import(&desk, "har", &directory.join("empty.har"), &[]).ended(1);
 }
 
 #[test]
@@ -133,6 +154,128 @@ fn a_wrong_key_ends_with_3_and_is_nowhere_printed() {
             service.requests().len(),
             before,
             "a denied address was dialled"
+        );
+    }
+}
+
+/// LangSmith with the project `shop`, which has one trace: the one of `make.py`, with a text that looks like a variable.
+fn langsmith() -> (Upstream, &'static str) {
+    let runs = std::fs::read_to_string(made("langsmith.json")).unwrap();
+    let mut runs: Value = serde_json::from_str(&runs).unwrap();
+    runs[2]["outputs"] = json!({ "output": "${NOT_SET}" });
+    let service = Upstream::start(None, move |mut connection| {
+        while let Some(request) = connection.request() {
+            let is_root = request.json()["is_root"] == true;
+            let answer = match request.target.split('?').next().unwrap() {
+                "/info" => json!({}),
+                "/sessions" => json!([{ "id": "p1" }]),
+                "/runs/query" if is_root => json!({ "runs": [runs[0]], "cursors": {} }),
+                "/runs/query" => json!({ "runs": runs.as_array().unwrap()[1..], "cursors": {} }),
+                _ => runs[0].clone(),
+            };
+            let answer =
+                standard::whole("200 OK", "application/json", answer.to_string().as_bytes());
+            if !connection.send(answer) {
+                break;
+            }
+        }
+    });
+    (service, "01a217f5-aa1b-7c5f-a8b3-801cf54f00b2")
+}
+
+#[test]
+fn sources_of_a_suite_are_fetched_and_replayed() {
+    let desk = Desk::new();
+    let (service, trace) = langsmith();
+    let tool = format!("http://{}/*", desk.tool.address);
+    let suite = json!({
+        "agent": desk.agent("/json", &[]),
+        "tools": { "get_weather": { "match_url": tool } },
+        "golden_prompts": ["Weather?"],
+        "invariants": [{ "id": "says-so", "type": "contains", "value": " is " }],
+        "chaos": { "tool_faults": [{ "tool": "*", "mode": "error", "error_code": 503 }] },
+        "output": { "format": "terminal" },
+        "replays": { "sources": [
+            { "type": "langsmith", "project": "shop", "filter": { "status": "all", "date_range": "last_7_days" } },
+            { "type": "langsmith_run", "run_id": trace },
+        ] },
+    });
+    let file = desk.write(&suite);
+    let run = |command: &[&str], endpoint: &str| {
+        let mut command = desk.squall(command);
+        command.arg("-c").arg(&file).arg("--json");
+        command.env("LANGSMITH_ENDPOINT", endpoint);
+        command.env("LANGSMITH_API_KEY", "hunter2");
+        CommandResult::from(command.output().unwrap())
+    };
+    let endpoint = format!("http://{}", service.address);
+    for (command, requests, warning) in [
+        (
+            &["replay", "run"][..],
+            7,
+            format!("there is already a session {trace}"),
+        ),
+        (
+            &["ci"],
+            3,
+            "`replays.sources`: `shop` not fetched".to_owned(),
+        ),
+    ] {
+        let before = service.requests().len();
+        let result = run(command, &endpoint);
+        result.ended(0);
+        let run: Value = serde_json::from_str(&result.out).unwrap();
+        let [replayed] = &run["replays"].as_array().unwrap()[..] else {
+            panic!("{run:#}");
+        };
+        assert_eq!(replayed["session"], trace, "{run:#}");
+        assert_eq!(
+            (&replayed["served"], &replayed["dialled"]),
+            (&json!(1), &json!(0)),
+            "{run:#}"
+        );
+        assert!(run["warnings"].to_string().contains(&warning), "{run:#}");
+        assert_eq!(service.requests().len() - before, requests, "{command:?}");
+    }
+    // Nothing listens there any more.
+    let gone = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let failed = run(&["replay", "run"], &format!("http://{gone}"));
+    failed.ended(3);
+    failed.err_has(&format!("LangSmith at http://{gone}"));
+    failed.err_has("suite.yaml:");
+    assert!(!format!("{failed:?}").contains("hunter2"), "{failed:#?}");
+}
+
+#[test]
+fn the_daemon_fetches_no_sources_and_says_what_to_do() {
+    let daemon = Daemon::start(&json!({}));
+    let agent = json!({ "endpoint": "http://127.0.0.1:9/" });
+    let invariants = json!([{ "type": "completes" }]);
+    for (replays, pointer, words) in [
+        (
+            json!({ "sources": [{ "type": "langsmith_run", "run_id": "x" }] }),
+            "/suite/replays/sources/0",
+            "squall replay import",
+        ),
+        (json!(null), "/suite/replays", "add `replays.sessions`"),
+    ] {
+        let mut suite = json!({ "agent": agent, "invariants": invariants });
+        if !replays.is_null() {
+            suite["replays"] = replays;
+        }
+        let order = json!({ "kind": "replay", "suite": suite });
+        let refused = daemon.api.call("POST", "/v1/runs", Some(&order));
+        assert_eq!(refused.status, 422, "{}", refused.text());
+        let errors = refused.json()["errors"].clone();
+        let found = errors.as_array().unwrap().iter().any(|error| {
+            error["pointer"] == pointer && error["detail"].as_str().unwrap().contains(words)
+        });
+        assert!(
+            found && !errors.to_string().contains("golden_prompts"),
+            "{errors:#}"
         );
     }
 }

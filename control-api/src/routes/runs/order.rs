@@ -55,6 +55,8 @@ struct Options {
     models: Option<ModelSource>,
     /// Ids of stored sessions, instead of the suite's.
     replays: Option<Vec<String>>,
+    /// Warnings of whoever prepared the suite.
+    warnings: Vec<String>,
 }
 
 impl Order {
@@ -144,6 +146,11 @@ impl Options {
                 let ids = value.some("a list of ids", empty, |value| value.exact_words())?;
                 Some(ids.into_iter().map(|id| id.value).collect())
             }),
+            warnings: fields
+                .field("warnings", "", |value| {
+                    value.list("a list of texts", |value| Some(value.text()?.value))
+                })
+                .unwrap_or_default(),
         }
     }
 }
@@ -176,10 +183,10 @@ pub(crate) async fn read(
         state,
         workspace: caller.workspace(),
         wrong: Vec::new(),
-        warnings: Vec::new(),
+        warnings: options.warnings,
         documents: Vec::new(),
     };
-    let ordered = reading.suite(suite, options.contract, options.replays, &sent);
+    let ordered = reading.suite(kind, suite, options.contract, options.replays, &sent);
     let suite = ordered.await?;
     let baseline = reading.baseline(options.baseline).await?;
     let under_chaos = options.chaos.unwrap_or(false);

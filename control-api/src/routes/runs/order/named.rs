@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use squall_harness::digest::sha256;
 use squall_harness::invariants::Active;
 use squall_harness::reach::Rules;
-use squall_harness::run::{DocumentVersion, RunRecord};
+use squall_harness::run::{DocumentVersion, RunKind, RunRecord};
 use squall_harness::runner::Trial;
 use squall_harness::suite::{self, ContractPart, Suite, rule_lines};
 use squall_profiles::library::{Library, ProfileSource};
@@ -42,6 +42,7 @@ impl OrderReader<'_> {
     /// The suite with the contract that it or the run names, and its title.
     pub(super) async fn suite(
         &mut self,
+        kind: RunKind,
         ordered: OrderedSuite,
         contract: Option<String>,
         replays: Option<Vec<String>>,
@@ -77,6 +78,12 @@ impl OrderReader<'_> {
             members.insert("contract".to_owned(), found.unwrap_or(json!(contract)));
         }
         self.replays(&mut suite, replays).await?;
+        if kind == RunKind::Replay
+            && let Some(members) = suite.as_object_mut()
+        {
+            // Its errors are then about sessions, not about prompts.
+            members.entry("replays").or_insert_with(|| json!({}));
+        }
         match validation::suite(&name, &suite, sent, &self.state.trust) {
             Ok(suite) => {
                 if let Some((contract, _)) = named {

@@ -23,10 +23,12 @@ mod json_schema;
 mod latency;
 mod llm_judge;
 mod max_length;
+pub(crate) mod measures;
 mod model_judge;
 mod output_not_empty;
 mod refusal_check;
 mod regex_pattern;
+mod repeats;
 mod similarity;
 mod valid_json;
 mod wire;
@@ -173,6 +175,8 @@ pub(crate) struct Check {
     pub(crate) starts_a_program: bool,
     /// Whether it requires the clean run.
     needs_baseline: bool,
+    /// Repeats of the invocation that it compares, at least; 1: it judges each invocation alone.
+    pub(crate) repeats: usize,
 }
 
 impl Check {
@@ -183,6 +187,7 @@ impl Check {
             needs_model: false,
             starts_a_program: false,
             needs_baseline: false,
+            repeats: 1,
         }
     }
 }
@@ -243,6 +248,8 @@ const ON_ANSWERS: &[InvariantKind] = &[
     output_not_empty::OUTPUT_NOT_EMPTY,
     completes::COMPLETES,
     max_length::MAX_LENGTH,
+    repeats::VARIANCE,
+    repeats::OUTLIERS,
     llm_judge::LLM_JUDGE,
     command::COMMAND,
 ];

@@ -38,7 +38,10 @@ pub use self::json::escaped;
 pub use self::next::next_step;
 pub use self::shown::shown;
 pub(crate) use self::story::{call_name, place};
-pub use self::words::{components, coverage, milliseconds, repeats, replayed, score, shrunk};
+pub use self::words::{
+    DISTRIBUTION, components, coverage, distributions, milliseconds, repeats, replayed, score,
+    shrunk,
+};
 use crate::invariants::InvariantSeverity;
 use crate::run::{CellRecord, CellState, EvidenceRecord, RunRecord};
 use squall_documents::named;

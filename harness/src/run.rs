@@ -1,6 +1,7 @@
 //! A run as the API shows it: `GET /v1/runs/{id}`.
 
 mod comparison;
+mod distribution;
 mod replay;
 mod state;
 
@@ -8,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::comparison::{CellChange, ComparisonRecord};
+pub use self::distribution::DistributionRecord;
 pub use self::replay::{ArgumentChange, CallDivergence, DivergenceState, ReplayRecord};
 pub use self::state::{RunKind, RunState};
 use crate::count::count;
@@ -45,6 +47,9 @@ pub struct RunRecord {
     /// How consistent the repeats are; `null` without repeats.
     #[serde(default)]
     pub stability: Option<StabilityRecord>,
+    /// The distributions of latency, length, cost and calls in each scenario. Not in lists.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub distributions: Vec<DistributionRecord>,
     /// The replayed sessions, with what the agent did otherwise than when they were recorded.
     #[serde(default)]
     pub replays: Vec<ReplayRecord>,
@@ -266,6 +271,12 @@ pub struct ScenarioRecord {
     pub rules_applied: u64,
     /// Invocations of the agent in the scenario.
     pub invocations: u64,
+    /// Invocations in which every invariant that could be judged holds.
+    #[serde(default)]
+    pub passed: u64,
+    /// Invocations that passed or failed.
+    #[serde(default)]
+    pub judged: u64,
     /// Its rules, one line each, with their parameters and the texts that they inject.
     #[serde(default)]
     pub rules: Vec<String>,

@@ -57,8 +57,8 @@ use crate::mutations::MutationError;
 use crate::outside::Replies;
 use crate::reach::{Pending, Reach, ReachError};
 use crate::run::{
-    CellRecord, CoverageRecord, DemandRecord, RecoveryRecord, ReplayRecord, ShrunkRecord,
-    StabilityRecord,
+    CellRecord, CoverageRecord, DemandRecord, DistributionRecord, RecoveryRecord, ReplayRecord,
+    ShrunkRecord, StabilityRecord,
 };
 use crate::scores::Matrix;
 
@@ -83,6 +83,8 @@ struct Ran {
     recoveries: Vec<RecoveryRecord>,
     /// How consistent the repeats are; `None` without repeats.
     stability: Option<StabilityRecord>,
+    /// The distributions of the invocations' numbers.
+    distributions: Vec<DistributionRecord>,
     /// The replayed sessions.
     replays: Vec<ReplayRecord>,
     /// The shrunk failures.
@@ -228,6 +230,7 @@ async fn carried_out<'s>(
             .or_else(|| warnings::proves_nothing(all())),
         recoveries: scenarios.recoveries(),
         stability: scenarios.stability(),
+        distributions: scenarios.distributions(),
         replays: scenarios.replays(),
         shrunk,
         coverage: scenarios.coverage(),

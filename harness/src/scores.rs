@@ -10,6 +10,7 @@
 
 mod cells;
 mod comparison;
+mod distributions;
 mod matrix;
 mod prompts;
 mod share;
@@ -18,6 +19,7 @@ mod testing;
 
 pub use self::cells::{Sample, cell};
 pub use self::comparison::comparison;
+pub(crate) use self::distributions::distributions;
 pub use self::matrix::{Column, Matrix, PassCriteria, RunOutcome, outcome, worst};
 pub use self::prompts::{PromptSample, chaos_resilience, recoveries, robustness, stability};
 use self::share::mean;

@@ -140,12 +140,12 @@ fn g20_every_type_can_be_negated_and_says_so() {
         let told = reason(&negated, "hello", &answer.text);
         assert!(told.starts_with("negated: "), "{written}: {told}");
     }
-    // The others use external services or traffic.
+    // The others use external services, traffic or repeats.
     let judged = HOLDING.iter().map(|(written, _)| written.split(',').next());
     let judged: Vec<_> = judged.flatten().collect();
     let others: Vec<_> = type_names()
         .take_while(|name| *name != "tool_called")
         .filter(|name| !judged.contains(name))
         .collect();
-    assert_eq!(others, ["llm_judge", "command"]);
+    assert_eq!(others, ["variance", "outliers", "llm_judge", "command"]);
 }

@@ -45,9 +45,10 @@ pub(super) async fn list(
     }))
 }
 
-/// Lists leave out cells: they hold all evidence.
+/// Lists leave out what grows with the invocations: cells and distributions.
 fn without_cells(mut run: RunRecord) -> RunRecord {
     run.cells.clear();
+    run.distributions.clear();
     run
 }
 

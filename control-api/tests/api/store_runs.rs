@@ -26,6 +26,7 @@ pub(crate) fn run(id: &str, daemon: &str) -> RunRecord {
         scenarios: Vec::new(),
         recoveries: Vec::new(),
         stability: None,
+        distributions: Vec::new(),
         replays: Vec::new(),
         shrunk: Vec::new(),
         comparison: None,

@@ -1,5 +1,6 @@
 //! Subjects of invariants, and verdicts.
 
+use super::measures::Measured;
 use super::{Active, Invariant, Prices};
 use crate::answer::AgentAnswer;
 use crate::outside::Replies;
@@ -24,6 +25,8 @@ pub struct Subject<'a> {
     pub prices: &'a Prices,
     /// Replies of models, embeddings and programs.
     pub replies: &'a Replies,
+    /// The numbers of all repeats of the invocation, this one included; empty in the clean run.
+    pub repeats: &'a [Measured],
 }
 
 /// The agent's behaviour without chaos.

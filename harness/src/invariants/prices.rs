@@ -19,10 +19,12 @@ pub struct TokenPrice {
 }
 
 impl Prices {
-    /// The prices of a model; `None`: not configured.
-    pub fn of(&self, model: &str) -> Option<TokenPrice> {
-        let found = self.0.iter().find(|(glob, _)| glob.matches(model));
-        found.map(|(_, price)| *price)
+    /// US dollars for the tokens of a model; `None`: it has no price.
+    #[expect(clippy::cast_precision_loss, reason = "to multiply with a price")]
+    pub fn cost(&self, model: &str, input: u64, output: u64) -> Option<f64> {
+        let (_, price) = self.0.iter().find(|(glob, _)| glob.matches(model))?;
+        // Prices are per million tokens.
+        Some((input as f64 * price.input + output as f64 * price.output) / 1e6)
     }
 
     /// Whether no price is configured.

@@ -105,6 +105,7 @@ pub(crate) fn subject<T>(
         active: Active::default(),
         prices: &Prices::default(),
         replies: &Replies::default(),
+        repeats: &[],
     })
 }
 
@@ -127,6 +128,7 @@ pub(crate) async fn asked_outside(head: &str, written: &str, answer: &str) -> (O
             active: Active::default(),
             prices: &suite.prices,
             replies,
+            repeats: &[],
         })
     };
     judge(&replies);

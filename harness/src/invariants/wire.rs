@@ -9,7 +9,7 @@ mod honours_retry_after;
 mod hosts_allowed;
 mod loop_free;
 mod max_calls;
-mod max_spent;
+pub(super) mod max_spent;
 mod no_canary_egress;
 mod no_duplicate_side_effects;
 mod no_leaves;

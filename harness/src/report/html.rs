@@ -79,6 +79,7 @@ fn parts(report: &Report) -> Vec<(&'static str, &'static str, Markup)> {
     parts.extend([
         ("demands", "Invariants and scenarios", facts::demands(run)),
         ("recovery", "Recovery and stability", facts::recovery(run)),
+        ("distributions", "Distributions", facts::distributions(run)),
         (
             "comparison",
             "Compared with the earlier run",

@@ -56,6 +56,7 @@ pub(super) fn document(report: &Report) -> String {
         text += &format!("> ⚠️ {}\n\n", plain(warning));
     }
     text += &matrix(report);
+    text += &distributions(report);
     text += &replays(report);
     text += &comparison(report);
     let end = last_line(report);
@@ -141,6 +142,24 @@ fn matrix(report: &Report) -> String {
     append(&mut text, lines.collect(), MOST_MATRIX);
     text + "\n✅ passed · ❌ failed · 🟥 fails without chaos too · ⚠️ could not be judged · ⬜ not exercised · – not \
             applicable\n\n"
+}
+
+/// The distributions over repeats.
+fn distributions(report: &Report) -> String {
+    let rows = words::distributions(&report.run);
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut text = format!(
+        "| {} |\n{}|\n",
+        words::DISTRIBUTION.join(" | "),
+        "|---".repeat(8)
+    );
+    let lines = rows.iter().map(|[scenario, values @ ..]| {
+        format!("| {} | {} |\n", html(scenario), values.join(" | "))
+    });
+    append(&mut text, lines.collect(), MOST_GROUPS);
+    text + "\n"
 }
 
 fn comparison(report: &Report) -> String {

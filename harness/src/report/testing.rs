@@ -214,6 +214,12 @@ pub(super) fn run() -> RunRecord {
             { "family": "tool_faults", "passed": 0, "judged": 4, "rate": 0.0, "low": 0.0, "high": 48.99 },
         ],
         "stability": { "repeats": 3, "judged": 6, "always_passed": 3, "flaky": 2, "pass_k": 50.0 },
+        "distributions": [
+            { "scenario": "outage", "of": "latency", "values": [900.0, 1200.0, 12_000.0], "min": 900.0,
+              "p50": 1200.0, "p90": 12_000.0, "p95": 12_000.0, "max": 12_000.0 },
+            { "scenario": "slow | \"<b>\"", "of": "cost", "values": [0.0021, 0.0023], "min": 0.0021,
+              "p50": 0.0022, "p90": 0.0023, "p95": 0.0023, "max": 0.0023 },
+        ],
         "comparison": {
             "baseline": "0192f0c1a2b3c4d5e6f7081900000000", "score_before": 60.0,
             "newly_failing": [{ "invariant": "completes", "scenario": "outage", "before": "passed",

@@ -4,8 +4,8 @@ use crate::count::count;
 use squall_journal::record::RuleRecord;
 
 use crate::run::{
-    CellRecord, CellState, DivergenceState, EvidenceRecord, ReplayRecord, RunKind, RunRecord,
-    RunState, ScoresRecord, ShrunkRecord,
+    CellRecord, CellState, DistributionRecord, DivergenceState, EvidenceRecord, ReplayRecord,
+    RunKind, RunRecord, RunState, ScoresRecord, ShrunkRecord,
 };
 use crate::scores::score_beside;
 
@@ -165,6 +165,32 @@ pub fn repeats(run: &RunRecord) -> Vec<String> {
         )
     }));
     lines
+}
+
+/// The headings of [`distributions`].
+pub const DISTRIBUTION: [&str; 8] = [
+    "Scenario", "Measure", "Known", "Least", "Median", "90 %", "95 %", "Greatest",
+];
+
+/// The distributions over repeats, a row each; none without repeats.
+pub fn distributions(run: &RunRecord) -> Vec<[String; 8]> {
+    let repeated = run.distributions.iter().filter(|_| run.stability.is_some());
+    let row = |one: &DistributionRecord| {
+        let values = [one.min, one.p50, one.p90, one.p95, one.max];
+        let [min, p50, p90, p95, max] = values.map(|value| measured(&one.of, value));
+        let (scenario, known) = (one.scenario.clone(), one.values.len().to_string());
+        [scenario, one.of.clone(), known, min, p50, p90, p95, max]
+    };
+    repeated.map(row).collect()
+}
+
+/// A number of an invocation, with its unit.
+fn measured(of: &str, value: f64) -> String {
+    match of {
+        "latency" => milliseconds(value),
+        "cost" => format!("{value:.6} USD"),
+        _ => format!("{}", (value * 10.0).round() / 10.0),
+    }
 }
 
 /// The shrunk failures, a line each.

@@ -10,12 +10,15 @@ use super::result::{InvocationResult, kept};
 use super::rounds::InvocationVerdict;
 use super::{JobResult, Replies};
 use crate::count::count;
+use crate::invariants::measures::Measured;
 use crate::invariants::{Active, Baseline, Invariant, Prices, Subject, Verdict};
 use crate::mutations::{CHANGES_MEANING, Mutant};
 use crate::outside::Question;
 use crate::prompt::Prompt;
-use crate::run::{CellRecord, CellState, EvidenceRecord, MutantRecord, ScenarioRecord};
-use crate::scores::{Column, PromptSample, Sample, cell};
+use crate::run::{
+    CellRecord, CellState, DistributionRecord, EvidenceRecord, MutantRecord, ScenarioRecord,
+};
+use crate::scores::{Column, PromptSample, Sample, cell, distributions};
 use crate::suite::counted_tool;
 
 /// Longest change of a request in evidence, in bytes.
@@ -48,6 +51,7 @@ pub(super) struct ScenarioResult {
     pub(super) verdicts: Vec<Vec<InvocationVerdict>>,
     /// For each invariant that failed because of the scenario: its index, and that of the first failed invocation.
     pub(super) failures: Vec<(usize, usize)>,
+    pub(super) distributions: Vec<DistributionRecord>,
 }
 
 impl<'p, 's> Judge<'p, 's> {
@@ -80,12 +84,25 @@ impl<'p, 's> Judge<'p, 's> {
         results: &[JobResult<'p>],
     ) -> ScenarioResult {
         let invariants: Vec<_> = part.invariants.iter().cloned().map(Arc::new).collect();
+        let measured =
+            |result: &InvocationResult| Measured::of(&result.answer, &result.trace, &self.prices);
+        let judged = results.iter().filter(|(_, result)| result.wrong.is_none());
+        let judged = judged.map(|(job, result)| (job.invocation, measured(result)));
+        let judged: Vec<_> = judged.collect();
+        let mut repeats: BTreeMap<usize, Arc<[Measured]>> = BTreeMap::new();
+        for (job, _) in results {
+            repeats.entry(job.invocation).or_insert_with(|| {
+                let own = judged.iter().filter(|(at, _)| *at == job.invocation);
+                own.map(|(_, one)| *one).collect()
+            });
+        }
         let mut samples = Vec::new();
         let mut questions = BTreeSet::new();
         for (place, invariant) in invariants.iter().enumerate() {
             for (number, (job, result)) in results.iter().enumerate() {
                 if job.judges(place, invariant) {
-                    let case = self.case(invariant, trial, job, result);
+                    let repeats = Arc::clone(&repeats[&job.invocation]);
+                    let case = self.case(invariant, trial, job, result, repeats);
                     let (sample, missing) = case.judged().await;
                     samples.push((place, number, sample, !missing.is_empty()));
                     questions.extend(missing);
@@ -98,7 +115,8 @@ impl<'p, 's> Judge<'p, 's> {
         for (place, number, sample, is_pending) in &mut samples {
             if *is_pending {
                 let (job, result) = &results[*number];
-                let case = self.case(&invariants[*place], trial, job, result);
+                let repeats = Arc::clone(&repeats[&job.invocation]);
+                let case = self.case(&invariants[*place], trial, job, result, repeats);
                 (*sample, _) = case.judged().await;
             }
         }
@@ -118,7 +136,8 @@ impl<'p, 's> Judge<'p, 's> {
         let mut failures: Vec<(usize, usize)> = Vec::new();
         for (place, number, sample, _) in samples {
             let is_failure = sample.state() == CellState::Failed && !sample.fails_without_chaos;
-            if is_failure && failures.last().is_none_or(|(last, _)| *last != place) {
+            let can_shrink = invariants[place].check.repeats == 1;
+            if is_failure && can_shrink && failures.last().is_none_or(|(last, _)| *last != place) {
                 failures.push((place, number));
             }
             verdicts[number].push(InvocationVerdict {
@@ -131,6 +150,9 @@ impl<'p, 's> Judge<'p, 's> {
             prompts[number].1.states.push(state);
             of_invariants[place].push(sample);
         }
+        let passed = prompts.iter().filter_map(|(_, sample)| sample.passed());
+        let passed: Vec<_> = passed.collect();
+        let measured: Vec<_> = judged.into_iter().map(|(_, one)| one).collect();
         let cells = invariants.iter().zip(&of_invariants);
         let cells = cells.map(|(invariant, samples)| {
             let severity = invariant.severity.as_str();
@@ -146,6 +168,8 @@ impl<'p, 's> Judge<'p, 's> {
                     under_chaos: trial.is_under_chaos(),
                     rules_applied: results.iter().map(|(_, one)| one.faults_applied).sum(),
                     invocations: results.len() as u64,
+                    passed: passed.iter().filter(|passed| **passed).count() as u64,
+                    judged: passed.len() as u64,
                     rules: trial.rule_lines.clone(),
                 },
                 idle: idle(results),
@@ -154,6 +178,7 @@ impl<'p, 's> Judge<'p, 's> {
             prompts,
             verdicts,
             failures,
+            distributions: distributions(&trial.name, &measured),
         }
     }
 
@@ -163,6 +188,7 @@ impl<'p, 's> Judge<'p, 's> {
         trial: &Trial,
         job: &InvocationJob<'_>,
         result: &Arc<InvocationResult>,
+        repeats: Arc<[Measured]>,
     ) -> Case {
         Case {
             invariant: Arc::clone(invariant),
@@ -177,6 +203,7 @@ impl<'p, 's> Judge<'p, 's> {
             replies: self.replies.clone(),
             was_seen: self.was_seen,
             tools: Arc::clone(&self.tools),
+            repeats,
         }
     }
 }
@@ -202,6 +229,8 @@ struct Case {
     was_seen: bool,
     /// The names under the suite's `tools:`.
     tools: Arc<BTreeSet<String>>,
+    /// The numbers of all repeats of the invocation.
+    repeats: Arc<[Measured]>,
 }
 
 impl Case {
@@ -221,12 +250,12 @@ impl Case {
             (Some(why), _) => Verdict::error(why),
             (None, Some(verdict)) => verdict,
             (None, None) => {
-                let subject = self.subject(&self.result, self.active);
+                let subject = self.subject(&self.result, self.active, &self.repeats);
                 self.invariant.judge(&subject)
             }
         };
         let fails_without_chaos = self.clean().is_some_and(|clean| {
-            let clean = self.subject(clean, Active::default());
+            let clean = self.subject(clean, Active::default(), &[]);
             let clean = self.invariant.on_the_clean_run(&clean);
             self.invariant.judge(&clean).state == CellState::Failed
         });
@@ -331,7 +360,12 @@ impl Case {
         (!is_known).then_some(tool)
     }
 
-    fn subject<'a>(&'a self, result: &'a InvocationResult, active: Active) -> Subject<'a> {
+    fn subject<'a>(
+        &'a self,
+        result: &'a InvocationResult,
+        active: Active,
+        repeats: &'a [Measured],
+    ) -> Subject<'a> {
         Subject {
             prompt: &self.prompt,
             answer: &result.answer,
@@ -343,6 +377,7 @@ impl Case {
             active,
             prices: &self.prices,
             replies: &self.replies,
+            repeats,
         }
     }
 

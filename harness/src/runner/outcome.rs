@@ -4,8 +4,9 @@ use super::spec::RunSpec;
 use super::{Component, Ran, replays};
 use crate::count::count;
 use crate::run::{
-    CellState, CheckRecord, ComparisonRecord, DemandRecord, DocumentVersion, RecoveryRecord,
-    ReplayRecord, RunKind, RunRecord, ScenarioRecord, ScoresRecord, ShrunkRecord, StabilityRecord,
+    CellState, CheckRecord, ComparisonRecord, DemandRecord, DistributionRecord, DocumentVersion,
+    RecoveryRecord, ReplayRecord, RunKind, RunRecord, ScenarioRecord, ScoresRecord, ShrunkRecord,
+    StabilityRecord,
 };
 use crate::scores::{RunOutcome, comparison, outcome, overall, worst};
 
@@ -30,6 +31,8 @@ pub struct RunResult {
     pub recoveries: Vec<RecoveryRecord>,
     /// How consistent the repeats are; `None` without repeats.
     pub stability: Option<StabilityRecord>,
+    /// The distributions of the invocations' numbers.
+    pub distributions: Vec<DistributionRecord>,
     /// The replayed sessions.
     pub replays: Vec<ReplayRecord>,
     /// Changes since the baseline run; `None` without a baseline.
@@ -52,6 +55,7 @@ impl RunResult {
         record.documents.extend(self.documents);
         record.recoveries = self.recoveries;
         record.stability = self.stability;
+        record.distributions = self.distributions;
         record.replays = self.replays;
         record.comparison = self.comparison;
         record.warnings = self.warnings;
@@ -142,6 +146,7 @@ pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
         documents: Vec::new(),
         recoveries: ran.recoveries,
         stability: ran.stability,
+        distributions: ran.distributions,
         replays: ran.replays,
         comparison: compared,
         warnings,
@@ -197,6 +202,8 @@ mod tests {
                 under_chaos: true,
                 rules_applied: 1,
                 invocations: 1,
+                passed: 0,
+                judged: 0,
                 rules: Vec::new(),
             },
             idle: None,
@@ -218,6 +225,7 @@ mod tests {
             parts,
             recoveries: Vec::new(),
             stability: None,
+            distributions: Vec::new(),
             shrunk: Vec::new(),
             replays: Vec::new(),
             coverage: CoverageRecord::default(),

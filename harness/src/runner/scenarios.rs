@@ -12,7 +12,9 @@ use super::plan::{Component, InPart, RunPart, RunPlan, Trial};
 use super::result::InvocationResult;
 use super::rounds::RanInvocation;
 use super::{JobResult, RanPart, Tell, replays};
-use crate::run::{CoverageRecord, RecoveryRecord, ReplayRecord, StabilityRecord};
+use crate::run::{
+    CoverageRecord, DistributionRecord, RecoveryRecord, ReplayRecord, StabilityRecord,
+};
 use crate::scores::{Matrix, chaos_resilience, recoveries, robustness, stability};
 
 /// The scenarios of a run, with the results of those judged so far.
@@ -224,6 +226,12 @@ impl<'p, 's> Scenarios<'p, 's> {
     pub(super) fn recoveries(&self) -> Vec<RecoveryRecord> {
         let prompts = self.judged.values().flat_map(|judged| &judged.prompts);
         recoveries(prompts.map(|(_, sample)| sample))
+    }
+
+    /// The distributions of the invocations' numbers, scenario by scenario.
+    pub(super) fn distributions(&self) -> Vec<DistributionRecord> {
+        let judged = self.judged.values();
+        judged.flat_map(|one| one.distributions.clone()).collect()
     }
 
     /// The replayed sessions.

@@ -251,6 +251,8 @@ mod tests {
                 under_chaos,
                 rules_applied,
                 invocations: 3,
+                passed: 0,
+                judged: 0,
                 rules: Vec::new(),
             },
             idle: None,

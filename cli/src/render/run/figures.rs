@@ -1,13 +1,17 @@
 //! The figures of a run: scores, coverage, recoveries, repeats, and the comparison with a baseline.
 
-use squall_harness::report::{components, coverage, repeats, score};
+use squall_harness::report::{self, components, coverage, repeats, score};
 use squall_harness::run::{CellChange, CellState, ComparisonRecord, RunRecord};
 
 use crate::render::clean;
 use crate::render::paint::Paint;
+use crate::render::table::Table;
 
 /// Most cells in the comparison.
 const MOST_CELLS: usize = 5;
+
+/// Most rows of distributions.
+const MOST_ROWS: usize = 24;
 
 /// Most characters of a name.
 const NAME: usize = 60;
@@ -24,6 +28,7 @@ pub(super) fn render(run: &RunRecord, paint: Paint) -> Vec<String> {
         lines.push(format!("  {}", parts.join(", ")));
     }
     lines.extend(repeats(run).into_iter().map(|line| format!("  {line}")));
+    lines.extend(distributions(run));
     if let Some(comparison) = &run.comparison {
         lines.extend(compared(comparison, run.score, paint));
     }
@@ -46,6 +51,20 @@ fn result(run: &RunRecord, paint: Paint) -> String {
         format!(" (minimum {})", score(minimum))
     });
     format!("{scored}{minimum}: {}", coverage(run))
+}
+
+fn distributions(run: &RunRecord) -> Vec<String> {
+    let rows = report::distributions(run);
+    let mut table = Table::new(report::DISTRIBUTION.map(str::to_uppercase));
+    for row in rows.iter().take(MOST_ROWS) {
+        table.row(row.each_ref().map(|cell| clean(cell, NAME)));
+    }
+    let left_out = rows.len().saturating_sub(MOST_ROWS);
+    let left_out = (left_out > 0).then(|| format!("  {left_out} more in the report"));
+    let table = table.render();
+    let lines = table.lines().filter(|_| !rows.is_empty());
+    let lines = lines.map(|line| format!("  {line}"));
+    lines.chain(left_out).collect()
 }
 
 fn compared(comparison: &ComparisonRecord, now: Option<f64>, paint: Paint) -> Vec<String> {

@@ -3,8 +3,8 @@
 use squall_journal::record::Kind as ExchangeKind;
 
 use super::{Narrow, holds};
-use crate::invariants::{Check, InvariantKind, Subject, Verdict};
-use crate::trace::Attempt;
+use crate::invariants::{Check, InvariantKind, Prices, Subject, Verdict};
+use crate::trace::{Attempt, Trace};
 
 /// `max`: input and output tokens together.
 pub(super) const MAX_TOKENS: InvariantKind = InvariantKind::wire("max_tokens", |fields| {
@@ -14,7 +14,7 @@ pub(super) const MAX_TOKENS: InvariantKind = InvariantKind::wire("max_tokens", |
     let (narrow, most) = (narrow?, most?);
     Some(Check::new(move |subject| {
         let (mut used, mut uncounted) = (0_u64, None);
-        for (attempt, tokens) in model_calls(&narrow, subject) {
+        for (attempt, tokens) in model_calls(subject.trace, narrow.attempts(subject.trace)) {
             match tokens {
                 Some((input, output)) => used = used.saturating_add(input).saturating_add(output),
                 None => uncounted = Some(attempt),
@@ -34,36 +34,42 @@ pub(super) const MAX_COST: InvariantKind = InvariantKind::wire("max_cost", |fiel
     let (narrow, most) = (narrow?, most?);
     Some(Check::new(move |subject| {
         let (mut cost, mut uncounted) = (0.0, None);
-        for (attempt, tokens) in model_calls(&narrow, subject) {
+        for (attempt, tokens) in model_calls(subject.trace, narrow.attempts(subject.trace)) {
             let Some((input, output)) = tokens else {
                 uncounted = Some(attempt);
                 continue;
             };
             let model = attempt.model.as_deref().unwrap_or_default();
-            let Some(price) = subject.prices.of(model) else {
+            let Some(of_all) = subject.prices.cost(model, input, output) else {
                 return Verdict::error(format!(
                     "model `{model}` has no price; write it under `prices`, as \
                      `{model}: {{input: 2.5, output: 10}}`"
                 ));
             };
-            #[expect(clippy::cast_precision_loss, reason = "to multiply with a price")]
-            let of_all = input as f64 * price.input + output as f64 * price.output;
-            // Prices are per million tokens.
-            cost += of_all / 1e6;
+            cost += of_all;
         }
         let reason = format!("{cost:.6} USD were spent of at most {most}");
         spent(subject, reason, cost > most, uncounted)
     }))
 });
 
+/// US dollars for all model calls; `None`: no price is configured, or a price or tokens are unknown.
+pub(in crate::invariants) fn cost(trace: &Trace, prices: &Prices) -> Option<f64> {
+    let mut calls = model_calls(trace, trace.attempts().iter());
+    let cost = calls.try_fold(0.0, |sum, (attempt, tokens)| {
+        let (input, output) = tokens?;
+        let model = attempt.model.as_deref().unwrap_or_default();
+        Some(sum + prices.cost(model, input, output)?)
+    });
+    cost.filter(|_| !prices.is_empty())
+}
+
 /// Model calls with their input and output tokens, `None` if neither is known. Failed calls without tokens cost
 /// nothing.
 fn model_calls<'s>(
-    narrow: &'s Narrow,
-    subject: &Subject<'s>,
+    trace: &'s Trace,
+    calls: impl Iterator<Item = &'s Attempt>,
 ) -> impl Iterator<Item = (&'s Attempt, Option<(u64, u64)>)> {
-    let trace = subject.trace;
-    let calls = narrow.attempts(trace);
     let calls = calls.filter(|attempt| attempt.kind == ExchangeKind::Llm);
     calls.filter_map(|attempt| {
         let llm = trace.exchange(attempt).record.llm.as_ref();

@@ -75,6 +75,7 @@ fn verdict_of(
         active: Active::default(),
         prices,
         replies: &Replies::default(),
+        repeats: &[],
     })
 }
 
@@ -95,6 +96,7 @@ pub(super) fn questions(written: &str, sent: &[Sent]) -> Vec<String> {
         active: Active::default(),
         prices: &suite.prices,
         replies: &replies,
+        repeats: &[],
     });
     let missing = replies.missing().into_iter();
     let prompts = missing.filter_map(|question| match question {

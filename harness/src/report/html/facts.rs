@@ -19,6 +19,30 @@ pub(super) fn recovery(run: &RunRecord) -> Option<Markup> {
     (!lines.is_empty()).then(|| html! { ul class="plain" { @for line in lines { li { (line) } } } })
 }
 
+/// The distributions over repeats.
+pub(super) fn distributions(run: &RunRecord) -> Option<Markup> {
+    let rows = words::distributions(run);
+    let table = html! {
+        table {
+            (headings(&words::DISTRIBUTION))
+            tbody {
+                @for [scenario, values @ ..] in rows.iter().take(MOST) {
+                    tr {
+                        th scope="row" { (scenario) }
+                        @for value in values { td { (value) } }
+                    }
+                }
+            }
+        }
+    };
+    (!rows.is_empty()).then(|| {
+        html! {
+            (scrolled("Distributions", &table))
+            (left_out(rows.len(), MOST, "rows"))
+        }
+    })
+}
+
 /// The settings of invariants, and the rules of scenarios with their injected texts.
 pub(super) fn demands(run: &RunRecord) -> Option<Markup> {
     let text = |text| cut(text, MOST_TEXT).0;

@@ -11,6 +11,7 @@
 //! original bytes ([`json::Edits`]), so that everything else stays unchanged. A new provider is one directory and
 //! one line in [`ALL`].
 
+pub mod a2a;
 mod answer;
 mod answer_reader;
 mod anthropic;

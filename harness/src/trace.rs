@@ -74,8 +74,11 @@ impl Trace {
         let request = self.exchange(attempt).request.as_ref();
         let form = match request.and_then(attempt::json) {
             Some(document) => {
-                let parameters = document.get("params").filter(|_| attempt.kind == Kind::Mcp);
-                let parameters = parameters.and_then(|parameters| parameters.get("arguments"));
+                let parameters = match attempt.kind {
+                    Kind::Mcp => document.pointer("/params/arguments"),
+                    Kind::Agent => document.pointer("/params/message"),
+                    Kind::Llm | Kind::Tool | Kind::Other => None,
+                };
                 leaves(parameters.unwrap_or(&document), &mut data);
                 Cow::default()
             }

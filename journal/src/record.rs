@@ -65,6 +65,9 @@ pub struct ExchangeRecord {
     /// What a WebSocket carried, if this is its upgrade; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<SocketRecord>,
+    /// The call between agents, for kind `agent` and for calls of a known agent; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentRecord>,
     /// Canaries that were planted in it or that it leaked.
     pub canaries: Vec<CanaryRecord>,
     /// Details of a model call.
@@ -95,13 +98,15 @@ pub enum Kind {
     Tool,
     /// A JSON-RPC exchange with an MCP server.
     Mcp,
+    /// A call of an agent: over A2A, or of a URL under `agents:`.
+    Agent,
     /// Tunnels, upgrades, and connections without an HTTP exchange.
     Other,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Llm, Self::Tool, Self::Mcp, Self::Other];
+    pub const ALL: [Self; 5] = [Self::Llm, Self::Tool, Self::Mcp, Self::Agent, Self::Other];
 
     /// The name in API and filters.
     pub fn as_str(self) -> &'static str {
@@ -109,6 +114,7 @@ impl Kind {
             Self::Llm => "llm",
             Self::Tool => "tool",
             Self::Mcp => "mcp",
+            Self::Agent => "agent",
             Self::Other => "other",
         }
     }
@@ -325,6 +331,23 @@ pub struct LlmRecord {
     pub finish: Option<String>,
     /// Names of the tools that the model called.
     pub tool_calls: Vec<String>,
+}
+
+/// A call of an agent, or by a known one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentRecord {
+    /// Name of the calling agent; `null` if it is unknown.
+    pub from: Option<String>,
+    /// Method of A2A, such as `message/send`; `null` for other protocols.
+    pub method: Option<String>,
+}
+
+impl AgentRecord {
+    /// Whether it may have sent a message: other methods of A2A only read or cancel tasks.
+    pub fn sends_message(&self) -> bool {
+        let method = self.method.as_deref();
+        method.is_none_or(squall_dialects::a2a::is_message)
+    }
 }
 
 /// What a WebSocket carried.

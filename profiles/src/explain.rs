@@ -165,6 +165,7 @@ fn of_another_kind(rule: &Rule, facts: &Facts<'_>) -> String {
     let found = match facts.kind {
         Kind::Llm => "a model call",
         Kind::Mcp => "an MCP request",
+        Kind::Agent => "a request to an agent that sends no message",
         Kind::Tool => "a tool call",
         Kind::Other => "a tunnel or an upgrade",
     };

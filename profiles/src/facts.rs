@@ -20,11 +20,12 @@ pub struct Facts<'a> {
     pub dialect: Option<&'a str>,
     /// Tool names that match this exchange: from the `tools:` map, or the called MCP tool.
     pub tools: &'a [String],
-    /// Whether an MCP exchange is a tool call (`tools/call`), according to a header or the body.
+    /// Whether an MCP exchange is a tool call (`tools/call`), according to a header or the body; whether one with an
+    /// agent sends it a message.
     pub mcp_tool_call: bool,
     /// Whether an MCP exchange lists the tools (`tools/list`), according to a header or the body.
     pub mcp_tool_list: bool,
-    /// Whether the body may still show that the exchange is MCP: older versions have no header for
+    /// Whether the body may still show that the exchange is MCP or A2A: older versions have no header for
     /// it.
     pub may_be_mcp: bool,
     /// The request's method; `CONNECT` for [`Stage::Connect`].
@@ -132,7 +133,7 @@ impl Facts<'_> {
             .is_some_and(|tools| tools.iter().any(String::is_empty))
     }
 
-    /// Whether the unread body decides if this is MCP, or which call it makes.
+    /// Whether the unread body decides if this is MCP or A2A, or which call it makes.
     pub(crate) fn mcp_is_open(&self) -> bool {
         let may = self.kind == Kind::Mcp || self.may_be_mcp;
         may && self.body.is_none() && self.method == Method::POST

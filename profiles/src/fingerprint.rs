@@ -39,6 +39,7 @@ const VOLATILE: &[&str] = &[
     "event_id",
     "idempotency_key",
     "message_id",
+    "messageid",
     "nonce",
     "progresstoken",
     "request_id",

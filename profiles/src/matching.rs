@@ -301,7 +301,7 @@ impl Match {
             Kind::Mcp if facts.mcp_tool_call && !facts.tools.is_empty() => Holds::No,
             _ if facts.mcp_is_open() => Holds::Unknown,
             Kind::Mcp => Holds::No,
-            Kind::Llm | Kind::Tool | Kind::Other => {
+            Kind::Llm | Kind::Tool | Kind::Agent | Kind::Other => {
                 let here = !self.urls.is_empty() && tool.name.literals().is_some();
                 let known = tool.urls.matches(facts.url)
                     || tool_urls.iter().any(|urls| urls.matches(facts.url));
@@ -324,12 +324,13 @@ impl Match {
     }
 }
 
-/// A plain HTTP tool, or an MCP tool call.
+/// A plain HTTP tool, an MCP tool call, or a message to an agent.
 fn is_a_tool(facts: &Facts<'_>) -> Holds {
     match facts.kind {
         Kind::Mcp if facts.mcp_tool_call => Holds::Yes,
         _ if facts.mcp_is_open() => Holds::Unknown,
         Kind::Tool => Holds::Yes,
+        Kind::Agent => facts.mcp_tool_call.into(),
         Kind::Mcp | Kind::Llm | Kind::Other => Holds::No,
     }
 }

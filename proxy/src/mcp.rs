@@ -1,4 +1,4 @@
-//! MCP in the proxy: the calls of a request, their synthetic responses, and the tool lists of
+//! MCP and A2A in the proxy: the calls of a request, their synthetic responses, and the tool lists of
 //! servers.
 
 mod call;

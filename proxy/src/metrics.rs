@@ -25,7 +25,7 @@ use crate::lock::lock;
 use crate::upstream::REASONS;
 
 /// Every kind, in the order of its variants.
-const KINDS: [Kind; 4] = [Kind::Llm, Kind::Tool, Kind::Mcp, Kind::Other];
+const KINDS: [Kind; 5] = Kind::ALL;
 
 /// Most values of a label with user-defined names; further ones are `other`.
 const VALUES: usize = 100;

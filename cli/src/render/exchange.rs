@@ -221,6 +221,7 @@ pub(crate) mod tests {
             messages: None,
             canaries: Vec::new(),
             llm: None,
+            agent: None,
         }
     }
 }

@@ -23,7 +23,7 @@ pub(super) async fn list(
     let filter = Filter {
         scopes: caller.scopes(),
         scope: params.scope(),
-        kind: params.read("kind", "llm, tool, mcp or other", Kind::parse),
+        kind: params.read("kind", "llm, tool, mcp, agent or other", Kind::parse),
         host: params.take("host"),
         tool: params.take("tool"),
         fault: params.take("fault"),

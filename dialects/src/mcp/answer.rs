@@ -3,6 +3,7 @@
 use crate::json::{Document, JsonKind, NodeId, Value};
 
 use super::request::Id;
+use crate::a2a;
 
 /// One JSON-RPC message of a response: a result, an error, or another server message.
 #[derive(Debug, Clone, Copy)]
@@ -39,11 +40,11 @@ pub struct Text {
 /// The part of a tool's result that contains a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextPart {
-    /// `content[].text`, which models read.
+    /// `content[].text`, which models read; in A2A the text of a part.
     Content,
     /// `content[].resource.text`, an attached document.
     Resource,
-    /// Any string in `structuredContent`, which programs read.
+    /// Any string in `structuredContent`, which programs read; in A2A any in the `data` of a part.
     Structured,
 }
 
@@ -63,6 +64,11 @@ impl<'d> Message<'d> {
             return None;
         }
         self.0.get("id").and_then(Id::of)
+    }
+
+    /// Whether other responses to its call follow it: it is an update of an agent's task.
+    pub fn is_update(self) -> bool {
+        self.result().is_some_and(a2a::is_update)
     }
 
     /// The message.
@@ -107,6 +113,14 @@ impl<'d> Message<'d> {
                 open.extend(value.members().chain(value.items()));
             }
         }
+        found.extend(a2a::texts(result).into_iter().map(|(place, is_data)| Text {
+            place,
+            part: if is_data {
+                TextPart::Structured
+            } else {
+                TextPart::Content
+            },
+        }));
         found.sort_by_key(|text| text.place);
         found
     }

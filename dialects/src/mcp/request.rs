@@ -9,6 +9,7 @@ use http::{HeaderMap, HeaderName, Method};
 use serde_json::Value as Json;
 
 use super::structured::Output;
+use crate::a2a::{self, AgentCall};
 use crate::answer::media_type;
 use crate::json::{Document, JsonKind, Value, quote};
 use crate::target::Target;
@@ -59,7 +60,9 @@ pub struct Head {
 pub enum Sign {
     /// It has one of MCP's own headers.
     Own,
-    /// The body decides: it is a JSON POST, and older MCP versions have no header of their own.
+    /// It has a header of A2A and may be a call of an agent.
+    Agent,
+    /// The body decides: it is a JSON POST, and older versions of MCP and A2A have no header of their own.
     Open,
     /// It is not MCP.
     #[default]
@@ -97,7 +100,11 @@ impl Head {
                 if *method == Method::POST
                     && media_type(headers).as_deref() == Some("application/json") =>
             {
-                Sign::Open
+                if a2a::has_own_header(headers) {
+                    Sign::Agent
+                } else {
+                    Sign::Open
+                }
             }
             // It may open a session's stream; in the oldest version this has no MCP header.
             false if *method == Method::GET => {
@@ -245,14 +252,27 @@ pub struct Call {
     pub tool: Option<String>,
     /// The token for progress notifications, if the client requests them.
     pub progress_token: Option<Id>,
+    /// The call of an agent, if it is A2A.
+    pub agent: Option<AgentCall>,
     /// The known structure of the tool's results; the request itself does not contain it.
     pub output: Output,
 }
 
 impl Call {
-    /// Whether it is a tool call that expects a response.
+    /// Whether it is a tool call, or a message to an agent, that expects a response.
     pub fn is_tool_call(&self) -> bool {
-        self.method.as_deref() == Some(CALL) && self.id.is_some()
+        let is_message = self.agent.as_ref().is_some_and(AgentCall::sends_message);
+        (self.method.as_deref() == Some(CALL) || is_message) && self.id.is_some()
+    }
+
+    /// Whether faults can write its result: those of A2A are messages and tasks.
+    pub fn has_result(&self) -> bool {
+        self.agent.as_ref().is_none_or(AgentCall::has_result)
+    }
+
+    /// Whether its response is an event stream, whatever the agent accepts.
+    pub(super) fn streams(&self) -> bool {
+        self.agent.as_ref().is_some_and(AgentCall::streams)
     }
 
     /// Whether it lists the tools.
@@ -270,11 +290,15 @@ impl Call {
         let tool = params.filter(|_| calls_tool).and_then(|it| it.text("name"));
         let token = params.and_then(|it| it.path(&["_meta", "progressToken"]));
         let id = message.get("id").filter(|_| method.is_some());
+        let agent = method
+            .as_deref()
+            .and_then(|method| AgentCall::of(method, params));
         Some(Self {
             id: id.and_then(Id::of),
             method: method.map(Cow::into_owned),
             tool: tool.map(Cow::into_owned),
             progress_token: token.and_then(Id::of),
+            agent,
             output: Output::Unknown,
         })
     }
@@ -332,7 +356,18 @@ impl McpRequest {
         names
     }
 
-    /// Whether a tool is called.
+    /// Whether the body alone shows that it is A2A.
+    pub fn is_a2a(&self) -> bool {
+        let certain = |call: &Call| call.agent.as_ref().is_some_and(|agent| agent.is_certain);
+        !self.certain && self.calls.iter().any(certain)
+    }
+
+    /// The method of the first call.
+    pub fn method(&self) -> Option<&str> {
+        self.calls.first()?.method.as_deref()
+    }
+
+    /// Whether a tool is called, or a message sent to an agent.
     pub fn calls_a_tool(&self) -> bool {
         self.calls.iter().any(Call::is_tool_call)
     }

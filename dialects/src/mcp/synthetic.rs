@@ -15,6 +15,8 @@ const INVALID_REQUEST: i64 = -32600;
 /// JSON-RPC: the server failed.
 pub const INTERNAL_ERROR: i64 = -32603;
 
+/// The message of a failure without one.
+const UNAVAILABLE: &str = "Service Unavailable";
 /// The start of a broken result's text.
 const BROKEN: &str = "{\"status\": \"ok\", \"data\": {\"items\": [1, 2, \"three";
 
@@ -58,8 +60,12 @@ pub fn answer(calls: &[(&Call, Says<'_>)], layout: Layout) -> WireReply {
         .iter()
         .filter_map(|(call, says)| message(call, *says, layout.typed));
     let messages: Vec<String> = messages.collect();
-    if !layout.accepts.json && layout.accepts.stream {
-        let events: Vec<Bytes> = messages.iter().map(|message| event(message)).collect();
+    let streams = calls.iter().any(|(call, _)| call.streams());
+    if streams || (!layout.accepts.json && layout.accepts.stream) {
+        let events: Vec<Bytes> = messages
+            .iter()
+            .map(|message| event(message, streams))
+            .collect();
         return WireReply {
             status: StatusCode::OK,
             headers: stream_headers(),
@@ -81,6 +87,23 @@ pub fn answer(calls: &[(&Call, Says<'_>)], layout: Layout) -> WireReply {
 /// which gets no response.
 pub fn message(call: &Call, says: Says<'_>, typed: bool) -> Option<String> {
     let id = call.id.as_ref()?;
+    if let Some(agent) = &call.agent {
+        let result = |result: Json| {
+            json!({ "jsonrpc": "2.0", "id": id.to_json(), "result": result }).to_string()
+        };
+        return Some(match says {
+            Says::Text(text) => result(agent.replied(text)),
+            Says::Failure(message) if agent.has_result() => {
+                result(agent.failed(message.unwrap_or(UNAVAILABLE)))
+            }
+            Says::Failure(message) => {
+                error(Some(id), INTERNAL_ERROR, message.unwrap_or(UNAVAILABLE))
+            }
+            Says::Nothing => result(agent.nothing()),
+            Says::Error { code, message } => error(Some(id), code, message),
+            Says::Broken => broken(&result(agent.replied(BROKEN))),
+        });
+    }
     let result = |content: Json, structured: Option<Json>, is_error: bool| {
         let mut result = json!({});
         if typed {
@@ -108,18 +131,20 @@ pub fn message(call: &Call, says: Says<'_>, typed: bool) -> Option<String> {
         }
         Says::Nothing => result(json!([]), structured(""), false),
         Says::Error { code, message } => error(Some(id), code, message),
-        Says::Broken => {
-            let whole = result(text(BROKEN), structured(BROKEN), false);
-            whole.split("\"}]").next().unwrap_or_default().to_owned()
-        }
+        Says::Broken => broken(&result(text(BROKEN), structured(BROKEN), false)),
     })
+}
+
+/// The beginning of a message, up to the end of its first text.
+fn broken(whole: &str) -> String {
+    whole.split("\"}]").next().unwrap_or_default().to_owned()
 }
 
 /// The message of the reference servers for a tool that failed.
 fn unavailable(call: &Call) -> String {
     match &call.tool {
         Some(tool) => format!("Error executing tool {tool}: Service Unavailable"),
-        None => "Service Unavailable".to_owned(),
+        None => UNAVAILABLE.to_owned(),
     }
 }
 
@@ -159,15 +184,22 @@ pub fn stream_headers() -> HeaderMap {
     HeaderMap::from_iter(fields)
 }
 
-/// A message as one server-sent event.
-pub fn event(message: &str) -> Bytes {
-    Framing::Sse.first_frame(&SyntheticEvent::event("message", message))
+/// A message as one server-sent event; those of agents have no name.
+pub fn event(message: &str, is_of_agent: bool) -> Bytes {
+    Framing::Sse.first_frame(&if is_of_agent {
+        SyntheticEvent::data(message)
+    } else {
+        SyntheticEvent::event("message", message)
+    })
 }
 
 /// The notification with this number, from 1, that a call is still in progress. It is a progress notification if
-/// the call requested those, or else a log message.
+/// the call requested those, or else a log message; for a call of an agent an update of its task.
 pub fn progress(call: &Call, number: u64) -> String {
     let notification = match &call.progress_token {
+        _ if let Some((agent, id)) = call.agent.as_ref().zip(call.id.as_ref()) => {
+            json!({ "jsonrpc": "2.0", "id": id.to_json(), "result": agent.progress() })
+        }
         Some(token) => json!({
             "jsonrpc": "2.0",
             "method": "notifications/progress",

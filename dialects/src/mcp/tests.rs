@@ -429,3 +429,130 @@ fn chunks_do_not_show_in_a_stream_of_messages() {
         }
     }
 }
+
+/// A message to an agent in each version.
+const TO_AGENT: [&str; 2] = [
+    r#"{"jsonrpc":"2.0","id":"7","method":"message/send","params":{"message":{"kind":"message","messageId":"m1","role":"user","parts":[{"kind":"text","text":"Oslo"}]}}}"#,
+    r#"{"jsonrpc":"2.0","id":"7","method":"SendMessage","params":{"message":{"messageId":"m1","contextId":"c1","role":"ROLE_USER","parts":[{"text":"Oslo"}]}}}"#,
+];
+
+#[test]
+#[rustfmt::skip]
+fn a_body_is_a2a_s_by_its_own_methods_and_others_by_the_head() {
+    for (body, certain, message) in [
+        (TO_AGENT[0], true, true),
+        (TO_AGENT[1], true, true),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"message/stream","params":{}}"#, true, true),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"id":"t"}}"#, true, false),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tasks/resubscribe","params":{"id":"t"}}"#, true, false),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"SendStreamingMessage","params":{"message":{"parts":[]}}}"#, true, true),
+        // Possibly another protocol's.
+        (r#"{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":"hi"}}"#, false, true),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"t"}}"#, false, false),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"t"}}"#, false, false),
+        (CALL, false, true),
+    ] {
+        let asked = McpRequest::read(body.as_bytes()).expect("JSON-RPC");
+        assert_eq!((asked.is_a2a(), asked.calls_a_tool()), (certain, message), "{body}");
+    }
+    for (fields, sign) in [
+        (&[JSON, ("a2a-version", "1.0")][..], Sign::Agent),
+        (&[JSON, ("a2a-extensions", "https://x.example/v1")], Sign::Agent),
+        (&[JSON], Sign::Open),
+        (&[JSON, ("a2a-version", "1.0"), ("mcp-session-id", "x")], Sign::Own),
+        (&[("content-type", "application/a2a+json"), ("a2a-version", "1.0")], Sign::Nothing),
+    ] {
+        assert_eq!(head(fields).sign, sign, "{fields:?}");
+    }
+}
+
+#[test]
+fn an_agent_answers_with_a_message_or_a_task_as_its_version_writes_it() {
+    let message = |text: &str| {
+        let v03 = json!({
+            "kind": "message", "messageId": "m1-reply", "contextId": "m1", "role": "agent",
+            "parts": [{ "kind": "text", "text": text }],
+        });
+        let v1 = json!({
+            "messageId": "m1-reply", "contextId": "c1", "role": "ROLE_AGENT", "parts": [{ "text": text }],
+        });
+        [v03, v1]
+    };
+    let task = |state: &str, text: Option<&str>| {
+        let [v03, v1] = message(text.unwrap_or_default());
+        let states = [
+            state.to_owned(),
+            format!("TASK_STATE_{}", state.to_uppercase()),
+        ];
+        let mut tasks = [
+            json!({ "id": "m1", "contextId": "m1", "kind": "task", "status": { "state": states[0] } }),
+            json!({ "id": "m1", "contextId": "c1", "status": { "state": states[1] } }),
+        ];
+        if text.is_some() {
+            tasks[0]["status"]["message"] = v03;
+            tasks[1]["status"]["message"] = v1;
+        }
+        let [v03, v1] = tasks;
+        [v03, json!({ "task": v1 })]
+    };
+    let [v03, v1] = message("hi");
+    for (says, expected) in [
+        (Says::Text("hi"), [v03, json!({ "message": v1 })]),
+        (Says::Failure(Some("no")), task("failed", Some("no"))),
+        (Says::Nothing, task("completed", None)),
+    ] {
+        for (body, expected) in TO_AGENT.iter().zip(expected) {
+            let (_, headers, reply) = made(body, says, Accepts::default());
+            assert_eq!(headers["content-type"], "application/json");
+            let reply: Value = serde_json::from_str(&reply).expect("JSON");
+            assert_eq!(
+                reply,
+                json!({ "jsonrpc": "2.0", "id": "7", "result": expected })
+            );
+        }
+    }
+    for body in TO_AGENT {
+        let (_, _, broken) = made(body, Says::Broken, Accepts::default());
+        assert!(broken.ends_with("three"), "{broken}");
+    }
+    // A task is not wrapped where it is the only result; and a stream is answered with events.
+    let get = r#"{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"t"}}"#;
+    let (_, _, reply) = made(get, Says::Failure(Some("no")), Accepts::default());
+    let reply: Value = serde_json::from_str(&reply).expect("JSON");
+    assert_eq!(
+        reply["result"]["status"]["state"], "TASK_STATE_FAILED",
+        "{reply}"
+    );
+    let stream = TO_AGENT[0].replace("send", "stream");
+    let error = Says::Error {
+        code: -32001,
+        message: "no",
+    };
+    let (_, headers, reply) = made(&stream, error, Accepts::default());
+    assert_eq!(headers["content-type"], "text/event-stream");
+    let data = reply
+        .strip_prefix("data: ")
+        .expect("an event without a name");
+    let reply: Value = serde_json::from_str(data).expect("JSON");
+    assert_eq!(reply["error"]["code"], -32001, "{reply}");
+}
+
+#[test]
+fn the_texts_of_an_agent_s_result_are_found_and_its_caller_s_are_not() {
+    for result in [
+        r#"{"kind":"task","history":[{"parts":[{"kind":"text","text":"asked"}]}],"artifacts":[{"parts":[{"kind":"text","text":"said"},{"kind":"data","data":{"a":["data"]}}]}],"status":{"message":{"parts":[{"text":"done"}]}}}"#,
+        r#"{"task":{"artifacts":[{"parts":[{"text":"said"},{"data":{"a":["data"]}}]}],"status":{"message":{"parts":[{"text":"done"}]}},"history":[{"parts":[{"text":"asked"}]}]}}"#,
+    ] {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":3,"result":{result}}}"#);
+        let document = Document::parse(body.as_bytes()).expect("a sample");
+        let expected = [
+            (TextPart::Content, "said"),
+            (TextPart::Structured, "data"),
+            (TextPart::Content, "done"),
+        ];
+        assert_eq!(
+            said(&document),
+            expected.map(|(part, text)| (part, text.to_owned()))
+        );
+    }
+}

@@ -151,7 +151,7 @@ pub(crate) fn call_name(exchange: &ExchangeRecord) -> String {
     match (exchange.kind, model) {
         (Kind::Llm, Some(model)) => format!("model {model}"),
         (Kind::Llm, None) => "the model".to_owned(),
-        (Kind::Tool | Kind::Mcp | Kind::Other, _) => place(&exchange.url),
+        (Kind::Tool | Kind::Mcp | Kind::Agent | Kind::Other, _) => place(&exchange.url),
     }
 }
 

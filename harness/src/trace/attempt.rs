@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::Value;
+use squall_dialects::a2a;
 use squall_dialects::model::Finish;
-use squall_journal::record::{ExchangeRecord, Kind, Outcome, RuleOutcome};
+use squall_journal::record::{AgentRecord, ExchangeRecord, Kind, Outcome, RuleOutcome};
 use squall_journal::ring::host_and_port;
 use squall_profiles::fingerprint::Fingerprint;
 
@@ -31,6 +32,8 @@ pub struct Attempt {
     pub host_and_port: String,
     /// The called tools; empty if none is known.
     pub tools: Vec<String>,
+    /// Whether it sent a message to an agent.
+    pub(crate) sends_message: bool,
     /// When the head of the request had arrived, since the start of the invocation.
     pub began: Duration,
     /// When the response had ended; `None`: it never did.
@@ -121,6 +124,9 @@ impl Attempt {
             was_hung_up: record.outcome == Outcome::ClientGone || record.status.is_none(),
             status: record.status,
             identity: identity(seen),
+            sends_message: record.kind == Kind::Agent
+                && record.method != "GET"
+                && record.agent.as_ref().is_none_or(AgentRecord::sends_message),
             key: header("idempotency-key"),
             invocation: header("amz-sdk-invocation-id"),
             credentials: (seen.request.as_ref()).and_then(|request| request.credentials),
@@ -149,6 +155,7 @@ impl Attempt {
         match self.kind {
             Kind::Tool => true,
             Kind::Mcp => !self.tools.is_empty(),
+            Kind::Agent => self.sends_message,
             Kind::Other => self.method == "CONNECT" && !self.tools.is_empty(),
             Kind::Llm => false,
         }
@@ -170,7 +177,7 @@ impl Attempt {
         let what = match (&self.tools[..], self.kind) {
             ([tool, ..], _) => format!("tool {tool}"),
             ([], Kind::Llm) => "the model".to_owned(),
-            ([], Kind::Tool | Kind::Mcp | Kind::Other) => self.host.clone(),
+            ([], Kind::Tool | Kind::Mcp | Kind::Agent | Kind::Other) => self.host.clone(),
         };
         format!("{what} ({})", self.id)
     }
@@ -321,15 +328,23 @@ pub(super) fn is_cut(record: &ExchangeRecord) -> bool {
         || applied(record).any(|mode| CUTTING.contains(&mode))
 }
 
-/// The error that an MCP server reports for a failed call.
+/// The error that an MCP server or an agent reports for a failed call.
 fn reported(seen: &SeenExchange) -> Option<String> {
-    if seen.record.kind != Kind::Mcp {
+    let called = seen
+        .record
+        .agent
+        .as_ref()
+        .and_then(|agent| agent.method.as_ref());
+    if seen.record.kind != Kind::Mcp && called.is_none() {
         return None;
     }
     let document = json(seen.response.as_ref()?)?;
     if let Some(error) = document.get("error").filter(|error| error.is_object()) {
         let code = error.get("code").map(Value::to_string).unwrap_or_default();
         return Some(format!("the server answered with error {code}"));
+    }
+    if let Some(state) = document.get("result").and_then(a2a::failure) {
+        return Some(format!("the agent reported the state {state}"));
     }
     let is_error = document.pointer("/result/isError") == Some(&Value::Bool(true));
     is_error.then(|| "the tool reported an error".to_owned())

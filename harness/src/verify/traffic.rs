@@ -215,7 +215,7 @@ fn tools(suite: &Suite, all: &[&SeenExchange], checks: &mut Checks<'_>) {
         tools.extend(inside.map(|tool| format!("{tool} (called by the model)")));
     }
     let mut kinds = all.iter().map(|seen| seen.record.kind);
-    let on_the_wire = kinds.any(|kind| matches!(kind, Kind::Tool | Kind::Mcp));
+    let on_the_wire = kinds.any(|kind| matches!(kind, Kind::Tool | Kind::Mcp | Kind::Agent));
     let may_match = |rule: &Rule| match rule.tool() {
         Some(tool) => called.contains(tool),
         None => on_the_wire || !rule.needs_a_tool_call(),

@@ -1,4 +1,4 @@
-//! Changes responses of an MCP server as they pass.
+//! Changes responses of an MCP server or of an A2A agent as they pass.
 //!
 //! An [`McpEditor`] does no I/O: it takes decoded bytes and returns the steps for the agent. It
 //! changes the messages that answer a rule's calls: alone, in a batch, or between other messages of
@@ -24,6 +24,9 @@ pub const OUT_OF_BAND: &str =
 /// Why a fault has no effect on a response without the reply.
 const NO_REPLY: &str =
     "the response holds no reply to the call, and faults are not supported on another stream";
+
+/// Why nothing was injected into an agent's answer.
+const NO_TEXT: &str = "the answer has no text";
 
 /// A change to the messages that answer a call.
 #[derive(Debug, Clone, PartialEq)]
@@ -146,8 +149,16 @@ impl McpEditor {
                 continue;
             };
             let mut calls = self.calls.iter();
-            let is_meant = calls.any(|call| call.id.as_ref() == Some(&id));
-            if !is_meant && !self.change.readdresses(&id) {
+            let call = calls.find(|call| call.id.as_ref() == Some(&id));
+            if call.is_none() && !self.change.readdresses(&id) {
+                continue;
+            }
+            if call.is_some_and(|call| call.agent.is_some())
+                && matches!(self.change, McpChange::Inject(_))
+                && (self.touched || message.texts().is_empty())
+            {
+                // An agent's stream has events without a text, and its text in several events.
+                self.why = Some(NO_TEXT.to_owned());
                 continue;
             }
             match self.change_one(message, &document, &mut edits) {
@@ -166,7 +177,7 @@ impl McpEditor {
     ) -> Result<(), String> {
         match &self.change {
             McpChange::Truncate(amount) => truncate(*amount, message, document, edits),
-            McpChange::Drift(drift) => drift_result(drift, message, edits),
+            McpChange::Drift(drift) => drift_result(drift, message, document, edits),
             McpChange::Inject(injection) => {
                 let root = message
                     .result()

@@ -302,6 +302,7 @@ impl ScopeChaos {
             redactor: rules.redactor().clone(),
             canaries: Vec::new(),
             llm: None,
+            agent: None,
             recorded: None,
             spending: (kind == Kind::Llm).then(|| self.activation().spending.clone()),
         }

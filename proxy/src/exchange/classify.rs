@@ -5,7 +5,7 @@ use http::header::{CONTENT_ENCODING, HeaderMap};
 use http::{Method, Request};
 use squall_dialects::mcp::{Head, Id, McpRequest, Output, Sign};
 use squall_dialects::model::ModelRequest;
-use squall_dialects::{Dialect, Target, endpoint, media_type};
+use squall_dialects::{Dialect, Target, a2a, endpoint, media_type};
 use squall_profiles::facts::{Body, CanonicalUrl, Facts, Kind};
 use squall_profiles::faults::model_input::{self, Called, Terms};
 use squall_profiles::rule::Rule;
@@ -54,11 +54,13 @@ impl Classification {
         };
         let mcp = Head::of(request.method(), headers);
         let mut tools = live.tools_at(url, rules);
+        let is_agent = mcp.sign == Sign::Agent || a2a::reads_card(request.method(), target.path());
         let kind = match (dialect, mcp.sign) {
             (Some(_), _) => Kind::Llm,
             (None, Sign::Own) => Kind::Mcp,
             (None, _) if crate::headers::wants_upgrade(headers) => Kind::Other,
-            (None, Sign::Open | Sign::Nothing) => Kind::Tool,
+            (None, _) if is_agent => Kind::Agent,
+            (None, Sign::Agent | Sign::Open | Sign::Nothing) => Kind::Tool,
         };
         tools.extend(mcp.tool().map(str::to_owned));
         Self {
@@ -91,6 +93,7 @@ impl Classification {
             if self.dialect.is_none() {
                 self.kind = match self.mcp.sign {
                     Sign::Own => Kind::Mcp,
+                    Sign::Agent => Kind::Agent,
                     Sign::Open | Sign::Nothing => Kind::Tool,
                 };
             }
@@ -116,12 +119,22 @@ impl Classification {
 
     fn read_mcp(&mut self, body: &[u8]) {
         let asked = match self.mcp.sign {
-            Sign::Own => McpRequest::read(body),
-            Sign::Open => McpRequest::read(body).filter(McpRequest::is_mcp),
+            Sign::Own | Sign::Agent => McpRequest::read(body),
+            Sign::Open => McpRequest::read(body).filter(|it| it.is_mcp() || it.is_a2a()),
             Sign::Nothing => None,
         };
-        let Some(asked) = asked else { return };
-        self.kind = Kind::Mcp;
+        let Some(asked) = asked else {
+            // Another binding of A2A, which is plain HTTP.
+            if self.mcp.sign == Sign::Agent {
+                self.mcp.sign = Sign::Nothing;
+            }
+            return;
+        };
+        self.kind = match self.mcp.sign {
+            Sign::Agent => Kind::Agent,
+            Sign::Open if asked.is_a2a() => Kind::Agent,
+            Sign::Own | Sign::Open | Sign::Nothing => Kind::Mcp,
+        };
         // The server acts on the body, and rejects a head that contradicts it.
         if let Some(name) = self.mcp.tool() {
             self.tools.retain(|tool| tool != name);
@@ -159,9 +172,10 @@ impl Classification {
             && endpoint::takes_history(method, Target::new(url.path_and_query()))
     }
 
-    /// Whether the body may show that the exchange is MCP, or which tool it calls.
+    /// Whether the body may show that the exchange is MCP or A2A, or which tool it calls.
     pub(crate) fn may_call_over_mcp(&self) -> bool {
-        self.kind == Kind::Mcp || (self.kind == Kind::Tool && self.mcp.sign == Sign::Open)
+        let is_open = matches!(self.mcp.sign, Sign::Agent | Sign::Open);
+        self.kind == Kind::Mcp || (matches!(self.kind, Kind::Tool | Kind::Agent) && is_open)
     }
 
     /// Adds the tool results in the body, for tools that run inside the agent. `called` holds the
@@ -204,14 +218,15 @@ impl Classification {
         self.dialect.is_none() && self.mcp.accepts.stream
     }
 
-    /// Whether this is an MCP exchange.
+    /// Whether this is an exchange of MCP or A2A.
     pub(crate) fn is_mcp(&self) -> bool {
-        self.kind == Kind::Mcp
+        let is_a2a = self.mcp.sign == Sign::Agent || self.mcp_request.is_some();
+        self.kind == Kind::Mcp || (self.kind == Kind::Agent && is_a2a)
     }
 
-    /// The MCP request, as `rule` sees it; `None` for any other exchange.
+    /// The request of MCP or A2A, as `rule` sees it; `None` for any other exchange.
     pub(crate) fn mcp_call(&self, rule: Option<&Rule>) -> Option<McpCall<'_>> {
-        (self.kind == Kind::Mcp).then(|| {
+        self.is_mcp().then(|| {
             let request = self.mcp_request.as_ref();
             let meant = rule
                 .zip(request)
@@ -259,11 +274,10 @@ impl Classification {
             kind: self.kind,
             dialect: self.dialect.or(self.opens).map(Dialect::name),
             tools: &self.tools,
-            mcp_tool_call: self.asks(Head::calls_a_tool, McpRequest::calls_a_tool),
+            mcp_tool_call: self.sends_message(method, url)
+                || self.asks(Head::calls_a_tool, McpRequest::calls_a_tool),
             mcp_tool_list: self.asks(Head::lists_tools, McpRequest::lists_tools),
-            may_be_mcp: self.kind == Kind::Tool
-                && self.mcp.sign == Sign::Open
-                && self.body.is_none(),
+            may_be_mcp: self.kind != Kind::Mcp && self.may_call_over_mcp() && self.body.is_none(),
             method,
             url,
             headers,
@@ -274,10 +288,16 @@ impl Classification {
         }
     }
 
+    /// Whether an agent that does not use A2A gets more than a request for its card.
+    fn sends_message(&self, method: &Method, url: &CanonicalUrl) -> bool {
+        let path = Target::new(url.path_and_query()).path();
+        self.kind == Kind::Agent && !self.is_mcp() && !a2a::reads_card(method, path)
+    }
+
     /// A property of the MCP request, by its body or else by its head.
     fn asks(&self, head: impl Fn(&Head) -> bool, asked: impl Fn(&McpRequest) -> bool) -> bool {
         let by_body = self.mcp_request.as_ref().map(asked);
-        self.kind == Kind::Mcp && by_body.unwrap_or_else(|| head(&self.mcp))
+        matches!(self.kind, Kind::Mcp | Kind::Agent) && by_body.unwrap_or_else(|| head(&self.mcp))
     }
 }
 

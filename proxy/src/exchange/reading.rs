@@ -123,7 +123,7 @@ impl Exchange {
         let is_needed = shortlist.needs_body
             || may_hit_a_tool
             || looks_for_canaries
-            || self.classified.kind == Kind::Mcp
+            || matches!(self.classified.kind, Kind::Mcp | Kind::Agent)
             || (self.classified.dialect.is_some() && in_kind);
         let limit = self.compiled.config.inspect_limit;
         let is_empty = request.body().is_end_stream();
@@ -252,6 +252,7 @@ impl Exchange {
             self.classified.tool(),
         );
         if let Some(request) = self.classified.mcp_request() {
+            self.log.note(|note| note.calls_agent(request.method()));
             // A rule may match only one of several calls.
             if request.tools().len() > 1 {
                 self.log.taps().calls = Some(Box::new(request.clone()));
@@ -279,8 +280,7 @@ impl Exchange {
             taps.copies = self.version == Version::HTTP_2;
             traffic.model = Some(ModelTraffic::new(dialect, named, target, MODEL_BYTES));
         } else if self.classified.may_call_over_mcp() {
-            let is_mcp = self.classified.kind == Kind::Mcp;
-            traffic.mcp = Some(McpTraffic::new(is_mcp, MODEL_BYTES));
+            traffic.mcp = Some(McpTraffic::new(self.classified.kind, MODEL_BYTES));
         } else {
             // The start of the response shows whether it is an MCP session's event stream.
             taps.may_begin_session = self.classified.may_listen();

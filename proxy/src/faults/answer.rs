@@ -149,7 +149,7 @@ fn endless_progress(
     ledger: Rc<dyn Ledger>,
 ) -> Result<Response<AgentBody>, String> {
     call.can_be_answered()?;
-    if !call.head.accepts.stream {
+    if !call.takes_events() {
         return Err("the agent takes no stream of events".to_owned());
     }
     let first = call
@@ -159,7 +159,7 @@ fn endless_progress(
     let first = first.clone();
     let progress = Scripted::new(SizeHint::new(), |out| async move {
         for number in 1.. {
-            let event = mcp::event(&mcp::progress(&first, number));
+            let event = mcp::event(&mcp::progress(&first, number), first.agent.is_some());
             out.data(event, false).await;
             hold(apart, &ledger).await;
         }

@@ -1,12 +1,13 @@
-//! Synthetic responses to MCP calls.
+//! Synthetic responses to calls of MCP and A2A.
 
 use bytes::Bytes;
 use squall_dialects::WireReply;
+use squall_dialects::a2a::AgentCall;
 use squall_dialects::mcp::{self, Call, Head, Layout, McpRequest};
 use squall_profiles::faults::mcp_answer::says_of;
 use squall_profiles::plan::{ToolAnswer, ToolSays};
 
-/// An MCP request, as one rule sees it.
+/// A request of MCP or A2A, as one rule sees it.
 #[derive(Debug, Clone)]
 pub(crate) struct McpCall<'a> {
     /// What the head shows.
@@ -30,7 +31,7 @@ impl McpCall<'_> {
         !self.meant.is_empty() && self.meant.len() < all
     }
 
-    /// A tool's synthetic response in MCP format, or why there is none.
+    /// A tool's or agent's synthetic response in the format of its protocol, or why there is none.
     pub(crate) fn answer(&self, answer: &ToolAnswer) -> Result<WireReply, String> {
         match &answer.says {
             ToolSays::Status(message) => return Ok(self.with_status(&answer.plain, message)),
@@ -51,6 +52,16 @@ impl McpCall<'_> {
         if self.meant.is_empty() {
             return Err("the request waits for no answer".to_owned());
         }
+        let is_result = !matches!(
+            answer.says,
+            ToolSays::Failure(_) | ToolSays::ProtocolError { .. }
+        );
+        if is_result && !self.meant.iter().all(Call::has_result) {
+            return Err(
+                "its result is neither a message nor a task, and only errors are supported"
+                    .to_owned(),
+            );
+        }
         let says = says_of(&answer.says);
         let calls: Vec<_> = self.meant.iter().map(|call| (call, says)).collect();
         let layout = Layout {
@@ -59,6 +70,12 @@ impl McpCall<'_> {
             typed: self.typed(),
         };
         Ok(mcp::answer(&calls, layout))
+    }
+
+    /// Whether the agent reads an event stream. One of A2A does so for some methods only.
+    pub(crate) fn takes_events(&self) -> bool {
+        let mut agents = self.meant.iter().filter_map(|call| call.agent.as_ref());
+        self.head.accepts.stream && agents.all(AgentCall::streams)
     }
 
     /// The response of a server that has lost the session.

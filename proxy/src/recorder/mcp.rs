@@ -1,4 +1,4 @@
-//! A possible MCP request, captured for the collector.
+//! A possible request of MCP or A2A, captured for the collector.
 
 use bytes::Bytes;
 use squall_dialects::mcp::McpRequest;
@@ -11,16 +11,16 @@ use crate::body::buffer::Buffer;
 #[derive(Debug)]
 pub(crate) struct McpTraffic {
     request: Buffer,
-    /// Whether the head shows that it is MCP; otherwise the body decides.
-    is_mcp: bool,
+    /// The kind by the head; unless it is `mcp` or `agent`, the body decides.
+    kind: Kind,
 }
 
 impl McpTraffic {
-    /// Empty; captures at most `most` bytes. `is_mcp`: the head shows that it is MCP.
-    pub(crate) fn new(is_mcp: bool, most: usize) -> Self {
+    /// Empty; captures at most `most` bytes. `kind`: by the head.
+    pub(crate) fn new(kind: Kind, most: usize) -> Self {
         Self {
             request: Buffer::new(most),
-            is_mcp,
+            kind,
         }
     }
 
@@ -34,15 +34,19 @@ impl McpTraffic {
         self.request.length()
     }
 
-    /// Records the called tool in the note, if the exchange is MCP.
+    /// Records the called tool or the agent's method in the note, if the exchange is MCP or A2A.
     pub(super) fn read_into(self, note: &mut ExchangeNote) {
         let Some(asked) = McpRequest::read(&self.request.whole()) else {
             return;
         };
-        if !self.is_mcp && !asked.is_mcp() {
-            return;
-        }
-        note.kind = Kind::Mcp;
+        note.kind = match self.kind {
+            Kind::Mcp => Kind::Mcp,
+            _ if asked.is_mcp() => Kind::Mcp,
+            Kind::Agent => Kind::Agent,
+            _ if asked.is_a2a() => Kind::Agent,
+            Kind::Llm | Kind::Tool | Kind::Other => return,
+        };
+        note.calls_agent(asked.method());
         let tools = asked.tools();
         if let Some(first) = tools.first() {
             note.calls(Some(first), &tools);

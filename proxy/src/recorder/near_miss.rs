@@ -62,7 +62,8 @@ impl ExchangeNote {
             kind: self.kind,
             dialect: self.dialect,
             tools: &tools,
-            mcp_tool_call: self.kind == Kind::Mcp && self.tool.is_some(),
+            mcp_tool_call: self.kind == Kind::Agent
+                || (self.kind == Kind::Mcp && self.tool.is_some()),
             mcp_tool_list: false,
             may_be_mcp: false,
             method: &self.method,

@@ -7,8 +7,8 @@ use http::{Method, StatusCode};
 use squall_dialects::Tokens;
 use squall_journal::id::ExchangeId;
 use squall_journal::record::{
-    CanaryEvent, CanaryRecord, Encoding, ExchangeRecord, LlmRecord, Outcome, Place, RuleOutcome,
-    RuleRecord, SocketRecord, SpentRecord,
+    AgentRecord, CanaryEvent, CanaryRecord, Encoding, ExchangeRecord, LlmRecord, Outcome, Place,
+    RuleOutcome, RuleRecord, SocketRecord, SpentRecord,
 };
 use squall_journal::redact::Redactor;
 use squall_journal::ring::{Entry, Traits};
@@ -105,6 +105,8 @@ pub struct ExchangeNote {
     pub canaries: Vec<CanaryNote>,
     /// The parsed data of a model call.
     pub llm: Option<Box<LlmRecord>>,
+    /// The call between agents.
+    pub agent: Option<Box<AgentRecord>>,
     /// Heads and bodies, if the activation captures bodies.
     pub recorded: Option<Arc<Recorded>>,
     /// Usage of the scope's model calls; set for model calls only.
@@ -117,6 +119,13 @@ impl ExchangeNote {
         self.tool = named.map(Arc::from);
         let others = all.iter().filter(|tool| Some(**tool) != named);
         self.more_tools = others.take(TOOLS).map(|tool| Arc::from(*tool)).collect();
+    }
+
+    /// Records the method with which an agent is called.
+    pub(crate) fn calls_agent(&mut self, method: Option<&str>) {
+        if self.kind == Kind::Agent {
+            self.agent.get_or_insert_default().method = method.map(str::to_owned);
+        }
     }
 
     /// Records the tools whose results a model call contains.
@@ -205,6 +214,7 @@ impl ExchangeNote {
             messages: self.messages.as_deref().cloned(),
             canaries: self.canaries.iter().map(CanaryNote::to_record).collect(),
             llm: self.llm.as_deref().cloned(),
+            agent: self.agent.as_deref().cloned(),
         }
     }
 
@@ -370,12 +380,16 @@ impl Entry for ExchangeNote {
                     .map(|name| name.len() + size_of::<String>())
                     .sum::<usize>()
         });
+        let agent = self.agent.as_deref().map_or(0, |agent| {
+            let texts = agent.from.iter().chain(&agent.method);
+            size_of::<AgentRecord>() + texts.map(String::len).sum::<usize>()
+        });
         // A reason is a short sentence.
         let verdicts = self.verdicts.len() * (size_of::<RuleVerdict>() + 48);
         let told_of = self.verdicts.iter().flat_map(RuleVerdict::tools_told_of);
         let told_of: usize = told_of.map(|tool| size_of::<String>() + tool.len()).sum();
         let recorded = self.recorded.as_ref().map_or(0, |it| it.weight());
-        size_of::<ExchangeNote>() + texts + llm + verdicts + told_of + recorded
+        size_of::<ExchangeNote>() + texts + llm + agent + verdicts + told_of + recorded
     }
 
     fn traits(&self) -> Traits<'_> {

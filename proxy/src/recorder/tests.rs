@@ -74,18 +74,19 @@ fn of_mcp(traffic: McpTraffic) -> Box<Traffic> {
 fn what_an_mcp_server_is_asked_is_read_off_the_path() {
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search"}}"#;
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let message = r#"{"jsonrpc":"2.0","id":1,"method":"message/send","params":{}}"#;
     for (head_says, body, kind, tool) in [
-        (false, call, Kind::Mcp, Some("search")),
-        (true, call, Kind::Mcp, Some("search")),
-        (true, ping, Kind::Mcp, None),
-        (false, ping, Kind::Tool, None),
-        (false, "{}", Kind::Tool, None),
+        (Kind::Tool, call, Kind::Mcp, Some("search")),
+        (Kind::Mcp, call, Kind::Mcp, Some("search")),
+        (Kind::Mcp, ping, Kind::Mcp, None),
+        (Kind::Tool, ping, Kind::Tool, None),
+        (Kind::Tool, "{}", Kind::Tool, None),
+        (Kind::Tool, message, Kind::Agent, None),
+        (Kind::Agent, ping, Kind::Agent, None),
     ] {
         let recorder = recorder(RecorderOptions::default());
         let mut seen = note(&recorder, "http://h/mcp", Outcome::Ok);
-        if head_says {
-            seen.kind = Kind::Mcp;
-        }
+        seen.kind = head_says;
         let mut traffic = McpTraffic::new(head_says, 1 << 20);
         for chunk in body.as_bytes().chunks(7) {
             traffic.request(&Bytes::copy_from_slice(chunk));
@@ -123,7 +124,7 @@ fn what_the_collector_has_no_room_for_stays_unread_and_is_counted() {
     }
     for _ in 0..5 {
         let seen = note(&recorder, "http://h/mcp", Outcome::Ok);
-        let mut traffic = McpTraffic::new(true, 1 << 20);
+        let mut traffic = McpTraffic::new(Kind::Mcp, 1 << 20);
         traffic.request(&Bytes::from_static(call.as_bytes()));
         recorder.record_with(seen.into(), Some(of_mcp(traffic)));
     }
@@ -173,7 +174,7 @@ fn a_list_of_calls_is_found_under_each_of_its_tools() {
     };
     let body = format!("[{},{},{}]", call("search"), call("book"), call("search"));
     let seen = note(&recorder, "http://h/mcp", Outcome::Ok);
-    let mut traffic = McpTraffic::new(false, 1 << 20);
+    let mut traffic = McpTraffic::new(Kind::Tool, 1 << 20);
     traffic.request(&Bytes::from(body));
     recorder.record_with(seen.into(), Some(of_mcp(traffic)));
     recorder.flush();

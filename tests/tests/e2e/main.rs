@@ -17,6 +17,7 @@ mod clients;
 mod commands;
 mod connect;
 mod context;
+mod crews;
 mod desk;
 mod dice;
 mod docs_page;

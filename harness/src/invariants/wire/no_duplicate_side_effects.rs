@@ -90,7 +90,8 @@ fn is_unsafe(attempt: &Attempt, trace: &Trace, methods: &[&str]) -> bool {
             let hints = trace.hints(attempt, tool);
             hints.reads_only != Some(true) && hints.is_idempotent != Some(true)
         }),
-        ExchangeKind::Tool => methods.contains(&attempt.method.as_str()),
+        ExchangeKind::Agent if !attempt.sends_message => false,
+        ExchangeKind::Tool | ExchangeKind::Agent => methods.contains(&attempt.method.as_str()),
     }
 }
 
@@ -128,6 +129,7 @@ fn reads(attempt: &Attempt, trace: &Trace) -> bool {
     match attempt.kind {
         ExchangeKind::Llm | ExchangeKind::Other => false,
         ExchangeKind::Tool => matches!(attempt.method.as_str(), "GET" | "HEAD"),
+        ExchangeKind::Agent => !attempt.sends_message,
         ExchangeKind::Mcp => {
             let reads_only = |tool: &String| trace.hints(attempt, tool).reads_only;
             let mut tools = attempt.tools.iter();

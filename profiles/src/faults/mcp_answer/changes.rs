@@ -67,15 +67,15 @@ pub(super) fn truncate(
 pub(super) fn drift_result(
     drift: &SchemaDrift,
     message: Message<'_>,
+    whole: &Document<'_>,
     edits: &mut Edits<'_>,
 ) -> Result<(), String> {
     let result = result_of(message)?;
     let structured = result.get("structuredContent");
-    let spoken: Vec<(Value<'_>, String)> = result
-        .get("content")
-        .into_iter()
-        .flat_map(Value::items)
-        .filter_map(|block| block.get("text"))
+    let texts = message.texts().into_iter();
+    let spoken: Vec<(Value<'_>, String)> = texts
+        .filter(|text| text.part == TextPart::Content)
+        .map(|text| whole.value(text.place))
         .filter_map(|text| Some((text, text.as_str()?.into_owned())))
         .collect();
     let documents: Vec<(Value<'_>, Document<'_>)> = spoken

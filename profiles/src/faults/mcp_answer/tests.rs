@@ -304,3 +304,28 @@ fn an_event_that_is_too_long_passes_unchanged_as_does_a_broken_off_one() {
         assert_eq!(why.contains("long"), is_over, "{why}");
     }
 }
+
+#[test]
+fn an_agent_s_texts_are_changed_in_its_result_and_in_each_event() {
+    let sent = r#"{"jsonrpc":"2.0","id":"7","method":"message/stream","params":{"message":{"messageId":"m","parts":[]}}}"#;
+    let event = |text: &str| {
+        format!(
+            r#"data: {{"id":"7","jsonrpc":"2.0","result":{{"kind":"artifact-update","artifact":{{"parts":[{{"kind":"text","text":{text}}}]}}}}}}{}"#,
+            "\n\n"
+        )
+    };
+    let calls = calls(sent);
+    let half = McpChange::Truncate(Amount::Share(500_000));
+    let (sent, why) = run(
+        &half,
+        &calls,
+        McpForm::Events,
+        &(event(r#""sunny""#) + &event(r#""rain""#)),
+        5,
+    );
+    assert_eq!((sent, why), (event(r#""su""#) + &event(r#""ra""#), None));
+    let json = event(r#""{\"celsius\":21}""#);
+    let dropped = drift(DriftKind::Drop, Some("celsius"));
+    let (sent, _) = run(&dropped, &calls, McpForm::Events, &json, 9);
+    assert_eq!(sent, event(r#""{}""#));
+}

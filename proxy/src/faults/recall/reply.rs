@@ -42,7 +42,9 @@ pub(super) fn passed(events: &mut Splitter, bytes: &[u8]) -> bool {
 fn is_reply(data: &[u8]) -> bool {
     Document::parse(data).is_ok_and(|document| {
         let messages = mcp::messages(&document);
-        messages.iter().any(|message| message.answers().is_some())
+        messages
+            .iter()
+            .any(|message| message.answers().is_some() && !message.is_update())
     })
 }
 

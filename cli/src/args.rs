@@ -9,8 +9,9 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub(crate) use self::judging::{
-    CertificateArgs, CertificateCommand, ChaosArgs, ContractCommand, DEFAULT_SUITE, InitArgs,
-    MutateArgs, ReplayRunArgs, ReportArgs, SiteArgs, SuiteArgs, TrialArgs, VerifyArgs,
+    CertificateArgs, CertificateCommand, ChaosArgs, ContractCommand, DEFAULT_SUITE, ExploreArgs,
+    ExploreCommand, ExploreReplayArgs, InitArgs, MutateArgs, ReplayRunArgs, ReportArgs, SiteArgs,
+    SuiteArgs, TrialArgs, VerifyArgs,
 };
 pub(crate) use self::objects::{
     AuditCommand, ExplainArgs, ExportArgs, ImportArgs, OffArgs, ProfileCommand, ReadArgs,
@@ -19,6 +20,7 @@ pub(crate) use self::objects::{
 };
 pub(crate) use self::programs::{
     CaCommand, DaemonArgs, DemoAgentArgs, DemoArgs, EnvArgs, LogFormat, RunArgs, ServeArgs, Shell,
+    ShopArgs,
 };
 use crate::failure::EXIT_CODES;
 use crate::variables;
@@ -147,6 +149,8 @@ pub(crate) enum Command {
     Chaos(Box<ChaosArgs>),
     /// Run mutated golden prompts and requests, and report robustness
     Mutate(Box<MutateArgs>),
+    /// Explore the actions of an application with state, and write the sequences that break it
+    Explore(Box<ExploreArgs>),
     /// Run or check a contract: invariants that must hold in every scenario
     Contract {
         #[command(subcommand)]

@@ -3,7 +3,7 @@
 //! A [`Driver`] invokes one agent of any type. One invocation covers all turns of a prompt. A failure that the
 //! agent reports is an [`AgentAnswer`] to be judged; an [`AskError`] means that an invocation cannot be judged.
 
-mod body;
+pub(crate) mod body;
 mod caller;
 pub mod change;
 mod command;
@@ -16,7 +16,7 @@ pub mod pointing;
 pub(crate) mod program;
 mod python;
 mod reset;
-mod server;
+pub(crate) mod server;
 pub mod settings;
 mod stream;
 pub(crate) mod template;

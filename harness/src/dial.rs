@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
-use reqwest::{Client, ClientBuilder, Url};
+use reqwest::{Certificate, Client, ClientBuilder, Proxy, Url};
 use tokio::net::TcpStream;
 
 use crate::reach::Pending;
@@ -88,9 +88,25 @@ impl Dialler {
         self.built(url, builder.connect_timeout(patience))
     }
 
+    /// A client for requests through a proxy, which trusts a file of roots. It does not follow redirects.
+    pub(crate) fn client_through(proxy: &str, bundle: &str) -> Result<Client, String> {
+        install_provider();
+        let roots = std::fs::read(bundle).map_err(|error| format!("{bundle}: {error}"))?;
+        let client = || {
+            let builder = Client::builder()
+                .proxy(Proxy::all(proxy)?)
+                .redirect(Policy::none())
+                .pool_max_idle_per_host(0);
+            let roots = Certificate::from_pem_bundle(&roots)?.into_iter();
+            roots
+                .fold(builder, ClientBuilder::add_root_certificate)
+                .build()
+        };
+        client().map_err(|error| innermost(&error))
+    }
+
     fn built(&self, url: &str, builder: ClientBuilder) -> Client {
-        // Only the first call in a process has an effect, and all calls install the same provider.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        install_provider();
         let mut builder = builder.no_proxy().redirect(Policy::none());
         if let (Some(destinations), Some((_, port))) = (&self.0, host_and_port(url)) {
             builder = builder.dns_resolver(Judged {
@@ -102,6 +118,11 @@ impl Dialler {
             .build()
             .expect("nothing in it can fail but the roots, which are read later")
     }
+}
+
+/// Only the first call in a process has an effect, and all calls install the same provider.
+fn install_provider() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 /// The innermost cause of an error. The outermost one names the URL, which may contain a secret.

@@ -15,7 +15,6 @@
 //! runs one invocation at a time, and slots run concurrently. No verdict depends on the slot or on other
 //! invocations, so two runs with one seed give the same cells at any concurrency.
 
-mod ddmin;
 mod execute;
 mod invoker;
 mod jobs;

@@ -23,7 +23,7 @@ mod told;
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use squall_documents::{
     self as documents, DocumentError, DocumentReader, Fields, SourceText, ValueReader, Variables,
     describe,
@@ -44,6 +44,8 @@ pub use self::settings::{Advanced, CertificateSettings, Counters, ReportOutput, 
 pub use self::told::rule_lines;
 use crate::agents::settings::{self as agent, Agent, variables};
 use crate::dial::Dialler;
+use crate::explore::actions::Exploration;
+use crate::explore::actions::settings as explore;
 use crate::invariants::{self, Invariant, Prices};
 use crate::model::{self, Embeddings, Model};
 use crate::mutations::{self, Mutations};
@@ -95,6 +97,8 @@ pub struct Suite {
     pub certificate: CertificateSettings,
     /// Names for upstreams.
     pub tools: SuiteTools,
+    /// An application with state that `explore` searches for failures; `None`: there is none.
+    pub explore: Option<Exploration>,
     /// Prices of model tokens.
     pub prices: Prices,
     /// Warnings: settings that are ignored or are probably mistakes, with their positions.
@@ -240,10 +244,7 @@ fn read(fields: &mut Fields<'_, '_>) -> Option<Suite> {
         library: &library,
         tools: &tools.names,
     };
-    fields.require(
-        "agent",
-        "how the agent is reached: `agent: {endpoint: http://localhost:8000/invoke}`",
-    );
+    let has_agent = has_agent(fields);
     let agent = fields.field("agent", "The agent under test.", |value| {
         value.named("Agent", |value| {
             value.fields("a map with `endpoint`", agent::read)
@@ -289,8 +290,13 @@ fn read(fields: &mut Fields<'_, '_>) -> Option<Suite> {
     let certificate = fields.block("certificate", about, what, |fields| {
         Some(settings::certificate(fields))
     });
+    let about = "An application with state, for `squall explore`.";
+    let what = "a map with `base_url`, `actions` and `anomalies`";
+    let explore = fields.block("explore", about, what, explore::read);
     let prices = invariants::prices::read(fields);
-    demanded(fields);
+    if has_agent {
+        demanded(fields);
+    }
     if let (Some(agent), Some(prompts)) = (&agent, &golden_prompts) {
         check::template(fields, agent, prompts);
     }
@@ -305,7 +311,7 @@ fn read(fields: &mut Fields<'_, '_>) -> Option<Suite> {
         version: version.map_or_else(|| "1.0".to_owned(), |version| version.value),
         name: name.map(|name| name.value),
         description: description.map(|text| text.value),
-        agent: agent?,
+        agent: if has_agent { agent? } else { Agent::absent() },
         model,
         embeddings,
         mutations,
@@ -319,10 +325,35 @@ fn read(fields: &mut Fields<'_, '_>) -> Option<Suite> {
         advanced: advanced.unwrap_or_default(),
         certificate: certificate.unwrap_or_default(),
         tools,
+        explore,
         prices,
         notes: Vec::new(),
         redactor: Redactor::default(),
     })
+}
+
+/// What an agent is for. A suite with none of it may explore an application without an agent.
+const OF_AGENTS: [&str; 6] = [
+    "agent",
+    "golden_prompts",
+    "invariants",
+    "contract",
+    "replays",
+    "mutations",
+];
+
+/// Whether the suite has an agent, which is required unless it only explores an application.
+fn has_agent(fields: &mut Fields<'_, '_>) -> bool {
+    let only_explores = fields.has("explore") && !OF_AGENTS.iter().any(|name| fields.has(name));
+    if !only_explores && !fields.has("agent") && !fields.reader.is_describing() {
+        let what = "how the agent is reached: `agent: {endpoint: http://localhost:8000/invoke}`";
+        fields.missing("agent", what);
+    }
+    fields.add_to_schema(|| {
+        let either = json!([{ "required": ["agent"] }, { "required": ["explore"] }]);
+        Map::from_iter([("anyOf".to_owned(), either)])
+    });
+    !only_explores
 }
 
 /// Reads `model:`, which some of flakestorm's documents call `llm:`.

@@ -125,6 +125,62 @@ pub(crate) struct MutateArgs {
     pub(crate) trial: TrialArgs,
 }
 
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct ExploreArgs {
+    #[command(subcommand)]
+    pub(crate) action: Option<ExploreCommand>,
+    #[command(flatten)]
+    pub(crate) suite: SuiteArgs,
+    /// Number of episodes; each begins with a reset
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(crate) episodes: u64,
+    /// Actions of each episode
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(crate) steps: u64,
+    /// Share of actions that are drawn instead of chosen by what was learned, 0 to 1
+    #[arg(long, value_name = "X", default_value_t = 0.2, value_parser = share)]
+    pub(crate) epsilon: f64,
+    /// Random seed; the same seed gives the same actions if the application responds in the same way
+    #[arg(long, value_name = "N", default_value_t = 42, value_parser = seed, allow_negative_numbers = true)]
+    pub(crate) seed: u64,
+    /// Directory for the episodes with an anomaly
+    #[arg(long, short, value_name = "DIR", default_value = "artifacts/episodes")]
+    pub(crate) output: PathBuf,
+    /// Print one JSON document on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ExploreCommand {
+    /// Repeat an episode; exits with 1 if an anomaly of it persists
+    Replay(ExploreReplayArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExploreReplayArgs {
+    /// An episode that `squall explore` wrote
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Suite file [default: the one that the episode names]
+    #[arg(short = 'c', long, value_name = "FILE")]
+    pub(crate) suite: Option<PathBuf>,
+    /// Find the shortest sequence for each anomaly that persists, and write it beside the file
+    #[arg(long)]
+    pub(crate) shrink: bool,
+    /// Print one JSON document on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Parses a share.
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.trim().parse::<f64>().ok();
+    let share = share.filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "a share is a number from 0 to 1".to_owned())
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum ContractCommand {
     /// Test every invariant in every scenario, and print the matrix

@@ -30,6 +30,22 @@ pub(crate) struct DemoArgs {
     /// Print the results as one JSON document on stdout
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) shop: ShopArgs,
+}
+
+/// The demo of exploration.
+#[derive(Debug, Args)]
+pub(crate) struct ShopArgs {
+    /// Instead run a small shop with a page, until Ctrl-C; print a suite for `squall explore`
+    #[arg(id = "shop", long = "shop", conflicts_with_all = ["keep", "json"])]
+    pub(crate) open: bool,
+    /// Port of the shop; 0 takes a free one
+    #[arg(long, value_name = "PORT", default_value_t = 0, requires = "shop")]
+    pub(crate) port: u16,
+    /// Run the shop without its two defects
+    #[arg(long, requires = "shop")]
+    pub(crate) repaired: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,4 +1,4 @@
-//! `squall demo`: runs a contract against a small agent under five built-in profiles.
+//! `squall demo`: runs a contract against a small agent under five built-in profiles, or the shop.
 
 use std::fs::Permissions;
 use std::net::SocketAddr;
@@ -11,12 +11,12 @@ use squall_harness::run::RunRecord;
 use tempfile::TempDir;
 
 use super::until_interrupted;
-use crate::args::{DemoArgs, LogFormat};
+use crate::args::{DemoArgs, LogFormat, ShopArgs};
 use crate::client::Client;
 use crate::config::{Config, StoreConfig};
 use crate::daemon::signals::Signals;
 use crate::daemon::{Daemon, log};
-use crate::demo::{TASK, World, contract};
+use crate::demo::{TASK, World, contract, shop};
 use crate::failure::Failure;
 use crate::home::home;
 use crate::output_file;
@@ -26,6 +26,9 @@ use crate::reports;
 
 pub(super) async fn run(demo: DemoArgs) -> Result<(), Failure> {
     log::start("warn", LogFormat::Text)?;
+    if demo.shop.open {
+        return until_interrupted(open_shop(&demo.shop)).await;
+    }
     output_file::check(&demo.output)?;
     let demo_run = until_interrupted(show(&demo)).await?;
     if demo.keep {
@@ -33,6 +36,23 @@ pub(super) async fn run(demo: DemoArgs) -> Result<(), Failure> {
     }
     demo_run.daemon.stop(std::time::Duration::ZERO).await;
     Ok(())
+}
+
+/// Runs the shop, and prints its suite.
+async fn open_shop(args: &ShopArgs) -> Result<(), Failure> {
+    let failed = |error| Failure::could_not(format!("the shop on port {}", args.port), error);
+    let (listener, address) = shop::listen(args.port).await.map_err(failed)?;
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::could_not("the path of this program", error))?;
+    let suite = shop::suite(address.port(), &program.display().to_string());
+    output::report_line(&format!(
+        "shop on http://{address}/, with a page; Ctrl-C ends it"
+    ));
+    output::document(&suite)?;
+    output::report_line(
+        "save the suite above as shop.yaml; in another terminal: squall explore -c shop.yaml",
+    );
+    shop::serve(listener, args.repaired).await.map_err(failed)
 }
 
 /// Everything that runs during the demo.

@@ -8,6 +8,7 @@ mod contract;
 mod demo;
 mod env;
 mod explain;
+mod explore;
 mod import;
 mod init;
 mod mutate;
@@ -64,6 +65,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
             chaos.profile.as_deref(),
         )),
         Command::Mutate(mutate) => on_runtime(mutate::run(*mutate)),
+        Command::Explore(explore) => on_runtime(until_interrupted(explore::run(*explore))),
         Command::Contract { action } => on_runtime(contract::run(action)),
         Command::Init(init) => init::run(&init),
         Command::Verify(verify) => on_runtime(verify::run(*verify)),

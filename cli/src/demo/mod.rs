@@ -8,6 +8,7 @@
 pub(crate) mod agent;
 pub(crate) mod contract;
 mod model;
+pub(crate) mod shop;
 mod tools;
 
 use std::net::SocketAddr;

@@ -11,7 +11,7 @@ use crate::schema;
 use crate::tree::{At, Tree};
 
 /// Longest list of allowed fields in a message.
-const LISTED: usize = 20;
+const LISTED: usize = 24;
 
 /// Reads a map. Each field is read by its name, with a description for the schema.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 const LONGEST: usize = 8 << 20;
 
 /// Why a body was not read to its end.
-pub(super) enum Unread {
+pub(crate) enum Unread {
     /// The body was aborted after this text.
     Broken {
         error: reqwest::Error,
@@ -20,7 +20,7 @@ pub(super) enum Unread {
 }
 
 /// The body of a response.
-pub(super) async fn read(mut response: Response) -> Result<String, Unread> {
+pub(crate) async fn read(mut response: Response) -> Result<String, Unread> {
     let charset = charset(response.headers());
     let coding = response.headers().get(CONTENT_ENCODING);
     let coding = coding.map(|coding| String::from_utf8_lossy(coding.as_bytes()).into_owned());

@@ -132,8 +132,13 @@ impl Tail {
 
     /// The last non-blank lines, as the suffix of an error message: `: line; line`.
     pub(super) fn last_lines(&self) -> String {
+        last_lines(&self.text(), 3)
+    }
+
+    /// All that is kept.
+    pub(super) fn text(&self) -> String {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        last_lines(&String::from_utf8_lossy(&kept), 3)
+        String::from_utf8_lossy(&kept).into_owned()
     }
 }
 

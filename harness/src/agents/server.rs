@@ -15,7 +15,7 @@ use super::pointing::ProxyVariables;
 use super::settings::Start;
 use super::{AskError, Driver, Invocation, InvocationPlace, ResetError, Surroundings};
 use crate::answer::AgentAnswer;
-use crate::dial::innermost;
+use crate::dial::{Dialler, innermost};
 use crate::reach::Pending;
 
 /// Default time until the agent must be ready.
@@ -38,27 +38,43 @@ const ANEW: u64 = 5;
 /// invocation in which it happened.
 pub(super) struct Started {
     agent: Box<dyn Driver>,
-    start: Start,
-    variables: ProxyVariables,
-    client: Client,
-    /// Time until the agent must be ready.
-    ready_within: Duration,
+    launcher: Launcher,
     server: Mutex<Option<Server>>,
-    /// Number of starts.
-    starts: AtomicU64,
     /// Why the agent was not ready in time, if that happened: later invocations do not wait again.
     never_ready: OnceLock<String>,
 }
 
-/// Why the agent is not running.
-enum NotRunning {
+/// Starts a server, and checks whether it is ready.
+pub(crate) struct Launcher {
+    pub(crate) start: Start,
+    variables: ProxyVariables,
+    /// The scope of its calls; `None`: that of each invocation.
+    scope: Option<&'static str>,
+    client: Client,
+    /// Time until the server must be ready.
+    ready_within: Duration,
+    /// Number of starts.
+    starts: AtomicU64,
+}
+
+/// Why a server is not running.
+pub(crate) enum NotRunning {
     /// It was not ready in time.
     NotReady(String),
     /// It could not be started, or ended at once.
     NotStarted(String),
 }
 
-struct Server {
+impl NotRunning {
+    /// Why.
+    pub(crate) fn into_why(self) -> String {
+        let (Self::NotReady(why) | Self::NotStarted(why)) = self;
+        why
+    }
+}
+
+/// A server that was started. Dropping it kills it and its descendants.
+pub(crate) struct Server {
     /// The number of this start.
     number: u64,
     child: Child,
@@ -68,14 +84,11 @@ struct Server {
 
 impl Started {
     pub(super) fn new(agent: Box<dyn Driver>, start: Start, surroundings: &Surroundings) -> Self {
+        let (variables, dialler) = (surroundings.variables.clone(), &surroundings.dialler);
         Self {
             agent,
-            variables: surroundings.variables.clone(),
-            client: surroundings.dialler.client(&start.ready_url),
-            start,
-            ready_within: READY,
+            launcher: Launcher::new(start, variables, None, dialler),
             server: Mutex::default(),
-            starts: AtomicU64::new(0),
             never_ready: OnceLock::new(),
         }
     }
@@ -93,7 +106,7 @@ impl Started {
         }
         // Dropping an ended server kills its remaining descendants.
         *server = None;
-        match self.begun().await {
+        match self.launcher.begun().await {
             Ok(begun) => {
                 let number = begun.number;
                 *server = Some(begun);
@@ -104,7 +117,46 @@ impl Started {
         }
     }
 
-    async fn begun(&self) -> Result<Server, NotRunning> {
+    /// Whether the process with this number has ended. It may be about to end if it is unreachable.
+    async fn has_ended(&self, number: u64) -> bool {
+        let mut server = self.server.lock().await;
+        let Some(asked) = server.as_mut().filter(|server| server.number == number) else {
+            return true;
+        };
+        let ended = tokio::time::timeout(NOTICED, asked.child.wait()).await;
+        if ended.is_ok() {
+            *server = None;
+        }
+        ended.is_ok()
+    }
+
+    fn not_started(&self, why: String) -> AskError {
+        AskError::NotStarted {
+            program: self.launcher.start.command[0].clone(),
+            why,
+        }
+    }
+}
+
+impl Launcher {
+    pub(crate) fn new(
+        start: Start,
+        variables: ProxyVariables,
+        scope: Option<&'static str>,
+        dialler: &Dialler,
+    ) -> Self {
+        Self {
+            client: dialler.client(&start.ready_url),
+            start,
+            variables,
+            scope,
+            ready_within: READY,
+            starts: AtomicU64::new(0),
+        }
+    }
+
+    /// Starts the server, and waits until it is ready. It must not be running already.
+    pub(crate) async fn begun(&self) -> Result<Server, NotRunning> {
         let ready_url = &self.start.ready_url;
         if self.is_ready().await.is_ok() {
             return Err(NotRunning::NotStarted(format!(
@@ -137,25 +189,12 @@ impl Started {
         }
     }
 
-    /// Whether the process with this number has ended. It may be about to end if it is unreachable.
-    async fn has_ended(&self, number: u64) -> bool {
-        let mut server = self.server.lock().await;
-        let Some(asked) = server.as_mut().filter(|server| server.number == number) else {
-            return true;
-        };
-        let ended = tokio::time::timeout(NOTICED, asked.child.wait()).await;
-        if ended.is_ok() {
-            *server = None;
-        }
-        ended.is_ok()
-    }
-
     fn spawn(&self) -> Result<Server, String> {
         let words = &self.start.command;
         let mut command = Command::new(&words[0]);
         command
             .args(&words[1..])
-            .envs((self.variables)(None))
+            .envs((self.variables)(self.scope))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -171,7 +210,8 @@ impl Started {
         })
     }
 
-    async fn is_ready(&self) -> Result<(), String> {
+    /// Whether `ready_url` responds with 2xx, or why not.
+    pub(crate) async fn is_ready(&self) -> Result<(), String> {
         let request = self.client.get(&self.start.ready_url).timeout(ENDING);
         match request.send().await {
             Ok(response) if response.status().is_success() => Ok(()),
@@ -179,25 +219,23 @@ impl Started {
             Err(error) => Err(innermost(&error)),
         }
     }
-
-    fn not_started(&self, why: String) -> AskError {
-        AskError::NotStarted {
-            program: self.start.command[0].clone(),
-            why,
-        }
-    }
 }
 
 impl Server {
     /// The exit status if it has ended; then its descendants are killed too.
-    fn ended(&mut self) -> Option<ExitStatus> {
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         let status = self.child.try_wait().ok().flatten()?;
         self.group.end();
         Some(status)
     }
 
+    /// Its output that is kept.
+    pub(crate) fn output(&self) -> String {
+        self.output.text()
+    }
+
     /// Sends SIGTERM, and kills the group after a time-out.
-    async fn stop(mut self) {
+    pub(crate) async fn stop(mut self) {
         self.group.ask_to_end();
         let _ = tokio::time::timeout(ENDING, self.child.wait()).await;
         self.group.end();

@@ -43,6 +43,19 @@ pub enum Way {
     OpenAi(OpenAiAgent),
 }
 
+impl Agent {
+    /// The agent of a suite that only explores an application. Such a suite has no prompt, so no run invokes it.
+    pub(crate) fn absent() -> Self {
+        Self {
+            way: Way::Command(vec!["false".to_owned()]),
+            timeout: Duration::ZERO,
+            reset: None,
+            reset_isolated: false,
+            start: None,
+        }
+    }
+}
+
 impl Way {
     /// Its name in `agent.type`.
     pub fn as_str(&self) -> &'static str {
@@ -140,7 +153,7 @@ const TYPES: [(&str, Type); 5] = [
     ("openai", Type::OpenAi),
 ];
 
-const METHODS: [(&str, Method); 5] = [
+pub(crate) const METHODS: [(&str, Method); 5] = [
     ("GET", Method::GET),
     ("POST", Method::POST),
     ("PUT", Method::PUT),
@@ -286,14 +299,7 @@ fn http_fields(fields: &mut Fields<'_, '_>) -> HttpAgent {
             Some(value.text()?.value)
         })
     });
-    let about = "Headers added to the request; secrets as `${VAR}`.";
-    let headers = fields.field("headers", about, |value| {
-        value.pairs("a map from name to value", |name, value| {
-            let text = value.text()?;
-            headers::check(value.reader, name, &text);
-            Some(text.value)
-        })
-    });
+    let headers = read_headers(fields);
     let about = "Whether lines like `name: value` give names for the template; default true.";
     let parse = fields.flag("parse_structured_input", about);
     HttpAgent {
@@ -302,9 +308,22 @@ fn http_fields(fields: &mut Fields<'_, '_>) -> HttpAgent {
         request_template: template.map(|text| text.value),
         response_path,
         query_params: owned(query_params),
-        headers: owned(headers),
+        headers,
         parse_structured_input: parse.unwrap_or(true),
     }
+}
+
+/// `headers`, of requests that Squall sends.
+pub(crate) fn read_headers(fields: &mut Fields<'_, '_>) -> Pairs {
+    let about = "Headers added to the request; secrets as `${VAR}`.";
+    let headers = fields.field("headers", about, |value| {
+        value.pairs("a map from name to value", |name, value| {
+            let text = value.text()?;
+            headers::check(value.reader, name, &text);
+            Some(text.value)
+        })
+    });
+    owned(headers)
 }
 
 fn owned(pairs: Option<Vec<(&At<String>, String)>>) -> Pairs {
@@ -335,7 +354,7 @@ fn response_path(value: &mut ValueReader<'_, '_>) -> Option<String> {
     Some(path)
 }
 
-fn read_start(fields: &mut Fields<'_, '_>) -> Option<Start> {
+pub(crate) fn read_start(fields: &mut Fields<'_, '_>) -> Option<Start> {
     let command = command(
         fields,
         "command",
@@ -378,7 +397,11 @@ fn command(fields: &mut Fields<'_, '_>, name: &'static str, about: &str) -> Opti
     Some(words)
 }
 
-fn absolute(fields: &mut Fields<'_, '_>, name: &str, written: &At<String>) -> Option<String> {
+pub(crate) fn absolute(
+    fields: &mut Fields<'_, '_>,
+    name: &str,
+    written: &At<String>,
+) -> Option<String> {
     let parsed: Option<http::Uri> = written.value.trim().parse().ok();
     // `Uri` accepts any digits as a port.
     let has_port = reqwest::Url::parse(written.value.trim()).is_ok();

@@ -10,7 +10,6 @@ use squall_journal::record::{ExchangeRecord, RuleOutcome};
 use squall_journal::tape::{Otherwise, RecordedExchange, Session};
 
 use super::RunError;
-use super::ddmin::Ddmin;
 use super::invoker::{Invoker, Slot};
 use super::jobs::InvocationJob;
 use super::plan::Trial;
@@ -18,6 +17,7 @@ use super::probe::{Probed, RunScopes};
 use super::result::InvocationResult;
 use super::scenarios::{FailedCase, Scenarios};
 use crate::count::nth;
+use crate::ddmin::Ddmin;
 use crate::reach::Rules;
 use crate::report::{call_name, place};
 use crate::run::ShrunkRecord;

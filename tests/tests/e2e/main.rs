@@ -22,6 +22,7 @@ mod desk;
 mod dice;
 mod docs_page;
 mod every_mode;
+mod explore;
 mod first_event;
 mod framing;
 mod http2;

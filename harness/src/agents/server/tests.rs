@@ -207,7 +207,7 @@ async fn one_that_is_never_ready_is_waited_for_once() {
     };
     let inner = driver_in(folder.path(), &format!("endpoint: '{endpoint}/ask'"));
     let mut agent = Started::new(inner, start, &surroundings_in(folder.path()));
-    agent.ready_within = Duration::ZERO;
+    agent.launcher.ready_within = Duration::ZERO;
     let failed = asked(&agent, "hi").await.expect_err("it is not ready");
     assert!(
         failed.to_string().contains("was not answered with 2xx"),

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 /// A minimisation in progress. Elements are numbers from 0.
 #[derive(Debug)]
-pub(super) struct Ddmin {
+pub(crate) struct Ddmin {
     /// The smallest known set that fails.
     kept: Vec<usize>,
     /// The number of parts that `kept` is divided into.
@@ -19,7 +19,7 @@ pub(super) struct Ddmin {
 
 impl Ddmin {
     /// Starts with `all` elements, which fail together.
-    pub(super) fn new(all: usize) -> Self {
+    pub(crate) fn new(all: usize) -> Self {
         Self {
             kept: (0..all).collect(),
             parts: 1,
@@ -29,12 +29,12 @@ impl Ddmin {
     }
 
     /// The smallest known set that fails.
-    pub(super) fn kept(&self) -> &[usize] {
+    pub(crate) fn kept(&self) -> &[usize] {
         &self.kept
     }
 
     /// The next set to test; `None`: the known set is 1-minimal.
-    pub(super) fn next(&mut self) -> Option<Vec<usize>> {
+    pub(crate) fn next(&mut self) -> Option<Vec<usize>> {
         loop {
             while let Some((set, _)) = self.pending.front() {
                 if !self.tested.contains(set) {
@@ -50,7 +50,7 @@ impl Ddmin {
     }
 
     /// The result of the set that [`Self::next`] returned.
-    pub(super) fn report(&mut self, fails: bool) {
+    pub(crate) fn report(&mut self, fails: bool) {
         let Some((set, parts)) = self.pending.pop_front() else {
             return;
         };

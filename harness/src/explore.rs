@@ -1,0 +1,3 @@
+//! Exploration: finds what breaks an agent or an application, instead of being told.
+
+pub mod actions;

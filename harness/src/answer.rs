@@ -14,7 +14,7 @@ pub struct AgentAnswer {
     pub broke_off: bool,
     /// The answer was not complete in time.
     pub timed_out: bool,
-    /// The agent rejected a changed request with a status from 400 to 499.
+    /// The agent rejected a changed request: status 400 to 499, 501 or 505, or no status line of HTTP/1.
     pub rejected: bool,
     /// From the first byte of the prompt to the last byte of the answer, all turns included.
     pub latency: Duration,

@@ -80,6 +80,17 @@ pub struct Invariant {
     pub(crate) check: Arc<Check>,
 }
 
+impl Invariant {
+    /// Whether it forbids texts in answers and requires nothing, so that it judges rejections too.
+    pub fn forbids(&self) -> bool {
+        match self.kind {
+            "not_contains" | "excludes_pattern" | "excludes_pii" => !self.negate,
+            "contains" | "contains_any" | "regex" => self.negate,
+            _ => false,
+        }
+    }
+}
+
 /// The place of an invariant in a suite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvariantPlace {

@@ -3,8 +3,9 @@
 
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Request, RequestBuilder, Response};
+use reqwest::{Client, Request, RequestBuilder, Response, StatusCode, Version};
 use serde_json::Value;
 use squall_profiles::json_tree;
 
@@ -101,31 +102,64 @@ impl HttpCaller {
         request: Request,
         left: Duration,
     ) -> Result<AgentAnswer, AskError> {
-        let answer = async {
-            let response = match change::send(change, request, &self.client, &self.dialler).await {
-                Ok(response) => response,
-                Err(UnsentChange::Client(error)) if error.is_connect() => {
-                    return Err(self.unreachable(&error, 1));
-                }
-                Err(UnsentChange::Client(error)) => return Ok(self.broken(&error, String::new())),
-                Err(UnsentChange::Broken(why)) => {
-                    return Ok(self.incomplete(false, &why, String::new()));
-                }
-                Err(UnsentChange::Request(why)) => return Err(AskError::Request(why)),
-                Err(UnsentChange::Unreachable(why)) => {
-                    return Err(AskError::Unreachable {
-                        endpoint: self.endpoint.clone(),
-                        tries: 1,
-                        why,
-                    });
-                }
-            };
-            let rejected = response.status().is_client_error();
-            let answer = self.read(response).await?;
-            Ok(AgentAnswer { rejected, ..answer })
+        let requests = change.requests(request).map_err(AskError::Request)?;
+        let answers = requests.into_iter().map(|request| async {
+            let answer = tokio::time::timeout(left, self.changed_once(change, request)).await;
+            answer.unwrap_or_else(|_| Ok(self.incomplete(true, "", String::new())))
+        });
+        let answers = join_all(answers).await.into_iter();
+        // The first that failed, else the first that could not be read, else the first accepted one.
+        let worst = answers.min_by_key(|answer| match answer {
+            Ok(answer) if answer.rejected => 3,
+            Ok(answer) if answer.error.is_some() => 0,
+            Err(_) => 1,
+            Ok(_) => 2,
+        });
+        worst.unwrap_or_else(|| Err(AskError::Request("there is no request".to_owned())))
+    }
+
+    async fn changed_once(
+        &self,
+        change: &RequestChange,
+        request: Request,
+    ) -> Result<AgentAnswer, AskError> {
+        let response = match change::send(change, request, &self.client, &self.dialler).await {
+            Ok(response) => response,
+            Err(UnsentChange::Client(error)) if error.is_connect() => {
+                return Err(self.unreachable(&error, 1));
+            }
+            Err(UnsentChange::Client(error)) => return Ok(self.broken(&error, String::new())),
+            Err(UnsentChange::Broken(why)) => {
+                return Ok(self.incomplete(false, &why, String::new()));
+            }
+            Err(UnsentChange::Request(why)) => return Err(AskError::Request(why)),
+            Err(UnsentChange::Unreachable(why)) => {
+                return Err(AskError::Unreachable {
+                    endpoint: self.endpoint.clone(),
+                    tries: 1,
+                    why,
+                });
+            }
         };
-        let answered = tokio::time::timeout(left, answer).await;
-        answered.unwrap_or_else(|_| Ok(self.incomplete(true, "", String::new())))
+        let status = response.status();
+        let is_refusal = [
+            StatusCode::NOT_IMPLEMENTED,
+            StatusCode::HTTP_VERSION_NOT_SUPPORTED,
+        ]
+        .contains(&status);
+        if response.version() == Version::HTTP_09 {
+            let text = body::read(response).await.unwrap_or_default();
+            let why = "the agent answered without a status line of HTTP/1".to_owned();
+            return Ok(AgentAnswer {
+                rejected: true,
+                ..AgentAnswer::failed(text, why)
+            });
+        }
+        let answer = self.read(response).await?;
+        Ok(AgentAnswer {
+            rejected: status.is_client_error() || is_refusal,
+            ..answer
+        })
     }
 
     fn unreachable(&self, error: &reqwest::Error, tries: u64) -> AskError {

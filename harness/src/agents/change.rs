@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use futures_util::future::{self, join_all};
 use futures_util::stream;
 use http_body_util::Full;
 use hyper::body::Bytes;
@@ -54,7 +53,7 @@ pub struct RequestChange {
     /// Duration in which the body is sent; at most half of the agent's time-out.
     #[serde(skip_serializing_if = "is_zero")]
     pub slow_ms: u64,
-    /// Identical requests that are sent at the same time. The first one's response counts.
+    /// Identical requests that are sent at the same time.
     #[serde(skip_serializing_if = "is_zero")]
     pub duplicates: u64,
     /// Delay after which an identical request is aborted, before the request is sent.
@@ -199,6 +198,15 @@ impl RequestChange {
         Ok(())
     }
 
+    /// The changed request and its copies, which are sent at the same time.
+    pub(super) fn requests(&self, mut request: Request) -> Result<Vec<Request>, String> {
+        self.apply(&mut request)?;
+        let copies = (0..self.duplicates).filter_map(|_| request.try_clone());
+        let mut requests: Vec<_> = copies.collect();
+        requests.push(request);
+        Ok(requests)
+    }
+
     fn slow_down(&self, request: &mut Request) {
         let body = request.body().and_then(Body::as_bytes).unwrap_or_default();
         if self.slow_ms == 0 || body.is_empty() {
@@ -223,14 +231,13 @@ impl RequestChange {
     }
 }
 
-/// Sends a request with a change.
+/// Sends a changed request.
 pub(super) async fn send(
     change: &RequestChange,
     mut request: Request,
     client: &Client,
     dialler: &Dialler,
 ) -> Result<Response, UnsentChange> {
-    change.apply(&mut request).map_err(UnsentChange::Request)?;
     if let Some((from, to)) = &change.head {
         return framed(request, from, to, dialler).await;
     }
@@ -241,16 +248,8 @@ pub(super) async fn send(
         // Its end is of no interest: it is aborted by intent.
         let _ = tokio::time::timeout(after, client.execute(copy)).await;
     }
-    let copies = (0..change.duplicates).filter_map(|_| request.try_clone());
-    let copies = copies.map(|copy| async {
-        if let Ok(response) = client.execute(copy).await {
-            // Read so that the agent completes its work within the invocation.
-            let _ = super::body::read(response).await;
-        }
-    });
-    let copies = join_all(copies.collect::<Vec<_>>());
     change.slow_down(&mut request);
-    let (response, _) = future::join(client.execute(request), copies).await;
+    let response = client.execute(request).await;
     response.map_err(UnsentChange::Client)
 }
 
@@ -274,7 +273,11 @@ async fn framed(
         pending: Vec::new(),
         accepted: 0,
     };
-    let (mut sender, connection) = http1::handshake(TokioIo::new(socket))
+    let mut client = http1::Builder::new();
+    // An agent may answer a head that it cannot read without a status line.
+    client.http09_responses(true);
+    let (mut sender, connection) = client
+        .handshake(TokioIo::new(socket))
         .await
         .map_err(|error| broken(&error))?;
     let body = request.body().and_then(Body::as_bytes).unwrap_or_default();
@@ -501,11 +504,55 @@ mod tests {
 
     #[tokio::test]
     async fn a_rejection_by_the_agent_is_marked() {
-        for (status, rejected) in [(405, true), (500, false)] {
+        for (status, rejected) in [
+            (405, true),
+            (501, true),
+            (505, true),
+            (500, false),
+            (503, false),
+        ] {
             let reply = Reply::With(status, "text/plain", "no".into());
             let server = Server::start(vec![reply]).await;
             let answer = invoked(&server, json!({ "method": "PUT" })).await;
-            assert_eq!((answer.rejected, answer.error.is_some()), (rejected, true));
+            assert_eq!(
+                (answer.rejected, answer.error.is_some()),
+                (rejected, true),
+                "{status}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_without_a_status_line_is_a_rejection() {
+        for reply in ["<p>Error code: 505", "HTTP/5.3 505 No\r\n\r\n"] {
+            let server = Server::start(vec![Reply::Text(reply)]).await;
+            let answer = invoked(
+                &server,
+                json!({ "head": [" HTTP/1.1\r\n", " HTTP/5.3\r\n"] }),
+            )
+            .await;
+            assert!(answer.rejected && answer.text == reply, "{answer:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn one_failed_copy_is_the_answer_that_is_judged() {
+        let failed = Reply::With(500, "text/plain", "database is locked".into());
+        let rejected = Reply::With(429, "text/plain", "slow down".into());
+        for (replies, expected) in [
+            (
+                vec![answers("\"ok\""), rejected.clone(), failed],
+                "database is locked",
+            ),
+            (
+                vec![rejected.clone(), rejected.clone(), answers("\"ok\"")],
+                "ok",
+            ),
+            (vec![rejected], "slow down"),
+        ] {
+            let server = Server::start(replies).await;
+            let answer = invoked(&server, json!({ "duplicates": 4 })).await;
+            assert_eq!(answer.text, expected);
         }
     }
 

@@ -67,6 +67,8 @@ pub(crate) enum Reply {
     With(u16, &'static str, String),
     /// Fields of the head, and any body.
     Raw(String, Vec<u8>),
+    /// These bytes without a head.
+    Text(&'static str),
     /// No response; the connection stays open.
     Never,
     /// No response; the connection is closed.
@@ -120,6 +122,7 @@ async fn serve(mut socket: TcpStream, reply: Reply, seen: Arc<Mutex<Vec<Asked>>>
             return;
         }
         Reply::Nothing => return,
+        Reply::Text(text) => text.into(),
         Reply::Raw(head, body) => {
             let head = format!(
                 "HTTP/1.1 200 OK\r\nconnection: close\r\n{head}\r\ncontent-length: {}\r\n\r\n",

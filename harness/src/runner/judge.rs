@@ -271,7 +271,10 @@ impl Case {
             return Some(Verdict::not_applicable(why));
         }
         let answer = &self.result.answer;
-        let is_rejected = answer.rejected && !invariant.on_wire;
+        let is_rejected = answer.rejected
+            && !(invariant.on_wire || invariant.forbids())
+            // An agent that rejects the unchanged request too has not rejected the change.
+            && self.clean().is_some_and(|clean| clean.answer.error.is_none());
         let why = answer.error.as_deref().filter(|_| is_rejected)?;
         Some(Verdict::holds(format!(
             "the agent rejected the changed request: {why}"

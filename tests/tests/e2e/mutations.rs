@@ -1,6 +1,7 @@
 //! `squall mutate` against an agent in HTTP that records what it receives.
 
 mod cached;
+mod rejections;
 mod templates;
 
 use serde_json::{Value, json};
@@ -63,6 +64,7 @@ fn every_type_reaches_the_agent_and_the_result_shows_each_mutant() {
         &desk.write(&suite),
     );
     told.ended(0);
+    told.err_has("18 mutants with changed requests");
     let run: Value = serde_json::from_str(&told.out).unwrap();
     assert_eq!(run["scores"]["mutation_robustness"], 100.0, "{run:#}");
     let found: Vec<_> = cells(&run)

@@ -136,7 +136,7 @@ async fn incidents(export: &ExportArgs) -> Result<(), Failure> {
     }
     if items.is_empty() {
         output::line(&format!(
-            "no invocation failed in run {run}: no session was written"
+            "no invocation failed in run {run}, or only those with changed requests: no session was written"
         ))?;
     }
     Ok(())

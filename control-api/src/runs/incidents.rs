@@ -27,10 +27,12 @@ pub(crate) struct Incident {
     session: Value,
 }
 
-/// The failed invocations of a run, in the order of its cells. `recorded`: the stored exchanges.
+/// The failed invocations of a run, in the order of its cells, without those with changed requests: a replay would
+/// send the unchanged request. `recorded`: the stored exchanges.
 pub(crate) fn of(run: &RunRecord, recorded: &[Recorded]) -> Vec<Incident> {
     let recorded: BTreeMap<&str, &Recorded> = recorded.iter().map(|one| (&*one.id, one)).collect();
     let invocations = failed_invocations(run).into_iter().zip(1..);
+    let invocations = invocations.filter(|(invocation, _)| !invocation.has_changed_request());
     let incident = |(invocation, number): (FailedInvocation<'_>, usize)| {
         let session = session(run, &invocation, number, &recorded);
         let exchanges = invocation.evidence.exchanges.len();
@@ -121,12 +123,15 @@ mod tests {
     fn g36_an_invocation_that_failed_is_one_session_whatever_it_failed() {
         let rome = |state| invocation("Rome", 1.0, &["b", "a", "tunnel", "gone"], state);
         let again = invocation("Rome", 2.0, &["c"], "failed");
+        let mut changed = invocation("Rome", 3.0, &[], "failed");
+        changed["mutant"] = json!({ "kind": "request_method_attack", "original": ["Rome"], "lineage": ["template put"],
+            "request": "{\"method\":\"PUT\"}" });
         let run = run(&[
             cell(
                 "honest",
                 &[rome("failed"), invocation("Oslo", 1.0, &[], "passed")],
             ),
-            cell("short", &[rome("failed"), again]),
+            cell("short", &[rome("failed"), changed, again]),
             cell(
                 "completes",
                 &[rome("passed"), invocation("Oslo", 1.0, &[], "failed")],
@@ -165,8 +170,8 @@ mod tests {
                 2,
                 "Rome|honest: Rome is wrong; short: Rome is wrong|honest",
             ),
-            ("r1-002", names(&["short"]), 0, 1, "Rome|short: Rome is wrong|honest"),
-            ("r1-003", names(&["completes"]), 0, 0, "Oslo|completes: Oslo is wrong|honest"),
+            ("r1-003", names(&["short"]), 0, 1, "Rome|short: Rome is wrong|honest"),
+            ("r1-004", names(&["completes"]), 0, 0, "Oslo|completes: Oslo is wrong|honest"),
         ];
         let expected = expected.map(|(id, names, exchanges, missing, texts)| {
             (id.to_owned(), names, exchanges, missing, texts.to_owned())

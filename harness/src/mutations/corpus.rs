@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 
 use crate::run::RunRecord;
 
-/// The mutated prompts of a run as JSON Lines, each once. Texts that evidence does not keep whole are left out, and so
-/// are changed requests, which need no corpus.
-pub fn corpus(run: &RunRecord) -> String {
+/// The mutated prompts of a run as JSON Lines, each once, and the number of mutants that are left out: changed requests,
+/// which need no corpus, and texts that evidence does not keep whole.
+pub fn corpus(run: &RunRecord) -> (String, usize) {
+    let mut left_out = BTreeSet::new();
     let evidence = run.cells.iter().flat_map(|cell| &cell.evidence);
     let lines = evidence.filter_map(|evidence| {
         let mutant = evidence.mutant.as_ref()?;
@@ -18,13 +19,18 @@ pub fn corpus(run: &RunRecord) -> String {
         let line = json!({
             "type": mutant.kind, "original": one_or_many(&mutant.original), "mutant": one_or_many(&turns),
         });
-        (is_whole && mutant.request.is_none()).then(|| line.to_string())
+        if !is_whole || mutant.request.is_some() {
+            left_out.insert((line.to_string(), &mutant.request));
+            return None;
+        }
+        Some(line.to_string())
     });
     let mut seen = BTreeSet::new();
-    lines
+    let lines = lines
         .filter(|line| seen.insert(line.clone()))
-        .map(|line| line + "\n")
-        .collect()
+        .map(|line| line + "\n");
+    let text = lines.collect();
+    (text, left_out.len())
 }
 
 fn one_or_many(turns: &[String]) -> Value {

@@ -152,6 +152,12 @@ impl<'r> FailedInvocation<'r> {
         self.failed.first().map_or("", |(cell, _)| &cell.scenario)
     }
 
+    /// Whether the request was changed, not the prompt.
+    pub fn has_changed_request(&self) -> bool {
+        let mutant = self.evidence.mutant.as_ref();
+        mutant.is_some_and(|mutant| mutant.request.is_some())
+    }
+
     /// The violated invariants.
     pub fn invariants(&self) -> Vec<&'r str> {
         let cells = self.failed.iter();

@@ -8,6 +8,7 @@ use super::Report;
 use super::failures::failed_invocations;
 use super::json::escaped;
 use super::story::applied;
+use crate::run::MutantRecord;
 
 /// A line.
 #[derive(Serialize)]
@@ -16,6 +17,8 @@ struct FailureLine<'r> {
     scenario: &'r str,
     invariants: Vec<&'r str>,
     mutation: Option<&'r str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mutant: Option<&'r MutantRecord>,
     repeat: Option<u64>,
     prompt: &'r str,
     answer: Option<&'r str>,
@@ -53,6 +56,7 @@ pub(super) fn document(report: &Report) -> String {
             scenario: invocation.scenario(),
             invariants: invocation.invariants(),
             mutation: cell.and_then(|cell| cell.mutation.as_deref()),
+            mutant: evidence.mutant.as_ref(),
             repeat: evidence.repeat,
             prompt: &evidence.prompt,
             answer: evidence.answer.as_deref(),

@@ -1,7 +1,7 @@
 //! The next step after an inconclusive run.
 
 use super::{Report, failed_invocations};
-use crate::run::{CellRecord, CellState, RunKind, RunRecord, RunState};
+use crate::run::{CellRecord, CellState, RunKind, RunRecord, RunState, ScenarioRecord};
 
 /// Advice on an inconclusive run, in one or two sentences. `None` for other runs, and if only the reason helps.
 /// Code is in backticks.
@@ -27,15 +27,22 @@ pub fn next_step(run: &RunRecord) -> Option<&'static str> {
     )
 }
 
-/// The commands that replay the first failed invocation of a cell. `None`: none failed, or the run is not stored.
+/// The commands that repeat the first failed invocation of a cell. `None`: none failed, or the run is not stored. A
+/// session has no changed request, but the same seed gives the same mutants.
 pub(super) fn replay_command(report: &Report, cell: &CellRecord) -> Option<String> {
     let run = &report.run;
     let invocations = failed_invocations(run);
     let number = invocations.iter().position(|invocation| {
         let mut failed = invocation.failed.iter();
         failed.any(|(of, _)| std::ptr::eq(*of, cell))
-    })? + 1;
-    let id = &run.id;
+    })?;
+    if invocations[number].has_changed_request() {
+        let mut scenarios = run.scenarios.iter();
+        let is_it = |one: &ScenarioRecord| one.name == cell.scenario && one.under_chaos;
+        let chaos = if scenarios.any(is_it) { " --chaos" } else { "" };
+        return Some(format!("squall mutate -c SUITE --seed {}{chaos}", run.seed));
+    }
+    let (id, number) = (&run.id, number + 1);
     (!report.stands_alone).then(|| {
         format!(
             "squall replay export --run {id} --output incidents && squall replay run incidents/{id}-{number:03}.yaml"
@@ -46,7 +53,41 @@ pub(super) fn replay_command(report: &Report, cell: &CellRecord) -> Option<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::testing::run;
+    use crate::report::ReportFormat;
+    use crate::report::testing::{fixture, run};
+    use crate::run::MutantRecord;
+
+    #[test]
+    fn a_changed_request_is_repeated_with_its_seed() {
+        let mut report = fixture();
+        let cells = &mut report.run.cells;
+        let cell = cells
+            .iter_mut()
+            .find(|cell| cell.state == CellState::Failed);
+        let cell = cell.expect("a failed cell");
+        cell.evidence[0].mutant = Some(MutantRecord {
+            kind: "request_method_attack".to_owned(),
+            original: vec!["Weather?".to_owned()],
+            turns: Vec::new(),
+            lineage: vec!["template put".to_owned()],
+            request: Some(r#"{"method":"PUT"}"#.to_owned()),
+        });
+        let cell = cell.clone();
+        let place = report.run.cells.iter().position(|one| *one == cell);
+        let command =
+            |report: &Report| replay_command(report, &report.run.cells[place.expect("it")]);
+        let expected = format!("squall mutate -c SUITE --seed {}", report.run.seed);
+        assert_eq!(command(&report), Some(expected.clone()));
+        for scenario in &mut report.run.scenarios {
+            scenario.under_chaos = scenario.name == cell.scenario;
+        }
+        assert_eq!(command(&report), Some(format!("{expected} --chaos")));
+        let line = report.render(ReportFormat::Jsonl);
+        assert!(
+            line.contains("template put") && line.contains("PUT"),
+            "{line}"
+        );
+    }
 
     #[test]
     fn what_to_do_next_depends_on_what_was_seen() {

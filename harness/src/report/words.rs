@@ -83,12 +83,19 @@ pub(super) fn why(run: &RunRecord) -> String {
         .cells
         .iter()
         .filter(|cell| cell.state == CellState::Failed);
+    let is_critical = failed.clone().any(|cell| cell.severity == "critical");
     let failed = failed.count();
     if said.is_empty() {
         said.push(match run.state {
             RunState::Passed if failed > 0 => format!(
-                "{} failed. None of them is critical, and no minimum score is set.",
-                count(failed, "cell")
+                "{} failed. {}, and no minimum score is set.",
+                count(failed, "cell"),
+                // In a contract's scenarios they fail the run.
+                if is_critical {
+                    "Critical ones fail a run only in scenarios of a contract"
+                } else {
+                    "None of them is critical"
+                }
             ),
             RunState::Passed => "The agent passed.".to_owned(),
             RunState::Failed => "The agent failed.".to_owned(),
@@ -255,6 +262,23 @@ fn capital(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::testing::run;
+
+    #[test]
+    fn a_critical_failure_outside_a_contract_is_not_denied() {
+        let mut run = run();
+        run.state = RunState::Passed;
+        (run.error, run.reason, run.score) = (None, None, None);
+        for (severity, expected) in [
+            ("high", "None of them is critical"),
+            ("critical", "Critical ones"),
+        ] {
+            for cell in &mut run.cells {
+                severity.clone_into(&mut cell.severity);
+            }
+            assert!(why(&run).contains(expected), "{}", why(&run));
+        }
+    }
 
     #[test]
     fn a_sentence_ends_once() {

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use squall_control_api::LONGEST_RUN;
 use squall_harness::report::Report;
-use squall_harness::run::{RunKind, RunRecord, RunState};
+use squall_harness::run::{EvidenceRecord, RunKind, RunRecord, RunState};
 
 use crate::args::{SiteArgs, TrialArgs};
 use crate::client::{Client, Following, RUNS, path};
@@ -288,15 +288,20 @@ async fn stop(signals: &mut Signals) {
     while signals.next().await == Interruption::Reload {}
 }
 
-/// `--baseline`: a run's id, or the run in a JSON report. Evidence is left out: it is not compared, and would
-/// make the request too large.
+/// `--baseline`: a run's id, or the run in a JSON report. Of the evidence, only the states are compared; the rest
+/// would make the request too large.
 fn baseline(argument: &str) -> Result<Value, Failure> {
     let Some(file) = text::as_file(argument) else {
         return Ok(argument.into());
     };
     let mut run = read_report(file)?.run;
     for cell in &mut run.cells {
-        cell.evidence.clear();
+        for evidence in &mut cell.evidence {
+            *evidence = EvidenceRecord {
+                state: evidence.state,
+                ..EvidenceRecord::default()
+            };
+        }
         cell.reason = None;
     }
     run.warnings.clear();

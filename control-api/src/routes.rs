@@ -111,6 +111,7 @@ fn table() -> Vec<Route> {
         post("/v1/runs/{id}/cancel", ends_chaos, runs::cancel),
         get("/v1/runs/{id}/events", viewer, events::stream_run),
         get("/v1/runs/{id}/report", viewer, reports::show),
+        get("/v1/runs/{id}/comparison", viewer, runs::compare),
         get("/v1/runs/{id}/incidents", viewer, incidents::list),
         get("/v1/replays", viewer, documents::list),
         post("/v1/replays/import", operator, imports::create).long(),

@@ -8,7 +8,7 @@ mod state;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use self::comparison::{CellChange, ComparisonRecord};
+pub use self::comparison::{CellChange, ComparisonRecord, ShiftRecord};
 pub use self::distribution::DistributionRecord;
 pub use self::replay::{ArgumentChange, CallDivergence, DivergenceState, ReplayRecord};
 pub use self::state::{RunKind, RunState};

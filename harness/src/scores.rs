@@ -9,6 +9,7 @@
 //! score, and the run is inconclusive.
 
 mod cells;
+mod chance;
 mod comparison;
 mod distributions;
 mod matrix;
@@ -18,7 +19,8 @@ mod share;
 mod testing;
 
 pub use self::cells::{Sample, cell};
-pub use self::comparison::comparison;
+pub use self::chance::Executed;
+pub use self::comparison::{comparison, of_runs};
 pub(crate) use self::distributions::distributions;
 pub use self::matrix::{Column, Matrix, PassCriteria, RunOutcome, outcome, worst};
 pub use self::prompts::{PromptSample, chaos_resilience, recoveries, robustness, stability};

@@ -341,6 +341,30 @@ pub(crate) enum RunsCommand {
         #[command(flatten)]
         read: ReadArgs,
     },
+    /// Compare two runs, and report what differs beyond chance
+    ///
+    /// A run is its id, the name of a suite for its newest finished run, or a report in JSON.
+    Compare {
+        /// The earlier run
+        before: String,
+        /// The later run
+        after: String,
+        /// Exit with 1 on a regression: a cell fails that did not in the earlier run, or the score is lower
+        #[arg(long, value_name = "WHAT", value_parser = ["regression"])]
+        fail_on: Option<String>,
+        #[command(flatten)]
+        read: ReadArgs,
+    },
+    /// Show the scores of a suite's runs over time, oldest first
+    Trend {
+        /// Name of the suite
+        suite: String,
+        /// Number of runs
+        #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
+        last: u16,
+        #[command(flatten)]
+        read: ReadArgs,
+    },
     /// Write the failed invocations of a run, one a line
     Export {
         /// Id of the run

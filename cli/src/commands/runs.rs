@@ -1,7 +1,8 @@
-//! `squall runs`: lists, shows, follows, approves and cancels runs.
+//! `squall runs`: lists, shows, compares, follows, approves and cancels runs.
 
 use serde_json::{Value, json};
 use squall_harness::run::{RunRecord, RunState};
+use squall_harness::scores;
 
 use crate::args::{RemoteArgs, ReportArgs, RunsCommand};
 use crate::client::{Client, Following, RUNS, ResponsePage, ServerEvent, path};
@@ -11,6 +12,7 @@ use crate::judging;
 use crate::render::paint::Paint;
 use crate::render::table::Table;
 use crate::render::{output, run as render};
+use crate::text;
 
 pub(super) async fn run(action: RunsCommand) -> Result<(), Failure> {
     match action {
@@ -34,6 +36,24 @@ pub(super) async fn run(action: RunsCommand) -> Result<(), Failure> {
             let watch = async |client: &Client| watch(client, &run, read.json).await;
             let over = host::read(&read.store, Some(("run", &*run)), watch).await?;
             judging::verdict(&over)
+        }
+        RunsCommand::Compare {
+            before,
+            after,
+            fail_on,
+            read,
+        } => {
+            let both = async |client: &Client| {
+                Ok([find(client, &before).await?, find(client, &after).await?])
+            };
+            let [before, after] = host::read(&read.store, None, both).await?;
+            compare(before, after, fail_on.is_some(), read.json)
+        }
+        RunsCommand::Trend { suite, last, read } => {
+            let (limit, name) = (Some(last.to_string()), Some(suite.clone()));
+            let path = path(&[RUNS], &[("limit", limit), ("suite", name)]);
+            let page = host::read(&read.store, None, async |client| client.get(&path).await);
+            trend(page.await?, &suite, read.json)
         }
         RunsCommand::Export {
             run,
@@ -70,21 +90,141 @@ fn list(page: ResponsePage<Value>, state: Option<&str>, as_json: bool) -> Result
                 .to_owned(),
         });
     }
+    output::print(&table(&records(page.items)?))
+}
+
+fn records(items: Vec<Value>) -> Result<Vec<RunRecord>, Failure> {
+    serde_json::from_value(Value::Array(items))
+        .map_err(|error| Failure::could_not("a run of the daemon", error))
+}
+
+fn table(runs: &[RunRecord]) -> String {
     let paint = Paint::stdout();
     let mut table = Table::new(["RUN", "KIND", "SUITE", "STATE", "SCORE", "REQUESTED"]);
-    for item in page.items {
-        let run: RunRecord = serde_json::from_value(item)
-            .map_err(|error| Failure::could_not("a run of the daemon", error))?;
+    for run in runs {
         table.row([
-            run.id,
+            run.id.clone(),
             run.kind.as_str().to_owned(),
             paint.name(&run.name),
             render::state(run.state, paint),
             render::score(run.score),
+            run.created_at.clone(),
+        ]);
+    }
+    table.render()
+}
+
+/// A finished run: by its id, the newest one of a suite, or the run in a JSON report.
+async fn find(client: &Client, argument: &str) -> Result<RunRecord, Failure> {
+    if let Some(file) = text::as_file(argument) {
+        return Ok(judging::read_report(file)?.run);
+    }
+    let by_id = client.get(&path(&[RUNS, argument], &[])).await;
+    let run: RunRecord = match by_id {
+        Err(Failure::Refused(problem)) if matches!(problem.status, 400 | 404) => {
+            let of_suite = path(&[RUNS], &[("suite", Some(argument.to_owned()))]);
+            let page: ResponsePage<RunRecord> = client.get(&of_suite).await?;
+            let newest = page.items.into_iter().find(|run| run.state.is_over());
+            let newest = newest.ok_or_else(|| {
+                Failure::Usage(format!(
+                    "`{argument}` is neither the id of a run nor a suite with a finished run; `squall runs list` lists \
+                     what exists"
+                ))
+            })?;
+            client.get(&path(&[RUNS, &newest.id], &[])).await?
+        }
+        found => found?,
+    };
+    if run.state.is_over() {
+        return Ok(run);
+    }
+    let state = run.state.as_str().replace('_', " ");
+    Err(Failure::Usage(format!(
+        "run {argument} is {state}; there is nothing to compare yet"
+    )))
+}
+
+fn compare(
+    before: RunRecord,
+    after: RunRecord,
+    fails_if_worse: bool,
+    as_json: bool,
+) -> Result<(), Failure> {
+    let (comparison, score) = (scores::of_runs(&before, &after), after.score);
+    if as_json {
+        output::json(&comparison)?;
+    } else {
+        let lines = render::compared(&comparison, score, Paint::stdout());
+        let runs = table(&[before, after]);
+        output::print(&format!("{runs}\n{}\n", lines.join("\n")))?;
+    }
+    if fails_if_worse && comparison.is_regression(score) {
+        return Err(Failure::NotPassed);
+    }
+    Ok(())
+}
+
+/// Runs of a suite, newest first in the page.
+fn trend(page: ResponsePage<Value>, suite: &str, as_json: bool) -> Result<(), Failure> {
+    let mut items = page.items;
+    items.reverse();
+    if as_json {
+        return output::json(&json!({ "items": items }));
+    }
+    if items.is_empty() {
+        return output::line(&format!(
+            "no runs of a suite `{suite}`; `squall runs list` lists what exists"
+        ));
+    }
+    let paint = Paint::stdout();
+    let mut table = Table::new([
+        "RUN",
+        "REQUESTED",
+        "STATE",
+        "SCORE",
+        "",
+        "CHAOS",
+        "CONTRACT",
+        "MUTATION",
+        "REPLAY",
+        "EXERCISED",
+    ]);
+    for run in records(items)? {
+        let (scores, coverage) = (&run.scores, &run.coverage);
+        let [chaos, contract, mutation, replay] = [
+            scores.chaos_resilience,
+            scores.contract_compliance,
+            scores.mutation_robustness,
+            scores.replay_regression,
+        ]
+        .map(render::score);
+        table.row([
+            run.id,
             run.created_at,
+            render::state(run.state, paint),
+            render::score(run.score),
+            bar(run.score),
+            chaos,
+            contract,
+            mutation,
+            replay,
+            format!("{} of {}", coverage.exercised, coverage.chaos_cells),
         ]);
     }
     output::print(&table.render())
+}
+
+/// A score as a bar of ten characters.
+fn bar(score: Option<f64>) -> String {
+    let full = |score: f64| {
+        (0..10)
+            .filter(|tenth| f64::from(*tenth) * 10.0 + 5.0 <= score)
+            .count()
+    };
+    score.map_or_else(String::new, |score| {
+        let full = full(score);
+        format!("{}{}", "█".repeat(full), "░".repeat(10 - full))
+    })
 }
 
 async fn post(run: &str, what: &str, line: &str, remote: &RemoteArgs) -> Result<(), Failure> {
@@ -145,6 +285,19 @@ fn line(name: &str, data: &Value, paint: Paint) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_score_is_a_bar() {
+        for (score, full) in [
+            (None, None),
+            (Some(0.0), Some(0)),
+            (Some(54.9), Some(5)),
+            (Some(100.0), Some(10)),
+        ] {
+            let found = (!bar(score).is_empty()).then(|| bar(score).matches('█').count());
+            assert_eq!(found, full, "{score:?}");
+        }
+    }
 
     #[test]
     #[rustfmt::skip]

@@ -10,6 +10,7 @@ use squall_harness::run::{CellState, DocumentVersion, RunRecord, RunState};
 use squall_harness::scores::score_beside;
 
 pub(crate) use self::checks::render as check;
+pub(crate) use self::figures::compared;
 use super::paint::Paint;
 use super::table::wrap;
 use super::{clean, output};

@@ -7,17 +7,19 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
-use squall_harness::run::{DocumentVersion, RunKind, RunRecord, RunState};
+use squall_harness::run::{ComparisonRecord, DocumentVersion, RunKind, RunRecord, RunState};
+use squall_harness::scores;
 
 use super::path::Name;
 use crate::access::Caller;
 use crate::document::RequestDocument;
 use crate::page::{self, ListPage};
-use crate::problem::ApiProblem;
+use crate::problem::{ApiProblem, ProblemDetail};
 use crate::query::Params;
 use crate::runs;
 use crate::state::ApiState;
 use crate::store::RunFilter;
+use crate::tasks;
 
 /// States for the filter.
 const STATES: &str =
@@ -34,6 +36,7 @@ pub(super) async fn list(
     let filter = RunFilter {
         state: params.read("state", STATES, RunState::parse),
         kind: params.read("kind", KINDS, RunKind::parse),
+        name: params.take("suite"),
         before: page::before_id(&mut params).map(|id| id.to_string()),
     };
     params.finish()?;
@@ -77,6 +80,37 @@ pub(super) async fn show(
 ) -> Result<Json<RunRecord>, ApiProblem> {
     params.finish()?;
     find(&state, &caller, &id).await.map(Json)
+}
+
+/// A finished run compared with an earlier one.
+pub(super) async fn compare(
+    State(state): State<ApiState>,
+    caller: Caller,
+    Name(id): Name,
+    mut params: Params,
+) -> Result<Json<ComparisonRecord>, ApiProblem> {
+    let with = params.take("with");
+    params.finish()?;
+    let now = find(&state, &caller, &id).await?;
+    let with = with.ok_or_else(|| {
+        let error = ProblemDetail::parameter(
+            "with",
+            "`with` is missing; write `?with=` and the id of a run",
+        );
+        ApiProblem::malformed(error.detail.clone()).with_errors(vec![error])
+    })?;
+    let before = find(&state, &caller, &with).await?;
+    if let Some(run) = [&before, &now].into_iter().find(|run| !run.state.is_over()) {
+        let run_state = run.state.as_str();
+        let detail = format!(
+            "the run `{}` is {run_state}; there is nothing to compare yet",
+            run.id
+        );
+        return Err(ApiProblem::conflict(detail));
+    }
+    Ok(Json(
+        tasks::blocking(move || scores::of_runs(&before, &now)).await,
+    ))
 }
 
 /// Approves a run that awaits approval.

@@ -48,6 +48,8 @@ pub struct RunFilter {
     pub state: Option<RunState>,
     /// Their kind.
     pub kind: Option<RunKind>,
+    /// Their suite's name.
+    pub name: Option<String>,
     /// Only runs created before this one.
     pub before: Option<String>,
 }

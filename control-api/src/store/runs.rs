@@ -235,11 +235,12 @@ impl Store {
     ) -> Result<Vec<RunRecord>, StoreError> {
         let page = sql("SELECT record FROM runs WHERE workspace = $1 \
              AND ($2 = '' OR state = $2) AND ($3 = '' OR kind = $3) AND ($4 = '' OR id < $4) \
-             ORDER BY id DESC LIMIT $5")
+             AND ($5 = '' OR name = $5) ORDER BY id DESC LIMIT $6")
         .bind(workspace)
         .bind(filter.state.map_or("", |state| state.as_str()))
         .bind(filter.kind.map_or("", |kind| kind.as_str()))
         .bind(filter.before.as_deref().unwrap_or(""))
+        .bind(filter.name.as_deref().unwrap_or(""))
         .bind(at_most(limit));
         let rows: Vec<(String,)> = self.read(page).await?;
         let runs = rows.iter().filter_map(|(record,)| run::read(record, "[]"));

@@ -395,6 +395,10 @@ pub(crate) async fn runs_are_listed_newest_first_by_state_kind_and_workspace(gro
         kind: Some(kind),
         ..RunFilter::default()
     };
+    let named = |name: &str| RunFilter {
+        name: Some(name.to_owned()),
+        ..RunFilter::default()
+    };
     let queued = RunFilter {
         state: Some(RunState::Queued),
         ..RunFilter::default()
@@ -410,6 +414,8 @@ pub(crate) async fn runs_are_listed_newest_first_by_state_kind_and_workspace(gro
         (&of(RunKind::Chaos), 9, &["4", "1"]),
         (&of(RunKind::Ci), 9, &[]),
         (&queued, 9, &["2", "1"]),
+        (&named(&run("1", "d").name), 9, &["4", "2", "1"]),
+        (&named("another"), 9, &[]),
     ] {
         let found = store
             .runs(DEFAULT_WORKSPACE, filter, limit)

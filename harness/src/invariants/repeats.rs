@@ -24,8 +24,9 @@ pub(super) const VARIANCE: InvariantKind = InvariantKind::answer("variance", |fi
         };
         let name = of.as_str();
         let reason = format!(
-            "{name} of {} repeats: mean {mean:.6}, standard deviation {share:.1} % of it, at most {most} %",
-            values.len()
+            "{name} of {} repeats: mean {}, standard deviation {share:.1} % of it, at most {most} %",
+            values.len(),
+            rounded(mean)
         );
         Verdict::of(share <= most, reason)
     }))
@@ -42,15 +43,23 @@ pub(super) const OUTLIERS: InvariantKind = InvariantKind::answer("outliers", |fi
         let reach = (high - low) * fences;
         let (low, high) = (low - reach, high + reach);
         let reason = format!(
-            "{} {own:.6}; the fences of {} repeats are {low:.6} and {high:.6}",
+            "{} {}; the fences of {} repeats are {} and {}",
             of.as_str(),
-            values.len()
+            rounded(own),
+            values.len(),
+            rounded(low),
+            rounded(high)
         );
         // Interpolation between equal values rounds.
         let margin = own.abs() * 1e-9;
         Verdict::of(low - margin <= own && own <= high + margin, reason)
     }))
 });
+
+/// At most six decimals.
+fn rounded(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
 
 fn measure(fields: &mut Fields<'_, '_>) -> Option<Measure> {
     let of = fields.word("of", "What is measured.", "measure", Measure::NAMES);
@@ -77,6 +86,9 @@ fn over_repeats(
                 "{} with a known {name}, at least {least} are needed; pass `--repeat {least}` or more",
                 crate::count::count(values.len() as u64, "repeat")
             )),
+            Some(_) if of == Measure::Calls && values.iter().all(|calls| *calls <= 0.0) => {
+                Verdict::insufficient("no call of the agent came through the proxy")
+            }
             Some(own) => judge(&values, own),
         }
     });
@@ -135,7 +147,7 @@ mod tests {
             ("{type: variance, of: length, max: 0}", &steady, Holds),
             ("{type: variance, of: length, max: 100}", &erratic, Fails),
             ("{type: variance, of: length, max: 0, negate: true}", &erratic, Holds),
-            ("{type: variance, of: calls, max: 0}", &steady, Holds),
+            ("{type: variance, of: calls, max: 0}", &steady, Unproven),
             ("{type: variance, of: cost, max: 0}", &steady, Unproven),
             ("{type: variance, of: length, max: 0}", &steady[..2], Unproven),
         ] {

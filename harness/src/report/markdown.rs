@@ -56,7 +56,7 @@ pub(super) fn document(report: &Report) -> String {
         text += &format!("> ⚠️ {}\n\n", plain(warning));
     }
     text += &matrix(report);
-    text += &distributions(report);
+    text += &table(&words::DISTRIBUTION, &words::distributions(run));
     text += &replays(report);
     text += &comparison(report);
     let end = last_line(report);
@@ -144,19 +144,15 @@ fn matrix(report: &Report) -> String {
             applicable\n\n"
 }
 
-/// The distributions over repeats.
-fn distributions(report: &Report) -> String {
-    let rows = words::distributions(&report.run);
+/// A table of texts.
+fn table<const N: usize>(columns: &[&str; N], rows: &[[String; N]]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let mut text = format!(
-        "| {} |\n{}|\n",
-        words::DISTRIBUTION.join(" | "),
-        "|---".repeat(8)
-    );
-    let lines = rows.iter().map(|[scenario, values @ ..]| {
-        format!("| {} | {} |\n", html(scenario), values.join(" | "))
+    let mut text = format!("| {} |\n{}|\n", columns.join(" | "), "|---".repeat(N));
+    let lines = rows.iter().map(|row| {
+        let cells = row.each_ref().map(|cell| html(cell));
+        format!("| {} |\n", cells.join(" | "))
     });
     append(&mut text, lines.collect(), MOST_GROUPS);
     text + "\n"
@@ -188,7 +184,11 @@ fn comparison(report: &Report) -> String {
             text += &format!("- {what}: {} more\n", changes.len() - 20);
         }
     }
-    text.trim_end().to_owned() + "\n\n"
+    if let Some(tests) = words::tests(comparison) {
+        text += &format!("- {tests}\n");
+    }
+    let shifts = table(&words::SHIFT, &words::shifts(comparison));
+    text.trim_end().to_owned() + "\n\n" + &shifts
 }
 
 /// The failed cells, worst first, limited to this many characters.

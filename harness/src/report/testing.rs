@@ -227,6 +227,15 @@ pub(super) fn run() -> RunRecord {
             "fixed": [{ "invariant": "completes", "scenario": "slow | \"<b>\"", "before": "failed",
                         "after": "passed" }],
             "changed": [{ "invariant": "gone", "scenario": "outage", "before": "passed", "after": null }],
+            "shifts": [
+                { "of": "passed", "scenario": null, "invariant": null, "mutation": null, "before": 90.0,
+                  "after": 33.3, "values_before": 30, "values_after": 30, "p": 0.0002 },
+                { "of": "passed", "scenario": "slow | \"<b>\"", "invariant": "completes", "mutation": "noise",
+                  "before": 100.0, "after": 0.0, "values_before": 9, "values_after": 9, "p": 0.004 },
+                { "of": "latency", "scenario": "outage", "invariant": null, "mutation": null, "before": 800.0,
+                  "after": 12_000.0, "values_before": 9, "values_after": 9, "p": 0.03 },
+            ],
+            "tests": 35, "untested": 1,
         },
         "warnings": ["the agent keeps state between prompts and has no `reset`"],
         "shrunk": [

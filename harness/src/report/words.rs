@@ -4,8 +4,8 @@ use crate::count::count;
 use squall_journal::record::RuleRecord;
 
 use crate::run::{
-    CellRecord, CellState, DistributionRecord, DivergenceState, EvidenceRecord, ReplayRecord,
-    RunKind, RunRecord, RunState, ScoresRecord, ShrunkRecord,
+    CellRecord, CellState, ComparisonRecord, DistributionRecord, DivergenceState, EvidenceRecord,
+    ReplayRecord, RunKind, RunRecord, RunState, ScoresRecord, ShiftRecord, ShrunkRecord,
 };
 use crate::scores::score_beside;
 
@@ -198,6 +198,69 @@ fn measured(of: &str, value: f64) -> String {
         "cost" => format!("{value:.6} USD"),
         _ => format!("{}", (value * 10.0).round() / 10.0),
     }
+}
+
+/// The headings of [`shifts`].
+pub const SHIFT: [&str; 5] = ["Beyond chance", "Scenario", "Before", "Now", "p"];
+
+/// What differs beyond chance, a row each.
+pub fn shifts(comparison: &ComparisonRecord) -> Vec<[String; 5]> {
+    let row = |one: &ShiftRecord| {
+        let what = match (&*one.of, &one.invariant) {
+            ("passed", Some(invariant)) => format!("{invariant} passed"),
+            ("passed", None) => "all invariants passed".to_owned(),
+            (number, _) => format!("median {number}"),
+        };
+        let mutation = one.mutation.as_ref();
+        let mutation = mutation.map_or_else(String::new, |kind| format!(" ({kind})"));
+        let both = [
+            (one.before, one.values_before),
+            (one.after, one.values_after),
+        ];
+        let [before, now] = both.map(|(value, of)| match &*one.of {
+            "passed" => format!("{} % of {of}", score(value)),
+            number => format!("{} ({of})", measured(number, value)),
+        });
+        let scenario = one.scenario.as_deref().unwrap_or("all");
+        [
+            what + &mutation,
+            scenario.to_owned(),
+            before,
+            now,
+            if one.p < 0.0001 {
+                "< 0.0001".to_owned()
+            } else {
+                format!("{:.4}", one.p)
+            },
+        ]
+    };
+    comparison.shifts.iter().map(row).collect()
+}
+
+/// How many tests found how many differences; `None`: nothing could be tested.
+pub fn tests(comparison: &ComparisonRecord) -> Option<String> {
+    let ComparisonRecord {
+        shifts,
+        tests,
+        untested,
+        ..
+    } = comparison;
+    if *tests + *untested == 0 {
+        return None;
+    }
+    let untested = if *untested > 0 {
+        format!(
+            "; {} changed in too few invocations to test (`--repeat`)",
+            count(*untested, "cell")
+        )
+    } else {
+        String::new()
+    };
+    Some(format!(
+        "{} beyond chance in {}{untested}",
+        count(shifts.len() as u64, "difference"),
+        count(*tests, "test"),
+    ))
 }
 
 /// The shrunk failures, a line each.

@@ -19,6 +19,15 @@ pub struct ComparisonRecord {
     pub fixed: Vec<CellChange>,
     /// Cells whose state changed in another way, including cells that no longer exist.
     pub changed: Vec<CellChange>,
+    /// What differs beyond chance, most certain first.
+    #[serde(default)]
+    pub shifts: Vec<ShiftRecord>,
+    /// The number of tests that were made.
+    #[serde(default)]
+    pub tests: u64,
+    /// Cells with another share of passed invocations, in too few invocations to test.
+    #[serde(default)]
+    pub untested: u64,
 }
 
 impl ComparisonRecord {
@@ -36,6 +45,30 @@ impl ComparisonRecord {
             .is_some_and(|(before, now)| now < before);
         fallen || self.broken() > 0
     }
+}
+
+/// A difference between two runs that is beyond chance.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Shift")]
+pub struct ShiftRecord {
+    /// `passed`: the share of passed invocations, 0 to 100; or the median of `latency`, `length`, `cost` or `calls`.
+    pub of: String,
+    /// Name of the scenario; `null`: all that both runs have.
+    pub scenario: Option<String>,
+    /// Id or type of the invariant; `null`: all of them together, or a number.
+    pub invariant: Option<String>,
+    /// The type of mutation, if the prompt is mutated.
+    pub mutation: Option<String>,
+    /// The value in the earlier run.
+    pub before: f64,
+    /// The value in the later run.
+    pub after: f64,
+    /// Invocations of the earlier run with a value.
+    pub values_before: u64,
+    /// Invocations of the later run with a value.
+    pub values_after: u64,
+    /// The probability of such a difference between equal runs, corrected for the number of tests.
+    pub p: f64,
 }
 
 /// The state of a cell in two runs.

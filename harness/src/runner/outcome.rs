@@ -8,7 +8,7 @@ use crate::run::{
     RecoveryRecord, ReplayRecord, RunKind, RunRecord, ScenarioRecord, ScoresRecord, ShrunkRecord,
     StabilityRecord,
 };
-use crate::scores::{RunOutcome, comparison, outcome, overall, worst};
+use crate::scores::{Executed, RunOutcome, comparison, outcome, overall, worst};
 
 /// The result of a run. Its cells are reported separately, as they are judged.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -96,9 +96,17 @@ pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
     let decides = spec.kind == RunKind::Replay && spec.criteria.min_score.is_none();
     let sessions = replays::outcome(spec.expects_failure, decides, &ran.parts);
     let outcome = worst(sessions.into_iter().chain([outcome]));
-    let cells = || ran.parts.iter().flat_map(|part| &part.matrix.cells);
+    let cells = ran.parts.iter().flat_map(|part| &part.matrix.cells);
+    let cells: Vec<_> = cells.collect();
+    let columns = ran.parts.iter().flat_map(|part| &part.matrix.columns);
+    let scenarios: Vec<_> = columns.map(|column| column.scenario.clone()).collect();
+    let executed = Executed {
+        cells: &cells,
+        scenarios: &scenarios,
+        distributions: &ran.distributions,
+    };
     let compared = spec.baseline.as_ref();
-    let compared = compared.map(|baseline| comparison(baseline, cells()));
+    let compared = compared.map(|baseline| comparison(baseline, executed));
     let worse = compared
         .as_ref()
         .and_then(|compared| worse(compared, score));
@@ -111,7 +119,6 @@ pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
     };
     // A run whose prompts only passed without chaos has no resilience score.
     let has_score = passed.is_some() || ran.coverage.exercised > 0;
-    let columns = ran.parts.iter().flat_map(|part| &part.matrix.columns);
     let mut demands: Vec<DemandRecord> = Vec::new();
     for demand in ran.parts.iter().flat_map(|part| &part.demands) {
         // Sessions share invariants.
@@ -141,7 +148,7 @@ pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
             ScoresRecord::default()
         },
         reason: Some(reason),
-        scenarios: columns.map(|column| column.scenario.clone()).collect(),
+        scenarios,
         demands,
         documents: Vec::new(),
         recoveries: ran.recoveries,

@@ -2,13 +2,29 @@
 
 use std::collections::BTreeMap;
 
+use super::chance::{Executed, tested};
 use crate::run::{CellChange, CellRecord, CellState, ComparisonRecord, RunRecord};
 
-/// Compares cells with those of an earlier run. Cells match if invariant, scenario and mutation are equal.
-pub fn comparison<'c>(
-    before: &RunRecord,
-    cells: impl IntoIterator<Item = &'c CellRecord>,
-) -> ComparisonRecord {
+/// Compares two runs.
+pub fn of_runs(before: &RunRecord, now: &RunRecord) -> ComparisonRecord {
+    let cells: Vec<_> = now.cells.iter().collect();
+    let executed = Executed {
+        cells: &cells,
+        scenarios: &now.scenarios,
+        distributions: &now.distributions,
+    };
+    comparison(before, executed)
+}
+
+/// Compares what was executed with an earlier run. Cells match if invariant, scenario and mutation are equal.
+pub fn comparison(before: &RunRecord, now: Executed<'_>) -> ComparisonRecord {
+    let cells: Vec<_> = before.cells.iter().collect();
+    let executed = Executed {
+        cells: &cells,
+        scenarios: &before.scenarios,
+        distributions: &before.distributions,
+    };
+    let tested = tested(executed, now);
     let mut earlier: BTreeMap<_, _> = before.cells.iter().map(|cell| (key(cell), cell)).collect();
     let mut comparison = ComparisonRecord {
         baseline: before.id.clone(),
@@ -16,8 +32,11 @@ pub fn comparison<'c>(
         newly_failing: Vec::new(),
         fixed: Vec::new(),
         changed: Vec::new(),
+        shifts: tested.shifts,
+        tests: tested.tests,
+        untested: tested.untested,
     };
-    for cell in cells {
+    for cell in now.cells {
         let was = earlier.remove(&key(cell)).map(|cell| cell.state);
         if was == Some(cell.state) {
             continue;
@@ -79,6 +98,19 @@ mod tests {
         }
     }
 
+    fn compared<'c>(
+        before: &RunRecord,
+        cells: impl IntoIterator<Item = &'c CellRecord>,
+    ) -> ComparisonRecord {
+        let cells: Vec<_> = cells.into_iter().collect();
+        let executed = Executed {
+            cells: &cells,
+            scenarios: &[],
+            distributions: &[],
+        };
+        comparison(before, executed)
+    }
+
     #[test]
     fn each_cell_is_told_by_what_became_of_it() {
         let before = run(vec![
@@ -100,7 +132,7 @@ mod tests {
             cell("new", Passed),
             cell("new and bad", Failed),
         ];
-        let found = comparison(&before, &now);
+        let found = compared(&before, &now);
         let names = |changes: &[CellChange]| -> Vec<String> {
             changes.iter().map(|one| one.invariant.clone()).collect()
         };
@@ -108,10 +140,10 @@ mod tests {
         assert_eq!(names(&found.fixed), ["mended"]);
         assert_eq!(names(&found.changed), ["idle", "unproved", "gone"]);
         assert!(found.is_regression(Some(90.0)));
-        let mended = comparison(&before, &before.cells);
+        let mended = compared(&before, &before.cells);
         assert!(!mended.is_regression(Some(90.0)) && mended.is_regression(Some(89.0)));
         // A new cell has no earlier state to be worse than.
-        let more = comparison(&before, before.cells.iter().chain(&now[7..]));
+        let more = compared(&before, before.cells.iter().chain(&now[7..]));
         assert_eq!(names(&more.newly_failing), ["new and bad"]);
         assert!(!more.is_regression(Some(90.0)), "{more:?}");
     }

@@ -15,6 +15,7 @@ mod certificates;
 mod ci;
 mod clients;
 mod commands;
+mod comparisons;
 mod connect;
 mod context;
 mod crews;

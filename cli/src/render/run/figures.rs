@@ -28,7 +28,7 @@ pub(super) fn render(run: &RunRecord, paint: Paint) -> Vec<String> {
         lines.push(format!("  {}", parts.join(", ")));
     }
     lines.extend(repeats(run).into_iter().map(|line| format!("  {line}")));
-    lines.extend(distributions(run));
+    lines.extend(table(report::DISTRIBUTION, &report::distributions(run)));
     if let Some(comparison) = &run.comparison {
         lines.extend(compared(comparison, run.score, paint));
     }
@@ -53,21 +53,28 @@ fn result(run: &RunRecord, paint: Paint) -> String {
     format!("{scored}{minimum}: {}", coverage(run))
 }
 
-fn distributions(run: &RunRecord) -> Vec<String> {
-    let rows = report::distributions(run);
-    let mut table = Table::new(report::DISTRIBUTION.map(str::to_uppercase));
+/// A table of texts, indented.
+fn table<const N: usize>(columns: [&str; N], rows: &[[String; N]]) -> Vec<String> {
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let mut table = Table::new(columns.map(str::to_uppercase));
     for row in rows.iter().take(MOST_ROWS) {
         table.row(row.each_ref().map(|cell| clean(cell, NAME)));
     }
     let left_out = rows.len().saturating_sub(MOST_ROWS);
     let left_out = (left_out > 0).then(|| format!("  {left_out} more in the report"));
     let table = table.render();
-    let lines = table.lines().filter(|_| !rows.is_empty());
-    let lines = lines.map(|line| format!("  {line}"));
+    let lines = table.lines().map(|line| format!("  {line}"));
     lines.chain(left_out).collect()
 }
 
-fn compared(comparison: &ComparisonRecord, now: Option<f64>, paint: Paint) -> Vec<String> {
+/// A comparison with an earlier run; `now` is the later score.
+pub(crate) fn compared(
+    comparison: &ComparisonRecord,
+    now: Option<f64>,
+    paint: Paint,
+) -> Vec<String> {
     let before = comparison.score_before;
     let head = format!(
         "compared with run {} (score {}): {} newly failing, {} fixed, {} other changes",
@@ -81,7 +88,10 @@ fn compared(comparison: &ComparisonRecord, now: Option<f64>, paint: Paint) -> Ve
     let head = if is_regression { paint.bad(head) } else { head };
     let newly = comparison.newly_failing.iter().take(MOST_CELLS);
     let newly = newly.map(|change| format!("  {}", changed(change)));
-    std::iter::once(head).chain(newly).collect()
+    let lines = std::iter::once(head).chain(newly);
+    let lines = lines.chain(table(report::SHIFT, &report::shifts(comparison)));
+    let tests = report::tests(comparison).map(|tests| format!("  {tests}"));
+    lines.chain(tests).collect()
 }
 
 fn changed(change: &CellChange) -> String {

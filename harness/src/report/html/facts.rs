@@ -22,25 +22,29 @@ pub(super) fn recovery(run: &RunRecord) -> Option<Markup> {
 /// The distributions over repeats.
 pub(super) fn distributions(run: &RunRecord) -> Option<Markup> {
     let rows = words::distributions(run);
+    (!rows.is_empty()).then(|| table("Distributions", &words::DISTRIBUTION, &rows))
+}
+
+/// A table of texts; the first column has the headings of the rows.
+fn table<const N: usize>(label: &str, columns: &[&str; N], rows: &[[String; N]]) -> Markup {
     let table = html! {
         table {
-            (headings(&words::DISTRIBUTION))
+            (headings(columns))
             tbody {
-                @for [scenario, values @ ..] in rows.iter().take(MOST) {
+                @for row in rows.iter().take(MOST) {
                     tr {
-                        th scope="row" { (scenario) }
-                        @for value in values { td { (value) } }
+                        @for (place, cell) in row.iter().enumerate() {
+                            @if place == 0 { th scope="row" { (cell) } } @else { td { (cell) } }
+                        }
                     }
                 }
             }
         }
     };
-    (!rows.is_empty()).then(|| {
-        html! {
-            (scrolled("Distributions", &table))
-            (left_out(rows.len(), MOST, "rows"))
-        }
-    })
+    html! {
+        (scrolled(label, &table))
+        (left_out(rows.len(), MOST, "rows"))
+    }
 }
 
 /// The settings of invariants, and the rules of scenarios with their injected texts.
@@ -96,11 +100,14 @@ pub(super) fn comparison(run: &RunRecord) -> Option<Markup> {
         ("Fixed", &comparison.fixed),
         ("Changed otherwise", &comparison.changed),
     ];
+    let shifts = words::shifts(comparison);
     Some(html! {
         p {
             "Run " code { (comparison.baseline) } ": the score was " (words::score_or_none(comparison.score_before))
             " and is " (words::score_or_none(run.score)) "."
         }
+        @if let Some(tests) = words::tests(comparison) { p { (tests) "." } }
+        @if !shifts.is_empty() { (table("Differences beyond chance", &words::SHIFT, &shifts)) }
         @if lists.iter().all(|(_, changes)| changes.is_empty()) { p { "No cell changed its state." } }
         @for (heading, changes) in lists {
             @if !changes.is_empty() {

@@ -15,6 +15,45 @@ use crate::dial::{Dialler, innermost};
 /// Runs in a page of LangSmith.
 const PAGE: usize = 100;
 
+/// The names in one of LangSmith's two APIs for queries of runs.
+struct RunQueries {
+    path: &'static str,
+    /// Pointers into a page.
+    items: &'static str,
+    next: &'static str,
+    /// Members of a query.
+    size: &'static str,
+    ids: &'static str,
+    projects: &'static str,
+    trace: &'static str,
+    error: &'static str,
+    since: &'static str,
+}
+
+const FIRST: RunQueries = RunQueries {
+    path: "/runs/query",
+    items: "/runs",
+    next: "/cursors/next",
+    size: "limit",
+    ids: "id",
+    projects: "session",
+    trace: "trace",
+    error: "error",
+    since: "start_time",
+};
+
+const SECOND: RunQueries = RunQueries {
+    path: "/api/v2/runs/query",
+    items: "/items",
+    next: "/next_cursor",
+    size: "page_size",
+    ids: "ids",
+    projects: "project_ids",
+    trace: "trace_id",
+    error: "has_error",
+    since: "min_start_time",
+};
+
 /// Fields of runs that LangSmith's second API returns.
 #[rustfmt::skip]
 const SELECTS: [&str; 12] = [
@@ -176,14 +215,11 @@ impl Fetching {
         let flag =
             |name: &str, default: bool| info["instance_flags"][name].as_bool().unwrap_or(default);
         let is_second = !flag("ch_query_enabled", true) && flag("sdb_query_enabled", false);
+        let names = if is_second { &SECOND } else { &FIRST };
+        let start = timestamp::rfc3339(0);
         let roots = if is_id(&self.source) {
-            let id = &self.source;
-            if is_second {
-                let query = json!({ "ids": [id], "min_start_time": timestamp::rfc3339(0) });
-                api.runs(is_second, query, 1).await?
-            } else {
-                vec![api.get(&format!("/runs/{id}")).await?]
-            }
+            let query = json!({ names.ids: [self.source], names.since: start });
+            api.runs(names, query, 1).await?
         } else {
             let name = utf8_percent_encode(&self.source, NON_ALPHANUMERIC);
             let projects = api.get(&format!("/sessions?name={name}")).await?;
@@ -192,8 +228,8 @@ impl Fetching {
                 .and_then(|all| words(all.first()?, "id"));
             let missing = || FetchError(format!("LangSmith has no project `{}`", self.source));
             let project = project.ok_or_else(missing)?.to_owned();
-            api.runs(is_second, self.roots(is_second, &project), self.limit)
-                .await?
+            let query = self.roots(names, &project);
+            api.runs(names, query, self.limit).await?
         };
         if roots.is_empty() && is_id(&self.source) {
             return Err(FetchError(format!(
@@ -206,14 +242,10 @@ impl Fetching {
             let trace = words(&root, "trace_id")
                 .or_else(|| words(&root, "id"))
                 .unwrap_or_default();
-            let start = words(&root, "start_time").unwrap_or("1970-01-01T00:00:00Z");
-            let query = if is_second {
-                json!({ "trace_id": trace, "is_root": false, "min_start_time": start })
-            } else {
-                json!({ "trace": trace, "is_root": false })
-            };
+            let start = words(&root, "start_time").unwrap_or(&start);
+            let query = json!({ names.trace: trace, "is_root": false, names.since: start });
             let order = words(&root, "dotted_order").unwrap_or_default().to_owned();
-            let mut tree = api.runs(is_second, query, usize::MAX).await?;
+            let mut tree = api.runs(names, query, usize::MAX).await?;
             // Below a run that is not the root, only its own children.
             tree.retain(|run| {
                 words(run, "dotted_order")
@@ -228,17 +260,17 @@ impl Fetching {
     }
 
     /// The query for root runs of a project.
-    fn roots(&self, is_second: bool, project: &str) -> Value {
-        let mut query = if is_second {
-            json!({ "project_ids": [project], "is_root": true, "min_start_time": timestamp::rfc3339(0) })
-        } else {
-            json!({ "session": [project], "is_root": true })
+    fn roots(&self, names: &RunQueries, project: &str) -> Value {
+        let (from, to) = match self.range {
+            Some(range) => range.bounds(self.now_ms),
+            None => (0, self.now_ms),
         };
-        let has_error = if is_second { "has_error" } else { "error" };
+        let from = timestamp::rfc3339(from);
+        let mut query = json!({ names.projects: [project], "is_root": true, names.since: from });
         match self.status.as_str() {
-            "error" => query[has_error] = true.into(),
+            "error" => query[names.error] = true.into(),
             "warning" => {
-                query[has_error] = false.into();
+                query[names.error] = false.into();
                 query["tree_filter"] = "neq(error, null)".into();
             }
             _ => {}
@@ -252,21 +284,11 @@ impl Fetching {
                 millis % 1000
             ));
         }
-        if let Some(range) = self.range {
-            let (from, to) = range.bounds(self.now_ms);
-            let (from, to) = (timestamp::rfc3339(from), timestamp::rfc3339(to));
-            query[if is_second {
-                "min_start_time"
-            } else {
-                "start_time"
-            }] = from.into();
-            filters.push(format!("lte(start_time, \"{to}\")"));
-        }
-        match &filters[..] {
-            [] => {}
-            [one] => query["filter"] = one.as_str().into(),
-            all => query["filter"] = format!("and({})", all.join(", ")).into(),
-        }
+        filters.push(format!("lte(start_time, \"{}\")", timestamp::rfc3339(to)));
+        query["filter"] = match &filters[..] {
+            [one] => one.as_str().into(),
+            all => format!("and({})", all.join(", ")).into(),
+        };
         query
     }
 
@@ -347,43 +369,30 @@ impl Api {
     /// All pages of a query for runs.
     async fn runs(
         &mut self,
-        is_second: bool,
+        names: &RunQueries,
         mut query: Value,
         most: usize,
     ) -> Result<Vec<Value>, FetchError> {
-        let path = if is_second {
-            "/api/v2/runs/query"
-        } else {
-            "/runs/query"
-        };
-        let size = PAGE.min(most);
-        if is_second {
+        query[names.size] = PAGE.min(most).into();
+        if names.path == SECOND.path {
             query["selects"] = json!(SELECTS);
-            query["page_size"] = size.into();
-        } else {
-            query["limit"] = size.into();
         }
         let mut runs = Vec::new();
         loop {
-            let mut page = self.send(Method::POST, path, Some(&query)).await?;
-            let items = page[if is_second { "items" } else { "runs" }].take();
-            let Value::Array(items) = items else {
+            let mut page = self.send(Method::POST, names.path, Some(&query)).await?;
+            let Some(Value::Array(items)) = page.pointer_mut(names.items).map(Value::take) else {
                 return Err(FetchError(
                     "LangSmith's response has no list of runs".to_owned(),
                 ));
             };
             let is_last = items.is_empty();
             runs.extend(items);
-            let next = if is_second {
-                &page["next_cursor"]
-            } else {
-                &page["cursors"]["next"]
-            };
-            if is_last || !next.is_string() || runs.len() >= most {
+            let next = page.pointer(names.next).and_then(Value::as_str);
+            let Some(next) = next.filter(|_| !is_last && runs.len() < most) else {
                 runs.truncate(most);
                 return Ok(runs);
-            }
-            query["cursor"] = next.clone();
+            };
+            query["cursor"] = next.into();
         }
     }
 

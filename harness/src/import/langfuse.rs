@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::langsmith::span_ms;
-use super::message::{TracedModelCall, user_text};
-use super::trace::{Trace, TracedToolCall};
+use super::message::user_text;
+use super::trace::{CallKind, Trace, TracedCall};
 use super::{Imported, words};
 
 pub(super) fn read(document: &Value) -> Result<Imported, String> {
@@ -41,10 +41,6 @@ fn trace(one: &Value, observations: &[Value]) -> Trace {
         let is_error = words(observation, "level") == Some("ERROR");
         let message = text(observation, "statusMessage");
         let error = is_error.then(|| message.unwrap_or_else(|| "failed".to_owned()));
-        let latency_ms = span_ms(
-            words(observation, "startTime"),
-            words(observation, "endTime"),
-        );
         if trace.failure.is_none() {
             trace.failure.clone_from(&error);
         }
@@ -52,34 +48,23 @@ fn trace(one: &Value, observations: &[Value]) -> Trace {
             .get("output")
             .filter(|it| !it.is_null())
             .cloned();
-        match words(observation, "type").unwrap_or_default() {
-            "TOOL" => trace.tools.push(TracedToolCall {
-                name,
-                result: output,
-                error,
-                latency_ms,
-            }),
-            "GENERATION" => {
-                if trace.input.is_none() {
-                    trace.input = user_text(&observation["input"]);
-                }
-                let model = text(observation, "model");
-                trace.models.push(TracedModelCall {
-                    provider: provider(observation, model.as_deref()),
-                    model,
-                    output,
-                    error,
-                    latency_ms,
-                });
-            }
-            "RETRIEVER" | "EMBEDDING" => {
-                trace.others.push((
-                    name,
-                    "results of retrievers and embeddings are not replayed",
-                ));
-            }
-            _ => {}
-        }
+        let kind = match words(observation, "type").unwrap_or_default() {
+            "TOOL" => CallKind::Tool,
+            "GENERATION" => CallKind::Model,
+            "RETRIEVER" | "EMBEDDING" => CallKind::Search,
+            _ => CallKind::Other,
+        };
+        let model = text(observation, "model");
+        let [start, end] = ["startTime", "endTime"].map(|name| words(observation, name));
+        let call = TracedCall {
+            name,
+            output,
+            error,
+            latency_ms: span_ms(start, end),
+            provider: provider(observation, model.as_deref()),
+            model,
+        };
+        trace.add(kind, call, || user_text(&observation["input"]));
     }
     trace
 }

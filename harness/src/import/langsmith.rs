@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use squall_journal::timestamp;
 
-use super::message::{TracedModelCall, text, user_text};
-use super::trace::{Trace, TracedToolCall};
+use super::message::{text, user_text};
+use super::trace::{CallKind, Trace, TracedCall};
 use super::{Imported, words};
 
 pub(super) fn read(document: &Value) -> Result<Imported, String> {
@@ -63,41 +63,29 @@ fn trace(id: &str, runs: &[&Value]) -> Trace {
     for run in runs {
         let name = words(run, "name").unwrap_or("?").to_owned();
         let error = words(run, "error").map(str::to_owned);
-        match words(run, "run_type")
-            .unwrap_or_default()
-            .to_ascii_lowercase()
-            .as_str()
-        {
-            "tool" => trace.tools.push(TracedToolCall {
-                result: result(&run["outputs"]),
-                latency_ms: latency(run),
-                name,
-                error,
-            }),
-            "llm" => {
-                if trace.input.is_none() {
-                    trace.input = user_text(&run["inputs"]);
-                }
-                let metadata = &run["extra"]["metadata"];
-                let model = words(metadata, "ls_model_name");
-                trace.models.push(TracedModelCall {
-                    provider: words(metadata, "ls_provider").map(str::to_owned),
-                    model: model
-                        .or_else(|| words(&run["inputs"], "model"))
-                        .map(str::to_owned),
-                    output: run.get("outputs").cloned(),
-                    latency_ms: latency(run),
-                    error,
-                });
-            }
-            "retriever" | "embedding" => {
-                trace.others.push((
-                    name,
-                    "results of retrievers and embeddings are not replayed",
-                ));
-            }
-            _ => {}
-        }
+        let kind = words(run, "run_type").unwrap_or_default();
+        let kind = match kind.to_ascii_lowercase().as_str() {
+            "tool" => CallKind::Tool,
+            "llm" => CallKind::Model,
+            "retriever" | "embedding" => CallKind::Search,
+            _ => CallKind::Other,
+        };
+        let outputs = &run["outputs"];
+        let metadata = &run["extra"]["metadata"];
+        let model = words(metadata, "ls_model_name").or_else(|| words(&run["inputs"], "model"));
+        let call = TracedCall {
+            name,
+            output: if kind == CallKind::Tool {
+                result(outputs)
+            } else {
+                Some(outputs.clone())
+            },
+            error,
+            latency_ms: span_ms(words(run, "start_time"), words(run, "end_time")),
+            provider: words(metadata, "ls_provider").map(str::to_owned),
+            model: model.map(str::to_owned),
+        };
+        trace.add(kind, call, || user_text(&run["inputs"]));
     }
     trace
 }
@@ -110,10 +98,6 @@ fn result(outputs: &Value) -> Option<Value> {
     let is_message = found.get("kwargs").is_some() || found.get("tool_call_id").is_some();
     let said = text(found).filter(|_| is_message).map(Value::from);
     Some(said.unwrap_or_else(|| found.clone()))
-}
-
-fn latency(run: &Value) -> u64 {
-    span_ms(words(run, "start_time"), words(run, "end_time"))
 }
 
 /// Milliseconds between two times. Times without an offset are UTC.

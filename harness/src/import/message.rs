@@ -7,18 +7,8 @@ use squall_dialects::model::{DeltaKind, Finish};
 use squall_dialects::{Event, Part, Transcript};
 use squall_journal::tape::{Answer, Content, Data, RecordedExchange};
 
+use super::trace::TracedCall;
 use super::words;
-
-/// A call of a model.
-#[derive(Debug, Default)]
-pub(super) struct TracedModelCall {
-    pub(super) provider: Option<String>,
-    pub(super) model: Option<String>,
-    /// Its response, in the provider's format or as messages.
-    pub(super) output: Option<Value>,
-    pub(super) error: Option<String>,
-    pub(super) latency_ms: u64,
-}
 
 /// Providers in traces, and their dialects.
 #[rustfmt::skip]
@@ -165,7 +155,7 @@ fn call(listed: &Value) -> Option<(String, String, String)> {
 }
 
 /// The response of a model call, or why it cannot be written.
-pub(super) fn response(call: &TracedModelCall) -> Result<RecordedExchange, &'static str> {
+pub(super) fn response(call: &TracedCall) -> Result<RecordedExchange, &'static str> {
     let output = call.output.as_ref().filter(|it| !it.is_null());
     let output = output.ok_or(match call.error {
         Some(_) => "the call failed, and the trace has no response",
@@ -226,7 +216,7 @@ fn assistant(output: &Value) -> Option<&Value> {
 }
 
 /// Writes a response in the provider's format.
-fn write(call: &TracedModelCall, output: &Value) -> Result<(&'static str, String), &'static str> {
+fn write(call: &TracedCall, output: &Value) -> Result<(&'static str, String), &'static str> {
     let message = assistant(output).ok_or("its message is in a form that is not known")?;
     let provider = call
         .provider

@@ -1,17 +1,19 @@
 //! Traces of OpenTelemetry: OTLP in JSON, JSON Lines and protobuf, with attributes of OpenTelemetry GenAI, OpenInference
 //! and Traceloop. One session for each trace.
 
-mod protobuf;
-
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTracePartialSuccess, ExportTraceServiceRequest, ExportTraceServiceResponse,
+};
+use prost::Message as _;
 use serde_json::{Map, Value, json};
 use squall_dialects::codec::{Coding, Decoder};
 use squall_journal::timestamp;
 
-use super::message::{TracedModelCall, user_text};
-use super::trace::{Trace, TracedToolCall, elapsed_ms};
+use super::message::user_text;
+use super::trace::{CallKind, Trace, TracedCall, elapsed_ms};
 use super::{Imported, words};
 
 /// Longest request to a collector, decoded, bytes.
@@ -66,7 +68,7 @@ impl OtlpFormat {
         };
         match self {
             Self::Json => spans(&super::json(&body)?),
-            Self::Protobuf => spans(&protobuf::read(&body)?),
+            Self::Protobuf => spans(&json_of(&body)?),
         }
     }
 
@@ -81,9 +83,23 @@ impl OtlpFormat {
                     .to_string()
                     .into_bytes()
             }
-            (Self::Protobuf, _) => protobuf::partial_success(rejected as u64, why),
+            (Self::Protobuf, _) => {
+                let partial = ExportTracePartialSuccess {
+                    rejected_spans: i64::try_from(rejected).unwrap_or(i64::MAX),
+                    error_message: why.to_owned(),
+                };
+                let partial_success = Some(partial);
+                ExportTraceServiceResponse { partial_success }.encode_to_vec()
+            }
         }
     }
+}
+
+/// A request in protobuf, as the JSON that OTLP defines for it.
+fn json_of(body: &[u8]) -> Result<Value, String> {
+    let request = ExportTraceServiceRequest::decode(body);
+    let request = request.map_err(|_| "it is neither JSON nor protobuf of OTLP")?;
+    serde_json::to_value(request).map_err(|error| error.to_string())
 }
 
 fn unpacked(body: &[u8]) -> Result<Bytes, String> {
@@ -185,12 +201,10 @@ fn any(value: &Value) -> Value {
 
 /// A file: one document, or one a line.
 pub(super) fn read(bytes: &[u8]) -> Result<Imported, String> {
-    let Ok(text) = super::text(bytes) else {
-        return Ok(sessions(spans(&protobuf::read(bytes)?)?));
+    let text = super::text(bytes).ok();
+    let Some(text) = text.filter(|text| text.trim_start().starts_with('{')) else {
+        return Ok(sessions(spans(&json_of(bytes)?)?));
     };
-    if !text.trim_start().starts_with('{') {
-        return Ok(sessions(spans(&protobuf::read(bytes)?)?));
-    }
     let (mut all, mut rejected) = (Vec::new(), 0);
     let documents = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     for document in documents {
@@ -225,16 +239,6 @@ pub(super) fn sessions((spans, rejected): (Vec<Span>, usize)) -> Imported {
     imported
 }
 
-/// What a span is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SpanKind {
-    Tool,
-    Model,
-    Search,
-    Http,
-    Other,
-}
-
 impl Span {
     /// Its size in memory, bytes, about.
     pub fn weight(&self) -> usize {
@@ -248,7 +252,7 @@ impl Span {
         found.find(|text| !text.is_empty())
     }
 
-    fn kind(&self) -> SpanKind {
+    fn kind(&self) -> CallKind {
         let kinds = [
             "openinference.span.kind",
             "traceloop.span.kind",
@@ -257,20 +261,20 @@ impl Span {
         ];
         let kind = self.text(&kinds).unwrap_or_default().to_ascii_lowercase();
         match kind.as_str() {
-            "tool" | "execute_tool" => SpanKind::Tool,
+            "tool" | "execute_tool" => CallKind::Tool,
             "llm" | "chat" | "generate_content" | "text_completion" | "completion" => {
-                SpanKind::Model
+                CallKind::Model
             }
-            "embeddings" | "embedding" | "retrieval" | "retriever" | "reranker" => SpanKind::Search,
-            "" if self.attributes.contains_key("gen_ai.tool.name") => SpanKind::Tool,
+            "embeddings" | "embedding" | "retrieval" | "retriever" | "reranker" => CallKind::Search,
+            "" if self.attributes.contains_key("gen_ai.tool.name") => CallKind::Tool,
             "" if self
                 .text(&["gen_ai.request.model", "llm.model_name"])
                 .is_some() =>
             {
-                SpanKind::Model
+                CallKind::Model
             }
-            _ if self.text(&["http.request.method", "http.method"]).is_some() => SpanKind::Http,
-            _ => SpanKind::Other,
+            _ if self.text(&["http.request.method", "http.method"]).is_some() => CallKind::Http,
+            _ => CallKind::Other,
         }
     }
 
@@ -389,58 +393,41 @@ fn trace(id: String, spans: &[Span]) -> Trace {
         ..Trace::default()
     };
     for span in spans {
-        let latency_ms = elapsed_ms(span.start, span.end);
-        let name = span.name.clone();
-        match span.kind() {
-            SpanKind::Tool => trace.tools.push(TracedToolCall {
-                name: span
-                    .text(&["gen_ai.tool.name", "tool.name", "traceloop.entity.name"])
-                    .map_or(name, str::to_owned),
-                result: span.value(&[
-                    "gen_ai.tool.call.result",
-                    "output.value",
-                    "traceloop.entity.output",
-                ]),
-                error: span.error.clone(),
-                latency_ms,
-            }),
-            SpanKind::Model => {
-                if trace.input.is_none() {
-                    trace.input = span.input();
-                }
-                let provider = span.text(&[
-                    "gen_ai.provider.name",
-                    "gen_ai.system",
-                    "llm.provider",
-                    "llm.system",
-                ]);
-                let model = [
-                    "gen_ai.response.model",
-                    "gen_ai.request.model",
-                    "llm.model_name",
-                ];
-                trace.models.push(TracedModelCall {
-                    provider: provider.map(str::to_owned),
-                    model: span.text(&model).map(str::to_owned),
-                    output: span.output(),
-                    error: span.error.clone(),
-                    latency_ms,
-                });
-            }
-            SpanKind::Search => {
-                trace.others.push((
-                    name,
-                    "results of retrievers and embeddings are not replayed",
-                ));
-            }
-            SpanKind::Http if !is_below_a_call(span, &by_id) => {
-                trace.others.push((
-                    name,
-                    "a span of HTTP has no bodies; record the traffic, or trace the tool",
-                ));
-            }
-            SpanKind::Http | SpanKind::Other => {}
+        let kind = span.kind();
+        if kind == CallKind::Http && is_below_a_call(span, &by_id) {
+            continue;
         }
+        let (mut name, mut output) = (None, None);
+        if kind == CallKind::Tool {
+            name = span.text(&["gen_ai.tool.name", "tool.name", "traceloop.entity.name"]);
+            output = span.value(&[
+                "gen_ai.tool.call.result",
+                "output.value",
+                "traceloop.entity.output",
+            ]);
+        } else if kind == CallKind::Model {
+            output = span.output();
+        }
+        let provider = [
+            "gen_ai.provider.name",
+            "gen_ai.system",
+            "llm.provider",
+            "llm.system",
+        ];
+        let model = [
+            "gen_ai.response.model",
+            "gen_ai.request.model",
+            "llm.model_name",
+        ];
+        let call = TracedCall {
+            name: name.unwrap_or(&span.name).to_owned(),
+            output,
+            error: span.error.clone(),
+            latency_ms: elapsed_ms(span.start, span.end),
+            provider: span.text(&provider).map(str::to_owned),
+            model: span.text(&model).map(str::to_owned),
+        };
+        trace.add(kind, call, || span.input());
     }
     trace
 }
@@ -450,5 +437,5 @@ fn is_below_a_call(span: &Span, by_id: &BTreeMap<&str, &Span>) -> bool {
     let parents = std::iter::successors(Some(span), |span| by_id.get(&*span.parent).copied());
     // Spans may name each other as parents.
     let mut parents = parents.skip(1).take(by_id.len());
-    parents.any(|span| matches!(span.kind(), SpanKind::Tool | SpanKind::Model))
+    parents.any(|span| matches!(span.kind(), CallKind::Tool | CallKind::Model))
 }

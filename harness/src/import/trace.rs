@@ -4,7 +4,7 @@ use serde_json::Value;
 use squall_journal::tape::{ModelSource, Session, ToolResponse};
 
 use super::Imported;
-use super::message::{TracedModelCall, response};
+use super::message::response;
 
 /// What one trace has.
 #[derive(Debug, Default)]
@@ -16,22 +16,60 @@ pub(super) struct Trace {
     pub(super) input: Option<String>,
     pub(super) failure: Option<String>,
     /// In order of their start.
-    pub(super) tools: Vec<TracedToolCall>,
-    pub(super) models: Vec<TracedModelCall>,
+    pub(super) tools: Vec<TracedCall>,
+    pub(super) models: Vec<TracedCall>,
     /// Other parts, and why they are left out.
     pub(super) others: Vec<(String, &'static str)>,
 }
 
-/// A call of a tool.
-#[derive(Debug)]
-pub(super) struct TracedToolCall {
+/// What a part of a trace is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CallKind {
+    Tool,
+    Model,
+    Search,
+    Http,
+    Other,
+}
+
+/// A call of a tool or of a model.
+#[derive(Debug, Default)]
+pub(super) struct TracedCall {
     pub(super) name: String,
-    pub(super) result: Option<Value>,
+    /// Its result, or its response in the provider's format or as messages.
+    pub(super) output: Option<Value>,
     pub(super) error: Option<String>,
     pub(super) latency_ms: u64,
+    pub(super) provider: Option<String>,
+    pub(super) model: Option<String>,
 }
 
 impl Trace {
+    /// Adds a part. `input` is the last message of the user in it.
+    pub(super) fn add(
+        &mut self,
+        kind: CallKind,
+        call: TracedCall,
+        input: impl FnOnce() -> Option<String>,
+    ) {
+        match kind {
+            CallKind::Tool => self.tools.push(call),
+            CallKind::Model => {
+                self.input = self.input.take().or_else(input);
+                self.models.push(call);
+            }
+            CallKind::Search => {
+                let why = "results of retrievers and embeddings are not replayed";
+                self.others.push((call.name, why));
+            }
+            CallKind::Http => {
+                let why = "a span of HTTP has no bodies; record the traffic, or trace the tool";
+                self.others.push((call.name, why));
+            }
+            CallKind::Other => {}
+        }
+    }
+
     /// Adds its session. One model response that cannot be written leaves out all: the rest would answer other calls.
     pub(super) fn add_to(self, imported: &mut Imported) {
         let mut session = Session {
@@ -44,20 +82,17 @@ impl Trace {
             ..Session::default()
         };
         for tool in self.tools {
-            let has_result = tool.result.is_some() || tool.error.is_some();
-            if !has_result {
+            let status = if tool.error.is_some() { 0 } else { 200 };
+            let Some(response) = tool.output.or(tool.error.map(Value::from)) else {
                 let what = format!("a call of tool {} in {}", tool.name, session.id);
                 imported.leave_out(what, "the trace does not have its result");
                 continue;
-            }
+            };
             session.tool_responses.push(ToolResponse {
                 tool: tool.name,
-                status: if tool.error.is_some() { 0 } else { 200 },
+                status,
                 latency_ms: tool.latency_ms,
-                response: tool
-                    .result
-                    .or(tool.error.map(Value::from))
-                    .unwrap_or_default(),
+                response,
             });
         }
         let mut missing = 0;

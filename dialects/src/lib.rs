@@ -33,6 +33,7 @@ mod reader;
 mod registry;
 pub mod signature;
 pub mod stream;
+mod streamed;
 mod tally;
 mod target;
 pub mod tokens;
@@ -46,6 +47,7 @@ pub use reader::Reader;
 pub use registry::{
     ALL, by_name, confirm, endpoint_names, of_endpoint, read_request, recognise, user_input,
 };
+pub use streamed::streamed;
 pub use tally::{ModelCall, Tally, Tokens};
 pub use target::Target;
 pub use tool_calls::CalledTools;

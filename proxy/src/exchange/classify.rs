@@ -252,6 +252,11 @@ impl Classification {
         self.call.as_ref()?.model.as_deref()
     }
 
+    /// Whether a stream of a model's answer is requested.
+    pub(crate) fn streams(&self) -> bool {
+        self.call.as_ref().is_some_and(|call| call.stream)
+    }
+
     /// The dialect of the response, and the request in it.
     pub(crate) fn speaking<'a>(&'a self, url: &'a CanonicalUrl) -> Option<Speaking<'a>> {
         self.dialect.or(self.opens).map(|dialect| Speaking {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Response, StatusCode};
-use squall_dialects::{Target, WireReply, mcp};
+use squall_dialects::{Target, WireReply, mcp, media_type};
 use squall_journal::record::Outcome;
 use squall_journal::redact::REDACTED;
 use squall_journal::tape::{Content, Data, Given, Piece, TapeQuestion, ToolResponse};
@@ -197,8 +197,12 @@ impl Exchange {
         else {
             return Err(self.without_answer());
         };
-        let content = self.readdressed(given);
-        let headers = headers(&answer.headers);
+        let mut content = self.readdressed(given);
+        let mut headers = headers(&answer.headers);
+        if let Some((media_type, body)) = self.streamed(&content, &headers, status) {
+            headers.insert(CONTENT_TYPE, media_type);
+            content = Content::Body(Data(body.into()));
+        }
         let is_whole = matches!(content, Content::Body(_)) && !answer.broken_off;
         if is_whole || !has_body(&self.method, status) {
             let reply = WireReply {
@@ -214,6 +218,25 @@ impl Exchange {
         *response.status_mut() = status;
         *response.headers_mut() = headers;
         Ok(response)
+    }
+
+    /// A whole answer as a stream, if the request asks for one.
+    fn streamed(
+        &self,
+        content: &Content,
+        headers: &HeaderMap,
+        status: StatusCode,
+    ) -> Option<(HeaderValue, Vec<u8>)> {
+        let is_json = matches!(
+            media_type(headers).as_deref(),
+            None | Some("application/json")
+        );
+        let streams = is_json && status.is_success() && self.classified.streams();
+        let (Content::Body(body), true) = (content, streams) else {
+            return None;
+        };
+        let target = Target::new(self.target.url.path_and_query());
+        squall_dialects::streamed(self.classified.dialect?, target, &body.0)
     }
 
     /// Aborts the connection, because the recorded exchange had no response.

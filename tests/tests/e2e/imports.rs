@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use squall_tests::program::{python, script};
 use squall_tests::upstream::standard;
 use squall_tests::{Daemon, Upstream};
 
@@ -165,7 +166,8 @@ fn langsmith() -> (Upstream, &'static str) {
     runs[2]["outputs"] = json!({ "output": "${NOT_SET}" });
     let service = Upstream::start(None, move |mut connection| {
         while let Some(request) = connection.request() {
-            let is_root = request.json()["is_root"] == true;
+            let query = request.json();
+            let is_root = query["is_root"] == true || query["id"].is_array();
             let answer = match request.target.split('?').next().unwrap() {
                 "/info" => json!({}),
                 "/sessions" => json!([{ "id": "p1" }]),
@@ -278,6 +280,176 @@ fn the_daemon_fetches_no_sources_and_says_what_to_do() {
             "{errors:#}"
         );
     }
+}
+
+/// A trace with two model calls: the first calls a tool, the second says a text.
+fn otlp_trace(provider: &str) -> String {
+    let usage = json!({ "input_tokens": 1, "input_tokens_details": { "cached_tokens": 0 }, "output_tokens": 1,
+        "output_tokens_details": { "reasoning_tokens": 0 }, "total_tokens": 2 });
+    let response = |item: Value| {
+        json!({ "id": "resp_1", "object": "response", "created_at": 1, "model": "m", "status": "completed",
+            "output": [item], "parallel_tool_calls": true, "tool_choice": "auto", "tools": [], "usage": usage })
+    };
+    let responses = [
+        response(
+            json!({ "id": "fc_1", "type": "function_call", "call_id": "c", "name": "get_weather",
+            "arguments": "{\"city\":\"Rome\"}", "status": "completed" }),
+        ),
+        response(
+            json!({ "id": "msg_1", "type": "message", "role": "assistant", "status": "completed",
+            "content": [{ "type": "output_text", "text": "It is sunny.", "annotations": [] }] }),
+        ),
+    ];
+    let parts = [
+        json!({ "type": "tool_call", "id": "c", "name": "get_weather", "arguments": { "city": "Rome" } }),
+        json!({ "type": "text", "content": "It is sunny." }),
+    ];
+    let attributes = |call: usize| match provider {
+        "openai-responses" => {
+            json!({ "openinference.span.kind": "LLM", "output.value": responses[call].to_string() })
+        }
+        _ => json!({ "gen_ai.operation.name": "chat", "gen_ai.provider.name": provider,
+            "gen_ai.output.messages": json!([{ "role": "assistant", "parts": [parts[call]] }]).to_string() }),
+    };
+    let spans: Value = (0..2)
+        .map(|call| {
+            let attributes = attributes(call);
+            let attributes = attributes.as_object().unwrap().iter();
+            let attributes: Value = attributes
+                .map(|(key, value)| json!({ "key": key, "value": { "stringValue": value } }))
+                .collect();
+            json!({ "traceId": "0".repeat(31) + "1", "spanId": format!("000000000000000{}", call + 1), "name": "chat",
+                "startTimeUnixNano": call.to_string(), "attributes": attributes })
+        })
+        .collect();
+    json!({ "resourceSpans": [{ "scopeSpans": [{ "spans": spans }] }] }).to_string()
+}
+
+#[test]
+fn an_imported_answer_is_streamed_to_agents_that_ask_for_a_stream() {
+    for (provider, client) in [
+        ("openai", "openai-chat"),
+        ("openai-responses", "openai-responses"),
+        ("anthropic", "anthropic"),
+        ("gcp.gemini", "gemini"),
+        ("gcp.gemini", "gemini-list"),
+        ("ollama", "ollama"),
+    ] {
+        let desk = Desk::new();
+        let trace = desk.directory.path().join("trace.json");
+        std::fs::write(&trace, otlp_trace(provider)).unwrap();
+        import(&desk, "otlp", &trace, &[]).ended(0);
+        let file = format!("incidents/{}1.yaml", "0".repeat(31));
+        let mut command = desk.squall(&["run", "--quiet", "--replay", &file, "--"]);
+        command
+            .arg(python())
+            .arg(script("streamed_calls.py"))
+            .arg(client);
+        let played = CommandResult::from(command.output().unwrap());
+        assert_eq!(
+            played.out.trim(),
+            r#"[["get_weather", {"city": "Rome"}], "It is sunny."]"#,
+            "{client}: {played:#?}"
+        );
+    }
+}
+
+/// The page has one block of commands; the program calls the tool.
+#[test]
+fn the_example_of_the_page_runs() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/import.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let block = page.split("```").nth(1).unwrap();
+    let desk = Desk::new();
+    let directory = desk.directory.path();
+    std::fs::copy(made("chromium.har"), directory.join("incident.har")).unwrap();
+    std::fs::create_dir(directory.join("cassettes")).unwrap();
+    std::fs::copy(made("vcrpy.yaml"), directory.join("cassettes/vcrpy.yaml")).unwrap();
+    let archive: Value =
+        serde_json::from_slice(&std::fs::read(made("chromium.har")).unwrap()).unwrap();
+    let entries = archive["log"]["entries"].as_array().unwrap().iter();
+    let mut urls = entries.map(|entry| entry["request"]["url"].as_str().unwrap());
+    let url = urls
+        .find(|url| url.ends_with("/weather?city=Rome"))
+        .unwrap();
+    let agent =
+        format!("import urllib.request\nprint(urllib.request.urlopen('{url}').read().decode())\n");
+    std::fs::write(directory.join("agent.py"), agent).unwrap();
+    let (service, trace) = langsmith();
+    let commands = block
+        .lines()
+        .filter_map(|line| line.strip_prefix("squall "));
+    let commands: Vec<_> = commands.collect();
+    assert_eq!(commands.len(), 4, "{block}");
+    for line in commands {
+        let line = line.split('#').next().unwrap();
+        let words: Vec<_> = line.split_whitespace().collect();
+        let python = python().display().to_string();
+        let words = words
+            .iter()
+            .map(|word| if *word == "python" { &*python } else { *word });
+        let mut command = desk.squall(&[]);
+        command.args(words).env("LANGSMITH_API_KEY", "hunter2");
+        command.env("LANGSMITH_ENDPOINT", format!("http://{}", service.address));
+        let result = CommandResult::from(command.output().unwrap());
+        result.ended(0);
+        if line.starts_with("run") {
+            result.out_has(r#"{"city": "Rome", "degrees": 21}"#);
+        }
+    }
+    assert!(directory.join(format!("incidents/{trace}.yaml")).exists());
+}
+
+#[test]
+fn a_collector_joins_the_posts_of_a_trace() {
+    let daemon = Daemon::start(&json!({}));
+    let file = std::fs::read_to_string(made("otlp-genai.json")).unwrap();
+    let whole: Value = serde_json::from_str(&file).unwrap();
+    let scopes = whole["resourceSpans"][0]["scopeSpans"].as_array().unwrap();
+    let spans: Vec<_> = scopes
+        .iter()
+        .flat_map(|scope| scope["spans"].as_array().unwrap())
+        .collect();
+    assert!(spans.len() > 2, "{whole:#}");
+    let directory = tempfile::tempdir().unwrap();
+    let mut lengths = Vec::new();
+    for (number, spans) in spans.chunks(2).enumerate() {
+        let posted = json!({ "resourceSpans": [{ "scopeSpans": [{ "spans": spans }] }] });
+        let file = directory.path().join(number.to_string());
+        std::fs::write(&file, posted.to_string()).unwrap();
+        let zipped = std::process::Command::new("gzip")
+            .arg("-n")
+            .arg(&file)
+            .status()
+            .unwrap();
+        assert!(zipped.success());
+        let sent = std::process::Command::new("curl")
+            .args([
+                "-s",
+                "--noproxy",
+                "*",
+                "-w",
+                "%{http_code}",
+                "-H",
+                "content-type: application/json",
+            ])
+            .args(["-H", "content-encoding: gzip", "--data-binary"])
+            .arg(format!("@{}.gz", file.display()))
+            .arg(format!("http://{}/v1/traces", daemon.api.address))
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8_lossy(&sent.stdout), "{}200");
+        let replays = daemon.api.get("/v1/replays");
+        let [item] = &replays["items"].as_array().unwrap()[..] else {
+            panic!("{replays:#}");
+        };
+        let id = item["id"].as_str().or(item["name"].as_str()).unwrap();
+        let session = daemon.api.get(&format!("/v1/replays/{id}"));
+        let count = |list: &str| session[list].as_array().map_or(0, Vec::len);
+        lengths.push(count("tool_responses") + count("llm_responses"));
+    }
+    assert_eq!(lengths.last(), Some(&3), "{lengths:?}");
+    assert!(lengths.is_sorted() && lengths[0] < 3, "{lengths:?}");
 }
 
 #[test]

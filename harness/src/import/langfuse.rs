@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::langsmith::span_ms;
-use super::message::user_text;
-use super::trace::{CallKind, Trace, TracedCall};
+use super::message::{TracedCall, user_text};
+use super::trace::{CallKind, Trace};
 use super::{Imported, words};
 
 pub(super) fn read(document: &Value) -> Result<Imported, String> {

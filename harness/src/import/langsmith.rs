@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use squall_journal::timestamp;
 
-use super::message::{text, user_text};
-use super::trace::{CallKind, Trace, TracedCall};
+use super::message::{TracedCall, text, user_text};
+use super::trace::{CallKind, Trace};
 use super::{Imported, words};
 
 pub(super) fn read(document: &Value) -> Result<Imported, String> {

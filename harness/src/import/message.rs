@@ -7,8 +7,19 @@ use squall_dialects::model::{DeltaKind, Finish};
 use squall_dialects::{Event, Part, Transcript};
 use squall_journal::tape::{Answer, Content, Data, RecordedExchange};
 
-use super::trace::TracedCall;
 use super::words;
+
+/// A call of a tool or of a model.
+#[derive(Debug, Default)]
+pub(super) struct TracedCall {
+    pub(super) name: String,
+    /// Its result, or its response in the provider's format or as messages.
+    pub(super) output: Option<Value>,
+    pub(super) error: Option<String>,
+    pub(super) latency_ms: u64,
+    pub(super) provider: Option<String>,
+    pub(super) model: Option<String>,
+}
 
 /// Providers in traces, and their dialects.
 #[rustfmt::skip]

@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 use squall_dialects::codec::{Coding, Decoder};
 use squall_journal::timestamp;
 
-use super::message::user_text;
-use super::trace::{CallKind, Trace, TracedCall, elapsed_ms};
+use super::message::{TracedCall, user_text};
+use super::trace::{CallKind, Trace, elapsed_ms};
 use super::{Imported, words};
 
 /// Longest request to a collector, decoded, bytes.

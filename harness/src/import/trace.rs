@@ -4,7 +4,7 @@ use serde_json::Value;
 use squall_journal::tape::{ModelSource, Session, ToolResponse};
 
 use super::Imported;
-use super::message::response;
+use super::message::{TracedCall, response};
 
 /// What one trace has.
 #[derive(Debug, Default)]
@@ -30,18 +30,6 @@ pub(super) enum CallKind {
     Search,
     Http,
     Other,
-}
-
-/// A call of a tool or of a model.
-#[derive(Debug, Default)]
-pub(super) struct TracedCall {
-    pub(super) name: String,
-    /// Its result, or its response in the provider's format or as messages.
-    pub(super) output: Option<Value>,
-    pub(super) error: Option<String>,
-    pub(super) latency_ms: u64,
-    pub(super) provider: Option<String>,
-    pub(super) model: Option<String>,
 }
 
 impl Trace {

@@ -5,6 +5,9 @@ use squall_harness::reach::Pending;
 
 use crate::store::Store;
 
+/// Most cached lists of mutants of a workspace.
+const KEPT: u64 = 10_000;
+
 /// The cached mutants of a workspace. Without the store, the model writes them again.
 pub(super) struct StoredMutants<'a> {
     pub(super) store: &'a Store,
@@ -29,7 +32,9 @@ impl MutantCache for StoredMutants<'_> {
     fn save<'a>(&'a self, key: &'a str, texts: &'a [String]) -> Pending<'a, ()> {
         Box::pin(async move {
             let texts = serde_json::json!(texts).to_string();
-            let saved = self.store.put_mutants(self.workspace, key, &texts).await;
+            let saved = (self.store)
+                .put_mutants(self.workspace, key, &texts, KEPT)
+                .await;
             if let Err(error) = saved {
                 tracing::warn!("mutants are not cached: {error}");
             }

@@ -134,6 +134,30 @@ on_both! {
     the_newest_runs_that_are_over_are_kept_of_each_workspace
     recordings_come_back_as_they_were
     the_oldest_recordings_that_have_ended_make_room
+    the_oldest_cached_mutants_make_room
+}
+
+async fn the_oldest_cached_mutants_make_room(ground: &Ground<'_>) {
+    let store = ground.open().await;
+    let put = async |workspace: &str, id: &str| {
+        let put = store.put_mutants(workspace, id, "[]", 2).await;
+        put.expect("written");
+    };
+    // A list that is written again is new again.
+    for id in ["a", "b", "a", "c"] {
+        put("mine", id).await;
+    }
+    put("other", "a").await;
+    let opened = ground.open().await;
+    for (workspace, id, is_left) in [
+        ("mine", "a", true),
+        ("mine", "b", false),
+        ("mine", "c", true),
+        ("other", "a", true),
+    ] {
+        let found = opened.mutants(workspace, id).await.expect("an answer");
+        assert_eq!(found.is_some(), is_left, "{workspace} {id}");
+    }
 }
 
 async fn tokens_are_kept_until_they_are_revoked(ground: &Ground<'_>) {

@@ -8,7 +8,7 @@ use squall_control_api::LONGEST_RUN;
 use squall_harness::report::Report;
 use squall_harness::run::{EvidenceRecord, RunKind, RunRecord, RunState};
 
-use crate::args::{SiteArgs, TrialArgs};
+use crate::args::{DEFAULT_SUITE, SiteArgs, TrialArgs};
 use crate::client::{Client, Following, RUNS, path};
 use crate::daemon::signals::{Interruption, Signals};
 use crate::failure::Failure;
@@ -48,7 +48,10 @@ impl<'a> RunRequest<'a> {
             (name, None) => name.map(Value::from),
         };
         let baseline = trial.baseline.as_deref().map(baseline).transpose()?;
+        let file =
+            Some(trial.suite.file.as_path()).filter(|file| *file != Path::new(DEFAULT_SUITE));
         let options = [
+            ("suite_file", file.and_then(Path::to_str).map(Value::from)),
             ("seed", trial.seed.map(Value::from)),
             ("concurrency", trial.concurrency.map(Value::from)),
             ("strict", trial.strict.then_some(Value::Bool(true))),

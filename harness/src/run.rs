@@ -103,6 +103,9 @@ pub struct RunRecord {
     /// The certificate format, `html` or `pdf`, from the suite; `null` if the suite sets none.
     #[serde(default)]
     pub certificate_format: Option<String>,
+    /// The suite's file on the machine of the command; `null` if it has the default name, or for requests of others.
+    #[serde(default)]
+    pub suite_file: Option<String>,
     /// The invariants of the run's parts, in the suite's order.
     #[serde(default)]
     pub demands: Vec<DemandRecord>,
@@ -400,12 +403,16 @@ pub struct ShrunkRecord {
     pub scenario: String,
     /// Number of faults in the failed invocation.
     pub of: u64,
-    /// The faults that are enough, one text each; empty if the failure does not reproduce with all of them.
+    /// The faults that are enough, one text each; empty if the failure does not reproduce with all of them, or if it
+    /// happens without them too.
     pub needed: Vec<String>,
     /// Invocations of the agent.
     pub invocations: u64,
     /// Whether each of the needed faults is known to be necessary; `false` if the limit of invocations was reached.
     pub is_minimal: bool,
+    /// Whether the invariant fails without any of the faults too.
+    #[serde(default)]
+    pub fails_without: bool,
 }
 
 impl ShrunkRecord {
@@ -414,6 +421,8 @@ impl ShrunkRecord {
         let of = count(self.of, "fault");
         let needed = self.needed.join("; ");
         match self.needed.len() {
+            0 if self.fails_without && self.of == 1 => "fails without the fault too".to_owned(),
+            0 if self.fails_without => format!("fails without any of the {of}"),
             0 => format!("does not reproduce with the same {of}"),
             1 => format!("1 of {of} is enough: {needed}"),
             some if self.is_minimal => format!("{some} of {of} are needed together: {needed}"),

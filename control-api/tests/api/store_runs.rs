@@ -44,6 +44,7 @@ pub(crate) fn run(id: &str, daemon: &str) -> RunRecord {
         documents: Vec::new(),
         agent: None,
         tester: None,
+        suite_file: Some("my suite.yaml".to_owned()),
         min_score: None,
         pass_threshold: None,
         certificate_format: None,

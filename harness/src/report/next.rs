@@ -36,18 +36,31 @@ pub(super) fn replay_command(report: &Report, cell: &CellRecord) -> Option<Strin
         let mut failed = invocation.failed.iter();
         failed.any(|(of, _)| std::ptr::eq(*of, cell))
     })?;
+    let suite = (run.suite_file.as_deref())
+        .map_or_else(String::new, |file| format!(" -c {}", shell_word(file)));
     if invocations[number].has_changed_request() {
         let mut scenarios = run.scenarios.iter();
         let is_it = |one: &ScenarioRecord| one.name == cell.scenario && one.under_chaos;
         let chaos = if scenarios.any(is_it) { " --chaos" } else { "" };
-        return Some(format!("squall mutate -c SUITE --seed {}{chaos}", run.seed));
+        let seed = run.seed;
+        return Some(format!("squall mutate{suite} --seed {seed}{chaos}"));
     }
     let (id, number) = (&run.id, number + 1);
     (!report.stands_alone).then(|| {
         format!(
-            "squall replay export --run {id} --output incidents && squall replay run incidents/{id}-{number:03}.yaml"
+            "squall replay export --run {id} --output incidents && squall replay run \
+             incidents/{id}-{number:03}.yaml{suite}"
         )
     })
+}
+
+/// A text as one word of a POSIX shell.
+fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
+    if text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]
@@ -60,6 +73,7 @@ mod tests {
     #[test]
     fn a_changed_request_is_repeated_with_its_seed() {
         let mut report = fixture();
+        report.run.suite_file = Some("the suite.yaml".to_owned());
         let cells = &mut report.run.cells;
         let cell = cells
             .iter_mut()
@@ -76,7 +90,10 @@ mod tests {
         let place = report.run.cells.iter().position(|one| *one == cell);
         let command =
             |report: &Report| replay_command(report, &report.run.cells[place.expect("it")]);
-        let expected = format!("squall mutate -c SUITE --seed {}", report.run.seed);
+        let expected = format!(
+            "squall mutate -c 'the suite.yaml' --seed {}",
+            report.run.seed
+        );
         assert_eq!(command(&report), Some(expected.clone()));
         for scenario in &mut report.run.scenarios {
             scenario.under_chaos = scenario.name == cell.scenario;

@@ -133,18 +133,16 @@ impl<'p, 's> Scenarios<'p, 's> {
         failures
     }
 
-    /// Whether the invariant of a failure also fails in another invocation.
+    /// Whether the invariant of a failure also fails in another invocation, judged as one of this scenario.
     pub(super) async fn fails(
         &mut self,
         failure: &FailedCase<'p>,
+        trial: &Trial,
         job: InvocationJob<'p>,
         result: InvocationResult,
     ) -> bool {
         let results = [(job, Arc::new(result))];
-        let judged = self
-            .judge
-            .scenario(failure.part, failure.trial, &results)
-            .await;
+        let judged = self.judge.scenario(failure.part, trial, &results).await;
         judged
             .failures
             .iter()

@@ -18,6 +18,7 @@ use super::result::InvocationResult;
 use super::scenarios::{FailedCase, Scenarios};
 use crate::count::nth;
 use crate::ddmin::Ddmin;
+use crate::invariants::Active;
 use crate::reach::Rules;
 use crate::report::{call_name, place};
 use crate::run::ShrunkRecord;
@@ -97,9 +98,10 @@ async fn one<'p>(
         needed: Vec::new(),
         invocations: 0,
         is_minimal: true,
+        fails_without: false,
     };
     let mut ddmin = Ddmin::new(faults.len());
-    // All of them first: does the failure reproduce at all?
+    // All of them first, then none: does the failure reproduce at all, and do the faults cause it?
     let mut next = Some((0..faults.len()).collect::<Vec<_>>());
     while let Some(set) = next {
         if record.invocations == MOST_INVOCATIONS {
@@ -109,21 +111,41 @@ async fn one<'p>(
         let job = faults.limited(&failure.job, &set);
         let (result, _) = invoker.invoke_once(slot, &job, &mut None, None).await?;
         let unreachable = result.upstream_unreachable();
-        let fails = scenarios.fails(failure, job, result).await;
+        let trial = trial(failure.trial, &set);
+        let fails = scenarios.fails(failure, &trial, job, result).await;
         if let Some(why) = unreachable.filter(|_| fails && faults.is_replay()) {
             return Ok(Err(why));
         }
         record.invocations += 1;
-        if record.invocations > 1 {
-            ddmin.report(fails);
-        } else if !fails {
-            return Ok(Ok(record));
-        }
-        next = ddmin.next();
+        next = match (record.invocations, fails) {
+            (1, true) => Some(Vec::new()),
+            (1, false) => return Ok(Ok(record)),
+            (2, true) => {
+                record.fails_without = true;
+                return Ok(Ok(record));
+            }
+            (2, false) => ddmin.next(),
+            _ => {
+                ddmin.report(fails);
+                ddmin.next()
+            }
+        };
     }
     let needed = ddmin.kept().iter();
     record.needed = needed.map(|number| faults.description(*number)).collect();
     Ok(Ok(record))
+}
+
+/// The scenario as it is judged with only these faults: a clean one without any. A replay is judged although the
+/// session may have no response left that the agent requests.
+fn trial(trial: &Trial, set: &[usize]) -> Trial {
+    let mut trial = trial.clone();
+    match &mut trial.tape {
+        Some(session) => *session = Arc::default(),
+        None if set.is_empty() => trial.active = Active::default(),
+        None => {}
+    }
+    trial
 }
 
 impl FaultSet {

@@ -47,6 +47,8 @@ pub struct RunSpec {
     pub expects_failure: bool,
     /// Whether failures are shrunk to the smallest sets of faults.
     pub shrinks: bool,
+    /// The suite's file on the machine of the command, for the commands that reports show.
+    pub suite_file: Option<String>,
     /// The documents of the run and their versions.
     pub documents: Vec<DocumentVersion>,
 }
@@ -74,6 +76,7 @@ impl RunSpec {
     pub fn record(&self, id: &str) -> RunRecord {
         RunRecord {
             documents: self.documents.clone(),
+            suite_file: self.suite_file.clone(),
             tester: self.suite.certificate.tester.clone(),
             min_score: self.criteria.min_score,
             pass_threshold: self.suite.certificate.pass_threshold,
@@ -381,6 +384,7 @@ pub(super) mod tests {
             baseline: None,
             fails_if_worse: false,
             expects_failure: false,
+            suite_file: None,
             shrinks: false,
             documents: Vec::new(),
         }

@@ -1,6 +1,7 @@
 //! Incidents as tests: what was recorded is replayed without its upstreams, and judged.
 
 mod around;
+mod reports;
 mod stream;
 
 use std::fs::{self, File};
@@ -8,6 +9,8 @@ use std::net::TcpListener;
 use std::process::Output;
 
 use serde_json::{Value, json};
+use squall_tests::daemon::binary;
+use squall_tests::program::clean;
 
 use crate::desk::{CommandResult, Desk};
 
@@ -253,7 +256,9 @@ fn a_failure_without_recorded_responses_does_not_blame_the_agent() {
         failed["replays"][0]["calls"][0]["state"], "same",
         "{failed:#}"
     );
+    // The upstream is not unavailable, and its answer is not the right one either.
     assert_eq!(failed["shrunk"][0]["of"], 1, "{failed:#}");
+    assert_eq!(failed["shrunk"][0]["fails_without"], true, "{failed:#}");
 }
 
 #[test]
@@ -292,21 +297,29 @@ fn a_failed_cell_shows_the_command_that_replays_it() {
     let mut suite = suite(&agent, "sunny");
     suite["chaos"] =
         json!({ "tool_faults": [{ "tool": "*", "mode": "error", "error_code": 503 }] });
-    let file = desk.write(&suite);
-    let failed = desk.run(&["ci", "--output", "reports"], &file);
-    failed.ended(1);
-    let page = fs::read_to_string(desk.directory.path().join("reports/squall-ci.md")).unwrap();
-    let command = page.split("Replay\n").nth(1).unwrap();
-    let command = command
-        .lines()
-        .find(|line| line.starts_with("squall"))
-        .unwrap();
-    for step in command.split(" && ") {
-        let words: Vec<_> = step.split(' ').skip(1).collect();
-        let output = desk.squall(&words).output().unwrap();
-        let result = CommandResult::from(output);
-        let expected = i32::from(words[1] != "export");
-        result.ended(expected);
+    let directory = desk.directory.path();
+    // A shell finds this binary by its name.
+    fs::create_dir(directory.join("bin")).unwrap();
+    std::os::unix::fs::symlink(binary(), directory.join("bin/squall")).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", directory.join("bin").display());
+    for name in ["suite.yaml", "it's $HOME's \"suite\".yaml"] {
+        fs::write(directory.join(name), suite.to_string()).unwrap();
+        let ci = desk.squall(&["ci", "--output", "reports", "-c", name]);
+        CommandResult::from({ ci }.output().unwrap()).ended(1);
+        let page = fs::read_to_string(directory.join("reports/squall-ci.md")).unwrap();
+        let command = page.split("Replay\n").nth(1).unwrap();
+        let mut lines = command.lines();
+        let command = lines.find(|line| line.starts_with("squall")).unwrap();
+        assert_eq!(command.contains(" -c "), name != "suite.yaml", "{command}");
+        let mut shell = clean("sh");
+        shell.args(["-c", command]).current_dir(directory);
+        shell.env("PATH", &path).env("SQUALL_HOME", desk.home());
+        let result = CommandResult::from(shell.output().unwrap());
+        result.ended(1);
+        result.out_has("does not contain “sunny”");
+        // Only the suite that it names can judge it.
+        fs::remove_file(directory.join(name)).unwrap();
     }
 }
 

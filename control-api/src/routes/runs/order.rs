@@ -57,6 +57,7 @@ struct Options {
     replays: Option<Vec<String>>,
     /// Warnings of whoever prepared the suite.
     warnings: Vec<String>,
+    suite_file: Option<String>,
 }
 
 impl Order {
@@ -140,6 +141,7 @@ impl Options {
             chaos: fields.flag("chaos", ""),
             expects_failure: fields.flag("expect_failure", "").unwrap_or(false),
             shrinks: fields.flag("shrink", "").unwrap_or(false),
+            suite_file: fields.exact_words("suite_file", "").map(|file| file.value),
             models: fields.word("models", "", "source", &MODELS),
             replays: fields.field("replays", "", |value| {
                 let empty = "the list is empty; leave it out to replay the suite's sessions";
@@ -245,6 +247,7 @@ pub(crate) async fn read(
         fails_if_worse: options.fails_if_worse,
         expects_failure: options.expects_failure,
         shrinks: options.shrinks,
+        suite_file: options.suite_file,
         suite: Arc::new(suite),
         warnings: reading.warnings,
         documents: reading.documents,

@@ -105,6 +105,7 @@ where
         upstream_is_binary: Cell::new(reads_binary),
         is_closed: Cell::new(false),
         is_after_tool_call: Cell::new(false),
+        is_turn_replaced: Cell::new(false),
         calls: RefCell::default(),
         unsent: RefCell::default(),
         tasks: RefCell::default(),
@@ -403,6 +404,9 @@ impl SocketState {
         };
         if place.is_none() && protocol.is_one_conversation() {
             self.calls_delivered().await;
+        }
+        if is_left && self.decides.get() && self.is_turn_replaced.get() {
+            return Ok(true);
         }
         let begins = !is_left && protocol.begins_unasked(&routing);
         if place.is_none() && begins && self.running.get() < CALLS {

@@ -46,6 +46,8 @@ pub(super) struct SocketState {
     pub(super) is_closed: Cell<bool>,
     /// The model has called tools, and its turn may go on.
     pub(super) is_after_tool_call: Cell<bool>,
+    /// A rule has ended the agent's turn without the upstream's call of tools, so what is left of the turn is dropped.
+    pub(super) is_turn_replaced: Cell<bool>,
     /// What the calls on it begin with, and the messages that are sent do not.
     pub(super) prefix: RefCell<Bytes>,
     /// Calls that were sent, in this order.

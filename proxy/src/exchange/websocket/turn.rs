@@ -20,7 +20,7 @@ use squall_journal::id::ExchangeId;
 use tokio::io::duplex;
 use tokio::sync::mpsc;
 
-use super::live::closing;
+use super::live::{LiveMessage, closing};
 use super::protocol::{CallEvent, EventsBeside, OpenCall, Protocol, Routing};
 use super::state::SocketState;
 use crate::abort::Abort;
@@ -206,6 +206,7 @@ impl SocketCall {
             return Ok(());
         }
         let mut events = Splitter::new(Framing::Sse, usize::MAX);
+        let mut last = Bytes::new();
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame?.into_data() else {
                 continue;
@@ -220,9 +221,14 @@ impl SocketCall {
                     self.session.close(code, &reason).await;
                 } else {
                     self.beside.said(&text);
-                    self.say(Bytes::copy_from_slice(&text)).await;
+                    last = Bytes::copy_from_slice(&text);
+                    self.say(last.clone()).await;
                 }
             }
+        }
+        if protocol == Protocol::Live {
+            let calls_tools = LiveMessage::of(&last).calls_tools();
+            self.session.is_turn_replaced.set(!calls_tools);
         }
         Ok(())
     }

@@ -80,10 +80,14 @@ fn turn(model: &str) -> Vec<Value> {
     let usage = json!({ "promptTokenCount": 9, "responseTokenCount": 17, "totalTokenCount": 26 });
     if model.contains("tools") {
         let call = json!({ "id": "call_1", "name": "weather", "args": { "city": "Kiel" } });
-        return vec![
-            json!({ "toolCall": { "functionCalls": [call] }, "usageMetadata": usage }),
-            json!({ "sessionResumptionUpdate": {} }),
-        ];
+        let mut events =
+            vec![json!({ "toolCall": { "functionCalls": [call] }, "usageMetadata": usage })];
+        if model.contains("rest") {
+            events.push(json!({ "serverContent": { "generationComplete": true } }));
+            events.push(json!({ "serverContent": { "turnComplete": true } }));
+        }
+        events.push(json!({ "sessionResumptionUpdate": {} }));
+        return events;
     }
     let content = |content: Value| json!({ "serverContent": content });
     let part = |part: Value| content(json!({ "modelTurn": { "parts": [part] } }));
@@ -602,6 +606,29 @@ fn a_tool_call_can_come_twice_and_has_no_end_of_its_own() {
         let call = entries.iter().rfind(|entry| entry["kind"] == "llm");
         let call = call.expect("a call");
         assert_eq!(call["rules"][0]["outcome"], outcome, "{call}");
+    }
+}
+
+#[test]
+fn the_rest_of_a_turn_follows_its_tool_call_unless_a_rule_replaced_the_call() {
+    let stage = Stage::with(&json!({}), serve);
+    for (rules, calls) in [
+        (json!([]), 1),
+        (json!([{ "mode": "duplicate_chunk" }]), 2),
+        (json!([{ "mode": "malformed_tool_call" }]), 0),
+    ] {
+        stage.daemon.api.chaos(&json!({ "llm_faults": rules }));
+        let mut socket = open(&stage, Path::Reverse, "tools rest");
+        for turn in 1..=2 {
+            socket.send(&json!({ "clientContent": { "turnComplete": true } }));
+            let events = until_idle(&mut socket);
+            let count = |found: fn(&Value) -> bool| events.iter().filter(|one| found(one)).count();
+            let found = count(|event| event["toolCall"].is_object());
+            assert_eq!(found, calls, "{rules}, turn {turn}: {events:?}");
+            let ends = count(|event| event["serverContent"]["turnComplete"] == true);
+            assert_eq!(ends, 1, "{rules}, turn {turn}: {events:?}");
+        }
+        socket.close(1000);
     }
 }
 

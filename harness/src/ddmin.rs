@@ -1,6 +1,6 @@
 //! Delta debugging (ddmin of Zeller and Hildebrandt, 2002): minimises a failing set by tests of smaller ones.
 //!
-//! The caller tests each set of [`Ddmin::next`] and reports the result; it tests the empty set itself. The result is
+//! The caller tests each set of [`Ddmin::next`], which is never empty, and reports the result. The result is
 //! 1-minimal: without any one of its elements, the failure is gone.
 
 use std::collections::{BTreeSet, VecDeque};

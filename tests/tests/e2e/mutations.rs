@@ -1,6 +1,7 @@
 //! `squall mutate` against an agent in HTTP that records what it receives.
 
 mod cached;
+mod judged;
 mod rejections;
 mod templates;
 

@@ -128,3 +128,44 @@ fn a_call_that_is_not_recorded_goes_upstream_if_the_session_says_so() {
         assert_eq!(targets, &["/bytes/5"][..dialled], "{on_miss}");
     }
 }
+
+#[test]
+fn tools_by_name_answer_in_a_run_and_only_what_applies_to_an_incident_judges_it() {
+    let desk = Desk::new();
+    let agent = desk.agent("/json", &[]);
+    let contract = json!({ "invariants": [
+        { "id": "always", "type": "contains", "value": "sunny" },
+        { "id": "clean", "type": "contains", "value": "cloudy", "when": "no_chaos" },
+        { "id": "faulty", "type": "contains", "value": "sunny", "when": "any_chaos_active" },
+        { "id": "probed", "type": "contains", "value": "cloudy", "probes": ["Say cloudy."] },
+    ] });
+    let session = json!({
+        "id": "one", "input": "Weather?", "contract": contract,
+        "tool_responses": [{ "tool": "weather", "response": { "sky": "clear" } }],
+    });
+    fs::write(desk.directory.path().join("one.yaml"), session.to_string()).unwrap();
+    let mut suite = suite(&agent, "sunny");
+    suite["tools"] =
+        json!({ "weather": { "match_url": format!("http://{}/*", desk.tool.address) } });
+    let result = replay(&desk, &suite, &["one.yaml", "--json"]);
+    result.ended(0);
+    let run = run_of(&result);
+    assert_eq!(run["replays"][0]["served"], 1, "{run:#}");
+    assert_eq!(desk.tool.opened(), 0, "{run:#}");
+    let cells = run["cells"].as_array().unwrap().iter();
+    let states: Vec<_> = cells
+        .map(|cell| (&cell["invariant"], &cell["state"]))
+        .collect();
+    let expected = [
+        ("always", "passed"),
+        ("clean", "not_applicable"),
+        ("faulty", "passed"),
+    ];
+    let expected = expected.map(|(invariant, state)| (json!(invariant), json!(state)));
+    let expected: Vec<_> = expected
+        .iter()
+        .map(|(invariant, state)| (invariant, state))
+        .collect();
+    assert_eq!(states, expected, "{run:#}");
+    assert_eq!(run["coverage"]["agent_invocations"], 1, "{run:#}");
+}

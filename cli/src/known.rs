@@ -39,9 +39,8 @@ impl Known {
                 return Ok(Self::default());
             }
         };
-        let tools = read.proxy.tools.iter();
-        let tools = tools.map(|(name, globs)| (name.as_str(), globs.as_slice()));
-        let tools = ToolNames::new(tools).map_err(|error| Failure::Usage(error.to_string()))?;
+        let tools = read.proxy.names();
+        let tools = tools.map_err(|error| Failure::Usage(error.to_string()))?;
         let files = read.profiles.as_deref().map(profiles::list);
         let files = files.transpose().unwrap_or_default();
         Ok(Self {

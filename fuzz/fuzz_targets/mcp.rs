@@ -1,4 +1,4 @@
-//! MCP's messages from anybody: what is asked is read, answers are changed in any chunks. Nothing
+//! Messages of MCP and A2A from anybody: what is asked is read, answers are changed in any chunks. Nothing
 //! panics, no chunking shows, and what is not changed stays as it came.
 //!
 //! The first two bytes choose change, form and chunk size; then comes the request up to a line
@@ -29,12 +29,13 @@ fuzz_target!(|input: &[u8]| {
     let asked = McpRequest::read(request);
     let mut calls = asked.map(|asked| asked.calls).unwrap_or_default();
     // Most answers are to another call than a random one.
-    let of_corpus = br#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"a"}}"#;
-    calls.extend(
-        McpRequest::read(of_corpus)
-            .into_iter()
-            .flat_map(|asked| asked.calls),
-    );
+    for of_corpus in [
+        &br#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"a"}}"#[..],
+        br#"{"jsonrpc":"2.0","id":4,"method":"message/stream","params":{"message":{}}}"#,
+    ] {
+        let asked = McpRequest::read(of_corpus).into_iter();
+        calls.extend(asked.flat_map(|asked| asked.calls));
+    }
     if let Ok(document) = Document::parse(answer) {
         for text in texts(&document) {
             assert!(document.value(text.place).as_str().is_some());

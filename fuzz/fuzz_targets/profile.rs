@@ -63,6 +63,7 @@ fn decide(scope: &Activation, stage: Stage) {
         tools: &tools,
         mcp_tool_call: false,
         mcp_tool_list: false,
+        from: None,
         may_be_mcp: false,
         method: &Method::POST,
         url: &url,

@@ -9,6 +9,7 @@
 pub mod agents;
 pub mod answer;
 pub mod count;
+mod crew;
 pub mod date_range;
 mod ddmin;
 mod deadline;

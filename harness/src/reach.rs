@@ -19,6 +19,7 @@ use squall_journal::activation::ActivationRecord;
 use squall_journal::record::ExchangeRecord;
 use squall_journal::tape::{Detected, Session};
 use squall_journal::trace_id::TraceId;
+use squall_profiles::tools::ToolNames;
 
 /// A pending operation; it starts when it is first polled.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -82,7 +83,7 @@ pub struct RequestedChaos {
     /// connection would bypass faults that make connections fail.
     pub connects_anew: bool,
     /// Additional names of upstreams while this is in force, with their URL globs.
-    pub tools: Vec<(String, Vec<String>)>,
+    pub tools: ToolNames,
     /// A replay session whose recorded responses the exchanges get; `None`: upstreams respond.
     pub tape: Option<Arc<Session>>,
 }

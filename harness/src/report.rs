@@ -39,8 +39,8 @@ pub use self::next::next_step;
 pub use self::shown::shown;
 pub(crate) use self::story::{call_name, place};
 pub use self::words::{
-    DISTRIBUTION, SHIFT, components, coverage, distributions, milliseconds, repeats, replayed,
-    score, shifts, shrunk, tests,
+    CREW, DISTRIBUTION, SHIFT, components, coverage, crew, distributions, milliseconds, repeats,
+    replayed, score, shifts, shrunk, tests,
 };
 use crate::invariants::InvariantSeverity;
 use crate::run::{CellRecord, CellState, EvidenceRecord, RunRecord};

@@ -1,6 +1,7 @@
 //! A run as the API shows it: `GET /v1/runs/{id}`.
 
 mod comparison;
+mod crew;
 mod distribution;
 mod replay;
 mod state;
@@ -9,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::comparison::{CellChange, ComparisonRecord, ShiftRecord};
+pub use self::crew::CrewEdge;
 pub use self::distribution::DistributionRecord;
 pub use self::replay::{ArgumentChange, CallDivergence, DivergenceState, ReplayRecord};
 pub use self::state::{RunKind, RunState};
@@ -53,6 +55,9 @@ pub struct RunRecord {
     /// The replayed sessions, with what the agent did otherwise than when they were recorded.
     #[serde(default)]
     pub replays: Vec<ReplayRecord>,
+    /// What crossed the edges of a crew, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub crew: Vec<CrewEdge>,
     /// Changes since the baseline run; `null` without a baseline.
     #[serde(default)]
     pub comparison: Option<ComparisonRecord>,

@@ -52,12 +52,13 @@ use self::rounds::Rounds;
 use self::scenarios::Scenarios;
 pub use self::spec::{RunSpec, SpecError, fetched_sources};
 use crate::agents::{AskError, Driver};
+use crate::crew;
 use crate::mutations::MutationError;
 use crate::outside::Replies;
 use crate::reach::{Pending, Reach, ReachError};
 use crate::run::{
-    CellRecord, CoverageRecord, DemandRecord, DistributionRecord, RecoveryRecord, ReplayRecord,
-    ShrunkRecord, StabilityRecord,
+    CellRecord, CoverageRecord, CrewEdge, DemandRecord, DistributionRecord, RecoveryRecord,
+    ReplayRecord, ShrunkRecord, StabilityRecord,
 };
 use crate::scores::Matrix;
 
@@ -86,6 +87,8 @@ struct Ran {
     distributions: Vec<DistributionRecord>,
     /// The replayed sessions.
     replays: Vec<ReplayRecord>,
+    /// What crossed the edges of a crew.
+    crew: Vec<CrewEdge>,
     /// The shrunk failures.
     shrunk: Vec<ShrunkRecord>,
     /// What was executed, including the clean run.
@@ -231,6 +234,7 @@ async fn carried_out<'s>(
         stability: scenarios.stability(),
         distributions: scenarios.distributions(),
         replays: scenarios.replays(),
+        crew: crew::edges(all().map(|(_, result)| &result.trace)),
         shrunk,
         coverage: scenarios.coverage(),
         unreachable: scenarios.unreachable(),

@@ -141,7 +141,7 @@ async fn ask(of: &Verifying<'_>, prompt: &Prompt) -> Result<ProbeResult, ReachEr
         slot,
         after: None,
         connects_anew: false,
-        tools: of.suite.tools.written.clone(),
+        tools: of.suite.tools.names.clone(),
         tape: None,
     };
     let trace = TraceId::of_traceparent(&invocation.traceparent);

@@ -276,7 +276,7 @@ impl Snapshot {
                         &rules.rules()[rule],
                         0,
                         None,
-                        VerdictOutcome::Bypassed(unknown(facts)),
+                        VerdictOutcome::Bypassed(unknown(conditions, facts)),
                     );
                 }
                 (Candidate::Rule(_), Holds::Yes) => matching.push(*number),
@@ -421,8 +421,15 @@ impl Decision {
     }
 }
 
-/// Why it is unknown whether a rule matches.
-fn unknown(facts: &Facts<'_>) -> String {
+/// Why a rule with `from` may not match.
+const NO_CALLER: &str = "the calling agent is unknown: neither the header `x-squall-agent` nor the password in the \
+     proxy's URL names one under `agents:`";
+
+/// Why it is unknown whether a rule with these conditions matches.
+fn unknown(conditions: &Match, facts: &Facts<'_>) -> String {
+    if conditions.from.is_some() && facts.from.is_none() {
+        return NO_CALLER.to_owned();
+    }
     let why = match &facts.body {
         _ if facts.brings_nameless_results() => {
             return "the request has tool results whose tools are named neither in it nor in an earlier answer, so it \

@@ -115,7 +115,14 @@ fn sentence(rule: &Rule, failed: Condition, facts: &Facts<'_>) -> String {
                 .tool
                 .as_ref()
                 .map_or("*", |tool| tool.name.as_str());
-            (format!("tool: {name}"), tools_found(rule, facts))
+            let to = matching.tool.as_ref().is_some_and(|tool| tool.is_agent);
+            let field = if to { "to" } else { "tool" };
+            (format!("{field}: {name}"), tools_found(rule, facts))
+        }
+        Condition::From => {
+            let expected = matching.from.as_deref().map_or("", Glob::as_str);
+            let found = facts.from.unwrap_or("an unknown agent");
+            (format!("from: {expected}"), found.to_owned())
         }
         Condition::Methods => {
             let methods = matching.methods.iter().flatten();

@@ -25,6 +25,8 @@ pub struct Facts<'a> {
     pub mcp_tool_call: bool,
     /// Whether an MCP exchange lists the tools (`tools/list`), according to a header or the body.
     pub mcp_tool_list: bool,
+    /// Name of the calling agent, if it is known.
+    pub from: Option<&'a str>,
     /// Whether the body may still show that the exchange is MCP or A2A: older versions have no header for
     /// it.
     pub may_be_mcp: bool,

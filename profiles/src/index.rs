@@ -306,6 +306,7 @@ mod tests {
                 tools: &[],
                 mcp_tool_call: false,
                 mcp_tool_list: false,
+                from: None,
                 may_be_mcp: false,
                 method: &Method::GET,
                 url: &url,

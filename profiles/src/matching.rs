@@ -21,6 +21,8 @@ use crate::json_tree::{JsonTree, NotRead};
 pub(crate) struct Match {
     pub(crate) urls: UrlGlobs,
     pub(crate) tool: Option<Box<ToolMatch>>,
+    /// The calling agent.
+    pub(crate) from: Option<Box<Glob>>,
     pub(crate) methods: Option<Box<[Method]>>,
     pub(crate) status: Option<StatusSet>,
     pub(crate) touches: Touches,
@@ -71,6 +73,8 @@ pub(crate) struct ToolMatch {
     pub(crate) name: Glob,
     /// `match_url` of the rules in the same file with both this tool and a URL.
     pub(crate) urls: UrlGlobs,
+    /// It names an agent, and only messages to it match.
+    pub(crate) is_agent: bool,
 }
 
 /// A path in a JSON body and its required value.
@@ -123,6 +127,7 @@ pub(crate) enum Condition {
     Kind,
     Url,
     Tool,
+    From,
     Methods,
     Headers,
     Dialect,
@@ -135,11 +140,12 @@ pub(crate) enum Condition {
 
 impl Condition {
     /// All that the request decides, cheapest first.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Kind,
         Self::Methods,
         Self::Dialect,
         Self::Tool,
+        Self::From,
         Self::Url,
         Self::Headers,
         Self::Stream,
@@ -184,6 +190,11 @@ impl Match {
             Condition::Kind => self.kind_holds(family, facts),
             Condition::Url => (self.urls.is_empty() || self.urls.matches(facts.url)).into(),
             Condition::Tool => self.tool_holds(facts, tool_urls),
+            Condition::From => match (&self.from, facts.from) {
+                (None, _) => Holds::Yes,
+                (Some(glob), Some(name)) => glob.matches(name).into(),
+                (Some(_), None) => Holds::Unknown,
+            },
             Condition::Methods => self
                 .methods
                 .as_ref()
@@ -223,6 +234,7 @@ impl Match {
     /// decided at the exchange.
     pub(crate) fn asks_for_an_exchange(&self) -> bool {
         self.tool.is_some()
+            || self.from.is_some()
             || self.methods.is_some()
             || self.status.is_some()
             || self.asks_for_headers_or_body()
@@ -246,6 +258,9 @@ impl Match {
     fn kind_holds(&self, family: Option<Family>, facts: &Facts<'_>) -> Holds {
         if self.websocket.is_some() && !facts.opens_a_websocket() {
             return Holds::No;
+        }
+        if facts.kind == Kind::Agent && self.tool.as_deref().is_some_and(|tool| tool.is_agent) {
+            return is_a_tool(facts);
         }
         match self.touches {
             Touches::Calls | Touches::Lists | Touches::Sessions => {}

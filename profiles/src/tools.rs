@@ -1,4 +1,4 @@
-//! Tool names for upstreams: the config's `tools:` map, and additional names of an activation.
+//! Names for upstreams: the config's `tools:` and `agents:` maps, and additional names of an activation.
 
 use smallvec::SmallVec;
 
@@ -6,10 +6,11 @@ use crate::facts::CanonicalUrl;
 use crate::glob::{Glob, UrlGlobs};
 use squall_documents::{DocumentError, DocumentLimits, did_you_mean};
 
-/// Tool names, each with URL globs.
-#[derive(Debug, Clone, Default)]
+/// Names of tools and agents, each with URL globs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolNames {
     tools: Vec<(String, UrlGlobs)>,
+    agents: Vec<(String, UrlGlobs)>,
 }
 
 impl ToolNames {
@@ -35,13 +36,46 @@ impl ToolNames {
         };
         Ok(Self {
             tools: tools.into_iter().map(compile).collect::<Result<_, _>>()?,
+            agents: Vec::new(),
         })
     }
 
-    /// The names of the tools behind a URL, in the map's order; empty if there are none.
+    /// These tools, and the tools of `agents` as agents.
+    #[must_use]
+    pub fn with_agents(self, agents: Self) -> Self {
+        Self {
+            agents: agents.tools,
+            ..self
+        }
+    }
+
+    /// Whether an agent is behind a URL.
+    pub fn is_agent(&self, url: &CanonicalUrl) -> bool {
+        self.agents.iter().any(|(_, urls)| urls.matches(url))
+    }
+
+    /// Whether there are agents.
+    pub fn has_agents(&self) -> bool {
+        !self.agents.is_empty()
+    }
+
+    /// Whether an agent has this name.
+    pub fn has_agent(&self, name: &str) -> bool {
+        self.agents.iter().any(|(agent, _)| agent == name)
+    }
+
+    /// All names: of agents, then of tools.
+    pub fn all(&self) -> impl Iterator<Item = &str> {
+        self.entries().map(|(name, _)| name.as_str())
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &(String, UrlGlobs)> {
+        self.agents.iter().chain(&self.tools)
+    }
+
+    /// The names of the agents and tools behind a URL, in the maps' order; empty if there are none.
     pub fn names(&self, url: &CanonicalUrl) -> SmallVec<[&str; 2]> {
-        self.tools
-            .iter()
+        self.entries()
             .filter(|(_, urls)| urls.matches(url))
             .map(|(name, _)| name.as_str())
             .collect()
@@ -49,24 +83,25 @@ impl ToolNames {
 
     /// A hint at a similar name; empty if there is none.
     pub(crate) fn did_you_mean(&self, name: &str) -> String {
-        did_you_mean(name, self.tools.iter().map(|(tool, _)| tool.as_str()))
+        did_you_mean(name, self.all())
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.tools.is_empty()
+        self.tools.is_empty() && self.agents.is_empty()
     }
 
     /// These names, followed by those of `more`.
     #[must_use]
     pub fn and(&self, more: &Self) -> Self {
         let tools = self.tools.iter().chain(&more.tools).cloned().collect();
-        Self { tools }
+        let agents = self.agents.iter().chain(&more.agents).cloned().collect();
+        Self { tools, agents }
     }
 
-    /// The URL globs of all tools that a name or glob matches.
+    /// The URL globs of all agents and tools that a name or glob matches.
     pub(crate) fn urls_of(&self, name: &Glob) -> Vec<UrlGlobs> {
-        let named = self.tools.iter().filter(|(tool, _)| name.matches(tool));
+        let named = self.entries().filter(|(tool, _)| name.matches(tool));
         named.map(|(_, urls)| urls.clone()).collect()
     }
 }

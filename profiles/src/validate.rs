@@ -204,6 +204,12 @@ fn misspelt_tool(rule: &Rule, tools: &ToolNames) -> Option<String> {
     let known = !rule.matching.urls.is_empty()
         || !tool.urls.is_empty()
         || !tools.urls_of(&tool.name).is_empty();
+    if tool.is_agent && !known {
+        return Some(format!(
+            "is about `to: {}`, which `agents:` lacks",
+            tool.name
+        ));
+    }
     let hint = tools.did_you_mean(tool.name.as_str());
     (!known && !hint.is_empty())
         .then(|| format!("has the tool `{}`, which `tools:` lacks{hint}", tool.name))

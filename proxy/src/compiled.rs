@@ -68,6 +68,26 @@ impl CompiledConfig {
         names
     }
 
+    /// Whether an agent of the config or of `rules` is behind a URL.
+    pub(crate) fn is_agent(&self, url: &CanonicalUrl, rules: &RuleSet) -> bool {
+        self.tools.is_agent(url) || rules.own_tools().is_agent(url)
+    }
+
+    /// The first of these names that an agent of the config or of `rules` has. They are not read if there are no
+    /// agents.
+    pub(crate) fn agent_named<I: Iterator<Item = String>>(
+        &self,
+        rules: &RuleSet,
+        names: impl FnOnce() -> I,
+    ) -> Option<Arc<str>> {
+        let (all, own) = (&self.tools, rules.own_tools());
+        if !all.has_agents() && !own.has_agents() {
+            return None;
+        }
+        let name = names().find(|name| all.has_agent(name) || own.has_agent(name))?;
+        Some(name.into())
+    }
+
     /// Checks and compiles `config` for a proxy with these listeners.
     pub(crate) fn new(
         config: ProxyConfig,
@@ -78,13 +98,7 @@ impl CompiledConfig {
             .iter()
             .map(CompiledRoute::new)
             .collect::<Result<_, _>>()?;
-        let tools = ToolNames::new(
-            config
-                .tools
-                .iter()
-                .map(|(name, globs)| (name.as_str(), globs.as_slice())),
-        )
-        .map_err(|error| ConfigError(format!("tools: {error}")))?;
+        let tools = config.names()?;
         let patterns = |place, list: &[String]| {
             HostPatterns::new(list).map_err(|error| ConfigError(format!("{place}: {error}")))
         };

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use squall_profiles::activation::Observe;
+use squall_profiles::tools::ToolNames;
 
 /// An invalid configuration: a sentence that names the setting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -50,6 +51,8 @@ pub struct ProxyConfig {
     pub routes: Vec<ProxyRoute>,
     /// Tool names for upstreams, each with URL globs.
     pub tools: Vec<(String, Vec<String>)>,
+    /// Names of agents, each with URL globs.
+    pub agents: Vec<(String, Vec<String>)>,
     /// Model endpoints that are not recognised automatically.
     pub llm: Vec<LlmEndpoint>,
     /// Other listeners of this daemon (the control API); never valid as a destination.
@@ -165,6 +168,17 @@ pub enum WebSocketCalls {
 }
 
 impl ProxyConfig {
+    /// The names of upstreams for rules.
+    pub fn names(&self) -> Result<ToolNames, ConfigError> {
+        let compiled = |place, names: &[(String, Vec<String>)]| {
+            let names = names.iter();
+            ToolNames::new(names.map(|(name, globs)| (name.as_str(), globs.as_slice())))
+                .map_err(|error| ConfigError(format!("{place}: {}", error.message)))
+        };
+        let agents = compiled("agents", &self.agents)?;
+        Ok(compiled("tools", &self.tools)?.with_agents(agents))
+    }
+
     /// The defaults, with the CA in `home`.
     pub fn with_home(home: PathBuf) -> Self {
         Self {
@@ -189,6 +203,7 @@ impl ProxyConfig {
             annotate: false,
             routes: Vec::new(),
             tools: Vec::new(),
+            agents: Vec::new(),
             llm: Vec::new(),
             own_listeners: Vec::new(),
         }

@@ -134,6 +134,8 @@ impl Exchange {
         let rules = chaos.activation().snapshot();
         let mut classified =
             Classification::of_head(&compiled, rules.rules(), request, &target.url);
+        let named = || route::agents_of(ingress, request.headers());
+        classified.comes_from(compiled.agent_named(rules.rules(), named));
         let socket = ModelSocket::of(&compiled, &target.url, request.uri(), request.headers())?;
         if let Some(socket) = &socket {
             classified.opens_socket(socket.dialect);
@@ -143,6 +145,7 @@ impl Exchange {
         let mut note = chaos.note(id, started, classified.kind, method.clone(), url);
         note.dialect = classified.dialect.map(squall_dialects::Dialect::name);
         note.tool = classified.tool().map(Arc::from);
+        note.comes_from(classified.from());
         note.websocket = ingress.carrier().map(|carrier| *carrier.exchange());
         note.rules = Arc::downgrade(rules.rules());
         let log = ExchangeLog::open(connection, note, chaos);

@@ -13,6 +13,8 @@ use http::{Uri, Version};
 
 /// The header that names a scope; never forwarded.
 pub(crate) const SCOPE: HeaderName = HeaderName::from_static("x-squall-scope");
+/// Names the calling agent; not forwarded.
+pub(crate) const AGENT: HeaderName = HeaderName::from_static("x-squall-agent");
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
@@ -40,6 +42,7 @@ pub(crate) fn clean_request(headers: &mut HeaderMap, passage: Passage) {
     clean(headers, passage, |name| {
         *name == PROXY_AUTHORIZATION
             || *name == SCOPE
+            || *name == AGENT
             || *name == HTTP2_SETTINGS
             || (*name == TE && !trailers)
     });

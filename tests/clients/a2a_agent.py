@@ -49,7 +49,7 @@ async def planned(context):
     if not told["ok"] or failed or not finished:
         why = told.get("said") or " ".join(failed + told["text"]) or "it broke off"
         return [f"The worker failed: {why}"]
-    return ["Take an umbrella only if it rains. ", "".join(told["text"]) or "The worker said nothing."]
+    return ["The forecast: " + ("".join(told["text"]) or "none")]
 
 
 class Executor(AgentExecutor):

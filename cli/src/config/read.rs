@@ -100,12 +100,10 @@ impl Overlay<'_> {
         });
         section(fields, "api", "The control API.", |fields| self.api(fields));
         table! { fields;
-            "tools" => self.config.proxy.tools, |value| {
-                let named = value.pairs("a map from names to `match_url`", |name, value| {
-                    Some((name.value.clone(), value.fields(MAP, globs)?))
-                })?;
-                Some(named.into_iter().map(|(_, tool)| tool).collect::<Vec<_>>())
-            }, "Names for upstreams, for rules and reports: name → the URLs it stands for.";
+            "tools" => self.config.proxy.tools, upstreams,
+                "Names for upstreams, for rules and reports: name → the URLs it stands for.";
+            "agents" => self.config.proxy.agents, upstreams,
+                "Names for agents that other agents call, for `to` and `from` of rules.";
             "llm" => self.config.proxy.llm, |value| value.list("a list of endpoints", |value| {
                 value.fields(MAP, endpoint)
             }), "Model endpoints that Squall cannot recognise by path and body.";
@@ -491,6 +489,14 @@ fn connect_to(value: &mut ValueReader<'_, '_>) -> Option<Vec<(String, String)>> 
         Some((from.ok()?, to?))
     })?;
     Some(pairs.into_iter().map(|(_, pair)| pair).collect())
+}
+
+/// Names, each with its URLs.
+fn upstreams(value: &mut ValueReader<'_, '_>) -> Option<Vec<(String, Vec<String>)>> {
+    let named = value.pairs("a map from names to `match_url`", |name, value| {
+        Some((name.value.clone(), value.fields(MAP, globs)?))
+    })?;
+    Some(named.into_iter().map(|(_, urls)| urls).collect())
 }
 
 /// `match_url`: a glob, or a list of them.

@@ -42,9 +42,8 @@ pub(super) fn recorder(config: &Config, metrics: &Arc<Metrics>) -> Result<Record
 
 /// The names that rules can use for upstreams.
 pub(super) fn tool_names(config: &Config) -> Result<ToolNames, Failure> {
-    let tools = config.proxy.tools.iter();
-    ToolNames::new(tools.map(|(name, globs)| (name.as_str(), globs.as_slice())))
-        .map_err(|error| Failure::Usage(format!("tools: {}", error.message)))
+    let names = config.proxy.names();
+    names.map_err(|error| Failure::Usage(error.to_string()))
 }
 
 /// Suites and hosts that need approval.

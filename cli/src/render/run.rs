@@ -187,6 +187,7 @@ mod tests {
             "recoveries": [{ "family": "tool_faults", "passed": 3, "judged": 4, "rate": 75.0, "low": 30.06,
                              "high": 95.44 }],
             "stability": { "repeats": 3, "judged": 4, "always_passed": 2, "flaky": 1, "pass_k": 50.0 },
+            "crew": [{ "from": "planner", "to": "worker\u{1b}[2J", "calls": 4, "failed": 2, "faults": 2 }],
             "comparison": { "baseline": "0192", "score_before": 80.0, "fixed": [], "changed": [], "newly_failing": [
                 { "invariant": "says-so", "scenario": "api_outage", "before": "passed", "after": "failed" },
                 { "invariant": "no-secret", "scenario": "api_outage", "before": null, "after": "failed" } ] },

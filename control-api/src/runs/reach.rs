@@ -15,7 +15,6 @@ use squall_journal::ring::Filter;
 use squall_journal::tape::{Otherwise, Recorded, Session};
 use squall_profiles::activation::Observe;
 use squall_profiles::profile;
-use squall_profiles::tools::ToolNames;
 use squall_proxy::chaos::{
     Chaos, ChaosRequest, DEFAULT_SCOPE, INLINE, NO_CHAOS, PutError, RuleSource, RunMark, ScopeChaos,
 };
@@ -480,11 +479,9 @@ fn rule_source(rules: Rules, workspace: String) -> Result<RuleSource, ReachError
 
 fn request(requested: RequestedChaos, workspace: String) -> Result<ChaosRequest, ReachError> {
     let rules = rule_source(requested.rules, workspace)?;
-    let tools = requested.tools.iter();
-    let tools = ToolNames::new(tools.map(|(name, globs)| (name.as_str(), globs.as_slice())));
     Ok(ChaosRequest {
         rules,
-        tools: tools.map_err(|error| ReachError::BadRules(error.to_string()))?,
+        tools: requested.tools,
         seed: Some(requested.seed),
         ttl: None,
         key: Some(requested.key),

@@ -59,7 +59,7 @@ impl Execute for Puppet {
                 slot: None,
                 after: None,
                 connects_anew: false,
-                tools: Vec::new(),
+                tools: squall_profiles::tools::ToolNames::default(),
                 tape: None,
             };
             context.reach.begin(context.scope, wanted).await?;

@@ -26,6 +26,7 @@ mod truncated_stream_not_consumed;
 use std::net::Ipv6Addr;
 
 use squall_documents::{At, Fields};
+use squall_journal::record::Kind;
 use squall_profiles::glob::Glob;
 
 use super::{InvariantKind, Verdict};
@@ -65,6 +66,10 @@ struct Narrow {
     tool: Option<Glob>,
     /// Empty: all.
     hosts: Vec<Glob>,
+    /// Only messages to these agents.
+    to: Option<Glob>,
+    /// Only calls by these agents.
+    from: Option<Glob>,
 }
 
 impl Narrow {
@@ -79,18 +84,23 @@ impl Narrow {
 
     /// Reads `tool` and `host`, for kinds with another meaning of `hosts`.
     fn without_hosts(fields: &mut Fields<'_, '_>) -> Option<Self> {
-        let tool = fields.words("tool", "Only calls of this tool; a glob.");
-        let tool = tool.map(|name| glob(fields.reader, &name));
+        let mut named = |name, about| {
+            let written = fields.words(name, about);
+            written.map(|name| glob(fields.reader, &name))
+        };
+        let tool = named("tool", "Only calls of this tool; a glob.");
+        let to = named("to", "Only messages to this agent; a glob.");
+        let from = named("from", "Only calls by this agent; a glob.");
         let hosts = hosts(
             fields,
             "host",
             "Only exchanges with this host; a glob, or several.",
         );
         Some(Self {
-            tool: match tool {
-                Some(tool) => Some(tool?),
-                None => None,
-            },
+            // An invalid glob is reported, and fails the whole.
+            tool: tool.map_or(Some(None), |tool| tool.map(Some))?,
+            to: to.map_or(Some(None), |to| to.map(Some))?,
+            from: from.map_or(Some(None), |from| from.map(Some))?,
             hosts: hosts?,
         })
     }
@@ -99,11 +109,16 @@ impl Narrow {
     fn name(&self) -> String {
         let hosts: Vec<_> = self.hosts.iter().map(Glob::as_str).collect();
         let hosts = hosts.join(" or ");
-        match &self.tool {
+        let called = self.tool.as_ref().or(self.to.as_ref()).map(Glob::as_str);
+        let called = match called {
             None if hosts.is_empty() => "any tool or host".to_owned(),
             None => hosts,
-            Some(tool) if hosts.is_empty() => tool.as_str().to_owned(),
-            Some(tool) => format!("{} at {hosts}", tool.as_str()),
+            Some(name) if hosts.is_empty() => name.to_owned(),
+            Some(name) => format!("{name} at {hosts}"),
+        };
+        match &self.from {
+            None => called,
+            Some(from) => format!("{called} from {}", from.as_str()),
         }
     }
 
@@ -113,7 +128,15 @@ impl Narrow {
                 && (tool.as_str() == EVERY_TOOL
                     || attempt.tools.iter().any(|name| tool.matches(name)))
         });
-        tool && (self.hosts.is_empty() || is_host(attempt, &self.hosts))
+        let to = self.to.as_ref().is_none_or(|to| {
+            let is_call = attempt.sends_message || attempt.kind != Kind::Agent;
+            is_call && attempt.tools.iter().any(|name| to.matches(name))
+        });
+        let from = self.from.as_ref().is_none_or(|from| {
+            let name = attempt.from.as_deref();
+            name.is_some_and(|name| from.matches(name))
+        });
+        tool && to && from && (self.hosts.is_empty() || is_host(attempt, &self.hosts))
     }
 
     /// The judged attempts.

@@ -4,6 +4,7 @@
 //! could therefore neither run nor load anything.
 
 mod cells;
+mod crew;
 mod facts;
 mod groups;
 mod invocations;
@@ -70,6 +71,7 @@ fn parts(report: &Report) -> Vec<(&'static str, &'static str, Markup)> {
     let mut parts = vec![
         ("summary", "Summary", Some(summary::part(run))),
         ("matrix", "Matrix", matrix::part(run)),
+        ("crew", "Crew", crew::part(run)),
         ("replays", "Replays", replays::part(run)),
         ("causes", "Failures by cause", groups::part(report)),
     ];

@@ -57,6 +57,7 @@ pub(super) fn document(report: &Report) -> String {
     }
     text += &matrix(report);
     text += &table(&words::DISTRIBUTION, &words::distributions(run));
+    text += &table(&words::CREW, &words::crew(run));
     text += &replays(report);
     text += &comparison(report);
     let end = last_line(report);

@@ -220,6 +220,10 @@ pub(super) fn run() -> RunRecord {
             { "scenario": "slow | \"<b>\"", "of": "cost", "values": [0.0021, 0.0023], "min": 0.0021,
               "p50": 0.0022, "p90": 0.0023, "p95": 0.0023, "max": 0.0023 },
         ],
+        "crew": [
+            { "from": "planner", "to": HOSTILE, "calls": 4, "failed": 2, "faults": 1 },
+            { "from": null, "to": "planner", "calls": 1, "failed": 0, "faults": 0 },
+        ],
         "comparison": {
             "baseline": "0192f0c1a2b3c4d5e6f7081900000000", "score_before": 60.0,
             "newly_failing": [{ "invariant": "completes", "scenario": "outage", "before": "passed",

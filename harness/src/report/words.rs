@@ -4,8 +4,9 @@ use crate::count::count;
 use squall_journal::record::RuleRecord;
 
 use crate::run::{
-    CellRecord, CellState, ComparisonRecord, DistributionRecord, DivergenceState, EvidenceRecord,
-    ReplayRecord, RunKind, RunRecord, RunState, ScoresRecord, ShiftRecord, ShrunkRecord,
+    CellRecord, CellState, ComparisonRecord, CrewEdge, DistributionRecord, DivergenceState,
+    EvidenceRecord, ReplayRecord, RunKind, RunRecord, RunState, ScoresRecord, ShiftRecord,
+    ShrunkRecord,
 };
 use crate::scores::score_beside;
 
@@ -121,6 +122,18 @@ pub fn coverage(run: &RunRecord) -> String {
     )
 }
 
+/// What crossed an edge of a crew, in a few words.
+pub(super) fn crossed(edge: &CrewEdge) -> String {
+    let failed = (edge.failed > 0).then(|| format!("{} failed", edge.failed));
+    let faults = (edge.faults > 0).then(|| count(edge.faults, "fault"));
+    let more = failed.into_iter().chain(faults);
+    let all: Vec<_> = [count(edge.calls, "call")]
+        .into_iter()
+        .chain(more)
+        .collect();
+    all.join(", ")
+}
+
 /// A replayed session in a line: its result, its calls, and the recorded failure.
 pub fn replayed(replay: &ReplayRecord) -> String {
     let counts = DivergenceState::NAMES.iter().map(|(name, state)| {
@@ -198,6 +211,19 @@ fn measured(of: &str, value: f64) -> String {
         "cost" => format!("{value:.6} USD"),
         _ => format!("{}", (value * 10.0).round() / 10.0),
     }
+}
+
+/// The headings of [`crew`].
+pub const CREW: [&str; 5] = ["From", "To", "Calls", "Failed", "Faults"];
+
+/// What crossed the edges of a crew, a row each.
+pub fn crew(run: &RunRecord) -> Vec<[String; 5]> {
+    let row = |edge: &CrewEdge| {
+        let [calls, failed, faults] = [edge.calls, edge.failed, edge.faults].map(|n| n.to_string());
+        let (from, to) = (edge.caller().to_owned(), edge.to.clone());
+        [from, to, calls, failed, faults]
+    };
+    run.crew.iter().map(row).collect()
 }
 
 /// The headings of [`shifts`].

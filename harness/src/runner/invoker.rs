@@ -288,7 +288,7 @@ impl<'r, 's> Invoker<'r, 's> {
             slot: slot.filter(|slot| *slot != place.scope),
             after: None,
             connects_anew: self.plan.fails_connections(),
-            tools: self.plan.tools.to_vec(),
+            tools: self.plan.tools.clone(),
             tape: (job.tape.clone().or_else(|| trial?.tape.clone()))
                 .filter(|session| session.plays_tape()),
         }

@@ -66,7 +66,7 @@ impl<'p, 's> Judge<'p, 's> {
             clean: clean.collect(),
             replies: Replies::new(&plan.outside),
             prices: Arc::new(plan.prices.clone()),
-            tools: Arc::new(plan.tools.iter().map(|(name, _)| name.clone()).collect()),
+            tools: Arc::new(plan.tools.all().map(str::to_owned).collect()),
         }
     }
 

@@ -4,9 +4,9 @@ use super::spec::RunSpec;
 use super::{Component, Ran, replays};
 use crate::count::count;
 use crate::run::{
-    CellState, CheckRecord, ComparisonRecord, DemandRecord, DistributionRecord, DocumentVersion,
-    RecoveryRecord, ReplayRecord, RunKind, RunRecord, ScenarioRecord, ScoresRecord, ShrunkRecord,
-    StabilityRecord,
+    CellState, CheckRecord, ComparisonRecord, CrewEdge, DemandRecord, DistributionRecord,
+    DocumentVersion, RecoveryRecord, ReplayRecord, RunKind, RunRecord, ScenarioRecord,
+    ScoresRecord, ShrunkRecord, StabilityRecord,
 };
 use crate::scores::{Executed, RunOutcome, comparison, outcome, overall, worst};
 
@@ -35,6 +35,8 @@ pub struct RunResult {
     pub distributions: Vec<DistributionRecord>,
     /// The replayed sessions.
     pub replays: Vec<ReplayRecord>,
+    /// What crossed the edges of a crew.
+    pub crew: Vec<CrewEdge>,
     /// Changes since the baseline run; `None` without a baseline.
     pub comparison: Option<ComparisonRecord>,
     /// Warnings about the run.
@@ -57,6 +59,7 @@ impl RunResult {
         record.stability = self.stability;
         record.distributions = self.distributions;
         record.replays = self.replays;
+        record.crew = self.crew;
         record.comparison = self.comparison;
         record.warnings = self.warnings;
         record.shrunk = self.shrunk;
@@ -155,6 +158,7 @@ pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
         stability: ran.stability,
         distributions: ran.distributions,
         replays: ran.replays,
+        crew: ran.crew,
         comparison: compared,
         warnings,
         shrunk: ran.shrunk,
@@ -235,6 +239,7 @@ mod tests {
             distributions: Vec::new(),
             shrunk: Vec::new(),
             replays: Vec::new(),
+            crew: Vec::new(),
             coverage: CoverageRecord::default(),
             proves_nothing: None,
             unreachable: None,

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use squall_journal::tape::Session;
 use squall_profiles::library::Library;
 use squall_profiles::profile::Profile;
+use squall_profiles::tools::ToolNames;
 
 use crate::agents::settings::Way;
 use crate::dial::Dialler;
@@ -28,7 +29,7 @@ pub(super) struct RunPlan<'a> {
     /// Its parts, executed one after the other.
     pub(super) parts: PlannedParts<'a>,
     /// Names of upstreams, with their URL globs.
-    pub(super) tools: &'a [(String, Vec<String>)],
+    pub(super) tools: &'a ToolNames,
     /// The suite's mutations, for the weights of types.
     pub(super) mutations: Option<&'a Mutations>,
     /// Prices of model tokens.
@@ -240,7 +241,7 @@ impl<'a> RunPlan<'a> {
             run,
             prompts: &suite.golden_prompts,
             parts: PlannedParts::new(parts),
-            tools: &suite.tools.written,
+            tools: &suite.tools.names,
             mutations: suite.mutations.as_ref(),
             prices: &suite.prices,
             outside: suite.outside(dialler),

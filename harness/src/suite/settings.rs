@@ -209,18 +209,27 @@ pub(super) fn advanced(fields: &mut Fields<'_, '_>, output: &mut ReportOutput) -
     }
 }
 
-/// Names for upstreams.
+/// Names for upstreams, tools and agents.
 #[derive(Debug, Clone, Default)]
 pub struct SuiteTools {
-    /// Each name with its URL globs, in order.
+    /// Each name with its URL globs, in order; agents last.
     pub written: Vec<(String, Vec<String>)>,
     /// The same names, compiled.
     pub names: ToolNames,
 }
 
 pub(super) fn tools(fields: &mut Fields<'_, '_>) -> SuiteTools {
-    let pairs = fields.field("tools", "Names for upstreams.", |value| {
-        value.pairs("a map from tool name to `match_url`", |_, value| {
+    let mut tools = upstreams(fields, "tools", "Names for upstreams.");
+    let about = "Names for agents of a crew, for `to` and `from`.";
+    let agents = upstreams(fields, "agents", about);
+    tools.names = tools.names.with_agents(agents.names);
+    tools.written.extend(agents.written);
+    tools
+}
+
+fn upstreams(fields: &mut Fields<'_, '_>, name: &'static str, about: &str) -> SuiteTools {
+    let pairs = fields.field(name, about, |value| {
+        value.pairs("a map from names to `match_url`", |_, value| {
             value.fields("a map with `match_url`", tool)
         })
     });

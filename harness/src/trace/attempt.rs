@@ -32,6 +32,8 @@ pub struct Attempt {
     pub host_and_port: String,
     /// The called tools; empty if none is known.
     pub tools: Vec<String>,
+    /// The calling agent, if it is known.
+    pub(crate) from: Option<String>,
     /// Whether it sent a message to an agent.
     pub(crate) sends_message: bool,
     /// When the head of the request had arrived, since the start of the invocation.
@@ -124,6 +126,7 @@ impl Attempt {
             was_hung_up: record.outcome == Outcome::ClientGone || record.status.is_none(),
             status: record.status,
             identity: identity(seen),
+            from: record.agent.as_ref().and_then(|agent| agent.from.clone()),
             sends_message: record.kind == Kind::Agent
                 && record.method != "GET"
                 && record.agent.as_ref().is_none_or(AgentRecord::sends_message),

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use squall_journal::record::{
-    CanaryEvent, CanaryRecord, ExchangeRecord, Kind, LlmRecord, Outcome, Place, RuleOutcome,
-    RuleRecord,
+    AgentRecord, CanaryEvent, CanaryRecord, ExchangeRecord, Kind, LlmRecord, Outcome, Place,
+    RuleOutcome, RuleRecord,
 };
 use squall_journal::tape::Detected;
 
@@ -69,6 +69,17 @@ impl Sent {
         Self::new(Kind::Mcp, "POST", "https://mcp.test/mcp")
             .body(&body)
             .tool(tool)
+    }
+
+    /// A message to an agent.
+    pub(crate) fn agent(to: &str, from: Option<&str>) -> Self {
+        let body = r#"{"jsonrpc":"2.0","id":"1","method":"message/send","params":{"message":{}}}"#;
+        let mut sent = Self::new(Kind::Agent, "POST", &format!("http://{to}.test/"));
+        sent.record.agent = Some(AgentRecord {
+            from: from.map(str::to_owned),
+            method: Some("message/send".into()),
+        });
+        sent.body(body).tool(to)
     }
 
     /// A call of a model with these messages.

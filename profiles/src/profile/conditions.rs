@@ -24,6 +24,10 @@ pub(super) fn read(
     let urls = urls(fields);
     let about = "Name or glob: a name from `tools:` or the name of an MCP tool; `*` is every tool.";
     let tool = glob(fields, "tool", about, definitions);
+    let about = "The called agent, from `agents:`, or a glob: messages to it.";
+    let to = glob(fields, "to", about, definitions);
+    let about = "The calling agent, from `agents:`, or a glob.";
+    let from = glob(fields, "from", about, definitions);
     let methods = methods(fields, "Request methods; absent: any.");
     let about = "Request headers: name to glob over the value.";
     let headers = fields.field("headers", about, |value| {
@@ -57,15 +61,30 @@ pub(super) fn read(
     let tools = Tools(tool.clone());
     // For these modes, `tool` selects calls in the response; the request does not show them.
     let tool = tool.filter(|_| mode.is_some_and(|mode| !mode.of_calls));
+    if to.is_some() && tool.is_some() {
+        fields.error(
+            "to",
+            "`to` and `tool` both name what is called; remove one of them",
+        );
+    }
     let touches = match mode {
+        // An agent's message is no result in a model call.
+        Some(mode) if to.is_some() && mode.touches == Touches::Either => Touches::Calls,
         Some(mode) if mode.changes_results(fields) => Touches::Results,
         Some(mode) if mode.is_at_connect(fields) => Touches::Upgrades,
         Some(mode) => mode.touches,
         None => Touches::default(),
     };
+    if to.is_some() && touches.in_results() {
+        fields.error(
+            "to",
+            "`to` selects messages on the wire, not results in a model call",
+        );
+    }
     let matching = Match {
         urls,
-        tool: tool.map(named).map(Box::new),
+        tool: tool.map(named).or(to.map(agent)).map(Box::new),
+        from: from.map(Box::new),
         methods,
         status,
         touches,
@@ -119,6 +138,8 @@ pub(super) fn written(rule: &Map<String, Value>, matching: &Match, mode: &FaultM
     for name in [
         "match_url",
         "tool",
+        "to",
+        "from",
         "methods",
         "headers",
         "body",
@@ -149,6 +170,14 @@ fn named(name: Glob) -> ToolMatch {
     ToolMatch {
         name,
         urls: UrlGlobs::default(),
+        is_agent: false,
+    }
+}
+
+fn agent(name: Glob) -> ToolMatch {
+    ToolMatch {
+        is_agent: true,
+        ..named(name)
     }
 }
 

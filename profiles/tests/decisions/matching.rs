@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use http::Method;
 use squall_documents::DocumentLimits;
 use squall_profiles::facts::Kind;
 use squall_profiles::pattern::{self, Searched};
@@ -140,6 +141,40 @@ fn a_family_touches_its_own_kinds() {
             .clone()
             .map(|request| !fired(&send(&scope, &request)).is_empty());
         assert_eq!(found, expected, "{rule}");
+    }
+}
+
+#[test]
+#[rustfmt::skip]
+fn a_rule_is_about_messages_to_an_agent_and_calls_by_one() {
+    let urls = ["http://worker/*".to_owned()];
+    let agents = ToolNames::new([("worker", &urls[..])]).unwrap();
+    let tools = ToolNames::default().with_agents(agents);
+    let to = |from| Request {
+        from, mcp_tool_call: true, method: Method::POST, ..get("http://worker/").tool("worker").kind(Kind::Agent)
+    };
+    let card = get("http://worker/.well-known/agent-card.json").tool("worker").kind(Kind::Agent);
+    let search = Request { from: Some("planner"), ..get("http://search/q") };
+    for (rule, request, expected) in [
+        ("tool_faults: [{ id: a, mode: slow, to: worker }]", to(None), "a: chosen"),
+        ("tool_faults: [{ id: a, mode: slow, to: worker }]", card.clone(), ""),
+        ("tool_faults: [{ id: a, mode: slow, tool: worker }]", card.clone(), "a: chosen"),
+        ("tool_faults: [{ id: a, mode: slow, to: critic }]", to(None), ""),
+        ("network_faults: [{ id: a, mode: latency, delay_ms: 1, to: worker }]", to(None), "a: chosen"),
+        ("network_faults: [{ id: a, mode: latency, delay_ms: 1, to: worker }]", card, ""),
+        ("context_attacks: [{ id: a, type: indirect_injection, to: worker }]", to(None), "a: chosen"),
+        ("tool_faults: [{ id: a, mode: slow, to: worker, from: planner }]", to(Some("planner")), "a: chosen"),
+        ("tool_faults: [{ id: a, mode: slow, to: worker, from: planner }]", to(Some("critic")), ""),
+        (
+            "tool_faults: [{ id: a, mode: slow, to: worker, from: planner }]",
+            to(None),
+            "a: bypassed, the calling agent is unknown: neither the header `x-squall-agent` nor the password in the \
+             proxy's URL names one under `agents:`",
+        ),
+        ("tool_faults: [{ id: a, mode: slow, from: planner }]", search, "a: chosen"),
+    ] {
+        let scope = activation(rules_with(rule, &tools), 1, "k");
+        assert_eq!(outcomes(&send(&scope, &request)).join("; "), expected, "{rule} on {request:?}");
     }
 }
 

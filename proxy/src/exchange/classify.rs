@@ -1,5 +1,7 @@
 //! Classification of an exchange: kind, dialect, tool, and what its body contains once read.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, HeaderMap};
 use http::{Method, Request};
@@ -35,6 +37,8 @@ pub(crate) struct Classification {
     /// The tools whose results a model call contains, once they were read.
     results: Option<Vec<String>>,
     body: Option<Bytes>,
+    /// Name of the calling agent, if it is known.
+    from: Option<Arc<str>>,
 }
 
 impl Classification {
@@ -54,7 +58,9 @@ impl Classification {
         };
         let mcp = Head::of(request.method(), headers);
         let mut tools = live.tools_at(url, rules);
-        let is_agent = mcp.sign == Sign::Agent || a2a::reads_card(request.method(), target.path());
+        let is_agent = mcp.sign == Sign::Agent
+            || a2a::reads_card(request.method(), target.path())
+            || live.is_agent(url, rules);
         let kind = match (dialect, mcp.sign) {
             (Some(_), _) => Kind::Llm,
             (None, Sign::Own) => Kind::Mcp,
@@ -74,7 +80,18 @@ impl Classification {
             call: None,
             results: None,
             body: None,
+            from: None,
         }
+    }
+
+    /// The request comes from this agent.
+    pub(crate) fn comes_from(&mut self, agent: Option<Arc<str>>) {
+        self.from = agent;
+    }
+
+    /// Name of the calling agent, if it is known.
+    pub(crate) fn from(&self) -> Option<&str> {
+        self.from.as_deref()
     }
 
     /// The request opens a WebSocket whose calls are in this dialect.
@@ -283,6 +300,7 @@ impl Classification {
                 || self.asks(Head::calls_a_tool, McpRequest::calls_a_tool),
             mcp_tool_list: self.asks(Head::lists_tools, McpRequest::lists_tools),
             may_be_mcp: self.kind != Kind::Mcp && self.may_call_over_mcp() && self.body.is_none(),
+            from: self.from(),
             method,
             url,
             headers,

@@ -105,6 +105,8 @@ pub(crate) struct Tunnel {
     pub(crate) authority: String,
     /// The scope named by the CONNECT's credentials.
     pub(crate) scope: Option<Arc<str>>,
+    /// The name that the CONNECT gives the calling agent.
+    pub(crate) agent: Option<String>,
     /// The rules that decided connection faults at the CONNECT.
     pub(crate) decided_by: Weak<RuleSet>,
     /// The connection dialled at the CONNECT, until an exchange uses it.

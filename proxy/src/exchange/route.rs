@@ -268,6 +268,18 @@ pub(crate) fn scope_of<B>(
     Ok(by_trace.or(of_slot).or_else(|| target.route_scope.clone()))
 }
 
+/// The names that a request gives the calling agent: its own, then that of its CONNECT.
+pub(crate) fn agents_of(
+    ingress: &Ingress,
+    headers: &HeaderMap,
+) -> impl Iterator<Item = String> + use<> {
+    let of_connect = match ingress.of_agent() {
+        Ingress::Tunnel(tunnel) => tunnel.agent.clone(),
+        Ingress::Listener(_) | Ingress::Carried(_) => None,
+    };
+    scope::agents_of(headers).chain(of_connect)
+}
+
 /// The scope of a CONNECT: only credentials can name it.
 pub(crate) fn connect_scope(
     config: &CompiledConfig,

@@ -13,7 +13,7 @@ use http::HeaderMap;
 use http::header::{HeaderName, PROXY_AUTHORIZATION};
 use squall_journal::redact::Redactor;
 
-use crate::headers::SCOPE;
+use crate::headers::{AGENT, SCOPE};
 
 const BAGGAGE: HeaderName = HeaderName::from_static("baggage");
 const PREFIX: &str = "/_scope/";
@@ -80,6 +80,30 @@ pub(crate) fn of_path(path: &str) -> Result<Option<(&str, &str)>, BadScope> {
 
 /// The user name of proxy credentials; `Some("")` for credentials without one.
 pub(crate) fn of_credentials(headers: &HeaderMap) -> Result<Option<String>, BadScope> {
+    let Some(decoded) = credentials(headers)? else {
+        return Ok(None);
+    };
+    let user = decoded
+        .split_once(':')
+        .map_or(decoded.as_str(), |(user, _)| user);
+    if user.is_empty() {
+        return Ok(Some(String::new()));
+    }
+    checked(user, "the proxy user name").map(|user| Some(user.to_owned()))
+}
+
+/// The names that a request gives the calling agent, to be compared with those of `agents:`: the header, then the
+/// password of proxy credentials.
+pub(crate) fn agents_of(headers: &HeaderMap) -> impl Iterator<Item = String> + use<> {
+    let header = headers.get(AGENT).and_then(|value| value.to_str().ok());
+    let header = header.map(|name| name.trim().to_owned());
+    let decoded = credentials(headers).ok().flatten();
+    let password = decoded.and_then(|decoded| Some(decoded.split_once(':')?.1.to_owned()));
+    header.into_iter().chain(password)
+}
+
+/// User name and password of proxy credentials.
+fn credentials(headers: &HeaderMap) -> Result<Option<String>, BadScope> {
     let Some(value) = headers
         .get(PROXY_AUTHORIZATION)
         .and_then(|value| value.to_str().ok())
@@ -97,13 +121,7 @@ pub(crate) fn of_credentials(headers: &HeaderMap) -> Result<Option<String>, BadS
         .ok()
         .and_then(|raw| String::from_utf8(raw).ok())
         .ok_or(BadScope::Credentials)?;
-    let user = decoded
-        .split_once(':')
-        .map_or(decoded.as_str(), |(user, _)| user);
-    if user.is_empty() {
-        return Ok(Some(String::new()));
-    }
-    checked(user, "the proxy user name").map(|user| Some(user.to_owned()))
+    Ok(Some(decoded))
 }
 
 /// The scope in W3C baggage.

@@ -65,6 +65,7 @@ impl ExchangeNote {
             mcp_tool_call: self.kind == Kind::Agent
                 || (self.kind == Kind::Mcp && self.tool.is_some()),
             mcp_tool_list: false,
+            from: self.agent.as_ref().and_then(|agent| agent.from.as_deref()),
             may_be_mcp: false,
             method: &self.method,
             url: &CanonicalUrl::new(scheme, authority, path),

@@ -121,6 +121,13 @@ impl ExchangeNote {
         self.more_tools = others.take(TOOLS).map(|tool| Arc::from(*tool)).collect();
     }
 
+    /// Records the calling agent, if it is known.
+    pub(crate) fn comes_from(&mut self, agent: Option<&str>) {
+        if let Some(agent) = agent {
+            self.agent.get_or_insert_default().from = Some(agent.to_owned());
+        }
+    }
+
     /// Records the method with which an agent is called.
     pub(crate) fn calls_agent(&mut self, method: Option<&str>) {
         if self.kind == Kind::Agent {

@@ -30,6 +30,7 @@ use crate::exchange::log::ExchangeLog;
 use crate::exchange::observed::Observed;
 use crate::exchange::reply::{problem, refuse};
 use crate::exchange::route::{self, connect_scope};
+use crate::exchange::scope::agents_of;
 use crate::faults::answer::{self, RequestInfo, SyntheticAnswer};
 use crate::faults::{Ledger, hold};
 use crate::problem::Problem;
@@ -101,6 +102,8 @@ struct Connect {
     origin: UpstreamOrigin,
     url: CanonicalUrl,
     scope: Option<Arc<str>>,
+    /// The name that it gives the calling agent.
+    agent: Option<String>,
     /// In force when the CONNECT arrived; later rules do not apply to it.
     rules: Snapshot,
     /// Tool names that match by authority alone.
@@ -149,6 +152,7 @@ impl Connect {
             origin,
             url,
             scope,
+            agent: agents_of(request.headers()).next(),
             rules,
             tools,
             log,
@@ -289,6 +293,7 @@ impl Connect {
                 authority: self.origin.authority(),
                 origin: self.origin,
                 scope: self.scope,
+                agent: self.agent,
                 decided_by: Arc::downgrade(self.rules.rules()),
                 dialled: Cell::new(dialled),
             },

@@ -305,6 +305,7 @@ pub(super) fn facts<'a>(
         tools,
         mcp_tool_call: false,
         mcp_tool_list: false,
+        from: None,
         may_be_mcp: false,
         method: &Method::CONNECT,
         url,

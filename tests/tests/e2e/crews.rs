@@ -1,9 +1,11 @@
 //! Agents that call agents over A2A, by the official SDK on both sides.
 
+use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
+use squall_tests::daemon::squall;
 use squall_tests::program::{Way, client};
 use squall_tests::upstream::standard::whole;
 use squall_tests::{Path, Stage};
@@ -23,6 +25,13 @@ struct Agent {
 }
 
 impl Agent {
+    /// A planner in front of a worker, that reaches it through the proxy.
+    fn planner(stage: &Stage, worker: &Self, more: &[&str]) -> Self {
+        let proxy = format!("http://:planner@{}", stage.daemon.proxy);
+        let arguments = ["--worker", &worker.url, "--proxy", &proxy];
+        Self::start(&[&arguments, more].concat())
+    }
+
     fn start(arguments: &[&str]) -> Self {
         let mut command = client("a2a_agent.py");
         let mut child = command
@@ -51,7 +60,12 @@ impl Drop for Agent {
 /// A daemon with a route to a worker.
 fn stage(worker: &Agent) -> Stage {
     let routes = json!([{ "name": "worker", "prefix": "/worker", "upstream": worker.url }]);
-    Stage::with(&json!({ "routes": routes }), |mut connection| {
+    let agents = json!({
+        "worker": { "match_url": format!("{}/*", worker.url) },
+        "planner": { "match_url": "http://planner.test/*" },
+    });
+    let config = json!({ "routes": routes, "agents": agents });
+    Stage::with(&config, |mut connection| {
         while connection.request().is_some() {
             connection.send(whole("404 Not Found", "text/plain", b"Not Found"));
         }
@@ -328,4 +342,127 @@ fn without_a_rule_that_matches_every_byte_of_a2a_passes_as_it_is() {
             assert_eq!(requests[sent].body, body.as_bytes(), "{method} {chaos}");
         }
     }
+}
+
+/// The suite of the docs, for these agents.
+fn suite(planner: &Agent, worker: &Agent) -> String {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/crews.md");
+    let page = fs::read_to_string(page).unwrap();
+    let (_, suite) = page.split_once("```yaml\n").expect("a suite");
+    let (suite, _) = suite.split_once("```").expect("its end");
+    let planner = planner.url.trim_start_matches("http://");
+    let worker = worker.url.trim_start_matches("http://");
+    let suite = suite.replace("127.0.0.1:9001", planner);
+    suite.replace("127.0.0.1:9002", worker)
+}
+
+/// The record of a run of the contract in this suite, and the report that a person gets.
+fn run(stage: &Stage, suite: &str) -> (Value, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("crew.yaml");
+    fs::write(&file, suite).unwrap();
+    let server = format!("http://{}", stage.daemon.api.address);
+    let command = |arguments: &[&str]| {
+        let mut command = squall(directory.path());
+        command.current_dir(directory.path());
+        let output = command
+            .args(arguments)
+            .args(["--server", &server])
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let told = command(&[
+        "contract",
+        "run",
+        "--json",
+        "-c",
+        &file.display().to_string(),
+    ]);
+    let run: Value = serde_json::from_str(&told).unwrap_or_else(|_| panic!("{told}"));
+    let report = command(&["runs", "show", run["id"].as_str().unwrap()]);
+    (run, report)
+}
+
+#[test]
+fn a_crew_of_two_official_agents_is_faulted_on_the_edge_between_them() {
+    let worker = Agent::start(&[]);
+    let stage = stage(&worker);
+    let planner = Agent::planner(&stage, &worker, &[]);
+    let (run, report) = run(&stage, &suite(&planner, &worker));
+    assert_eq!(run["state"], "passed", "{run:#}");
+    let answers = |scenario: &str| {
+        let cells = run["cells"].as_array().unwrap().iter();
+        let of_it = cells.filter(|cell| cell["scenario"] == scenario);
+        of_it
+            .flat_map(|cell| cell["evidence"].as_array().unwrap())
+            .map(|one| one["answer"].to_string())
+            .collect::<Vec<_>>()
+    };
+    for (scenario, shows) in [
+        ("clean", "21 degrees"),
+        ("worker-fails", "forecast is unavailable"),
+    ] {
+        let answers = answers(scenario);
+        assert!(!answers.is_empty(), "{run:#}");
+        assert!(
+            answers.iter().all(|answer| answer.contains(shows)),
+            "{scenario}: {answers:?}"
+        );
+    }
+    let edge = json!({ "from": "planner", "to": "worker", "calls": 4, "failed": 2, "faults": 2 });
+    assert_eq!(run["crew"], json!([edge]), "{run:#}");
+    let row = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        report
+            .lines()
+            .map(row)
+            .any(|line| line == "planner worker 4 2 2"),
+        "{report}"
+    );
+    let scopes: Vec<_> = stage.daemon.api.exchanges();
+    assert!(
+        scopes.iter().all(|one| one["scope"] != "default"),
+        "{scopes:#?}"
+    );
+}
+
+#[test]
+fn a_crew_whose_planner_drops_baggage_runs_one_at_a_time_and_says_so() {
+    let worker = Agent::start(&[]);
+    let stage = stage(&worker);
+    let planner = Agent::planner(&stage, &worker, &["--drops"]);
+    let (run, _) = run(&stage, &suite(&planner, &worker));
+    assert_eq!(run["state"], "passed", "{run:#}");
+    let warnings = run["warnings"].to_string();
+    assert!(warnings.contains("one invocation at a time"), "{warnings}");
+}
+
+#[test]
+fn a_rule_is_bypassed_where_the_caller_is_unknown() {
+    let worker = Agent::start(&[]);
+    let stage = stage(&worker);
+    let rule = json!({ "mode": "error", "from": "planner" });
+    stage.daemon.api.chaos(&json!({ "tool_faults": [rule] }));
+    let url = format!("http://{}/worker/", stage.daemon.proxy);
+    let told = Way::direct(url).ask("a2a_client.py", &[]);
+    assert_eq!(
+        told["calls"][0]["states"],
+        json!(["TASK_STATE_COMPLETED"]),
+        "{told}"
+    );
+    let exchange = exchange_in(&stage, "default");
+    assert_eq!(
+        (&exchange["tool"], &exchange["agent"]["from"]),
+        (&json!("worker"), &Value::Null),
+        "{exchange}"
+    );
+    let rule = &exchange["rules"][0];
+    assert_eq!(rule["outcome"], "bypassed", "{exchange}");
+    assert!(
+        rule["reason"]
+            .to_string()
+            .contains("calling agent is unknown"),
+        "{rule}"
+    );
 }

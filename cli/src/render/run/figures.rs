@@ -29,6 +29,7 @@ pub(super) fn render(run: &RunRecord, paint: Paint) -> Vec<String> {
     }
     lines.extend(repeats(run).into_iter().map(|line| format!("  {line}")));
     lines.extend(table(report::DISTRIBUTION, &report::distributions(run)));
+    lines.extend(table(report::CREW, &report::crew(run)));
     if let Some(comparison) = &run.comparison {
         lines.extend(compared(comparison, run.score, paint));
     }

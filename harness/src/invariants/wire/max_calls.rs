@@ -8,7 +8,7 @@ use crate::invariants::{Check, InvariantKind, Verdict};
 pub(super) const MAX_CALLS: InvariantKind = InvariantKind::wire("max_calls", |fields| {
     let narrow = Narrow::read(fields);
     let most = fields.whole("max", "Most attempts.", 0..=1_000_000, " attempts");
-    let counted = ["tool", "host", "hosts"];
+    let counted = ["tool", "to", "from", "host", "hosts"];
     if !counted.iter().any(|name| fields.has(name)) {
         fields.missing("tool", "whose calls are counted, or `host`");
     }
@@ -55,6 +55,36 @@ mod tests {
             let sent: Vec<_> = (0..count).map(|_| call()).collect();
             assert_eq!(judged(written, &sent), expected, "{written} {count}");
         }
+    }
+
+    #[test]
+    fn the_messages_between_two_agents_are_counted_alone() {
+        let sent = [
+            Sent::agent("worker", Some("planner")),
+            Sent::agent("worker", None),
+            Sent::agent("critic", Some("planner")),
+            Sent::get("https://t.test/"),
+        ];
+        for (written, expected) in [
+            ("{type: max_calls, to: worker, max: 1}", Fails),
+            (
+                "{type: max_calls, to: worker, from: planner, max: 1}",
+                Holds,
+            ),
+            (
+                "{type: max_calls, to: worker, from: planner, max: 0}",
+                Fails,
+            ),
+            ("{type: max_calls, from: planner, max: 1}", Fails),
+            ("{type: max_calls, from: critic, max: 0}", Holds),
+        ] {
+            assert_eq!(judged(written, &sent), expected, "{written}");
+        }
+        let written = "{type: max_calls, to: worker, from: planner, max: 0}";
+        assert_eq!(
+            reason(written, &sent),
+            "1 attempt to call worker from planner; the limit is 0"
+        );
     }
 
     #[test]

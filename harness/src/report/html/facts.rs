@@ -26,7 +26,11 @@ pub(super) fn distributions(run: &RunRecord) -> Option<Markup> {
 }
 
 /// A table of texts; the first column has the headings of the rows.
-fn table<const N: usize>(label: &str, columns: &[&str; N], rows: &[[String; N]]) -> Markup {
+pub(super) fn table<const N: usize>(
+    label: &str,
+    columns: &[&str; N],
+    rows: &[[String; N]],
+) -> Markup {
     let table = html! {
         table {
             (headings(columns))

@@ -106,6 +106,7 @@ impl ModelSocket {
             tools: &[],
             mcp_tool_call: false,
             mcp_tool_list: false,
+            from: None,
             may_be_mcp: false,
             method: &Method::POST,
             url: &self.url,

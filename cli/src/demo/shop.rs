@@ -34,8 +34,8 @@ const MOST: i64 = 10_000;
 const LATENCY: &str = "x-request-latency-ms";
 
 /// The page loads nothing from elsewhere and runs nothing but its own script.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; \
-                      form-action 'none'; frame-ancestors 'none'";
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const PAGE: &str = include_str!("shop/page.html");
 const SCRIPT: &str = include_str!("shop/page.js");

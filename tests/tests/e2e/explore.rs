@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 use squall_tests::daemon::{pid, wait};
+use squall_tests::program::{client, told};
 use squall_tests::upstream::{Upstream, standard};
 
 use crate::desk::{CommandResult, Desk};
@@ -287,4 +288,85 @@ fn what_prevents_an_exploration_is_reported() {
     );
     agentless.ended(2);
     agentless.err_has("`agent` is missing");
+}
+
+/// `SHOP_PICTURE=docs/images/shop.png` writes the picture of the docs.
+#[test]
+fn run_demo_on_the_page_raises_both_alerts() {
+    let desk = Desk::new();
+    let shop = Shop::open(&desk, &[]);
+    let mut command = client("shop_page.mjs");
+    command.args(["--url", &shop.url("/")]);
+    if let Some(picture) = std::env::var_os("SHOP_PICTURE") {
+        command.arg("--data").arg(picture);
+    }
+    let facts = told(&mut command);
+    assert_eq!(facts["ok"], true, "{facts}");
+    assert_eq!(facts["complaints"], json!([]));
+    assert_eq!(facts["before"], "");
+    let moved = ["Reset", "Drain", "Expedite 5", "Slow mode", "Expedite 5"];
+    assert_eq!(facts["places"], json!(moved));
+    assert_eq!(facts["cursor"], true);
+    assert_eq!(
+        facts["alerts"],
+        json!([
+            "Oversold: 10 more pieces are sold than were in stock.",
+            "Slow: the last purchase took 80 ms, the limit is 50 ms.",
+        ])
+    );
+    assert_eq!(facts["state"], json!(["-10", "10", "slow", "80 ms"]));
+    assert_eq!(
+        facts["log"][0],
+        "5 purchase 5 expedited: sold, -10 in stock"
+    );
+    assert_eq!(facts["focused"], "Reset");
+    assert_ne!(facts["backs"][0], facts["backs"][1]);
+    let own = shop.url("/");
+    let asked = facts["asked"].as_array().unwrap().iter();
+    let foreign = asked.map(|url| url.as_str().unwrap());
+    let foreign: Vec<_> = foreign
+        .filter(|url| !url.starts_with(&own) && *url != "data:,")
+        .collect();
+    assert!(foreign.is_empty(), "{foreign:?}");
+    let head = Command::new("curl")
+        .args(["-sI", "-X", "GET", "--noproxy", "*", &own])
+        .output()
+        .unwrap();
+    let head = String::from_utf8(head.stdout).unwrap().to_lowercase();
+    assert!(
+        head.contains("content-security-policy: default-src 'none';"),
+        "{head}"
+    );
+    assert!(!head.contains("unsafe"), "{head}");
+}
+
+/// The page of the docs: its suite explores the shop, and its commands run as they are written.
+#[test]
+fn the_example_of_the_docs_runs() {
+    let page = include_str!("../../../docs/explore.md");
+    let block = |kind: &str| {
+        let (_, rest) = page.split_once(&format!("```{kind}\n")).unwrap();
+        rest.split("```").next().unwrap().to_owned()
+    };
+    let desk = Desk::new();
+    // A free port instead of the one on the page.
+    let shop = Shop::open(&desk, &[]);
+    let port = shop.port.to_string();
+    shop.close();
+    let binary = squall_tests::daemon::binary().display().to_string();
+    let suite = block("yaml")
+        .replace("7080", &port)
+        .replace("[squall,", &format!("[\"{binary}\","));
+    std::fs::write(desk.directory.path().join("shop.yaml"), suite).unwrap();
+    let commands = block("sh");
+    let commands = commands
+        .lines()
+        .map(|line| line.split('#').next().unwrap().trim());
+    let mut ran = 0;
+    for command in commands.filter(|line| line.starts_with("squall explore ")) {
+        let words: Vec<_> = command.split_whitespace().skip(2).collect();
+        explore(&desk, &words).ended(1);
+        ran += 1;
+    }
+    assert_eq!(ran, 3);
 }
